@@ -1,0 +1,328 @@
+package csi
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// look has a volume worked on, in a goroutine that ends when there is nothing to do. The lock is held.
+func (m *Manager) look(id VolumeID) {
+	e := m.volumes[id]
+	if m.running == nil || e == nil {
+		return
+	}
+	select {
+	case e.wake <- struct{}{}:
+	default: // it looks anyway
+	}
+	if !e.working {
+		e.working = true
+		ctx := m.running
+		m.workers.Go(func() { m.work(ctx, id, e) })
+	}
+}
+
+// work takes the steps of one volume, one at a time.
+func (m *Manager) work(ctx context.Context, id VolumeID, e *entry) {
+	for ctx.Err() == nil {
+		select {
+		case <-e.wake: // what it is for is seen now
+		default:
+		}
+		m.readAttachment(ctx, e)
+		m.mu.Lock()
+		e.dropEnded()
+		state, want := m.facts(e)
+		plan := Decide(time.Now(), State{id: state}, Desired{id: want})
+		step, ok := next(plan)
+		if !ok && len(plan) == 0 && len(e.wake) == 0 {
+			e.working = false
+			m.forget(id, e)
+			m.mu.Unlock()
+			return
+		}
+		e.note(plan)
+		m.mu.Unlock()
+		if ok {
+			m.take(ctx, e, step)
+		} else if len(plan) > 0 {
+			e.rest(ctx, plan)
+		}
+	}
+	m.mu.Lock()
+	e.working = false
+	m.mu.Unlock()
+}
+
+// dropEnded drops the pods that have ended without the volume. The lock is held.
+func (e *entry) dropEnded() {
+	maps.DeleteFunc(e.record.Pods, func(_ types.UID, u *use) bool { return u.Ended && u.Published == Absent })
+}
+
+// next returns the first step of a plan that does not wait.
+func next(plan Plan) (Step, bool) {
+	i := slices.IndexFunc(plan, func(s Step) bool { return s.Action != Wait })
+	if i < 0 {
+		return Step{}, false
+	}
+	return plan[i], true
+}
+
+// note keeps which pods wait, and wakes their callers. The lock is held.
+func (e *entry) note(plan Plan) {
+	clear(e.waits)
+	for _, s := range plan {
+		if s.Action == Wait {
+			e.waits[s.Pod] = s
+		}
+	}
+	e.tell()
+}
+
+// tell wakes the callers that wait for a change. The lock is held.
+func (e *entry) tell() {
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// rest waits until a step of the plan may be taken.
+func (e *entry) rest(ctx context.Context, plan Plan) {
+	var until <-chan time.Time
+	if wait := restOf(time.Now(), plan); wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		until = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-e.wake:
+	case <-until:
+	}
+}
+
+// restOf returns how long nothing can be done, zero if nothing will be possible by itself.
+func restOf(now time.Time, plan Plan) time.Duration {
+	var wait time.Duration
+	for _, s := range plan {
+		d := time.Duration(0)
+		switch s.Reason {
+		case BackOff:
+			d = max(s.Until.Sub(now), time.Millisecond)
+		case NotAttached:
+			d = attachPause
+		}
+		if d > 0 && (wait == 0 || d < wait) {
+			wait = d
+		}
+	}
+	return wait
+}
+
+// facts returns what is known of a volume, and what pods want. The lock is held.
+func (m *Manager) facts(e *entry) (Volume, Want) {
+	r := e.record
+	v := Volume{Staged: r.Staged, Published: map[types.UID]Condition{}, Expanded: r.Expanded, Attached: e.attached, NotBefore: maps.Clone(e.notBefore), Ready: true}
+	w := Want{Exclusive: r.Source.exclusive(), Size: r.Source.Size}
+	if r.Source.Plugin == csiPlugin {
+		d := m.drivers[r.Source.Driver]
+		v.Ready = d != nil
+		v.Stages = d != nil && d.stages && !r.Source.Ephemeral
+		v.Expands = d != nil && d.expands && !r.Source.Ephemeral
+	}
+	for uid, u := range r.Pods {
+		if u.Published != Absent {
+			v.Published[uid] = u.Published
+		}
+		if !u.Ended {
+			w.Pods = append(w.Pods, uid)
+		}
+		if e.republish[uid] {
+			w.Republish = append(w.Republish, uid)
+		}
+	}
+	return v, w
+}
+
+// readAttachment reads whether a volume is attached that a pod waits for.
+func (m *Manager) readAttachment(ctx context.Context, e *entry) {
+	m.mu.Lock()
+	s, missing := e.record.Source, false
+	for _, u := range e.record.Pods {
+		missing = missing || !u.Ended && u.Published != Present
+	}
+	m.mu.Unlock()
+	if !missing {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
+	defer cancel()
+	_, err := m.config.Objects.attachment(ctx, &s)
+	m.mu.Lock()
+	e.attached, e.notAttached = err == nil, err
+	m.mu.Unlock()
+}
+
+// forget drops a volume that the node does not have and no pod wants. The lock is held.
+func (m *Manager) forget(id VolumeID, e *entry) {
+	if !e.record.empty() {
+		return
+	}
+	if err := m.layout.removeRecord(id); err != nil {
+		m.config.Log.Error(err, "the record of a volume is not deleted", "volume", id)
+	}
+	for _, action := range []Action{Stage, Publish, Expand, Unpublish, Unstage} {
+		m.retries.Forget(retryKey{id, StepKey{Action: action}})
+	}
+	delete(m.volumes, id)
+	e.tell()
+}
+
+// take takes a step: it records that its outcome is uncertain, carries it out, and records the outcome.
+func (m *Manager) take(ctx context.Context, e *entry, step Step) {
+	m.mu.Lock()
+	before := e.conditionOf(step.StepKey)
+	backend, ok := m.backendOf(e)
+	if !ok {
+		m.mu.Unlock()
+		return // the driver has left
+	}
+	e.set(step.StepKey, Uncertain)
+	err := e.record.write(m.layout, !e.synced)
+	e.synced = e.synced || err == nil
+	s, pod := e.record.Source, e.podFor(step.Pod)
+	m.mu.Unlock()
+	if err == nil || step.Action == Unpublish || step.Action == Unstage { // a full disk keeps nothing mounted
+		err = carryOut(ctx, backend, step, &s, pod)
+	} else {
+		err = notStarted{err}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.finish(e, step, before, err)
+}
+
+// carryOut calls the backend.
+func carryOut(ctx context.Context, b backend, step Step, s *source, pod Pod) error {
+	switch step.Action {
+	case Stage:
+		return b.stage(ctx, s, pod)
+	case Publish:
+		return b.publish(ctx, s, pod)
+	case Expand:
+		return b.expand(ctx, s, types.UID(pod.UID))
+	case Unpublish:
+		return b.unpublish(ctx, s, step.Pod)
+	}
+	return b.unstage(ctx, s)
+}
+
+// finish takes over the outcome of a step. The lock is held.
+func (m *Manager) finish(e *entry, step Step, before Condition, err error) {
+	key := retryKey{step.Volume, step.StepKey}
+	switch {
+	case err == nil:
+		m.retries.Forget(key)
+		delete(e.notBefore, step.StepKey)
+		delete(e.failures, step.StepKey)
+		m.succeed(e, step)
+		m.config.Log.Info("volume step", "step", step.String())
+	default:
+		if !hasEffect(step.Action, err) {
+			e.set(step.StepKey, before)
+		}
+		if m.running != nil && m.running.Err() == nil {
+			now := time.Now()
+			e.tries++
+			e.notBefore[step.StepKey] = m.retries.Advance(key, now, now)
+			e.failures[step.StepKey] = failure{err, e.tries}
+			m.config.Log.Error(err, "volume step failed", "step", step.String())
+		}
+	}
+	if err := e.record.write(m.layout, false); err != nil {
+		m.config.Log.Error(err, "the record of a volume cannot be written", "volume", step.Volume)
+	}
+	e.tell()
+}
+
+// succeed takes over that a step has been carried out. The lock is held.
+func (m *Manager) succeed(e *entry, step Step) {
+	r := e.record
+	switch step.Action {
+	case Stage:
+		r.Staged, r.Boot = Present, m.boot
+		r.Mounted, _ = isMounted(m.layout.staging(&r.Source)) // what cannot be seen cannot be missed
+	case Publish:
+		u := r.Pods[step.Pod]
+		u.Published, r.Boot = Present, m.boot
+		delete(e.republish, step.Pod)
+		if target, err := m.layout.target(step.Pod, &r.Source); err == nil && !r.Source.Block && r.Source.Plugin != hostPlugin {
+			u.Mounted, _ = isMounted(target)
+		}
+	case Expand:
+		r.Expanded = r.Source.Size
+		if m.config.Expanded != nil {
+			m.config.Expanded(r.Source.Name, r.Source.Size)
+		}
+	case Unpublish:
+		delete(r.Pods, step.Pod)
+		m.retries.Forget(retryKey{step.Volume, StepKey{Publish, step.Pod}})
+		delete(e.notBefore, StepKey{Publish, step.Pod})
+		delete(e.failures, StepKey{Publish, step.Pod})
+	case Unstage:
+		r.Staged, r.Mounted, r.Expanded = Absent, false, 0
+	}
+}
+
+// conditionOf returns what is known of the result of a step. The lock is held.
+func (e *entry) conditionOf(key StepKey) Condition {
+	switch key.Action {
+	case Stage, Unstage:
+		return e.record.Staged
+	case Publish, Unpublish:
+		if u := e.record.Pods[key.Pod]; u != nil {
+			return u.Published
+		}
+	}
+	return Absent
+}
+
+// set changes that. A volume that has a pod's files published again for a driver stays mounted. The lock is held.
+func (e *entry) set(key StepKey, c Condition) {
+	switch key.Action {
+	case Stage, Unstage:
+		e.record.Staged = c
+	case Publish, Unpublish:
+		if u := e.record.Pods[key.Pod]; u != nil && !(key.Action == Publish && e.republish[key.Pod]) {
+			u.Published = c
+		}
+	}
+}
+
+// podFor returns the pod of a step: for one that concerns all pods, any that has the volume, or else one that wants it. The
+// lock is held.
+func (e *entry) podFor(uid types.UID) Pod {
+	if u := e.record.Pods[uid]; u != nil {
+		return u.Pod
+	}
+	var pod Pod
+	for _, uid := range slices.Sorted(maps.Keys(e.record.Pods)) {
+		if u := e.record.Pods[uid]; !u.Ended && (pod.UID == "" || u.Published == Present) {
+			pod = u.Pod
+		}
+	}
+	return pod
+}
+
+// backendOf returns what carries out the steps of a volume. The lock is held.
+func (m *Manager) backendOf(e *entry) (backend, bool) {
+	if e.record.Source.Plugin != csiPlugin {
+		return localBackend{m.layout}, true
+	}
+	d := m.drivers[e.record.Source.Driver]
+	return csiBackend{layout: m.layout, objects: &m.config.Objects, driver: d}, d != nil
+}
+

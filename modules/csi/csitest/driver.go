@@ -1,0 +1,339 @@
+package csitest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	csipb "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+)
+
+// Config is what a Driver is made of. The zero value is a driver that stages volumes and mounts nothing.
+type Config struct {
+	// Name is the name of the driver. Default "csi.example.com".
+	Name string
+	// NodeID is the name of the node. Default "node-1".
+	NodeID string
+	// MaxVolumes and Topology are what NodeGetInfo returns.
+	MaxVolumes int64
+	Topology   map[string]string
+	// NoStage has the driver lack STAGE_UNSTAGE_VOLUME. Groups, SingleWriter and NoExpand are about other capabilities.
+	NoStage, Groups, SingleWriter, NoExpand bool
+	// Mounter mounts and unmounts. Default: nothing is mounted, and the driver makes the target directories alone.
+	Mounter Mounter
+}
+
+// A Mounter carries out what a driver does on the node. Its methods must succeed if the work is done already.
+type Mounter interface {
+	Mount(volume, target string) error
+	Unmount(target string) error
+}
+
+// A Driver is the node service of a CSI driver in memory. It holds callers to the rules of CSI: a call that breaks one
+// is an error of [Driver.Violations]. Its methods may be called concurrently.
+type Driver struct {
+	csipb.UnimplementedNodeServer
+	csipb.UnimplementedIdentityServer
+	config Config
+
+	mu     sync.Mutex
+	calls  []Call
+	faults []*Fault
+	// staged has the staging path of each volume, and published the targets of each.
+	staged    map[string]string
+	published map[string]map[string]*csipb.NodePublishVolumeRequest
+	busy      map[string]string
+	broken    []string
+	inUse     func(target string) bool
+}
+
+// A Call is one that the driver was sent, by its name without "Volume", such as NodeStage.
+type Call struct {
+	Method, Volume, Target string
+	// Code is the answer.
+	Code codes.Code
+}
+
+// String returns a line.
+func (c Call) String() string { return fmt.Sprintf("%s %s %s", c.Method, c.Volume, c.Code) }
+
+// A Fault is what goes wrong with calls.
+type Fault struct {
+	// Method is the name of the calls, such as NodeStage. Volume is empty for all volumes.
+	Method, Volume string
+	// Times is how many calls it concerns, zero for all from now on.
+	Times int
+	// Code is the error that is returned. OK with Delay alone.
+	Code codes.Code
+	// Message is that of the error. Default: the name of the code.
+	Message string
+	// Delay is how long the call takes.
+	Delay time.Duration
+	// Done: the work is done all the same, and only the answer is an error.
+	Done bool
+	// Deaf: the call goes on after its caller has given up, and is done then.
+	Deaf bool
+}
+
+// New returns a driver.
+func New(c Config) *Driver {
+	if c.Name == "" {
+		c.Name = "csi.example.com"
+	}
+	if c.NodeID == "" {
+		c.NodeID = "node-1"
+	}
+	if c.Mounter == nil {
+		c.Mounter = directories{}
+	}
+	return &Driver{config: c, staged: map[string]string{}, published: map[string]map[string]*csipb.NodePublishVolumeRequest{}, busy: map[string]string{}}
+}
+
+// directories is a Mounter that makes directories.
+type directories struct{}
+
+func (directories) Mount(_, target string) error { return os.MkdirAll(target, 0o750) }
+
+func (directories) Unmount(target string) error {
+	if err := os.Remove(target); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Register adds the services of the driver to a server.
+func (d *Driver) Register(s grpc.ServiceRegistrar) {
+	csipb.RegisterNodeServer(s, d)
+	csipb.RegisterIdentityServer(s, d)
+}
+
+// TB is a part of testing.TB.
+type TB interface {
+	Helper()
+	Fatal(args ...any)
+	Cleanup(f func())
+}
+
+// Start returns a driver, and a connection to it in memory, which serves in testing/synctest bubbles. They end with the
+// test.
+func Start(t TB, c Config) (*Driver, *grpc.ClientConn) {
+	t.Helper()
+	d := New(c)
+	lis := &pipes{accept: make(chan net.Conn), closed: make(chan struct{})}
+	server := grpc.NewServer()
+	d.Register(server)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(lis) // it ends with the test
+	}()
+	conn, err := grpc.NewClient("passthrough:///csitest", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(lis.dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close() // it may be closed
+		server.Stop()
+		<-served
+	})
+	return d, conn
+}
+
+// pipes is a listener in memory.
+type pipes struct {
+	accept chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (p *pipes) dial(ctx context.Context, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.accept <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.accept:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return pipeAddr{} }
+
+type pipeAddr struct{}
+
+func (pipeAddr) Network() string { return "pipe" }
+func (pipeAddr) String() string  { return "csitest" }
+
+// Inject has calls go wrong from now on. Earlier faults count first.
+func (d *Driver) Inject(f Fault) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults = append(d.faults, &f)
+}
+
+// Heal ends all faults.
+func (d *Driver) Heal() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults = nil
+}
+
+// SetInUse has the driver ask whether containers use a target. One that is unmounted while it is used is a violation.
+func (d *Driver) SetInUse(inUse func(target string) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.inUse = inUse
+}
+
+// Calls returns the calls so far that change volumes, in the order of their answers.
+func (d *Driver) Calls() []Call {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.calls)
+}
+
+// Violations returns the rules of CSI that callers broke.
+func (d *Driver) Violations() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.broken)
+}
+
+// Volumes returns how many volumes are staged, and to how many targets volumes are published.
+func (d *Driver) Volumes() (staged, published int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, targets := range d.published {
+		published += len(targets)
+	}
+	return len(d.staged), published
+}
+
+// Published returns the requests by which volumes are published now, sorted by their targets.
+func (d *Driver) Published() []*csipb.NodePublishVolumeRequest {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []*csipb.NodePublishVolumeRequest
+	for _, targets := range d.published {
+		for _, req := range targets {
+			all = append(all, req)
+		}
+	}
+	slices.SortFunc(all, func(a, b *csipb.NodePublishVolumeRequest) int { return cmpString(a.TargetPath, b.TargetPath) })
+	return all
+}
+
+func cmpString(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// violate notes a violation. The lock is held.
+func (d *Driver) violate(format string, args ...any) {
+	d.broken = append(d.broken, fmt.Sprintf(format, args...))
+}
+
+// do carries a call out, with the faults that concern it.
+func (d *Driver) do(ctx context.Context, method, volume, target string, work func() error) error {
+	d.mu.Lock()
+	if volume == "" || !filepath.IsAbs(target) {
+		d.violate("%s of volume %q at %q", method, volume, target)
+	}
+	if other, ok := d.busy[volume]; ok {
+		d.mu.Unlock()
+		return status.Errorf(codes.Aborted, "%s of the volume is under way", other)
+	}
+	d.busy[volume] = method
+	f := d.fault(method, volume)
+	d.mu.Unlock()
+	gone := pause(ctx, f)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.busy, volume)
+	var err error
+	if (f.Code == codes.OK || f.Done) && (gone == nil || f.Deaf) {
+		err = work()
+	}
+	switch {
+	case gone != nil:
+		err = status.FromContextError(gone).Err()
+	case f.Code != codes.OK:
+		err = status.Error(f.Code, cmpOr(f.Message, f.Code.String()))
+	case err != nil && status.Code(err) == codes.Unknown:
+		err = status.Error(codes.Internal, err.Error())
+	}
+	d.calls = append(d.calls, Call{method, volume, target, status.Code(err)})
+	return err
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// pause waits as long as a call takes, and returns an error if its caller has given up meanwhile.
+func pause(ctx context.Context, f Fault) error {
+	if f.Delay == 0 {
+		return nil
+	}
+	timer := time.NewTimer(f.Delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		if f.Deaf {
+			<-timer.C
+		}
+		return ctx.Err()
+	}
+}
+
+// fault returns the first fault of a call. The lock is held.
+func (d *Driver) fault(method, volume string) Fault {
+	for i, f := range d.faults {
+		if f.Method != method || f.Volume != "" && f.Volume != volume {
+			continue
+		}
+		found := *f
+		if f.Times > 0 {
+			if f.Times--; f.Times == 0 {
+				d.faults = slices.Delete(d.faults, i, i+1)
+			}
+		}
+		return found
+	}
+	return Fault{}
+}

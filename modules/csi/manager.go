@@ -1,0 +1,430 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/backoff"
+	"github.com/podsync/podsync/syncpod/volume"
+)
+
+// A Manager mounts volumes for pods. Its methods may be called concurrently, also before Run, but steps are taken
+// only while Run runs.
+type Manager struct {
+	config Config
+	layout layout
+	boot   string
+
+	workers sync.WaitGroup
+
+	mu      sync.Mutex
+	running context.Context // nil while Run does not run
+	volumes map[VolumeID]*entry
+	// pods has the volume of each name in the spec of a pod.
+	pods    map[types.UID]map[string]VolumeID
+	drivers map[string]*driver
+	retries *backoff.Backoff[retryKey]
+}
+
+var _ volume.Plugin = (*Manager)(nil)
+
+type retryKey struct {
+	volume VolumeID
+	StepKey
+}
+
+// An entry is a volume that the node has, or that a pod wants.
+type entry struct {
+	record *record
+	// working: a goroutine works on the volume. wake has it look again.
+	working bool
+	wake    chan struct{}
+	// changed is closed when a step has ended, or cannot be taken.
+	changed chan struct{}
+	// notBefore is when steps that failed may be tried again, and failures why they failed. tries counts the failures.
+	notBefore map[StepKey]time.Time
+	failures  map[StepKey]failure
+	tries     int
+	// attached: the volume needs no attachment, or has one; notAttached says why not.
+	attached    bool
+	notAttached error
+	// waits says for each pod why nothing can be done for it now.
+	waits map[types.UID]Step
+	// republish are pods for which NodePublishVolume is due again, and republished when it was called last.
+	republish map[types.UID]bool
+	// synced: the record has reached the disk.
+	synced bool
+}
+
+// A failure is the last one of a step. try is its number among the failures of the volume.
+type failure struct {
+	err error
+	try int
+}
+
+func newEntry(r *record) *entry {
+	return &entry{
+		record: r, wake: make(chan struct{}, 1), changed: make(chan struct{}), notBefore: map[StepKey]time.Time{}, failures: map[StepKey]failure{},
+		waits: map[types.UID]Step{}, republish: map[types.UID]bool{},
+	}
+}
+
+// bind notes which volume a name in the spec of a pod is. The lock is held, or not needed yet.
+func (m *Manager) bind(pod types.UID, name string, id VolumeID) {
+	if m.pods[pod] == nil {
+		m.pods[pod] = map[string]VolumeID{}
+	}
+	m.pods[pod][name] = id
+}
+
+// Run lets drivers register and takes the steps that pods need until ctx ends. Calls that are under way then end
+// without an outcome, which is recorded. Volumes stay mounted. It can be called again when it has returned.
+func (m *Manager) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer m.stop()
+	defer cancel()
+	m.mu.Lock()
+	m.running = ctx
+	for id := range m.volumes {
+		m.look(id)
+	}
+	m.mu.Unlock()
+	for name, conn := range m.config.Drivers {
+		m.workers.Go(func() { m.admit(ctx, name, conn) })
+	}
+	m.workers.Go(func() { m.republishAll(ctx) })
+	return m.register(ctx)
+}
+
+// stop waits for all work to end.
+func (m *Manager) stop() {
+	m.mu.Lock()
+	m.running = nil
+	m.mu.Unlock()
+	m.workers.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, d := range m.drivers {
+		_ = d.close() // nothing depends on it
+		delete(m.drivers, name)
+	}
+}
+
+// Provides reports whether a volume is one of a claim or of a CSI driver.
+func (m *Manager) Provides(vol *v1.Volume) bool {
+	return vol.PersistentVolumeClaim != nil || vol.Ephemeral != nil || vol.CSI != nil
+}
+
+// SetUp mounts a volume for a pod. While it waits for a driver or an attachment it returns after 10 s, with an error that
+// says so. A volume that is mounted stays so also if its claim cannot be read.
+func (m *Manager) SetUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, _ string) error {
+	failed := m.setUp(ctx, pod, vol)
+	if failed == nil {
+		return nil
+	}
+	failed.Pod = pod.Namespace + "/" + pod.Name
+	return failed
+}
+
+func (m *Manager) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume) *volume.Error {
+	s, err := m.config.Objects.resolve(ctx, pod, vol)
+	if err != nil {
+		if m.isMountedFor(pod.UID, vol.Name) {
+			return nil
+		}
+		return failed(vol.Name, "", err)
+	}
+	if err := checkMode(pod, vol, s); err != nil {
+		return failed(s.Name, "", err)
+	}
+	e, tried, err := m.want(pod, vol, s)
+	if err != nil {
+		return failed(s.Name, "", err)
+	}
+	return m.await(ctx, e, pod.UID, tried)
+}
+
+// isMountedFor reports whether a volume of a pod is certainly mounted.
+func (m *Manager) isMountedFor(pod types.UID, name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.volumes[m.pods[pod][name]]
+	if e == nil || e.record.Pods[pod] == nil {
+		return false
+	}
+	e.verify(m.layout, pod)
+	return e.record.Pods[pod].Published == Present
+}
+
+// verify has a mount that was lost made again: a container must not write to the directory below it.
+func (e *entry) verify(l layout, pod types.UID) {
+	u, s := e.record.Pods[pod], &e.record.Source
+	if target, err := l.target(pod, s); u.Published == Present && (err != nil || !stillMounted(u.Mounted, target)) {
+		u.Published = Uncertain
+	}
+	if e.record.Staged == Present && !stillMounted(e.record.Mounted, l.staging(s)) {
+		e.record.Staged = Uncertain
+	}
+}
+
+// checkMode returns an error if a volume is a device and is used as a directory, or the other way round.
+func checkMode(pod *v1.Pod, vol *v1.Volume, s *source) error {
+	mounts, devices := usesOf(pod, vol.Name)
+	switch {
+	case s.Block && mounts:
+		return fmt.Errorf("volume %s has volumeMode Block, but is specified in volumeMounts", vol.Name)
+	case !s.Block && devices:
+		return fmt.Errorf("volume %s has volumeMode Filesystem, but is specified in volumeDevices", vol.Name)
+	}
+	return nil
+}
+
+func usesOf(pod *v1.Pod, name string) (mounts, devices bool) {
+	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for _, c := range list {
+			mounts = mounts || slices.ContainsFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == name })
+			devices = devices || slices.ContainsFunc(c.VolumeDevices, func(d v1.VolumeDevice) bool { return d.Name == name })
+		}
+	}
+	return mounts, devices
+}
+
+// want notes that a pod wants a volume, and has it worked on. It returns the number of failures so far.
+func (m *Manager) want(pod *v1.Pod, vol *v1.Volume, s *source) (*entry, int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id := s.id()
+	e := m.volumes[id]
+	if e == nil {
+		e = newEntry(&record{Boot: m.boot, Source: *s, Pods: map[types.UID]*use{}})
+		m.volumes[id] = e
+	}
+	if u := e.record.Pods[pod.UID]; u != nil && u.Ended {
+		return nil, 0, errors.New("the volume is still being unmounted for this pod")
+	}
+	if err := m.checkTarget(pod.UID, s); err != nil {
+		return nil, 0, err
+	}
+	if e.record.Pods[pod.UID] == nil {
+		e.record.Pods[pod.UID] = &use{}
+	}
+	e.update(s)
+	u := e.record.Pods[pod.UID]
+	u.Pod = podOf(pod)
+	u.name(vol.Name)
+	m.bind(pod.UID, vol.Name, id)
+	e.verify(m.layout, pod.UID)
+	m.look(id)
+	return e, e.tries, nil
+}
+
+// checkTarget returns an error if another volume of the pod has the same directory: an inline volume may have the name
+// of a PersistentVolume. The lock is held.
+func (m *Manager) checkTarget(pod types.UID, s *source) error {
+	for _, id := range m.pods[pod] {
+		if e := m.volumes[id]; e != nil && id != s.id() && e.record.Source.Name == s.Name && e.record.Source.Plugin == s.Plugin {
+			return fmt.Errorf("volume %s of the pod has the same name as another one of its volumes", s.Name)
+		}
+	}
+	return nil
+}
+
+// update takes over what has changed in the objects of a volume. What identifies it stays.
+func (e *entry) update(s *source) {
+	readOnly := e.record.Source.ReadOnly && len(e.record.Pods) > 1
+	e.record.Source = *s
+	e.record.Source.ReadOnly = s.ReadOnly || readOnly
+}
+
+// await waits until a volume is mounted for a pod, or a step for it fails that had not failed before.
+func (m *Manager) await(ctx context.Context, e *entry, pod types.UID, tried int) *volume.Error {
+	timeout := time.NewTicker(waitTimeout)
+	defer timeout.Stop()
+	for {
+		m.mu.Lock()
+		u, changed := e.record.Pods[pod], e.changed
+		done := u != nil && u.Published == Present
+		broken, name := e.failureOf(pod, tried), e.record.Source.Name
+		waiting := e.waitingFor(pod)
+		m.mu.Unlock()
+		switch {
+		case done:
+			return nil
+		case broken != nil:
+			return failed(name, broken.operation, broken.err)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return failed(name, "", cmpErr(waiting, context.Cause(ctx)))
+		case <-timeout.C:
+			if waiting != nil {
+				return failed(name, "", waiting)
+			}
+		}
+	}
+}
+
+func cmpErr(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// A stepFailure is a failed step that a pod waits for.
+type stepFailure struct {
+	operation string
+	err       error
+}
+
+// failureOf returns a failure since a number of tries that concerns a pod. The lock is held.
+func (e *entry) failureOf(pod types.UID, tried int) *stepFailure {
+	for _, step := range []struct {
+		key       StepKey
+		operation string
+	}{{StepKey{Action: Stage}, "MountVolume.MountDevice"}, {StepKey{Publish, pod}, ""}} {
+		if f, ok := e.failures[step.key]; ok && f.try > tried {
+			return &stepFailure{step.operation, f.err}
+		}
+	}
+	return nil
+}
+
+// waitingFor returns what is missing for a pod, nil if a step is under way or is tried again soon. The lock is held.
+func (e *entry) waitingFor(pod types.UID) error {
+	wait, ok := e.waits[pod]
+	if all, found := e.waits[""]; found {
+		wait, ok = all, true
+	}
+	if !ok {
+		return nil
+	}
+	switch wait.Reason {
+	case DriverMissing:
+		return fmt.Errorf("kubernetes.io/csi: driver name %s not found in the list of registered CSI drivers", e.record.Source.Driver)
+	case NotAttached:
+		return e.notAttached
+	case UsedByOtherPod:
+		return errors.New("volume uses the ReadWriteOncePod access mode and is already in use by another pod")
+	}
+	return nil
+}
+
+// failed names a volume in an error, as kubelets do.
+func failed(name, operation string, err error) *volume.Error {
+	return &volume.Error{Volume: name, Kind: "persistentVolume", Operation: operation, Err: err}
+}
+
+// Locate returns where a volume of a pod is mounted.
+func (m *Manager) Locate(pod *v1.Pod, vol *v1.Volume, _ string) (volume.Location, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.volumes[m.pods[pod.UID][vol.Name]]
+	if e == nil || e.record.Pods[pod.UID] == nil || e.record.Pods[pod.UID].Published != Present {
+		return volume.Location{}, errors.New("it is not mounted")
+	}
+	s := &e.record.Source
+	path, err := m.layout.target(pod.UID, s)
+	readOnly := s.ReadOnly || vol.PersistentVolumeClaim != nil && vol.PersistentVolumeClaim.ReadOnly
+	return volume.Location{Path: path, Device: s.Block, ReadOnly: readOnly, SELinuxRelabel: s.Plugin != hostPlugin && !readOnly}, err
+}
+
+// TearDown unmounts the volumes of a pod. It returns when none of them may be mounted for it.
+func (m *Manager) TearDown(ctx context.Context, pod types.UID, _ string) error {
+	m.mu.Lock()
+	var entries []*entry
+	for id, e := range m.volumes {
+		if u := e.record.Pods[pod]; u != nil {
+			u.Ended = true
+			m.look(id)
+			entries = append(entries, e)
+		}
+	}
+	m.mu.Unlock()
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, m.awaitEnd(ctx, e, pod))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	delete(m.pods, pod)
+	m.mu.Unlock()
+	return nil
+}
+
+// awaitEnd waits until a volume is certainly not mounted for a pod.
+func (m *Manager) awaitEnd(ctx context.Context, e *entry, pod types.UID) error {
+	m.mu.Lock()
+	tried := e.tries
+	m.mu.Unlock()
+	timeout := time.NewTicker(waitTimeout)
+	defer timeout.Stop()
+	for {
+		m.mu.Lock()
+		_, there := e.record.Pods[pod]
+		changed, name := e.changed, e.record.Source.Name
+		failed, waiting := e.failures[StepKey{Unpublish, pod}], e.waitingFor(pod)
+		m.mu.Unlock()
+		switch {
+		case !there:
+			return nil
+		case failed.err != nil && failed.try > tried:
+			return fmt.Errorf("UnmountVolume.TearDown failed for volume %q: %w", name, failed.err)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("UnmountVolume.TearDown failed for volume %q: %w", name, cmpErr(waiting, context.Cause(ctx)))
+		case <-timeout.C:
+			if waiting != nil {
+				return fmt.Errorf("UnmountVolume.TearDown failed for volume %q: %w", name, waiting)
+			}
+		}
+	}
+}
+
+// InUse returns the volumes that may be mounted on the node or that a pod wants, sorted: node.status.volumesInUse.
+func (m *Manager) InUse() []VolumeID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var ids []VolumeID
+	for id, e := range m.volumes {
+		if e.record.Source.Plugin == csiPlugin && !e.record.Source.Ephemeral && !e.record.empty() {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Plan returns what is to be done now.
+func (m *Manager) Plan() Plan {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	state, desired := State{}, Desired{}
+	for _, id := range slices.Sorted(maps.Keys(m.volumes)) {
+		state[id], desired[id] = m.facts(m.volumes[id])
+	}
+	return Decide(time.Now(), state, desired)
+}
+
+// podOf returns what drivers need to know of a pod.
+func podOf(pod *v1.Pod) Pod {
+	p := Pod{UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, ServiceAccount: pod.Spec.ServiceAccountName, Always: true}
+	if sc := pod.Spec.SecurityContext; sc != nil {
+		p.FSGroup = sc.FSGroup
+		p.Always = sc.FSGroupChangePolicy == nil || *sc.FSGroupChangePolicy != v1.FSGroupChangeOnRootMismatch
+	}
+	return p
+}

@@ -1,0 +1,380 @@
+package csi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/modules/csi"
+	"github.com/podsync/podsync/modules/csi/csitest"
+	"github.com/podsync/podsync/syncpod/volume"
+)
+
+const driverName = "csi.example.com"
+
+// A node is an agent's Manager with a driver in memory. Agents follow each other on the same root directory.
+type node struct {
+	t       *testing.T
+	root    string
+	driver  *csitest.Driver
+	conn    *grpc.ClientConn
+	objects csi.Objects
+	config  csi.Config
+	m       *csi.Manager
+	kill    func()
+}
+
+func newNode(t *testing.T, c csitest.Config) *node {
+	n := &node{t: t, root: t.TempDir()}
+	n.driver, n.conn = csitest.Start(t, c)
+	n.objects = csi.Static([]*v1.PersistentVolume{persistent("pv", v1.ReadWriteOnce), persistent("single", v1.ReadWriteOncePod)},
+		[]*v1.PersistentVolumeClaim{claim("data", "pv"), claim("mine", "single")})
+	n.config = csi.Config{Drivers: map[string]grpc.ClientConnInterface{driverName: n.conn}}
+	t.Cleanup(func() {
+		if n.kill != nil {
+			n.kill()
+		}
+		if broken := n.driver.Violations(); len(broken) > 0 {
+			t.Errorf("rules of CSI that the agent broke:\n%s", strings.Join(broken, "\n"))
+		}
+	})
+	return n
+}
+
+// start starts the next agent.
+func (n *node) start() *node {
+	n.t.Helper()
+	if n.kill != nil {
+		n.kill()
+	}
+	n.config.Root, n.config.Objects = n.root, n.objects
+	m, err := csi.New(n.config)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := m.Run(ctx); err != nil {
+			n.t.Error(err)
+		}
+	})
+	n.m, n.kill = m, func() { cancel(); running.Wait(); n.kill = nil }
+	return n
+}
+
+func (n *node) dir(pod *v1.Pod) string { return filepath.Join(n.root, "pods", string(pod.UID)) }
+
+func (n *node) setUp(ctx context.Context, pod *v1.Pod) error {
+	if err := os.MkdirAll(n.dir(pod), 0o750); err != nil {
+		n.t.Fatal(err)
+	}
+	return n.m.SetUp(ctx, pod, &pod.Spec.Volumes[0], n.dir(pod))
+}
+
+func (n *node) mustSetUp(pod *v1.Pod) {
+	n.t.Helper()
+	if err := n.setUp(n.t.Context(), pod); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) mustTearDown(pod *v1.Pod) {
+	n.t.Helper()
+	if err := n.m.TearDown(n.t.Context(), pod.UID, n.dir(pod)); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// settle waits until nothing happens any more.
+func (n *node) settle() { time.Sleep(10 * time.Minute) }
+
+func (n *node) wantCalls(want ...string) {
+	n.t.Helper()
+	var got []string
+	for _, c := range n.driver.Calls() {
+		got = append(got, c.String())
+	}
+	if !slices.Equal(got, want) {
+		n.t.Errorf("calls:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// wantNothing checks that nothing is left of any volume.
+func (n *node) wantNothing() {
+	n.t.Helper()
+	if staged, published := n.driver.Volumes(); staged+published > 0 || len(n.m.InUse()) > 0 {
+		n.t.Errorf("%d volumes are staged, %d published, in use: %v", staged, published, n.m.InUse())
+	}
+	for _, left := range []string{"csi/*", "plugins/kubernetes.io/csi/*/*", "pods/*/volumes/*/*"} {
+		if found, _ := filepath.Glob(filepath.Join(n.root, left)); len(found) > 0 {
+			n.t.Errorf("left: %v", found)
+		}
+	}
+}
+
+func persistent(name string, mode v1.PersistentVolumeAccessMode) *v1.PersistentVolume {
+	return &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PersistentVolumeSpec{
+		AccessModes: []v1.PersistentVolumeAccessMode{mode}, Capacity: v1.ResourceList{v1.ResourceStorage: resource.MustParse("2Gi")},
+		PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: driverName, VolumeHandle: "handle-of-" + name}},
+	}}
+}
+
+func claim(name, volume string) *v1.PersistentVolumeClaim {
+	return &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID("uid-of-" + name)}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: volume}}
+}
+
+// podWith returns a pod with one volume.
+func podWith(uid string, source v1.VolumeSource) *v1.Pod {
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, Namespace: "ns", UID: types.UID(uid)}, Spec: v1.PodSpec{
+		ServiceAccountName: "robot", Volumes: []v1.Volume{{Name: "vol", VolumeSource: source}},
+		Containers: []v1.Container{{Name: "app", VolumeMounts: []v1.VolumeMount{{Name: "vol", MountPath: "/data"}}}},
+	}}
+}
+
+func podOf(uid, claim string) *v1.Pod {
+	return podWith(uid, v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claim}})
+}
+
+func bubble(t *testing.T, c csitest.Config, f func(t *testing.T, n *node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, newNode(t, c)) })
+}
+
+func TestAVolumeIsStagedAndPublishedAndBothIsUndone(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		n.start()
+		a, b := podOf("a", "data"), podOf("b", "data")
+		n.mustSetUp(a)
+		n.mustSetUp(b)
+		at, err := n.m.Locate(a, &a.Spec.Volumes[0], n.dir(a))
+		if want := filepath.Join(n.dir(a), "volumes/kubernetes.io~csi/pv/mount"); err != nil || at.Path != want || at.ReadOnly || at.Device {
+			t.Errorf("%+v, %v, want %s", at, err, want)
+		}
+		if got, want := n.m.InUse(), []csi.VolumeID{"kubernetes.io/csi/csi.example.com^handle-of-pv"}; !slices.Equal(got, want) {
+			t.Errorf("in use: %v, want %v", got, want)
+		}
+		n.mustSetUp(a) // a container is started again
+		n.mustTearDown(a)
+		n.settle()
+		n.wantCalls("NodeStage handle-of-pv OK", "NodePublish handle-of-pv OK", "NodePublish handle-of-pv OK", "NodeUnpublish handle-of-pv OK")
+		n.mustTearDown(b)
+		n.settle()
+		n.wantNothing()
+		n.mustTearDown(b)
+		if err := os.Remove(filepath.Join(n.dir(b), "volumes/kubernetes.io~csi")); err != nil {
+			t.Errorf("the directory of the pod: %v", err)
+		}
+	})
+}
+
+func TestADriverWithoutStage(t *testing.T) {
+	bubble(t, csitest.Config{NoStage: true}, func(t *testing.T, n *node) {
+		n.start()
+		n.mustSetUp(podOf("a", "data"))
+		n.mustTearDown(podOf("a", "data"))
+		n.settle()
+		n.wantCalls("NodePublish handle-of-pv OK", "NodeUnpublish handle-of-pv OK")
+		n.wantNothing()
+	})
+}
+
+// The start of a pod costs no time beyond that of the driver.
+func TestNothingIsWaitedForBesideTheDriver(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		n.start()
+		n.driver.Inject(csitest.Fault{Method: "NodeStage", Delay: 3 * time.Second})
+		n.driver.Inject(csitest.Fault{Method: "NodePublish", Delay: time.Second})
+		began := time.Now()
+		n.mustSetUp(podOf("a", "data"))
+		if took := time.Since(began); took != 4*time.Second {
+			t.Errorf("it took %v, want 4 s", took)
+		}
+	})
+}
+
+func TestFailuresAreReturnedAndTriedAgainLater(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		n.start()
+		n.driver.Inject(csitest.Fault{Method: "NodeStage", Code: codes.Internal, Message: "the disk is broken", Times: 4})
+		n.driver.Inject(csitest.Fault{Method: "NodePublish", Code: codes.InvalidArgument, Times: 1})
+		began := time.Now()
+		var at []time.Duration
+		for i := 0; ; i++ {
+			err := n.setUp(t.Context(), podOf("a", "data"))
+			if err == nil {
+				break
+			}
+			at = append(at, time.Since(began).Round(time.Millisecond))
+			var failed *volume.Error
+			if !errors.As(err, &failed) || failed.Volume != "pv" {
+				t.Fatalf("%v, want an error that names the PersistentVolume", err)
+			}
+			if i < 4 && (failed.Operation != "MountVolume.MountDevice" || !strings.Contains(err.Error(), "code = Internal desc = the disk is broken")) || i == 4 && failed.Operation != "" {
+				t.Errorf("failure %d: %q of %s", i, err, failed.Operation)
+			}
+		}
+		if want := []time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond, 3500 * time.Millisecond, 7500 * time.Millisecond}; !slices.Equal(at, want) {
+			t.Errorf("failures at %v, want %v", at, want)
+		}
+	})
+}
+
+// A definite failure has changed nothing: there is nothing to undo.
+func TestNothingIsUndoneAfterADefiniteFailure(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		n.start()
+		n.driver.Inject(csitest.Fault{Method: "NodeStage", Code: codes.InvalidArgument})
+		if err := n.setUp(t.Context(), podOf("a", "data")); err == nil {
+			t.Fatal("no error")
+		}
+		n.mustTearDown(podOf("a", "data"))
+		n.settle()
+		n.wantCalls("NodeStage handle-of-pv InvalidArgument")
+		n.wantNothing()
+	})
+}
+
+func TestADriverThatIsMissingIsNamedAndAwaited(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		n.driver.Inject(csitest.Fault{})
+		drivers := n.config.Drivers
+		n.config.Drivers = nil
+		n.start()
+		err := n.setUp(t.Context(), podOf("a", "data"))
+		if err == nil || !strings.Contains(err.Error(), "driver name csi.example.com not found in the list of registered CSI drivers") {
+			t.Errorf("%v", err)
+		}
+		n.config.Drivers = drivers
+		n.start()
+		n.mustSetUp(podOf("a", "data"))
+	})
+}
+
+// SetUp ends with its context, however long the driver takes, and the volume is unmounted once the driver has answered.
+func TestSetUpEndsWithItsContext(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		n.start()
+		n.driver.Inject(csitest.Fault{Method: "NodePublish", Delay: time.Minute, Times: 1})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := n.setUp(ctx, podOf("a", "data")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		n.mustTearDown(podOf("a", "data"))
+		n.settle()
+		n.wantNothing()
+	})
+}
+
+func TestReadWriteOncePod(t *testing.T) {
+	bubble(t, csitest.Config{SingleWriter: true}, func(t *testing.T, n *node) {
+		n.start()
+		n.mustSetUp(podOf("a", "mine"))
+		if err := n.setUp(t.Context(), podOf("b", "mine")); err == nil || !strings.Contains(err.Error(), "ReadWriteOncePod") {
+			t.Errorf("%v", err)
+		}
+		if req := n.driver.Published(); len(req) != 1 || req[0].VolumeCapability.AccessMode.Mode.String() != "SINGLE_NODE_SINGLE_WRITER" {
+			t.Errorf("%v", req)
+		}
+		n.mustTearDown(podOf("a", "mine"))
+		n.mustSetUp(podOf("b", "mine"))
+	})
+}
+
+func TestAnInlineVolumeIsNotStaged(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		n.objects.Driver = func(context.Context, string) (*storagev1.CSIDriver, error) {
+			yes := true
+			return &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{PodInfoOnMount: &yes, VolumeLifecycleModes: []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecycleEphemeral}}}, nil
+		}
+		n.start()
+		pod := podWith("a", v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: driverName, VolumeAttributes: map[string]string{"size": "1"}}})
+		n.mustSetUp(pod)
+		req := n.driver.Published()
+		if len(req) != 1 || req[0].VolumeContext["size"] != "1" || req[0].VolumeContext["csi.storage.k8s.io/pod.name"] != "a" || req[0].VolumeContext["csi.storage.k8s.io/serviceAccount.name"] != "robot" {
+			t.Errorf("%v", req)
+		}
+		n.mustTearDown(pod)
+		n.settle()
+		n.wantNothing()
+		if err := n.setUp(t.Context(), podOf("b", "data")); err == nil || !strings.Contains(err.Error(), `does not support mode "Persistent"`) {
+			t.Errorf("a persistent volume of an ephemeral driver: %v", err)
+		}
+	})
+}
+
+func TestSecretsReachTheDriverAndNoError(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		pv := persistent("pv", v1.ReadWriteOnce)
+		pv.Spec.CSI.NodeStageSecretRef = &v1.SecretReference{Namespace: "ns", Name: "stage"}
+		n.objects = csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{claim("data", "pv")})
+		n.objects.Secrets = secrets{"stage": "hunter2"}
+		n.start()
+		n.driver.Inject(csitest.Fault{Method: "NodeStage", Code: codes.Unauthenticated, Message: "password hunter2 is wrong" + strings.Repeat("!", 5000)})
+		err := n.setUp(t.Context(), podOf("a", "data"))
+		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "password *** is wrong") || len(err.Error()) > 2000 {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+type secrets map[string]string
+
+func (s secrets) Secret(_ context.Context, _, name string) (*v1.Secret, error) {
+	return &v1.Secret{Data: map[string][]byte{"password": []byte(s[name])}}, nil
+}
+
+func TestExpansionAndRepublish(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		grown := claim("data", "pv")
+		grown.Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
+		n.objects = csi.Static([]*v1.PersistentVolume{persistent("pv", v1.ReadWriteOnce)}, []*v1.PersistentVolumeClaim{grown})
+		n.objects.Driver = func(context.Context, string) (*storagev1.CSIDriver, error) {
+			yes := true
+			return &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{RequiresRepublish: &yes, TokenRequests: []storagev1.TokenRequest{{Audience: "vault"}}}}, nil
+		}
+		tokens := 0
+		n.objects.Tokens = func(_ context.Context, pod csi.Pod, _ []storagev1.TokenRequest) (string, error) {
+			tokens++
+			return fmt.Sprintf("%s-token-%d", pod.ServiceAccount, tokens), nil
+		}
+		var expanded []string
+		n.config.Expanded = func(volume string, bytes int64) { expanded = append(expanded, fmt.Sprint(volume, " ", bytes)) }
+		n.start()
+		n.mustSetUp(podOf("a", "data"))
+		time.Sleep(90 * time.Second)
+		n.wantCalls("NodeStage handle-of-pv OK", "NodePublish handle-of-pv OK", "NodeExpand handle-of-pv OK", "NodePublish handle-of-pv OK")
+		if !slices.Equal(expanded, []string{"pv 2147483648"}) {
+			t.Errorf("expanded: %v", expanded)
+		}
+		if got := n.driver.Published()[0].VolumeContext["csi.storage.k8s.io/serviceAccount.tokens"]; got != "robot-token-2" {
+			t.Errorf("token %q, want a new one", got)
+		}
+		// A republish that fails leaves the volume mounted.
+		n.driver.Inject(csitest.Fault{Method: "NodePublish", Code: codes.Unavailable, Times: 1})
+		time.Sleep(time.Minute)
+		if _, err := n.m.Locate(podOf("a", "data"), &podOf("a", "data").Spec.Volumes[0], ""); err != nil {
+			t.Errorf("after a republish that failed: %v", err)
+		}
+		n.mustTearDown(podOf("a", "data"))
+		n.settle()
+		n.wantNothing()
+	})
+}

@@ -1,0 +1,167 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/podsync/podsync/internal/base/mounts"
+)
+
+const (
+	// openPath is O_PATH of open(2), and unmountNoFollow UMOUNT_NOFOLLOW of umount(2).
+	openPath        = 0x200000
+	unmountNoFollow = 0x8
+	// maxDepth is how deep a volume may be whose files are given to a group.
+	maxDepth = 512
+	// namesAtOnce is how many names of a directory are read at a time.
+	namesAtOnce = 256
+)
+
+// bind mounts a directory at target. It is opened first, and mounted by its descriptor, whatever becomes of the path.
+func bind(path, target string) error {
+	f, err := os.OpenFile(path, openPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return os.NewSyscallError("bind", syscall.Mount(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), target, "", syscall.MS_BIND|syscall.MS_REC, ""))
+}
+
+// unmount unmounts what is at a path. It fails while a process uses it.
+func unmount(path string) error {
+	err := syscall.Unmount(path, unmountNoFollow)
+	if errors.Is(err, syscall.EBUSY) { // mounts below it, or a copy that is going
+		err = syscall.Unmount(path, unmountNoFollow|syscall.MNT_DETACH)
+	}
+	return err
+}
+
+// giveToGroup gives a directory and all in it to a group, which may read and write. Without always nothing is done if
+// the directory has that already: it is changed last, so that a change that was cut short begins again. Containers of
+// other pods may write to the volume meanwhile: no link leads out of it, and no other mount is entered.
+func giveToGroup(ctx context.Context, dir string, group int, always bool) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	info, err := root.Lstat(".")
+	if err != nil {
+		return err
+	}
+	if !always && info.Mode()&wantedOf(info) == wantedOf(info) && groupOf(info) == group {
+		return nil
+	}
+	mount, err := mountOf(root)
+	if err != nil {
+		return err
+	}
+	g := giver{ctx: ctx, group: group, mount: mount}
+	if err := g.content(root, 0); err != nil {
+		return err
+	}
+	return g.give(root, ".", info)
+}
+
+// A giver gives the files of a tree to a group.
+type giver struct {
+	ctx   context.Context
+	group int
+	mount string
+}
+
+// content gives all that is in a directory.
+func (g giver) content(dir *os.Root, depth int) error {
+	f, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for {
+		entries, err := f.ReadDir(namesAtOnce)
+		for _, e := range entries {
+			if err := g.entry(dir, e.Name(), depth); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) || err != nil {
+			return ignoreEOF(err)
+		}
+	}
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// entry gives one entry of a directory, after what is in it.
+func (g giver) entry(dir *os.Root, name string, depth int) error {
+	if err := g.ctx.Err(); err != nil {
+		return err
+	}
+	info, err := dir.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return g.give(dir, name, info)
+	}
+	if depth >= maxDepth {
+		return fmt.Errorf("the volume has more than %d levels of directories", maxDepth)
+	}
+	below, err := dir.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	defer below.Close()
+	if mount, err := mountOf(below); err != nil || mount != g.mount {
+		return err
+	}
+	if err := g.content(below, depth+1); err != nil {
+		return err
+	}
+	return g.give(dir, name, info)
+}
+
+// give gives one file or directory.
+func (g giver) give(dir *os.Root, name string, info fs.FileInfo) error {
+	if err := dir.Lchown(name, -1, g.group); err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() && !info.IsDir() {
+		return nil // the mode of a link is that of its target
+	}
+	return dir.Chmod(name, info.Mode()|wantedOf(info))
+}
+
+// wantedOf returns the bits of the mode that the group needs, as a kubelet sets them.
+func wantedOf(info fs.FileInfo) fs.FileMode {
+	if info.IsDir() {
+		return 0o770 | fs.ModeSetgid
+	}
+	return 0o660
+}
+
+func groupOf(info fs.FileInfo) int {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(stat.Gid)
+	}
+	return -1
+}
+
+func mountOf(root *os.Root) (string, error) {
+	f, err := root.Open(".")
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return mounts.Of(int(f.Fd()))
+}

@@ -1,0 +1,171 @@
+package csi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/base/durable"
+	"github.com/podsync/podsync/internal/base/regular"
+)
+
+// maxRecord is the largest record that is read, and so written, in bytes.
+const maxRecord = 1 << 20
+
+// A record is what outlives the agent of one volume. It is written before each call that may change the volume.
+type record struct {
+	// Boot is that of the node when the record was written: a mount does not outlive it.
+	Boot   string
+	Source source
+	Staged Condition `json:",omitempty"`
+	// Mounted: something was mounted at the staging path when the stage had succeeded.
+	Mounted  bool  `json:",omitempty"`
+	Expanded int64 `json:",omitempty"`
+	// Pods are those that want the volume or may have it.
+	Pods map[types.UID]*use
+}
+
+// A use is the use of a volume by a pod.
+type use struct {
+	Pod Pod
+	// Names are the volumes of the pod's spec that are this volume.
+	Names     []string
+	Published Condition `json:",omitempty"`
+	Mounted   bool      `json:",omitempty"`
+	// Ended: nothing of the pod runs.
+	Ended bool `json:",omitempty"`
+}
+
+// write writes the record. With sync it has reached the disk when write returns.
+func (r *record) write(l layout, sync bool) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	path := l.record(r.Source.id())
+	if len(text) > maxRecord {
+		return fmt.Errorf("the record of the volume has %d bytes, more than %d", len(text), maxRecord)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
+		return err
+	}
+	if err := durable.Replace(path, text, sync); err != nil {
+		return err
+	}
+	if sync {
+		return durable.SyncDir(filepath.Dir(path))
+	}
+	return nil
+}
+
+// empty reports whether the node has nothing of the volume, and no pod wants it.
+func (r *record) empty() bool { return r.Staged == Absent && len(r.Pods) == 0 }
+
+// readRecords returns the records of an earlier agent. A record that cannot be read is an error that names its file:
+// its volume may be mounted.
+func readRecords(l layout) ([]*record, error) {
+	dir := filepath.Join(l.root, recordsDir)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	errs := []error{err}
+	var all []*record
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		r, err := readRecord(root, e.Name())
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", filepath.Join(dir, e.Name()), err))
+			continue
+		}
+		all = append(all, r)
+	}
+	return all, errors.Join(errs...)
+}
+
+func readRecord(root *os.Root, name string) (*record, error) {
+	text, err := regular.Read(root, name, maxRecord)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, err
+	}
+	if err := r.Source.check(); err != nil {
+		return nil, err
+	}
+	if filepath.Base(layout{}.record(r.Source.id())) != name {
+		return nil, errors.New("it is the record of another volume")
+	}
+	for uid, u := range r.Pods {
+		if u == nil {
+			return nil, fmt.Errorf("pod %s: it is null", uid)
+		}
+	}
+	return r, nil
+}
+
+// reconstruct turns the record of an earlier agent into what is known now: after a restart of the node nothing is
+// certain, and a mount that was there and is not any more neither.
+func (r *record) reconstruct(l layout, boot string) {
+	if r.Pods == nil {
+		r.Pods = map[types.UID]*use{}
+	}
+	if r.Staged == Present && (r.Boot != boot || !stillMounted(r.Mounted, l.staging(&r.Source))) {
+		r.Staged = Uncertain
+	}
+	for uid, u := range r.Pods {
+		target, err := l.target(uid, &r.Source)
+		if u.Published == Present && (r.Boot != boot || err != nil || !stillMounted(u.Mounted, target)) {
+			u.Published = Uncertain
+		}
+	}
+}
+
+// stillMounted reports whether a mount that was there still is. Without a mount there is nothing to be lost.
+func stillMounted(was bool, path string) bool {
+	if !was {
+		return true
+	}
+	at, err := isMounted(path)
+	return at && err == nil
+}
+
+// name adds the name of a volume in the pod's spec.
+func (u *use) name(volume string) {
+	if !slices.Contains(u.Names, volume) {
+		u.Names = append(u.Names, volume)
+	}
+}
+
+// bootID returns an identifier of the boot of the node, empty if it is unknown.
+func bootID() string {
+	text, err := regular.ReadPath("/proc/sys/kernel/random/boot_id", 64)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// removeRecord removes the record of a volume.
+func (l layout) removeRecord(id VolumeID) error {
+	if err := os.Remove(l.record(id)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

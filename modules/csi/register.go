@@ -1,0 +1,261 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+const (
+	// registerTimeout is how long a socket may take to say which plugin it is.
+	registerTimeout = 10 * time.Second
+	// scanPause is how often the directory is read, and registerPause how often a socket is tried again that did not
+	// register.
+	scanPause, registerPause = time.Second, 10 * time.Second
+	// maxSockets is how many sockets in the registry are heeded.
+	maxSockets = 256
+	// maxSocketPath is the longest path of a Unix socket.
+	maxSocketPath = 107
+)
+
+// register lets drivers register until ctx ends: each has a socket in the directory plugins_registry, which says who it
+// is and where it serves.
+func (m *Manager) register(ctx context.Context) error {
+	dir := filepath.Join(m.layout.root, registryDir)
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return fmt.Errorf("csi: drivers cannot register: %w", err)
+	}
+	known := registry{sockets: map[string]fs.FileInfo{}, notBefore: map[string]time.Time{}}
+	ticker := time.NewTicker(scanPause)
+	defer ticker.Stop()
+	for {
+		m.scan(ctx, dir, known)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// A registry is what is known of the sockets in the directory: those that have registered, and when those that did not
+// are tried again.
+type registry struct {
+	sockets   map[string]fs.FileInfo
+	notBefore map[string]time.Time
+}
+
+// scan registers the drivers whose sockets are new, and drops those whose sockets are not there any more. A socket that
+// was made anew is another one.
+func (m *Manager) scan(ctx context.Context, dir string, known registry) {
+	sockets := socketsIn(dir)
+	for path, info := range known.sockets {
+		if now, ok := sockets[path]; !ok || !os.SameFile(now, info) || !now.ModTime().Equal(info.ModTime()) {
+			m.leave(path)
+			delete(known.sockets, path)
+		}
+	}
+	maps.DeleteFunc(known.notBefore, func(path string, _ time.Time) bool { return sockets[path] == nil })
+	for _, path := range slices.Sorted(maps.Keys(sockets)) {
+		if known.sockets[path] != nil || time.Now().Before(known.notBefore[path]) || ctx.Err() != nil {
+			continue
+		}
+		if err := m.registerSocket(ctx, path); err != nil {
+			known.notBefore[path] = time.Now().Add(registerPause)
+			m.config.Log.Error(err, "a CSI driver cannot register", "socket", filepath.Base(path))
+			continue
+		}
+		known.sockets[path] = sockets[path]
+	}
+}
+
+// socketsIn returns the sockets in a directory.
+func socketsIn(dir string) map[string]fs.FileInfo {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(maxSockets) // what cannot be read is not there
+	found := map[string]fs.FileInfo{}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") || e.Type()&fs.ModeSocket == 0 {
+			continue
+		}
+		if info, err := e.Info(); err == nil {
+			found[filepath.Join(dir, e.Name())] = info
+		}
+	}
+	return found
+}
+
+// registerSocket asks a socket which plugin it is. One that is no CSI driver is for others.
+func (m *Manager) registerSocket(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
+	defer cancel()
+	if len(path) > maxSocketPath {
+		return fmt.Errorf("its path has %d bytes, more than %d", len(path), maxSocketPath)
+	}
+	conn, err := dialDriver(path)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client := registerapi.NewRegistrationClient(conn)
+	info, err := client.GetInfo(ctx, &registerapi.InfoRequest{}, grpc.WaitForReady(true))
+	if err != nil {
+		return &callError{call: "GetInfo", err: err}
+	}
+	if info.GetType() != registerapi.CSIPlugin {
+		return nil
+	}
+	answer := &registerapi.RegistrationStatus{PluginRegistered: true}
+	failed := m.connect(ctx, path, info)
+	if failed != nil {
+		answer = &registerapi.RegistrationStatus{Error: failed.Error()}
+	}
+	_, err = client.NotifyRegistrationStatus(ctx, answer)
+	if failed == nil && err != nil {
+		m.config.Log.Info("a CSI driver does not listen to its registration", "driver", info.GetName(), "error", (&callError{call: "NotifyRegistrationStatus", err: err}).Error())
+	}
+	return failed
+}
+
+// connect connects to the socket at which a driver serves, and registers the driver.
+func (m *Manager) connect(ctx context.Context, socket string, info *registerapi.PluginInfo) error {
+	if err := checkDriver(info.GetName()); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(info.GetSupportedVersions(), func(v string) bool { return strings.HasPrefix(strings.TrimPrefix(v, "v"), "1.") }) {
+		return fmt.Errorf("driver %s supports none of the versions 1.x of CSI", info.GetName())
+	}
+	path, err := m.endpoint(socket, info.GetEndpoint())
+	if err != nil {
+		return fmt.Errorf("driver %s: endpoint %.200q: %w", info.GetName(), info.GetEndpoint(), err)
+	}
+	conn, err := dialDriver(path)
+	if err != nil {
+		return err
+	}
+	d, err := askDriver(ctx, info.GetName(), conn)
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	d.socket, d.close = socket, conn.Close
+	m.enter(d)
+	return nil
+}
+
+// endpoint returns the path of the socket of a driver, which must be below the agent's root. Empty means the one at
+// which it registers.
+func (m *Manager) endpoint(socket, endpoint string) (string, error) {
+	if endpoint == "" {
+		return socket, nil
+	}
+	endpoint = strings.TrimPrefix(endpoint, "unix://")
+	if !filepath.IsAbs(endpoint) || len(endpoint) > maxSocketPath {
+		return "", fmt.Errorf("want an absolute path of at most %d bytes", maxSocketPath)
+	}
+	path, err := filepath.EvalSymlinks(endpoint)
+	if err != nil {
+		return "", err
+	}
+	if rel, err := filepath.Rel(m.layout.root, path); err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return "", fmt.Errorf("the socket must be below %s", m.layout.root)
+	}
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode()&fs.ModeSocket == 0 {
+		err = errors.New("it is no socket")
+	}
+	return path, err
+}
+
+// admit registers a driver of Config.Drivers once it answers.
+func (m *Manager) admit(ctx context.Context, name string, conn grpc.ClientConnInterface) {
+	for {
+		d, err := askDriver(ctx, name, conn)
+		if err == nil {
+			m.enter(d)
+			return
+		}
+		m.config.Log.Error(err, "a CSI driver does not answer", "driver", name)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(registerPause):
+		}
+	}
+}
+
+// enter registers a driver, in place of one of the same name, and has its volumes looked at.
+func (m *Manager) enter(d *driver) {
+	m.mu.Lock()
+	if m.running == nil || m.running.Err() != nil {
+		m.mu.Unlock()
+		_ = d.close() // nothing depends on it
+		return
+	}
+	before := m.drivers[d.name]
+	m.drivers[d.name] = d
+	m.mu.Unlock()
+	if before != nil {
+		_ = before.close() // calls that are under way fail, and are tried again
+	}
+	m.config.Log.Info("CSI driver registered", "driver", d.name, "node", d.info.NodeID)
+	m.driversChanged()
+}
+
+// leave drops the driver that registered at a socket.
+func (m *Manager) leave(socket string) {
+	m.mu.Lock()
+	var left *driver
+	for name, d := range m.drivers {
+		if d.socket == socket {
+			left = d
+			delete(m.drivers, name)
+		}
+	}
+	m.mu.Unlock()
+	if left == nil {
+		return
+	}
+	_ = left.close() // nothing depends on it
+	m.config.Log.Info("CSI driver has left", "driver", left.name)
+	m.driversChanged()
+}
+
+// driversChanged reports the drivers, and has all volumes looked at.
+func (m *Manager) driversChanged() {
+	infos := m.Drivers()
+	m.mu.Lock()
+	for id, e := range m.volumes {
+		if e.record.Source.Plugin == csiPlugin {
+			m.look(id)
+		}
+	}
+	m.mu.Unlock()
+	if m.config.Registered != nil {
+		m.config.Registered(infos)
+	}
+}
+
+// Drivers returns what the registered drivers report of the node, by their names.
+func (m *Manager) Drivers() []DriverInfo {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var infos []DriverInfo
+	for _, name := range slices.Sorted(maps.Keys(m.drivers)) {
+		infos = append(infos, m.drivers[name].info)
+	}
+	return infos
+}
