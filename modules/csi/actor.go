@@ -325,4 +325,3 @@ func (m *Manager) backendOf(e *entry) (backend, bool) {
 	d := m.drivers[e.record.Source.Driver]
 	return csiBackend{layout: m.layout, objects: &m.config.Objects, driver: d}, d != nil
 }
-

@@ -56,7 +56,7 @@ func TestDecide(t *testing.T) {
 			v.Staged = csi.Present
 			v.NotBefore = map[csi.StepKey]time.Time{{Action: csi.Publish, Pod: "a"}: now.Add(time.Second)}
 		}), csi.Want{Pods: []types.UID{"a", "b"}}, "Wait to Publish for pod a: BackOff until 1970-01-01T00:16:41Z\nPublish for pod b: PodNeedsVolume\n"},
-		"no driver": {csi.Volume{Attached: true}, csi.Want{Pods: []types.UID{"a"}}, "Wait to Stage: DriverMissing\n"},
+		"no driver":                     {csi.Volume{Attached: true}, csi.Want{Pods: []types.UID{"a"}}, "Wait to Stage: DriverMissing\n"},
 		"no driver for a pod that runs": {csi.Volume{Staged: csi.Present, Published: map[types.UID]csi.Condition{"a": csi.Present}}, csi.Want{Pods: []types.UID{"a"}}, ""},
 		"no driver to unpublish": {csi.Volume{Staged: csi.Present, Published: map[types.UID]csi.Condition{"a": csi.Present}}, csi.Want{},
 			"Wait to Unpublish for pod a: DriverMissing\n"},

@@ -43,8 +43,8 @@ type driver struct {
 	node csipb.NodeClient
 	// socket is where it registered, empty for one that need not; close ends the connection.
 	socket string
-	close func() error
-	info  DriverInfo
+	close  func() error
+	info   DriverInfo
 	// stages, expands, groups and stats are capabilities: stage and unstage, expand, set the group of
 	// files, and report usage. singleWriter: it knows the access modes of ReadWriteOncePod.
 	stages, expands, groups, stats, singleWriter bool

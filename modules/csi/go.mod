@@ -11,7 +11,12 @@ require (
 	k8s.io/kubelet v0.37.2
 )
 
-require k8s.io/cri-api v0.37.2 // indirect
+require (
+	github.com/distribution/reference v0.6.0 // indirect
+	github.com/fsnotify/fsnotify v1.10.1 // indirect
+	github.com/opencontainers/go-digest v1.0.0 // indirect
+	k8s.io/cri-api v0.37.2 // indirect
+)
 
 require (
 	github.com/container-storage-interface/spec v1.12.0

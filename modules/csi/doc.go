@@ -1,0 +1,46 @@
+// Package csi mounts the volumes of PersistentVolumeClaims and of CSI drivers, as a kubelet does: it is the node side of
+// CSI. It also mounts local PersistentVolumes, and finds those of hostPath. It is a module of its own: programs that do
+// not need it do not link the API of CSI.
+//
+//	manager, err := csi.New(csi.Config{Root: root, Objects: csi.Static(volumes, claims)})
+//	agent, err := loop.New(loop.Config{
+//		Root: root,
+//		Sync: syncpod.Config{Extensions: syncpod.Extensions{Volumes: manager}},
+//		...
+//	})
+//	go manager.Run(ctx)
+//
+// A [Manager] is Extensions.Volumes of a syncpod.Config. A pod starts when its volumes are mounted, and its directory is
+// removed when they are unmounted. Drivers that were made for a kubelet register at a socket in the directory
+// plugins_registry of Config.Root, and must serve below Config.Root. All paths are those of a kubelet with that root
+// directory.
+//
+// # Decision
+//
+// [Decide] is pure. It compares what the node has of each volume with what pods want, and returns a [Plan] with a typed
+// reason for each step. The Manager carries it out: one step of a volume at a time, in a goroutine that ends when there
+// is nothing to do, and after a failure at growing intervals of a kubelet's (0.5 s to 2 min).
+//
+// # Safety
+//
+// Before each call the Manager records that its outcome is uncertain. The next agent reads the records, compares them with
+// what is mounted, and continues. A volume that may be mounted for a pod is never unstaged, and only the end of the pod,
+// which the loop reports when nothing of it runs, ends its use of a volume. No directory is removed unless it is empty
+// and nothing is mounted on it.
+//
+// What drivers and sockets say is bounded, and their names never lead out of Config.Root. Errors repeat at most 1 KiB of
+// a driver's message, and none of the secrets of the call.
+//
+//	config.go     Config, New
+//	objects.go    Objects, Static: where claims, PersistentVolumes and secrets come from
+//	source.go     which volume a claim leads to
+//	decide.go     Decide: State, Desired, Plan
+//	manager.go    Manager: SetUp, Locate, TearDown, InUse
+//	actor.go      carries plans out
+//	record.go     what outlives the agent; paths.go  where volumes are
+//	driver.go     a driver, its capabilities and its errors; register.go  how it registers
+//	backend.go    the calls of a driver; attach.go  VolumeAttachments; republish.go  requiresRepublish
+//	local.go      local and hostPath PersistentVolumes; mount_*.go  mounts, and the group of files
+//
+// Package csitest is a driver in memory, for tests.
+package csi
