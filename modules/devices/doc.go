@@ -30,6 +30,7 @@
 //	admit.go          which pods fit; report.go what is told of devices
 //	known.go          what the next agent has to know of plugins
 //	podresources.go   the API of a kubelet for who watches devices
+//	limit.go          the limits of callers at the sockets
 //
 // Package internal/ledger decides which devices a container gets.
 package devices

@@ -9,7 +9,6 @@ import (
 	"net"
 	"slices"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
@@ -22,8 +21,9 @@ import (
 // ServePodResources serves a kubelet's API of pod resources (v1) on a listener, which it closes,
 // until ctx ends: exporters of metrics ask it which container has which device. pods returns
 // the pods of the agent; those that are over are left out. Who may connect is for the listener
-// to say: a kubelet's is the socket /var/lib/kubelet/pod-resources/kubelet.sock. What no
-// Manager knows is left out: exclusive CPUs, memory, and devices of resource claims.
+// to say: a kubelet's is the socket /var/lib/kubelet/pod-resources/kubelet.sock. Callers may have 32
+// connections with 4 calls each. The answers lack what no Manager knows: exclusive CPUs, memory, and
+// devices of resource claims.
 func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, pods func() []*v1.Pod) error {
 	switch {
 	case listener == nil:
@@ -31,12 +31,12 @@ func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, 
 	case pods == nil:
 		return errors.New("devices: ServePodResources: pods is nil")
 	}
-	server := grpc.NewServer(grpc.WaitForHandlers(true))
+	server := newServer()
 	podresources.RegisterPodResourcesListerServer(server, lister{m: m, pods: pods})
 	stopped := context.AfterFunc(ctx, server.Stop)
 	defer stopped()
 	defer server.Stop()
-	if err := server.Serve(listener); ctx.Err() == nil {
+	if err := server.Serve(&boundedListener{Listener: listener}); ctx.Err() == nil {
 		return fmt.Errorf("devices: pod resources: %w", err)
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
@@ -32,12 +31,12 @@ func (m *Manager) serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("devices: Config.Directory: %w", err)
 	}
-	server := grpc.NewServer(grpc.WaitForHandlers(true))
+	server := newServer()
 	pluginapi.RegisterRegistrationServer(server, registration{m: m, ctx: ctx})
 	stopped := context.AfterFunc(ctx, server.Stop)
 	defer stopped()
 	defer server.Stop()
-	if err := server.Serve(listener); ctx.Err() == nil {
+	if err := server.Serve(&boundedListener{Listener: listener}); ctx.Err() == nil {
 		return fmt.Errorf("devices: plugins cannot register: %w", err)
 	}
 	return nil
