@@ -12,18 +12,18 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// SandboxState returns CRI's sandbox state as package runtime's. A value CRI
+// sandboxState returns CRI's sandbox state as package runtime's. A value CRI
 // does not define is SandboxNotReady.
-func SandboxState(s runtimeapi.PodSandboxState) runtime.SandboxState {
+func sandboxState(s runtimeapi.PodSandboxState) runtime.SandboxState {
 	if s == runtimeapi.PodSandboxState_SANDBOX_READY {
 		return runtime.SandboxReady
 	}
 	return runtime.SandboxNotReady
 }
 
-// ContainerState returns CRI's container state as package runtime's. A value CRI
+// containerState returns CRI's container state as package runtime's. A value CRI
 // does not define is ContainerUnknown.
-func ContainerState(s runtimeapi.ContainerState) runtime.ContainerState {
+func containerState(s runtimeapi.ContainerState) runtime.ContainerState {
 	switch s {
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
 		return runtime.ContainerCreated
@@ -40,7 +40,7 @@ func SandboxStatus(s *runtimeapi.PodSandboxStatus) runtime.SandboxStatus {
 	mode := namespaceMode(s.GetLinux().GetNamespaces().GetOptions().GetNetwork())
 	return runtime.SandboxStatus{
 		ID:             s.GetId(),
-		State:          SandboxState(s.GetState()),
+		State:          sandboxState(s.GetState()),
 		Attempt:        s.GetMetadata().GetAttempt(),
 		CreatedAt:      wallClock(s.GetCreatedAt()),
 		NetworkMode:    mode,
@@ -53,7 +53,7 @@ func SandboxStatus(s *runtimeapi.PodSandboxStatus) runtime.SandboxStatus {
 func listedSandbox(s *runtimeapi.PodSandbox) runtime.SandboxStatus {
 	return runtime.SandboxStatus{
 		ID:             s.GetId(),
-		State:          SandboxState(s.GetState()),
+		State:          sandboxState(s.GetState()),
 		Attempt:        s.GetMetadata().GetAttempt(),
 		CreatedAt:      wallClock(s.GetCreatedAt()),
 		RuntimeHandler: s.GetRuntimeHandler(),
@@ -104,7 +104,7 @@ func ContainerStatus(s *runtimeapi.ContainerStatus, typ, sandboxID string) runti
 		ID:         runtime.ContainerID{Type: typ, ID: s.GetId()},
 		Name:       containerName(s.GetLabels(), s.GetMetadata()),
 		SandboxID:  sandboxID,
-		State:      ContainerState(s.GetState()),
+		State:      containerState(s.GetState()),
 		Attempt:    attempt(s.GetAnnotations(), s.GetMetadata()),
 		SpecHash:   specHash(s.GetAnnotations()),
 		ExitCode:   s.GetExitCode(),

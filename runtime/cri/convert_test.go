@@ -95,7 +95,7 @@ func TestStates(t *testing.T) {
 		runtimeapi.ContainerState_CONTAINER_UNKNOWN: runtime.ContainerUnknown,
 		runtimeapi.ContainerState(42):               runtime.ContainerUnknown,
 	} {
-		if got := ContainerState(in); got != want {
+		if got := containerState(in); got != want {
 			t.Errorf("%v: %v, want %v", in, got, want)
 		}
 	}

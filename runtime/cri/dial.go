@@ -151,7 +151,7 @@ func (c Config) options(dial func(context.Context, string) (net.Conn, error), ti
 }
 
 // askVersion waits for the runtime's first answer and judges it.
-func askVersion(ctx context.Context, c Identifier, bound time.Duration) (*runtimeapi.VersionResponse, error) {
+func askVersion(ctx context.Context, c identifier, bound time.Duration) (*runtimeapi.VersionResponse, error) {
 	if bound > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, bound)

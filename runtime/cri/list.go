@@ -42,7 +42,7 @@ func (p *ListedPod) Changed(prev *runtime.PodStatus) bool {
 		return true
 	}
 	for _, s := range p.sandboxes {
-		if k := known.sandbox(s.GetId()); k == nil || k.State != SandboxState(s.GetState()) {
+		if k := known.sandbox(s.GetId()); k == nil || k.State != sandboxState(s.GetState()) {
 			return true
 		}
 	}
@@ -63,7 +63,7 @@ func (p *ListedPod) Running() bool {
 		}
 	}
 	for _, c := range p.containers {
-		if s := ContainerState(c.GetState()); s == runtime.ContainerRunning || s == runtime.ContainerUnknown {
+		if s := containerState(c.GetState()); s == runtime.ContainerRunning || s == runtime.ContainerUnknown {
 			return true
 		}
 	}

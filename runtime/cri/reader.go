@@ -155,7 +155,7 @@ func (k knownPod) count() (sandboxes, containers int) {
 // complete.
 func (k knownPod) unchangedSandbox(s *runtimeapi.PodSandbox) *runtime.SandboxStatus {
 	known := k.sandbox(s.GetId())
-	if known == nil || known.State != SandboxState(s.GetState()) || awaitsAddress(known) {
+	if known == nil || known.State != sandboxState(s.GetState()) || awaitsAddress(known) {
 		return nil
 	}
 	return known
@@ -167,7 +167,7 @@ func awaitsAddress(s *runtime.SandboxStatus) bool {
 
 func (k knownPod) unchangedContainer(c *runtimeapi.Container) *runtime.ContainerStatus {
 	known := k.container(c.GetId())
-	if known == nil || known.State != ContainerState(c.GetState()) {
+	if known == nil || known.State != containerState(c.GetState()) {
 		return nil
 	}
 	return known

@@ -12,8 +12,8 @@ import (
 // and runtimeapi.NewImageServiceClient(conn), of any connection or wrapped in
 // anything, fit as they are. So does a *Client.
 
-// Identifier says who the runtime is and how it does.
-type Identifier interface {
+// identifier says who the runtime is and how it does.
+type identifier interface {
 	Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error)
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
 }
@@ -65,7 +65,7 @@ type ImagePuller interface {
 }
 
 var (
-	_ Identifier       = runtimeapi.RuntimeServiceClient(nil)
+	_ identifier       = runtimeapi.RuntimeServiceClient(nil)
 	_ StatusCalls      = runtimeapi.RuntimeServiceClient(nil)
 	_ SandboxRunner    = runtimeapi.RuntimeServiceClient(nil)
 	_ ContainerRunner  = runtimeapi.RuntimeServiceClient(nil)

@@ -68,7 +68,7 @@ func (a *access) begin(w want, c credential) (end func(error), err error) {
 	in := &intent{with: fingerprintOf(c), present: w.present}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	name := normal(w.ref.Full)
+	name := normal(w.ref.full)
 	a.load(name)
 	a.intents[name] = append(a.intents[name], in)
 	if err := a.files.saveIntents(name, a.intents[name]); err != nil {
@@ -139,18 +139,18 @@ func (a *access) dropIntents(name string, drop func(*intent) bool) {
 
 // pulled notes which image a pull with a credential has brought. The pull is forgotten
 // when that has been recorded.
-func (a *access) pulled(id string, ref Reference, c credential) {
+func (a *access) pulled(id string, ref imageRef, c credential) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if before, granted := a.of(id).in[ref.Repository]; !granted || !before.has(c) {
-		a.grants[id] = a.grants[id].with(ref.Repository, c)
+	if before, granted := a.of(id).in[ref.repository]; !granted || !before.has(c) {
+		a.grants[id] = a.grants[id].with(ref.repository, c)
 		if err := a.files.saveImage(id, a.grants[id]); err != nil {
 			a.files.report(err)
 			return
 		}
 	}
 	with := fingerprintOf(c)
-	a.dropIntents(normal(ref.Full), func(in *intent) bool { return in.state == succeeded && in.with == with })
+	a.dropIntents(normal(ref.full), func(in *intent) bool { return in.state == succeeded && in.with == with })
 }
 
 // removed drops what is known of an image that was removed under all its names.
@@ -189,16 +189,16 @@ func (g grant) has(c credential) bool {
 
 // allows reports whether whoever has these credentials may use the image. Who
 // asks for it by its identifier asks for it from every repository.
-func (a *access) allows(img *Image, ref Reference, credentials []credential) bool {
+func (a *access) allows(img *Image, ref imageRef, credentials []credential) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	grants := a.of(img.ID)
 	a.load(img.names...)
-	if !strings.HasPrefix(img.ID, ref.Pull) { // runtimes take the beginning for the whole
-		if g, pulled := grants.in[ref.Repository]; pulled {
+	if !strings.HasPrefix(img.ID, ref.pull) { // runtimes take the beginning for the whole
+		if g, pulled := grants.in[ref.repository]; pulled {
 			return g.allows(credentials)
 		}
-		return !grants.verify && a.intentsAllow(img, ref.Repository, credentials)
+		return !grants.verify && a.intentsAllow(img, ref.repository, credentials)
 	}
 	for _, g := range grants.in {
 		if g.allows(credentials) {

@@ -27,9 +27,9 @@ type CollectorRuntime interface {
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
 }
 
-// CollectorPods knows which containers there are without asking the runtime. A
+// collectorPods knows which containers there are without asking the runtime. A
 // *runtime.Cache does.
-type CollectorPods interface {
+type collectorPods interface {
 	UIDs() []types.UID
 	Get(pod types.UID) (*runtime.PodStatus, error)
 }
@@ -49,7 +49,7 @@ type CollectorConfig struct {
 	Keep []string
 	// Pods tell in each pass which images are in use, so that their last use is known
 	// while they are not listed. Default: only what is listed, or was leased, counts.
-	Pods CollectorPods
+	Pods collectorPods
 	// AlwaysList has images listed in each pass, however much room there is: so that it is
 	// known how old they are when RemoveUnused is called. Default: below LowPercent nothing is.
 	AlwaysList bool

@@ -79,11 +79,11 @@ func (i *Image) Release() { i.lease.Release() }
 // the same image with the same credential at the same time share one pull, which
 // is cancelled when the last of them has left.
 func (m *Manager) EnsureImage(ctx context.Context, req Request) (*Image, error) {
-	ref, err := ParseReference(req.Image)
+	ref, err := parseReference(req.Image)
 	if err != nil {
 		return nil, &Error{Reason: ErrInvalidImageName, Image: req.Image, Err: err}
 	}
-	lease, err := m.config.Leases.Acquire(ctx, ref.Full)
+	lease, err := m.config.Leases.Acquire(ctx, ref.full)
 	if err != nil {
 		return nil, fmt.Errorf("image %q: wait for its removal: %w", req.Image, err)
 	}
@@ -95,7 +95,7 @@ func (m *Manager) EnsureImage(ctx context.Context, req Request) (*Image, error) 
 	return img, nil
 }
 
-func (m *Manager) ensure(ctx context.Context, req Request, ref Reference, lease *Lease) (*Image, error) {
+func (m *Manager) ensure(ctx context.Context, req Request, ref imageRef, lease *Lease) (*Image, error) {
 	img, err := m.inspect(ctx, req, ref, lease)
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (m *Manager) pullAndInspect(ctx context.Context, w want, lease *Lease) (*Im
 
 // mustPull decides by the policy. An image that is there and that the pod may not
 // use is, to the policy, not there.
-func (m *Manager) mustPull(req Request, ref Reference, img *Image) (bool, error) {
+func (m *Manager) mustPull(req Request, ref imageRef, img *Image) (bool, error) {
 	usable, err := m.mayUse(req, ref, img)
 	if err != nil {
 		return false, err
@@ -155,7 +155,7 @@ func (m *Manager) mustPull(req Request, ref Reference, img *Image) (bool, error)
 }
 
 // mayUse looks at the secrets only where that can make a difference.
-func (m *Manager) mayUse(req Request, ref Reference, img *Image) (bool, error) {
+func (m *Manager) mayUse(req Request, ref imageRef, img *Image) (bool, error) {
 	if img == nil || m.config.ShareImages || m.access.allows(img, ref, nil) {
 		return img != nil, nil
 	}
@@ -164,7 +164,7 @@ func (m *Manager) mayUse(req Request, ref Reference, img *Image) (bool, error) {
 }
 
 // inspect returns nil if the image is not there.
-func (m *Manager) inspect(ctx context.Context, req Request, ref Reference, lease *Lease) (*Image, error) {
+func (m *Manager) inspect(ctx context.Context, req Request, ref imageRef, lease *Lease) (*Image, error) {
 	for {
 		img, err := m.status(ctx, req, ref)
 		if err != nil || img == nil {
@@ -182,7 +182,7 @@ func (m *Manager) inspect(ctx context.Context, req Request, ref Reference, lease
 	}
 }
 
-func (m *Manager) status(ctx context.Context, req Request, ref Reference) (*runtimeapi.Image, error) {
+func (m *Manager) status(ctx context.Context, req Request, ref imageRef) (*runtimeapi.Image, error) {
 	resp, err := m.config.Runtime.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: req.spec(ref)})
 	switch err = cri.Classify(err); {
 	case err == nil:
@@ -195,9 +195,9 @@ func (m *Manager) status(ctx context.Context, req Request, ref Reference) (*runt
 	return nil, &Error{Reason: ErrImageInspect, Image: req.Image, Err: err}
 }
 
-func (r Request) spec(ref Reference) *runtimeapi.ImageSpec {
+func (r Request) spec(ref imageRef) *runtimeapi.ImageSpec {
 	return &runtimeapi.ImageSpec{
-		Image:              ref.Pull,
+		Image:              ref.pull,
 		Annotations:        maps.Clone(r.PodAnnotations),
 		UserSpecifiedImage: r.Image,
 		RuntimeHandler:     r.RuntimeHandler,

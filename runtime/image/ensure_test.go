@@ -429,7 +429,7 @@ func TestNewValidates(t *testing.T) {
 		"Config.Runtime":          {},
 		"Config.InitialBackOff":   {Runtime: r, InitialBackOff: -1},
 		"MaxBackOff":              {Runtime: r, InitialBackOff: time.Hour},
-		"Config.ProgressInterval": {Runtime: r, ProgressInterval: -1},
+		"Config.ProgressInterval": {Runtime: r, progressInterval: -1},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error that names %s", err, want)

@@ -19,12 +19,12 @@ func users(t *testing.T, image string, secrets ...v1.Secret) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref, err := ParseReference(image)
+	ref, err := parseReference(image)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found []string
-	for _, c := range k.lookup(ref.Repository) {
+	for _, c := range k.lookup(ref.repository) {
 		found = append(found, c.auth().Username)
 	}
 	return found

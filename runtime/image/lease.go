@@ -179,8 +179,8 @@ func imageNames(img *runtimeapi.Image) []string {
 }
 
 // namesOf are all names of an image that was asked for by ref.
-func namesOf(img *runtimeapi.Image, ref Reference) []string {
-	names := append(imageNames(img), normal(ref.Full))
+func namesOf(img *runtimeapi.Image, ref imageRef) []string {
+	names := append(imageNames(img), normal(ref.full))
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -45,8 +45,8 @@ type Config struct {
 	Log logr.Logger
 	// Observer is told of pulls. Default: nobody is.
 	Observer Observer
-	// ProgressInterval is how often Observer.PullProgress is called. Default 10 s.
-	ProgressInterval time.Duration
+	// progressInterval is how often Observer.PullProgress is called. Default 10 s.
+	progressInterval time.Duration
 }
 
 const (
@@ -72,8 +72,8 @@ func New(c Config) (*Manager, error) {
 		return nil, errors.New("image: Config.Runtime is missing")
 	}
 	c.MaxParallelPulls = cmp.Or(c.MaxParallelPulls, defaultParallelPulls)
-	c.ProgressInterval = cmp.Or(c.ProgressInterval, defaultProgressInterval)
-	if c.ProgressInterval < 0 {
+	c.progressInterval = cmp.Or(c.progressInterval, defaultProgressInterval)
+	if c.progressInterval < 0 {
 		return nil, errors.New("image: Config.ProgressInterval is negative")
 	}
 	retries, err := newRetries(c.InitialBackOff, c.MaxBackOff)

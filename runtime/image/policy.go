@@ -6,7 +6,7 @@ import (
 
 // effectivePolicy returns the policy that applies: the one given or, where no
 // API server has set one, the API's default.
-func effectivePolicy(p v1.PullPolicy, ref Reference) v1.PullPolicy {
+func effectivePolicy(p v1.PullPolicy, ref imageRef) v1.PullPolicy {
 	switch {
 	case p != "":
 		return p

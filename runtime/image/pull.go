@@ -14,7 +14,7 @@ import (
 // want is an image that has to be pulled.
 type want struct {
 	req Request
-	ref Reference
+	ref imageRef
 	// present is the identifier of the image that has the name, empty for none.
 	present string
 }
@@ -28,7 +28,7 @@ type pulled struct {
 // pull pulls the image unless a failure of before still counts.
 func (m *Manager) pull(ctx context.Context, w want, credentials []credential) (got pulled, err error) {
 	req := w.req
-	key := retryKey{req.PodUID, w.ref.Pull, fingerprintOf(credentials...)}
+	key := retryKey{req.PodUID, w.ref.pull, fingerprintOf(credentials...)}
 	if at, wait, cause := m.retries.check(key, time.Now()); wait {
 		return pulled{}, &Error{Reason: ErrImagePullBackOff, Image: req.Image, RetryAt: at, Err: cause}
 	}
@@ -48,12 +48,12 @@ func (m *Manager) pull(ctx context.Context, w want, credentials []credential) (g
 }
 
 // credentialsFor returns those of the pod's secrets that are for the image.
-func credentialsFor(req Request, ref Reference) ([]credential, error) {
+func credentialsFor(req Request, ref imageRef) ([]credential, error) {
 	keyring, err := newKeyring(req.Secrets)
 	if err != nil {
 		return nil, &Error{Reason: ErrImagePull, Image: req.Image, Err: err}
 	}
-	return keyring.lookup(ref.Repository), nil
+	return keyring.lookup(ref.repository), nil
 }
 
 // tryAll pulls with each credential until one works, or with none if there are
@@ -64,7 +64,7 @@ func (m *Manager) tryAll(ctx context.Context, w want, credentials []credential) 
 	}
 	var failed []error
 	for _, c := range credentials {
-		key := flightKey{w.ref.Pull, w.req.RuntimeHandler, fingerprintOf(c)}
+		key := flightKey{w.ref.pull, w.req.RuntimeHandler, fingerprintOf(c)}
 		ran, err := m.flights.join(ctx, key, func(ctx context.Context) (time.Duration, error) {
 			return m.pullOnce(ctx, w, c)
 		})
@@ -89,7 +89,7 @@ func (m *Manager) pullOnce(ctx context.Context, w want, c credential) (ran time.
 	}
 	defer done()
 	began := time.Now()
-	p := Pull{Image: w.ref.Pull, Waited: began.Sub(arrived)}
+	p := Pull{Image: w.ref.pull, Waited: began.Sub(arrived)}
 	end, err := m.access.begin(w, c)
 	if err != nil {
 		return 0, err
@@ -123,7 +123,7 @@ func (m *Manager) askToPull(ctx context.Context, p Pull, req *runtimeapi.PullIma
 	began, stop, stopped := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		ticker := time.NewTicker(m.config.ProgressInterval)
+		ticker := time.NewTicker(m.config.progressInterval)
 		defer ticker.Stop()
 		for {
 			select {

@@ -7,32 +7,32 @@ import (
 	"github.com/distribution/reference"
 )
 
-// Reference is an image's name as a pod gives it, parsed.
-type Reference struct {
-	// Pull is what the runtime is asked for: the name as given, with the tag
+// imageRef is an image's name as a pod gives it, parsed.
+type imageRef struct {
+	// pull is what the runtime is asked for: the name as given, with the tag
 	// "latest" if it has neither tag nor digest. Short names stay short, because
 	// what they stand for is the runtime's to say.
-	Pull string
-	// Repository is the full name without tag and digest, "docker.io/library/nginx"
+	pull string
+	// repository is the full name without tag and digest, "docker.io/library/nginx"
 	// for "nginx". Credentials are matched against it.
-	Repository string
-	// Full is the full name with tag and digest as in Pull.
-	Full string
+	repository string
+	// full is the full name with tag and digest as in Pull.
+	full string
 }
 
-// ParseReference parses an image's name. The error says what was wrong.
-func ParseReference(name string) (Reference, error) {
+// parseReference parses an image's name. The error says what was wrong.
+func parseReference(name string) (imageRef, error) {
 	if name == "" {
-		return Reference{}, errors.New("the image's name is empty")
+		return imageRef{}, errors.New("the image's name is empty")
 	}
 	named, err := reference.ParseNormalizedNamed(name)
 	if err != nil {
-		return Reference{}, fmt.Errorf("image %q: %w", name, err)
+		return imageRef{}, fmt.Errorf("image %q: %w", name, err)
 	}
-	ref := Reference{Pull: name, Repository: named.Name(), Full: named.String()}
+	ref := imageRef{pull: name, repository: named.Name(), full: named.String()}
 	if reference.IsNameOnly(named) {
-		ref.Pull += ":latest"
-		ref.Full += ":latest"
+		ref.pull += ":latest"
+		ref.full += ":latest"
 	}
 	return ref, nil
 }
@@ -40,8 +40,8 @@ func ParseReference(name string) (Reference, error) {
 // isLatest reports whether the image is meant to be new each time: what the API
 // takes as the reason to default to the policy Always. It looks at the tag alone,
 // even where a digest says which image it is.
-func (r Reference) isLatest() bool {
-	named, err := reference.ParseNormalizedNamed(r.Pull)
+func (r imageRef) isLatest() bool {
+	named, err := reference.ParseNormalizedNamed(r.pull)
 	if err != nil {
 		return false
 	}

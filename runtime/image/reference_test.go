@@ -9,7 +9,7 @@ import (
 const digest = "sha256:0123456789012345678901234567890123456789012345678901234567890123"
 
 func TestParseReference(t *testing.T) {
-	for in, want := range map[string]Reference{
+	for in, want := range map[string]imageRef{
 		"nginx":                      {"nginx:latest", "docker.io/library/nginx", "docker.io/library/nginx:latest"},
 		"nginx:1.2":                  {"nginx:1.2", "docker.io/library/nginx", "docker.io/library/nginx:1.2"},
 		"team/app":                   {"team/app:latest", "docker.io/team/app", "docker.io/team/app:latest"},
@@ -18,12 +18,12 @@ func TestParseReference(t *testing.T) {
 		"r.io/a:v1@" + digest:        {"r.io/a:v1@" + digest, "r.io/a", "r.io/a:v1@" + digest},
 		"index.docker.io/library/ok": {"index.docker.io/library/ok:latest", "docker.io/library/ok", "docker.io/library/ok:latest"},
 	} {
-		if got, err := ParseReference(in); err != nil || got != want {
+		if got, err := parseReference(in); err != nil || got != want {
 			t.Errorf("ParseReference(%q) = %+v, %v; want %+v", in, got, err, want)
 		}
 	}
 	for _, bad := range []string{"", "r.io/UPPER", "a b", "r.io/", "a:b:c", "a@sha256:1", "-x", "https://r.io/a"} {
-		if got, err := ParseReference(bad); err == nil {
+		if got, err := parseReference(bad); err == nil {
 			t.Errorf("ParseReference(%q) = %+v, want an error", bad, got)
 		}
 	}
@@ -50,7 +50,7 @@ func TestPolicy(t *testing.T) {
 		{"", "a:latest@" + digest, true, true, ""},
 		{"", "a:v1", false, true, ""},
 	} {
-		ref, err := ParseReference(tc.image)
+		ref, err := parseReference(tc.image)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,15 +65,15 @@ func FuzzParseReference(f *testing.F) {
 	f.Add("nginx")
 	f.Add("r.io:5000/a/b:v1@" + digest)
 	f.Fuzz(func(t *testing.T, name string) {
-		ref, err := ParseReference(name)
+		ref, err := parseReference(name)
 		if err != nil {
 			return
 		}
-		again, err := ParseReference(ref.Pull)
+		again, err := parseReference(ref.pull)
 		if err != nil || again != ref {
 			t.Errorf("%q is %+v, and that parses as %+v, %v", name, ref, again, err)
 		}
-		if again, err := ParseReference(ref.Full); err != nil || again.Repository != ref.Repository {
+		if again, err := parseReference(ref.full); err != nil || again.repository != ref.repository {
 			t.Errorf("%q: the full name parses as %+v, %v", name, again, err)
 		}
 	})

@@ -12,8 +12,8 @@ type Kill struct {
 	// what it calls itself, which may be anything.
 	PID     int
 	Process string
-	// UID is the user that it ran as.
-	UID int
+	// uID is the user that it ran as.
+	uID int
 	// Cgroup is the path of the cgroup that it was in, below the root of its hierarchy.
 	Cgroup string
 	// Limit is the cgroup whose limit was reached, empty if the node had no memory left.
@@ -73,7 +73,7 @@ func Parse(record string) (Kill, bool) {
 	text, uid, ok1 := cutLast(text, ",uid=")
 	text, pid, ok2 := cutLast(text, ",pid=")
 	var err1, err2 error
-	k.UID, err1 = strconv.Atoi(uid)
+	k.uID, err1 = strconv.Atoi(uid)
 	k.PID, err2 = strconv.Atoi(pid)
 	if !ok1 || !ok2 || err1 != nil || err2 != nil || k.PID <= 0 {
 		return Kill{}, false

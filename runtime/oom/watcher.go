@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Log is the kernel's log: each Read is one record. Close ends a Read that waits.
-type Log io.ReadCloser
+// kernelLog is the kernel's log: each Read is one record. Close ends a Read that waits.
+type kernelLog io.ReadCloser
 
 // A Watcher tells of processes that are killed. The zero Watcher reads /dev/kmsg.
 type Watcher struct {
-	// Open opens the log behind its last record. Default: that of the system.
-	Open func() (Log, error)
+	// open opens the log behind its last record. Default: that of the system.
+	open func() (kernelLog, error)
 }
 
 const (
@@ -32,7 +32,7 @@ const (
 // which it returns nil. It waits for tell. The error is that the log cannot be opened, or is
 // no log; errors.ErrUnsupported that the system has none.
 func (w *Watcher) Run(ctx context.Context, tell func(Kill)) error {
-	open := w.Open
+	open := w.open
 	if open == nil {
 		open = openLog
 	}
@@ -52,7 +52,7 @@ func (w *Watcher) Run(ctx context.Context, tell func(Kill)) error {
 }
 
 // follow reads records until the log ends.
-func follow(ctx context.Context, log Log, tell func(Kill)) error {
+func follow(ctx context.Context, log kernelLog, tell func(Kill)) error {
 	record := make([]byte, maxRecord)
 	for damaged := 0; ; {
 		n, err := log.Read(record)

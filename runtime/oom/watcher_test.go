@@ -43,7 +43,7 @@ func TestRun(t *testing.T) {
 		var told []Kill
 		ended := make(chan error)
 		go func() {
-			w := &Watcher{Open: func() (Log, error) { return log, nil }}
+			w := &Watcher{open: func() (kernelLog, error) { return log, nil }}
 			ended <- w.Run(ctx, func(k Kill) { told = append(told, k) })
 		}()
 		for _, r := range []any{record, syscall.EPIPE, "6,1,3,-;usb", syscall.EIO, strings.Replace(record, "pid=42", "pid=43", 1)} {
@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 func TestRunFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := func(Kill) {}
-		denied := &Watcher{Open: func() (Log, error) { return nil, syscall.EPERM }}
+		denied := &Watcher{open: func() (kernelLog, error) { return nil, syscall.EPERM }}
 		if err := denied.Run(t.Context(), none); !errors.Is(err, syscall.EPERM) {
 			t.Errorf("opened: %v", err)
 		}
@@ -68,7 +68,7 @@ func TestRunFails(t *testing.T) {
 		for range 50 {
 			log.records <- syscall.EIO
 		}
-		damaged := &Watcher{Open: func() (Log, error) { return log, nil }}
+		damaged := &Watcher{open: func() (kernelLog, error) { return log, nil }}
 		if err := damaged.Run(t.Context(), none); !errors.Is(err, syscall.EIO) {
 			t.Errorf("damaged: %v", err)
 		}

@@ -54,25 +54,26 @@ type Config struct {
 	// wait for anything. Default: nobody is told.
 	AvailableChanged func(err error)
 	// Busy reports whether a pod is in transition: being started or stopped. Where
-	// there are no events, lists are read at least every BusyRelist while any pod
+	// there are no events, all pods are listed at least every second while any pod
 	// is. It must not wait for anything. Default: no pod is.
 	Busy func(uid types.UID) bool
 
 	// EventRelist is the time between lists of all pods while events are streamed.
 	// Default 5 min.
 	EventRelist time.Duration
-	// MinRelist, BusyRelist and QuietRelist are the pauses between lists while no
+	// minRelist, busyRelist and quietRelist are the pauses between lists while no
 	// events are streamed: after a change, at most while a pod is in transition,
 	// and at most. Defaults 20 ms, 1 s and 10 s.
-	MinRelist, BusyRelist, QuietRelist time.Duration
-	// MinRetry and MaxRetry are the first and the longest pause after a failure.
-	// Each further failure in a row doubles it. Defaults 100 ms and 5 s.
-	MinRetry, MaxRetry time.Duration
-	// LookTimeout bounds one look at a pod and one list of all. Default 2 min.
-	LookTimeout time.Duration
-	// Parallel is how many looks may run at a time that have not taken 100 ms yet.
+	minRelist, busyRelist, quietRelist time.Duration
+	// MinRetry is the first pause after a failure. Each further failure in a row doubles it, up to
+	// maxRetry. Defaults 100 ms and 5 s.
+	MinRetry time.Duration
+	maxRetry time.Duration
+	// lookTimeout bounds one look at a pod and one list of all. Default 2 min.
+	lookTimeout time.Duration
+	// parallel is how many looks may run at a time that have not taken 100 ms yet.
 	// Default 8.
-	Parallel int
+	parallel int
 
 	// Observer is told what the Watcher does. Default: nobody is.
 	Observer Observer
@@ -113,12 +114,12 @@ func (c Config) withDefaults() (Config, error) {
 		def   time.Duration
 	}{
 		{"EventRelist", &c.EventRelist, 5 * time.Minute},
-		{"MinRelist", &c.MinRelist, 20 * time.Millisecond},
-		{"BusyRelist", &c.BusyRelist, max(time.Second, c.MinRelist)},
-		{"QuietRelist", &c.QuietRelist, max(10*time.Second, c.BusyRelist)},
+		{"MinRelist", &c.minRelist, 20 * time.Millisecond},
+		{"BusyRelist", &c.busyRelist, max(time.Second, c.minRelist)},
+		{"QuietRelist", &c.quietRelist, max(10*time.Second, c.busyRelist)},
 		{"MinRetry", &c.MinRetry, 100 * time.Millisecond},
-		{"MaxRetry", &c.MaxRetry, max(5*time.Second, c.MinRetry)},
-		{"LookTimeout", &c.LookTimeout, 2 * time.Minute},
+		{"MaxRetry", &c.maxRetry, max(5*time.Second, c.MinRetry)},
+		{"LookTimeout", &c.lookTimeout, 2 * time.Minute},
 	} {
 		if *d.field < 0 {
 			return c, fmt.Errorf("pleg: Config.%s is negative: %v", d.name, *d.field)
@@ -132,15 +133,15 @@ func (c Config) withDefaults() (Config, error) {
 
 func (c Config) withoutNils() (Config, error) {
 	switch {
-	case c.Parallel < 0:
-		return c, fmt.Errorf("pleg: Config.Parallel is negative: %d", c.Parallel)
-	case c.MinRelist > c.BusyRelist || c.BusyRelist > c.QuietRelist:
-		return c, fmt.Errorf("pleg: Config.MinRelist, BusyRelist and QuietRelist do not ascend: %v, %v, %v", c.MinRelist, c.BusyRelist, c.QuietRelist)
-	case c.MinRetry > c.MaxRetry:
-		return c, fmt.Errorf("pleg: Config.MinRetry %v is more than MaxRetry %v", c.MinRetry, c.MaxRetry)
+	case c.parallel < 0:
+		return c, fmt.Errorf("pleg: Config.Parallel is negative: %d", c.parallel)
+	case c.minRelist > c.busyRelist || c.busyRelist > c.quietRelist:
+		return c, fmt.Errorf("pleg: Config.MinRelist, BusyRelist and QuietRelist do not ascend: %v, %v, %v", c.minRelist, c.busyRelist, c.quietRelist)
+	case c.MinRetry > c.maxRetry:
+		return c, fmt.Errorf("pleg: Config.MinRetry %v is more than MaxRetry %v", c.MinRetry, c.maxRetry)
 	}
-	if c.Parallel == 0 {
-		c.Parallel = 8
+	if c.parallel == 0 {
+		c.parallel = 8
 	}
 	if c.Cache == nil {
 		c.Cache = &runtime.Cache{}

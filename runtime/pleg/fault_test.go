@@ -105,7 +105,7 @@ func TestP1_SlowLooksAddUpToLittle(t *testing.T) {
 func TestP1_QuickLooksAddUpToNothing(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pods("u", 20)
-		w := n.run(func(c *Config) { c.Parallel = 1 })
+		w := n.run(func(c *Config) { c.parallel = 1 })
 		synctest.Wait()
 		if got := len(w.heard()); got != 21 {
 			t.Errorf("told %d words at once, want 20 pods and that the runtime is there", got)
@@ -116,7 +116,7 @@ func TestP1_QuickLooksAddUpToNothing(t *testing.T) {
 func TestP1_LooksAtATimeAreBounded(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: slowLook / 2}}, func(t *testing.T, n *node) {
 		n.pods("u", 40)
-		n.run(func(c *Config) { c.Parallel = 3 })
+		n.run(func(c *Config) { c.parallel = 3 })
 		time.Sleep(time.Second)
 		if got := n.Journal().Of(critest.ContainerStatus).MaxConcurrent(); got != 3 {
 			t.Errorf("%d looks at a time, want 3", got)
@@ -207,7 +207,7 @@ func TestP2_FailingPodIsNotHammered(t *testing.T) {
 		n.Exit(id, 3)
 		looks := n.Calls(func() { time.Sleep(time.Minute) }).Count(critest.ContainerStatus)
 		if looks < 10 || looks > 20 {
-			t.Errorf("%d looks in a minute, want them to grow apart to %v", looks, w.config.MaxRetry)
+			t.Errorf("%d looks in a minute, want them to grow apart to %v", looks, w.config.maxRetry)
 		}
 	})
 }
@@ -412,9 +412,9 @@ func TestF12_ListIsNoLookAtAPodWithoutAddress(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: time.Hour})
 		n.RunSandbox("u")
-		w := n.settled(listsOnly, func(c *Config) { c.MinRetry, c.MaxRetry = 2*time.Hour, 2*time.Hour })
+		w := n.settled(listsOnly, func(c *Config) { c.MinRetry, c.maxRetry = 2*time.Hour, 2*time.Hour })
 		asked := time.Now()
-		time.Sleep(2 * w.config.QuietRelist)
+		time.Sleep(2 * w.config.quietRelist)
 		before := n.Journal().Of(critest.PodSandboxStatus).Count()
 		status, err := w.Fresh(t.Context(), "u", asked)
 		if err != nil || status.Empty() {
@@ -432,7 +432,7 @@ func TestP7_EndCutsOffAList(t *testing.T) {
 		w := n.settled(listsOnly)
 		gate := &critest.Gate{}
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Hang: gate})
-		time.Sleep(2 * w.config.QuietRelist)
+		time.Sleep(2 * w.config.quietRelist)
 		if h := w.Health(); h.Listing.IsZero() {
 			t.Fatal("no list is in progress")
 		}
@@ -480,7 +480,7 @@ func TestP7_HungListIsVisible(t *testing.T) {
 		time.Sleep(time.Minute)
 		gate := &critest.Gate{}
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Hang: gate})
-		time.Sleep(w.config.QuietRelist + 30*time.Second)
+		time.Sleep(w.config.quietRelist + 30*time.Second)
 		h := w.Health()
 		if age := h.At.Sub(h.Listing); h.Listing.IsZero() || age < 30*time.Second || h.OK() || !strings.Contains(h.String(), "list: in progress for") {
 			t.Errorf("the list is %v old, health says %q", age, h)
@@ -501,7 +501,7 @@ func TestP7_WhatHangsIsGivenUp(t *testing.T) {
 	for _, m := range []critest.Method{critest.ListPodSandbox, critest.ContainerStatus} {
 		t.Run(fmt.Sprint(m), func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				w := n.run(listsOnly, func(c *Config) { c.LookTimeout = 10 * time.Second })
+				w := n.run(listsOnly, func(c *Config) { c.lookTimeout = 10 * time.Second })
 				time.Sleep(time.Second)
 				n.Fault(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
 				n.pod("u")
@@ -588,7 +588,7 @@ func TestE1_RuntimeAway(t *testing.T) {
 					n.Must(n.Restart(critest.Restart{Down: away, Disconnect: disconnect, Containers: critest.EffectStopped}))
 					time.Sleep(away - time.Second)
 				})
-				if most := int(away/w.config.MaxRetry) + 20; len(calls) > most || !disconnect && len(calls) < most-40 {
+				if most := int(away/w.config.maxRetry) + 20; len(calls) > most || !disconnect && len(calls) < most-40 {
 					t.Errorf("%d calls while away, want about %d: %v", len(calls), most, calls.Counts())
 				}
 				gone := w.heard()
@@ -674,12 +674,12 @@ func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
 func TestE1_LookWaitsForTheReturn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
-		w := n.run(listsOnly, func(c *Config) { c.Parallel = 1 })
+		w := n.run(listsOnly, func(c *Config) { c.parallel = 1 })
 		time.Sleep(2 * time.Second)
 		w.slots <- struct{}{}
 		w.Look("u")
 		n.Must(n.Restart(critest.Restart{Down: time.Minute}))
-		time.Sleep(w.config.QuietRelist)
+		time.Sleep(w.config.quietRelist)
 		calls := n.Calls(func() {
 			<-w.slots
 			synctest.Wait()

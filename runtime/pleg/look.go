@@ -56,7 +56,7 @@ func (w *Watcher) begin(p *pod) (*look, *runtime.PodStatus) {
 }
 
 func (w *Watcher) read(ctx context.Context, p *pod, l *look, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.config.LookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, w.config.lookTimeout)
 	defer cancel()
 	if l.listed != nil {
 		return w.config.Reader.Inspect(ctx, l.listed, prev)
@@ -136,8 +136,8 @@ func (w *Watcher) again(p *pod) {
 func (c *Config) retryPause(failures int) time.Duration {
 	pause := c.MinRetry
 	for range failures {
-		if pause >= c.MaxRetry/2 {
-			return c.MaxRetry
+		if pause >= c.maxRetry/2 {
+			return c.maxRetry
 		}
 		pause *= 2
 	}

@@ -47,12 +47,12 @@ func (l *lists) succeed(began time.Time, interval time.Duration) {
 func (w *Watcher) pace(busy bool) time.Duration {
 	c, last := &w.config, w.lists.interval
 	switch {
-	case last < c.BusyRelist:
-		return min(2*last, c.BusyRelist)
+	case last < c.busyRelist:
+		return min(2*last, c.busyRelist)
 	case busy:
-		return c.BusyRelist
+		return c.busyRelist
 	}
-	return min(last+last/4, c.QuietRelist)
+	return min(last+last/4, c.quietRelist)
 }
 
 // busy reports whether any pod is in transition. It matters, and is asked for,
@@ -79,10 +79,10 @@ func (w *Watcher) watched() []types.UID {
 // stir has lists read quickly, for where one thing has changed others will. It
 // must be called with mu held.
 func (w *Watcher) stir() {
-	if w.streaming() || w.lists.interval == w.config.MinRelist {
+	if w.streaming() || w.lists.interval == w.config.minRelist {
 		return
 	}
-	w.lists.interval = w.config.MinRelist
+	w.lists.interval = w.config.minRelist
 	w.nudge()
 }
 

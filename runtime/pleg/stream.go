@@ -108,7 +108,7 @@ func (s *stream) lose(err error) bool {
 	lost := s.settled
 	s.open, s.settled, s.flapping, s.err = false, false, !lost, err
 	if lost {
-		s.w.lists.interval = s.w.config.MinRelist
+		s.w.lists.interval = s.w.config.minRelist
 		s.w.wantList()
 	}
 	s.w.nudge()

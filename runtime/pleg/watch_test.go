@@ -227,7 +227,7 @@ func TestF9_StreamThatStaysAway(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		n.Exit(second, 1)
-		time.Sleep(w.config.QuietRelist)
+		time.Sleep(w.config.quietRelist)
 		if got := w.heardOf("v"); len(got) != 1 {
 			t.Errorf("told %q without a stream, want the exit", got)
 		}
@@ -325,10 +325,10 @@ func TestF9_StreamThatFlaps(t *testing.T) {
 		w.heard()
 		calls := n.Calls(func() { time.Sleep(time.Minute) })
 		if got := calls.Count(critest.ListContainers); got < 6 || got > 8 {
-			t.Errorf("%d lists a minute, want one in %v", got, w.config.QuietRelist)
+			t.Errorf("%d lists a minute, want one in %v", got, w.config.quietRelist)
 		}
 		n.Exit(id, 1)
-		time.Sleep(w.config.QuietRelist)
+		time.Sleep(w.config.quietRelist)
 		if got := w.heardOf("u"); len(got) != 1 {
 			t.Errorf("told %q, want the exit", got)
 		}
@@ -369,14 +369,14 @@ func TestListsFollowWhatHappens(t *testing.T) {
 			t.Errorf("%d lists in a quiet minute", got)
 		}
 		busy.Store(true)
-		time.Sleep(w.config.QuietRelist)
+		time.Sleep(w.config.quietRelist)
 		if got := perMinute(); got < 59 || got > 61 {
 			t.Errorf("%d lists in a minute in which a pod is in transition, want one a second", got)
 		}
 		busy.Store(false)
 		time.Sleep(5 * time.Minute)
 		n.Exit(id, 1)
-		time.Sleep(w.config.QuietRelist)
+		time.Sleep(w.config.quietRelist)
 		w.heard()
 		next := n.Start("u", "app", 1, "sleep 1")
 		if _, err := w.Fresh(t.Context(), "u", time.Now()); err != nil {
@@ -414,9 +414,9 @@ func TestF12_LateAddressIsLookedFor(t *testing.T) {
 			t.Errorf("before the address comes: %+v", s)
 		}
 		w.heard()
-		time.Sleep(2*time.Second + w.config.MaxRetry)
+		time.Sleep(2*time.Second + w.config.maxRetry)
 		if s, _ := w.cache.Get("u"); len(s.IPs()) == 0 {
-			t.Errorf("no address %v after it came", w.config.MaxRetry)
+			t.Errorf("no address %v after it came", w.config.maxRetry)
 		}
 		if got := w.heardOf("u"); len(got) != 1 {
 			t.Errorf("told %d times of the address, want once", len(got))
@@ -675,7 +675,7 @@ func TestOlderListDoesNotUndoALook(t *testing.T) {
 		w.heard()
 		gate := &critest.Gate{}
 		n.Fault(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Hang: gate})
-		time.Sleep(w.config.QuietRelist)
+		time.Sleep(w.config.quietRelist)
 		if gate.Waiting() != 1 {
 			t.Fatal("no list is in progress")
 		}
@@ -703,7 +703,7 @@ func TestOlderListDoesNotBringBackAPod(t *testing.T) {
 		time.Sleep(time.Minute)
 		gate := &critest.Gate{}
 		n.Fault(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Hang: gate})
-		time.Sleep(w.config.QuietRelist)
+		time.Sleep(w.config.quietRelist)
 		if gate.Waiting() != 1 {
 			t.Fatal("no list is in progress")
 		}
@@ -732,7 +732,7 @@ func TestW11_PodThatOnlyAListHasSeen(t *testing.T) {
 		gate := &critest.Gate{}
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.PodSandboxStatus}, Hang: gate})
 		n.RunSandbox("u")
-		time.Sleep(w.config.QuietRelist)
+		time.Sleep(w.config.quietRelist)
 		if got := w.Pods(); len(got) != 1 {
 			t.Fatalf("pods %v, want the one that is looked at", got)
 		}
@@ -830,10 +830,10 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 		"Config.Owner":                       {Reader: r, Owner: cri.Owner{Name: "a b"}},
 		"Config.EventRelist is negative: -1": {Reader: r, EventRelist: -1},
 		"Config.MinRetry is negative":        {Reader: r, MinRetry: -1},
-		"Config.Parallel is negative: -3":    {Reader: r, Parallel: -3},
-		"do not ascend: 1m0s, 1m0s, 1s":      {Reader: r, MinRelist: time.Minute, QuietRelist: time.Second},
-		"do not ascend: 3s, 2s, 10s":         {Reader: r, MinRelist: 3 * time.Second, BusyRelist: 2 * time.Second},
-		"MinRetry 1m0s is more than":         {Reader: r, MinRetry: time.Minute, MaxRetry: time.Second},
+		"Config.Parallel is negative: -3":    {Reader: r, parallel: -3},
+		"do not ascend: 1m0s, 1m0s, 1s":      {Reader: r, minRelist: time.Minute, quietRelist: time.Second},
+		"do not ascend: 3s, 2s, 10s":         {Reader: r, minRelist: 3 * time.Second, busyRelist: 2 * time.Second},
+		"MinRetry 1m0s is more than":         {Reader: r, MinRetry: time.Minute, maxRetry: time.Second},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v, want %q", err, want)
@@ -854,12 +854,12 @@ func TestDefaults(t *testing.T) {
 		want  string
 	}{
 		{Config{}, "5m0s 20ms 1s 10s 100ms 5s 2m0s 8"},
-		{Config{MinRelist: 3 * time.Second, MinRetry: time.Minute}, "5m0s 3s 3s 10s 1m0s 1m0s 2m0s 8"},
-		{Config{BusyRelist: 20 * time.Second}, "5m0s 20ms 20s 20s 100ms 5s 2m0s 8"},
+		{Config{minRelist: 3 * time.Second, MinRetry: time.Minute}, "5m0s 3s 3s 10s 1m0s 1m0s 2m0s 8"},
+		{Config{busyRelist: 20 * time.Second}, "5m0s 20ms 20s 20s 100ms 5s 2m0s 8"},
 	} {
 		tt.given.Reader = &cri.Reader{}
 		c, err := tt.given.withDefaults()
-		if got := fmt.Sprint(c.EventRelist, c.MinRelist, c.BusyRelist, c.QuietRelist, c.MinRetry, c.MaxRetry, c.LookTimeout, c.Parallel); err != nil || got != tt.want {
+		if got := fmt.Sprint(c.EventRelist, c.minRelist, c.busyRelist, c.quietRelist, c.MinRetry, c.maxRetry, c.lookTimeout, c.parallel); err != nil || got != tt.want {
 			t.Errorf("%v, %v, want %v", got, err, tt.want)
 		}
 	}
@@ -886,7 +886,7 @@ func TestCallbacksMayCallBack(t *testing.T) {
 		close(ready)
 		time.Sleep(time.Minute)
 		n.Exit(id, 1)
-		time.Sleep(w.config.QuietRelist)
+		time.Sleep(w.config.quietRelist)
 		if got := w.heardOf("u"); len(got) != 2 {
 			t.Errorf("told %q, want 2 of them", got)
 		}

@@ -58,7 +58,7 @@ func New(c Config) (*Watcher, error) {
 	}
 	return &Watcher{
 		config: c, cache: c.Cache,
-		slots: make(slots, c.Parallel),
+		slots: make(slots, c.parallel),
 		kick:  make(chan struct{}, 1),
 		pods:  map[types.UID]*pod{},
 	}, nil
@@ -95,7 +95,7 @@ func (w *Watcher) start(ctx context.Context) error {
 	}
 	w.running, w.ctx = true, ctx
 	w.gate, w.away, w.announced, w.since = gateStarting, nil, false, time.Now()
-	w.lists = lists{interval: w.config.MinRelist}
+	w.lists = lists{interval: w.config.minRelist}
 	return nil
 }
 

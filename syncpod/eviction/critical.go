@@ -14,9 +14,9 @@ import (
 // system-node-critical.
 const systemCritical = 2_000_000_000
 
-// IsCritical reports whether a pod stays whatever the node is short of: static pods, which
+// isCritical reports whether a pod stays whatever the node is short of: static pods, which
 // would not come back, and those whose priority is that of system-cluster-critical or more.
-func IsCritical(pod *v1.Pod) bool {
+func isCritical(pod *v1.Pod) bool {
 	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
 	return mirror || runtime.IsStatic(pod) || priorityOf(pod) >= systemCritical
 }
@@ -34,7 +34,7 @@ func Admit(pod *v1.Pod, node []v1.NodeCondition) (message string, ok bool) {
 	}
 	memoryAlone := len(under) == 1 && under[0] == string(v1.NodeMemoryPressure)
 	switch {
-	case len(under) == 0, IsCritical(pod):
+	case len(under) == 0, isCritical(pod):
 		return "", true
 	case memoryAlone && (qos.Class(pod) != v1.PodQOSBestEffort || toleratesMemoryPressure(pod)):
 		return "", true

@@ -172,7 +172,7 @@ func (d *Decision) relieve(r Rules, s *State) {
 		}
 	}
 	for _, p := range d.ranked {
-		if !IsCritical(p.Pod) && p.Usage != nil {
+		if !isCritical(p.Pod) && p.Usage != nil {
 			d.Evict = []Eviction{pressed(p, d.due, r.MaxPodGrace)}
 			d.Memory.acted = d.due.Reading.Time
 			return

@@ -66,7 +66,7 @@ func (d Decision) Explain(pod types.UID) string {
 		return "stays: " + d.waits
 	case at < 0:
 		return "stays: it does not run, or is ending"
-	case IsCritical(d.ranked[at].Pod):
+	case isCritical(d.ranked[at].Pod):
 		return "stays: it is critical"
 	case d.ranked[at].Usage == nil:
 		return "stays: what it uses could not be read"

@@ -26,7 +26,7 @@ func HasStorageLimits(pod *v1.Pod) bool {
 func exceeding(s *State) []Eviction {
 	var list []Eviction
 	for _, p := range s.Pods {
-		if p.Usage == nil || IsCritical(p.Pod) || slices.Contains(s.Ending, p.Pod.UID) {
+		if p.Usage == nil || isCritical(p.Pod) || slices.Contains(s.Ending, p.Pod.UID) {
 			continue
 		}
 		for _, check := range []func(Candidate, Layout) (Signal, string){emptyDirs, wholePod, singleContainers} {

@@ -23,16 +23,16 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// Agent is what is served. A *loop.Loop is one.
-type Agent interface {
+// agent is what is served. A *loop.Loop is one.
+type agent interface {
 	Pods() []loop.Pod
 	Health() loop.Health
 	Cache() *runtime.Cache
 	Explain(pod types.UID) string
 }
 
-// Runtime is what is asked of the container runtime. A *cri.Client is one.
-type Runtime interface {
+// criRuntime is what is asked of the container runtime. A *cri.Client is one.
+type criRuntime interface {
 	cri.Execer
 	stats.Runtime
 	ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error)
@@ -45,9 +45,9 @@ type Runtime interface {
 // Config is what a Server is made of.
 type Config struct {
 	// Agent is served. Required.
-	Agent Agent
+	Agent agent
 	// Runtime is the agent's. Required.
-	Runtime Runtime
+	Runtime criRuntime
 	// NodeName is the node of which Authorizer is asked, and that of /stats/summary.
 	NodeName string
 

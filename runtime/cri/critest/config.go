@@ -35,19 +35,20 @@ type Config struct {
 	// Latency is how long a method takes before it does anything. Methods that
 	// are not in it take no time.
 	Latency map[Method]time.Duration
-	// PodCIDRs are what sandboxes get addresses from, one of each; the first
+	// podCIDRs are what sandboxes get addresses from, one of each; the first
 	// one's is the pod's address. Default: 10.88.0.0/16.
-	PodCIDRs []netip.Prefix
+	podCIDRs []netip.Prefix
 	// Handlers are the runtime handlers known besides "".
 	Handlers []string
-	// Name and Version are what Version answers. Default: critest, 2.0.0.
-	Name, Version string
+	// Name is the name of the runtime in the answer of Version. Default: critest.
+	Name    string
+	version string // Default: 2.0.0.
 	// JournalLimit is how many calls the journal keeps, the last ones: for a
 	// runtime that stands alone for long. Of what was removed more than so many IDs
 	// ago it forgets whose it was. 0 keeps all.
 	JournalLimit int
-	// CgroupDriver is what RuntimeConfig answers. The zero value is SYSTEMD.
-	CgroupDriver runtimeapi.CgroupDriver
+	// cgroupDriver is what RuntimeConfig answers. The zero value is SYSTEMD.
+	cgroupDriver runtimeapi.CgroupDriver
 }
 
 // withDefaults checks a config, fills in what is unset and copies what the
@@ -65,11 +66,11 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	c.Latency, c.Programs = maps.Clone(c.Latency), maps.Clone(c.Programs)
-	c.PodCIDRs, c.Handlers = slices.Clone(c.PodCIDRs), slices.Clone(c.Handlers)
-	if len(c.PodCIDRs) == 0 {
-		c.PodCIDRs = []netip.Prefix{netip.MustParsePrefix("10.88.0.0/16")}
+	c.podCIDRs, c.Handlers = slices.Clone(c.podCIDRs), slices.Clone(c.Handlers)
+	if len(c.podCIDRs) == 0 {
+		c.podCIDRs = []netip.Prefix{netip.MustParsePrefix("10.88.0.0/16")}
 	}
-	for i, p := range c.PodCIDRs {
+	for i, p := range c.podCIDRs {
 		if !p.IsValid() {
 			return c, fmt.Errorf("critest: Config.PodCIDRs[%d] is not a prefix", i)
 		}
@@ -77,8 +78,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Name == "" {
 		c.Name = "critest"
 	}
-	if c.Version == "" {
-		c.Version = "2.0.0"
+	if c.version == "" {
+		c.version = "2.0.0"
 	}
 	return c, nil
 }

@@ -133,7 +133,7 @@ func (j Journal) String() string {
 // changes reports whether a call of the method leaves anything different.
 func (m Method) changes() bool {
 	switch m {
-	case UpdateRuntimeConfig, RunPodSandbox, StopPodSandbox, RemovePodSandbox, UpdatePodSandboxResources,
+	case updateRuntimeConfig, RunPodSandbox, StopPodSandbox, RemovePodSandbox, UpdatePodSandboxResources,
 		CreateContainer, StartContainer, StopContainer, RemoveContainer, UpdateContainerResources,
 		ReopenContainerLog, ExecSync, PullImage, RemoveImage:
 		return true

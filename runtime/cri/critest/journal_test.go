@@ -53,8 +53,8 @@ func TestJournalOfAPod(t *testing.T) {
 }
 
 func TestJournalOfConcurrentCalls(t *testing.T) {
-	onBubble(t, Config{Latency: map[Method]time.Duration{Version: 10 * time.Second}}, func(n *node) {
-		n.inject(Fault{Match: Match{Method: Version}, Skip: 2, Err: status.Error(codes.Internal, "no")})
+	onBubble(t, Config{Latency: map[Method]time.Duration{version: 10 * time.Second}}, func(n *node) {
+		n.inject(Fault{Match: Match{Method: version}, Skip: 2, Err: status.Error(codes.Internal, "no")})
 		for i := range 3 {
 			go func() {
 				time.Sleep(time.Duration(i) * 4 * time.Second)
@@ -71,7 +71,7 @@ func TestJournalOfConcurrentCalls(t *testing.T) {
 		if len(j.Running()) != 0 || len(j.Failed()) != 1 || j.Failed()[0].Fault != "before: error" || j.Failed()[0].Response() != nil {
 			n.Errorf("%v, want no Running and 1 of them and Fault %q and no j.Failed()[0].Response()", j, "before: error")
 		}
-		n.inject(Fault{Match: Match{Method: Version}, Delay: 1})
+		n.inject(Fault{Match: Match{Method: version}, Delay: 1})
 		_, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{})
 		if got := n.Journal().After(3).MaxConcurrent(); got != 1 {
 			n.Errorf("one alone: %d", got)
@@ -142,7 +142,7 @@ func TestOnCall(t *testing.T) {
 func TestJournalLimit(t *testing.T) {
 	onBubble(t, Config{JournalLimit: 3}, func(n *node) {
 		gate := new(Gate)
-		n.inject(Fault{Match: Match{Method: Version}, Hang: gate})
+		n.inject(Fault{Match: Match{Method: version}, Hang: gate})
 		go func() { _, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{}) }()
 		synctest.Wait()
 		for range 5 {
@@ -171,7 +171,7 @@ func TestALongLifeLeavesNothingBehind(t *testing.T) {
 				n.Errorf("the removal is not of pod %s: %v", uid, last)
 			}
 		}
-		n.inject(Fault{Match: Match{Method: Version}, Delay: 1}).Remove()
+		n.inject(Fault{Match: Match{Method: version}, Delay: 1}).Remove()
 		n.mu.Lock()
 		subjects := len(n.subjects)
 		n.mu.Unlock()

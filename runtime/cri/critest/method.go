@@ -10,17 +10,17 @@ type Method string
 
 // The calls that the runtime implements. All others answer Unimplemented.
 const (
-	Version             Method = "Version"
+	version             Method = "Version"
 	Status              Method = "Status"
-	RuntimeConfig       Method = "RuntimeConfig"
-	UpdateRuntimeConfig Method = "UpdateRuntimeConfig"
+	runtimeConfig       Method = "RuntimeConfig"
+	updateRuntimeConfig Method = "UpdateRuntimeConfig"
 
 	RunPodSandbox             Method = "RunPodSandbox"
 	StopPodSandbox            Method = "StopPodSandbox"
 	RemovePodSandbox          Method = "RemovePodSandbox"
 	PodSandboxStatus          Method = "PodSandboxStatus"
 	ListPodSandbox            Method = "ListPodSandbox"
-	PodSandboxStats           Method = "PodSandboxStats"
+	podSandboxStats           Method = "PodSandboxStats"
 	ListPodSandboxStats       Method = "ListPodSandboxStats"
 	UpdatePodSandboxResources Method = "UpdatePodSandboxResources"
 
@@ -33,9 +33,9 @@ const (
 	UpdateContainerResources Method = "UpdateContainerResources"
 	ReopenContainerLog       Method = "ReopenContainerLog"
 	ExecSync                 Method = "ExecSync"
-	Exec                     Method = "Exec"
-	Attach                   Method = "Attach"
-	PortForward              Method = "PortForward"
+	execStream               Method = "Exec"
+	attach                   Method = "Attach"
+	portForward              Method = "PortForward"
 	ContainerStats           Method = "ContainerStats"
 	ListContainerStats       Method = "ListContainerStats"
 	GetContainerEvents       Method = "GetContainerEvents"
@@ -48,11 +48,11 @@ const (
 )
 
 var methods = []Method{
-	Version, Status, RuntimeConfig, UpdateRuntimeConfig,
+	version, Status, runtimeConfig, updateRuntimeConfig,
 	RunPodSandbox, StopPodSandbox, RemovePodSandbox, PodSandboxStatus, ListPodSandbox,
-	PodSandboxStats, ListPodSandboxStats, UpdatePodSandboxResources,
+	podSandboxStats, ListPodSandboxStats, UpdatePodSandboxResources,
 	CreateContainer, StartContainer, StopContainer, RemoveContainer, ContainerStatus, ListContainers,
-	UpdateContainerResources, ReopenContainerLog, ExecSync, Exec, Attach, PortForward, ContainerStats, ListContainerStats, GetContainerEvents,
+	UpdateContainerResources, ReopenContainerLog, ExecSync, execStream, attach, portForward, ContainerStats, ListContainerStats, GetContainerEvents,
 	PullImage, ImageStatus, ListImages, RemoveImage, ImageFsInfo,
 }
 

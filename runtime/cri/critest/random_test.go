@@ -58,14 +58,14 @@ func TestRandomIsTheSameForASeed(t *testing.T) {
 
 func TestRandomHasLimits(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
-		n.ok(n.SetRandom(Random{Seed: 1, Rate: 1, Methods: []Method{Version}, Budget: 4, MaxDelay: time.Millisecond}))
+		n.ok(n.SetRandom(Random{Seed: 1, Rate: 1, Methods: []Method{version}, Budget: 4, MaxDelay: time.Millisecond}))
 		start := time.Now()
 		for range 10 {
 			_, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{})
 			n.sandboxes()
 		}
 		hit := n.Journal().Where(func(c Call) bool { return c.Fault != "" })
-		if len(hit) != 4 || hit.Count(Version) != 4 || time.Since(start) > 4*time.Millisecond {
+		if len(hit) != 4 || hit.Count(version) != 4 || time.Since(start) > 4*time.Millisecond {
 			n.Errorf("%v, want 4 of them and 4 and at most %v", hit, 4*time.Millisecond)
 		}
 		n.ok(n.SetRandom(Random{}))

@@ -58,7 +58,7 @@ func TestBadRequestsSayWhatIsWrong(t *testing.T) {
 func TestNothingPanicsOnNil(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		sandbox, id := n.runs("uid", "serve")
-		n.SetCondition(nil)
+		n.setCondition(nil)
 		n.OnCall(nil)()
 		n.CrashAfter(1, nil)
 		if n.Serve(nil) == nil || n.EditContainer(id, nil) == nil || n.EditSandbox(sandbox, nil) == nil {
@@ -76,15 +76,15 @@ func TestConfigIsTheCallers(t *testing.T) {
 		return Config{
 			Images:   []Image{{Name: "app", Entrypoint: []string{"serve"}, Env: map[string]string{"A": "1"}}},
 			Registry: []RemoteImage{{Image: Image{Name: "far"}, Credentials: []*runtimeapi.AuthConfig{auth}}},
-			Latency:  map[Method]time.Duration{Version: time.Second},
-			PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
+			Latency:  map[Method]time.Duration{version: time.Second},
+			podCIDRs: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
 			Handlers: []string{"kata"},
 		}
 	}
 	cfg := lent()
 	onBubble(t, cfg, func(n *node) {
 		cfg.Images[0].Entrypoint[0] = "false"
-		cfg.Latency[Version] = time.Hour
+		cfg.Latency[version] = time.Hour
 		cfg.Handlers[0] = "other"
 		auth.Username = "v"
 		if took := after(func() { _, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{}) }); took != time.Second {

@@ -55,7 +55,6 @@ type Runtime struct {
 	images     imageStore
 	addresses  addresses
 	conditions []*runtimeapi.RuntimeCondition
-	podCIDR    string
 	pipe       *pipe // of Dial
 }
 
@@ -83,7 +82,7 @@ func New(cfg Config) (*Runtime, error) {
 		hidden:     map[string]View{},
 		subjects:   map[string]subject{},
 		images:     images,
-		addresses:  newAddresses(cfg.PodCIDRs),
+		addresses:  newAddresses(cfg.podCIDRs),
 		conditions: ready(),
 	}
 	r.journal.limit = cfg.JournalLimit

@@ -14,9 +14,9 @@ func ready() []*runtimeapi.RuntimeCondition {
 	}
 }
 
-// SetCondition changes what Status tells of a condition, RuntimeReady or
+// setCondition changes what Status tells of a condition, RuntimeReady or
 // NetworkReady or one of your own. Nil changes nothing.
-func (r *Runtime) SetCondition(c *runtimeapi.RuntimeCondition) {
+func (r *Runtime) setCondition(c *runtimeapi.RuntimeCondition) {
 	if c == nil {
 		return
 	}
@@ -35,7 +35,7 @@ func (r *Runtime) SetCondition(c *runtimeapi.RuntimeCondition) {
 // Version answers whatever version was asked for with v1.
 func (s service) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
 	return &runtimeapi.VersionResponse{
-		Version: "0.1.0", RuntimeName: s.cfg.Name, RuntimeVersion: s.cfg.Version, RuntimeApiVersion: "v1",
+		Version: "0.1.0", RuntimeName: s.cfg.Name, RuntimeVersion: s.cfg.version, RuntimeApiVersion: "v1",
 	}, nil
 }
 
@@ -57,23 +57,13 @@ func (s service) Status(_ context.Context, req *runtimeapi.StatusRequest) (*runt
 	return resp, nil
 }
 
-// RuntimeConfig tells Config.CgroupDriver.
+// RuntimeConfig returns the cgroup driver.
 func (s service) RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest) (*runtimeapi.RuntimeConfigResponse, error) {
-	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: s.cfg.CgroupDriver}}, nil
+	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: s.cfg.cgroupDriver}}, nil
 }
 
-// UpdateRuntimeConfig keeps the pod CIDR for [Runtime.PodCIDR]. Addresses come
-// from Config.PodCIDRs all the same, as a network plugin's do.
-func (s service) UpdateRuntimeConfig(_ context.Context, req *runtimeapi.UpdateRuntimeConfigRequest) (*runtimeapi.UpdateRuntimeConfigResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.podCIDR = req.GetRuntimeConfig().GetNetworkConfig().GetPodCidr()
+// UpdateRuntimeConfig changes nothing: addresses come from ranges of the runtime's own, as
+// those of a network plugin do.
+func (s service) UpdateRuntimeConfig(context.Context, *runtimeapi.UpdateRuntimeConfigRequest) (*runtimeapi.UpdateRuntimeConfigResponse, error) {
 	return &runtimeapi.UpdateRuntimeConfigResponse{}, nil
-}
-
-// PodCIDR is what UpdateRuntimeConfig was last told.
-func (r *Runtime) PodCIDR() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.podCIDR
 }

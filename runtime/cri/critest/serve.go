@@ -76,10 +76,10 @@ func (r *Runtime) start(f func()) error {
 	return nil
 }
 
-// TB is what [Start] needs of a test. A *testing.T has it, a *testing.B, and whatever
+// tB is what [Start] needs of a test. A *testing.T has it, a *testing.B, and whatever
 // embeds one: the package itself does not import testing, for the sake of programs
 // that link a runtime in memory.
-type TB interface {
+type tB interface {
 	Helper()
 	Error(args ...any)
 	Fatal(args ...any)
@@ -92,7 +92,7 @@ type TB interface {
 // They end with the test's cleanups, so Run of an agent has to be ended by a Cleanup
 // registered later, or before the test returns. Connections of [Runtime.Dial] are the
 // caller's to close: one left open makes synctest panic with "blocked goroutines remain".
-func Start(t TB, cfg Config) (*Runtime, *grpc.ClientConn) {
+func Start(t tB, cfg Config) (*Runtime, *grpc.ClientConn) {
 	t.Helper()
 	r, err := New(cfg)
 	if err != nil {

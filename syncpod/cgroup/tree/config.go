@@ -47,8 +47,8 @@ type Config struct {
 	// Allocatable is what all pods may have together. Of what is not there they have
 	// whatever the node has.
 	Allocatable v1.ResourceList
-	// KillTimeout is how long is waited for what was killed to be gone. Default 10 s.
-	KillTimeout time.Duration
+	// killTimeout is how long is waited for what was killed to be gone. Default 10 s.
+	killTimeout time.Duration
 
 	// Log gets a line for each cgroup made or removed. Default silent.
 	Log logr.Logger
@@ -58,7 +58,7 @@ func (c *Config) setDefaults() error {
 	c.Mount = cmp.Or(c.Mount, "/sys/fs/cgroup")
 	c.Root = cmp.Or(c.Root, cgroup.DefaultRoot)
 	c.Driver = cmp.Or(c.Driver, cgroup.Cgroupfs)
-	c.KillTimeout = cmp.Or(c.KillTimeout, 10*time.Second)
+	c.killTimeout = cmp.Or(c.killTimeout, 10*time.Second)
 	for name, dir := range map[string]string{"State": c.State, "Mount": c.Mount} {
 		if !filepath.IsAbs(dir) {
 			return fmt.Errorf("tree: Config.%s is %q, want an absolute path", name, dir)
@@ -71,8 +71,8 @@ func (c *Config) setDefaults() error {
 		return errors.New("tree: Config.Slices is missing: with the driver systemd slices are made over D-Bus")
 	case c.PodPIDs < 0:
 		return fmt.Errorf("tree: Config.PodPIDs is %d, want 0 or more", c.PodPIDs)
-	case c.KillTimeout < 0:
-		return fmt.Errorf("tree: Config.KillTimeout is %v, want 0 or more", c.KillTimeout)
+	case c.killTimeout < 0:
+		return fmt.Errorf("tree: Config.KillTimeout is %v, want 0 or more", c.killTimeout)
 	}
 	_, err := cgroup.OfNode(cgroup.Above{Allocatable: c.Allocatable})
 	return err

@@ -30,7 +30,7 @@ func (t *Tree) remove(ctx context.Context, mount *os.Root, at string) error {
 	if !t.exists(mount, at) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.config.KillTimeout)
+	ctx, cancel := context.WithTimeout(ctx, t.config.killTimeout)
 	defer cancel()
 	if err := t.killAll(ctx, mount, at); err != nil {
 		return err

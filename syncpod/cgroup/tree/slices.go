@@ -24,15 +24,15 @@ type Slices interface {
 	RemoveSlice(ctx context.Context, path string) error
 }
 
-// RuntimeConfig is the part of a runtime that says which driver it uses. A *cri.Client
+// runtimeConfigurer is the part of a runtime that says which driver it uses. A *cri.Client
 // is one.
-type RuntimeConfig interface {
+type runtimeConfigurer interface {
 	RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest, ...grpc.CallOption) (*runtimeapi.RuntimeConfigResponse, error)
 }
 
 // DriverOf asks a runtime for its driver. One that cannot say, such as containerd 1.6,
 // gives an error of class cri.ErrUnimplemented: then the driver has to be configured.
-func DriverOf(ctx context.Context, r RuntimeConfig) (cgroup.Driver, error) {
+func DriverOf(ctx context.Context, r runtimeConfigurer) (cgroup.Driver, error) {
 	resp, err := r.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
 	if err != nil {
 		return "", fmt.Errorf("cgroup driver of the runtime: %w", cri.Classify(err))

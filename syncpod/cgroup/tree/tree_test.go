@@ -80,7 +80,7 @@ func (k *fakeKernel) write(name, text string) {
 // agent is a new Tree on these files.
 func (k *fakeKernel) agent(adjust ...func(*Config)) *Tree {
 	k.t.Helper()
-	c := Config{Mount: k.dir, State: k.state, KillTimeout: 5 * time.Second}
+	c := Config{Mount: k.dir, State: k.state, killTimeout: 5 * time.Second}
 	for _, a := range adjust {
 		a(&c)
 	}
@@ -479,7 +479,7 @@ func TestBadConfig(t *testing.T) {
 		"Config.Driver is \"cgroup\"": {Mount: k.dir, State: k.state, Driver: "cgroup"},
 		"Config.Slices is missing":    {Mount: k.dir, State: k.state, Driver: cgroup.Systemd},
 		"Config.PodPIDs is -1":        {Mount: k.dir, State: k.state, PodPIDs: -1},
-		"Config.KillTimeout is -1ns":  {Mount: k.dir, State: k.state, KillTimeout: -1},
+		"Config.KillTimeout is -1ns":  {Mount: k.dir, State: k.state, killTimeout: -1},
 		"allocatable memory is -5":    {Mount: k.dir, State: k.state, Allocatable: v1.ResourceList{"memory": resource.MustParse("-5")}},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {

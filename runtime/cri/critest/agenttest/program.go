@@ -33,9 +33,9 @@ type Program struct {
 	Config string
 	// Output is where the agent's output goes. Nil for nowhere.
 	Output io.Writer
-	// StopTime is how long the agent has to end when it is told to. Then it is killed, and
+	// stopTime is how long the agent has to end when it is told to. Then it is killed, and
 	// that is an error. Default 30 s.
-	StopTime time.Duration
+	stopTime time.Duration
 }
 
 const defaultStopTime = 30 * time.Second
@@ -45,8 +45,8 @@ func (p Program) Agent(node Node) (Agent, error) {
 	if len(p.Command) == 0 {
 		return nil, errors.New("agenttest: Program.Command is missing")
 	}
-	if p.StopTime == 0 {
-		p.StopTime = defaultStopTime
+	if p.stopTime == 0 {
+		p.stopTime = defaultStopTime
 	}
 	endpoint, err := node.Endpoint()
 	if err != nil {
@@ -140,8 +140,8 @@ func (a *programAgent) Stop() error {
 	select {
 	case <-a.ended:
 		return nil // with whatever code: it was told to
-	case <-time.After(a.StopTime):
-		return errors.Join(fmt.Errorf("agenttest: %s did not end within %v of SIGTERM", a.args[0], a.StopTime), a.Kill())
+	case <-time.After(a.stopTime):
+		return errors.Join(fmt.Errorf("agenttest: %s did not end within %v of SIGTERM", a.args[0], a.stopTime), a.Kill())
 	}
 }
 

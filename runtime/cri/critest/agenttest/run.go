@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Test is what [Run] needs of a test, and *testing.T has. The package does not import
+// test is what [Run] needs of a test, and *testing.T has. The package does not import
 // testing, for the sake of programs that judge.
-type Test[T any] interface {
+type test[T any] interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatal(args ...any)
@@ -37,7 +37,7 @@ const (
 // around is synctest.Test of testing/synctest, which runs each scenario in virtual time, or
 // nil for real time. In virtual time the agent has to use package time, has to connect with
 // [Node.Dial], and must leave no goroutine behind when Stop and Kill have returned.
-func Run[T Test[T]](t T, around func(T, func(T)), cfg Config) *Report {
+func Run[T test[T]](t T, around func(T, func(T)), cfg Config) *Report {
 	t.Helper()
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -94,7 +94,7 @@ func timeLeft(deadline time.Time, ok bool) func() bool {
 }
 
 // tell passes, fails or skips a test for a promise.
-func tell[T Test[T]](t T, o Outcome) {
+func tell[T test[T]](t T, o Outcome) {
 	switch o.State {
 	case Broken:
 		t.Errorf("%s\nBroken %d times in %d. %s", o.Sentence, o.BrokenTimes, o.Judged, o.Breaches[0].text())

@@ -23,7 +23,7 @@ type Scenario struct {
 // Step is one thing that is done. What the fields besides After and Do mean depends on Do:
 //
 //	add, remove        Pod comes to those that should run, or goes. A pod is of the kind that
-//	                   its name begins with: see Kinds
+//	                   its name begins with: the kinds are in pods.go
 //	edit               the first container of Pod has another image
 //	stop-agent, kill-agent, start-agent
 //	kill-agent-at      kills the agent at the N-th call from now, before it has the answer
@@ -81,7 +81,7 @@ func (s Step) validate() error {
 	case s.After < 0 || s.For < 0 || s.N < 0:
 		return errors.New("negative After, For or N")
 	case d.pod && !isKind(s.Pod):
-		return fmt.Errorf("no kind begins the name %q in Pod, known are %s", s.Pod, strings.Join(Kinds(), ", "))
+		return fmt.Errorf("no kind begins the name %q in Pod, known are %s", s.Pod, strings.Join(kindNames(), ", "))
 	}
 	if _, known := effects[s.Effect]; !known {
 		return fmt.Errorf("unknown effect %q in Effect", s.Effect)
@@ -91,8 +91,8 @@ func (s Step) validate() error {
 
 func isKind(pod string) bool { _, known := kindOf(pod); return known }
 
-// Kinds are the names of the kinds of pods.
-func Kinds() []string {
+// kindNames are the names of the kinds of pods.
+func kindNames() []string {
 	var names []string
 	for _, k := range kinds {
 		names = append(names, k.name)
