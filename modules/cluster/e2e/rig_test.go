@@ -77,9 +77,17 @@ func (r *rig) wait(most time.Duration, what string, so func() bool) {
 	}
 }
 
+// pidFile returns the file with the process ID of a part. containerd.sh keeps that of containerd in a directory of its own.
+func (r *rig) pidFile(name string) string {
+	if name == "containerd" {
+		return filepath.Join(r.dir, name, "pid")
+	}
+	return filepath.Join(r.dir, name+".pid")
+}
+
 func (r *rig) pid(name string) int {
 	r.Helper()
-	text, err := os.ReadFile(filepath.Join(r.dir, name+".pid"))
+	text, err := os.ReadFile(r.pidFile(name))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -90,11 +98,17 @@ func (r *rig) pid(name string) int {
 	return pid
 }
 
-// kill ends a process at once, and returns what starts it anew.
-func (r *rig) kill(name string) (start func()) {
+// kill ends a process at once, and returns what starts it anew, with arguments that each of the functions
+// may change.
+func (r *rig) kill(name string, change ...func(arg string) string) (start func()) {
 	r.Helper()
 	pid := r.pid(name)
 	args, environ := r.words(pid, "cmdline"), r.words(pid, "environ")
+	for _, f := range change {
+		for i := range args {
+			args[i] = f(args[i])
+		}
+	}
 	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
 		r.Fatal(err)
@@ -115,7 +129,7 @@ func (r *rig) kill(name string) (start func()) {
 			r.Fatal(err)
 		}
 		go func() { _ = c.Wait() }() // so that it can be gone
-		if err := os.WriteFile(filepath.Join(r.dir, name+".pid"), []byte(strconv.Itoa(c.Process.Pid)), 0o644); err != nil {
+		if err := os.WriteFile(r.pidFile(name), []byte(strconv.Itoa(c.Process.Pid)), 0o644); err != nil {
 			r.Fatal(err)
 		}
 	}

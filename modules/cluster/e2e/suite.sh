@@ -5,6 +5,7 @@
 #   suite.sh up DIR              etcd, API server, controller manager, scheduler and containerd, in a network of their own
 #   suite.sh node DIR [PROGRAM]  the node's agent; default podsync-node of this checkout. PROGRAM takes a kubelet's flags
 #   suite.sh run DIR [FOCUS]     the tests whose names match a regular expression; default those of suite/short.txt
+#   suite.sh hours DIR [TIME]    kills and cuts off parts of the cluster, and holds the agent against rules; default 5m
 #   suite.sh measure DIR         what the agent takes: times, requests, memory, CPU
 #   suite.sh down DIR            ends all of it, and removes DIR
 #
@@ -28,8 +29,8 @@ main() {
       "$verb"
       return
       ;;
-    up | node | run | measure | down) ;;
-    *) die 'usage: suite.sh build | possible | up DIR | node DIR [PROGRAM] | run DIR [FOCUS] | measure DIR | down DIR' ;;
+    up | node | run | hours | measure | down) ;;
+    *) die 'usage: suite.sh build | possible | up DIR | node DIR [PROGRAM] | run DIR [FOCUS] | hours DIR [TIME] | measure DIR | down DIR' ;;
   esac
   [ -n "$dir" ] || die "$verb: DIR is missing"
   if [ "$verb" = up ]; then
@@ -287,6 +288,12 @@ run() {
   name=$(grep -E '^Ran [0-9]+ of' "$dir/log/e2e.log")
   echo "$name"
   [ "$(cut -d' ' -f2 <<< "$name")" -ge "$want" ] || die "of $want tests not all were run"
+}
+
+# hours is for the agent that node has started, be it podsync-node or another one.
+hours() {
+  (cd "$here" && go test -c -o "$1/hours.test" . &&
+    PODSYNC_E2E_DIR=$1 PODSYNC_HOURS=${2:-5m} nsenter "--net=$1/net" "$1/hours.test" -test.v -test.timeout 4h -test.run '^TestHostileHours$')
 }
 
 measure() {

@@ -13,8 +13,8 @@ import (
 
 // The limits of the rules. Only calm time counts: time in which all parts of the cluster work.
 const (
-	// MaxDown is how long a container of a pod that is ready may be down, and how long a status may
-	// have a restart count that is too low.
+	// MaxDown is how long a container of a pod that is ready may be down, and how long a restart count
+	// may disagree with the runs of the container.
 	MaxDown = 10 * time.Second
 	// MaxOverdue is how long a pod may exist after the end of its grace period.
 	MaxOverdue = time.Minute
@@ -102,9 +102,9 @@ type podHistory struct {
 	faults int
 	// overdue is the calm time that the pod has existed after the end of its grace period.
 	overdue time.Duration
-	// down and low are, by container, the calm time that it has been down while the pod was ready, and
-	// that its restart count has been too low.
-	down, low map[string]time.Duration
+	// down and off are, by container, the calm time that it has been down while the pod was ready, and
+	// that its restart count has disagreed with its runs.
+	down, off map[string]time.Duration
 	restarts  map[string]int32
 }
 
@@ -173,7 +173,7 @@ func running(containers []Container) (found []Violation) {
 
 // checkPod checks the rules on one pod, after calm time since the last snapshot.
 func checkPod(was podHistory, pod *v1.Pod, now Snapshot, calm time.Duration) (next podHistory, found []Violation) {
-	next = podHistory{faults: was.faults, down: map[string]time.Duration{}, low: map[string]time.Duration{}, restarts: map[string]int32{}}
+	next = podHistory{faults: was.faults, down: map[string]time.Duration{}, off: map[string]time.Duration{}, restarts: map[string]int32{}}
 	name := pod.Namespace + "/" + pod.Name
 	if end := pod.DeletionTimestamp; end != nil && now.At.After(end.Time) { // the API server has added the grace period
 		next.overdue = was.overdue + min(calm, now.At.Sub(end.Time))
@@ -227,14 +227,12 @@ func checkRestarts(next *podHistory, was podHistory, pod *v1.Pod, container stri
 	if !recorded {
 		return found
 	}
-	if int(count) < runs.Ran-1 {
-		next.low[container] = was.low[container] + calm
+	cut := now.Faults - next.faults
+	if int(count) < runs.Ran-1 || int(count) > max(runs.Started-1, 0)+cut {
+		next.off[container] = was.off[container] + calm
 	}
-	if d := next.low[container]; d > MaxDown {
-		wrong(RestartsAreTrue, "%d for %v after %d runs", count, d, runs.Ran)
-	}
-	if cut := now.Faults - next.faults; int(count) > max(runs.Started-1, 0)+cut {
-		wrong(RestartsAreTrue, "%d after %d starts and %d kills of agent and runtime", count, runs.Started, cut)
+	if d := next.off[container]; d > MaxDown {
+		wrong(RestartsAreTrue, "%d for %v, with %d starts, %d runs, and %d kills of agent and runtime", count, d, runs.Started, runs.Ran, cut)
 	}
 	return found
 }

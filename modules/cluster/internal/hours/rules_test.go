@@ -99,9 +99,10 @@ func TestCheck(t *testing.T) {
 		{"a count is too low", slices.Repeat([]Snapshot{counted(0, 2, 2, 0)}, 4), []Rule{RestartsAreTrue}},
 		{"a count is too low in trouble", slices.Repeat([]Snapshot{trouble(counted(0, 2, 2, 0))}, 9), nil},
 		{"a start that was cut off need not count", slices.Repeat([]Snapshot{counted(0, 2, 1, 1)}, 9), nil},
-		{"a count is too high", []Snapshot{counted(1, 1, 1, 0)}, []Rule{RestartsAreTrue}},
-		{"a kill may cut off a start", []Snapshot{counted(0, 1, 1, 3), counted(1, 1, 1, 4)}, nil},
-		{"a kill before the pod excuses nothing", []Snapshot{with(seen(nil), nil, 3), counted(1, 1, 1, 3)}, []Rule{RestartsAreTrue}},
+		{"a count is early for 10 s", slices.Repeat([]Snapshot{counted(1, 1, 1, 0)}, 3), nil},
+		{"a count is too high", slices.Repeat([]Snapshot{counted(1, 1, 1, 0)}, 4), []Rule{RestartsAreTrue}},
+		{"a kill may cut off a start", slices.Concat([]Snapshot{counted(0, 1, 1, 3)}, slices.Repeat([]Snapshot{counted(1, 1, 1, 4)}, 9)), nil},
+		{"a kill before the pod excuses nothing", slices.Concat([]Snapshot{with(seen(nil), nil, 3)}, slices.Repeat([]Snapshot{counted(1, 1, 1, 3)}, 9)), []Rule{RestartsAreTrue}},
 		{"a container that records nothing", slices.Repeat([]Snapshot{seen(pods(podOf("a", 7)), up)}, 9), nil},
 		{"no status yet", slices.Repeat([]Snapshot{counted(0, 3, 3, 0, noStatus)}, 9), nil},
 

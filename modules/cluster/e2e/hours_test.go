@@ -1,0 +1,286 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/modules/cluster/internal/hours"
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+const (
+	// snapshotPause is the pause between snapshots, and snapshotTimeout that of each question of one.
+	snapshotPause, snapshotTimeout = 5 * time.Second, 4 * time.Second
+	// calm follows the recovery from each fault: only in it the rules on durations count time.
+	calm = 20 * time.Second
+	// longestFault is the longest time that a part is killed or cut off.
+	longestFault = 15 * time.Second
+	// lastCalm follows the recovery from the last fault: long enough that a pod that stays Terminating breaks its rule.
+	lastCalm = 90 * time.Second
+)
+
+// How long the parts may take to work again after a fault. A client of the API server notices a connection that is half open after 45 s,
+// and waits up to a minute before it watches again.
+const (
+	recovery      = 20 * time.Second
+	watchRecovery = time.Minute
+)
+
+// hostile is a node in hostile hours.
+type hostile struct {
+	*rig
+	runtime *cri.Client
+	proxy   *hours.Proxy
+	folder  string
+	random  *rand.Rand
+
+	mu sync.Mutex
+	// broken: a part is killed or cut off. recovered is when all parts work again.
+	broken    bool
+	recovered time.Time
+	kills     int
+	counts    map[string]int
+}
+
+// TestHostileHours keeps pods of all controllers on the node while parts of the cluster are killed and cut off, and wants
+// no rule of package hours broken.
+func TestHostileHours(t *testing.T) {
+	text := os.Getenv("PODSYNC_HOURS")
+	if text == "" {
+		t.Skip("PODSYNC_HOURS is not set")
+	}
+	duration, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("PODSYNC_HOURS: %v", err)
+	}
+	h := &hostile{rig: newRig(t), folder: t.TempDir(), random: rand.New(rand.NewPCG(1, 2)), counts: map[string]int{}}
+	h.connect()
+	h.throughProxy()
+	h.furnish()
+	ctx, cancel := context.WithCancel(t.Context())
+	var watcher sync.WaitGroup
+	watcher.Go(func() { h.judge(ctx) })
+	defer watcher.Wait()
+	defer cancel()
+	for round, end := 0, time.Now().Add(duration); time.Now().Before(end); round++ {
+		h.churn(round)
+		time.Sleep(calm / 2)
+		h.fault(round)
+	}
+	time.Sleep(lastCalm)
+	h.settled()
+	cancel()
+	watcher.Wait()
+	t.Logf("%v: %v", duration, h.counts)
+}
+
+// connect connects to the container runtime.
+func (h *hostile) connect() {
+	h.Helper()
+	endpoint, err := os.ReadFile(filepath.Join(h.dir, "endpoint"))
+	if err == nil {
+		h.runtime, err = cri.Dial(h.Context(), cri.Config{Endpoint: strings.TrimSpace(string(endpoint))})
+	}
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { _ = h.runtime.Close() })
+}
+
+// throughProxy starts the agent anew, with a proxy between it and the API server.
+func (h *hostile) throughProxy() {
+	h.Helper()
+	direct := filepath.Join(h.dir, "node.kubeconfig")
+	config, err := clientcmd.LoadFromFile(direct)
+	if err != nil {
+		h.Fatal(err)
+	}
+	server := strings.TrimPrefix(config.Clusters[config.Contexts[config.CurrentContext].Cluster].Server, "https://")
+	h.proxy = hours.NewProxy(func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(server, "443"))
+	})
+	listener, err := net.Listen("tcp", net.JoinHostPort(server, "0"))
+	if err != nil {
+		h.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- h.proxy.Serve(ctx, listener) }()
+	for _, c := range config.Clusters {
+		c.Server = "https://" + listener.Addr().String()
+	}
+	proxied := filepath.Join(h.dir, "proxied.kubeconfig")
+	if err := clientcmd.WriteToFile(*config, proxied); err != nil {
+		h.Fatal(err)
+	}
+	h.kill("kubelet", func(arg string) string { return strings.ReplaceAll(arg, direct, proxied) })()
+	h.Cleanup(func() {
+		h.kill("kubelet", func(arg string) string { return strings.ReplaceAll(arg, proxied, direct) })()
+		cancel()
+		if err := <-served; err != nil {
+			h.Errorf("proxy: %v", err)
+		}
+	})
+}
+
+// A part is what a fault breaks.
+type part struct {
+	name     string
+	recovery time.Duration
+	// kills: starts of containers may be cut off.
+	kills bool
+	// breaks breaks the part, and returns what mends it.
+	breaks func(h *hostile) (mend func())
+}
+
+func killed(process string) func(*hostile) func() {
+	return func(h *hostile) func() { return h.kill(process) }
+}
+
+func cut(mode hours.Mode) func(*hostile) func() {
+	return func(h *hostile) func() {
+		h.proxy.Set(mode)
+		return func() { h.proxy.Set(hours.Forward) }
+	}
+}
+
+var faults = []part{
+	{"agent killed", recovery, true, killed("kubelet")},
+	{"watch half open", watchRecovery, false, cut(hours.HalfOpen)},
+	{"containerd killed", recovery, true, killed("containerd")},
+	{"API server killed", watchRecovery, false, killed("kube-apiserver")},
+	{"network dropped", watchRecovery, false, cut(hours.Drop)},
+	{"network delayed", recovery, false, cut(hours.Delay)},
+}
+
+// fault breaks one part for a while, and returns when all parts work again.
+func (h *hostile) fault(round int) {
+	p := faults[round%len(faults)]
+	time.Sleep(time.Duration(h.random.Int64N(int64(calm / 2))))
+	h.mu.Lock()
+	h.broken = true
+	h.counts[p.name]++
+	if p.kills {
+		h.kills++
+	}
+	h.mu.Unlock()
+	mend := p.breaks(h)
+	time.Sleep(time.Second + time.Duration(h.random.Int64N(int64(longestFault))))
+	mend()
+	h.mu.Lock()
+	h.broken, h.recovered = false, time.Now().Add(p.recovery)
+	h.mu.Unlock()
+	time.Sleep(p.recovery)
+}
+
+// judge takes snapshots until ctx ends, and reports the rules that they break.
+func (h *hostile) judge(ctx context.Context) {
+	var history hours.History
+	last := time.Now()
+	for ctx.Err() == nil {
+		s := h.snapshot(ctx, last)
+		last = s.At
+		var broken []hours.Violation
+		if history, broken = hours.Check(history, s); ctx.Err() != nil {
+			return // what was asked last may have no answer
+		}
+		for _, v := range broken {
+			h.Errorf("%s %v", s.At.Format(time.TimeOnly), v)
+		}
+		h.mu.Lock()
+		h.counts["snapshots"]++
+		h.counts["most pods"] = max(h.counts["most pods"], len(s.Pods))
+		h.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-time.After(snapshotPause):
+		}
+	}
+}
+
+// snapshot asks the API server, the runtime and the files of the containers, in this order.
+func (h *hostile) snapshot(ctx context.Context, last time.Time) hours.Snapshot {
+	s := hours.Snapshot{At: time.Now(), Runs: map[hours.Key]hours.Runs{}}
+	h.mu.Lock()
+	s.Trouble, s.Faults = h.broken || last.Before(h.recovered), h.kills
+	h.mu.Unlock()
+	asked, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	if list, err := h.kube.CoreV1().Pods(h.namespace).List(asked, metav1.ListOptions{}); err == nil {
+		s.Pods = append([]v1.Pod{}, list.Items...)
+	}
+	asked, cancel = context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	selector := map[string]string{"io.kubernetes.pod.namespace": h.namespace}
+	if list, err := h.runtime.ListContainers(asked, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}}); err == nil {
+		s.Containers = []hours.Container{}
+		for _, c := range list.GetContainers() {
+			s.Containers = append(s.Containers, hours.Container{
+				Namespace: h.namespace, Pod: c.Labels["io.kubernetes.pod.name"], UID: types.UID(c.Labels["io.kubernetes.pod.uid"]),
+				Name: c.Labels["io.kubernetes.container.name"], Running: c.State == runtimeapi.ContainerState_CONTAINER_RUNNING,
+			})
+		}
+	}
+	files, err := os.ReadDir(h.folder)
+	if err != nil {
+		h.Errorf("runs: %v", err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(filepath.Join(h.folder, f.Name()))
+		if err != nil {
+			h.Errorf("runs: %v", err)
+		}
+		s.Runs[hours.Key{UID: types.UID(f.Name()), Name: "app"}] = hours.Runs{Started: strings.Count(string(text), "started"), Ran: strings.Count(string(text), "ran")}
+	}
+	h.mu.Lock() // a fault may have begun meanwhile
+	s.Trouble, s.Faults = s.Trouble || h.broken, h.kills
+	h.mu.Unlock()
+	return s
+}
+
+// settled waits until all controllers have what they want.
+func (h *hostile) settled() {
+	h.Helper()
+	apps := h.kube.AppsV1()
+	h.wait(time.Minute, "what the controllers want", func() bool {
+		web, webErr := apps.Deployments(h.namespace).Get(h.Context(), "web", metav1.GetOptions{})
+		db, dbErr := apps.StatefulSets(h.namespace).Get(h.Context(), "db", metav1.GetOptions{})
+		logs, logsErr := apps.DaemonSets(h.namespace).Get(h.Context(), "logs", metav1.GetOptions{})
+		if webErr != nil || dbErr != nil || logsErr != nil {
+			return false
+		}
+		return web.Status.ReadyReplicas == webReplicas && web.Status.Replicas == webReplicas && db.Status.ReadyReplicas == dbReplicas &&
+			logs.Status.NumberReady == 1 && h.jobsEnded()
+	})
+}
+
+// jobsEnded reports whether the pods of all Jobs have succeeded. Kills of the runtime may fail some, which their Jobs replace.
+func (h *hostile) jobsEnded() bool {
+	jobs, err := h.kube.BatchV1().Jobs(h.namespace).List(h.Context(), metav1.ListOptions{})
+	if err != nil {
+		return false
+	}
+	for _, j := range jobs.Items {
+		if j.Status.Succeeded != *j.Spec.Completions {
+			h.Logf("job %s: %s", j.Name, fmt.Sprintf("%d of %d have succeeded", j.Status.Succeeded, *j.Spec.Completions))
+			return false
+		}
+	}
+	return true
+}
