@@ -49,6 +49,7 @@
 //
 //	reader.go   Reader and Log: the parts of a log are found and read
 //	options.go  what is wrong with options, and what they mean
+//	rotation.go RotationPolicy
 //	entry.go    one line of a log; scan.go cuts files into those
 //	print.go    entries to what is printed
 //	tail.go     where a tail begins

@@ -30,11 +30,13 @@ func TestOwnImportsRule(t *testing.T) {
 		name, graph string
 		want        []string
 	}{
-		{"allowed", "~a fmt\n~b ~a fmt\n~b/c ~b\n~top ~a ~b ~b/c", nil},
+		{"allowed", "~a fmt\n~b ~a fmt\n~b/c ~b ~a\n~top ~a ~b ~b/c", nil},
 		{"a package below follows the entry for the tree", "~b/c/d ~a ~b", nil},
-		{"upwards", "~a ~b\n~b", []string{"a must not import b: a is at the bottom"}},
-		{"into a package below", "~b ~b/c\n~b/c", []string{"b must not import b/c: b knows a"}},
-		{"between neighbours", "~b/c ~b/d\n~b/d", []string{"b/c must not import b/d: below b"}},
+		{"packages of a tree share its entry", "~b/c ~a\n~b/d ~b", nil},
+		{"allowed, and used by nobody", "~b/c ~b", []string{"b/... does not import a: take it out of the table of rooms"}},
+		{"upwards", "~a ~b\n~b ~a", []string{"a must not import b: a is at the bottom"}},
+		{"into a package below", "~b ~a ~b/c\n~b/c ~a ~b", []string{"b must not import b/c: b knows a"}},
+		{"between neighbours", "~b/c ~a ~b ~b/d\n~b/d", []string{"b/c must not import b/d: below b"}},
 		{"unknown room", "~new", []string{"new has no entry in the table of rooms: say what it may import and why"}},
 		{"elsewhere is not its matter", "~a k8s.io/api", nil},
 	} {

@@ -32,7 +32,7 @@ var rooms = []room{
 	{"runtime/logs", []string{"internal/base/regular"}, "a log is a file: who has written it, and of which pod it is, is not its business"},
 	{"runtime/stats", []string{"runtime", "runtime/cri"}, "what is used is read, of the pods that a caller names; what follows from it is not its business"},
 	{"runtime/oom", nil, "the kernel's log is read: whose containers these are is not its business"},
-	{"syncpod/internal/rotate", []string{"internal/base/safepath", "runtime", "runtime/cri"}, "which logs there are follows from what runs; the runtime is asked for a new file and for nothing else"},
+	{"syncpod/internal/rotate", []string{"internal/base/safepath", "runtime", "runtime/cri", "runtime/logs"}, "which logs there are follows from what runs; the runtime is asked for a new file and for nothing else"},
 	{"syncpod/internal/gc", []string{"internal/base/regular", "internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
 	{"sandbox", []string{"internal/base/creation", "internal/base/deadline", "internal/base/linux", "internal/base/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
@@ -54,14 +54,14 @@ var rooms = []room{
 		"who has to go follows from readings, pods and thresholds; who reads and who stops pods is not its business"},
 	{"syncpod/internal/pressure", []string{"internal/base/filetree", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/stats", "syncpod/eviction"},
 		"it reads what a node has left and has decided what follows; whose pods these are it is told through an interface"},
-	{"syncpod/podspec", []string{"internal/base/quantities", "runtime", "syncpod/podspec/qos"}, "defaults and validation concern a pod before anything is done for it"},
+	{"syncpod/podspec", []string{"internal/base/quantities", "runtime"}, "defaults and validation concern a pod before anything is done for it"},
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
 	{"syncpod/apistatus", []string{"actions", "internal/base/linux", "runtime", "syncpod/podspec/qos"},
 		"a status is made from what was observed, not by asking those who act; that a container is to run again it must say as the plan does, so it asks the same pure rules"},
 	{"syncpod/internal/hook", []string{"runtime", "runtime/cri"}, "a handler is run when it is asked for: by whom is not its business"},
 	{"syncpod/probe", []string{"actions", "internal/base/jitter", "runtime", "runtime/cri", "syncpod/internal/hook"},
 		"a probe reports a result, in the words of actions, where it is decided what follows; its checks are handlers run as a hook's"},
-	{"syncpod/volume", []string{"internal/base/mounts", "internal/base/regular", "internal/base/safepath", "runtime", "syncpod/container/...", "syncpod/internal/expand"}, "volumes are files of the node and need no runtime"},
+	{"syncpod/volume", []string{"internal/base/mounts", "internal/base/regular", "internal/base/safepath", "syncpod/container/...", "syncpod/internal/expand"}, "volumes are files of the node and need no runtime"},
 	{"syncpod/internal/poddir", []string{"internal/base/filetree", "internal/base/mounts", "internal/base/regular", "internal/base/safepath", "runtime", "sandbox", "syncpod/container/...", "syncpod/internal/podcontainer"},
 		"a pod's directory is files of the node and needs no runtime; volumes are made by whoever is asked through an interface"},
 	{"syncpod/internal/assemble", []string{"runtime/cri", "runtime/image", "sandbox", "syncpod/internal/hook"},
@@ -69,16 +69,16 @@ var rooms = []room{
 	{"syncpod/internal/memory", []string{"actions", "backoff", "internal/base/creation", "internal/base/statusjson", "runtime", "syncpod/apistatus", "syncpod/internal/podcontainer"},
 		"what is remembered of a pod is a value with rules: who guards, loads and saves it is not its business"},
 	{"syncpod", []string{
-		"actions", "internal/base/creation", "internal/base/deadline", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "syncpod/internal/gc", "runtime/image", "runtime/pleg", "sandbox",
+		"actions", "internal/base/creation", "internal/base/deadline", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/image", "sandbox",
 		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/device", "syncpod/internal/hook", "syncpod/internal/assemble", "syncpod/internal/handler", "syncpod/internal/memory", "syncpod/internal/podcontainer", "syncpod/internal/podref", "syncpod/internal/stop",
-		"syncpod/internal/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
+		"syncpod/internal/poddir", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/device", []string{"internal/base/podfile", "syncpod/container/env"}, "what containers were given is kept in files; who gives it is asked through an interface"},
 	{"syncpod/shutdown", []string{"runtime"}, "an order follows from pods alone: who stops them is not its business"},
 	{"syncpod/source", []string{"internal/base/durable", "internal/base/quantities", "internal/base/regular", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
-		"actions", "backoff", "internal/base/podfile", "internal/base/statusjson", "podworkers", "runtime", "runtime/cri", "syncpod/internal/gc", "runtime/image", "syncpod/internal/rotate", "runtime/oom", "runtime/pleg", "runtime/stats", "sandbox",
-		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/eviction", "syncpod/internal/hook", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/internal/poddir", "syncpod/podspec/...", "syncpod/internal/pressure", "syncpod/probe", "syncpod/shutdown", "syncpod/source", "syncpod/volume",
+		"actions", "internal/base/podfile", "internal/base/statusjson", "podworkers", "runtime", "runtime/cri", "syncpod/internal/gc", "runtime/image", "runtime/logs", "syncpod/internal/rotate", "runtime/oom", "runtime/pleg", "runtime/stats", "sandbox",
+		"syncpod", "syncpod/apistatus", "syncpod/eviction", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/podspec/...", "syncpod/internal/pressure", "syncpod/probe", "syncpod/shutdown", "syncpod/source",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
 	{"syncpod/server", []string{"internal/base/regular", "internal/base/spdy", "internal/base/websocket", "runtime", "runtime/cri", "runtime/logs", "runtime/stats", "syncpod/internal/podcontainer", "syncpod/loop"},
@@ -179,18 +179,45 @@ var bans = []ban{
 	},
 }
 
-// ownImports returns what breaks the table of rooms.
+// ownImports returns what breaks the table of rooms: an import that is not allowed, a package
+// without an entry, and an allowed import that no package of the room uses.
 func ownImports(g graph, rooms []room) []string {
 	var broken []string
+	used := map[string]map[string]bool{} // by room and allowed import
 	for _, path := range g.own() {
 		r := roomOf(rooms, short(path))
 		if r == nil {
 			broken = append(broken, fmt.Sprintf("%s has no entry in the table of rooms: say what it may import and why", short(path)))
 			continue
 		}
+		if used[r.path] == nil {
+			used[r.path] = map[string]bool{}
+		}
 		for _, imported := range g[path].Imports {
-			if strings.HasPrefix(imported, module) && !matchAny(r.imports, short(imported)) {
+			if !strings.HasPrefix(imported, module) {
+				continue
+			}
+			allowed := false
+			for _, pattern := range r.imports {
+				if match(pattern, short(imported)) {
+					used[r.path][pattern], allowed = true, true
+				}
+			}
+			if !allowed {
 				broken = append(broken, fmt.Sprintf("%s must not import %s: %s", short(path), short(imported), r.because))
+			}
+		}
+	}
+	return append(broken, unusedImports(rooms, used)...)
+}
+
+// unusedImports returns the allowed imports of the rooms in use that no package makes.
+func unusedImports(rooms []room, used map[string]map[string]bool) []string {
+	var broken []string
+	for _, r := range rooms {
+		for _, pattern := range r.imports {
+			if used[r.path] != nil && pattern != "..." && !used[r.path][pattern] {
+				broken = append(broken, fmt.Sprintf("%s does not import %s: take it out of the table of rooms", r.path, pattern))
 			}
 		}
 	}

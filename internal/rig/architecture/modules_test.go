@@ -1,0 +1,97 @@
+package architecture
+
+import (
+	"go/parser"
+	"go/token"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// moduleRooms says what the packages of the other modules import of this repository: public
+// packages, and of internal/base what files need that have to outlive a crash or that others write.
+var moduleRooms = []room{
+	{"examples/agenttest", []string{"runtime/cri", "syncpod", "syncpod/..."}, "it is an agent of a reader's own, tried in the agent's module"},
+	{"examples/virtual-kubelet", []string{"runtime/cri/...", "syncpod", "syncpod/..."}, "it is a provider of virtual-kubelet on the library"},
+	{"internal/rig/e2e/clients", nil, "its clients are those of the field; only its tests know the library"},
+
+	{"modules/cluster/certificates", []string{"internal/base/durable"}, "a certificate is a file that is renewed: it serves without pods"},
+	{"modules/cluster/cmd/podsync-node", []string{"..."}, "a command may use anything"},
+	{"modules/cluster/config", []string{"runtime/logs", "syncpod/eviction", "syncpod/podspec", "syncpod/source"},
+		"a configuration becomes the settings of these packages, and starts nothing"},
+	{"modules/cluster/e2e/...", nil, "it starts the node as a program"},
+	{"modules/cluster/internal/...", nil, "caches, queues and log lines know no pods"},
+	{"modules/cluster/mirrors", []string{"modules/cluster/internal/queue", "runtime", "syncpod/podspec", "syncpod/source"}, "a mirror pod follows from a static pod"},
+	{"modules/cluster/node", []string{"modules/cluster/internal/cached", "runtime", "syncpod", "syncpod/container", "syncpod/eviction", "syncpod/loop"},
+		"the Node and the admission of pods follow from what the agent reports"},
+	{"modules/cluster/objects", []string{"modules/cluster/internal/cached", "syncpod", "syncpod/container/env", "syncpod/podspec", "syncpod/source"},
+		"it reads the objects that pods refer to"},
+	{"modules/cluster/pods", []string{"modules/cluster/internal/cached", "syncpod/source"}, "the API server is a source of pods"},
+	{"modules/cluster/serve", []string{"internal/base/regular", "syncpod/server"}, "it authenticates callers; the server knows the requests"},
+	{"modules/cluster/status", []string{"modules/cluster/internal/queue", "modules/cluster/mirrors", "podworkers", "runtime", "syncpod"},
+		"statuses, events and deletions go to the API server"},
+
+	{"modules/csi", []string{"backoff", "internal/base/durable", "internal/base/mounts", "internal/base/regular", "internal/base/safepath", "syncpod/container/env", "syncpod/volume"},
+		"a driver provides volumes of pods, and needs no runtime"},
+	{"modules/csi/csitest", nil, "it stands in for a driver, and knows CSI alone"},
+	{"modules/devices", []string{"internal/base/durable", "modules/devices/internal/ledger", "runtime", "syncpod", "syncpod/device", "syncpod/loop"},
+		"plugins provide the devices of containers"},
+	{"modules/devices/internal/ledger", []string{"runtime"}, "the choice of devices is pure"},
+	{"modules/otel", []string{"podworkers", "syncpod", "syncpod/loop"}, "spans follow from the calls of observers"},
+	{"modules/prometheus", []string{"actions", "podworkers", "runtime", "runtime/pleg", "syncpod", "syncpod/eviction", "syncpod/loop", "syncpod/probe"},
+		"metrics follow from the calls of observers"},
+}
+
+// modulesGraph has the packages of the other modules, with what they import on any platform, tests
+// left out.
+func modulesGraph(t *testing.T) graph {
+	t.Helper()
+	files := repositoryFiles(t)
+	var dirs []string
+	for _, file := range files {
+		if dir, isModule := strings.CutSuffix(file, "/go.mod"); isModule {
+			dirs = append(dirs, dir+"/")
+		}
+	}
+	g := graph{}
+	for _, file := range files {
+		inModule := slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(file, dir) })
+		if !inModule || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") || strings.Contains(file, "testdata/") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := module + "/" + path.Dir(file)
+		if g[name] == nil {
+			g[name] = &pkg{ImportPath: name}
+		}
+		for _, spec := range f.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g[name].Imports = append(g[name].Imports, imported)
+		}
+	}
+	return g
+}
+
+func TestImportsOfModules(t *testing.T) {
+	g := modulesGraph(t)
+	for _, b := range ownImports(g, moduleRooms) {
+		t.Error(b)
+	}
+	for _, r := range moduleRooms {
+		if r.because == "" {
+			t.Errorf("room %s has no reason", r.path)
+		}
+		if !slices.ContainsFunc(g.own(), func(p string) bool { return match(r.path, short(p)) }) {
+			t.Errorf("room %s has no package", r.path)
+		}
+	}
+}
