@@ -2,9 +2,9 @@ package actions
 
 import "github.com/podsync/podsync/runtime"
 
-// clearStrays removes the instances whose place is taken and that are not known
-// to be dead, so that no container ever runs twice: one that timed out while it
-// was created or started can come alive long after (kubernetes #139670).
+// clearStrays removes instances that have been superseded and may still be alive, so that no
+// container ever runs twice: an instance whose create or start call timed out can come alive much
+// later (kubernetes #139670).
 func (d *decision) clearStrays() {
 	for i := range d.Status.Containers {
 		c := &d.Status.Containers[i]
@@ -18,7 +18,7 @@ func (d *decision) clearStrays() {
 	}
 }
 
-// stray returns why a container's place is taken, ReasonNone if it is not.
+// stray returns why the instance is superseded, or ReasonNone if it is not.
 func (d *decision) stray(c *runtime.ContainerStatus) Reason {
 	switch {
 	case !c.Live():

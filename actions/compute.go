@@ -6,11 +6,10 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Compute decides what the pod needs next. It is a pure function: the same
-// Input gives the same Plan, and nothing is read, kept or written beyond it. It
-// may be called concurrently.
+// Compute decides what the pod needs next. It is a pure function: the same Input gives the same
+// Plan; it performs no I/O and keeps no state. It may be called concurrently.
 //
-// For an Input that Validate refuses nothing is decided: the plan says so with Invalid.
+// If Validate rejects the Input, the Plan is empty except for Invalid.
 func Compute(in Input) Plan {
 	if in.Pod == nil {
 		return Plan{Invalid: errNoPod}
@@ -25,13 +24,13 @@ func Compute(in Input) Plan {
 	return d.plan
 }
 
-// decision is a plan in the making. Each of its methods holds one rule and adds
-// the steps that follow from it.
+// decision is a plan under construction. Each of its methods implements one rule and adds the
+// resulting steps.
 type decision struct {
 	Input
 	observation
 	plan Plan
-	// watch is set to learn what is decided on one container.
+	// watch, if set, records the decision on one container.
 	watch *watch
 }
 
@@ -55,8 +54,7 @@ func (d *decision) decide() {
 	}
 }
 
-// block takes back all that would be done for a pod that has to wait. Nothing of a pod that
-// is not admitted runs meanwhile.
+// block drops all steps of a pod that is blocked. A pod that is not admitted is stopped.
 func (d *decision) block() {
 	d.plan = Plan{Sandbox: d.plan.Sandbox, Hold: d.Blocked}
 	d.plan.Sandbox.Create = false
@@ -87,8 +85,8 @@ func (d *decision) goOn() {
 	slices.SortStableFunc(d.plan.Resize, func(a, b ResizeStep) int { return after(a.MoreMemory, b.MoreMemory) })
 }
 
-// endPod stops the pod for good, and takes back what would follow: neither
-// sidecars (KEP-753) nor ephemeral containers keep a pod alive.
+// endPod stops the pod for good and drops all other steps: neither sidecars (KEP-753) nor ephemeral
+// containers keep a pod alive.
 func (d *decision) endPod(why Reason) {
 	d.killPod(why)
 	d.plan.Start, d.plan.Resize = nil, nil
@@ -132,8 +130,7 @@ func (d *decision) start(ref ContainerRef, v verdict) {
 	d.plan.Start = append(d.plan.Start, StartStep{ref, attempt, v.why, hold})
 }
 
-// following returns the number after attempt. The last one there is stays the
-// last.
+// following returns the next attempt. It does not overflow.
 func following(attempt uint32) uint32 {
 	return max(attempt, attempt+1)
 }

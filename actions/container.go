@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ContainerKind is which list of the pod's spec a container is in.
+// ContainerKind is the list of the pod's spec that a container is in.
 type ContainerKind uint8
 
 const (
@@ -92,8 +92,8 @@ func containerNames(names []string, pod *v1.Pod) []string {
 	return names
 }
 
-// refAt returns the at-th container of the three lists taken as one: init,
-// regular, ephemeral.
+// refAt returns the container at an index of the three lists concatenated: init, regular,
+// ephemeral.
 func refAt(pod *v1.Pod, at int) ContainerRef {
 	inits, regulars := len(pod.Spec.InitContainers), len(pod.Spec.Containers)
 	switch {
@@ -105,7 +105,7 @@ func refAt(pod *v1.Pod, at int) ContainerRef {
 	return ephemeralRef(pod, at-inits-regulars)
 }
 
-// FindContainer returns the container of that name in the pod, in whichever list.
+// FindContainer returns the container with the given name, from any of the pod's lists.
 func FindContainer(pod *v1.Pod, name string) (ContainerRef, bool) {
 	at := slices.Index(containerNames(make([]string, 0, usualContainers), pod), name)
 	if at < 0 {
@@ -114,7 +114,7 @@ func FindContainer(pod *v1.Pod, name string) (ContainerRef, bool) {
 	return refAt(pod, at), true
 }
 
-// position returns the at for which refAt returns ref.
+// position returns the index for which refAt returns ref.
 func position(pod *v1.Pod, ref ContainerRef) int {
 	switch ref.Kind {
 	case InitContainer:
@@ -125,9 +125,8 @@ func position(pod *v1.Pod, ref ContainerRef) int {
 	return len(pod.Spec.InitContainers) + len(pod.Spec.Containers) + ref.Index
 }
 
-// Spec returns the spec of the container in the pod, which must have it. The spec
-// belongs to the pod. That of an ephemeral container has the same fields as the
-// others.
+// Spec returns the container's spec in the pod, which must contain the container. The spec belongs
+// to the pod. For an ephemeral container it is the part that all kinds have in common.
 func (r ContainerRef) Spec(pod *v1.Pod) *v1.Container {
 	switch r.Kind {
 	case InitContainer:

@@ -7,9 +7,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Explain answers in plain words, for the container of that name, what Compute
-// does with it and why, or why it leaves it alone. The words are for people and
-// may change; programs read the Plan and ask Why.
+// Explain describes in words what Compute does with the named container and why, or why it leaves
+// the container alone. The text is for people and may change; programs use the Plan and Why.
 func Explain(in Input, name string) string {
 	if err := in.Validate(); err != nil {
 		return fmt.Sprintf("Nothing is done, because the input is not valid: %v.", err)
@@ -29,8 +28,8 @@ func Explain(in Input, name string) string {
 	return strings.Join(append(did, d.observed(ref)), ". ") + "."
 }
 
-// ExplainPod answers in plain words what Compute does with the pod, and with each of its
-// containers, why, and what that waits for: one line for the pod and one for each container.
+// ExplainPod describes in words what Compute does with the pod and with each of its containers,
+// why, and what it waits for: one line for the pod and one for each container.
 func ExplainPod(in Input) string {
 	if err := in.Validate(); err != nil {
 		return fmt.Sprintf("Nothing is done, because the input is not valid: %v.\n", err)
@@ -42,7 +41,7 @@ func ExplainPod(in Input) string {
 	return lines
 }
 
-// explainPod says what a plan does with the pod as a whole.
+// explainPod describes what a plan does with the pod as a whole.
 func explainPod(p Plan) string {
 	var said []string
 	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)+".") }
@@ -88,7 +87,7 @@ func explainStranger(in Input, name string) string {
 		"it is left alone as long as the pod is not stopped as a whole.", name)
 }
 
-// steps returns what the plan does with a container, a sentence a step.
+// steps describes what the plan does with a container, one sentence for each step.
 func (d *decision) steps(ref ContainerRef) []string {
 	var did []string
 	say := func(format string, args ...any) { did = append(did, subject(ref)+" "+fmt.Sprintf(format, args...)) }
@@ -153,7 +152,7 @@ func subject(ref ContainerRef) string {
 	return strings.ToUpper(words[:1]) + words[1:]
 }
 
-// observed says what the runtime reports of a container.
+// observed describes the status of a container.
 func (d *decision) observed(ref ContainerRef) string {
 	c := d.current(ref)
 	if c == nil {
@@ -166,7 +165,7 @@ func (d *decision) observed(ref ContainerRef) string {
 			said += fmt.Sprintf(" (%s)", c.Reason)
 		}
 	}
-	if ref.Kind == EphemeralContainer { // which has none
+	if ref.Kind == EphemeralContainer { // an ephemeral container has no restart policy
 		return said
 	}
 	return said + fmt.Sprintf("; its restart policy is %s", restartPolicy(d.Pod, ref.Spec(d.Pod)))

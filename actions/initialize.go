@@ -10,19 +10,19 @@ import (
 type initState uint8
 
 const (
-	// initWaits: one of them has to do its part before anything else starts.
+	// initWaits: an init container must complete before anything else starts.
 	initWaits initState = iota
 	// initDone: regular containers may run.
 	initDone
-	// initFailed: one of them failed and may not run again.
+	// initFailed: an init container failed and may not run again.
 	initFailed
 )
 
 // initialize takes the next step of initialization and keeps sidecars alive.
 //
-// Init containers run one after the other, and the records of finished ones may
-// be removed at any time. So progress is read off the last one that has a
-// record: those before it have done their part, and it decides what is next.
+// Init containers run one after the other, and the records of completed ones may be removed at any
+// time. So the last one with a record determines the progress: all before it have completed, and it
+// decides the next step.
 func (d *decision) initialize() initState {
 	all := d.Pod.Spec.InitContainers
 	if len(all) == 0 {
@@ -63,10 +63,9 @@ func (d *decision) inSandbox(ref ContainerRef) *runtime.ContainerStatus {
 	return nil
 }
 
-// pastInit reports whether a regular container shows that initialization is
-// over: one has been created in this sandbox. Where the runtime status does not
-// say of which sandbox an ended container is, it may be of an earlier one and
-// shows nothing.
+// pastInit reports whether a regular container shows that initialization has completed: one has
+// been created in this sandbox. An exited container whose sandbox is unknown shows nothing, because
+// it may belong to an earlier sandbox.
 func (d *decision) pastInit() bool {
 	for i := range d.Pod.Spec.Containers {
 		c := d.inSandbox(regularRef(d.Pod, i))
@@ -103,8 +102,8 @@ func (d *decision) keepSidecars(n int) {
 	}
 }
 
-// judgeInit decides on an init container by its current instance, and tells
-// whether it has done its part.
+// judgeInit decides on an init container by its current instance, and returns whether the container
+// has completed.
 func (d *decision) judgeInit(ref ContainerRef, c *runtime.ContainerStatus) (verdict, initState) {
 	spec := ref.Spec(d.Pod)
 	if runtime.IsSidecar(spec) {
@@ -114,7 +113,7 @@ func (d *decision) judgeInit(ref ContainerRef, c *runtime.ContainerStatus) (verd
 	case runtime.ContainerCreated:
 		return verdict{start: true, why: ContainerNeverStarted}, initWaits
 	case runtime.ContainerRunning:
-		if v := d.judgeResize(spec, c); !v.kill { // one that runs once is not stopped for that
+		if v := d.judgeResize(spec, c); !v.kill { // an init container is not restarted to resize it
 			return v, initWaits
 		}
 		return verdict{why: StillRunning}, initWaits
@@ -127,8 +126,8 @@ func (d *decision) judgeInit(ref ContainerRef, c *runtime.ContainerStatus) (verd
 	return verdict{kill: true, start: true, why: ContainerStateUnknown}, initWaits
 }
 
-// whyInitFailed returns PodInitFailed if that is certain. While the state of an init
-// container is unknown it is not: the pod may have yet to run.
+// whyInitFailed returns PodInitFailed if that is certain. While the state of an init container is
+// unknown it is not certain, because the pod may still run.
 func (d *decision) whyInitFailed() Reason {
 	for i := range d.Pod.Spec.InitContainers {
 		if c := d.current(initRef(d.Pod, i)); c != nil && c.State == runtime.ContainerUnknown {
@@ -149,9 +148,9 @@ func (d *decision) judgeEndedInit(spec *v1.Container, c *runtime.ContainerStatus
 	return verdict{start: true, why: why}, initWaits
 }
 
-// judgeSidecar decides on a restartable init container, which is always to run
-// and has done its part once it has started (KEP-753): for one with a startup
-// probe, when that has passed. Only probes that its spec declares count.
+// judgeSidecar decides on a restartable init container. It must always run. It no longer blocks
+// initialization once it has started (KEP-753), or once its startup probe has succeeded if its spec
+// has one.
 func (d *decision) judgeSidecar(ref ContainerRef, c *runtime.ContainerStatus) (verdict, initState) {
 	if c == nil {
 		return verdict{start: true, why: ContainerMissing}, initWaits

@@ -14,77 +14,74 @@ import (
 // Input is everything a decision depends on. Compute reads it and keeps
 // nothing of it but strings; it never writes to it.
 type Input struct {
-	// Pod is the pod that should be. Required. Its status is not read. A pod that
-	// is being deleted is to be stopped, not computed; should it come here all the
-	// same, no regular container that has ended in its sandbox is started again.
+	// Pod is the desired pod. Required. Its status is not read. Do not compute a plan for a pod
+	// that is being deleted: stop it. If it is computed nevertheless, a regular container that has
+	// exited in its sandbox is not started again.
 	//
-	// The defaults of the API need not be set: an empty restart policy means Always, and no
-	// other field has a default that a decision depends on. The pod need not be valid for
-	// the API beyond what Validate checks.
+	// The API's defaults need not be set: an empty restart policy means Always, and the decision
+	// depends on no other default. The pod need not be valid for the API beyond the checks of
+	// Validate.
 	Pod *v1.Pod
-	// Status is what the runtime reports of the pod. Nil means that the runtime
-	// knows nothing of it. Containers whose names are not in Pod are ignored,
-	// unless the whole pod is killed.
+	// Status is the pod's status in the runtime. Nil means that the runtime has nothing of the pod.
+	// Containers whose names are not in Pod are ignored, unless the whole pod is killed.
 	Status *runtime.PodStatus
-	// Probes holds the last results of the probes that are declared, by container
-	// ID. A container without an entry has not been probed yet.
+	// Probes holds the last results of the declared probes, by container ID. A container without an
+	// entry has not been probed yet.
 	Probes map[runtime.ContainerID]ProbeResults
-	// RestartAll asks for all containers to be stopped and removed, so that the
-	// pod starts over in its sandbox (KEP-5532). RestartAllRequested tells whether
-	// an exit code asks for it. Set it from then on until the plan is a NoOp: all
-	// are removed then, and the next plan without it starts the pod again, with
-	// attempts counted from 0.
+	// RestartAll requests that all containers are stopped and removed, so that the pod starts over
+	// in its sandbox (KEP-5532). RestartAllRequested reports whether an exit code requests it. Set
+	// it from then on until the plan is a NoOp, which means that all are removed; the next plan
+	// without it starts the pod again, with attempts counted from 0.
 	RestartAll bool
-	// StatusComplete means that the caller has added to Status the last instance of each
-	// container whose record the runtime has lost, from its own memory. A container
-	// without an instance there has never run, and a pod whose restart policy is Never has
-	// had its run only if a regular container has run, or an init container has failed, in
-	// whichever sandbox. False means that Status may lack instances.
+	// StatusComplete means that the caller has added to Status, from its own records, the last
+	// instance of each container that the runtime has lost. A container without an instance there
+	// has never run, and a pod with restart policy Never has finished only if a regular container
+	// has run or an init container has failed, in any sandbox. False means that Status may lack
+	// instances.
 	StatusComplete bool
-	// Started names the ephemeral containers that are known to have been started, from
-	// logs for example, although Status has no instance of them. They do not run again
-	// (kubernetes #124176). Nil means that none is known.
+	// Started names ephemeral containers that are known to have been started, for example from
+	// their logs, although Status has no instance of them. They do not run again (kubernetes
+	// #124176). Nil means that none is known.
 	Started []string
-	// AddressWait is set while the caller waits for the address of the latest sandbox,
-	// which has a network and none in it yet: the sandbox is not replaced for that, and
-	// nothing is started or resized in it (kubernetes #48510). The zero value means that
-	// no address is waited for.
+	// AddressWait is set while the caller waits for the address of the latest sandbox, which has a
+	// network but no address yet: the sandbox is not replaced for the lack of it, and nothing is
+	// started or resized in it (kubernetes #48510). The zero value means that the caller does not
+	// wait.
 	AddressWait Hold
-	// SandboxHold is set while the sandbox, or what the node prepares for it, is not tried
-	// again because it has failed: nothing is started meanwhile. StartHolds and ResizeHolds
-	// are the back-offs of containers by name, with the reasons CrashBackOff and
-	// FailureBackOff. CrashBackOff counts for a container that has ended, or that is stopped
-	// because a probe failed. An entry whose time is over must not be there. Nil means that
-	// nothing waits.
+	// SandboxHold is set while the sandbox, or the node's preparation for it, backs off after a
+	// failure: nothing is started until it ends. StartHolds and ResizeHolds are the back-offs of
+	// containers by name, with the reasons CrashBackOff and FailureBackOff. CrashBackOff applies to
+	// a container that has exited, or that is stopped because a probe failed. The caller must
+	// remove an entry when its time is over. Nil means that nothing waits.
 	SandboxHold             Hold
 	StartHolds, ResizeHolds map[string]Hold
-	// PostStartPending are the instances that run although their postStart handler has not
-	// been seen to end: an earlier agent, or an earlier answer, was lost.
+	// PostStartPending are the running instances whose postStart handler is not known to have
+	// finished, because an earlier agent or the runtime's response was lost.
 	PostStartPending []runtime.ContainerID
-	// End is why the pod is to be stopped for good, whatever its containers do: it is deleted
-	// or evicted, or it was reported as Succeeded or Failed. ReasonNone means that its
-	// containers decide.
+	// End is why the pod must be stopped for good regardless of its containers: it is deleted or
+	// evicted, or it was reported as Succeeded or Failed. ReasonNone means that its containers
+	// decide.
 	End Reason
-	// Blocked is why the pod has to wait as a whole unless it is over: PodNotAdmitted, for
-	// which what runs of it is stopped, or NetworkNotReady, for which nothing is touched.
-	// The zero value means that nothing holds it up.
+	// Blocked is why the pod as a whole must wait, unless it has finished: with PodNotAdmitted its
+	// running containers are stopped, with NetworkNotReady nothing is changed. The zero value means
+	// that the pod is not blocked.
 	Blocked Hold
 }
 
-// Hold is why something has to wait, and until when. The zero value holds nothing up.
+// Hold is why a step must wait, and until when. The zero value means that it need not wait.
 type Hold struct {
-	// Reason is ReasonNone if nothing has to wait.
+	// Reason is ReasonNone if there is no wait.
 	Reason Reason
-	// Until is when the wait is over, zero if that is not known.
+	// Until is the end of the wait, zero if unknown.
 	Until time.Time
-	// Message says more, such as the failure that the wait follows. It may be empty.
+	// Message has details, such as the failure that caused the wait. It may be empty.
 	Message string
 }
 
-// Holds reports whether something has to wait.
+// Holds reports whether there is a wait.
 func (h Hold) Holds() bool { return h.Reason != ReasonNone }
 
-// String returns the end of a line: until when, and why.
+// String returns the end of the wait and its reason, as a suffix of a line.
 func (h Hold) String() string {
 	if h.Until.IsZero() {
 		return fmt.Sprintf(": %v", h.Reason)
@@ -92,8 +89,8 @@ func (h Hold) String() string {
 	return fmt.Sprintf(" until %s: %v", h.Until.UTC().Format(time.RFC3339), h.Reason)
 }
 
-// ProbeResults are the last results of one container's probes. Readiness is for
-// whoever reports; no step of a plan follows from it.
+// ProbeResults are the last results of one container's probes. Readiness affects only the reported
+// status, not the plan.
 type ProbeResults struct {
 	Startup, Liveness, Readiness ProbeResult
 }
@@ -104,21 +101,20 @@ type ProbeResult uint8
 const (
 	// ProbePending means that the probe has not been run on this container.
 	ProbePending ProbeResult = iota
-	// ProbeUnknown means that the probe ran and could not tell.
+	// ProbeUnknown means that the probe ran without a clear result.
 	ProbeUnknown
 	// ProbeSuccess means that the probe passed.
 	ProbeSuccess
-	// ProbeFailure means that the probe failed as often as its threshold says.
+	// ProbeFailure means that the probe failed as many times in a row as its threshold.
 	ProbeFailure
 )
 
 var errNoPod = errors.New("input: Pod is required")
 
-// Validate reports what makes in unusable: no pod, a container without a name,
-// two containers of one name, which no runtime status could tell apart, or an unknown
-// restart policy, or an unknown operator of a restart rule, which could end a pod that
-// should run. The error names the field, and Plan.Invalid is the same: nothing of such a
-// pod is touched.
+// Validate returns an error if the input is unusable: no pod, a container without a name, two
+// containers of one name, which the runtime's status could not distinguish, an unknown restart
+// policy, or an unknown operator of a restart rule, which could end a pod that should run. The
+// error names the field. Plan.Invalid holds the same error, and such a plan changes nothing.
 func (in Input) Validate() error {
 	if in.Pod == nil {
 		return errNoPod
@@ -141,8 +137,7 @@ func validatePod(pod *v1.Pod, names []string) error {
 	return nil
 }
 
-// validateRestarts reports what is unknown of the restarts that a container's own policy and
-// rules ask for.
+// validateRestarts validates the container's own restart policy and restart rules.
 func validateRestarts(pod *v1.Pod, ref ContainerRef) error {
 	c := ref.Spec(pod)
 	if c.RestartPolicy != nil && !isPolicy(v1.RestartPolicy(*c.RestartPolicy)) {
@@ -182,8 +177,8 @@ func validateNames(pod *v1.Pod, names []string) error {
 	return nil
 }
 
-// nameBit returns one of 64 bits by the name's ends and length, in which the
-// names of one pod usually differ.
+// nameBit hashes the name's ends and length to one of 64 bits, which usually differ between the
+// names of one pod.
 func nameBit(name string) uint64 {
 	return 1 << ((7*uint(name[0]) + uint(name[len(name)-1]) + 3*uint(len(name))) % 64)
 }

@@ -1,8 +1,7 @@
 package actions
 
-// KillMessage returns the sentence that explains the stop of a container: the text of the
-// Killing event, in a kubelet's words, and of Explain. restart says that the plan starts the
-// container again.
+// KillMessage returns why a container is stopped: the text of the Killing event, in a kubelet's
+// words, and of Explain. restart means that the plan starts the container again.
 func KillMessage(container string, why Reason, restart bool) string {
 	message := "Stopping container " + container
 	switch why {
@@ -23,9 +22,8 @@ func KillMessage(container string, why Reason, restart bool) string {
 	return message
 }
 
-// SandboxMessage returns the sentence that explains why the pod's sandbox is replaced: the text
-// of the SandboxChanged event, in a kubelet's words, and of Explain. It is empty if the plan
-// replaces no sandbox.
+// SandboxMessage returns why the pod's sandbox is replaced: the text of the SandboxChanged event,
+// in a kubelet's words, and of Explain. It is empty if the plan replaces no sandbox.
 func (p *Plan) SandboxMessage() string {
 	if !p.KillPod || !p.Sandbox.Create || p.KillReason == SandboxMissing {
 		return ""

@@ -6,19 +6,17 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// observation is what the rules ask about the pod's status again and again.
+// observation caches facts about the pod's status that several rules use.
 type observation struct {
-	// sandbox is the latest one: the pod's containers are looked for in it.
+	// sandbox is the latest sandbox: only it can hold current containers.
 	sandbox *runtime.SandboxStatus
 	// latest are the current instances of the pod's first containers, by position.
 	latest [usualContainers]*runtime.ContainerStatus
-	// strays tells that some instance may be alive and is not where or what it
-	// should be: see clearStrays.
+	// strays means that an instance may be alive that clearStrays must remove.
 	strays bool
 }
 
-// observe looks once at everything the runtime reports. names are those of the
-// pod's containers, by position.
+// observe walks the status once. names are the names of the pod's containers, by position.
 func (d *decision) observe(names []string) {
 	d.sandbox = d.Status.LatestSandbox()
 	if d.Status == nil {
@@ -30,7 +28,7 @@ func (d *decision) observe(names []string) {
 		switch {
 		case at < 0:
 		case at >= len(d.latest):
-			d.strays = true // not kept here, so clearStrays has to look
+			d.strays = true // not in latest, so clearStrays must check
 		default:
 			d.see(at, c)
 		}

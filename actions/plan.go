@@ -2,56 +2,52 @@ package actions
 
 import "github.com/podsync/podsync/runtime"
 
-// Plan is what one pod needs next. It is a value: it holds no reference to the
-// Input it was made from, and computing it again gives an equal one.
+// Plan is the next steps for one pod. It is a value: it holds no reference to its Input, and
+// computing it again gives an equal Plan.
 //
-// The fields stand in the order in which they are carried out. Release comes first: what
-// it names may be started again by the same plan. Then the pod is stopped, if KillPod is
-// set, and if no new sandbox follows that is all: see TerminatesPod. Then come Kill, Clear
-// and Reset, which do not depend on each other and may be carried out side by side; then
-// the sandbox; then PostStart; then Start, in order; then Resize. A step with a Hold stands
-// for what follows: it is not carried out before a later plan has it without. A step that
-// fails holds up the later steps of its own container, and a sandbox that cannot be made
-// holds up all that follows it.
+// The fields are in the order of execution. Release comes first, because the same plan may start
+// the containers it names. If KillPod is set, the pod is stopped next, and if no new sandbox
+// follows, that is all: see TerminatesPod. Then Kill, Clear and Reset, which are independent and
+// may run concurrently; then the sandbox; then PostStart; then Start, in order; then Resize. A step
+// with a Hold is not executed; a later plan has it without the Hold. A step that fails blocks the
+// later steps of its own container; if the sandbox cannot be created, all later steps are blocked.
 //
-// The zero Plan has nothing to do.
+// The zero Plan has no steps.
 type Plan struct {
-	// Release are regular containers that exist and do not run: resources held
-	// for them alone (exclusive CPUs, devices) can be given back. They are listed
-	// in every plan as long as that is so, so releasing twice must do no harm.
+	// Release lists regular containers that exist and do not run: resources reserved for them alone
+	// (exclusive CPUs, devices) can be released. Each plan lists them while that is so, so
+	// releasing twice must be harmless.
 	Release []ContainerRef
-	// KillPod asks for every container and sandbox of the pod to be stopped,
-	// known to the spec or not. KillReason says why. Without Sandbox.Create the pod
-	// ends by it, unless it is judged again: see TerminatesPod.
+	// KillPod requests to stop every container and sandbox of the pod, including containers that
+	// are not in the spec. KillReason is why. Without Sandbox.Create the pod ends with it, unless a
+	// later plan decides otherwise: see TerminatesPod.
 	KillPod    bool
 	KillReason Reason
-	// Kill are containers to stop: running ones, and those of which the runtime
-	// cannot tell. Where KillPod is set they are part of it, and say why.
+	// Kill lists containers to stop: running ones, and those whose state is unknown. With KillPod
+	// they are part of it and state the reason.
 	Kill []KillStep
-	// Clear are instances that may be, or may yet come, alive and whose place is
-	// taken by another: stop and remove them. A container is started only after
-	// each instance of its name has been cleared, so that two never run at once
-	// (kubernetes #139670).
+	// Clear lists superseded instances that are alive, or may come alive: stop and remove them. A
+	// container is started only after each instance of its name has been cleared, so that two never
+	// run at once (kubernetes #139670).
 	Clear []ClearStep
-	// Reset are containers to remove because the whole pod starts over. Those with Last
-	// set stand at the end.
+	// Reset lists containers to remove because the whole pod starts over. Those with Last set are
+	// at the end.
 	Reset []ResetStep
 	// Sandbox is the sandbox that the pod's containers run in.
 	Sandbox SandboxStep
-	// PostStart are the running containers whose postStart handler is to be run, because it
-	// has not been seen to end.
+	// PostStart lists running containers whose postStart handler must run, because it is not known
+	// to have finished.
 	PostStart []PostStartStep
 	// Start are containers to create and start: ephemeral, then init, then
 	// regular ones, each in the order of the spec.
 	Start []StartStep
-	// Resize are running containers whose resources change in place: first those that get
-	// no more memory, so that there is room for the others.
+	// Resize lists running containers whose resources change in place. Those that need no more
+	// memory come first, to make room for the others.
 	Resize []ResizeStep
-	// Hold is why nothing but KillPod is carried out, although the pod is to run: see
-	// Input.Blocked.
+	// Hold is why the plan has only KillPod although the pod should run: see Input.Blocked.
 	Hold Hold
-	// Invalid is why Input.Validate refuses the input: nothing was decided then. Nil for
-	// any other.
+	// Invalid is the error of Input.Validate, nil if the input is valid. With an error the plan has
+	// no steps.
 	Invalid error
 }
 
@@ -59,15 +55,14 @@ type Plan struct {
 type SandboxStep struct {
 	// Create asks for a new sandbox with the number Attempt.
 	Create bool
-	// ID is the latest sandbox the runtime has: the one that containers start in,
-	// or the one that the new sandbox follows. Empty if there is none.
+	// ID is the latest sandbox in the runtime: the one that containers start in, or the one that
+	// the new sandbox replaces. Empty if there is none.
 	ID string
-	// Attempt is the number of that sandbox, and if it cannot be used the next.
+	// Attempt is that sandbox's attempt, or the next one if the sandbox must be replaced.
 	Attempt uint32
 	// Reason is why the sandbox ID cannot be used, ReasonNone if it can.
 	Reason Reason
-	// Hold is why the sandbox cannot be used yet: nothing of PostStart, Start and Resize is
-	// carried out before that is over.
+	// Hold is why the sandbox cannot be used yet. PostStart, Start and Resize wait for its end.
 	Hold Hold
 }
 
@@ -76,11 +71,11 @@ type KillStep struct {
 	Container ContainerRef
 	ID        runtime.ContainerID
 	Reason    Reason
-	// Restart tells that the plan starts the container again afterwards.
+	// Restart means that the plan starts the container again afterwards.
 	Restart bool
 }
 
-// ClearStep stops and removes one instance whose place is taken.
+// ClearStep stops and removes one superseded instance.
 type ClearStep struct {
 	Container ContainerRef
 	ID        runtime.ContainerID
@@ -93,21 +88,21 @@ type ResetStep struct {
 	ID        runtime.ContainerID
 	Reason    Reason
 	Stop      bool
-	// Last tells that all other steps of Kill, Clear and Reset have to succeed first: the exit
-	// of this container asks for the restart, and until then its record is what shows, to
-	// an agent started later, that the others have to be removed.
+	// Last means that all other steps of Kill, Clear and Reset must succeed first: this container's
+	// exit requests the restart, and its record is how a restarted agent knows that the others must
+	// be removed.
 	Last bool
 }
 
 // StartStep creates and starts one container.
 type StartStep struct {
 	Container ContainerRef
-	// Attempt is the least number the new instance may have: one more than that
-	// of any instance the runtime reports, whatever its age. A caller that knows
-	// of higher ones, from logs or memory, takes those (kubernetes #134153).
+	// Attempt is the lowest number that the new instance may have: one more than any instance in
+	// the runtime. A caller that knows higher ones, from logs or its own records, uses those
+	// (kubernetes #134153).
 	Attempt uint32
 	Reason  Reason
-	// Hold is why the container is not started now, although it is to be.
+	// Hold is why the container is not started now, although it should be.
 	Hold Hold
 }
 
@@ -122,17 +117,16 @@ type ResizeStep struct {
 	Container ContainerRef
 	ID        runtime.ContainerID
 	Reason    Reason
-	// CPU and Memory tell which of the two differ from the spec.
+	// CPU and Memory say which of the two differ from the spec.
 	CPU, Memory bool
-	// MoreMemory tells that the memory limit is raised, or lifted. Such a step waits for
-	// those before it that give memory back.
+	// MoreMemory means that the memory limit is raised or removed. Such a step waits for the steps
+	// before it that release memory.
 	MoreMemory bool
-	// Hold is why the resources are not changed now, although they are to be.
+	// Hold is why the resources are not changed now, although they should be.
 	Hold Hold
 }
 
-// NoOp reports whether the plan leaves the runtime as it is, which one that has only
-// something to Release does.
+// NoOp reports whether the plan leaves the runtime unchanged. A plan that has only Release does.
 func (p Plan) NoOp() bool {
 	return !p.KillPod && !p.Sandbox.Create &&
 		len(p.Kill)+len(p.Clear)+len(p.Reset)+len(p.PostStart)+len(p.Start)+len(p.Resize) == 0

@@ -75,7 +75,7 @@ func (s ResetStep) String() string {
 	return fmt.Sprintf("%s %v %v: %v", verb, s.Container, s.ID, s.Reason)
 }
 
-// suffix returns what a line says of a step that waits.
+// suffix returns the part of a line that describes the wait.
 func (h Hold) suffix() string {
 	if !h.Holds() {
 		return ""

@@ -1,25 +1,25 @@
 package actions
 
-// Reason is why a step is taken, or why a container is left alone. The zero
-// value, ReasonNone, is no reason.
+// Reason is why a step is taken, or why a container is left alone. The zero value, ReasonNone,
+// means that there is no reason.
 type Reason uint8
 
 const (
-	ReasonNone Reason = iota // there is none to give
+	ReasonNone Reason = iota // no reason
 
 	// Why the pod's sandbox cannot be used.
 
-	SandboxMissing        // there is none
+	SandboxMissing        // there is no sandbox
 	SandboxNotReady       // the latest has stopped
-	SandboxMultipleReady  // more than one is ready
-	SandboxNetworkChanged // the latest is on the node's network and should not be, or the other way round (spec.hostNetwork)
+	SandboxMultipleReady  // more than one sandbox is ready
+	SandboxNetworkChanged // the latest sandbox is on the node's network and should not be, or vice versa (spec.hostNetwork)
 	SandboxNoAddress      // the latest has a network and no address in it
 
-	// Why something has to wait.
+	// Reasons to wait.
 
 	AddressPending  // the sandbox has no address yet
-	CrashBackOff    // the container has ended again and again, and its next start waits
-	FailureBackOff  // it has failed, and its next try waits
+	CrashBackOff    // the container has exited repeatedly, and its next start waits
+	FailureBackOff  // the step has failed, and its retry waits
 	PodNotAdmitted  // the pod may not run on the node
 	NetworkNotReady // the node has no network yet
 
@@ -37,18 +37,18 @@ const (
 	// Why a container is started, or an instance of it cleared.
 
 	ContainerMissing      // the runtime has no record of it
-	ContainerNeverStarted // it was created, and its start failed or never came
-	ContainerStateUnknown // the runtime cannot tell whether it is alive
+	ContainerNeverStarted // it was created and not started, or its start failed
+	ContainerStateUnknown // the runtime does not know whether it is alive
 	ContainerExited       // it has ended, and its restart policy asks for another run
 	ContainerExitRule     // it has ended, and a restart rule for the exit code asks for another run (KEP-5307)
 	ContainerOfOldSandbox // it belongs to a sandbox the pod no longer has
 	StartsInSandbox       // the pod starts in a new sandbox, from its first container
-	NextInit              // the init container before it has done its part
-	Superseded            // a newer instance has taken its place
+	NextInit              // the previous init container has completed
+	Superseded            // a newer instance has replaced it
 
 	// Why a running container is stopped.
 
-	SpecChanged          // it was made from another image than its spec has now
+	SpecChanged          // its image is not the one in its spec
 	LivenessFailed       // its liveness probe failed
 	StartupFailed        // its startup probe failed
 	ResizeRestart        // its resources changed, and its resize policy asks for a restart (KEP-1287)
@@ -61,14 +61,14 @@ const (
 	// Why a container is left alone.
 
 	StillRunning    // it runs as it should
-	StillStarting   // it is a sidecar whose startup probe has yet to pass
+	StillStarting   // it is a sidecar whose startup probe has not succeeded yet
 	DoneSucceeded   // it ended with exit code 0 and is not to run again
-	DoneFailed      // it ended with another exit code and is not to run again
-	PodDeleted      // it has ended or was never started, and the pod is being deleted; the reason for which the pod is stopped, too
+	DoneFailed      // it exited with another exit code and must not run again
+	PodDeleted      // the pod is being deleted, and the container has exited or was never started; also the reason to stop the pod
 	DoneInit        // it is an init container of a pod past initialization
 	InitPassed      // it is an init container, and one after it has been started
-	DoneEphemeral   // it is an ephemeral container, and those run once
-	WaitsForInit    // an init container has to do its part first
+	DoneEphemeral   // it is an ephemeral container, which runs once
+	WaitsForInit    // an init container must complete first
 	WaitsForSandbox // the pod gets a new sandbox first
 	WaitsForReset   // all containers of the pod are removed first
 	EndsWithPod     // the pod is stopped for good

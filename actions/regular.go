@@ -8,8 +8,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// startEphemeral starts the ephemeral containers that have no record and are not known to
-// have been started. An ephemeral container runs once, whatever became of it.
+// startEphemeral starts the ephemeral containers that have no record and are not known to have been
+// started. An ephemeral container runs once, whatever its result.
 func (d *decision) startEphemeral() {
 	for i := range d.Pod.Spec.EphemeralContainers {
 		ref := ephemeralRef(d.Pod, i)
@@ -57,9 +57,9 @@ func (d *decision) judgeRegular(ref ContainerRef, c *runtime.ContainerStatus) ve
 	return d.judgeUnknown(ref, c)
 }
 
-// judgeUnknown decides on a regular container whose state the runtime cannot tell:
-// it is stopped before another takes its place (kubernetes #69060), and none does
-// if it is known to have started and was to run once.
+// judgeUnknown decides on a regular container whose state the runtime does not know: it is stopped
+// before it is replaced (kubernetes #69060). It is not replaced if it is known to have started and
+// must run only once.
 func (d *decision) judgeUnknown(ref ContainerRef, c *runtime.ContainerStatus) verdict {
 	v := d.startUnlessDeleted(ContainerStateUnknown)
 	v.kill = v.start
@@ -87,9 +87,8 @@ func (d *decision) startUnlessDeleted(why Reason) verdict {
 	return verdict{start: true, why: why}
 }
 
-// judgeRunning decides on a running regular container. One whose image changed
-// runs again whatever its restart policy says, because it has not run yet as it
-// is now.
+// judgeRunning decides on a running regular container. If its image has changed, it is restarted
+// regardless of its restart policy, because the new image has not run yet.
 func (d *decision) judgeRunning(ref ContainerRef, c *runtime.ContainerStatus) verdict {
 	spec, probes := ref.Spec(d.Pod), d.Probes[c.ID]
 	switch {
@@ -103,9 +102,8 @@ func (d *decision) judgeRunning(ref ContainerRef, c *runtime.ContainerStatus) ve
 	return d.judgeResize(spec, c)
 }
 
-// imageChanged reports whether a container was made of another image than its spec has
-// now: the hash has its name and image only. One without a hash is taken to be as it
-// should.
+// imageChanged reports whether a container was created from another image than the spec's: the hash
+// covers only name and image. A container without a hash counts as unchanged.
 func imageChanged(spec *v1.Container, c *runtime.ContainerStatus) bool {
 	return c.SpecHash != 0 && c.SpecHash != runtime.HashContainer(spec)
 }

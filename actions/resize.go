@@ -6,7 +6,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// resize tells which resources of a running container differ from its spec.
+// resize says which resources of a running container differ from its spec.
 type resize struct {
 	cpu, memory bool
 	moreMemory  bool
@@ -14,10 +14,9 @@ type resize struct {
 
 func (r resize) any() bool { return r.cpu || r.memory }
 
-// judgeResize decides on a running container with which nothing else is wrong:
-// whether its resources are those of its spec, and if not, whether they change
-// in place or by a restart (KEP-1287). A container whose resources are not
-// known, or whose pod is being deleted, is left as it is.
+// judgeResize decides on a running container that needs no other change: whether its resources
+// match its spec, and if not, whether they change in place or by a restart (KEP-1287). A container
+// whose resources are unknown, or whose pod is being deleted, is left as it is.
 func (d *decision) judgeResize(spec *v1.Container, c *runtime.ContainerStatus) verdict {
 	if c.Resources == nil || d.Pod.DeletionTimestamp != nil {
 		return verdict{why: StillRunning}

@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// restartPolicy returns the policy that holds for a container: its own if it
-// has one (KEP-753, KEP-5307), else the pod's, else the API's default, Always.
+// restartPolicy returns a container's effective policy: its own (KEP-753, KEP-5307), else the
+// pod's, else the API's default, Always.
 func restartPolicy(pod *v1.Pod, c *v1.Container) v1.RestartPolicy {
 	switch {
 	case c.RestartPolicy != nil:
@@ -18,9 +18,8 @@ func restartPolicy(pod *v1.Pod, c *v1.Container) v1.RestartPolicy {
 	return v1.RestartPolicyAlways
 }
 
-// AfterExit decides what follows the exit of a container of the pod: whether it
-// runs again, and why. No exit asks for that in a pod that is being deleted, or in
-// none; else RestartsAfter decides.
+// AfterExit decides whether a container of the pod runs again after it exited, and why. In a pod
+// that is being deleted, or without a pod, it does not; otherwise RestartsAfter decides.
 func AfterExit(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
 	if pod == nil || c == nil || pod.DeletionTimestamp != nil {
 		return false, PodDeleted
@@ -28,10 +27,9 @@ func AfterExit(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Re
 	return RestartsAfter(pod, c, exitCode)
 }
 
-// RestartsAfter tells whether the spec asks for another run of a container that
-// exited so, and why, whether or not the pod is being deleted. A restart rule
-// that matches the exit code asks for one (KEP-5307), and if there is none the
-// restart policy decides. Both arguments are required.
+// RestartsAfter reports whether the spec restarts a container after the given exit code, and why,
+// also if the pod is being deleted. A restart rule that matches the exit code does (KEP-5307);
+// without one the restart policy decides. Both arguments are required.
 func RestartsAfter(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
 	if matchingRule(c, exitCode) != nil {
 		return true, ContainerExitRule

@@ -8,9 +8,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// RestartAllRequested reports whether a container has ended with an exit code
-// for which its restart rules ask that all containers of the pod restart
-// (KEP-5532), and which one it is. A pod that is being deleted restarts nothing.
+// RestartAllRequested reports whether a container has exited with an exit code whose restart rule
+// restarts all containers of the pod (KEP-5532), and which container it is. It returns false for a
+// pod that is being deleted.
 func RestartAllRequested(pod *v1.Pod, status *runtime.PodStatus) (by ContainerRef, requested bool) {
 	if pod == nil || pod.DeletionTimestamp != nil {
 		return ContainerRef{}, false
@@ -29,12 +29,12 @@ func RestartAllRequested(pod *v1.Pod, status *runtime.PodStatus) (by ContainerRe
 	return ContainerRef{}, false
 }
 
-// resetAll removes every container that is not ephemeral, the regular ones
-// first, so that the next look finds the pod as if it had never run in its
-// sandbox. Nothing is started before all of them are gone.
+// resetAll removes every container except ephemeral ones, the regular ones first, so that the next
+// plan treats the pod as if it had never run in its sandbox. Nothing is started before all are
+// removed.
 func (d *decision) resetAll() {
 	if d.plan.Sandbox.Reason != ReasonNone {
-		// Create says that the pod goes on: without it, to kill the pod would end it.
+		// Create keeps the pod running: KillPod without Create would end it.
 		d.killPod(d.plan.Sandbox.Reason)
 		d.plan.Sandbox.Create = true
 	}
@@ -59,7 +59,7 @@ func (d *decision) reset(ref, by ContainerRef) {
 	}
 }
 
-// after orders two steps: one that is late stands after one that is not.
+// after compares two steps: late ones sort last.
 func after(late, other bool) int {
 	switch {
 	case late == other:

@@ -6,8 +6,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// judgeSandbox decides whether the pod can go on in its latest sandbox. Whether
-// another one is worth making depends on the containers: see replaceSandbox.
+// judgeSandbox decides whether the pod can keep its latest sandbox. Whether a new one is created
+// depends on the containers: see replaceSandbox.
 func (d *decision) judgeSandbox() SandboxStep {
 	step := SandboxStep{Reason: SandboxFault(d.Pod, d.Status)}
 	if step.Reason == SandboxNoAddress && d.AddressWait.Holds() {
@@ -22,8 +22,8 @@ func (d *decision) judgeSandbox() SandboxStep {
 	return step
 }
 
-// SandboxFault tells why the pod cannot go on in its latest sandbox, ReasonNone
-// if it can. The pod is required; a nil status has no sandbox.
+// SandboxFault returns why the pod cannot keep its latest sandbox, ReasonNone if it can. The pod is
+// required; a nil status has no sandbox.
 func SandboxFault(pod *v1.Pod, status *runtime.PodStatus) Reason {
 	latest := status.LatestSandbox()
 	switch {
@@ -58,9 +58,8 @@ func networkMode(pod *v1.Pod) runtime.NamespaceMode {
 	return runtime.NamespacePod
 }
 
-// replaceSandbox stops what is left of the pod and, if a container is to run
-// again, makes a new sandbox and starts over in it. A sandbox in which nothing
-// would run is never made (kubernetes #92613).
+// replaceSandbox stops the pod and, if a container must run again, creates a new sandbox and starts
+// over in it. It never creates a sandbox in which no container would run (kubernetes #92613).
 func (d *decision) replaceSandbox() {
 	d.killPod(d.plan.Sandbox.Reason)
 	if d.ranItsOnce() || !d.anyToRerun() {
@@ -86,12 +85,12 @@ func (d *decision) nothingThere() bool {
 	return d.Status == nil || len(d.Status.Sandboxes) == 0 && len(d.Status.Containers) == 0
 }
 
-// ranItsOnce reports whether a pod with restart policy Never has already run. A container that was created and never started has not run
-// (kubernetes #118321, #123839); the kubelet counts it as run, and such a pod waits for
-// ever. If the status is complete, the pod has run when a regular container has run or
-// an init container has failed, even if the runtime has no sandbox of the pod any more
-// (kubernetes #51142). Otherwise any container that has run in a sandbox counts, also an
-// init container or a sidecar, as for a kubelet. Nothing of a deleted pod begins anew.
+// ranItsOnce reports whether a pod with restart policy Never has already run. A container that was
+// created and never started has not run (kubernetes #118321, #123839); the kubelet counts it as
+// run, and such a pod waits forever. If the status is complete, the pod has run when a regular
+// container has run or an init container has failed, even if the runtime has no sandbox of the pod
+// any more (kubernetes #51142). Otherwise any container that has run in a sandbox counts, including
+// init containers and sidecars, as in a kubelet. A deleted pod never starts over.
 func (d *decision) ranItsOnce() bool {
 	switch {
 	case d.Pod.Spec.RestartPolicy != v1.RestartPolicyNever:
@@ -109,7 +108,7 @@ func (d *decision) ranItsOnce() bool {
 	return false
 }
 
-// hasBegun reports whether a regular container has run, in whichever sandbox.
+// hasBegun reports whether a regular container has run in any sandbox.
 func (d *decision) hasBegun() bool {
 	for i := range d.Pod.Spec.Containers {
 		if c := d.current(regularRef(d.Pod, i)); c != nil && c.State != runtime.ContainerCreated {
@@ -119,7 +118,7 @@ func (d *decision) hasBegun() bool {
 	return false
 }
 
-// hasFailedInit reports whether an init container has failed, and the pod with it.
+// hasFailedInit reports whether an init container has failed, which fails the pod.
 func (d *decision) hasFailedInit() bool {
 	for i := range d.Pod.Spec.InitContainers {
 		c := d.current(initRef(d.Pod, i))
@@ -139,9 +138,9 @@ func (d *decision) anyToRerun() bool {
 	return false
 }
 
-// rerunsInNewSandbox reports whether a regular container runs again because its
-// sandbox is lost: all do but those that succeeded under the policy OnFailure.
-// Restart rules are not asked, because it is not an exit that brings the new run.
+// rerunsInNewSandbox reports whether a regular container runs again because its sandbox is lost:
+// all do, except those that succeeded under the policy OnFailure. Restart rules do not apply,
+// because the restart is not caused by an exit.
 func (d *decision) rerunsInNewSandbox(ref ContainerRef) bool {
 	c := d.current(ref)
 	succeeded := c != nil && c.State == runtime.ContainerExited && c.ExitCode == 0

@@ -2,9 +2,8 @@ package actions
 
 import "github.com/podsync/podsync/runtime"
 
-// Why returns why Compute does what it does with the container of that name, or
-// why it leaves it alone. It reports false for a name that the pod does not have,
-// and for an Input that Validate refuses.
+// Why returns the reason for what Compute does with the named container, or for leaving it alone.
+// It returns false if the pod has no such container, or if Validate rejects the Input.
 func Why(in Input, name string) (Reason, bool) {
 	if in.Validate() != nil {
 		return ReasonNone, false
@@ -16,7 +15,7 @@ func Why(in Input, name string) (Reason, bool) {
 	return decideWatching(in, ref).why(ref), true
 }
 
-// watch remembers what was decided on one container.
+// watch records the decision on one container.
 type watch struct {
 	ref     ContainerRef
 	verdict verdict
@@ -30,13 +29,13 @@ func decideWatching(in Input, ref ContainerRef) *decision {
 	return d
 }
 
-// why returns the reason for what was decided on the watched container. One that
-// no rule was asked about waits for another, or is past its time.
+// why returns the reason for the decision on the watched container. If no rule was applied to it,
+// it waits for another container or has already completed.
 func (d *decision) why(ref ContainerRef) Reason {
 	switch v := d.watch.verdict; {
 	case d.plan.Hold.Holds():
 		return d.plan.Hold.Reason
-	case d.plan.stopsAll() && v.start && !v.kill: // its start was taken back
+	case d.plan.stopsAll() && v.start && !v.kill: // its start was dropped
 		return d.whyOver(ref)
 	case d.watch.judged:
 		return v.why
@@ -72,8 +71,8 @@ func (d *decision) whyInNewSandbox(ref ContainerRef) Reason {
 	return WaitsForInit
 }
 
-// whyOver is why a container of a pod that is stopped for good does not run: its
-// own end, or that of the pod.
+// whyOver returns why a container of a stopped pod does not run: its own exit, or the end of the
+// pod.
 func (d *decision) whyOver(ref ContainerRef) Reason {
 	c := d.current(ref)
 	if c == nil || c.State != runtime.ContainerExited || ref.Kind == EphemeralContainer {

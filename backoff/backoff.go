@@ -20,12 +20,12 @@ type Config[K comparable] struct {
 	// Max is the longest wait. Zero means DefaultMax. It must not be shorter than Initial; if
 	// Initial is zero, it is Max at most.
 	Max time.Duration
-	// MaxFor returns the longest wait for one key (KEP-4603), which may be shorter than Initial. A
-	// result of zero or less means Max, and so does a nil MaxFor. It must return the same result for
-	// the same key; Advance calls it each time.
+	// MaxFor returns the longest wait for one key (KEP-4603), which may be shorter than Initial. If
+	// MaxFor is nil, or returns zero or less, Max applies. It must return the same result for the
+	// same key; Advance calls it each time.
 	MaxFor func(K) time.Duration
 	// WaitFirst makes the first failure wait Initial, the second twice that, and so on. By default
-	// the first retry follows at once.
+	// the first retry is immediate.
 	WaitFirst bool
 }
 

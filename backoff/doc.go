@@ -5,8 +5,8 @@
 // reports whether a key must wait, [Backoff.Advance] records a failure, [Backoff.Forget] drops a key, and
 // [Backoff.Collect] drops all stale keys.
 //
-// The defaults are a kubelet's for the restart of containers: the first retry follows at once, then the waits are
-// 10 s, 20 s, 40 s and so on, up to 300 s.
+// The defaults are a kubelet's for the restart of containers: the first retry is immediate, then
+// the waits are 10 s, 20 s, 40 s and so on, up to 300 s.
 //
 // # Clocks
 //

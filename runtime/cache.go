@@ -9,16 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Cache holds the newest status of each pod, and when it was read. It reads
-// nothing itself: package runtime/pleg fills it, anyone may look.
+// Cache holds the newest status of each pod and the time when it was read. It does not read
+// statuses itself: package runtime/pleg fills it, and any component may query it.
 //
-// What a Cache says of time is what happened: a status is as old as the
-// beginning of the read that brought it, and nothing but another read makes it
-// younger (kubernetes #120942, #121003).
+// The time of a status is the time when the read that produced it began. Only another read makes a
+// status newer (kubernetes #120942, #121003).
 //
-// The zero Cache is empty and ready for use. A Cache must not be copied; all its
-// methods may be called concurrently. Statuses handed in and out are shared and
-// must not be written to.
+// The zero Cache is empty and ready for use. A Cache must not be copied; its methods may be called
+// concurrently. Statuses passed in and returned are shared and must not be modified.
 type Cache struct {
 	mu      sync.Mutex
 	entries map[types.UID]*cacheEntry
@@ -31,18 +29,17 @@ type cacheEntry struct {
 	status   *PodStatus // of the newest read that succeeded, nil if none did
 	err      error      // of the newest read
 	observed time.Time  // when the newest read began, zero if there was none
-	// present: a list showed the pod. What it has was not read yet if observed is
-	// zero.
+	// present means that a list contained the pod. If observed is zero, its status has not been
+	// read yet.
 	present bool
-	// news is closed by the next read. It is made by those who wait for it.
-	news    chan struct{}
+	// updated is closed by the next read. It is created by goroutines that wait for it.
+	updated chan struct{}
 	waiting int
 }
 
-// Set enters what a read of a pod brought, a status or an error, and when the
-// read began. Of two reads the one that began later counts, in whatever order
-// they end: Set reports whether this one did. An error leaves the status of the
-// read before it in place.
+// Set stores the result of a read of a pod, a status or an error, and the time when the read began.
+// Set ignores a read that began before the stored one, in whatever order the two end, and then
+// returns false. An error keeps the status of the previous read.
 func (c *Cache) Set(uid types.UID, status *PodStatus, err error, observed time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +48,7 @@ func (c *Cache) Set(uid types.UID, status *PodStatus, err error, observed time.T
 		return false
 	}
 	if e == nil && err == nil && status.Empty() && observed.Equal(c.listed) {
-		return true // as the list has said
+		return true // the list has already said so
 	}
 	if e == nil {
 		e = c.add(uid)
@@ -60,15 +57,14 @@ func (c *Cache) Set(uid types.UID, status *PodStatus, err error, observed time.T
 		e.status = status
 	}
 	e.err, e.observed = err, observed
-	e.tell()
+	e.notify()
 	return true
 }
 
-// SetListed enters that all pods were listed by a read that began at observed,
-// and which ones there were. For every other pod that was a read: the runtime had
-// nothing of it. Their entries are deleted, so that a Cache holds no more pods than
-// the runtime does. What was read later stays. Of those listed it says that they
-// are there; what they have is for Set to tell.
+// SetListed stores the UIDs of a list of all pods that began at observed. For every other pod the
+// list counts as a read without sandboxes and containers. SetListed deletes the entries of those
+// pods, so that a Cache holds no more pods than the runtime does. It keeps newer reads. The listed
+// pods are marked as present; Set stores their statuses.
 func (c *Cache) SetListed(uids []types.UID, observed time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,14 +85,13 @@ func (c *Cache) SetListed(uids []types.UID, observed time.Time) {
 	for uid, e := range c.entries {
 		if !e.present && !observed.Before(e.observed) {
 			delete(c.entries, uid)
-			e.tell()
+			e.notify()
 		}
 	}
 }
 
-// Get returns the status of the newest read of the pod that succeeded, nil if
-// there was none or if the pod is not in the runtime, and the error of the newest
-// read of all.
+// Get returns the status of the pod's newest successful read, nil if there is none or the runtime
+// does not have the pod, and the error of the newest read.
 func (c *Cache) Get(uid types.UID) (*PodStatus, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,35 +101,35 @@ func (c *Cache) Get(uid types.UID) (*PodStatus, error) {
 	return nil, nil
 }
 
-// Newer returns what the newest read brought, if it began at since or later, and
-// otherwise false. Of a pod that a list of all pods did not show, that is a status
-// without sandboxes and containers. The zero since accepts every read.
+// Newer returns the result of the newest read if it began at since or later, and otherwise false.
+// For a pod that a list of all pods did not contain, the result is a status without sandboxes and
+// containers. The zero since accepts every read.
 func (c *Cache) Newer(uid types.UID, since time.Time) (status *PodStatus, ok bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.newer(uid, since)
 }
 
-// WaitNewer returns what Newer does, and waits for such a read if there was none
-// yet. It makes no read happen. The error is the read's, or that of ctx.
+// WaitNewer returns the result of Newer. If there is none yet, it waits for such a read, but does
+// not trigger one. The error is that of the read, or ctx's.
 func (c *Cache) WaitNewer(ctx context.Context, uid types.UID, since time.Time) (*PodStatus, error) {
 	for {
-		status, news, err := c.newerOrNews(uid, since)
-		if news == nil {
+		status, updated, err := c.newerOrUpdated(uid, since)
+		if updated == nil {
 			return status, err
 		}
 		select {
-		case <-news:
+		case <-updated:
 		case <-ctx.Done():
-			c.leave(uid, news)
+			c.leave(uid, updated)
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// newerOrNews returns what a read at since or later brought, or else the channel
-// that the next read closes.
-func (c *Cache) newerOrNews(uid types.UID, since time.Time) (status *PodStatus, news chan struct{}, err error) {
+// newerOrUpdated returns the result of a read at since or later, or else the channel that the next
+// read closes.
+func (c *Cache) newerOrUpdated(uid types.UID, since time.Time) (status *PodStatus, updated chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if status, ok, err := c.newer(uid, since); ok {
@@ -161,18 +156,18 @@ func (c *Cache) newer(uid types.UID, since time.Time) (status *PodStatus, ok boo
 	return e.status, true, nil
 }
 
-// leave ends a wait. An entry that was made to wait at goes with the last one.
-func (c *Cache) leave(uid types.UID, news chan struct{}) {
+// leave ends a wait. If the entry was created for the wait, it is deleted with the last one.
+func (c *Cache) leave(uid types.UID, updated chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[uid]
-	if e == nil || e.news != news {
+	if e == nil || e.updated != updated {
 		return
 	}
 	if e.waiting--; e.waiting > 0 {
 		return
 	}
-	e.news = nil
+	e.updated = nil
 	if e.absent() {
 		delete(c.entries, uid)
 	}
@@ -202,24 +197,24 @@ func (c *Cache) add(uid types.UID) *cacheEntry {
 	return e
 }
 
-// absent reports whether nothing is known of the pod but that the newest list, if
-// there was one, did not show it.
+// absent reports whether nothing is known of the pod, except that the newest list, if any, did not
+// contain it.
 func (e *cacheEntry) absent() bool {
 	return e == nil || e.observed.IsZero() && !e.present
 }
 
 func (e *cacheEntry) await() chan struct{} {
-	if e.news == nil {
-		e.news = make(chan struct{})
+	if e.updated == nil {
+		e.updated = make(chan struct{})
 	}
 	e.waiting++
-	return e.news
+	return e.updated
 }
 
-// tell wakes those who wait. They look again, and wait anew if need be.
-func (e *cacheEntry) tell() {
-	if e.news != nil {
-		close(e.news)
+// notify wakes all waiting goroutines. They check again, and wait again if necessary.
+func (e *cacheEntry) notify() {
+	if e.updated != nil {
+		close(e.updated)
 	}
-	e.news, e.waiting = nil, 0
+	e.updated, e.waiting = nil, 0
 }

@@ -156,7 +156,7 @@ func TestP5_WaitNewerIsInterrupted(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		c.Set("known", statusAt("known", 2), nil, time.Now()) // who still waits, waits on
 		all.Wait()
-		if len(c.entries) != 1 || c.entries["known"].waiting != 0 || c.entries["known"].news != nil {
+		if len(c.entries) != 1 || c.entries["known"].waiting != 0 || c.entries["known"].updated != nil {
 			t.Errorf("left when nobody waits: %+v", c.entries)
 		}
 	})
@@ -166,14 +166,14 @@ func TestP5_WhoLeavesTakesNobodyAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Cache
 		since := time.Now()
-		_, woken, _ := c.newerOrNews("u", since)
+		_, woken, _ := c.newerOrUpdated("u", since)
 		c.Set("u", statusAt("u", 1), nil, since.Add(-1))
 		told := make(chan error, 1)
 		go func() {
 			_, err := c.WaitNewer(t.Context(), "u", since)
 			told <- err
 		}()
-		_, waiting, _ := c.newerOrNews("u", since)
+		_, waiting, _ := c.newerOrUpdated("u", since)
 		synctest.Wait()
 		c.leave("u", woken) // who waits for older news
 		c.leave("u", waiting)

@@ -1,9 +1,8 @@
-// Package runtime describes a node as its container runtime reports it:
-// sandboxes, containers, and the status of one pod made of both.
+// Package runtime describes a node as its container runtime reports it: sandboxes, containers, and
+// the status of one pod made of both.
 //
-// The types are plain values with no connection to a runtime. Package
-// runtime/cri fills them from CRI answers; package actions decides on them;
-// tests write them as literals.
+// The types are plain values with no connection to a runtime. Package runtime/cri converts CRI
+// responses to them; package actions decides on them; tests write them as literals.
 //
 // # Which container is the current one
 //
@@ -15,18 +14,18 @@
 // # Where each rule lives
 //
 //	status.go    PodStatus, and which instance is the current one
-//	resources.go what a container is made with, and what a runtime reports of that
+//	resources.go the resources that a container was created with, and those that a runtime reports
 //	state.go     the states that a runtime reports
 //	id.go        IDs of containers
 //	labels.go    labels and annotations, and which pods are static
 //	pod.go       sidecars and terminal phases
-//	hash.go      the hash by which a change of a spec is seen
-//	equal.go     which statuses say the same
-//	cache.go     Cache: the newest status of each pod, and who waits for a newer one
+//	hash.go      the hash that detects a change of a spec
+//	equal.go     whether two statuses are equal
+//	cache.go     Cache: the newest status of each pod, and waiting for a newer one
 //
 // # Ownership
 //
-// A *PodStatus is read by many and written by whoever made it, before it is
-// handed out. Nothing in this module writes to one it was given, and all
-// methods here may be called concurrently.
+// The creator of a *PodStatus may modify it until it passes it on; after that it is read-only. No
+// function in this module modifies a status that was passed to it, and all methods here may be
+// called concurrently.
 package runtime

@@ -4,9 +4,9 @@ import (
 	"slices"
 )
 
-// Equal reports whether two statuses say the same of a pod, whenever they were
-// read and in whatever time zone their times are written. A status without
-// sandboxes and containers equals a nil one: the runtime knows nothing of the pod.
+// Equal reports whether two statuses describe the same state, ignoring when they were read and the
+// time zones of their times. A status without sandboxes and containers equals nil: the runtime has
+// nothing of the pod.
 func (s *PodStatus) Equal(other *PodStatus) bool {
 	if s.Empty() || other.Empty() {
 		return s.Empty() && other.Empty()
@@ -21,8 +21,8 @@ func (s *PodStatus) Empty() bool {
 	return s == nil || len(s.Sandboxes) == 0 && len(s.Containers) == 0
 }
 
-// equalSandboxes compares what is not comparable by hand and leaves the rest to
-// the language, so that a field that is added counts.
+// equalSandboxes compares pointers and times field by field, and everything else with ==, so that
+// an added field is compared.
 func equalSandboxes(a, b SandboxStatus) bool {
 	if !a.CreatedAt.Equal(b.CreatedAt) || !equalNetworks(a.Network, b.Network) {
 		return false

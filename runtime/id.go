@@ -16,8 +16,8 @@ type ContainerID struct {
 	ID string
 }
 
-// ParseContainerID reads the "type://id" form. Both parts must be there; the
-// error says which one is missing.
+// ParseContainerID parses the form "type://id". Neither part may be empty; the error says which one
+// is.
 func ParseContainerID(s string) (ContainerID, error) {
 	typ, id, ok := strings.Cut(s, "://")
 	switch {

@@ -2,8 +2,8 @@ package runtime
 
 import v1 "k8s.io/api/core/v1"
 
-// Labels that identify whose a sandbox or container is. A kubelet writes the
-// same ones, and log shippers, crictl and monitoring read them.
+// Labels that identify the pod of a sandbox or container. A kubelet writes the same ones, and log
+// shippers, crictl and monitoring read them.
 const (
 	LabelPodName       = "io.kubernetes.pod.name"
 	LabelPodNamespace  = "io.kubernetes.pod.namespace"
@@ -32,16 +32,16 @@ const (
 	AnnotationTerminationGracePeriod = "io.kubernetes.pod.terminationGracePeriod"
 )
 
-// AnnotationImageVolumes names the images that a container mounts as volumes, as they were
-// given to the runtime, with spaces between them. It is of podsync alone.
+// AnnotationImageVolumes lists the images that a container mounts as volumes, by the names passed
+// to the runtime, separated by spaces. Only podsync uses it.
 const AnnotationImageVolumes = "podsync.io/image-volumes"
 
 // Annotations of a pod that an agent writes. A kubelet writes the same ones.
 const (
-	// AnnotationConfigSource says which source the agent has the pod from. A pod of
-	// any source but ConfigSourceAPI is a static pod.
+	// AnnotationConfigSource is the source of the pod. A pod of any source except ConfigSourceAPI
+	// is a static pod.
 	AnnotationConfigSource = "kubernetes.io/config.source"
-	// AnnotationConfigHash is the UID that was given to a static pod.
+	// AnnotationConfigHash is the UID assigned to a static pod.
 	AnnotationConfigHash = "kubernetes.io/config.hash"
 	// AnnotationConfigSeen is when the agent first saw a static pod, in RFC 3339.
 	AnnotationConfigSeen = "kubernetes.io/config.seen"
@@ -54,8 +54,8 @@ const (
 	ConfigSourceHTTP = "http"
 )
 
-// IsStatic reports whether the pod comes from a source on the node itself. One that
-// does not say where it is from is taken to come from an API server.
+// IsStatic reports whether the pod comes from a source on the node itself. A pod without the
+// annotation counts as one from an API server.
 func IsStatic(pod *v1.Pod) bool {
 	if pod == nil {
 		return false

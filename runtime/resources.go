@@ -6,10 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ContainerResources are the resources in force in a running container, in the
-// terms of its spec: those it was created with or last resized to. A runtime
-// reports them rounded to what its cgroups can hold, so they come from whoever
-// set them. Zero is none.
+// ContainerResources are the resources of a running container, in the terms of its spec: those it
+// was created with or last resized to. They are recorded by the component that set them, because a
+// runtime reports values rounded to the precision of cgroups. Zero means none.
 type ContainerResources struct {
 	// CPURequest and CPULimit are in thousandths of a CPU.
 	CPURequest int64 `json:"cpuRequest,omitempty"`
@@ -19,8 +18,8 @@ type ContainerResources struct {
 	MemoryLimit   int64 `json:"memoryLimit,omitempty"`
 }
 
-// ResourcesOf returns what a container of a pod is made with. Where it has no limit of its own
-// that of the pod as a whole holds for it (KEP-2837).
+// ResourcesOf returns the resources that a container of a pod is created with. For a limit that the
+// container does not have, the limit of the pod applies (KEP-2837).
 func ResourcesOf(pod *v1.PodSpec, c *v1.Container) ContainerResources {
 	whole := &v1.ResourceRequirements{}
 	if pod.Resources != nil {
@@ -33,8 +32,8 @@ func ResourcesOf(pod *v1.PodSpec, c *v1.Container) ContainerResources {
 	}
 }
 
-// ReportedResources are what a runtime reads off a container's cgroup, rounded as
-// that holds it. What is nil was not reported.
+// ReportedResources are the resources that a runtime reads from a container's cgroup, rounded to
+// the precision of cgroups. Nil means that the runtime did not report the value.
 type ReportedResources struct {
 	// CPURequest and CPULimit are in thousandths of a CPU.
 	CPURequest *int64 `json:"cpuRequest,omitempty"`

@@ -1,8 +1,7 @@
 package runtime
 
-// ContainerState is where a container is in its life, as CRI's
-// ContainerState says it. The zero value is ContainerUnknown: nothing is known
-// until the runtime has said it.
+// ContainerState is the state of a container, as in CRI's ContainerState. The zero value is
+// ContainerUnknown.
 type ContainerState uint8
 
 const (
@@ -62,7 +61,7 @@ const (
 	NamespaceContainer
 	// NamespaceNode is the node's own.
 	NamespaceNode
-	// NamespaceTarget is that of another, named container.
+	// NamespaceTarget is the namespace of another, named container.
 	NamespaceTarget
 )
 

@@ -9,8 +9,7 @@ import (
 // PodStatus is what a runtime reports of one pod: all its sandboxes and
 // containers, dead ones included, in one snapshot.
 //
-// A nil *PodStatus is a pod of which the runtime knows nothing; the methods
-// accept it.
+// A nil *PodStatus means that the runtime has nothing of the pod; the methods accept it.
 type PodStatus struct {
 	UID       types.UID
 	Name      string
@@ -58,7 +57,7 @@ type SandboxNetwork struct {
 type ContainerStatus struct {
 	// Name is the name of the container in the pod's spec.
 	Name string
-	// State is where the container is in its life.
+	// State is the container's state.
 	State ContainerState
 	// Attempt counts the containers of this name in the pod, from 0. It is the
 	// restart count of the Kubernetes API.
@@ -66,36 +65,34 @@ type ContainerStatus struct {
 	// ExitCode is the process's exit code. Meaningful when State is
 	// ContainerExited.
 	ExitCode int32
-	// SpecHash is the hash of the container's spec recorded when it was created;
-	// see HashContainer. Zero means that none was recorded: such a container is
-	// taken to be as its spec is.
+	// SpecHash is the hash of the container's spec, recorded at creation; see HashContainer. Zero
+	// means that none was recorded: such a container counts as unchanged.
 	SpecHash uint64
-	// SandboxID is the sandbox the container was created in. Empty when it is not
-	// known; such a container is taken to be in the latest sandbox.
+	// SandboxID is the sandbox in which the container was created. Empty means unknown; such a
+	// container counts as one of the latest sandbox.
 	SandboxID string
 	// ID identifies the container.
 	ID ContainerID
-	// Reason and Message are the runtime's words on the state, kept as they are
-	// ("Completed", "Error", "OOMKilled").
+	// Reason and Message are the runtime's explanation of the state, verbatim ("Completed",
+	// "Error", "OOMKilled").
 	Reason  string
 	Message string
-	// CreatedAt, StartedAt and FinishedAt are the runtime's wall clock, zero when
-	// it has not happened or is not known. They never decide an order.
+	// CreatedAt, StartedAt and FinishedAt are times of the runtime's wall clock, zero if the event
+	// has not happened or is unknown. They never decide an order.
 	CreatedAt, StartedAt, FinishedAt time.Time
-	// Image is the image as it was asked for; ImageID is the runtime's identifier
-	// of it, ImageRef its digest where there is one.
+	// Image is the requested image; ImageID is the runtime's identifier of it, ImageRef its digest
+	// if it has one.
 	Image, ImageID, ImageRef string
-	// Resources are those in force in the running container, nil when they are
-	// not known; see ContainerResources.
+	// Resources are the resources in effect in the running container, nil if unknown; see
+	// ContainerResources.
 	Resources *ContainerResources
-	// Reported are the resources that the runtime says the container has, nil if it
-	// says nothing of them. They never decide what is done.
+	// Reported are the resources that the runtime reports, nil if it reports none. No decision
+	// depends on them.
 	Reported *ReportedResources
-	// User is who the container's first process was started as, nil if the runtime
-	// does not say.
+	// User is the user of the container's first process, nil if the runtime does not report it.
 	User *ContainerUser
-	// StopSignal is the signal that asks the container to stop, as the API has it
-	// ("SIGTERM"), empty if the runtime does not say.
+	// StopSignal is the container's stop signal, in the API's form ("SIGTERM"), empty if the
+	// runtime does not report it.
 	StopSignal string
 }
 
@@ -124,8 +121,8 @@ func (s *PodStatus) Latest(name string) *ContainerStatus {
 	return latest
 }
 
-// NewerThan reports whether c, and not other, is the current one of two
-// containers of one name of which other is listed first.
+// NewerThan reports whether c is the current one of two containers of one name, c and other, where
+// other is listed first.
 func (c *ContainerStatus) NewerThan(other *ContainerStatus) bool {
 	if c.Attempt != other.Attempt {
 		return c.Attempt > other.Attempt
@@ -156,8 +153,7 @@ func (s *PodStatus) ActiveSandbox() *SandboxStatus {
 	return nil
 }
 
-// In reports whether c was created in sb. A container whose sandbox is not
-// known is taken to be in it.
+// In reports whether c was created in sb. A container whose sandbox is unknown counts as one of sb.
 func (c *ContainerStatus) In(sb *SandboxStatus) bool {
 	return c != nil && (c.SandboxID == "" || sb != nil && c.SandboxID == sb.ID)
 }

@@ -8,21 +8,20 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// access remembers with which credentials images were pulled, so that an image
-// that is there is not open to pods that could not have pulled it (KEP-2535).
+// access records the credentials with which images were pulled, so that a present image is not
+// available to pods that could not have pulled it (KEP-2535).
 //
-// An image without a record was loaded onto the node. It is open to all, unless verify says
-// that its repository is to be asked.
+// An image without a record was preloaded. Every pod may use it, unless verify requires credentials
+// for its repository.
 type access struct {
 	files  accessFiles
-	verify func(repository string) bool // nil for never
+	verify func(repository string) bool // nil means never
 
-	// mu is held while files are read and written, so that no decision is made in between.
+	// mu is held while records are read and written, so that decisions are consistent.
 	mu     sync.Mutex
-	grants map[string]imageGrants // by image ID, of those whose file has been read
-	// intents are the pulls with credentials of which it is not known which image
-	// they bring, by normal name: what they bring may be there already. Those of a name
-	// in read have been read.
+	grants map[string]imageGrants // by image ID, for the images whose record has been read
+	// intents are the pulls with credentials whose resulting image is not known yet, by normalized
+	// name: the image may already be present. read holds the names whose intents have been loaded.
 	intents map[string][]*intent
 	read    map[string]bool
 }
@@ -41,12 +40,12 @@ type grant struct {
 	with     []fingerprint // the newest last
 }
 
-// intent is noted before the runtime is asked to pull, and stays until it is
-// known which image came of it, or that none did.
+// intent is recorded before the runtime is asked to pull. It is deleted once the resulting image is
+// known, or it is certain that there is none.
 type intent struct {
 	with fingerprint
-	// present is the image that had the name before, empty for none. The pull has
-	// not brought that one.
+	// present is the image that had the name before the pull, empty for none. The pull did not
+	// bring that one.
 	present string
 	state   intentState
 }
@@ -55,8 +54,8 @@ type intentState uint8
 
 const (
 	underWay  intentState = iota
-	doubtful              // ended without a clear answer: the image may come yet
-	succeeded             // the image is there, but nobody has looked at it
+	doubtful              // ended with an unknown result: the image may still arrive
+	succeeded             // the image is present, but has not been inspected
 )
 
 // begin notes that the runtime will be asked to pull, and returns what notes the
@@ -123,8 +122,8 @@ func (a *access) end(name string, in *intent, err error) {
 	*in = outcome
 }
 
-// dropIntents must be called with mu held. An intent whose record stays is verified again
-// by the next agent.
+// dropIntents requires mu to be held. If a record cannot be deleted, the next agent verifies that
+// credential again.
 func (a *access) dropIntents(name string, drop func(*intent) bool) {
 	had := len(a.intents[name])
 	left := slices.DeleteFunc(a.intents[name], drop)
@@ -153,8 +152,8 @@ func (a *access) pulled(id string, ref imageRef, c credential) {
 	a.dropIntents(normal(ref.full), func(in *intent) bool { return in.state == succeeded && in.with == with })
 }
 
-// removed drops what is known of an image that was removed under all its names.
-// What a pull may still bring is not that image.
+// removed deletes the records of an image that was removed under all its names. An image that a
+// pending pull may bring is a different one.
 func (a *access) removed(id string, names []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -208,9 +207,9 @@ func (a *access) allows(img *Image, ref imageRef, credentials []credential) bool
 	return len(grants.in) == 0 && !grants.verify && a.intentsAllow(img, "", credentials)
 }
 
-// intentsAllow reports whether the image may be used that can have come by none of the pulls
-// that are noted for its names in a repository, or in all for "", or whether it came
-// by one with these credentials. It must be called with mu held.
+// intentsAllow reports whether the intents recorded for the image's names in a repository, or in
+// all repositories for "", permit its use: none of them can have produced the image, or one with
+// these credentials did. It requires mu to be held.
 func (a *access) intentsAllow(img *Image, repository string, credentials []credential) bool {
 	free := true
 	for _, name := range img.names {
@@ -230,7 +229,7 @@ func (a *access) intentsAllow(img *Image, repository string, credentials []crede
 	return free && !a.verifies(img, repository)
 }
 
-// verifies reports whether an image that no agent has pulled is open to nobody without a pull.
+// verifies reports whether a preloaded image may only be used after a pull.
 func (a *access) verifies(img *Image, repository string) bool {
 	if a.verify == nil {
 		return false

@@ -76,8 +76,8 @@ func fileOf(of string) types.UID {
 	return types.UID(hex.EncodeToString(sum[:]))
 }
 
-// image reads the grants of an image. Without a file there are none. If the file cannot be
-// read, the grants are those of an image that everyone has to verify.
+// image reads the grants of an image. Without a file there are none. If the file cannot be read,
+// every pod must verify its credentials.
 func (f accessFiles) image(id string) imageGrants {
 	var file imageFile
 	found, err := f.read(f.pulled, id, &file, func() string { return file.Image })
@@ -172,14 +172,14 @@ func (f accessFiles) forget(id string) {
 	}
 }
 
-// report logs an error after which more is verified than need be.
+// report logs an error whose consequence is an unnecessary verification.
 func (f accessFiles) report(err error) {
 	if err != nil {
 		f.log.Error(err, "A record of who may use an image was not written")
 	}
 }
 
-// Limits of what is kept of one image. Beyond them credentials are verified again.
+// Limits on the records of one image. Beyond them, credentials are verified again.
 const (
 	maxRepositories = 100
 	maxCredentials  = 100

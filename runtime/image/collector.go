@@ -23,7 +23,7 @@ type CollectorRuntime interface {
 	ListImages(context.Context, *runtimeapi.ListImagesRequest, ...grpc.CallOption) (*runtimeapi.ListImagesResponse, error)
 	ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error)
 	RemoveImage(context.Context, *runtimeapi.RemoveImageRequest, ...grpc.CallOption) (*runtimeapi.RemoveImageResponse, error)
-	// Status says which image sandboxes are made of, where the runtime tells.
+	// Status returns the image of sandboxes, if the runtime reports it.
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
 }
 
@@ -34,18 +34,17 @@ type collectorPods interface {
 	Get(pod types.UID) (*runtime.PodStatus, error)
 }
 
-// CollectorConfig is what a Collector works with.
+// CollectorConfig configures a Collector.
 type CollectorConfig struct {
-	// Runtime has the images. Required.
+	// Runtime lists and removes images. Required.
 	Runtime CollectorRuntime
-	// Leases are those of the Manager that hands images out, see Manager.Leases.
-	// Required: an image that it has just found must not be removed.
+	// Leases are those of the Manager that returns images, see Manager.Leases. Required: an image
+	// that a Manager has just returned must not be removed.
 	Leases *Leases
 	// Policy says when images are removed.
 	Policy GCPolicy
-	// Keep are names or identifiers of images that are never removed. The one that
-	// sandboxes are made of need not be named where the runtime tells: containerd 1 and
-	// CRI-O name it, containerd 2 pins it.
+	// Keep lists names or IDs of images that are never removed. The sandbox image need not be
+	// listed if the runtime reports it: containerd 1 and CRI-O report it, containerd 2 pins it.
 	Keep []string
 	// Pods tell in each pass which images are in use, so that their last use is known
 	// while they are not listed. Default: only what is listed, or was leased, counts.
@@ -53,16 +52,16 @@ type CollectorConfig struct {
 	// AlwaysList has images listed in each pass, however much room there is: so that it is
 	// known how old they are when RemoveUnused is called. Default: below LowPercent nothing is.
 	AlwaysList bool
-	// Statfs says how full the file system is that a path is on; fs.ErrNotExist and
-	// errors.ErrUnsupported mean that it cannot be seen from here. Default: the call
-	// of that name on Linux; elsewhere nothing is known, and images go by MaxAge alone.
+	// Statfs returns the usage of the file system that contains the path. fs.ErrNotExist and
+	// errors.ErrUnsupported mean that it is unknown. Default: statfs(2) on Linux; on other systems
+	// the usage is unknown, and only MaxAge removes images.
 	Statfs func(path string) (Disk, error)
-	// Log gets a line for each image that is removed. Default silent.
+	// Log receives a line for each removed image. Default: no log.
 	Log logr.Logger
 }
 
-// ErrDiskFull is the error of a pass that could not make as much room as the policy
-// wants: what a kubelet tells with the event FreeDiskSpaceFailed.
+// ErrDiskFull is the error of a pass that could not free as much space as the policy requires: a
+// kubelet reports it with the event FreeDiskSpaceFailed.
 var ErrDiskFull = errors.New("images cannot make enough room on the disk")
 
 const (
@@ -81,17 +80,17 @@ type Collector struct {
 	config CollectorConfig
 	keep   map[string]bool // in normal form
 
-	// turn is held by a pass, with what is below.
+	// turn is held during a pass. It guards the fields below.
 	turn    chan struct{}
 	records map[string]record // by ID, of the images of the last list
-	blind   bool              // the log has been told that the disk cannot be seen
+	blind   bool              // whether the log says that the usage of the disk is unknown
 }
 
-// record is what is remembered of an image that is there.
+// record is the state of a present image.
 type record struct {
-	seen  time.Time     // when it was first seen
-	due   time.Time     // when its removal may be tried again
-	pause time.Duration // how long that is put off
+	seen  time.Time     // when the Collector first listed it
+	due   time.Time     // when its removal may be retried
+	pause time.Duration // the current back-off
 }
 
 // NewCollector returns a Collector. It does nothing until Collect is called.
@@ -119,11 +118,11 @@ func NewCollector(c CollectorConfig) (*Collector, error) {
 	return &Collector{config: c, keep: keep, turn: make(chan struct{}, 1), records: map[string]record{}}, nil
 }
 
-// Collect makes one pass. While there is enough room, and neither a MaxAge nor AlwaysList, that
-// is one call of the runtime, which lists nothing; from LowPercent on images and containers are listed,
-// too. When an image cannot be removed it goes on with the next; the removal is tried
-// again in later passes, at growing intervals. The error joins all that went wrong, with
-// ErrDiskFull if there still is not enough room. Collect returns soon after ctx has ended.
+// Collect makes one pass. While there is enough room, and neither MaxAge nor AlwaysList is set, a
+// pass is one call to the runtime and lists nothing; from LowPercent on it also lists images and
+// containers. If an image cannot be removed, Collect continues with the next and retries in later
+// passes, with back-off. The error joins all failures, and ErrDiskFull if there is still not enough
+// room. Collect returns soon after ctx has ended.
 func (c *Collector) Collect(ctx context.Context) error {
 	if c.config.Policy.off() {
 		return nil
@@ -147,10 +146,10 @@ func (c *Collector) Collect(ctx context.Context) error {
 	return c.removeAll(ctx, images, DecideGC(images.stored(), disk, c.config.Policy, now))
 }
 
-// RemoveUnused removes all images that no container uses, however much room there is, but
-// those that are younger than the policy's MinAge, which counts from when a pass first saw
-// them: see AlwaysList. It is what a node does before a pod has
-// to go for lack of room. The error joins all that went wrong.
+// RemoveUnused removes all images that no container uses, however much room there is, except those
+// younger than the policy's MinAge, which counts from when a pass first listed them: see
+// AlwaysList. A node calls it before it evicts a pod for lack of disk space. The error joins all
+// failures.
 func (c *Collector) RemoveUnused(ctx context.Context) error {
 	select {
 	case c.turn <- struct{}{}:
@@ -167,7 +166,7 @@ func (c *Collector) RemoveUnused(ctx context.Context) error {
 	return c.removeAll(ctx, images, decideUnused(images.stored(), c.config.Policy, now))
 }
 
-// notePods notes which images the pods that are known use.
+// notePods records which images the known pods use.
 func (c *Collector) notePods(now time.Time) {
 	if c.config.Pods == nil {
 		return
@@ -184,8 +183,7 @@ func (c *Collector) notePods(now time.Time) {
 	}
 }
 
-// disk returns the fullest file system that has images, the zero Disk if none can be
-// seen.
+// disk returns the usage of the fullest file system with images, the zero Disk if unknown.
 func (c *Collector) disk(ctx context.Context) (Disk, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -211,7 +209,7 @@ func (c *Collector) disk(ctx context.Context) (Disk, error) {
 	return fullest, nil
 }
 
-// fuller returns the one of which a greater part is used.
+// fuller returns the file system with the higher percentage of use.
 func fuller(a, b Disk) Disk {
 	if b.Capacity == 0 || a.Capacity > 0 && float64(a.used())/float64(a.Capacity) >= float64(b.used())/float64(b.Capacity) {
 		return a

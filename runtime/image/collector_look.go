@@ -17,7 +17,7 @@ import (
 // listed are the images that a runtime has, by ID.
 type listed map[string]*listedImage
 
-// listedImage is one of them, under all its names.
+// listedImage is an image of the list, under all its names.
 type listedImage struct {
 	Stored
 	names []string // in normal form
@@ -32,7 +32,7 @@ func (l listed) stored() []Stored {
 	return all
 }
 
-// look lists the images with what is known of them, and forgets all others.
+// look lists the images with their records, and drops the records of all others.
 func (c *Collector) look(ctx context.Context, now time.Time) (listed, error) {
 	images, err := c.list(ctx)
 	if err != nil {
@@ -73,8 +73,8 @@ func anyOf(names []string, set map[string]bool) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return set[name] })
 }
 
-// list joins what is listed more than once: for each of its names, or for each handler
-// that it was pulled for.
+// list merges entries of the same image: runtimes may list an image once for each name, or for each
+// runtime handler.
 func (c *Collector) list(ctx context.Context) (listed, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -101,8 +101,8 @@ func (c *Collector) list(ctx context.Context) (listed, error) {
 	return images, nil
 }
 
-// usedNames are all by which containers name their images, and those that they mount,
-// whosever they are, running or not.
+// usedNames returns all names of images that containers use or mount. The containers may belong to
+// any agent, and need not run.
 func (c *Collector) usedNames(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -122,9 +122,8 @@ func (c *Collector) usedNames(ctx context.Context) (map[string]bool, error) {
 	return used, nil
 }
 
-// sandboxImage is the image of which the runtime makes sandboxes, none if it does not
-// tell. Runtimes that tell have it in their configuration, where kubeadm looks for it,
-// too.
+// sandboxImage returns the image of the runtime's sandboxes, none if the runtime does not report
+// it. A runtime reports it in the verbose configuration of its status, where kubeadm also reads it.
 func (c *Collector) sandboxImage(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -16,7 +16,7 @@ var (
 	errInUse  = errors.New("in use")
 )
 
-// removeAll carries out what was decided.
+// removeAll carries out the plan.
 func (c *Collector) removeAll(ctx context.Context, images listed, g GCPlan) error {
 	var errs []error
 	var freed uint64
@@ -51,8 +51,8 @@ func (c *Collector) holdUp(id string) {
 	c.records[id] = r
 }
 
-// remove removes an image if nobody uses it at that moment, and nobody can begin to
-// before it is gone (kubernetes #123631).
+// remove removes an image unless it is in use, and prevents its use until the removal is complete
+// (kubernetes #123631).
 func (c *Collector) remove(ctx context.Context, img *runtimeapi.Image) (removed bool, err error) {
 	removed, err = c.config.Leases.Remove(ctx, img, func(ctx context.Context) error {
 		used, err := c.usedNames(ctx)

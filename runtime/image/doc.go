@@ -1,65 +1,61 @@
-// Package image makes sure that the images of containers are there: by the pull
-// policy, with the right registry credentials, once for all who want the same at
-// the same time, not too many at once, and not again too soon after a failure.
+// Package image ensures that the images of containers are present. It applies the pull policy,
+// selects registry credentials, merges concurrent pulls of one image, limits concurrent pulls, and
+// backs off after failures.
 //
-// The reasons for which a container waits are a kubelet's, word for word, because
-// people and tools look for them in a pod's status. What a kubelet is known to do
-// badly is done otherwise:
+// The reasons in container statuses are a kubelet's, verbatim, because people and tools look for
+// them. Known defects of the kubelet are avoided:
 //
-//   - A pull, and a wait for a turn to pull, end as soon as nobody wants the image
-//     any more; deleting a pod does not wait for either (kubernetes #125050).
-//   - A changed secret is tried at once, not after the back-off of the old one
+//   - A pull, queued or running, is cancelled as soon as no pod needs the image any more; deleting a
+//     pod waits for neither (kubernetes #125050).
+//   - A changed secret is tried immediately, without the back-off of the old one
 //     (kubernetes #119891).
-//   - Having to wait for other pulls is not a failed pull (kubernetes #112044).
-//   - An image that is there, and need not be pulled again, never waits behind one
-//     that is pulled (kubernetes #83471).
-//   - An image just found is not removed before a container uses it
+//   - Waiting for other pulls is not reported as a failed pull (kubernetes #112044).
+//   - A present image that need not be pulled again never waits for pulls of others
+//     (kubernetes #83471).
+//   - An image that was just found is not removed before a container uses it
 //     (kubernetes #123631); see Leases.
 //
-// # Garbage
+// # Garbage collection
 //
-// [DecideGC] says which images may go, because the disk gets full or they were not
-// used for long, by the thresholds and ages of a kubelet's configuration. A [Collector]
-// removes them, in a pass that its owner calls every so often. An image is in use if
-// any container has it, whosever it is, running or not, or if it is about to be used,
-// which the [Leases] show that a Collector shares with the Manager. The image that
-// sandboxes are made of stays, and so does what is pinned.
+// [DecideGC] decides which images to remove because the disk is full or they have been unused for
+// long, with the thresholds and ages of a kubelet's configuration. A [Collector] removes them, in a
+// pass that its owner starts periodically. An image is in use if a container has it, of any agent,
+// running or not, or if it is about to be used, which the Collector learns from the [Leases] that
+// it shares with the Manager. Pinned images and the sandbox image are kept.
 //
-// While there is room a pass is one call, and lists nothing; when images were used last
-// is known from leases, and from what a runtime.Cache knows. From GCPolicy's
-// LowPercent on they are listed, to be known for long enough when the time comes.
+// While there is room, a pass makes one call and lists nothing; the times of last use come from
+// leases and from a runtime.Cache. From GCPolicy's LowPercent on, the pass lists images, so that
+// their age is known before they must be removed.
 //
 // # Where each rule lives
 //
-//	manager.go           Config, New; observer.go what it tells, errors.go why containers wait
+//	manager.go           Config, New; observer.go Observer, errors.go why containers wait
 //	ensure.go            EnsureImage: present or pulled, and leased
 //	policy.go            the pull policy
-//	reference.go         names of images, and which are the same
-//	keyring.go           which credentials go with a name; redact.go keeps them out of errors
-//	access.go            whether a pod may use an image that is there; access_file.go
-//	                     keeps that over restarts of the agent
+//	reference.go         names of images, and which are equivalent
+//	keyring.go           credentials for a name; redact.go keeps them out of errors
+//	access.go            whether a pod may use a present image; access_file.go
+//	                     persists that
 //	retry.go             the back-off of pulls
-//	flight.go            one pull for all who want the same
-//	pull.go              the pull itself, in its turn
-//	lease.go             an image just found is not removed
+//	flight.go            one pull for concurrent requests of the same image
+//	pull.go              the pull itself
+//	lease.go             protects an image that was just found from removal
 //
-//	garbage.go           which images may go: a pure decision
-//	collector.go         Collector, and a pass; disk_*.go how full the disk is
-//	collector_look.go    what is there and in use
-//	collector_remove.go  one image after another, and what if that fails
-//	uses.go              when images were used last
+//	garbage.go           which images to remove: a pure decision
+//	collector.go         Collector, and a pass; disk_*.go the usage of the disk
+//	collector_look.go    lists images, and which are in use
+//	collector_remove.go  removes images, and backs off after failures
+//	uses.go              when images were last used
 //
 // # Access and cost
 //
-// An image that a pod's secret has opened stays closed to pods without it, although
-// it is there (KEP-2535); see Config.ShareImages. With a Config.Dir that holds over restarts
-// of the agent: a pull with a credential is recorded before the runtime is asked, and who may
-// use the image before the pull is forgotten. Where a record cannot be read, credentials are
-// verified again.
+// An image that was pulled with a pod's secret is unavailable to pods without that secret, although
+// it is present (KEP-2535); see Config.ShareImages. With a Config.Dir this survives restarts of the
+// agent: the Manager records a pull with a credential before it asks the runtime, and the grant
+// before it deletes that record. If a record cannot be read, credentials are verified again.
 //
-// An image that is there costs one CRI call, one that is pulled costs three: it is
-// looked at once more, to return what was pulled.
+// A present image costs one CRI call, a pulled one three: after the pull the image is inspected.
 //
-// Credentials come from pull secrets alone. They are never printed, and errors of
-// a runtime that repeat them are handed on without.
+// Credentials come from pull secrets only. They are never printed; errors of a runtime that repeat
+// them are redacted.
 package image

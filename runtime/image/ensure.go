@@ -21,13 +21,13 @@ type Request struct {
 	// Policy is the pull policy in the container's spec. Default: the API's, that
 	// is Always for the tag latest and IfNotPresent otherwise.
 	Policy v1.PullPolicy
-	// PodUID is whose back-off counts. Requests without one share theirs.
+	// PodUID is the pod whose back-off applies. Requests without a UID share one back-off.
 	PodUID types.UID
-	// PodAnnotations go with the image's name to the runtime.
+	// PodAnnotations are passed to the runtime with the image's name.
 	PodAnnotations map[string]string
 	// Secrets are the pod's pull secrets, in its order.
 	Secrets []v1.Secret
-	// Sandbox is the pod's sandbox, which some runtimes want for the pull.
+	// Sandbox is the pod's sandbox, which some runtimes need for the pull.
 	Sandbox *runtimeapi.PodSandboxConfig
 	// RuntimeHandler is the handler the image is for, empty for the default one.
 	RuntimeHandler string
@@ -36,7 +36,7 @@ type Request struct {
 	OnPull func()
 }
 
-// String says what is asked for, and how many secrets there are.
+// String describes the request, with the number of secrets but not the secrets.
 func (r Request) String() string {
 	return fmt.Sprintf("{image %q, policy %q, pod %q, [%d pull secrets]}", r.Image, r.Policy, r.PodUID, len(r.Secrets))
 }
@@ -44,16 +44,16 @@ func (r Request) String() string {
 // Format prints String under every verb, so that no secret is printed.
 func (r Request) Format(w fmt.State, _ rune) { fmt.Fprint(w, r.String()) }
 
-// Image is an image that is there, held by a lease.
+// Image is a present image, protected by a lease.
 type Image struct {
-	// ID is the runtime's identifier of it, to create containers from, with the name
-	// that the pod gave as ImageSpec.UserSpecifiedImage (CRI-O insists).
+	// ID is the runtime's identifier of the image. Create containers from it, with the name in the
+	// pod's spec as ImageSpec.UserSpecifiedImage (CRI-O requires that).
 	ID string
 	// UID and Username are the user its containers run as by default; UID is nil
 	// if the image gives a name or nothing.
 	UID      *int64
 	Username string
-	// Size is in bytes, as the runtime counts.
+	// Size is in bytes, as reported by the runtime.
 	Size uint64
 	// Pulled is whether it was pulled for this request, PullTook how long this
 	// request waited for that, and PullRan how long the runtime took for it.
@@ -61,23 +61,22 @@ type Image struct {
 	PullTook time.Duration
 	PullRan  time.Duration
 
-	names []string // all by which it may be asked for, in full
+	names []string // all its names, in full
 	lease *Lease
 }
 
-// Release lets the image be removed when no container uses it. Call it once the
-// container that it was asked for is listed, or will not be created.
+// Release lets the image be removed when no container uses it. Call it once the container is
+// listed, or when it will not be created.
 func (i *Image) Release() { i.lease.Release() }
 
-// EnsureImage returns the image when it is there, after a pull if the policy
-// wants one. It returns an *Error if the image cannot be used, and ctx's error,
-// wrapped, as soon as ctx ends: that an agent gave up says nothing of the image,
-// so it costs no back-off, and neither does waiting for other pulls.
+// EnsureImage returns the image once it is present, after a pull if the policy requires one. It
+// returns an *Error if the image cannot be used, and ctx's error, wrapped, as soon as ctx ends. A
+// cancelled request causes no back-off, because it says nothing about the image; neither does
+// waiting for other pulls.
 //
-// Credentials found in the secrets are tried one after the other, the most
-// specific first, or none if there are none for this image. Requests that want
-// the same image with the same credential at the same time share one pull, which
-// is cancelled when the last of them has left.
+// The matching credentials of the secrets are tried in turn, the most specific first; without any,
+// the pull is anonymous. Concurrent requests for the same image with the same credential share one
+// pull, which is cancelled when the last of them has left.
 func (m *Manager) EnsureImage(ctx context.Context, req Request) (*Image, error) {
 	ref, err := parseReference(req.Image)
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Reason is why a container waits for its image, in the word a kubelet writes
-// into v1.ContainerStateWaiting.Reason. A Reason is an error, to be tested for
-// with errors.Is.
+// Reason is why a container waits for its image, in the words that a kubelet writes to
+// v1.ContainerStateWaiting.Reason. A Reason is an error: test for it with errors.Is.
 type Reason string
 
 // Error returns the reason.
@@ -24,7 +23,7 @@ const (
 	ErrImagePullBackOff Reason = "ImagePullBackOff"
 	// ErrImageNeverPull: the image is not there, and its policy is Never.
 	ErrImageNeverPull Reason = "ErrImageNeverPull"
-	// ErrImageInspect: the runtime could not say whether the image is there.
+	// ErrImageInspect: the runtime failed to report whether the image is present.
 	ErrImageInspect Reason = "ImageInspectError"
 	// ErrInvalidImageName: the image's name does not parse.
 	ErrInvalidImageName Reason = "InvalidImageName"
@@ -37,13 +36,13 @@ const (
 // Error is why an image cannot be used. It never contains a credential.
 type Error struct {
 	Reason Reason
-	// Image is its name as the pod gives it.
+	// Image is the image's name in the pod's spec.
 	Image string
-	// RetryAt is when the next pull may begin, zero if asking again any time is as
-	// good. A request with other credentials need not wait.
+	// RetryAt is when the next pull may begin, zero if a retry may be made at any time. A request
+	// with other credentials need not wait.
 	RetryAt time.Time
-	// Err is the cause, nil where the reason says all. With ErrImagePullBackOff it
-	// is that of the pull that failed.
+	// Err is the cause, nil if the reason needs no explanation. With ErrImagePullBackOff it is the
+	// cause of the failed pull.
 	Err error
 }
 

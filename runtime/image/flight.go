@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// flights are the pulls that are under way, each shared by all who want the
-// same. A pull runs as long as anybody waits for it.
+// flights are the running pulls. Requests for the same image share a pull, which runs as long as
+// one of them waits for it.
 type flights struct {
 	mu     sync.Mutex
 	flying map[flightKey]*flight
@@ -17,7 +17,7 @@ type flights struct {
 	idle    chan struct{}
 }
 
-// flightKey is what has to be equal for two to want the same.
+// flightKey identifies requests that share a pull.
 type flightKey struct {
 	image, runtimeHandler string
 	credential            fingerprint
@@ -31,10 +31,9 @@ type flight struct {
 	err     error
 }
 
-// join waits for the flight with that key, and starts it if there is none. do
-// gets a context that ends when nobody waits any more. join returns ctx's error
-// as soon as ctx ends, whatever do does, and else what do has returned: how long it ran without
-// waiting, and its error.
+// join waits for the flight with that key, and starts it if there is none. do receives a context
+// that ends when no request waits any more. join returns ctx's error as soon as ctx ends, and
+// otherwise the results of do: the time it ran without waiting, and its error.
 func (f *flights) join(ctx context.Context, key flightKey, do func(context.Context) (time.Duration, error)) (time.Duration, error) {
 	fl := f.board(ctx, key, do)
 	select {
@@ -70,7 +69,7 @@ func (f *flights) board(ctx context.Context, key flightKey, do func(context.Cont
 	return fl
 }
 
-// wait returns when no flight is under way.
+// wait returns when no flight is running.
 func (f *flights) wait() {
 	f.mu.Lock()
 	idle := f.idle
@@ -80,8 +79,8 @@ func (f *flights) wait() {
 	}
 }
 
-// leave cancels a flight that nobody waits for any more. Whoever comes next
-// starts another.
+// leave cancels the flight if no request waits for it any more. A later request starts another
+// flight.
 func (f *flights) leave(key flightKey, fl *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

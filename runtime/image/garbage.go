@@ -8,23 +8,21 @@ import (
 	"time"
 )
 
-// GCPolicy says when images that nobody uses are removed. A zero field has the
-// default of a kubelet's configuration.
+// GCPolicy says when unused images are removed. A zero field means the default of a kubelet's
+// configuration.
 type GCPolicy struct {
-	// HighPercent is how full the images' file system may get before images are
-	// removed (imageGCHighThresholdPercent). Default 85; with 100 none are removed for
-	// lack of room.
+	// HighPercent is the usage of the images' file system at which images are removed
+	// (imageGCHighThresholdPercent). Default 85; with 100 no image is removed for lack of room.
 	HighPercent int
-	// LowPercent is how full it may still be afterwards, less than HighPercent
+	// LowPercent is the usage down to which images are removed, less than HighPercent
 	// (imageGCLowThresholdPercent). Default 80.
 	LowPercent int
-	// MinAge is how long an image stays since it was first seen, and since it was used
-	// (imageMinimumGCAge). Default 2 min. It is what protects the images that another
-	// agent on the same runtime has just pulled.
+	// MinAge is how long an image is kept after it was first seen or last used (imageMinimumGCAge).
+	// Default 2 min. It protects images that another agent on the same runtime has just pulled.
 	MinAge time.Duration
-	// MaxAge is how long an image that is not used stays at most, however empty the
-	// disk is (imageMaximumGCAge). Default 0, for as long as there is room. The time
-	// before the first pass of a Collector does not count: it knows nothing of it.
+	// MaxAge is how long an unused image is kept at most, however much room there is
+	// (imageMaximumGCAge). Default 0, no limit. Time before the Collector's first pass does not
+	// count, because the Collector knows nothing about it.
 	MaxAge time.Duration
 }
 
@@ -55,11 +53,9 @@ func (p GCPolicy) Validate() error {
 // off reports whether no image is ever removed.
 func (p GCPolicy) off() bool { return p.HighPercent == 100 && p.MaxAge == 0 }
 
-// Disk is how full a file system is. The zero Disk is one of which nothing is known:
-// it is never full.
+// Disk is the usage of a file system. The zero Disk means unknown; it is never full.
 type Disk struct {
-	// Capacity and Available are in bytes. What is kept for the superuser is not
-	// available.
+	// Capacity and Available are in bytes. Available excludes the space reserved for the superuser.
 	Capacity, Available uint64
 }
 
@@ -77,24 +73,24 @@ func (d Disk) beyond(percent int) (bytes uint64, reached bool) {
 
 // Stored is an image on the node.
 type Stored struct {
-	// ID is the runtime's identifier of it, Name one by which people know it.
+	// ID is the runtime's identifier of the image, Name one of its names.
 	ID, Name string
-	// Size is in bytes, as the runtime counts. What images share is counted in each.
+	// Size is in bytes, as reported by the runtime. Layers that images share count in each of them.
 	Size uint64
-	// Pinned says that it stays whether it is used or not: the runtime or the
-	// configuration says so, or sandboxes are made of it.
+	// Pinned means that the image is kept even if unused: it is pinned by the runtime or the
+	// configuration, or it is the sandbox image.
 	Pinned bool
-	// InUse says that a container has it, running or not, or is about to.
+	// InUse means that a container has the image, running or not, or is about to.
 	InUse bool
-	// FirstSeen is when it was first seen to be there.
+	// FirstSeen is when a pass first listed the image.
 	FirstSeen time.Time
 	// LastUsed is when it was last seen to be in use, zero if it never was.
 	LastUsed time.Time
-	// NotBefore is when its removal may be tried again after one that failed.
+	// NotBefore is when its removal may be retried after a failure.
 	NotBefore time.Time
 }
 
-// idleSince is since when it is certain that nobody used the image.
+// idleSince returns the time since which the image is known to be unused.
 func (s *Stored) idleSince() time.Time {
 	if s.LastUsed.After(s.FirstSeen) {
 		return s.LastUsed
@@ -127,24 +123,23 @@ type Removal struct {
 	Reason RemovalReason
 }
 
-// String says what goes, and why.
+// String describes the removal and its reason.
 func (r Removal) String() string { return fmt.Sprintf("remove %s: %v", r.Name, r.Reason) }
 
-// GCPlan is what may be removed of a node's images.
+// GCPlan lists the images to remove from a node.
 type GCPlan struct {
 	// Images are to be removed in this order.
 	Images []Removal
-	// Free is how many bytes are to become free.
+	// Free is how many bytes must be freed.
 	Free uint64
-	// Short is how many of these neither Images free nor those would that are too young
-	// yet.
+	// Short is how many of them cannot be freed: removing all of Images, and images that are still
+	// too young, would not suffice.
 	Short uint64
 }
 
-// DecideGC says which images may go: those that were not used for longer than
-// MaxAge, and if the disk is too full as many more as it takes, by what the runtime says
-// of their sizes, beginning with what was used the longest time ago. It is a pure
-// function, and does not depend on the order of the images.
+// DecideGC returns the images to remove: those unused for longer than MaxAge and, if the disk is
+// too full, as many more as necessary by the sizes that the runtime reports, the least recently
+// used first. It is a pure function, and does not depend on the order of the images.
 func DecideGC(images []Stored, disk Disk, p GCPolicy, now time.Time) GCPlan {
 	p = p.withDefaults()
 	g := GCPlan{Free: p.excess(disk)}
@@ -173,11 +168,11 @@ func DecideGC(images []Stored, disk Disk, p GCPolicy, now time.Time) GCPlan {
 	return g
 }
 
-// decideUnused says which images may go if all may that nobody uses.
+// decideUnused returns all unused images that are old enough to remove.
 func decideUnused(images []Stored, p GCPolicy, now time.Time) GCPlan {
 	p.HighPercent = 1
 	g := DecideGC(images, Disk{Capacity: math.MaxUint64}, p, now)
-	return GCPlan{Images: g.Images} // and no room that there has to be
+	return GCPlan{Images: g.Images} // without a required amount of space
 }
 
 // excess is how many bytes have to become free.
@@ -189,8 +184,8 @@ func (p GCPolicy) excess(disk Disk) uint64 {
 	return bytes
 }
 
-// mustLook reports whether images have to be looked at: something may have to go, or
-// may soon, and then it is good to know what was used since.
+// mustLook reports whether images must be listed: some may have to be removed now or soon, and
+// their last use must be known then.
 func (p GCPolicy) mustLook(disk Disk) bool {
 	_, near := disk.beyond(p.LowPercent)
 	return p.MaxAge > 0 || near

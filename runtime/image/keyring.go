@@ -16,8 +16,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// keyring holds the registry credentials of pull secrets. The zero keyring has
-// none. It does not print what it holds.
+// keyring holds the registry credentials of pull secrets. The zero keyring has none. Printing it
+// reveals no credential.
 type keyring struct {
 	entries []entry // most specific location first, as given between equal ones
 }
@@ -28,8 +28,8 @@ type entry struct {
 	credential credential
 }
 
-// credential is what a registry is shown. It does not print what it holds: not
-// by itself, and, being in a closure, not as a part of anything else either.
+// credential is a login for a registry. Because it is inside a closure, printing the credential, or
+// a value that contains it, does not reveal it.
 type credential struct{ reveal func() login }
 
 type login struct{ username, password string }
@@ -38,7 +38,7 @@ func newCredential(username, password string) credential {
 	return credential{func() login { return login{username, password} }}
 }
 
-// login is empty for the zero credential, which is none.
+// login returns the empty login for the zero credential, which means anonymous.
 func (c credential) login() login {
 	if c.reveal == nil {
 		return login{}
@@ -59,9 +59,9 @@ func (k keyring) String() string { return fmt.Sprintf("[%d registry credentials]
 func (k keyring) GoString() string { return k.String() }
 
 // newKeyring reads pull secrets of the types kubernetes.io/dockerconfigjson and
-// kubernetes.io/dockercfg; a secret with neither key holds nothing. The error
-// names secret, key and registry of what cannot be read, and never quotes it.
-// The secrets are not kept or written to.
+// kubernetes.io/dockercfg; it ignores a secret with neither key. The error names the secret, key
+// and registry that cannot be read, and never quotes their contents. newKeyring does not retain or
+// modify the secrets.
 func newKeyring(secrets []v1.Secret) (keyring, error) {
 	var k keyring
 	for i := range secrets {
@@ -155,12 +155,11 @@ func location(registry string) string {
 // defaultRegistry is docker.io's location in Docker's configurations.
 const defaultRegistry = "index.docker.io"
 
-// lookup returns the credentials for an image's repository in full, the most
-// specific first and each once. As in a kubelet, a credential's host has to have
-// as many labels as the image's, each of which may be a pattern as of path.Match;
-// its port has to be the same; its path has to be the beginning of the image's.
-// If there are none for an image of docker.io, those written for exactly
-// index.docker.io are meant, which is how Docker calls it in configurations.
+// lookup returns the credentials for an image's full repository, the most specific first and each
+// once. As in a kubelet, a credential's host must have as many labels as the image's, each of which
+// may be a pattern as in path.Match; its port must be the same; its path must be a prefix of the
+// image's. If none matches an image of docker.io, the credentials for exactly index.docker.io
+// apply, which is Docker's name of that registry in configurations.
 func (k keyring) lookup(repository string) []credential {
 	found := k.collect(func(location string) bool { return matchLocation(location, repository) })
 	if len(found) == 0 && strings.HasPrefix(repository, "docker.io/") {
@@ -208,7 +207,7 @@ func splitLocation(location string) place {
 	return place{host, "", path}
 }
 
-// auth is the form of a pull's request, nil for none.
+// auth returns the credential as CRI's AuthConfig, nil for the zero credential.
 func (c credential) auth() *runtimeapi.AuthConfig {
 	if c.reveal == nil {
 		return nil
@@ -216,7 +215,7 @@ func (c credential) auth() *runtimeapi.AuthConfig {
 	return &runtimeapi.AuthConfig{Username: c.login().username, Password: c.login().password}
 }
 
-// fingerprint tells credentials apart without keeping them.
+// fingerprint identifies credentials without containing them.
 type fingerprint [sha256.Size]byte
 
 func fingerprintOf(credentials ...credential) fingerprint {

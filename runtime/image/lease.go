@@ -9,18 +9,17 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Leases keeps images that are about to be used from being removed: between the
-// moment it is known that an image is there and the moment a container that uses
-// it is listed, nothing else shows that somebody needs it (kubernetes #123631).
+// Leases protects images that are about to be used from removal: from the moment when an image is
+// found until a container that uses it is listed, nothing else shows that it is needed (kubernetes
+// #123631).
 //
-// Manager takes a lease for every image it hands out; whoever removes images
-// does so inside Remove. The zero Leases is ready to use. All methods may be
-// called concurrently.
+// A Manager takes a lease for every image that it returns; every component that removes images must
+// do so in Remove. The zero Leases is ready to use. All methods may be called concurrently.
 type Leases struct {
 	mu       sync.Mutex
 	held     map[string]int                    // names and identifiers, with the number of leases
-	removing map[string]chan struct{}          // names and identifiers, closed when it is over
-	removed  []func(id string, names []string) // told of each removal, before a lease is given out
+	removing map[string]chan struct{}          // names and identifiers, closed at the end of the removal
+	removed  []func(id string, names []string) // called after each removal, before a lease is granted
 	used     uses
 }
 
@@ -30,9 +29,9 @@ type Lease struct {
 	names  []string // guarded by leases.mu, some twice
 }
 
-// Acquire takes a lease for an image by its name or identifier. While that image
-// is being removed it waits, until the removal is over or ctx ends. A name with
-// tag and digest holds the image of either, because runtimes list them apart.
+// Acquire takes a lease for an image by its name or identifier. While that image is being removed,
+// Acquire waits until the removal ends or ctx ends. A name with tag and digest leases both forms,
+// because runtimes list them separately.
 func (l *Leases) Acquire(ctx context.Context, name string) (*Lease, error) {
 	names := []string{normal(name)}
 	if tag, ok := tagged(name); ok {
@@ -48,9 +47,8 @@ func (l *Leases) Acquire(ctx context.Context, name string) (*Lease, error) {
 	return lease, nil
 }
 
-// Remove calls remove, unless a lease is held for the image under any of its
-// names or the image is being removed already; then it returns false. While
-// remove runs, no lease for the image is given out.
+// Remove calls remove, unless a lease for one of the image's names is held or the image is already
+// being removed; then it returns false. While remove runs, no lease for the image is granted.
 func (l *Leases) Remove(ctx context.Context, img *runtimeapi.Image, remove func(context.Context) error) (removed bool, err error) {
 	names := imageNames(img)
 	done := l.beginRemoval(names)
@@ -67,7 +65,7 @@ func (l *Leases) Remove(ctx context.Context, img *runtimeapi.Image, remove func(
 	return true, nil
 }
 
-// observe has every removal told to a Manager.
+// observe registers a function that is called after each removal.
 func (l *Leases) observe(removed func(id string, names []string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,8 +85,7 @@ func (l *Leases) Held(img *runtimeapi.Image) bool {
 	return l.anyHeld(imageNames(img))
 }
 
-// Release ends the lease. Only the first call has an effect, and a nil Lease has
-// nothing to end.
+// Release ends the lease. Only the first call has an effect. Release of a nil Lease does nothing.
 func (l *Lease) Release() {
 	if l == nil {
 		return
@@ -104,8 +101,8 @@ func (l *Lease) Release() {
 	l.names = nil
 }
 
-// extend makes the lease hold a further name. It reports whether a removal had
-// to be waited for, after which the image may be gone.
+// extend adds a name to the lease. It reports whether it waited for a removal, after which the
+// image may no longer exist.
 func (l *Lease) extend(ctx context.Context, name string) (waited bool, err error) {
 	for {
 		over := l.leases.hold(l, name)
@@ -121,8 +118,8 @@ func (l *Lease) extend(ctx context.Context, name string) (waited bool, err error
 	}
 }
 
-// hold adds a name to a lease, or returns what is closed when the removal that
-// is in the way is over.
+// hold adds a name to a lease. If the image is being removed, it returns a channel that is closed
+// when the removal ends.
 func (l *Leases) hold(lease *Lease, name string) (over <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +166,7 @@ func (l *Leases) anyRemoving(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return l.removing[name] != nil })
 }
 
-// imageNames are all names by which an image may be asked for.
+// imageNames returns all names of an image.
 func imageNames(img *runtimeapi.Image) []string {
 	names := []string{normal(img.GetId())}
 	for _, name := range slices.Concat(img.GetRepoTags(), img.GetRepoDigests()) {

@@ -12,38 +12,35 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Config is what a Manager needs.
+// Config configures a Manager.
 type Config struct {
-	// Runtime has the images and pulls them. Required.
+	// Runtime stores and pulls images. Required.
 	Runtime cri.ImagePuller
-	// MaxParallelPulls bounds how many pulls run at once; further ones wait, first
-	// come first served. Images that are there already never wait. Default 5;
-	// negative for no bound.
+	// MaxParallelPulls limits the number of concurrent pulls; further pulls wait in order of
+	// arrival. Requests for present images never wait. Default 5; negative means no limit.
 	MaxParallelPulls int
-	// InitialBackOff is the pause after a first failed pull, which doubles with each
-	// further one up to MaxBackOff. Default 10 s and 5 min, as in a kubelet: those
-	// of package backoff.
+	// InitialBackOff is the wait after the first failed pull. It doubles with each further failure,
+	// up to MaxBackOff. Default 10 s and 5 min, as in a kubelet.
 	InitialBackOff, MaxBackOff time.Duration
-	// Leases are shared with whoever removes images, and live as long as the
-	// Manager: it is told there of images that are gone. Default: the Manager's
-	// own, which nobody else sees.
+	// Leases are shared with the component that removes images, and must live as long as the
+	// Manager, which learns of removed images from them. Default: leases of the Manager's own.
 	Leases *Leases
-	// ShareImages lets every pod use every image that is there. By default a pod
-	// needs, for an image that this Manager has pulled with a credential, one that
-	// has pulled it; with others it is pulled again, which the registry has to
-	// allow, as in a kubelet from v1.35 on (KEP-2535).
+	// ShareImages lets every pod use every present image. By default, a pod that uses an image that
+	// this Manager pulled with a credential needs a credential with which the image was pulled.
+	// With other credentials the image is pulled again, and the registry decides, as in a kubelet
+	// since v1.35 (KEP-2535).
 	ShareImages bool
 	// VerifyPreloaded reports whether images of a repository that no agent has pulled need a
 	// credential too, or a pull without one. Default: none does, as with a kubelet's policy
 	// NeverVerifyPreloadedImages.
 	VerifyPreloaded func(repository string) bool
-	// Dir is a directory in which the Manager keeps who may use which image over restarts of
-	// the agent. It holds hashes of credentials. Without it every image is a preloaded one
-	// after a restart.
+	// Dir is a directory in which the Manager persists which credentials may use which image. It
+	// contains hashes of credentials. Without it, every image counts as preloaded after a restart
+	// of the agent.
 	Dir string
-	// Log gets records of Dir that cannot be read or written.
+	// Log receives errors about records in Dir that cannot be read or written.
 	Log logr.Logger
-	// Observer is told of pulls. Default: nobody is.
+	// Observer is notified of pulls. Default: none.
 	Observer Observer
 	// progressInterval is how often Observer.PullProgress is called. Default 10 s.
 	progressInterval time.Duration
@@ -54,15 +51,14 @@ const (
 	defaultProgressInterval = 10 * time.Second
 )
 
-// Manager makes sure that images are there. All methods may be called
-// concurrently.
+// Manager ensures that images are present. All methods may be called concurrently.
 type Manager struct {
 	config  Config
 	flights flights
 	retries *retries
 	access  access
-	// slots holds a token for each pull that runs, nil if there is no bound.
-	// Goroutines that wait to send on a channel get their turn in order.
+	// slots holds a token for each running pull, nil if there is no limit. Goroutines that wait to
+	// send on a channel proceed in order.
 	slots chan struct{}
 }
 
@@ -95,15 +91,14 @@ func New(c Config) (*Manager, error) {
 	return m, nil
 }
 
-// Forget drops the failures noted for a pod that is gone. Without it they are
-// dropped when nobody has asked for twice MaxBackOff.
+// Forget drops the recorded failures of a deleted pod. Otherwise they are dropped after twice
+// MaxBackOff without a request.
 func (m *Manager) Forget(pod types.UID) { m.retries.forgetPod(pod) }
 
-// Wait returns when no pull is under way. A pull ends soon after the last
-// EnsureImage that waits for it has returned.
-//
-// It may be called at any time, also while EnsureImage is.
+// Wait returns when no pull is running. A pull ends soon after the last EnsureImage that waits for
+// it has returned. Wait may be called at any time, also concurrently with EnsureImage.
 func (m *Manager) Wait() { m.flights.wait() }
 
-// Leases are those that hold the images it hands out: for whoever removes images.
+// Leases returns the leases that protect the returned images. Pass them to the component that
+// removes images.
 func (m *Manager) Leases() *Leases { return m.config.Leases }

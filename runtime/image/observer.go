@@ -2,30 +2,29 @@ package image
 
 import "time"
 
-// Observer is told of the pulls a Manager makes, each once however many pods
-// wait for it. Calls come from the goroutines of the pulls, concurrently for
-// different ones, and hold them up. Embed NopObserver to be told of a part only.
+// Observer is notified of a Manager's pulls, once for each pull regardless of how many pods wait
+// for it. The goroutines of the pulls call it, concurrently for different pulls, and wait for it to
+// return. Embed NopObserver to implement only some methods.
 //
-// Of the work on pods podworkers.Observer and syncpod.Observer are told, and of how the
-// runtime is watched pleg.Observer. A loop.Config takes this one with Sync.Deps.Images, which
-// New makes of a Config with an Observer; see syncpod.Observer for the others.
+// Use podworkers.Observer and syncpod.Observer for the work on pods, and pleg.Observer for the
+// detection of changes. A loop.Config receives this observer through Sync.Deps.Images, which is
+// created by New from a Config with an Observer; see syncpod.Observer for the others.
 type Observer interface {
 	// PullStarted is called before the runtime is asked.
 	PullStarted(Pull)
-	// PullProgress is called every Config.ProgressInterval while the runtime
-	// pulls. CRI reports no bytes: what is known is that it is not done yet.
+	// PullProgress is called every Config.ProgressInterval during a pull. CRI does not report the
+	// number of bytes pulled, only whether the pull has finished.
 	PullProgress(Pull, time.Duration)
-	// PullFinished is called when the runtime has answered or the pull was
-	// cancelled, with the time since PullStarted and the error, if any, as
-	// EnsureImage reports it.
+	// PullFinished is called when the runtime has responded or the pull was cancelled, with the
+	// time since PullStarted and the error, if any, that EnsureImage returns.
 	PullFinished(Pull, time.Duration, error)
 }
 
 // Pull is one pull of one image.
 type Pull struct {
-	// Image is what the runtime is asked for.
+	// Image is the requested image.
 	Image string
-	// Waited is how long the pull waited for others to end.
+	// Waited is how long the pull waited for other pulls to end.
 	Waited time.Duration
 }
 

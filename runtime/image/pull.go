@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// want is an image that has to be pulled.
+// want is an image that must be pulled.
 type want struct {
 	req Request
 	ref imageRef
@@ -19,7 +19,7 @@ type want struct {
 	present string
 }
 
-// pulled is how an image was pulled: with which credential, and how long the runtime took.
+// pulled records how an image was pulled: the credential, and how long the runtime took.
 type pulled struct {
 	with credential
 	ran  time.Duration
@@ -56,8 +56,7 @@ func credentialsFor(req Request, ref imageRef) ([]credential, error) {
 	return keyring.lookup(ref.repository), nil
 }
 
-// tryAll pulls with each credential until one works, or with none if there are
-// none.
+// tryAll pulls with each credential until one works. Without credentials it pulls anonymously.
 func (m *Manager) tryAll(ctx context.Context, w want, credentials []credential) (got pulled, err error) {
 	if len(credentials) == 0 {
 		credentials = []credential{{}}
@@ -79,8 +78,8 @@ func (m *Manager) tryAll(ctx context.Context, w want, credentials []credential) 
 	return pulled{}, errors.Join(failed...)
 }
 
-// pullOnce waits for its turn and pulls, which takes the time that is returned. It runs once for
-// all who want the same.
+// pullOnce waits for a slot and pulls the image. It returns how long the pull took. Requests for
+// the same image share one call.
 func (m *Manager) pullOnce(ctx context.Context, w want, c credential) (ran time.Duration, err error) {
 	arrived := time.Now()
 	done, err := m.takeSlot(ctx)

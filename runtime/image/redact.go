@@ -17,13 +17,12 @@ import (
 // redacted stands for what must not be seen.
 const redacted = "[redacted]"
 
-// urlSecret finds what a URL carries besides the place: user information, and
-// the query, in which registries sign the addresses they redirect to.
+// urlSecret matches the secret parts of a URL: the user information, and the query, in which
+// registries sign redirects.
 var urlSecret = regexp.MustCompile(`(https?://)([^\s"/@]+@)?([^\s"?]*)(\?[^\s"]+)?`)
 
-// redact returns a pull's error with its class, but of its text only what does
-// not repeat a credential. The error beneath is not kept, since it would still
-// print everything.
+// redact returns a pull's error with its class, and with credentials removed from its text. It does
+// not wrap the original error, which would still print them.
 func redact(err error, c credential) error {
 	var e *cri.Error
 	if !errors.As(cri.Classify(err), &e) {
@@ -36,8 +35,8 @@ func redact(err error, c credential) error {
 	return &cri.Error{Class: e.Class, Err: errors.New(text)}
 }
 
-// writtenForms are the forms in which a password is seen in errors, the longest
-// first, because one may be a part of another.
+// writtenForms returns the encodings of a password that occur in errors, the longest first, because
+// one may contain another.
 func writtenForms(l login) []string {
 	if l.password == "" {
 		return nil

@@ -49,9 +49,8 @@ func (r imageRef) isLatest() bool {
 	return isTagged && tagged.Tag() == "latest"
 }
 
-// normal returns a name in the form in which all names of an image are compared:
-// in full, without the tag where a digest says all, or as it is if it is an
-// identifier or nothing that parses.
+// normal returns the normalized form in which names are compared: in full, without the tag if there
+// is a digest. Identifiers and names that do not parse are returned unchanged.
 func normal(name string) string {
 	ref, err := reference.ParseAnyReference(name)
 	if err != nil {
@@ -65,8 +64,7 @@ func normal(name string) string {
 	return ref.String()
 }
 
-// completed is a name in normal form; one without tag and digest gets the tag that it
-// stands for.
+// completed returns the normalized name, with the tag "latest" if it has neither tag nor digest.
 func completed(name string) string {
 	ref, err := reference.ParseAnyReference(name)
 	if err != nil {

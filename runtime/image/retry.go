@@ -10,16 +10,15 @@ import (
 	"github.com/podsync/podsync/backoff"
 )
 
-// retryKey is what a failed pull holds up: the same image for the same pod, as
-// long as its credentials are the same (kubernetes #119891).
+// retryKey identifies what backs off: an image for one pod with one set of credentials (kubernetes
+// #119891).
 type retryKey struct {
 	pod        types.UID
 	image      string
 	credential fingerprint
 }
 
-// retries says when a pull that failed may be tried again, and what it had
-// failed of.
+// retries records when a failed pull may be retried, and the cause of the failure.
 type retries struct {
 	mu      sync.Mutex
 	backoff *backoff.Backoff[retryKey]
@@ -43,9 +42,8 @@ func (r *retries) check(key retryKey, now time.Time) (until time.Time, wait bool
 	return until, wait, r.causes[key]
 }
 
-// failed notes a failure and returns when the next pull may begin. It drops what
-// nobody has come back for: failures of pods that were never forgotten, and of
-// credentials that have changed.
+// failed records a failure and returns when the next pull may begin. It drops stale failures: those
+// of pods that Forget was never called for, and of credentials that have changed.
 func (r *retries) failed(key retryKey, cause error, now time.Time) (until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

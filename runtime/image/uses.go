@@ -10,9 +10,8 @@ import (
 // uses is when images were last used, by their names in normal form.
 type uses map[string]time.Time
 
-// maxUses bounds it: the images that a node has room for have fewer names. What was
-// used the longest time ago is forgotten first, and so still goes before all that is
-// known.
+// maxUses limits the map: the images that fit on a node have fewer names. The least recently used
+// name is dropped first, so its image is still the first to be removed.
 const maxUses = 4096
 
 func (u *uses) note(names []string, now time.Time) {
@@ -57,15 +56,14 @@ func (l *Leases) noteUse(now time.Time, names ...string) {
 	l.used.note(names, now)
 }
 
-// lastUse is when an image was last used, as far as is known here.
+// lastUse returns when an image was last used, zero if unknown.
 func (l *Leases) lastUse(names []string) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.used.last(names)
 }
 
-// forgetUses drops what is known of images that were not there at a moment, but for
-// uses after it.
+// forgetUses drops the uses of images that did not exist at the time then, except later uses.
 func (l *Leases) forgetUses(there map[string]bool, then time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,51 +1,47 @@
-// Package logs reads the logs that a runtime writes for containers, in CRI's format,
-// as kubectl logs wants them.
+// Package logs reads container logs in CRI's format, with the options of kubectl logs.
 //
-// [Reader.Read] takes the options of the Kubernetes API, v1.PodLogOptions, and does
-// what they say for the log of one instance of a container:
+// [Reader.Read] reads the log of one instance of a container with the options of the Kubernetes
+// API, v1.PodLogOptions:
 //
-//	follow          goes on until the container has ended and all was read
+//	follow          waits for more until the container has ended
 //	tailLines       begins that many lines before the end
-//	sinceSeconds,   leaves out what was printed before
+//	sinceSeconds,   skips older lines
 //	sinceTime
-//	limitBytes      ends after so many bytes, those of timestamps included
+//	limitBytes      ends after that many bytes, timestamps included
 //	timestamps      begins each line with its time
-//	stream          takes stdout or stderr alone
+//	stream          reads only stdout or only stderr
 //
-// Which instance is meant by previous is for the caller to say: each instance has a
-// log of its own. [Attempts] lists those that are there.
+// The caller resolves the option previous: each instance has a log of its own. [Attempts] lists the
+// existing ones.
 //
 // # Lines
 //
-// A runtime cuts long lines into entries, of which all but the last have the tag P.
-// Here they are one line again: it counts once for a tail, and has one timestamp. A
-// line of any length is read in parts of bounded size. What the two streams of a
-// container have printed is handed on in the order of the log, so that a long line
-// of one may be interrupted by the other where both go to the same writer.
+// A runtime splits a long line into entries, tagged P except for the last. A Reader joins them
+// again: the line counts once for a tail, and has one timestamp. A line of any length is read in
+// chunks of bounded size. The output of the two streams is written in the order of the log, so if
+// both go to the same writer, a long line of one stream may be interrupted by the other.
 //
 // # Rotation
 //
-// The log at its path is the newest part. Parts that were rotated away are named
-// after it with the time of the rotation, <path>.20060102-150405, and with .gz if
-// they are compressed. All that are there are read, the oldest first. A follower
-// goes on from one part to the next and loses none, as long as they are not deleted
-// before it comes to them.
+// The file at the log's path is the newest part. Rotated parts have the time of the rotation
+// appended to their names, <path>.20060102-150405, and .gz if they are compressed. A Reader reads
+// all existing parts, the oldest first. A follower moves from one part to the next and loses no
+// line unless a part is deleted before the follower reads it.
 //
 // # Cost
 //
-// The end of a log is found from its end: a tail costs as much as it prints, however
-// large the log is; only compressed parts are read from their beginning. A follower
-// of a log that is quiet waits for the file system to tell of a change, and uses no
-// CPU. All followers of a Reader share one watch of the system (an inotify instance
-// on Linux). If the system has none left the log is looked at every second.
+// A tail is found by reading backwards: it costs as much as it prints, whatever the size of the
+// log; only compressed parts are read from their beginning. A follower of an idle log waits for a
+// notification from the file system and uses no CPU. All followers of a Reader share one watcher
+// (an inotify instance on Linux). If the system has no watcher left, a follower polls every second.
 //
-// # What is wrong with a log
+// # Damaged logs
 //
-// A part that is no regular file, a link for example, is not read. What is not in
-// CRI's format is left out, and so is a compressed part from where it is damaged: a
-// [DamagedError] says so in the end. A log that becomes shorter while it is read ends
-// with [ErrTruncated]. What is cut off at the end of a log is no error: it may be
-// about to be written.
+// A part that is not a regular file, such as a link, is not read. Lines that are not in CRI's
+// format are skipped, and so is the rest of a compressed part after damage: Read reports them at
+// the end in a [DamagedError]. A log that becomes shorter while it is read ends with
+// [ErrTruncated]. An incomplete entry at the end of a log is not an error: the runtime may be about
+// to complete it.
 //
 //	reader.go   Reader and Log: the parts of a log are found and read
 //	options.go  what is wrong with options, and what they mean
@@ -54,6 +50,6 @@
 //	print.go    entries to what is printed
 //	tail.go     where a tail begins
 //	parts.go    the files of a log, and Attempts
-//	follow.go   what is written while it is read; watch.go tells of that
-//	errors.go   what can be wrong
+//	follow.go   prints lines as they are written; watch.go watches directories
+//	errors.go   errors
 package logs

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A stream is what a container printed to.
+// A stream is stdout or stderr of a container.
 type stream uint8
 
 const (
@@ -13,20 +13,20 @@ const (
 	stderr
 )
 
-// maxHead is enough for all that is before the text of an entry.
+// maxHead is the maximum length of the fields before an entry's text.
 const maxHead = 128
 
-// An entry is what is before the text of a line of a log:
+// An entry is one line of a log without its text:
 //
 //	2006-01-02T15:04:05.000000000Z stdout F text
 type entry struct {
 	time    time.Time
 	stream  stream
-	partial bool // the next entry of the stream goes on with the line
+	partial bool // the next entry of the stream continues the line
 	text    int  // where the text begins
 }
 
-// parse returns the entry that a line, or the beginning of one, is.
+// parse parses the beginning of an entry. The line may be incomplete.
 func parse(line []byte) (e entry, ok bool) {
 	line = line[:min(len(line), maxHead)]
 	stamp, rest, _ := bytes.Cut(line, []byte{' '})

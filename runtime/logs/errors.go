@@ -5,28 +5,28 @@ import (
 	"fmt"
 )
 
-// ErrTruncated is the error of a read of a log that became shorter meanwhile:
-// somebody else has cut it, and what was in it may be lost or read twice.
+// ErrTruncated is the error of a read of a log that became shorter in the meantime: another process
+// has truncated it. Its lines may be lost or read twice.
 var ErrTruncated = errors.New("the log became shorter while it was read")
 
-// ErrNotRegular is the error of a read of a log that is no regular file, but a link
-// or a pipe for example. It is not opened.
+// ErrNotRegular is the error of a read of a log that is not a regular file, such as a link or a
+// pipe. Such a file is not opened.
 var ErrNotRegular = errors.New("not a regular file")
 
-// A DamagedError says what was left out of a log because it could not be read. All
-// the rest was.
+// A DamagedError reports the parts of a log that could not be read and were skipped. Everything
+// else was read.
 type DamagedError struct {
-	// File is the name of the file in which the first damage is.
+	// File is the name of the first damaged file.
 	File string
-	// Offset is where that is in the file, in bytes, or in what was compressed.
+	// Offset is the position of the damage in the file, in bytes, after decompression.
 	Offset int64
 	// Places counts the damaged lines and files.
 	Places int
-	// Err is what is wrong with the first one.
+	// Err is the cause of the first damage.
 	Err error
 }
 
-// Error names the place and the reason of the first damage.
+// Error names the position and the cause of the first damage.
 func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s at byte %d: %v (%d places like this were left out)", e.File, e.Offset, e.Err, e.Places)
 }
@@ -34,5 +34,5 @@ func (e *DamagedError) Error() string {
 // Unwrap returns Err.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// errFormat is what is wrong with a line that no runtime has written.
+// errFormat reports a line that is not in CRI's format.
 var errFormat = errors.New("not in the format of CRI: time, stream, tags, text")

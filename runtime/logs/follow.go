@@ -12,11 +12,11 @@ import (
 	"slices"
 )
 
-// follow prints a log, and what is added to it until its container has ended.
+// follow prints a log, and then the lines added to it until its container has ended.
 func (r *Reader) follow(ctx context.Context, log Log, read *reading) error {
 	ctx, cancel := context.WithCancel(ctx)
-	// What changes from now on is told, so that nothing is missed that is written
-	// between a read and a wait.
+	// The watch begins before the first read, so that no change between a read and a wait is
+	// missed.
 	changed, leave := r.watches.join(filepath.Dir(log.Path))
 	ended, wait := end(ctx, log.Ended)
 	defer func() {
@@ -34,8 +34,8 @@ func (r *Reader) follow(ctx context.Context, log Log, read *reading) error {
 	return f.run(ctx)
 }
 
-// end tells in a channel that a container has ended. The function waits until nothing
-// waits for that any more, once the context has ended.
+// end sends on the channel when the container has ended. The returned function waits until ended
+// has returned; the context must have ended by then.
 func end(ctx context.Context, ended func(context.Context) error) (<-chan error, func()) {
 	done := make(chan error, 1)
 	if ended == nil {
@@ -50,7 +50,7 @@ func end(ctx context.Context, ended func(context.Context) error) (<-chan error, 
 	return done, func() { <-returned }
 }
 
-// A follower prints what is added to a log.
+// A follower prints the lines added to a log.
 type follower struct {
 	*reading
 	file    *os.File
@@ -59,7 +59,7 @@ type follower struct {
 	ended   <-chan error
 }
 
-// turnTo goes on with a file.
+// turnTo continues with another file.
 func (f *follower) turnTo(file *os.File, start int64) {
 	f.file = file
 	f.scan = newScanner(io.NewSectionReader(file, start, math.MaxInt64-start), start)
@@ -82,21 +82,21 @@ func (f *follower) run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-f.changed:
 		case failed = <-f.ended:
-			over = true // all that it has printed is there; it is read once more
+			over = true // the container has written everything; read once more
 		}
-		if err := ctx.Err(); err != nil { // Ended may return because of it, with an error of its own
+		if err := ctx.Err(); err != nil { // Ended may return an error of its own because of it
 			return err
 		}
 	}
 }
 
-// printNew prints what was added. It reports whether it has gone on to another file.
+// printNew prints the added lines. It reports whether it has moved to another file.
 func (f *follower) printNew(ctx context.Context) (moved bool, err error) {
 	moved = f.moved()
 	if err := f.drain(ctx, f.log, f.scan); err != nil {
 		return false, err
 	}
-	if f.scan.failed != nil { // it would be read again and again, and nothing after it
+	if f.scan.failed != nil { // a retry would fail at the same place
 		return false, fmt.Errorf("logs: %s: %w", f.log, f.scan.failed)
 	}
 	if err := f.shrunk(); err != nil || !moved {
@@ -105,14 +105,14 @@ func (f *follower) printNew(ctx context.Context) (moved bool, err error) {
 	return true, f.next(ctx)
 }
 
-// moved reports whether another file is the newest part. As long as that is empty
-// the runtime may still write to the one before.
+// moved reports whether another file is the newest part. While that file is empty, the runtime may
+// still write to the previous one.
 func (f *follower) moved() bool {
 	info, err := f.root.Lstat(f.log)
 	return err == nil && info.Size() > 0 && !f.isAt(f.file, f.log)
 }
 
-// shrunk returns an error if the file is shorter than what was read of it.
+// shrunk returns an error if the file is shorter than the part of it already read.
 func (f *follower) shrunk() error {
 	info, err := f.file.Stat()
 	if err != nil {
@@ -124,11 +124,11 @@ func (f *follower) shrunk() error {
 	return nil
 }
 
-// next prints what came after the file, and goes on with the newest.
+// next prints the parts after the current file, and continues with the newest.
 func (f *follower) next(ctx context.Context) error {
 	newest, parts, err := f.parts()
 	if err != nil || newest == nil {
-		return err // it was taken away again
+		return err // it was removed again
 	}
 	if same(newest, f.file) {
 		return newest.Close()
@@ -147,8 +147,8 @@ func same(a, b *os.File) bool {
 	return cmp.Or(errX, errY) == nil && os.SameFile(x, y)
 }
 
-// after returns how many of the parts are not newer than the file that was read. One
-// that is not among them any more was deleted, being older than all of them.
+// after returns how many of the parts are not newer than the current file. If the current file is
+// not among them, it was deleted, and was older than all of them.
 func (f *follower) after(ctx context.Context, parts []part) int {
 	head := headOf(f.file)
 	i := slices.IndexFunc(parts, func(p part) bool {
@@ -165,12 +165,12 @@ func (f *follower) after(ctx context.Context, parts []part) int {
 	return i + 1
 }
 
-// headOf is the beginning of a file, by which it is known again when it has been
-// compressed: the time in it has nine digits of a second.
+// headOf returns the beginning of a file. It identifies the file after compression, because its
+// timestamp has nanoseconds.
 func headOf(r io.Reader) []byte {
 	if f, ok := r.(io.ReaderAt); ok {
 		r = io.NewSectionReader(f, 0, maxHead)
 	}
-	head, _ := io.ReadAll(io.LimitReader(r, maxHead)) // as much of it as can be read
+	head, _ := io.ReadAll(io.LimitReader(r, maxHead)) // as much as can be read
 	return head
 }

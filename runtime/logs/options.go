@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns what is wrong with options, with the names of their fields, as
-// an API server would. But tailLines may be asked of one stream, too. Nil options
-// are valid, and mean the whole log.
+// Validate returns the invalid options with the names of their fields, as an API server does,
+// except that it accepts tailLines for a single stream. Nil options are valid and select the whole
+// log.
 func Validate(o *v1.PodLogOptions) field.ErrorList {
 	if o == nil {
 		return nil
@@ -34,7 +34,7 @@ func Validate(o *v1.PodLogOptions) field.ErrorList {
 	return errs
 }
 
-// A window is what of a log is wanted.
+// A window is the part of a log that the options select.
 type window struct {
 	since      time.Time
 	limit      int64 // of bytes, -1 for none
@@ -43,7 +43,7 @@ type window struct {
 	wanted     [2]bool // by stream
 }
 
-// windowOf returns what valid options ask for at a time.
+// windowOf converts valid options at the time now.
 func windowOf(o *v1.PodLogOptions, now time.Time) window {
 	w := window{limit: -1, tail: -1, wanted: [2]bool{true, true}}
 	if o == nil {
@@ -68,8 +68,8 @@ func windowOf(o *v1.PodLogOptions, now time.Time) window {
 	return w
 }
 
-// before returns the time so many seconds before now. That is never later than now,
-// however many they are.
+// before returns the time the given seconds before now. The result is never after now, also for
+// very large or negative values.
 func before(now time.Time, seconds int64) time.Time {
 	return time.Unix(max(0, now.Unix()-min(seconds, now.Unix())), int64(now.Nanosecond()))
 }

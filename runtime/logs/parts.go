@@ -17,14 +17,13 @@ import (
 )
 
 const (
-	// rotatedFormat is the time of a rotation in the name of what was rotated away.
+	//  rotatedFormat is the format of the time in a rotated part's name.
 	rotatedFormat = "20060102-150405"
 	compressed    = ".gz"
 )
 
-// Attempts returns of which instances of a container there are logs in its log
-// directory, the oldest first: the attempts from which the logs' names are made. A
-// directory that is not there has none.
+// Attempts returns the attempts whose logs exist in a container's log directory, in ascending
+// order. It returns none if the directory does not exist.
 func Attempts(dir string) ([]uint32, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,22 +44,22 @@ func Attempts(dir string) ([]uint32, error) {
 	return slices.Compact(attempts), nil
 }
 
-// isRotated reports whether a name is that of a part of a log that was rotated away.
+// isRotated reports whether a name is that of a rotated part of the log.
 func isRotated(name, log string) bool {
 	stamp, ok := strings.CutPrefix(name, log+".")
 	_, err := time.Parse(rotatedFormat, strings.TrimSuffix(stamp, compressed))
 	return ok && err == nil
 }
 
-// A part is one of the files of a log, but for the newest.
+// A part is a rotated file of a log.
 type part struct {
-	name string // without the ending of a compressed one
-	// start is where it is read from, in what is not compressed.
+	name string // without the suffix of compression
+	// start is the offset at which to start reading, after decompression.
 	start int64
 }
 
-// rotated returns the parts of a log that were rotated away, the oldest first. A part that is replaced by its
-// compressed file meanwhile is among them.
+// rotated returns the rotated parts of a log, the oldest first. A part that is being replaced by
+// its compressed file is included.
 func rotated(root *os.Root, log string) ([]part, error) {
 	all, err := regular.Names(root, ".")
 	if err != nil {
@@ -74,13 +73,13 @@ func rotated(root *os.Root, log string) ([]part, error) {
 	}
 	slices.Sort(names)
 	var parts []part
-	for _, name := range slices.Compact(names) { // while it is compressed there are both
+	for _, name := range slices.Compact(names) { // during compression both files exist
 		parts = append(parts, part{name: name})
 	}
 	return parts, nil
 }
 
-// open opens a part from a place in it. It may have been compressed meanwhile.
+// open opens a part at an offset. The part may have been compressed in the meantime.
 func (p part) open(ctx context.Context, root *os.Root, start int64) (io.ReadCloser, error) {
 	f, err := openRegular(root, p.name)
 	if err == nil {
@@ -93,7 +92,7 @@ func (p part) open(ctx context.Context, root *os.Root, start int64) (io.ReadClos
 	return openCompressed(ctx, root, p.name+compressed, start)
 }
 
-// tailStart returns where the tail begins in the part, and whether that is all of it.
+// tailStart returns where the tail begins in the part, and whether the tail begins in this part.
 func (p part) tailStart(ctx context.Context, root *os.Root, c *counter) (start int64, whole bool, err error) {
 	f, err := openRegular(root, p.name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,8 +109,8 @@ func (p part) tailStart(ctx context.Context, root *os.Root, c *counter) (start i
 	return tailStart(untilDone{ctx, f}, info.Size(), c)
 }
 
-// written returns when the part was written to last, at the latest, and that it never
-// was if that cannot be told.
+// written returns the time of the last write to the part. It returns false if the part no longer
+// exists.
 func (p part) written(root *os.Root) (time.Time, bool) {
 	info, err := root.Lstat(p.name)
 	if err != nil {
@@ -123,7 +122,7 @@ func (p part) written(root *os.Root) (time.Time, bool) {
 	return info.ModTime(), true
 }
 
-// openRegular opens a regular file. Anything else could block, or lead elsewhere.
+// openRegular opens a regular file. Opening any other file could block or follow a link.
 func openRegular(root *os.Root, name string) (*os.File, error) {
 	f, _, err := regular.Open(root, name)
 	if errors.Is(err, regular.ErrNotRegular) {
@@ -132,7 +131,7 @@ func openRegular(root *os.Root, name string) (*os.File, error) {
 	return f, err
 }
 
-// openIfThere is openRegular, but returns nil if there is no such file.
+// openIfThere is like openRegular, but returns nil if the file does not exist.
 func openIfThere(root *os.Root, name string) (*os.File, error) {
 	f, err := openRegular(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +140,7 @@ func openIfThere(root *os.Root, name string) (*os.File, error) {
 	return f, err
 }
 
-// untilDone is a file whose reads fail once its context has ended: reading all of a large log takes long.
+// untilDone is a file whose reads fail once its context has ended: reading a large log takes long.
 type untilDone struct {
 	ctx context.Context
 	*os.File
@@ -161,7 +160,7 @@ func (u untilDone) ReadAt(p []byte, offset int64) (int, error) {
 	return u.File.ReadAt(p, offset)
 }
 
-// A compressedFile is read as what was compressed.
+// A compressedFile reads the decompressed contents.
 type compressedFile struct {
 	*gzip.Reader
 	file untilDone
@@ -169,7 +168,7 @@ type compressedFile struct {
 
 func (f compressedFile) Close() error { return f.file.Close() }
 
-// openCompressed opens a compressed part from a place in it, to be read until ctx ends.
+// openCompressed opens a compressed part at an offset. Its reads fail once ctx has ended.
 func openCompressed(ctx context.Context, root *os.Root, name string, start int64) (io.ReadCloser, error) {
 	f, err := openRegular(root, name)
 	if err != nil {
@@ -182,10 +181,10 @@ func openCompressed(ctx context.Context, root *os.Root, name string, start int64
 	return c, closeIf(f, err)
 }
 
-// closeIf closes what is of no use after an error, which it returns.
+// closeIf closes c if err is not nil, and returns err.
 func closeIf(c io.Closer, err error) error {
 	if err != nil {
-		_ = c.Close() // it was only read
+		_ = c.Close() // it was opened for reading
 	}
 	return err
 }

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// stampFormat is how times are printed: each with as many digits.
+// stampFormat is the format of printed times; all have the same length.
 const stampFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
-// errLimit ends a read when as many bytes were printed as are wanted.
+// errLimit ends a read at limitBytes.
 var errLimit = errors.New("the limit of bytes is reached")
 
-// A printer makes of pieces of a log what is wanted of them.
+// A printer prints the pieces of a log that its window selects.
 type printer struct {
 	window
 	out     [2]io.Writer
 	lines   [2]line
-	current entry // that the last piece is of
+	current entry // the entry of the last piece
 	valid   bool
 	buf     []byte
 	damage  *DamagedError
 }
 
-// A line is one of a stream that may have been printed in part.
+// A line is the state of a stream's current line, which may be printed in part.
 type line struct {
 	open bool
-	skip bool // it is older than what is wanted
+	skip bool // the line is older than the window
 }
 
 func newPrinter(w window, out, errs io.Writer) *printer {
@@ -49,7 +49,7 @@ func (p *printer) print(file string, piece piece) error {
 	return p.write(text, piece)
 }
 
-// write prints a text that is wanted, if it is not too old.
+// write prints the text of a selected stream, unless it is too old.
 func (p *printer) write(text []byte, piece piece) error {
 	line := &p.lines[p.current.stream]
 	p.buf = p.buf[:0]
@@ -70,7 +70,7 @@ func (p *printer) write(text []byte, piece piece) error {
 	return p.send(p.out[p.current.stream])
 }
 
-// send writes what is printed in one call.
+// send writes the buffer in one call.
 func (p *printer) send(out io.Writer) error {
 	if p.limit >= 0 && int64(len(p.buf)) > p.limit {
 		p.buf = p.buf[:p.limit]
@@ -85,7 +85,7 @@ func (p *printer) send(out io.Writer) error {
 	return nil
 }
 
-// damaged notes what is left out.
+// damaged records damage.
 func (p *printer) damaged(file string, offset int64, err error) {
 	if p.damage == nil {
 		p.damage = &DamagedError{File: file, Offset: offset, Err: err}
@@ -93,6 +93,5 @@ func (p *printer) damaged(file string, offset int64, err error) {
 	p.damage.Places++
 }
 
-// tooOld reports whether all that was written until a time is older than what is
-// wanted.
+// tooOld reports whether everything written until the given time is older than the window.
 func (p *printer) tooOld(written time.Time) bool { return written.Before(p.since) }

@@ -15,30 +15,30 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// A Reader reads logs. The zero Reader is ready for use; its methods may be called
-// concurrently. It must not be copied. It holds nothing while nobody follows a log.
+// A Reader reads logs. The zero Reader is ready for use; its methods may be called concurrently. It
+// must not be copied. It holds no resources unless a log is being followed.
 type Reader struct {
 	watches watches
 }
 
-// A Log is that of one instance of a container.
+// A Log is the log of one instance of a container.
 type Log struct {
-	// Path is the path of its newest part: the log directory of the sandbox, the name
-	// of the container and <attempt>.log. Required.
+	// Path is the path of the log's newest part: <log directory of the
+	// sandbox>/<container>/<attempt>.log. Required.
 	Path string
-	// Ended waits until the container has ended, and everything that it has printed is
-	// in its log. An error other than that of its context ends a follower, too, when
-	// all that is there was read. Nil means that the container has ended already.
+	// Ended waits until the container has ended and the runtime has written all its output to the
+	// log. A follower also ends, after reading the rest, if Ended returns an error other than that
+	// of its context. Nil means that the container has ended already.
 	Ended func(ctx context.Context) error
 }
 
-// Read writes what a container has printed on stdout to out, and what on stderr to errs,
-// as much of it as o asks for; a nil o asks for all. The two writers may be the same, or
-// nil. Each line, or part of a long one, is one call of Write.
+// Read writes the container's stdout to out and its stderr to errs, as selected by o; a nil o
+// selects everything. The two writers may be the same, or nil. Each line, or chunk of a long line,
+// is one call of Write.
 //
-// With Follow it returns when the container has ended and all was read. It returns
-// the error of a writer or of the context as it is, and those of Validate as an
-// aggregate. It is an error that wraps fs.ErrNotExist if there is no log.
+// With Follow, Read returns when the container has ended and everything was read. It returns errors
+// of a writer or of the context unchanged, and those of Validate as an aggregate. If there is no
+// log, the error wraps fs.ErrNotExist.
 func (r *Reader) Read(ctx context.Context, log Log, o *v1.PodLogOptions, out, errs io.Writer) error {
 	if invalid := Validate(o); len(invalid) > 0 {
 		return invalid.ToAggregate()
@@ -60,15 +60,15 @@ func (r *Reader) Read(ctx context.Context, log Log, o *v1.PodLogOptions, out, er
 	return read.result(ctx, err)
 }
 
-// A reading is one read of a log.
+// A reading is one call of Read.
 type reading struct {
 	root *os.Root
 	log  string // the name of its newest part
 	*printer
 }
 
-// result returns the error of Read for the error with which the read ended. If ctx has ended, it
-// is the error of ctx itself, not one that wraps it.
+// result converts the error that ended the read to the error of Read. If ctx has ended, it returns
+// ctx's own error, unwrapped.
 func (r *reading) result(ctx context.Context, err error) error {
 	ended := ctx.Err()
 	switch {
@@ -84,7 +84,7 @@ func (r *reading) result(ctx context.Context, err error) error {
 	return nil
 }
 
-// all prints what is there of a log.
+// all prints the log as it is now.
 func (r *reading) all(ctx context.Context) error {
 	newest, start, err := r.begin(ctx)
 	if err != nil || newest == nil {
@@ -95,7 +95,7 @@ func (r *reading) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What is added meanwhile could go on for ever.
+	// The size is fixed here: a busy container could otherwise keep the read going forever.
 	s := newScanner(io.NewSectionReader(newest, start, info.Size()-start), start)
 	if err := r.drain(ctx, r.log, s); err != nil {
 		return err
@@ -106,8 +106,8 @@ func (r *reading) all(ctx context.Context) error {
 	return r.flush(r.log, s)
 }
 
-// begin prints what is wanted of all parts but the newest one, which it returns with
-// where to begin there. It is nil if all there is was compressed.
+// begin prints the selected lines of all parts except the newest, and returns the newest with the
+// offset at which to begin. newest is nil if all parts are compressed.
 func (r *reading) begin(ctx context.Context) (newest *os.File, start int64, err error) {
 	newest, parts, err := r.parts()
 	if err != nil {
@@ -126,8 +126,7 @@ func (r *reading) begin(ctx context.Context) (newest *os.File, start int64, err 
 	return newest, start, err
 }
 
-// parts returns the files of the log. One that is rotated away in between is not
-// there twice.
+// parts returns the files of the log. A file that is rotated during the call is returned once.
 func (r *reading) parts() (newest *os.File, parts []part, err error) {
 	newest, err = openIfThere(r.root, r.log)
 	if err != nil {
@@ -135,7 +134,7 @@ func (r *reading) parts() (newest *os.File, parts []part, err error) {
 	}
 	parts, err = rotated(r.root, r.log)
 	if err == nil && newest == nil && len(parts) > 0 {
-		// The runtime writes to what was rotated away until it is told of that.
+		// The runtime writes to the rotated file until it is asked to reopen the log.
 		newest, err = openIfThere(r.root, parts[len(parts)-1].name)
 	}
 	if newest == nil {
@@ -148,15 +147,15 @@ func (r *reading) parts() (newest *os.File, parts []part, err error) {
 	return newest, parts, nil
 }
 
-// isAt reports whether a file is the one of that name.
+// isAt reports whether the name refers to the open file.
 func (r *reading) isAt(f *os.File, name string) bool {
 	info, err := r.root.Lstat(name)
 	opened, ferr := f.Stat()
 	return cmp.Or(err, ferr) == nil && os.SameFile(info, opened)
 }
 
-// wantedParts leaves the parts that are wanted, with where each of them and the newest
-// begins.
+// wantedParts returns the selected parts with the offsets at which to begin in each of them and in
+// the newest.
 func (r *reading) wantedParts(ctx context.Context, newest *os.File, parts []part) (wanted []part, start int64, err error) {
 	parts = slices.DeleteFunc(parts, func(p part) bool {
 		written, ok := p.written(r.root)
@@ -174,7 +173,7 @@ func (r *reading) wantedParts(ctx context.Context, newest *os.File, parts []part
 	}
 	for i := len(parts) - 1; i >= 0 && !whole; i-- {
 		if parts[i].start, whole, err = parts[i].tailStart(ctx, r.root, count); err != nil {
-			// That it cannot be read is told when it is.
+			// The error is reported when the part is printed.
 			parts[i].start, whole = 0, false
 		}
 		if err := ctx.Err(); err != nil {
@@ -194,7 +193,7 @@ func (r *reading) tailOf(ctx context.Context, newest *os.File, count *counter) (
 	return tailStart(untilDone{ctx, newest}, info.Size(), count)
 }
 
-// printParts prints parts to which nothing is added any more.
+// printParts prints parts that no longer grow.
 func (r *reading) printParts(ctx context.Context, parts []part) error {
 	for _, p := range parts {
 		if err := r.printPart(ctx, p); err != nil {
@@ -204,14 +203,14 @@ func (r *reading) printParts(ctx context.Context, parts []part) error {
 	return nil
 }
 
-// printPart prints a part. One that cannot be read is damage, not the end.
+// printPart prints a part. If it cannot be read, that is recorded as damage and the read continues.
 func (r *reading) printPart(ctx context.Context, p part) error {
 	f, err := p.open(ctx, r.root, p.start)
 	if ended := ctx.Err(); err != nil && ended != nil {
 		return ended
 	}
 	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) { // else it was deleted for its age
+		if !errors.Is(err, fs.ErrNotExist) { // otherwise it was deleted because of its age
 			r.damaged(p.name, p.start, err)
 		}
 		return nil
@@ -224,7 +223,7 @@ func (r *reading) printPart(ctx context.Context, p part) error {
 	return r.flush(p.name, s)
 }
 
-// drain prints what a file has. What of it cannot be read is damage.
+// drain prints the rest of a file. It records damage for anything unreadable.
 func (r *reading) drain(ctx context.Context, file string, s *scanner) error {
 	var printed error
 	err := s.each(func(p piece) error {
@@ -241,8 +240,7 @@ func (r *reading) drain(ctx context.Context, file string, s *scanner) error {
 	return printed
 }
 
-// flush prints what is left at the end of a file: an entry that was cut, if it is
-// clear what it was.
+// flush prints the rest at the end of a file: an incomplete entry, if its fields are complete.
 func (r *reading) flush(file string, s *scanner) error {
 	rest, ok := s.rest()
 	if !ok {

@@ -6,34 +6,33 @@ import (
 	"io"
 )
 
-// maxPiece is how much of a line is held at a time: runtimes write no longer ones
-// unless they are told to.
+// maxPiece is how much of a line is held in memory at a time. By default, no runtime writes longer
+// lines.
 const maxPiece = 32 << 10
 
-// A piece is a line, or a part of one that is longer than maxPiece.
+// A piece is a line, or a chunk of a line longer than maxPiece.
 type piece struct {
-	text []byte // without the end of line; valid until the next one is read
-	// offset is where it is in the file.
+	text []byte // without the newline; valid until the next piece is read
+	// offset is the position in the file.
 	offset       int64
-	begins, ends bool // the line with it
+	begins, ends bool // whether the piece begins or ends its line
 }
 
-// A scanner cuts what it reads into pieces. At the end it may be asked again, when
-// there is more.
+// A scanner splits a file into pieces. After io.EOF it can be called again when the file has grown.
 type scanner struct {
 	r        io.Reader
 	buf      []byte
-	from, to int   // what of buf was read and is no piece yet
-	offset   int64 // of that in the file
-	inside   bool  // a line
-	failed   error // of the last read, but for the end of the file
+	from, to int   // the bytes of buf that are not part of a piece yet
+	offset   int64 // of buf[from] in the file
+	inside   bool  // the next piece continues a line
+	failed   error // error of the last read, except io.EOF
 }
 
 func newScanner(r io.Reader, offset int64) *scanner {
 	return &scanner{r: r, buf: make([]byte, maxPiece), offset: offset}
 }
 
-// next returns the next piece, or io.EOF if the file has no further whole one.
+// next returns the next piece, or io.EOF if the file has no further complete one.
 func (s *scanner) next() (piece, error) {
 	searched := 0
 	for {
@@ -51,7 +50,7 @@ func (s *scanner) next() (piece, error) {
 	}
 }
 
-// take makes a piece of the next n bytes.
+// take returns the next n bytes as a piece.
 func (s *scanner) take(n int, ends bool) piece {
 	p := piece{text: s.buf[s.from : s.from+n], offset: s.offset, begins: !s.inside, ends: ends}
 	if ends {
@@ -63,7 +62,7 @@ func (s *scanner) take(n int, ends bool) piece {
 	return p
 }
 
-// fill reads more. It is only called if there is room for that.
+// fill reads more. The buffer must have room.
 func (s *scanner) fill() error {
 	if s.from > 0 {
 		s.to = copy(s.buf, s.buf[s.from:s.to])
@@ -76,7 +75,7 @@ func (s *scanner) fill() error {
 		s.failed = err
 	}
 	if n > 0 {
-		return nil // an error comes again
+		return nil // the next read returns the error again
 	}
 	if err == nil {
 		return io.ErrNoProgress
@@ -84,7 +83,7 @@ func (s *scanner) fill() error {
 	return err
 }
 
-// rest returns what is left at the end of a file to which nothing is added any more.
+// rest returns the incomplete line at the end of a file that no longer grows.
 func (s *scanner) rest() (piece, bool) {
 	if s.from == s.to {
 		return piece{}, false
@@ -92,7 +91,7 @@ func (s *scanner) rest() (piece, bool) {
 	return s.take(s.to-s.from, false), true
 }
 
-// read is how far the file was read.
+// read returns how much of the file was read.
 func (s *scanner) read() int64 { return s.offset + int64(s.to-s.from) }
 
 // each calls f with each piece up to the end of the file.

@@ -5,16 +5,15 @@ import (
 	"io"
 )
 
-// A counter counts lines from the end of a log backwards, over several files.
+// A counter counts lines backwards from the end of a log, across its files.
 type counter struct {
 	wanted      [2]bool
 	want, found int64
-	seen        [2]bool // anything of the stream
+	seen        [2]bool // whether an entry of the stream was seen
 }
 
-// before takes the next entry, backwards. It reports whether that is before the tail,
-// which is so if it ends one line more than are wanted. The last entry of a stream
-// ends a line, whole or not.
+// before takes the next entry, backwards, and reports whether it is before the tail: it is if it
+// ends one line more than requested. The last entry of a stream ends a line, complete or not.
 func (c *counter) before(e entry) bool {
 	if !c.wanted[e.stream] {
 		return false
@@ -34,15 +33,14 @@ func (c *counter) before(e entry) bool {
 // tailBlock is how much of a file is read at a time, backwards.
 const tailBlock = 32 << 10
 
-// tailStart returns where the tail begins in a file of so many bytes, and whether
-// that is all of it: otherwise it begins here, or in a file before this one. What is
-// read is the tail and at most a block more.
+// tailStart returns where the tail begins in a file of the given size, and whether it begins in
+// this file; otherwise it begins in an earlier one. It reads the tail and at most one block more.
 func tailStart(f io.ReaderAt, size int64, c *counter) (start int64, whole bool, err error) {
 	if c.want == 0 {
 		return size, true, nil
 	}
 	buf := make([]byte, tailBlock+maxHead)
-	end := size // of the line that ends there
+	end := size // of the current line
 	for high := size; high > 0; {
 		low := max(0, high-tailBlock)
 		block := buf[:min(high-low+maxHead, size-low)]
@@ -67,15 +65,14 @@ func tailStart(f io.ReaderAt, size int64, c *counter) (start int64, whole bool, 
 	return 0, false, nil
 }
 
-// begins reports whether the line of so many bytes at the beginning of a text is
-// before the tail.
+// begins reports whether the first line of the text, of the given size, is before the tail.
 func begins(text []byte, size int64, c *counter) bool {
 	line := bytes.TrimSuffix(text[:min(int64(len(text)), size)], []byte{'\n'})
 	e, ok := parse(line)
 	return ok && c.before(e)
 }
 
-// shorter is ErrTruncated for the end of a file where there was more before.
+// shorter returns ErrTruncated for an unexpected io.EOF.
 func shorter(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return ErrTruncated
@@ -83,8 +80,8 @@ func shorter(err error) error {
 	return err
 }
 
-// forwardTail is tailStart for what can only be read from its beginning, which takes
-// two turns. Of a file that is damaged what can be read counts.
+// forwardTail is tailStart for a file that can only be read forwards, which it does twice. In a
+// damaged file, only the readable entries count.
 func forwardTail(open func() (io.ReadCloser, error), c *counter) (start int64, whole bool, err error) {
 	lines, err := countLines(open, c)
 	if err != nil {
@@ -98,7 +95,7 @@ func forwardTail(open func() (io.ReadCloser, error), c *counter) (start int64, w
 	return start, true, err
 }
 
-// countLines counts the lines of a file that are of a log's tail.
+// countLines counts the lines of a file that belong to the selected streams.
 func countLines(open func() (io.ReadCloser, error), c *counter) (lines int64, err error) {
 	var there, partial [2]bool
 	_, err = eachEntry(open, func(e entry) bool {
@@ -110,14 +107,14 @@ func countLines(open func() (io.ReadCloser, error), c *counter) (lines int64, er
 	})
 	for s := range there {
 		if c.wanted[s] && there[s] && partial[s] && !c.seen[s] {
-			lines++ // one that nothing goes on with
+			lines++ // an incomplete line that no later entry continues
 		}
 		c.seen[s] = c.seen[s] || there[s]
 	}
 	return lines, err
 }
 
-// afterLines returns where a file goes on after so many lines.
+// afterLines returns the offset after the given number of lines.
 func afterLines(open func() (io.ReadCloser, error), wanted [2]bool, lines int64) (offset int64, err error) {
 	return eachEntry(open, func(e entry) bool {
 		if lines == 0 {
@@ -130,9 +127,8 @@ func afterLines(open func() (io.ReadCloser, error), wanted [2]bool, lines int64)
 	})
 }
 
-// eachEntry calls f with each entry as long as that reports true, and returns where
-// the first is for which it does not, or the end of the file. What is damaged is passed
-// over: that is told when it is printed.
+// eachEntry calls f with each entry until f returns false, and returns the offset of that entry, or
+// of the end of the file. It skips damage, which is reported when the file is printed.
 func eachEntry(open func() (io.ReadCloser, error), f func(entry) bool) (offset int64, err error) {
 	r, err := open()
 	if err != nil {

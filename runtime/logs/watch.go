@@ -8,14 +8,14 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// lookInterval is how often logs are looked at if the system does not tell of changes.
+// lookInterval is the interval of polling if the system has no watcher left.
 const lookInterval = time.Second
 
-// watches tell of changes in directories. The system allows for few watchers, so that
-// there is one for all, as long as anybody wants to be told.
+// watches reports changes in directories. The system limits the number of watchers, so that all
+// followers share one, which exists while there is a follower.
 type watches struct {
-	// changing is held while somebody joins or leaves. It must not be taken by what
-	// receives from the watcher, which some systems wait for.
+	// changing is held by join and leave. The goroutine that receives from the watcher must not
+	// take it: on some systems the watcher's methods wait for that goroutine.
 	changing sync.Mutex
 	watcher  *fsnotify.Watcher
 	stopped  chan struct{}
@@ -24,8 +24,8 @@ type watches struct {
 	dirs map[string]map[chan struct{}]bool
 }
 
-// join returns a channel on which changes in a directory are told from now on, one
-// for any number of them, until leave is called.
+// join returns a channel that reports changes in the directory until leave is called. Several
+// changes may be reported as one.
 func (w *watches) join(dir string) (changed <-chan struct{}, leave func()) {
 	w.changing.Lock()
 	defer w.changing.Unlock()
@@ -46,7 +46,7 @@ func (w *watches) join(dir string) (changed <-chan struct{}, leave func()) {
 	return c, func() { w.leave(dir, c) }
 }
 
-// look is a join for when the system has no watch left.
+// look replaces join if the system has no watcher left: it polls.
 func look() (changed <-chan struct{}, leave func()) {
 	c, done := make(chan struct{}, 1), make(chan struct{})
 	var running sync.WaitGroup
@@ -79,12 +79,12 @@ func (w *watches) leave(dir string, c chan struct{}) {
 	}
 	w.mu.Unlock()
 	if empty {
-		_ = w.watcher.Remove(dir) // which may be gone
+		_ = w.watcher.Remove(dir) // the directory may no longer exist
 	}
 	w.stopIfUnused()
 }
 
-// start makes a watcher if the system has one left. changing must be held.
+// start creates a watcher if the system has one left. The caller holds changing.
 func (w *watches) start() {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *watches) start() {
 	go w.forward(watcher, w.stopped)
 }
 
-// stopIfUnused ends the watcher when nobody is left. changing must be held.
+// stopIfUnused closes the watcher when no follower is left. The caller holds changing.
 func (w *watches) stopIfUnused() {
 	w.mu.Lock()
 	used := len(w.dirs) > 0
@@ -102,12 +102,12 @@ func (w *watches) stopIfUnused() {
 	if used || w.watcher == nil {
 		return
 	}
-	_ = w.watcher.Close() // nothing was written
+	_ = w.watcher.Close() // it was only read from
 	<-w.stopped
 	w.watcher = nil
 }
 
-// forward tells of what the watcher does, until that is closed.
+// forward passes on the watcher's events until the watcher is closed.
 func (w *watches) forward(watcher *fsnotify.Watcher, stopped chan<- struct{}) {
 	defer close(stopped)
 	for {
@@ -145,7 +145,7 @@ func (w *watches) tellAll() {
 	}
 }
 
-// tell leaves one message in a channel.
+// tell sends on the channel unless a message is pending.
 func tell(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

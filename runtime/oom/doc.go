@@ -1,23 +1,22 @@
-// Package oom tells which processes the kernel kills because memory runs out, of which
-// container or of the node, as it happens.
+// Package oom reports each process that the kernel kills because memory runs out, in a container or
+// on the node.
 //
 //	w := &oom.Watcher{}
 //	err := w.Run(ctx, func(k oom.Kill) { fmt.Println(k) })
 //
-// # Where it is read
+// # Source
 //
-// In the kernel's log, /dev/kmsg, where a kubelet reads it, too. It is one file for all
-// containers that come and go, of both versions of cgroups; whoever reads it sleeps until there
-// is something; and it alone says which process was killed, and whether it was the memory of a
-// container that ran out or that of the node. The cgroups' own notifications (memory.events,
-// an eventfd on memory.oom_control) only count, have to be set up for each container before it can
-// run out, and say nothing of the node. What has to be granted for it is the right to read that
-// file: CAP_SYSLOG, where the kernel.dmesg_restrict is set.
+// Package oom reads the kernel's log, /dev/kmsg, as the kubelet does. One file covers all
+// containers, with cgroup v1 and v2; a read blocks until there is a record; and only this log names
+// the killed process and says whether a container or the node ran out of memory. The notifications
+// of cgroups (memory.events, an eventfd on memory.oom_control) only count, must be set up for each
+// container before it runs out of memory, and do not cover the node. Reading the log requires
+// CAP_SYSLOG if the sysctl kernel.dmesg_restrict is set.
 //
-// The log has room for the newest records alone. What was overwritten before it was read is lost:
-// [Watcher.Run] goes on behind it. That a container was OOMKilled its runtime tells all the same,
-// if it was its first process that was.
+// The log is a ring buffer. If records were overwritten before they were read, they are lost, and
+// [Watcher.Run] continues with the oldest one left. The runtime still reports OOMKilled for a
+// container whose first process was killed.
 //
-// Needed is Linux 5.0 or newer, which says all in one record. Elsewhere Run says that it is not
-// supported.
+// Linux 5.0 or newer is required, which reports a kill in a single record. On other systems Run
+// returns an error that wraps errors.ErrUnsupported.
 package oom

@@ -8,22 +8,22 @@ import (
 
 // Kill is a process that was killed.
 type Kill struct {
-	// PID and Process are its number and its name, as the node has them: the first 15 bytes of
-	// what it calls itself, which may be anything.
+	// PID and Process are the number and the name of the process on the node. The process chooses
+	// its name; the kernel keeps the first 15 bytes.
 	PID     int
 	Process string
 	// uID is the user that it ran as.
 	uID int
 	// Cgroup is the path of the cgroup that it was in, below the root of its hierarchy.
 	Cgroup string
-	// Limit is the cgroup whose limit was reached, empty if the node had no memory left.
+	// Limit is the cgroup whose limit was reached. Empty means that the node ran out of memory.
 	Limit string
 }
 
-// System reports whether it was the memory of the node that ran out.
+// System reports whether the node ran out of memory, not a container.
 func (k Kill) System() bool { return k.Limit == "" }
 
-// String says in one line who was killed.
+// String describes the kill in one line.
 func (k Kill) String() string {
 	if k.System() {
 		return fmt.Sprintf("process %q, PID %d, of %s: the node is out of memory", k.Process, k.PID, k.Cgroup)
@@ -46,7 +46,7 @@ func (k Kill) Containers() (ids []string) {
 	return ids
 }
 
-// idLength is how many hexadecimal digits the IDs of runtimes have.
+// idLength is the number of hexadecimal digits in a container ID.
 const idLength = 64
 
 func isID(s string) bool {
@@ -55,14 +55,14 @@ func isID(s string) bool {
 
 const (
 	prefix = "oom-kill:"
-	// global stands in place of the cgroup whose limit was reached.
+	// The kernel writes global instead of the cgroup whose limit was reached.
 	global = "global_oom"
 )
 
-// Parse reads a record of the kernel's log: what is before the semicolon, and the line behind it.
-// It returns false for all that does not tell of a kill. A process can write to the log, but
-// not in the kernel's name; and what it calls itself does not change what is read, because that
-// is read from both ends.
+// Parse parses a record of the kernel's log: the header, a semicolon and the first line of text. It
+// returns false for any record that does not report an OOM kill. A process can write to the log,
+// but not with the kernel's facility, and its name cannot affect the result, because Parse reads
+// the text from both ends.
 func Parse(record string) (Kill, bool) {
 	head, text, ok := strings.Cut(record, ";")
 	text, _, _ = strings.Cut(text, "\n")
@@ -87,10 +87,10 @@ func Parse(record string) (Kill, bool) {
 	return k, ok
 }
 
-// cutPaths returns the cgroup whose limit was reached, empty if the node had no memory left, and what
-// begins with the cgroup of the process. A container names the cgroups below its own, and may
-// write the kernel's words there. It cannot write them before its own cgroup, because a name has no
-// slash; and the process was in the cgroup whose limit was reached, so that both paths begin alike.
+// cutPaths returns the cgroup whose limit was reached, empty if the node ran out of memory, and the
+// text from the cgroup of the process on. A container names the cgroups below its own, and may use
+// the kernel's keywords there. It cannot place them before its own cgroup, because a name contains
+// no slash. The limit's cgroup is a prefix of the process's cgroup, so the two paths begin alike.
 func cutPaths(text string) (limit, task string, ok bool) {
 	const limitPath, taskPath = ",oom_memcg=", ",task_memcg="
 	ofNode, limited := strings.Index(text, ","+global+taskPath+"/"), strings.Index(text, limitPath+"/")
@@ -113,7 +113,7 @@ func cutPaths(text string) (limit, task string, ok bool) {
 	}
 }
 
-// ofKernel reports whether a record has the kernel's facility, 0, which no process can give.
+// ofKernel reports whether the record has the kernel's facility, 0, which no process can set.
 func ofKernel(head string) bool {
 	priority, _, _ := strings.Cut(head, ",")
 	n, err := strconv.Atoi(priority)

@@ -7,5 +7,5 @@ import (
 	"fmt"
 )
 
-// openLog tells that there is no such log.
+// openLog returns errors.ErrUnsupported: only Linux has this log.
 func openLog() (Log, error) { return nil, fmt.Errorf("the kernel's log: %w", errors.ErrUnsupported) }

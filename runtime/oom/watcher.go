@@ -13,18 +13,18 @@ import (
 // kernelLog is the kernel's log: each Read is one record. Close ends a Read that waits.
 type kernelLog io.ReadCloser
 
-// A Watcher tells of processes that are killed. The zero Watcher reads /dev/kmsg.
+// A Watcher reports killed processes. The zero Watcher reads /dev/kmsg.
 type Watcher struct {
 	// open opens the log behind its last record. Default: that of the system.
 	open func() (kernelLog, error)
 }
 
 const (
-	// maxRecord is more than a record of the kernel has.
+	// maxRecord is larger than any record of the kernel.
 	maxRecord = 8 << 10
-	// damagedPause keeps a log that cannot be read from being read at once again.
+	// damagedPause is the pause after a read error.
 	damagedPause = time.Second
-	// maxDamaged is how often in a row that may be.
+	// maxDamaged is how many read errors in a row end the Run.
 	maxDamaged = 10
 )
 
@@ -44,7 +44,7 @@ func (w *Watcher) Run(ctx context.Context, tell func(Kill)) error {
 	shut := func() { once.Do(func() { log.Close() }) }
 	defer shut()
 	defer context.AfterFunc(ctx, shut)()
-	err = follow(ctx, log, tell)
+	err = follow(ctx, log, report)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -59,7 +59,7 @@ func follow(ctx context.Context, log kernelLog, tell func(Kill)) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, syscall.EPIPE): // records were overwritten: the next is the oldest that is left
+		case errors.Is(err, syscall.EPIPE): // records were overwritten: the next Read returns the oldest one left
 			continue
 		case err == io.EOF:
 			return io.ErrUnexpectedEOF
@@ -75,7 +75,7 @@ func follow(ctx context.Context, log kernelLog, tell func(Kill)) error {
 		}
 		damaged = 0
 		if k, ok := Parse(string(record[:n])); ok {
-			tell(k)
+			report(k)
 		}
 	}
 }

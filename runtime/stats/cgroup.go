@@ -9,8 +9,8 @@ import (
 
 const cgroupRoot = "sys/fs/cgroup"
 
-// A hierarchy is how the cgroups of a node are laid out: version 2 has all files of a
-// cgroup in one directory, version 1 in one for each controller.
+// A hierarchy is the layout of the node's cgroups: version 2 has all files of a cgroup in one
+// directory, version 1 has one directory for each controller.
 type hierarchy struct {
 	cpu, memory string // directories that the paths of cgroups are below
 	unified     bool
@@ -23,7 +23,7 @@ func hierarchyOf(fsys fs.FS) hierarchy {
 	return hierarchy{cpu: cgroupRoot + "/cpuacct", memory: cgroupRoot + "/memory"}
 }
 
-// cpuOf and memoryOf read what a cgroup uses, nil if it is not there.
+// cpuOf and memoryOf read the usage of a cgroup. They return nil if it does not exist.
 func (f *files) cpuOf(h hierarchy, cgroup string, now time.Time) *CPU {
 	c := &CPU{Time: now}
 	if h.unified {
@@ -59,8 +59,8 @@ func (f *files) memoryOf(h hierarchy, cgroup string, now time.Time) *Memory {
 	return m
 }
 
-// namesOf are the names of what is read, which version 1 also has for a cgroup
-// without those below it.
+// namesOf are the names of values in memory.stat. Version 1 prefixes those that include the
+// cgroup's descendants.
 type namesOf struct{ usage, limit, inactive, rss, faults, majorFaults string }
 
 func memoryNames(unified bool) namesOf {
@@ -70,20 +70,20 @@ func memoryNames(unified bool) namesOf {
 	return namesOf{"memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file", "total_rss", "total_pgfault", "total_pgmajfault"}
 }
 
-// processOf returns a process in a cgroup, empty if there is none.
+// processOf returns the PID of a process in the cgroup, or "" if there is none.
 func (f *files) processOf(h hierarchy, cgroup string) string {
 	text, ok := f.readProcesses(path.Join(h.memory, cgroup, "cgroup.procs"))
 	if !ok {
 		return ""
 	}
 	pid, _, _ := strings.Cut(text, "\n")
-	if pid == "" || strings.Trim(pid, "0123456789") != "" || pid == "0" { // 0 is of another PID namespace
+	if pid == "" || strings.Trim(pid, "0123456789") != "" || pid == "0" { // 0 is a process of another PID namespace
 		return ""
 	}
 	return pid
 }
 
-// readProcesses is read of a file that may be empty.
+// readProcesses is like read, for a file that may be empty.
 func (f *files) readProcesses(name string) (string, bool) {
 	text, err := f.readAll(name)
 	if err != nil && !isGone(err) {

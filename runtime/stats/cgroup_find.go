@@ -8,24 +8,23 @@ import (
 )
 
 const (
-	// searchPause is the least time between two searches of the tree: what is not found
-	// may not be there at all.
+	// searchPause is the minimum time between two searches of the tree: a cgroup that was not found
+	// may not exist.
 	searchPause = 10 * time.Second
-	// maxDepth is how far down a cgroup of a pod is looked for.
+	// maxDepth is the depth to which cgroups of pods are searched.
 	maxDepth = 12
 )
 
-// A finder knows which cgroup is whose. Keys are the IDs of sandboxes and containers,
-// and "pod" with the UID of a pod. A copy of it shares a map that is not written to
-// again.
+// A finder maps keys to cgroups. A key is the ID of a sandbox or a container, or "pod" followed by
+// the UID of a pod. Copies share a map that is never modified.
 type finder struct {
 	known map[string]string // paths below the root of the tree
-	// absent are those that the last search did not find.
+	// absent holds the keys that the last search did not find.
 	absent   map[string]bool
 	searched time.Time
 }
 
-// find looks for those that are not known yet, and forgets all others.
+// find searches for the keys that are not known yet, and drops all others.
 func (c *finder) find(f *files, h hierarchy, keys map[string]bool, now time.Time) {
 	known, missing := map[string]string{}, false
 	for key := range keys {
@@ -47,8 +46,8 @@ func (c *finder) find(f *files, h hierarchy, keys map[string]bool, now time.Time
 	}
 }
 
-// search goes down the tree, but not into containers, which may have cgroups of their
-// own.
+// search walks down the tree. It does not descend into containers, which may have created cgroups
+// of their own.
 func (c *finder) search(f *files, root, at string, keys map[string]bool, depth int) {
 	entries, err := fs.ReadDir(f.FS, path.Join(root, at))
 	if err != nil && !isGone(err) {
@@ -69,14 +68,14 @@ func (c *finder) search(f *files, root, at string, keys map[string]bool, depth i
 	}
 }
 
-// keyOf returns whose cgroup this is, by what runtimes and systemd make of an ID: it
-// may have a prefix such as "cri-containerd-" or "kubepods-burstable-", and an ending;
-// and in a slice dashes of a UID are underscores.
+// keyOf returns the key that a cgroup belongs to, or "". Runtimes and systemd may add a prefix to
+// the ID, such as "cri-containerd-" or "kubepods-burstable-", and a suffix; in the name of a slice,
+// underscores replace the dashes of a UID.
 func keyOf(name string, keys map[string]bool) string {
 	bare := strings.TrimSuffix(strings.TrimSuffix(name, ".scope"), ".slice")
 	last := bare[strings.LastIndexByte(bare, '-')+1:]
 	for _, key := range []string{name, last, strings.ReplaceAll(last, "_", "-")} {
-		if keys[key] && !strings.Contains(name, "conmon-") { // which watches the container, beside it
+		if keys[key] && !strings.Contains(name, "conmon-") { // conmon watches the container and has a cgroup next to it
 			return key
 		}
 	}

@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// maxFile is more than any file has that is read here.
+	// maxFile is larger than any file read here.
 	maxFile = 8 << 20
-	// firstBuffer holds most of them.
+	// firstBuffer is large enough for most of them.
 	firstBuffer = 4 << 10
-	// noLimit is from which value on a number of bytes is no amount: version 1 has about
-	// 1<<63 for a limit that is not there.
+	// noLimit is the value from which on a number of bytes means "no limit": version 1 reports
+	// about 1<<63.
 	noLimit = 1 << 62
 )
 
-// files are those of the node. What is wrong with any of them is collected.
+// files reads files of the node and collects the errors.
 type files struct {
 	fs.FS
 	errs   []error
-	buffer []byte // of what was read last
+	buffer []byte // contents of the last file
 }
 
 func (f *files) wrong(name, format string, args ...any) {
 	f.errs = append(f.errs, fmt.Errorf("%s: %w", name, fmt.Errorf(format, args...)))
 }
 
-// read returns what is in a file, until the next call, and false if it is not there or
-// cannot be read.
+// read returns the contents of a file, valid until the next call, and false if the file does not
+// exist or cannot be read.
 func (f *files) read(name string) ([]byte, bool) {
 	text, err := f.readAll(name)
 	switch {
@@ -51,7 +51,7 @@ func (f *files) read(name string) ([]byte, bool) {
 	return text, true
 }
 
-// readAll returns what is in a file, until the next call.
+// readAll returns the contents of a file, valid until the next call.
 func (f *files) readAll(name string) ([]byte, error) {
 	file, err := f.Open(name)
 	if err != nil {
@@ -72,12 +72,12 @@ func (f *files) readAll(name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s: it has more than %d bytes", name, maxFile)
 }
 
-// isGone is true of what went away before it was read, or while it was.
+// isGone reports whether the error means that the file, cgroup or process no longer exists.
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ESRCH)
 }
 
-// must is read of what has to be there.
+// must is like read, but a missing file is an error.
 func (f *files) must(name string) ([]byte, bool) {
 	before := len(f.errs)
 	text, ok := f.read(name)
@@ -87,7 +87,7 @@ func (f *files) must(name string) ([]byte, bool) {
 	return text, ok
 }
 
-// number returns the number that is all there is in a file.
+// number returns the number that the file consists of.
 func (f *files) number(name string) *uint64 {
 	text, ok := f.read(name)
 	if !ok {
@@ -96,7 +96,7 @@ func (f *files) number(name string) *uint64 {
 	return f.parse(name, "it", strings.TrimSpace(string(text)))
 }
 
-// parse returns a number, nil if it is none or too large to be an amount.
+// parse parses an amount. It returns nil if the text is not a number or too large.
 func (f *files) parse(name, what, text string) *uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n >= noLimit {
@@ -106,7 +106,7 @@ func (f *files) parse(name, what, text string) *uint64 {
 	return &n
 }
 
-// limit returns the limit in a file, nil if there is none.
+// limit returns the limit in a file, or nil if there is none.
 func (f *files) limit(name string) *uint64 {
 	text, ok := f.read(name)
 	if !ok {
@@ -119,8 +119,8 @@ func (f *files) limit(name string) *uint64 {
 	return f.parse(name, "it", limit)
 }
 
-// keyed returns the numbers of some keys in a text with a key and its number in each
-// line. A key may end with a colon, and a number be followed by a unit.
+// keyed returns the numbers of the given keys. Each line of the text has a key, optionally followed
+// by a colon, and a number, optionally followed by a unit.
 func (f *files) keyed(name string, text []byte, keys ...string) map[string]*uint64 {
 	found := make(map[string]*uint64, len(keys))
 	for line := range bytes.Lines(text) {
@@ -143,7 +143,7 @@ func (f *files) keyed(name string, text []byte, keys ...string) map[string]*uint
 	return found
 }
 
-// scaled returns a number in another unit, nil if it is not known.
+// scaled returns n converted to another unit, nil if n is nil.
 func scaled(n *uint64, unit uint64) *uint64 {
 	if n == nil || *n > math.MaxUint64/unit {
 		return nil
@@ -151,7 +151,7 @@ func scaled(n *uint64, unit uint64) *uint64 {
 	return new(*n * unit)
 }
 
-// less returns a without b, which is never below 0, and nil if one of them is not known.
+// less returns a minus b, at least 0, and nil if either is nil.
 func less(a, b *uint64) *uint64 {
 	if a == nil || b == nil {
 		return nil

@@ -4,16 +4,16 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A lack is a pod of which the runtime does not tell all.
+// A lack is a pod of which the runtime does not report all figures.
 type lack struct {
 	pod     *Pod
 	sandbox *runtime.SandboxStatus
 }
 
-// podKey is how a finder knows the cgroup of a pod.
+// podKey returns the finder's key of the pod's cgroup.
 func podKey(p *Pod) string { return "pod" + string(p.UID) }
 
-// lacks reports whether there is anything to look for.
+// lacks reports whether any figure of the pod is missing.
 func (r *run) lacks(l lack) bool {
 	return l.pod.lacksUse() || r.lacksNetwork(l)
 }
@@ -30,8 +30,8 @@ func (r *run) lacksNetwork(l lack) bool {
 	return r.all && l.pod.Network == nil && l.sandbox.NetworkMode != runtime.NamespaceNode
 }
 
-// fromCgroups looks for what pods lack. That the runtime could not tell it counts only
-// if it is not found.
+// fromCgroups reads missing figures from cgroups. An error of the runtime is reported only if the
+// cgroups lack a figure too.
 func (r *run) fromCgroups(lacking []lack) {
 	keys := map[string]bool{}
 	for _, l := range lacking {
@@ -52,14 +52,14 @@ func (r *run) fromCgroups(lacking []lack) {
 	}
 }
 
-// fill reads what a pod lacks.
+// fill reads the missing figures of a pod.
 func (r *run) fill(l lack) {
 	for i := range l.pod.Containers {
 		c := &l.pod.Containers[i]
 		r.fillOne(c.ID.ID, &c.CPU, &c.Memory)
 	}
 	r.fillOne(podKey(l.pod), &l.pod.CPU, &l.pod.Memory)
-	if r.finder.absent[podKey(l.pod)] { // what is not looked for yet may be found, with other figures
+	if r.finder.absent[podKey(l.pod)] { // a cgroup that was not searched for yet may exist, with other figures
 		l.pod.addUp()
 	}
 	if r.lacksNetwork(l) {
@@ -79,11 +79,11 @@ func (r *run) fillOne(key string, cpu **CPU, memory **Memory) {
 		*memory = r.memoryOf(r.hierarchy, at, r.now)
 	}
 	if *cpu == nil && *memory == nil {
-		delete(r.finder.known, key) // it may be elsewhere by now
+		delete(r.finder.known, key) // search again next time
 	}
 }
 
-// networkOf reads the network of a process of the pod, that of the sandbox first.
+// networkOf reads the network of a process of the pod, preferably one of the sandbox.
 func (r *run) networkOf(l lack) *Network {
 	ids := []string{l.sandbox.ID}
 	for _, c := range l.pod.Containers {
@@ -103,8 +103,8 @@ func (r *run) networkOf(l lack) *Network {
 	return nil
 }
 
-// addUp has a pod without a cgroup of its own use what its containers do. If one of them
-// is not known the sum is not either.
+// addUp sets the usage of a pod without a cgroup of its own to the sum over its containers. If one
+// container's usage is unknown, so is the sum.
 func (p *Pod) addUp() {
 	if len(p.Containers) == 0 {
 		return

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// notOfNode begin the names of interfaces of a node over which nothing goes that does
-// not go over another one, too.
+// notOfNode lists prefixes of interfaces whose traffic also passes another interface of the node,
+// or never leaves it.
 var notOfNode = []string{"lo", "veth", "docker", "nerdctl"}
 
-// nodeNetwork reads the network namespace of process 1, which is the node's where that
-// of the agent is not.
+// nodeNetwork reads the network namespace of process 1, because the agent may run in a namespace of
+// its own.
 func (f *files) nodeNetwork(now time.Time) *Network {
 	text, ok := f.must("proc/1/net/dev")
 	if !ok {
@@ -21,7 +21,7 @@ func (f *files) nodeNetwork(now time.Time) *Network {
 	return newNetwork(now, f.interfaces("proc/1/net/dev", text, notOfNode))
 }
 
-// processNetwork reads that of a process.
+// processNetwork reads the network namespace of a process.
 func (f *files) processNetwork(now time.Time, pid string) *Network {
 	name := "proc/" + pid + "/net/dev"
 	text, ok := f.read(name)
@@ -31,7 +31,7 @@ func (f *files) processNetwork(now time.Time, pid string) *Network {
 	return newNetwork(now, f.interfaces(name, text, []string{"lo"}))
 }
 
-// interfaces returns those in a table of the kernel, but for some.
+// interfaces returns the interfaces in /proc/.../net/dev whose names have none of the prefixes.
 func (f *files) interfaces(file string, text []byte, without []string) (list []Interface) {
 	if !bytes.HasPrefix(text, []byte("Inter-|")) {
 		f.wrong(file, "it is no table of interfaces")
@@ -41,7 +41,7 @@ func (f *files) interfaces(file string, text []byte, without []string) (list []I
 		name, rest, isInterface := strings.Cut(string(line), ":")
 		name = strings.TrimSpace(name)
 		if !isInterface || slices.ContainsFunc(without, func(s string) bool { return strings.HasPrefix(name, s) }) {
-			continue // the first two lines are the head of the table
+			continue // the first two lines are the table's header
 		}
 		columns := strings.Fields(rest)
 		if len(columns) < 16 {

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// What a kernel counts CPU time of the node in: USER_HZ, which is 100 wherever Linux
-// runs.
+// tick is the unit of the node's CPU time: USER_HZ is 100 on every Linux.
 const tick = 10 * time.Millisecond
 
-// procNode reads what the kernel tells of the node as a whole.
+// procNode reads the figures of the node in /proc.
 func (f *files) procNode(now time.Time, withNetwork bool) Node {
 	n := Node{Memory: f.nodeMemory(now)}
 	if text, ok := f.must("proc/stat"); ok {
@@ -25,7 +24,7 @@ func (f *files) procNode(now time.Time, withNetwork bool) Node {
 	return n
 }
 
-// nodeProcesses counts all processes and threads, which two limits bound.
+// nodeProcesses counts processes and threads, and returns the lower of the two limits on them.
 func (f *files) nodeProcesses() (running, most *uint64) {
 	if text, ok := f.must("proc/loadavg"); ok {
 		running = f.parseLoad(string(text))
@@ -37,7 +36,7 @@ func (f *files) nodeProcesses() (running, most *uint64) {
 	return running, most
 }
 
-// parseLoad returns the number behind the slash: 0.00 0.00 0.00 1/123 4567.
+// parseLoad returns the number after the slash in 0.00 0.00 0.00 1/123 4567.
 func (f *files) parseLoad(text string) *uint64 {
 	fields := strings.Fields(text)
 	if len(fields) < 4 {
@@ -48,8 +47,8 @@ func (f *files) parseLoad(text string) *uint64 {
 	return f.parse("proc/loadavg", "it", all)
 }
 
-// nodeCPU sums up what processors did: in user mode, at low priority, in the kernel, and
-// for interrupts. What they waited, or gave to other machines, was not spent.
+// nodeCPU adds up the time spent in user mode, at low priority, in the kernel and in interrupts.
+// Idle time, waiting for I/O and stolen time do not count.
 func (f *files) nodeCPU(now time.Time, text []byte) *CPU {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	fields := strings.Fields(string(line))
@@ -68,8 +67,7 @@ func (f *files) nodeCPU(now time.Time, text []byte) *CPU {
 	return &CPU{Time: now, UsageCoreNanoSeconds: scaled(&ticks, uint64(tick))}
 }
 
-// nodeMemory counts as the cgroup of the whole node does: what processes have, and the
-// cache of files.
+// nodeMemory counts as the root cgroup does: the memory of processes, and the page cache.
 func (f *files) nodeMemory(now time.Time) *Memory {
 	const name = "proc/meminfo"
 	text, ok := f.must(name)
@@ -84,7 +82,7 @@ func (f *files) nodeMemory(now time.Time) *Memory {
 	return m
 }
 
-// sum adds numbers up, and returns nil if one is not known.
+// sum returns the sum of the numbers, or nil if one of them is nil.
 func sum(numbers ...*uint64) *uint64 {
 	var total uint64
 	for _, n := range numbers {

@@ -3,12 +3,12 @@ package stats
 import "time"
 
 const (
-	minWindow = time.Second      // below which a rate says little
-	window    = 10 * time.Second // what a kubelet takes
-	maxWindow = 2 * time.Minute  // beyond which it says nothing of the present
+	minWindow = time.Second      // a shorter window is too noisy
+	window    = 10 * time.Second // as in a kubelet
+	maxWindow = 2 * time.Minute  // a longer window says nothing about the present
 )
 
-// A meter remembers readings of CPU time, to tell rates.
+// A meter keeps readings of CPU time to compute rates.
 type meter struct {
 	base map[string]reading
 }
@@ -16,11 +16,11 @@ type meter struct {
 type reading struct {
 	at   time.Time
 	used uint64
-	rate *uint64 // as it was told last
+	rate *uint64 // as last reported
 	seen bool
 }
 
-// fill sets the rate of what has none.
+// fill sets the rate of a reading that has none.
 func (m *meter) fill(key string, c *CPU) {
 	if !c.known() || c.UsageNanoCores != nil {
 		return
@@ -43,7 +43,7 @@ func (m *meter) fill(key string, c *CPU) {
 	m.base[key] = last
 }
 
-// sweep forgets what has not been read since the last sweep.
+// sweep drops readings that were not used since the last sweep.
 func (m *meter) sweep() {
 	for key, r := range m.base {
 		if !r.seen {

@@ -15,7 +15,7 @@ type run struct {
 	files
 	disks
 	now       time.Time
-	all       bool // and not CPU and memory alone
+	all       bool // false: CPU and memory only
 	reported  reported
 	hierarchy hierarchy
 	finder    finder
@@ -28,7 +28,7 @@ func (r *Reader) read(ctx context.Context, pods []*runtime.PodStatus, all bool) 
 		stats.Node.FS = read.mustOf(r.config.Dir)
 	}
 	read.ask(ctx, r.config.Runtime, &stats.Node)
-	read.now = time.Now() // cgroups are read from here on, however long the runtime took
+	read.now = time.Now() // cgroups are read from here on; the runtime may have taken long
 	r.mu.Lock()
 	read.finder = r.found
 	r.mu.Unlock()
@@ -44,7 +44,7 @@ func (r *Reader) read(ctx context.Context, pods []*runtime.PodStatus, all bool) 
 	return stats, errors.Join(append(read.files.errs, read.disks.errs...)...)
 }
 
-// rate tells how fast CPU time is spent.
+// rate sets the rates of CPU use.
 func (r *Reader) rate(s *Stats) {
 	r.rates.fill("", s.Node.CPU)
 	for i := range s.Pods {
@@ -59,11 +59,11 @@ func (r *Reader) rate(s *Stats) {
 	}
 }
 
-// runtimeTime is how long the runtime may take together: what it does not tell by then is read
-// from cgroups, and who asks for metrics waits little longer.
+// runtimeTime is the timeout of all calls to the runtime together: figures that are missing then
+// are read from cgroups, and a request for metrics is barely delayed.
 const runtimeTime = 5 * time.Second
 
-// ask asks the runtime for all that it tells.
+// ask reads the figures that the runtime reports.
 func (r *run) ask(ctx context.Context, rt Runtime, node *Node) {
 	ctx, cancel := context.WithTimeout(ctx, runtimeTime)
 	defer cancel()
@@ -73,7 +73,7 @@ func (r *run) ask(ctx context.Context, rt Runtime, node *Node) {
 	r.reported = ask(ctx, rt)
 }
 
-// pods returns what each pod uses.
+// pods returns the usage of each pod.
 func (r *run) pods(pods []*runtime.PodStatus) []Pod {
 	list := make([]Pod, 0, len(pods)) // which does not move
 	var lacking []lack
@@ -93,7 +93,7 @@ func (r *run) pods(pods []*runtime.PodStatus) []Pod {
 	return list
 }
 
-// fromRuntime is what the runtime tells of a pod.
+// fromRuntime returns the figures of a pod that the runtime reports.
 func (r *run) fromRuntime(status *runtime.PodStatus, sandbox *runtime.SandboxStatus) Pod {
 	told := r.reported.sandboxes[sandbox.ID]
 	p := Pod{
@@ -123,8 +123,8 @@ func (r *run) fromRuntime(status *runtime.PodStatus, sandbox *runtime.SandboxSta
 	return p
 }
 
-// latestOf returns, by name, the instance of each container whose writable layer counts: one that
-// runs, otherwise the newest one that has been started.
+// latestOf returns, by container name, the instance whose writable layer is reported: the running
+// one, otherwise the newest one that was started.
 func latestOf(status *runtime.PodStatus, sandbox *runtime.SandboxStatus) map[string]*runtime.ContainerStatus {
 	latest := make(map[string]*runtime.ContainerStatus, len(status.Containers))
 	for i := range status.Containers {
@@ -139,7 +139,7 @@ func latestOf(status *runtime.PodStatus, sandbox *runtime.SandboxStatus) map[str
 	return latest
 }
 
-// runs reports whether a container runs in the sandbox of its pod.
+// runs reports whether a container runs in the given sandbox.
 func runs(c *runtime.ContainerStatus, sandbox *runtime.SandboxStatus) bool {
 	return c.In(sandbox) && c.State == runtime.ContainerRunning
 }

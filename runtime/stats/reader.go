@@ -13,15 +13,14 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Config is what a Reader is made of.
+// Config configures a Reader.
 type Config struct {
-	// Runtime is asked first. Required.
+	// Runtime is the first source of figures. Required.
 	Runtime Runtime
-	// Root has the node's proc and sys/fs/cgroup. Default: the root of the file system
-	// that this process sees.
+	// Root contains the node's proc and sys/fs/cgroup. Default: this process's root directory.
 	Root fs.FS
-	// Dir is the directory whose file system is told as that of the node, an absolute
-	// path. Default: the root directory.
+	// Dir is an absolute path on the file system that is reported as the node's. Default: the root
+	// directory.
 	Dir string
 }
 
@@ -45,7 +44,7 @@ type Reader struct {
 	sums  sums
 }
 
-// New returns a Reader. The error names the field of the Config that is missing or wrong.
+// New returns a Reader. An error names the invalid field of the Config.
 func New(c Config) (*Reader, error) {
 	switch {
 	case c.Runtime == nil:
@@ -62,17 +61,16 @@ func New(c Config) (*Reader, error) {
 	return &Reader{config: c, rates: meter{base: map[string]reading{}}, sums: sums{}}, nil
 }
 
-// Read returns what the node uses and what these pods do, of which those are left out
-// that have no sandbox that is ready. What could be read is there even with an error,
-// which joins all that could not. What is remembered of other pods is forgotten, so ask for
-// all of them each time.
+// Read returns the usage of the node and of the given pods. It leaves out pods without a ready
+// sandbox. With an error, which joins all failures, it still returns every figure that it could
+// read. Pass all pods in each call: the Reader drops its cache of the others.
 func (r *Reader) Read(ctx context.Context, pods []*runtime.PodStatus) (Stats, error) {
 	return r.read(ctx, pods, true)
 }
 
-// ReadNode returns what is left on the node of memory, room on disks and processes: nothing
-// of CPU, network or pods. It asks the runtime where images are, and for nothing else. What
-// could be read is there even with an error, which joins all that could not.
+// ReadNode returns the node's memory, disk usage and number of processes, but no CPU, network or
+// pods. The only call to the runtime is ImageFsInfo. With an error, which joins all failures, it
+// still returns every figure that it could read.
 func (r *Reader) ReadNode(ctx context.Context) (Node, error) {
 	read := &run{files: files{FS: r.config.Root}, disks: disks{seen: map[string]*FS{}}, now: time.Now(), all: true}
 	n := Node{Memory: read.nodeMemory(read.now), FS: read.mustOf(r.config.Dir)}
@@ -83,7 +81,7 @@ func (r *Reader) ReadNode(ctx context.Context) (Node, error) {
 	return n, errors.Join(append(read.files.errs, read.disks.errs...)...)
 }
 
-// ReadCPUAndMemory is Read of CPU and memory alone, which costs less.
+// ReadCPUAndMemory is like Read, for CPU and memory only, and costs less.
 func (r *Reader) ReadCPUAndMemory(ctx context.Context, pods []*runtime.PodStatus) (Stats, error) {
 	return r.read(ctx, pods, false)
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Runtime is what is asked of the container runtime. A *cri.Client is one.
+// Runtime is the part of the CRI that a Reader calls. A *cri.Client implements it.
 type Runtime interface {
 	ListPodSandboxStats(context.Context, *runtimeapi.ListPodSandboxStatsRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxStatsResponse, error)
 	ListContainerStats(context.Context, *runtimeapi.ListContainerStatsRequest, ...grpc.CallOption) (*runtimeapi.ListContainerStatsResponse, error)
 	ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest, ...grpc.CallOption) (*runtimeapi.ImageFsInfoResponse, error)
 }
 
-// reported is what the runtime tells, by ID.
+// reported holds the figures that the runtime reports, by ID.
 type reported struct {
 	sandboxes  map[string]*runtimeapi.LinuxPodSandboxStats
 	containers map[string]*runtimeapi.ContainerStats
-	err        error // why it is not all
+	err        error // why some are missing
 }
 
-// ask asks for pods with their containers, or else for containers alone.
+// ask reads the stats of all pods with their containers, or else those of all containers.
 func ask(ctx context.Context, rt Runtime) reported {
 	r := reported{sandboxes: map[string]*runtimeapi.LinuxPodSandboxStats{}, containers: map[string]*runtimeapi.ContainerStats{}}
 	pods, err := rt.ListPodSandboxStats(ctx, &runtimeapi.ListPodSandboxStatsRequest{})
@@ -54,7 +54,7 @@ func (r *reported) add(list []*runtimeapi.ContainerStats) {
 	}
 }
 
-// failure is what is wrong with a call that failed, nil if the runtime does not have it.
+// failure returns the error of a call that failed, nil if the runtime does not implement it.
 func failure(call string, err error) error {
 	if err = cri.Classify(err); errors.Is(err, cri.ErrUnimplemented) {
 		return nil
@@ -64,7 +64,7 @@ func failure(call string, err error) error {
 
 func when(timestamp int64) time.Time { return time.Unix(0, timestamp) }
 
-// value returns a copy of what a message has.
+// value returns a copy of the message's value, nil if the message is nil.
 func value(v *runtimeapi.UInt64Value) *uint64 {
 	if v == nil {
 		return nil
@@ -114,13 +114,13 @@ func interfaceFrom(i *runtimeapi.NetworkInterfaceUsage) Interface {
 	}
 }
 
-// disks tells how full file systems are, each looked at once.
+// disks reads the usage of file systems, each path once.
 type disks struct {
 	seen map[string]*FS
 	errs []error
 }
 
-// mustOf is of for a path that has to be there.
+// mustOf is like of, but a missing path is an error.
 func (d *disks) mustOf(path string) *FS {
 	before := len(d.errs)
 	found := d.of(path)
@@ -130,8 +130,8 @@ func (d *disks) mustOf(path string) *FS {
 	return found
 }
 
-// of returns the file system that a path is on, nil if that cannot be told. What the runtime
-// has mounted need not be there for this process.
+// of returns the file system that contains the path, nil if it is unknown. A path that the runtime
+// reports need not exist in this process's mount namespace.
 func (d *disks) of(path string) *FS {
 	if known, ok := d.seen[path]; ok || path == "" {
 		return known
@@ -144,7 +144,7 @@ func (d *disks) of(path string) *FS {
 	return found
 }
 
-// from returns what is used of a file system, as the runtime tells.
+// from converts the usage of a file system that the runtime reports.
 func (d *disks) from(u *runtimeapi.FilesystemUsage) *FS {
 	if u == nil {
 		return nil
@@ -157,7 +157,7 @@ func (d *disks) from(u *runtimeapi.FilesystemUsage) *FS {
 	return used
 }
 
-// imageFS returns the file systems of images and of what containers write.
+// imageFS returns the file systems of images and of the containers' writable layers.
 func (d *disks) imageFS(ctx context.Context, rt Runtime) (images, containers *FS) {
 	resp, err := rt.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	if err != nil {
@@ -174,7 +174,7 @@ func (d *disks) imageFS(ctx context.Context, rt Runtime) (images, containers *FS
 	}
 	images, containers = first(resp.GetImageFilesystems()), first(resp.GetContainerFilesystems())
 	if containers == nil {
-		containers = images // the two are one, says CRI
+		containers = images // CRI: then both are the same file system
 	}
 	return images, containers
 }

@@ -8,101 +8,101 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Stats is what is used on a node. What is nil in it is not known.
+// Stats is the resource usage of a node. A nil figure is unknown.
 type Stats struct {
 	Node Node
-	// Pods are in the order in which they were asked for.
+	// Pods are in the order of the call.
 	Pods []Pod
 }
 
-// Node is what a node uses as a whole.
+// Node is the resource usage of the node as a whole.
 type Node struct {
-	// BootTime is when its kernel was started, zero if that is not known.
+	// BootTime is when the node's kernel started, zero if unknown.
 	BootTime time.Time
 	CPU      *CPU
 	Memory   *Memory
 	Network  *Network
-	// FS is the file system of Config.Dir, ImageFS that of the runtime's images and
-	// ContainerFS that of the layers that containers write to.
+	// FS is the file system of Config.Dir, ImageFS that of the runtime's images, ContainerFS that
+	// of the containers' writable layers.
 	FS, ImageFS, ContainerFS *FS
-	// Processes is how many processes and threads there are, MaxProcesses how many there
-	// may be. ReadNode alone tells them.
+	// Processes is the number of processes and threads, MaxProcesses the limit on it. Only ReadNode
+	// sets them.
 	Processes, MaxProcesses *uint64
 }
 
-// Pod is what a pod uses.
+// Pod is the resource usage of a pod.
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID
-	// StartTime is when its sandbox was created.
+	// StartTime is when the pod's sandbox was created.
 	StartTime time.Time
 	CPU       *CPU
 	Memory    *Memory
-	// Processes is how many processes and threads it has, if the runtime tells.
+	// Processes is the number of processes and threads, nil if the runtime does not report it.
 	Processes *uint64
-	// Network is nil for a pod on the network of the node.
+	// Network is nil for a pod on the node's network.
 	Network *Network
-	// Containers are those that run, in the order of their names.
+	// Containers are the running containers, sorted by name.
 	Containers []Container
-	// Exited has, for each container of which no instance runs, the newest instance that has ended, if the runtime
-	// reports its writable layer, as containerd does until it is removed. Only Name, ID, StartTime and RootFS are set.
+	// Exited holds, for each container without a running instance, the newest instance that has
+	// exited, if the runtime reports its writable layer, as containerd does until the instance is
+	// removed. Only Name, ID, StartTime and RootFS are set.
 	Exited []Container
 
-	summed bool // its CPU is that of its containers
+	summed bool // CPU is the sum over the containers
 }
 
-// Container is what one instance of a container uses.
+// Container is the resource usage of one instance of a container.
 type Container struct {
 	Name string
 	ID   runtime.ContainerID
-	// StartTime is when it was started.
+	// StartTime is when the instance was started.
 	StartTime time.Time
 	CPU       *CPU
 	Memory    *Memory
-	// RootFS is the layer that it writes to, and the file system of that.
+	// RootFS is the usage of the writable layer, with the capacity of its file system.
 	RootFS *FS
 }
 
-// CPU is time spent on processors. As JSON this and the types below are those of the
-// kubelet's stats API.
+// CPU is CPU time. The JSON of this type and of those below is that of the kubelet's stats API.
 type CPU struct {
-	// Time is when it was read.
+	// Time is when the figures were read.
 	Time time.Time `json:"time"`
-	// UsageNanoCores is how much is spent at present: 1e9 is one processor.
+	// UsageNanoCores is the current rate of use: 1e9 is one CPU.
 	UsageNanoCores *uint64 `json:"usageNanoCores,omitempty"`
-	// UsageCoreNanoSeconds is what has been spent since the start, in nanoseconds.
+	// UsageCoreNanoSeconds is the CPU time used since the start, in nanoseconds.
 	UsageCoreNanoSeconds *uint64 `json:"usageCoreNanoSeconds,omitempty"`
 }
 
 // Memory is memory in use, in bytes.
 type Memory struct {
-	// Time is when it was read.
+	// Time is when the figures were read.
 	Time time.Time `json:"time"`
-	// AvailableBytes is what is left of the limit, nil if there is none. Of a container
-	// without a limit containerd tells 0.
+	// AvailableBytes is the limit minus the working set, nil without a limit. For a container
+	// without a limit, containerd reports 0.
 	AvailableBytes *uint64 `json:"availableBytes,omitempty"`
-	// UsageBytes is all of it, with the cache of files.
+	// UsageBytes is all memory in use, page cache included.
 	UsageBytes *uint64 `json:"usageBytes,omitempty"`
-	// WorkingSetBytes is UsageBytes without what of the cache is inactive.
+	// WorkingSetBytes is UsageBytes without the inactive part of the page cache.
 	WorkingSetBytes *uint64 `json:"workingSetBytes,omitempty"`
-	// RSSBytes is memory that no file stands behind.
+	// RSSBytes is anonymous memory.
 	RSSBytes *uint64 `json:"rssBytes,omitempty"`
-	// PageFaults and MajorPageFaults are counted from the start.
+	// PageFaults and MajorPageFaults count from the start.
 	PageFaults      *uint64 `json:"pageFaults,omitempty"`
 	MajorPageFaults *uint64 `json:"majorPageFaults,omitempty"`
 }
 
-// Network is what went over the interfaces of a network namespace since its start.
+// Network is the traffic of a network namespace since its creation.
 type Network struct {
-	// Time is when it was read.
+	// Time is when the figures were read.
 	Time time.Time `json:"time"`
-	// Interface is the one called eth0, with an empty name if there is none.
+	// Interface is eth0. Its name is empty if there is no eth0.
 	Interface
-	// Interfaces are all, that one included.
+	// Interfaces are all interfaces, eth0 included.
 	Interfaces []Interface `json:"interfaces,omitempty"`
 }
 
-// Interface is what went over one interface.
+// Interface is the traffic of one interface.
 type Interface struct {
 	Name     string  `json:"name"`
 	RxBytes  *uint64 `json:"rxBytes,omitempty"`
@@ -111,9 +111,9 @@ type Interface struct {
 	TxErrors *uint64 `json:"txErrors,omitempty"`
 }
 
-// FS is how full a file system is, and how much of it is used by what is asked about.
+// FS is the capacity of a file system, and how much of it the subject uses.
 type FS struct {
-	// Time is when it was read.
+	// Time is when the figures were read.
 	Time           time.Time `json:"time"`
 	AvailableBytes *uint64   `json:"availableBytes,omitempty"`
 	CapacityBytes  *uint64   `json:"capacityBytes,omitempty"`
@@ -121,7 +121,7 @@ type FS struct {
 	InodesFree     *uint64   `json:"inodesFree,omitempty"`
 	Inodes         *uint64   `json:"inodes,omitempty"`
 	InodesUsed     *uint64   `json:"inodesUsed,omitempty"`
-	// Device is the same for what is on the same file system, 0 if it is not known.
+	// Device is equal for paths on the same file system, 0 if unknown.
 	Device uint64 `json:"-"`
 }
 

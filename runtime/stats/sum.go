@@ -1,16 +1,16 @@
 package stats
 
-// sums remember, by pod, what its containers have used, so that the CPU time of a pod that is
-// the sum of theirs does not fall when one of them is gone.
+// sums record, by pod, the CPU time of its containers, so that the sum over them does not fall when
+// a container is removed.
 type sums map[string]*podSum
 
 type podSum struct {
-	gone uint64            // of containers that are gone, in nanoseconds
+	gone uint64            // of removed containers, in nanoseconds
 	last map[string]uint64 // of the others, by container ID
 	seen bool
 }
 
-// total returns what the pod has used since it was first read.
+// total returns the CPU time of the pod since its first reading.
 func (s sums) total(pod string, containers []Container) uint64 {
 	sum := s[pod]
 	if sum == nil {
@@ -32,7 +32,7 @@ func (s sums) total(pod string, containers []Container) uint64 {
 	return sum.gone + total
 }
 
-// sweep forgets what has not been read since the last sweep.
+// sweep drops pods that were not read since the last sweep.
 func (s sums) sweep() {
 	for pod, sum := range s {
 		if !sum.seen {

@@ -15,51 +15,51 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// PodStates tells what may be removed of pods. A pod that is not known is taken to be
-// gone only once it is certain that nobody wants it.
+// PodStates reports what may be removed of each pod. It reports false for a pod it does not know
+// until it is certain that no source wants that pod.
 type PodStates interface {
 	// RuntimeShouldBeRemoved reports whether the dead containers and the sandboxes of
 	// a pod may be removed.
 	RuntimeShouldBeRemoved(pod types.UID) bool
-	// ContentShouldBeRemoved reports whether what a pod wrote on the node, its volumes
-	// and logs, may be removed.
+	// ContentShouldBeRemoved reports whether the pod's files on the node, its volumes and logs, may
+	// be removed.
 	ContentShouldBeRemoved(pod types.UID) bool
 }
 
-// Pods knows what the runtime has of pods. A *runtime.Cache does.
+// Pods returns the pods that the runtime reports. A *runtime.Cache implements it.
 type Pods interface {
 	// UIDs returns the pods, each once, in any order.
 	UIDs() []types.UID
-	// Get returns the status of the last read that succeeded, which is not written to,
-	// and the error of the last read.
+	// Get returns the status of the last successful read, which the caller must not modify, and the
+	// error of the last read.
 	Get(pod types.UID) (*runtime.PodStatus, error)
 }
 
-// Remover removes containers and sandboxes. A *cri.Client does.
+// Remover removes containers and sandboxes. A *cri.Client implements it.
 type Remover interface {
 	RemoveContainer(context.Context, *runtimeapi.RemoveContainerRequest, ...grpc.CallOption) (*runtimeapi.RemoveContainerResponse, error)
 	StopPodSandbox(context.Context, *runtimeapi.StopPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.StopPodSandboxResponse, error)
 	RemovePodSandbox(context.Context, *runtimeapi.RemovePodSandboxRequest, ...grpc.CallOption) (*runtimeapi.RemovePodSandboxResponse, error)
 }
 
-// Config is what a Collector works with.
+// Config configures a Collector.
 type Config struct {
-	// Pods are the agent's own. Required.
+	// Pods lists the agent's own pods. Required.
 	Pods Pods
-	// Runtime removes. Required.
+	// Runtime removes containers and sandboxes. Required.
 	Runtime Remover
-	// Policy says what stays.
+	// Policy says how many dead containers to keep.
 	Policy Policy
-	// LogsRoot is the directory of the logs of all pods, below which those of a pod
-	// are at <namespace>_<name>_<uid>/<container>/<attempt>.log. Default: logs stay.
+	// LogsRoot is the directory of all pod logs. A pod's logs are at
+	// <namespace>_<name>_<uid>/<container>/<attempt>.log below it. Default: no log is removed.
 	LogsRoot string
-	// LogLinks is a directory of links to these logs, of which those to logs that are
-	// gone are removed. It needs a LogsRoot. Default: there is none.
+	// LogLinks is a directory of symbolic links to these logs. The Collector removes links whose
+	// log no longer exists. It requires LogsRoot. Default: no link is removed.
 	LogLinks string
 }
 
-// After an item was asked to be removed, it is left alone for firstPause, and each
-// time that it is still there for twice as long, up to maxPause.
+// After a removal, the same item is not removed again for firstPause. The pause doubles, up to
+// maxPause, each time the item is still there.
 const (
 	firstPause = time.Minute
 	maxPause   = time.Hour
@@ -70,13 +70,13 @@ type Collector struct {
 	config Config
 
 	mu sync.Mutex
-	// asked are the items that were to be removed in the last pass, by ID.
+	// asked holds the items that the last pass tried to remove, by ID.
 	asked map[string]request
-	// directories are those of the logs of pods that were seen.
+	// directories holds the log directories of the pods seen so far.
 	directories map[types.UID]string
 }
 
-// request is what is remembered of an item that is to be removed.
+// request records when to try again to remove an item.
 type request struct {
 	due   time.Time // the next attempt
 	pause time.Duration
@@ -99,9 +99,9 @@ func New(c Config) (*Collector, error) {
 	return &Collector{config: c, directories: map[types.UID]string{}}, nil
 }
 
-// Collect makes one pass over all pods. Those whose runtime part is to be removed are
-// left to whoever does that. It goes on when something cannot be removed, which is
-// tried again in a later pass, and returns all that went wrong.
+// Collect makes one pass over all pods. It skips pods whose containers and sandboxes the pod worker
+// is about to remove. When a removal fails, Collect continues, retries it in a later pass, and
+// returns all errors joined.
 func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +117,7 @@ func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 			present++
 		}
 		if c.config.LogLinks == "" && onlyFirstInstances(status) {
-			continue // most pods are so, and cost no more than this
+			continue // most pods take this path, which makes no system call
 		}
 		if !lives.RuntimeShouldBeRemoved(uid) {
 			live = append(live, status)
@@ -149,8 +149,8 @@ func (p *pass) removeDead(ctx context.Context, status *runtime.PodStatus) {
 	}
 }
 
-// remove calls, unless the pause since the last time is not over, and remembers that
-// it did.
+// remove calls call unless an earlier attempt for the item is still backing off, and records the
+// attempt.
 func (p *pass) remove(ctx context.Context, item string, of *runtime.PodStatus, call func() error) {
 	known := p.Collector.asked[item]
 	if now := time.Now(); ctx.Err() == nil && !now.Before(known.due) {
@@ -163,8 +163,8 @@ func (p *pass) remove(ctx context.Context, item string, of *runtime.PodStatus, c
 	p.asked[item] = known
 }
 
-// removeSandbox stops the sandbox first: that it is not ready does not say that its
-// network was released (containerd #5768).
+// removeSandbox stops the sandbox first: a sandbox that is not ready may still hold its network
+// (containerd #5768).
 func (p *pass) removeSandbox(ctx context.Context, id string) error {
 	_, err := p.config.Runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
 	if err := cri.IgnoreNotFound(err); err != nil {

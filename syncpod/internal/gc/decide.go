@@ -9,20 +9,20 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Policy says how much stays of what is dead.
+// Policy says how many dead containers to keep.
 type Policy struct {
-	// PerContainer is how many dead instances stay of each container of a pod beside
-	// the current one. Default 1, with which all that the API can report stays. (That
-	// of a kubelet, maximum-dead-containers-per-container, counts the current one.)
+	// PerContainer is how many dead instances to keep of each container, in addition to the current
+	// one. Default 1: the API reports no older instance. (The kubelet's flag
+	// maximum-dead-containers-per-container counts the current one.)
 	PerContainer int
-	// MinAge is how long every dead instance stays, from its end on. Default 0.
+	// MinAge is how long every dead instance is kept after it finished. Default 0.
 	MinAge time.Duration
 }
 
-// perContainer returns how many dead instances stay beside the current one.
+// perContainer returns how many dead instances to keep in addition to the current one.
 func (p Policy) perContainer() int { return cmp.Or(p.PerContainer, 1) }
 
-// Garbage is what may be removed of a pod.
+// Garbage lists the items that may be removed of one pod.
 type Garbage struct {
 	// Containers are dead instances, sorted by name, the newest of each first.
 	Containers []runtime.ContainerID
@@ -31,9 +31,9 @@ type Garbage struct {
 	Sandboxes []string
 }
 
-// Decide says what may be removed of a pod that lives. A nil status, or one that is
-// not the newest any more, is fine: what it says is dead stays dead, and what has
-// been followed stays so. The zero Policy has the defaults.
+// Decide returns the garbage of a pod that is not terminating. The status may be nil or out of
+// date: a dead container stays dead, and a superseded one stays superseded. The zero Policy means
+// the defaults.
 func Decide(status *runtime.PodStatus, p Policy, now time.Time) Garbage {
 	var g Garbage
 	if status == nil {
@@ -42,7 +42,7 @@ func Decide(status *runtime.PodStatus, p Policy, now time.Time) Garbage {
 	var dead map[string][]*runtime.ContainerStatus
 	for i := range status.Containers {
 		if c := &status.Containers[i]; c.State == runtime.ContainerExited {
-			if dead == nil { // in most pods nothing is
+			if dead == nil { // most pods have no dead container
 				dead = map[string][]*runtime.ContainerStatus{}
 			}
 			dead[c.Name] = append(dead[c.Name], c)
@@ -60,26 +60,25 @@ func Decide(status *runtime.PodStatus, p Policy, now time.Time) Garbage {
 	return g
 }
 
-// onlyFirstInstances reports whether a pod has at most one sandbox, and of its containers first
-// instances alone, none of which has exited. Nothing of such a pod can be removed, and there
-// are no logs of earlier instances.
+// onlyFirstInstances reports whether the pod has at most one sandbox, no exited container, and only
+// first attempts. Such a pod has no garbage and no logs of earlier instances.
 func onlyFirstInstances(status *runtime.PodStatus) bool {
 	return len(status.Sandboxes) <= 1 && !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
 		return c.State == runtime.ContainerExited || c.Attempt > 0
 	})
 }
 
-// superfluous returns those of a container's dead instances that need not stay.
+// superfluous returns the dead instances of a container that need not be kept.
 func (p Policy) superfluous(dead []*runtime.ContainerStatus, current *runtime.ContainerStatus, now time.Time) []runtime.ContainerID {
 	keep := p.perContainer()
 	if current.State != runtime.ContainerRunning {
-		keep++ // for the current one if that is dead, or for one to take its place
+		keep++ // for the current one if it is dead, otherwise for its successor
 	}
 	if len(dead) <= keep {
 		return nil
 	}
-	// Stable, so that of equal attempts the first listed is the newer one, as it is
-	// for PodStatus.Latest.
+	// The sort is stable: between equal attempts the first listed is the newer one, as in
+	// PodStatus.Latest.
 	slices.SortStableFunc(dead, func(a, b *runtime.ContainerStatus) int { return cmp.Compare(b.Attempt, a.Attempt) })
 	var ids []runtime.ContainerID
 	for _, c := range dead[keep:] {
@@ -90,15 +89,14 @@ func (p Policy) superfluous(dead []*runtime.ContainerStatus, current *runtime.Co
 	return ids
 }
 
-// tooYoung reports whether a container has ended less than MinAge ago. An end that
-// is not known, or that a clock which was set back puts into the future, holds
-// nothing up.
+// tooYoung reports whether a container finished less than MinAge ago. It returns false if the time
+// is unknown or, because the clock was set back, in the future.
 func (p Policy) tooYoung(c *runtime.ContainerStatus, now time.Time) bool {
 	age := now.Sub(c.FinishedAt)
 	return age >= 0 && age < p.MinAge
 }
 
-// inUse reports whether a container of the pod is, or may be, in the sandbox.
+// inUse reports whether the sandbox holds, or may hold, a container of the pod.
 func inUse(s *runtime.SandboxStatus, status *runtime.PodStatus) bool {
 	return slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.In(s) })
 }

@@ -1,29 +1,26 @@
-// Package gc removes what dead containers leave behind in pods that live: a
-// container that crashes leaves a dead instance and a log with each restart, for as
-// long as its pod lives. What is left of pods that are gone is for whoever ends
-// them, but for their logs.
+// Package gc removes dead containers, unused sandboxes and old logs of running pods: a container
+// that crashes leaves a dead instance and a log with each restart. The pod worker removes the
+// containers and sandboxes of a terminated pod; this package removes its logs.
 //
-// [Decide] says what of a pod may be removed. It is a pure function of what the
-// runtime reports. A [Collector] does it, in a pass that its owner calls every so
-// often. It reads no runtime: it looks at what a runtime.Cache knows already, so
-// that a pass in which nothing is to be removed makes no call.
+// [Decide] returns the garbage of a pod. It is a pure function of the status that the runtime
+// reports. A [Collector] removes the garbage, in a pass that its owner starts periodically. It
+// reads the statuses from a runtime.Cache, so that a pass without garbage makes no call to the
+// runtime.
 //
-// # What stays
+// # What is kept
 //
-// Of each container, by name, whatever its kind:
+// Of each container, by name and of any kind:
 //
-//   - the current instance, dead or not, of whatever sandbox: by it is decided what
-//     is to run, and whether init containers have done their part;
-//   - the newest Policy.PerContainer dead ones that it has followed, of which the API
-//     reports the last one as lastState, beside the current instance's state. While
-//     the current instance has not run it may yet be given up, so that one more stays.
+//   - the current instance, dead or alive, in any sandbox: it decides which container runs next
+//     and whether init containers have completed;
+//   - the newest Policy.PerContainer dead instances before it. The API reports the newest of
+//     them as lastState. While the current instance has not started it may still be abandoned,
+//     so one more instance is kept.
 //
-// So no status that is made later needs anything that was removed, whether or not
-// those made before could be delivered (kubernetes #117005). Nothing is removed that
-// runs or may yet run.
+// So a later status never needs a removed instance, whether or not earlier statuses were delivered
+// (kubernetes #117005). A container that runs, or may still run, is never removed.
 //
-// Of the sandboxes the latest stays, those that are ready, and those that anything
-// is left in. Of the logs, those of instances that the runtime has and of as many
-// attempts as instances stay, the newest ones, from which the next attempt's number
-// follows (kubernetes #134153).
+// Of the sandboxes: the latest one, those that are ready, and those that hold a container. Of the
+// logs: those of existing instances, and the newest ones, as many as instances are kept. The number
+// of the next attempt follows from them (kubernetes #134153).
 package gc

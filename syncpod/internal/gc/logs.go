@@ -19,8 +19,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// see notes where the logs of a pod are, for when it is gone, and reports whether their
-// directory is known. A pod whose names lead elsewhere has none.
+// see records the pod's log directory, so that it can be removed after the pod, and reports whether
+// the directory is known. A pod whose names lead outside LogsRoot has none.
 func (c *Collector) see(status *runtime.PodStatus) bool {
 	if c.directories[status.UID] != "" {
 		return true
@@ -33,8 +33,8 @@ func (c *Collector) see(status *runtime.PodStatus) bool {
 	return true
 }
 
-// pruneLogs removes the logs that need not stay, and the links to them. gone says that a noted pod
-// may have left the runtime: only then are the directories of whole pods looked at.
+// pruneLogs removes logs that need not be kept, and the links to them. If gone is false, no
+// recorded pod can have left the runtime, and the directories of whole pods are not read.
 func (c *Collector) pruneLogs(live []*runtime.PodStatus, gone bool, lives PodStates) error {
 	if c.config.LogsRoot == "" {
 		return nil
@@ -59,7 +59,7 @@ func (c *Collector) pruneLogs(live []*runtime.PodStatus, gone bool, lives PodSta
 	return errors.Join(append(errs, c.pruneLinks(root, live))...)
 }
 
-// removeDirectory removes the logs of a pod of which nothing is left.
+// removeDirectory removes the logs of a pod of which the runtime has nothing left.
 func (c *Collector) removeDirectory(root *os.Root, uid types.UID, lives PodStates) error {
 	if status, err := c.config.Pods.Get(uid); err != nil || !status.Empty() || !lives.ContentShouldBeRemoved(uid) {
 		return nil
@@ -71,9 +71,9 @@ func (c *Collector) removeDirectory(root *os.Root, uid types.UID, lives PodState
 	return nil
 }
 
-// pruneOf removes the logs of a pod's containers that need not stay. Those of a
-// container that the runtime has nothing of are all that is known of it. Of one that has
-// its first instance none can go, so that its directory is not read: most never restart.
+// pruneOf removes logs of the pod's containers. It keeps all logs of a container that has no
+// instance in the runtime, because they are its only record. It does not read the directory of a
+// container whose first instance still exists: most containers never restart.
 func (c *Collector) pruneOf(root *os.Root, status *runtime.PodStatus) error {
 	var there map[string]map[uint32]bool
 	for i := range status.Containers {
@@ -106,8 +106,8 @@ func (c *Collector) pruneOf(root *os.Root, status *runtime.PodStatus) error {
 	return errors.Join(errs...)
 }
 
-// pruneDirectory removes the logs of a container but those of the newest attempts
-// and of those to be kept.
+// pruneDirectory removes the logs of a container, except those of the newest attempts and those
+// that keep selects.
 func (c *Collector) pruneDirectory(root *os.Root, dir string, keep func(attempt uint32) bool) error {
 	names, err := regular.Names(root, dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +135,8 @@ func (c *Collector) pruneDirectory(root *os.Root, dir string, keep func(attempt 
 	return errors.Join(errs...)
 }
 
-// removeFile removes a log. A rotation may have renamed it meanwhile: then the next look finds it. A directory is no log.
+// removeFile removes a log. If a rotation has renamed it in the meantime, the next pass finds it.
+// Directories are kept.
 func removeFile(root *os.Root, name string) error {
 	info, err := root.Lstat(name)
 	if err == nil && !info.IsDir() {
@@ -147,16 +148,16 @@ func removeFile(root *os.Root, name string) error {
 	return err
 }
 
-// attemptOf returns whose log a file is, the one that is written to, <attempt>.log,
-// or one that was rotated, which has more after that.
+// attemptOf returns the attempt that a log file belongs to. The file is either the current log,
+// <attempt>.log, or a rotated one with a suffix after that.
 func attemptOf(file string) (attempt uint32, ok bool) {
 	number, rest, _ := strings.Cut(file, ".")
 	n, err := strconv.ParseUint(number, 10, 32)
 	return uint32(n), err == nil && (rest == "log" || strings.HasPrefix(rest, "log."))
 }
 
-// pruneLinks removes the links to logs below root that are not there. That of an
-// instance that the runtime has may be about to be made again by a rotation.
+// pruneLinks removes the links to logs below root that no longer exist. It keeps the link of an
+// existing instance, because a rotation may be about to recreate the log.
 func (c *Collector) pruneLinks(root *os.Root, live []*runtime.PodStatus) error {
 	if c.config.LogLinks == "" {
 		return nil
@@ -183,7 +184,7 @@ func (c *Collector) pruneLinks(root *os.Root, live []*runtime.PodStatus) error {
 	return errors.Join(errs...)
 }
 
-// logFiles are the logs of all instances that the runtime has, relative to LogsRoot.
+// logFiles returns the logs of all existing instances, relative to LogsRoot.
 func (c *Collector) logFiles(live []*runtime.PodStatus) map[string]bool {
 	files := map[string]bool{}
 	for _, status := range live {
@@ -196,8 +197,8 @@ func (c *Collector) logFiles(live []*runtime.PodStatus) map[string]bool {
 	return files
 }
 
-// target returns where a link leads, relative to LogsRoot, "" if that cannot be told
-// or it is none.
+// target returns the target of a link relative to LogsRoot, or "" if the file is not a link or
+// leads elsewhere.
 func (c *Collector) target(links *os.Root, name string) string {
 	to, err := links.Readlink(name)
 	if err != nil {
@@ -210,8 +211,8 @@ func (c *Collector) target(links *os.Root, name string) string {
 	return target
 }
 
-// isGone reports whether a file below root is not there. Of what is elsewhere that
-// cannot be told.
+// isGone reports whether a file below root does not exist. For a path outside root it returns
+// false.
 func isGone(root *os.Root, file string) bool {
 	_, err := root.Stat(file)
 	return errors.Is(err, fs.ErrNotExist)

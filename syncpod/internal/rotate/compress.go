@@ -11,24 +11,24 @@ import (
 	"syscall"
 )
 
-// memberSize is how much of a file is compressed at a time. A compressed file consists of a gzip
-// member for each, and so can be continued.
+// memberSize is how much of a file is compressed at a time. Each chunk becomes a gzip member of the
+// compressed file, so that compression can be resumed.
 const memberSize = 1 << 20
 
-// partial is how far the compression of a file has come.
+// partial is the progress of a compression.
 type partial struct {
-	// name is the file, "" if no compression is in progress.
+	// name is the source file, "" if no compression is in progress.
 	name string
-	// read are the bytes of the file that are compressed, written the bytes that they take.
+	// read is how many bytes of the source are compressed, written how many bytes the result has.
 	read, written int64
-	// file is the compressed file, once it was created.
+	// file identifies the compressed file, once it exists.
 	file fs.FileInfo
 }
 
-// compress makes of a file a compressed one, which is on the disk before it takes its
-// name, and then removes the file. If ctx ends before, it is not done: p is how far it has
-// come, and the next call with that continues. A file that was removed, for example with its
-// container, needs no compression.
+// compress compresses a file, syncs the result to disk, gives it its final name, and removes the
+// source. If ctx ends before, done is false and p records the progress, with which the next call
+// resumes. A source that no longer exists, for example because its container was removed, needs no
+// compression.
 func compress(ctx context.Context, dir folder, name, to string, p *partial) (done bool, err error) {
 	temporary := to + ".tmp"
 	from, err := openRegular(dir, name)
@@ -52,7 +52,7 @@ func compress(ctx context.Context, dir folder, name, to string, p *partial) (don
 		return false, nil
 	}
 	*p = partial{}
-	if err == nil { // readers go by when it was written to last
+	if err == nil { // readers use the modification time as the time of the last line
 		err = dir.Chtimes(temporary, info.ModTime(), info.ModTime())
 	}
 	if err == nil {
@@ -64,7 +64,7 @@ func compress(ctx context.Context, dir folder, name, to string, p *partial) (don
 	return true, dir.Remove(name)
 }
 
-// compressTo compresses what p has left of a file, until ctx ends.
+// compressTo compresses the rest of the source until ctx ends.
 func compressTo(ctx context.Context, dir folder, name string, from *os.File, info fs.FileInfo, p *partial) (done bool, err error) {
 	file, err := p.reopen(dir, name)
 	if err == nil && file == nil {
@@ -83,7 +83,7 @@ func compressTo(ctx context.Context, dir folder, name string, from *os.File, inf
 	return done, errors.Join(err, file.Close())
 }
 
-// create creates the compressed file. Whatever has its name is removed.
+// create creates the compressed file. It removes any file of that name.
 func (p *partial) create(dir folder, name string, mode fs.FileMode) (*os.File, error) {
 	if err := removeIfThere(dir, name); err != nil {
 		return nil, err
@@ -98,9 +98,9 @@ func (p *partial) create(dir folder, name string, mode fs.FileMode) (*os.File, e
 	return file, nil
 }
 
-// reopen opens the compressed file to continue it. It returns nil if there is none, or not as it was
-// left: a file that has taken its name must not be written to. A FIFO is not opened, and one that
-// takes the name in between does not block.
+// reopen opens the compressed file to continue it. It returns nil if the file does not exist or is
+// not the one that compress left: a file that took its name must not be written to. O_NONBLOCK
+// keeps a FIFO of that name from blocking the call.
 func (p *partial) reopen(dir folder, name string) (*os.File, error) {
 	if p.file == nil || !p.left(dir.Lstat(name)) {
 		return nil, nil
@@ -115,12 +115,12 @@ func (p *partial) reopen(dir folder, name string) (*os.File, error) {
 	return file, nil
 }
 
-// left reports whether a file is the compressed file as it was left.
+// left reports whether the file is unchanged since compress left it.
 func (p *partial) left(info fs.FileInfo, err error) bool {
 	return err == nil && os.SameFile(info, p.file) && info.Size() == p.written
 }
 
-// compressMember compresses the next part of a file, and reports whether it was the last.
+// compressMember compresses the next chunk of the source, and reports whether it was the last.
 func compressMember(file, from *os.File, info fs.FileInfo, p *partial) (last bool, err error) {
 	to := &counted{WriterAt: file, at: p.written}
 	w := gzip.NewWriter(to)
@@ -133,7 +133,7 @@ func compressMember(file, from *os.File, info fs.FileInfo, p *partial) (last boo
 	return n < memberSize, err
 }
 
-// counted writes to a place in a file, and knows where it is.
+// counted writes to a file and counts the offset.
 type counted struct {
 	io.WriterAt
 	at int64
@@ -152,7 +152,7 @@ func removeIfThere(dir folder, name string) error {
 	return nil
 }
 
-// openRegular opens a regular file. Anything else could block, or lead elsewhere.
+// openRegular opens a regular file. Opening any other file could block or follow a link.
 func openRegular(dir folder, name string) (*os.File, error) {
 	info, err := dir.Lstat(name)
 	if err != nil {
@@ -161,7 +161,7 @@ func openRegular(dir folder, name string) (*os.File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
-	file, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO that has taken its place does not block
+	file, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO that took its place must not block
 	if err != nil {
 		return nil, err
 	}

@@ -16,25 +16,25 @@ type Policy = logs.RotationPolicy
 func maxSize(p Policy) int64 { return cmp.Or(p.MaxSize, 10<<20) }
 func maxFiles(p Policy) int  { return cmp.Or(p.MaxFiles, 5) }
 
-// A File is one in the directory of a log.
+// A File is a file in a log's directory.
 type File struct {
 	Name string
 	// Size is in bytes.
 	Size int64
-	// Regular: it is neither a directory nor a link or anything else.
+	// Regular is false for a directory, a link or a special file.
 	Regular bool
-	// InProgress: it is compressed in part by the caller, who continues.
+	// InProgress means that the caller has compressed part of it and will resume.
 	InProgress bool
 }
 
-// Action is what a Step does.
+// Action is the kind of a Step.
 type Action string
 
-// What is done with files.
+// The kinds of steps.
 const (
 	// Remove deletes a file.
 	Remove Action = "remove"
-	// Compress makes of a file one with .gz at the end of its name.
+	// Compress replaces a file with a compressed one that has .gz appended to its name.
 	Compress Action = "compress"
 	// Rename gives a file another name.
 	Rename Action = "rename"
@@ -42,35 +42,35 @@ const (
 	Reopen Action = "reopen"
 )
 
-// Reason is why there is a Step.
+// Reason is the reason of a Step.
 type Reason string
 
 // The reasons of steps.
 const (
-	// Unfinished: the file was to be a compressed one, and is not continued.
+	// Unfinished: an interrupted compression, which will not be resumed.
 	Unfinished Reason = "it was compressed in part, and is not continued"
-	// Doubled: there is a compressed file of the same.
+	// Doubled: a compressed file of the same part exists.
 	Doubled Reason = "it was compressed, and is there a second time"
-	// Excess: there are as many newer files as may be.
+	// Excess: MaxFiles newer files exist.
 	Excess Reason = "there are enough newer ones"
-	// Rotated: it is not written to.
+	// Rotated: the file is no longer written to.
 	Rotated Reason = "it was rotated away"
-	// Full: the log has reached its size.
+	// Full: the log has reached MaxSize.
 	Full Reason = "it is full"
-	// Missing: the log of a container that runs is not there.
+	// Missing: the log of a running container does not exist.
 	Missing Reason = "it is not there"
 )
 
-// A Step is one thing to do with a file.
+// A Step is one operation on a file.
 type Step struct {
 	Action Action
 	File   string
-	// To is the name that the file gets, if it gets another.
+	// To is the new name, if the file gets one.
 	To     string
 	Reason Reason
 }
 
-// String is the step in words.
+// String describes the step.
 func (s Step) String() string {
 	if s.To == "" {
 		return fmt.Sprintf("%s %s: %s", s.Action, s.File, s.Reason)
@@ -79,25 +79,25 @@ func (s Step) String() string {
 }
 
 const (
-	// stampFormat is the time of a rotation in the name of what was rotated away.
+	// stampFormat is the format of the time in a rotated file's name.
 	stampFormat = "20060102-150405"
 	compressed  = ".gz"
-	// unfinished ends the name of a file that is to become a compressed one.
+	// unfinished is the suffix of a file while it is being compressed.
 	unfinished = compressed + ".tmp"
 )
 
-// Decide says what is to be done with the files of a log of that name, of a container that
-// runs, in the order in which it is to be done: nothing, if it is not full and nothing was
-// left half done. Compressions come last, as they may take long. Files that are not of the log are passed over. The error names a file of
-// the log that is not a regular one; nothing is to be done then. now gives a rotation its
-// name, in the time zone that it has.
+// Decide returns the steps for the log of a running container, in the order in which to carry them
+// out: none if the log is not full and no earlier rotation is incomplete. Compressions come last,
+// because they may take long. Decide ignores files of other logs. It returns an error, and no
+// steps, if a file of the log is not a regular file. now determines the name of a rotated file, in
+// its own time zone.
 func Decide(log string, files []File, p Policy, now time.Time) ([]Step, error) {
 	f, err := filesOf(log, files)
 	if err != nil {
 		return nil, err
 	}
 	var rotation []Step
-	old := f.stamps[:max(0, len(f.stamps)-1)] // all but the newest are compressed
+	old := f.stamps[:max(0, len(f.stamps)-1)] // the newest stays uncompressed
 	switch {
 	case f.current == nil:
 		rotation = []Step{{Action: Reopen, File: log, Reason: Missing}}
@@ -115,7 +115,7 @@ func Decide(log string, files []File, p Policy, now time.Time) ([]Step, error) {
 	return slices.Concat(f.tidy(compressions), rotation, compressions), nil
 }
 
-// compress compresses parts of these times that are not.
+// compress returns steps for the parts with these times that are not compressed.
 func (f *logFiles) compress(stamps []string) []Step {
 	var steps []Step
 	for _, s := range stamps {
@@ -129,11 +129,10 @@ func (f *logFiles) compress(stamps []string) []Step {
 // logFiles are the files of one log.
 type logFiles struct {
 	current *File
-	// parts are those that were rotated away, by the time in their names, and stamps
-	// these times in order.
+	// parts are the rotated files, by the time in their names; stamps are these times, sorted.
 	parts  map[string]string
 	stamps []string
-	// doubled are of no use, and unfinished only if they are in progress.
+	// doubled files can be removed, and unfinished ones unless they are in progress.
 	doubled, unfinished []string
 	inProgress          map[string]bool
 }
@@ -164,7 +163,7 @@ func filesOf(log string, files []File) (logFiles, error) {
 	return f, nil
 }
 
-// stampOf returns the time in what a name has after that of its log, "" if there is none.
+// stampOf returns the time in the part of a file's name after the name of the log, or "".
 func stampOf(suffix string) string {
 	stamp, ok := strings.CutPrefix(suffix, ".")
 	stamp = strings.TrimSuffix(strings.TrimSuffix(stamp, ".tmp"), compressed)
@@ -177,7 +176,7 @@ func stampOf(suffix string) string {
 	return stamp
 }
 
-// add takes a file that was rotated away. Of one that was compressed there may be both.
+// add adds a rotated file. Both the file and its compressed version may exist.
 func (f *logFiles) add(stamp, name string) {
 	other, there := f.parts[stamp]
 	switch {
@@ -192,8 +191,8 @@ func (f *logFiles) add(stamp, name string) {
 	}
 }
 
-// tidy removes what an agent has left that ended in the middle, and what is in progress without
-// being one of the compressions that follow.
+// tidy returns steps that remove files of an interrupted compression, unless one of the given
+// compressions resumes it.
 func (f *logFiles) tidy(compressions []Step) []Step {
 	var steps []Step
 	for _, name := range f.unfinished {
@@ -208,12 +207,12 @@ func (f *logFiles) tidy(compressions []Step) []Step {
 	return steps
 }
 
-// next is the time in the name of the next file: now, or later than in all that there are.
+// next returns the time for the next file's name: now, or later than the newest existing one.
 func (f *logFiles) next(now time.Time) string {
 	stamp := now.Format(stampFormat)
 	if len(f.stamps) == 0 || f.stamps[len(f.stamps)-1] < stamp {
 		return stamp
 	}
-	last, _ := time.Parse(stampFormat, f.stamps[len(f.stamps)-1]) // it is one, see stampOf
+	last, _ := time.Parse(stampFormat, f.stamps[len(f.stamps)-1]) // stampOf has checked it
 	return last.Add(time.Second).Format(stampFormat)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// A folder is the directory of a log. An *os.Root is one.
+// A folder is the directory of a log. An *os.Root implements it.
 type folder interface {
 	FS() fs.FS
 	Lstat(name string) (fs.FileInfo, error)
@@ -22,9 +22,8 @@ type folder interface {
 	Chtimes(name string, accessed, modified time.Time) error
 }
 
-// openDirectory opens a directory by the names that lead to it from a root. None of them
-// may be a link, which could lead to the logs of another pod, and all belong to the agent's
-// user or to root.
+// openDirectory opens a directory below a root, name by name. No name may be a link, which could
+// lead to the logs of another pod, and each directory must belong to the agent's user or to root.
 func openDirectory(path string, names ...string) (*os.Root, error) {
 	root, err := os.OpenRoot(path)
 	for _, name := range names {
@@ -60,8 +59,8 @@ func openIn(root *os.Root, name, path string) (*os.Root, error) {
 	return next, nil
 }
 
-// rotateIn does with the log of that name what is to be done, but for compressions, which it
-// returns. partial is the compression that is in progress, if there is one.
+// rotateIn carries out the steps for the log, except compressions, which it returns. partial is the
+// compression in progress, if any.
 func rotateIn(ctx context.Context, dir folder, log string, p Policy, partial partial, reopen func(context.Context) error) (compressions []Step, err error) {
 	files, err := list(dir, partial)
 	if err != nil {
@@ -102,7 +101,7 @@ func list(dir folder, partial partial) ([]File, error) {
 	for _, e := range entries {
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was removed meanwhile
+			continue // it was removed in the meantime
 		}
 		if err != nil {
 			return nil, err
@@ -115,11 +114,11 @@ func list(dir folder, partial partial) ([]File, error) {
 	return files, nil
 }
 
-// reopenLog has the runtime write to a new file. If it refuses to, the log gets its name
-// back: what the runtime goes on to write is where everybody looks for it. If it may have
-// done so, or may yet do, the name is left to it.
+// reopenLog asks the runtime to reopen the log. If the runtime rejects that, the log gets its name
+// back, because the runtime keeps writing to that file. If the outcome is unknown, the renamed file
+// keeps its new name.
 func reopenLog(ctx context.Context, dir folder, log, rotated string, reopen func(context.Context) error) error {
-	err := reopen(context.WithoutCancel(ctx)) // a log without a file is not left behind
+	err := reopen(context.WithoutCancel(ctx)) // a cancelled pass must not leave the log without a file
 	if err == nil || rotated == "" || cri.Ambiguous(err) {
 		return err
 	}

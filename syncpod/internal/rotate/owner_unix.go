@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// checkOwner returns an error unless a directory belongs to the agent's user or to root:
-// another one could have put anything into it.
+// checkOwner returns an error unless the directory belongs to the agent's user or to root: any
+// other owner could have placed arbitrary files in it.
 func checkOwner(dir fs.FileInfo) error {
 	stat, ok := dir.Sys().(*syscall.Stat_t)
 	if ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {

@@ -21,44 +21,44 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Pods knows what the runtime has of pods. A *runtime.Cache does.
+// Pods returns the pods that the runtime reports. A *runtime.Cache implements it.
 type Pods interface {
 	// UIDs returns the pods, in any order.
 	UIDs() []types.UID
-	// Get returns the status of the last read that succeeded, which is not written to,
-	// and the error of the last read.
+	// Get returns the status of the last successful read, which the caller must not modify, and the
+	// error of the last read.
 	Get(pod types.UID) (*runtime.PodStatus, error)
 }
 
-// Reopener has a container write to a new file of its log. A *cri.Client does.
+// Reopener asks the runtime to reopen a container's log. A *cri.Client implements it.
 type Reopener interface {
 	ReopenContainerLog(context.Context, *runtimeapi.ReopenContainerLogRequest, ...grpc.CallOption) (*runtimeapi.ReopenContainerLogResponse, error)
 }
 
-// Config is what a Rotator works with.
+// Config configures a Rotator.
 type Config struct {
-	// Pods are the agent's own. Required.
+	// Pods lists the agent's own pods. Required.
 	Pods Pods
 	// Runtime writes the logs. Required.
 	Runtime Reopener
-	// LogsRoot is the directory of the logs of all pods, below which those of a pod
-	// are at <namespace>_<name>_<uid>/<container>/<attempt>.log. Required.
+	// LogsRoot is the directory of all pod logs. A pod's logs are at
+	// <namespace>_<name>_<uid>/<container>/<attempt>.log below it. Required.
 	LogsRoot string
-	// Policy says how large they get.
+	// Policy limits the size of logs.
 	Policy Policy
 }
 
 const (
-	// parallel is how many logs are rotated at a time, and how many compressed: of a runtime
-	// that hangs, others wait for a few.
+	// parallel limits concurrent rotations, and concurrent compressions. If the runtime hangs, only
+	// so many calls wait for it.
 	parallel = 4
-	// compressTime is how long a pass compresses, and compressTurn how long one log. What is
-	// left then is continued in the next pass.
+	// compressTime limits the compressions of a pass, compressTurn that of one log within a pass.
+	// The next pass resumes.
 	compressTime, compressTurn = 10 * time.Second, 2 * time.Second
-	// reopenTimeout is how long the runtime may take to begin a new file.
+	// reopenTimeout limits the call that asks the runtime to reopen a log.
 	reopenTimeout = 10 * time.Second
-	// A log that failed is left alone for firstPause, and each time that it fails again
-	// for twice as long, up to maxPause.
+	// After a failure a log is not retried for firstPause; the pause doubles with each further
+	// failure, up to maxPause.
 	firstPause = 10 * time.Second
 	maxPause   = 10 * time.Minute
 )
@@ -66,25 +66,25 @@ const (
 // A Rotator rotates logs. Its methods may be called concurrently.
 type Rotator struct {
 	config Config
-	// compress is the function of that name.
+	// compress is the function compress; tests replace it.
 	compress func(ctx context.Context, dir folder, name, to string, p *partial) (done bool, err error)
 
 	mu sync.Mutex
-	// logs are those of the containers that ran in the last pass, and of containers that have ended
+	// logs holds the logs of the containers that ran in the last pass, and of ended containers
 	// whose logs are not compressed yet, by container ID.
 	logs map[string]containerLog
 }
 
-// logState is what is known of a log. It is read and written by one goroutine at a time.
+// logState is the state of a log. Only one goroutine at a time uses it.
 type logState struct {
-	// tidied: what an earlier agent may have left half done was looked for.
+	// tidied means that files of an interrupted earlier agent have been removed.
 	tidied bool
-	// due is when a log that has failed is tried again, pause how long that was. The pause is zero
-	// once rotation and all compressions have succeeded.
+	// due is the time of the next attempt after a failure, pause the current back-off. pause is
+	// zero once the rotation and all compressions have succeeded.
 	due   time.Time
 	pause time.Duration
-	// compressions are left of the last rotation, partial is how far the first of them has come,
-	// and compressed when the log had its last turn.
+	// compressions are the rest of the last rotation, partial is the progress of the first of them,
+	// and compressed is when the log was last served.
 	compressions []Step
 	partial      partial
 	compressed   time.Time
@@ -106,13 +106,12 @@ func New(c Config) (*Rotator, error) {
 	return &Rotator{config: c, compress: compress, logs: map[string]containerLog{}}, nil
 }
 
-// Rotate makes one pass over the logs of all containers that run. It goes on when
-// something cannot be done, which is tried again in a later pass, and returns all that
-// went wrong.
+// Rotate makes one pass over the logs of all running containers. When a log fails, Rotate continues
+// with the others, retries it in a later pass, and returns all errors joined.
 //
-// All logs that are full are rotated before any is compressed. Compression ends after 10 s, and
-// is continued in the next pass: a large log does not delay the rotation of others. What a container
-// that has ended leaves to compress is compressed.
+// It rotates all full logs before it compresses any. After 10 s it stops compressing until the next
+// pass, so that a large log does not delay the rotation of others. It also finishes the
+// compressions of containers that have ended.
 func (r *Rotator) Rotate(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +130,7 @@ func (r *Rotator) Rotate(ctx context.Context) error {
 	}))
 }
 
-// each calls do with each log until ctx ends, a few at a time.
+// each calls do for each log until ctx ends, with limited concurrency.
 func each(ctx context.Context, logs []containerLog, do func(containerLog) error) error {
 	errs := make([]error, len(logs))
 	slots := make(chan struct{}, parallel)
@@ -154,10 +153,10 @@ func each(ctx context.Context, logs []containerLog, do func(containerLog) error)
 type containerLog struct {
 	*logState
 	container, id       string
-	pod, directory, log string // the pod's directory is below LogsRoot
+	pod, directory, log string // pod is the name of the pod's directory below LogsRoot
 }
 
-// running returns the logs of the containers that run.
+// running returns the logs of the running containers.
 func (r *Rotator) running() []containerLog {
 	var logs []containerLog
 	for _, uid := range slices.Sorted(slices.Values(r.config.Pods.UIDs())) {
@@ -184,8 +183,8 @@ func (r *Rotator) running() []containerLog {
 	return logs
 }
 
-// keep keeps the logs of the containers that run, and those of other containers that are not
-// compressed yet, which it returns. It forgets all others.
+// keep stores the logs of the running containers, and those of other containers with pending
+// compressions, which it returns. It drops all others.
 func (r *Rotator) keep(running []containerLog) (ended []containerLog) {
 	known := r.logs
 	r.logs = make(map[string]containerLog, len(running))
@@ -201,11 +200,11 @@ func (r *Rotator) keep(running []containerLog) (ended []containerLog) {
 	return ended
 }
 
-// backsOff reports whether a log has failed and is not tried again yet.
+// backsOff reports whether the log has failed and is not to be retried yet.
 func (s *logState) backsOff() bool { return time.Now().Before(s.due) }
 
-// isDue reports whether a log is to be looked at closely. Most are not: one look at the
-// file says so.
+// isDue reports whether the log's directory must be read. For most logs it need not be: a single
+// stat decides that.
 func (r *Rotator) isDue(log containerLog) bool {
 	if log.backsOff() {
 		return false
@@ -218,8 +217,8 @@ func (r *Rotator) isDue(log containerLog) bool {
 }
 
 // settle records the result of a rotation or compression, and returns the error to report. While
-// compressions are left the pause stays as long as it is: the rotation before a compression that
-// keeps failing succeeds each time.
+// compressions are pending, success does not reset the back-off: the rotation before a compression
+// that keeps failing succeeds each time.
 func (r *Rotator) settle(log containerLog, err error) error {
 	if err == nil {
 		log.tidied = true
@@ -230,15 +229,15 @@ func (r *Rotator) settle(log containerLog, err error) error {
 	}
 	log.pause = min(max(2*log.pause, firstPause), maxPause)
 	log.due = time.Now().Add(log.pause)
-	log.tidied = false // what is left to do is decided again then, if the container still runs
+	log.tidied = false // the remaining steps are decided again, if the container still runs
 	return fmt.Errorf("rotate: log of container %q of pod %s: %w", log.container, log.pod, err)
 }
 
-// rotate does with a log what is to be done, but for compressions.
+// rotate carries out the steps for a log, except compressions.
 func (r *Rotator) rotate(ctx context.Context, log containerLog) error {
 	root, err := r.open(log)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it logs elsewhere, or nowhere
+		return nil // the container logs elsewhere, or not at all
 	}
 	if err != nil {
 		return err
@@ -263,8 +262,8 @@ func (r *Rotator) open(log containerLog) (*os.Root, error) {
 	return openDirectory(r.config.LogsRoot, log.directory, log.container)
 }
 
-// inTurn returns the logs that have something to compress and do not back off, those first that
-// wait longest.
+// inTurn returns the logs with pending compressions that do not back off, in the order of their
+// last service.
 func inTurn(logs []containerLog) []containerLog {
 	var turns []containerLog
 	for _, log := range logs {
@@ -276,7 +275,7 @@ func inTurn(logs []containerLog) []containerLog {
 	return turns
 }
 
-// compressLog gives a log its turn.
+// compressLog compresses one log for at most compressTurn.
 func (r *Rotator) compressLog(ctx context.Context, log containerLog) error {
 	ctx, cancel := context.WithTimeout(ctx, compressTurn)
 	defer cancel()
