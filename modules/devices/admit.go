@@ -11,8 +11,8 @@ import (
 // reasonUnexpected is a kubelet's for a pod that its managers of resources refuse.
 const reasonUnexpected = "UnexpectedAdmissionError"
 
-// Admit returns why there are too few devices for a pod beside others, in the words of a
-// kubelet, nil if there are enough. A resource of which no plugin is known is for others to give.
+// Admit returns why there are too few devices for a pod besides the active pods, in the words of a
+// kubelet, and nil if there are enough. It ignores resources that no plugin has registered.
 func (m *Manager) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,9 +18,9 @@ import (
 // allocator is the manager as its Keeper asks it.
 type allocator struct{ m *Manager }
 
-// Allocate chooses devices for a container, and asks their plugins what it needs for them. If
-// one fails the container has none. It has none either while the next agent would not know of
-// their resources.
+// Allocate chooses devices for a container and calls Allocate of their plugins. If one plugin
+// fails, the container gets no device. It also gets none while the list of resources for the next
+// agent cannot be written.
 func (a allocator) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allotment, error) {
 	a.m.mu.Lock()
 	needs := a.m.ledger.Needs(container)
@@ -46,7 +46,7 @@ func (a allocator) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Cont
 	return all, nil
 }
 
-// Release takes back what a pod has.
+// Release frees the devices of a pod.
 func (a allocator) Release(_ context.Context, uid types.UID) error {
 	a.m.giveBack(func() {
 		a.m.ledger.Release(uid)
@@ -59,11 +59,11 @@ func (m *Manager) giveBack(back func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	back()
-	m.tell()
+	m.notifyWaiters()
 }
 
-// allocate gives a container devices of one resource. While their plugin is asked they are
-// the container's, so that no other gets them.
+// allocate allocates devices of one resource to a container. They are marked as taken during the
+// call of their plugin, so that no other container gets them.
 func (m *Manager) allocate(ctx context.Context, pod *v1.Pod, container, resource string, n int) (answer, error) {
 	preferred, err := m.preferred(ctx, pod, container, resource, n)
 	if err != nil {
@@ -98,7 +98,7 @@ func (m *Manager) allocate(ctx context.Context, pod *v1.Pod, container, resource
 	return given, err
 }
 
-// choose is what a container may get. The lock is held.
+// choose returns the devices that the container may get. The caller holds the lock.
 func (m *Manager) choose(pod *v1.Pod, container, resource string, n int) (ledger.Choice, error) {
 	choice, err := m.ledger.Choose(pod, container, resource, n, time.Now())
 	if err == nil && choice.Held == nil {
@@ -109,8 +109,8 @@ func (m *Manager) choose(pod *v1.Pod, container, resource string, n int) (ledger
 	return choice, err
 }
 
-// preferred are the devices that the plugin of a resource would give a container, of those
-// which it may get now. There are none if there is nothing to choose, or if nobody prefers any.
+// preferred returns the devices that the plugin prefers among those that the container may get now.
+// It returns none if there is no choice, or if the plugin has no preference.
 func (m *Manager) preferred(ctx context.Context, pod *v1.Pod, container, resource string, n int) (ids []string, err error) {
 	var choice ledger.Choice
 	var asked bool
@@ -135,7 +135,7 @@ func (m *Manager) preferred(ctx context.Context, pod *v1.Pod, container, resourc
 	return ids, err
 }
 
-// preStart tells plugins that ask for it that a container is about to start.
+// preStart calls PreStartContainer of the plugins that require it.
 func (m *Manager) preStart(ctx context.Context, held map[string][]string) error {
 	for _, resource := range slices.Sorted(maps.Keys(held)) {
 		m.mu.Lock()

@@ -18,35 +18,36 @@ import (
 const DefaultDirectory = "/var/lib/kubelet/device-plugins"
 
 const (
-	// socketName is that of the socket at which plugins register.
+	// socketName is the socket at which plugins register.
 	socketName = "kubelet.sock"
-	// gracePeriod is how long a plugin that is away is waited for.
+	// gracePeriod is how long the resources of a disconnected plugin are kept.
 	gracePeriod = 5 * time.Minute
-	// callTimeout is how long a plugin may take to answer: a kubelet's for PreStartContainer.
+	// callTimeout is the timeout of calls to a plugin: a kubelet's for PreStartContainer.
 	callTimeout = pluginapi.KubeletPreStartContainerRPCTimeoutInSecs * time.Second
-	// connectTimeout is how long one that registers may take until it can be called.
+	// connectTimeout is the timeout of the connection to a plugin that registers.
 	connectTimeout = 10 * time.Second
-	// waitTimeout is how long a container waits for a device, until it is tried again later.
+	// waitTimeout is how long a container waits for a device before its start fails and is retried
+	// later.
 	waitTimeout = 10 * time.Second
-	// rememberPause is how long it takes until what could not be written is tried again.
+	// rememberPause is the pause before a failed write of the known resources is retried.
 	rememberPause = time.Minute
 )
 
-// Config is what a Manager is made of.
+// Config configures a Manager.
 type Config struct {
-	// State is a directory, an absolute path, for what was given and which plugins there were.
-	// It is made when it is needed. Required.
+	// State is an absolute path of a directory for allocations and known plugins. It is created
+	// when it is needed. Required.
 	State string
-	// Directory is the directory of the sockets of plugins, an absolute path. It must be for
-	// nothing else: as plugins expect of a kubelet, the sockets in it are removed when Run
-	// begins, so that plugins register anew. It is made if missing. Default DefaultDirectory.
+	// Directory is the absolute path of the directory of plugin sockets. It must have no other use:
+	// as plugins expect of a kubelet, Run removes all sockets in it, so that plugins register
+	// again. It is created if missing. Default DefaultDirectory.
 	Directory string
-	// Log gets a line for each plugin that comes or goes, and for what one does wrong.
-	// Default silent.
+	// Log receives a line for each plugin that registers or disconnects, and for errors of plugins.
+	// Default: no log.
 	Log logr.Logger
 }
 
-// New returns a Manager that knows what an agent before has given. It writes nothing yet.
+// New returns a Manager with the allocations of earlier agents. It writes nothing yet.
 func New(c Config) (*Manager, error) {
 	if c.Directory == "" {
 		c.Directory = DefaultDirectory
@@ -68,7 +69,7 @@ func New(c Config) (*Manager, error) {
 	return m, m.restore()
 }
 
-// restore reads what an agent before has left. A plugin that it knew is waited for from now on.
+// restore reads the state of an earlier agent. The grace period of the plugins in it starts now.
 func (m *Manager) restore() error {
 	known, err := m.known.read()
 	if err != nil {
@@ -93,5 +94,5 @@ func (m *Manager) restore() error {
 	return nil
 }
 
-// errUnread is why nothing is given while it is not known what a pod has.
+// errUnread is returned while the allocation of another pod cannot be read.
 var errUnread = errors.New("another pod may have any of the devices")

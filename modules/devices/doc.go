@@ -1,6 +1,6 @@
-// Package devices is a device manager: it speaks the device plugin API of Kubernetes (v1beta1)
-// over sockets in a directory, as a kubelet does, so that plugins made for a kubelet serve an
-// agent on podsync. It is a module of its own: who does not use it does not have the API's types.
+// Package devices is a device manager: it implements the device plugin API of Kubernetes (v1beta1)
+// over Unix sockets, as a kubelet does, so that existing plugins work with an agent built on
+// podsync. It is a separate module, so that other agents do not depend on the API's types.
 //
 //	manager, err := devices.New(devices.Config{State: "/var/lib/my-agent/devices"})
 //	agent, err := loop.New(loop.Config{
@@ -10,18 +10,18 @@
 //	})
 //	go manager.Run(ctx)
 //
-// A [Manager] is Extensions.Devices of a syncpod.Config: containers get the devices that their
-// limits ask for, and what their plugin says that they need for them: device nodes, mounts,
-// variables, annotations and CDI devices. What was given is kept on the disk by package
-// syncpod/device until the pod is gone. It is a syncpod.DeviceReporter: statuses say how the
-// devices are. As a loop.Admission it refuses pods for which there are too few.
+// A [Manager] is the Extensions.Devices of a syncpod.Config: containers get the devices in their
+// limits, with the device nodes, mounts, environment variables, annotations and CDI devices that
+// the plugin returns for them. Package syncpod/device persists the allocations until the pod is
+// removed. The Manager is also a syncpod.DeviceReporter, which adds the health of devices to pod
+// statuses, and a loop.Admission, which rejects pods for which there are too few devices.
 //
-// A container that asks for devices of a plugin which is away, or that others give back, waits.
-// Plugins are waited for over restarts of them, of the agent and of the node, as long as a
-// kubelet keeps their resources: 5 min.
+// A container waits if the plugin of its devices is disconnected, or until another container frees
+// them. The resources of a disconnected plugin are kept for 5 min, as in a kubelet, also across
+// restarts of the plugin, the agent and the node.
 //
-// There are no topology hints: devices are chosen by preference of their plugin, and not by
-// their NUMA node, which is told to who asks for it ([Manager.ServePodResources]).
+// There are no topology hints: devices are chosen by the preference of their plugin, not by NUMA
+// node. [Manager.ServePodResources] reports the NUMA nodes.
 //
 //	config.go         Config, New
 //	manager.go        Manager, and what stands in it while it runs

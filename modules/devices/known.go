@@ -19,17 +19,17 @@ import (
 	"github.com/podsync/podsync/internal/base/durable"
 )
 
-// knownVersion is that of the format of the file.
+// knownVersion is the version of the file's format.
 const knownVersion = 1
 
-// A knownFile has the resources that plugins have registered, so that the next agent starts no
-// container without a device that it asks for before its plugin has registered again.
+// A knownFile lists the resources that plugins have registered, so that a restarted agent does not
+// start a container without its devices before their plugin has registered again.
 type knownFile struct {
 	path string
 
 	mu      sync.Mutex
 	written []byte
-	// failed: what is in the file may not be what there was when it was to be written.
+	// failed means that the last write failed, and the file may be out of date.
 	failed bool
 }
 
@@ -88,7 +88,7 @@ func readBounded(path string) ([]byte, error) {
 	return text, err
 }
 
-// remember writes which devices there are, if that has changed.
+// remember writes the list of devices if it has changed.
 func (m *Manager) remember() error {
 	f := &m.known
 	f.mu.Lock()
@@ -108,7 +108,7 @@ func (m *Manager) remember() error {
 	return nil
 }
 
-// text returns the content of the file. A file that the next agent would not read is an error, which
+// text returns the contents of the file. If they would be too large to be read again, the error
 // names the resource with the longest list: its plugin has registered too many devices, or names
 // that are too long.
 func (k known) text() ([]byte, error) {

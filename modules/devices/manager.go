@@ -15,26 +15,26 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// A Manager gives containers the devices of plugins. Its methods may be called concurrently,
-// also while it does not run: then no plugin registers.
+// A Manager allocates the devices of plugins to containers. Its methods may be called concurrently,
+// also while Run is not running; then no plugin can register.
 type Manager struct {
 	config                                  Config
 	callTimeout, waitTimeout, rememberPause time.Duration
 
 	keeper *device.Keeper
 	known  knownFile
-	// watchers are the goroutines that hear what plugins report, and that which writes later
-	// what could not be written of it.
+	// watchers are the goroutines that read the reports of plugins, and the one that retries failed
+	// writes.
 	watchers sync.WaitGroup
 
 	mu      sync.Mutex
 	ledger  *ledger.Ledger
 	plugins map[string]*plugin
-	// preStarts has the resources whose plugin, which may be away, is to be told of each start.
+	// preStarts holds the resources whose plugin, connected or not, requires PreStartContainer.
 	preStarts map[string]bool
-	// unread are pods of which it is not known what they were given.
+	// unread holds the pods whose allocations cannot be read.
 	unread map[types.UID]error
-	// changed is closed when something is another in the ledger.
+	// changed is closed when the ledger changes.
 	changed chan struct{}
 	notify  func(types.UID)
 }
@@ -47,9 +47,9 @@ var (
 	_ loop.Admission         = (*Manager)(nil)
 )
 
-// Run has plugins register until ctx ends, and then forgets all that did. It returns an error
-// if that cannot be, also because another agent or a kubelet serves plugins in the directory.
-// It can be called again when it has returned.
+// Run accepts registrations of plugins until ctx ends, and then disconnects all plugins. It returns
+// an error if it cannot listen, for example because a kubelet or another agent serves the
+// directory. It may be called again after it has returned.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.watchers.Wait()
@@ -58,9 +58,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	return m.serve(ctx)
 }
 
-// Allot returns what a container is given. It is given devices that its limits ask for
-// when it is created for the first time, and the same from then on, for which it waits
-// some seconds while they cannot be had.
+// Allot returns the allocation of a container. The first call allocates the devices in the
+// container's limits; later calls return the same allocation, and wait some seconds while its
+// devices are unavailable.
 func (m *Manager) Allot(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allotment, error) {
 	given, err := m.keeper.Allot(ctx, pod, container)
 	if err != nil || len(given.Resources) == 0 {
@@ -72,21 +72,21 @@ func (m *Manager) Allot(ctx context.Context, pod *v1.Pod, container *v1.Containe
 	return given, m.preStart(ctx, given.Resources)
 }
 
-// CleanPod takes back what a pod was given.
+// CleanPod frees the devices of a pod.
 func (m *Manager) CleanPod(ctx context.Context, pod *v1.Pod) error {
 	return m.keeper.CleanPod(ctx, pod)
 }
 
-// RemovePod is CleanPod for a pod of which no more than its UID is known.
+// RemovePod is CleanPod for a pod of which only the UID is known.
 func (m *Manager) RemovePod(ctx context.Context, uid types.UID) error {
 	return m.keeper.RemovePod(ctx, uid)
 }
 
-// KeptPods returns the pods that were given something, sorted.
+// KeptPods returns the pods that have allocations, sorted.
 func (m *Manager) KeptPods() ([]types.UID, error) { return m.keeper.KeptPods() }
 
-// await asks something of the ledger, again and again while the answer is that waiting helps,
-// but not for long. The lock is held when it is asked.
+// await calls ask, with the lock held, until it returns something other than ErrWait, for
+// waitTimeout at most.
 func (m *Manager) await(ctx context.Context, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, m.waitTimeout)
 	defer cancel()
@@ -105,8 +105,8 @@ func (m *Manager) await(ctx context.Context, ask func() error) error {
 	}
 }
 
-// tell wakes who waits for a change of the ledger. The lock is held.
-func (m *Manager) tell() {
+// notifyWaiters wakes the calls that wait for a change of the ledger. The caller holds the lock.
+func (m *Manager) notifyWaiters() {
 	close(m.changed)
 	m.changed = make(chan struct{})
 }

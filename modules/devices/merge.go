@@ -10,15 +10,15 @@ import (
 	"github.com/podsync/podsync/syncpod/device"
 )
 
-// An answer is what the plugin of a resource says that a container needs for its devices.
+// An answer is the plugin's response to Allocate for one resource.
 type answer struct {
 	resource string
 	ids      []string
 	response *pluginapi.ContainerAllocateResponse
 }
 
-// merge returns all answers in one. Where two of them give the same thing in different ways
-// the first counts, and that is told.
+// merge combines all responses. If two of them set the same thing differently, the first wins, and
+// merge reports the conflict.
 func merge(answers []answer) (all device.Allotment, conflicts []string) {
 	devices, mounts := map[string]device.Device{}, map[string]device.Mount{}
 	for _, a := range answers {
@@ -58,7 +58,7 @@ func merge(answers []answer) (all device.Allotment, conflicts []string) {
 	return all, conflicts
 }
 
-// mergeValues adds values that are not there yet. What they are is told to nobody.
+// mergeValues adds missing values. Conflicts name the key only, because values may be secret.
 func mergeValues(all *map[string]string, more map[string]string, conflict func(name string)) {
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		first, twice := (*all)[name]

@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/modules/devices/internal/ledger"
 )
 
-// A plugin is one that has registered.
+// A plugin is a registered plugin.
 type plugin struct {
 	resource string
 	api      pluginapi.DevicePluginClient
@@ -27,7 +27,7 @@ type plugin struct {
 	end context.CancelFunc
 }
 
-// connect connects to a plugin that registers, and hears what it reports until running ends.
+// connect connects to a plugin that registers, and reads its reports until running ends.
 func (m *Manager) connect(running, registering context.Context, req *pluginapi.RegisterRequest) error {
 	p, err := m.dial(registering, req.GetResourceName(), filepath.Join(m.config.Directory, req.GetEndpoint()))
 	if err != nil {
@@ -71,7 +71,7 @@ func (m *Manager) dial(ctx context.Context, resource, path string) (*plugin, err
 	return p, nil
 }
 
-// watch hears what a plugin reports, and returns why it ended.
+// watch reads the plugin's reports, and returns the error that ended the stream.
 func (m *Manager) watch(ctx context.Context, p *plugin) error {
 	stream, err := p.api.ListAndWatch(ctx, &pluginapi.Empty{})
 	for err == nil {
@@ -83,7 +83,7 @@ func (m *Manager) watch(ctx context.Context, p *plugin) error {
 	return err
 }
 
-// report notes which devices a plugin has.
+// report records the plugin's devices.
 func (m *Manager) report(p *plugin, reported []*pluginapi.Device) {
 	var all []ledger.Device
 	for _, d := range reported {
@@ -119,8 +119,8 @@ func (m *Manager) leave(running context.Context, p *plugin, cause error) {
 	_ = p.conn.Close()
 }
 
-// update changes the ledger by what a plugin does, if it is that of its resource, and tells
-// of the pods that this concerns.
+// update applies a change to the ledger if the plugin is the current one of its resource, and
+// notifies of the affected pods.
 func (m *Manager) update(p *plugin, change func() []types.UID) {
 	m.mu.Lock()
 	if m.plugins[p.resource] != p {
@@ -128,14 +128,14 @@ func (m *Manager) update(p *plugin, change func() []types.UID) {
 		return
 	}
 	concerned, notify := change(), m.notify
-	m.tell()
+	m.notifyWaiters()
 	m.mu.Unlock()
 	for _, uid := range concerned {
 		notify(uid)
 	}
 }
 
-// call calls the plugin of a resource, which has its time to answer.
+// call calls the plugin of a resource, with a timeout.
 func (m *Manager) call(ctx context.Context, resource, method string, do func(ctx context.Context, p *plugin) error) error {
 	m.mu.Lock()
 	p := m.plugins[resource]

@@ -49,7 +49,7 @@ type lister struct {
 	pods func() []*v1.Pod
 }
 
-// List returns what all pods have, in the order of their names.
+// List returns the devices of all active pods, sorted by name.
 func (l lister) List(context.Context, *podresources.ListPodResourcesRequest) (*podresources.ListPodResourcesResponse, error) {
 	resp := &podresources.ListPodResourcesResponse{}
 	for _, pod := range l.active() {
@@ -61,7 +61,7 @@ func (l lister) List(context.Context, *podresources.ListPodResourcesRequest) (*p
 	return resp, nil
 }
 
-// Get returns what one pod has.
+// Get returns the devices of one active pod.
 func (l lister) Get(_ context.Context, req *podresources.GetPodResourcesRequest) (*podresources.GetPodResourcesResponse, error) {
 	for _, pod := range l.active() {
 		if pod.Namespace == req.GetPodNamespace() && pod.Name == req.GetPodName() {
@@ -71,7 +71,7 @@ func (l lister) Get(_ context.Context, req *podresources.GetPodResourcesRequest)
 	return nil, status.Errorf(codes.NotFound, "pod %s in namespace %s not found", req.GetPodName(), req.GetPodNamespace())
 }
 
-// GetAllocatableResources returns all devices that pods can be given, or were.
+// GetAllocatableResources returns all healthy devices, allocated or not.
 func (l lister) GetAllocatableResources(context.Context, *podresources.AllocatableResourcesRequest) (*podresources.AllocatableResourcesResponse, error) {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
@@ -89,7 +89,7 @@ func (l lister) active() []*v1.Pod {
 	return slices.DeleteFunc(slices.Clone(l.pods()), over)
 }
 
-// of returns what the containers of a pod have that run beside each other.
+// of returns the devices of the pod's containers that run at the same time.
 func (l lister) of(pod *v1.Pod) *podresources.PodResources {
 	all := &podresources.PodResources{Name: pod.Name, Namespace: pod.Namespace}
 	l.m.mu.Lock()
@@ -106,7 +106,7 @@ func (l lister) of(pod *v1.Pod) *podresources.PodResources {
 	return all
 }
 
-// container is what one container has. The lock is held.
+// container returns the devices of one container. The caller holds the lock.
 func (l lister) container(name string, held ledger.Held) *podresources.ContainerResources {
 	c := &podresources.ContainerResources{Name: name}
 	for _, resource := range slices.Sorted(maps.Keys(held)) {
@@ -117,7 +117,7 @@ func (l lister) container(name string, held ledger.Held) *podresources.Container
 	return c
 }
 
-// described is a device as a kubelet tells of it: once for each of its NUMA nodes.
+// described returns a device as a kubelet does: one entry for each of its NUMA nodes.
 func described(resource string, d ledger.Device) []*podresources.ContainerDevices {
 	one := func(topology *podresources.TopologyInfo) *podresources.ContainerDevices {
 		return &podresources.ContainerDevices{ResourceName: resource, DeviceIds: []string{d.ID}, Topology: topology}

@@ -42,8 +42,8 @@ func (m *Manager) serve(ctx context.Context) error {
 	return nil
 }
 
-// listen makes the socket of the manager. Others that are there are removed, which plugins
-// take for a restart, and register again.
+// listen creates the manager's socket. It removes all other sockets in the directory, which plugins
+// take for a restart of the kubelet, and so register again.
 func (m *Manager) listen(ctx context.Context) (net.Listener, error) {
 	dir := m.config.Directory
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -68,8 +68,8 @@ func (m *Manager) listen(ctx context.Context) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
 }
 
-// notServed returns nil if it is certain that nobody serves a socket: one who does may be too
-// busy to be connected to.
+// notServed returns nil only if it is certain that no process serves the socket: a busy one may
+// refuse the connection.
 func notServed(ctx context.Context, path string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	switch {
@@ -89,8 +89,7 @@ type registration struct {
 	ctx context.Context
 }
 
-// Register connects to a plugin. One of the same resource that was there before is not
-// listened to any more.
+// Register connects to the plugin. It replaces an earlier plugin of the same resource.
 func (r registration) Register(ctx context.Context, req *pluginapi.RegisterRequest) (*pluginapi.Empty, error) {
 	err := checkRegistration(req)
 	if err == nil {
@@ -103,7 +102,7 @@ func (r registration) Register(ctx context.Context, req *pluginapi.RegisterReque
 	return &pluginapi.Empty{}, nil
 }
 
-// checkRegistration returns what is wrong with what a plugin says of itself.
+// checkRegistration validates a registration.
 func checkRegistration(req *pluginapi.RegisterRequest) error {
 	switch endpoint := req.GetEndpoint(); {
 	case !slices.Contains(pluginapi.SupportedVersions[:], req.GetVersion()):
@@ -114,7 +113,7 @@ func checkRegistration(req *pluginapi.RegisterRequest) error {
 	return checkResource(req.GetResourceName())
 }
 
-// checkResource returns why a name is not that of an extended resource.
+// checkResource returns an error unless the name is that of an extended resource.
 func checkResource(name string) error {
 	if !strings.Contains(name, "/") || strings.Contains(name, v1.ResourceDefaultNamespacePrefix) || strings.HasPrefix(name, v1.DefaultResourceRequestsPrefix) {
 		return fmt.Errorf("resource_name is %q: it must have the domain of a vendor before a slash", name)

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Capacity returns how many devices there are of each resource, and how many of them can be
-// given to pods, for the status of a Node. A resource of which there were some is in both, with
-// none if its plugin is gone for more than 5 min; allocatable are none as soon as it is gone.
+// Capacity returns the number of devices of each resource, and how many of them pods may use, for
+// the status of a Node. When a plugin disconnects, its allocatable becomes 0 immediately, and its
+// capacity after 5 min; the resource stays in both lists.
 func (m *Manager) Capacity() (capacity, allocatable v1.ResourceList) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -25,8 +25,8 @@ func (m *Manager) Capacity() (capacity, allocatable v1.ResourceList) {
 	return capacity, allocatable
 }
 
-// Devices returns how the devices of the containers of a pod are (KEP-4680). Of a plugin that
-// is away that is not known.
+// Devices returns the health of the devices of a pod's containers (KEP-4680). It is unknown while
+// the plugin is disconnected.
 func (m *Manager) Devices(pod *v1.Pod) map[string][]v1.ResourceStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,8 +43,8 @@ func (m *Manager) Devices(pod *v1.Pod) map[string][]v1.ResourceStatus {
 	return all
 }
 
-// Notify has changed called for each pod that has a device whose health has changed. A
-// loop.Loop calls it.
+// Notify registers a function that is called for each pod with a device whose health has changed. A
+// loop.Loop calls Notify.
 func (m *Manager) Notify(changed func(types.UID)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -37,7 +37,7 @@ func (t *Tracing) call(ctx context.Context, method string, req, reply any, conn 
 	return err
 }
 
-// A carrier is metadata that a trace is told in.
+// A carrier passes a trace context in gRPC metadata.
 type carrier metadata.MD
 
 // Get returns the first value of a key.

@@ -1,5 +1,5 @@
-// Package otel traces what an agent does with OpenTelemetry, under the names of a kubelet's
-// spans. It is a module of its own: who does not use it does not have OpenTelemetry.
+// Package otel traces an agent with OpenTelemetry. The spans have the names of a kubelet's. It is a
+// separate module, so that other agents do not depend on OpenTelemetry.
 //
 //	tracing, err := otel.New(otel.Config{TracerProvider: provider})
 //	client, err := cri.Dial(ctx, cri.Config{Endpoint: endpoint, Options: tracing.DialOptions()})
@@ -7,22 +7,22 @@
 //	err = tracing.Trace(&config)
 //	agent, err := loop.New(config)
 //
-// The provider, its sampler and its exporter are the embedder's, and so is their end.
+// The embedder owns the provider, its sampler and its exporter, and shuts them down.
 //
-//	syncPod                                      each work on a pod, from when its status is known:
-//	syncTerminatingPod                           what a kubelet has, with the attributes k8s.pod,
+//	syncPod                                      one span for each sync of a pod, with the names
+//	syncTerminatingPod                           of a kubelet and the attributes k8s.pod,
 //	syncTerminatedPod                            k8s.pod.name, k8s.pod.uid, k8s.namespace.name and
 //	syncTerminatingRuntimePod                    k8s.pod.update_type
-//	runtime.v1.RuntimeService/CreateContainer    a call of the runtime, within the work that
-//	runtime.v1.ImageService/PullImage            made it, with the attributes of gRPC's calls
+//	runtime.v1.RuntimeService/CreateContainer    a call to the runtime, as a child of the sync
+//	runtime.v1.ImageService/PullImage            that made it, with the attributes of gRPC's calls
 //
-// A call that no work has made, such as a list, or the stop of a sandbox that nobody waits
-// for any more, is a trace of its own. The stream of events is not traced. The runtime is
-// told the trace in the calls (W3C traceparent), so that one that traces, too, goes on with
-// it.
+// A call outside of a sync, such as a list, starts a trace of its own. So does the stop of a
+// sandbox that no sync waits for any more. The stream of events is not traced. Calls carry the
+// trace context to the runtime (W3C traceparent), so that a runtime with tracing can continue the
+// trace.
 //
-// No span has anything of what is in a call, nor the text of an error: the state of one that
-// failed is its gRPC code, or the reasons of the steps that failed.
+// No span contains a request, a response or the text of an error: a failed span has the gRPC code,
+// or the reasons of the failed steps, as its status.
 //
-//	otel.go   Config, Tracing, the work; calls.go calls of the runtime
+// otel.go   Config, Tracing, spans of syncs; calls.go spans of calls to the runtime
 package otel

@@ -16,22 +16,22 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// Config is what a Tracing is made of.
+// Config configures a Tracing.
 type Config struct {
-	// TracerProvider makes the tracer. Required.
+	// TracerProvider creates the tracer. Required.
 	TracerProvider trace.TracerProvider
-	// Propagator tells the runtime which trace a call is a part of. Default: W3C's
-	// traceparent and tracestate.
+	// Propagator passes the trace context to the runtime. Default: W3C's traceparent and
+	// tracestate.
 	Propagator propagation.TextMapPropagator
 }
 
-// Tracing makes spans of what one agent does. It may be used concurrently.
+// Tracing creates the spans of one agent. It may be used concurrently.
 type Tracing struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 }
 
-// name is that of the tracer.
+// name is the name of the tracer.
 const name = "github.com/podsync/podsync"
 
 // New returns a Tracing. The error names the field of the Config that is missing.
@@ -45,8 +45,8 @@ func New(c Config) (*Tracing, error) {
 	return &Tracing{tracer: c.TracerProvider.Tracer(name), propagator: c.Propagator}, nil
 }
 
-// Trace has a Loop that is made of this configuration trace its work. It sets
-// Workers.Trace, and refuses a configuration that has it.
+// Trace enables tracing in a configuration of a Loop. It sets Workers.Trace, and returns an error
+// if that is set already.
 func (t *Tracing) Trace(c *loop.Config) error {
 	if c.Workers.Trace != nil {
 		return errors.New("otel: Config.Workers.Trace is set already")
@@ -86,7 +86,7 @@ func attributes(w podworkers.Work) []attribute.KeyValue {
 	return all
 }
 
-// reasons are those of the steps that an error is made of.
+// reasons returns the reasons of the failed steps that an error joins.
 func reasons(err error) string {
 	var all []string
 	var walk func(error)

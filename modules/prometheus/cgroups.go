@@ -26,7 +26,7 @@ func (c *cgroups) EnsureCgroup(ctx context.Context, pod *v1.Pod) (string, error)
 	return c.ensure(ctx, pod, c.Cgroups.EnsureCgroup)
 }
 
-// RaiseCgroup does what a Syncer does if the cgroups cannot be raised.
+// RaiseCgroup does nothing if the Cgroups cannot be raised, like a Syncer.
 func (c *cgroups) RaiseCgroup(ctx context.Context, pod *v1.Pod) (string, error) {
 	if r, ok := c.Cgroups.(syncpod.CgroupRaiser); ok {
 		return c.ensure(ctx, pod, r.RaiseCgroup)
@@ -42,7 +42,7 @@ func (c *cgroups) ensure(ctx context.Context, pod *v1.Pod, do func(context.Conte
 	return parent, err
 }
 
-// note says what a call for a pod was, and that there is a cgroup from then on.
+// note returns the operation type of a call for a pod, and records that the pod has a cgroup.
 func (c *cgroups) note(uid types.UID, made bool) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +60,7 @@ func (c *cgroups) RemoveCgroup(ctx context.Context, pod *v1.Pod) error {
 	return c.remove(pod.UID, func() error { return c.Cgroups.RemoveCgroup(ctx, pod) })
 }
 
-// RemovePod does what a Syncer does if pods cannot be removed by their UID.
+// RemovePod does nothing if the Cgroups cannot remove pods by UID, like a Syncer.
 func (c *cgroups) RemovePod(ctx context.Context, uid types.UID) error {
 	r, ok := c.Cgroups.(syncpod.OrphanCleaner)
 	if !ok {

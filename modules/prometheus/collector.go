@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A collector has what was counted, and counts what there is.
+// A collector exports the counters, and computes the gauges when it is scraped.
 type collector struct {
 	*Metrics
 	agent Agent
@@ -64,7 +64,7 @@ func volumes() *client.Desc {
 	return client.NewDesc("volume_manager_total_volumes", "Volumes of pods.", []string{"plugin_name", "state"}, nil)
 }
 
-// running counts what the runtime has.
+// running counts the pods and containers in the runtime.
 func (c *collector) running() (pods int, containers map[runtime.ContainerState]int) {
 	containers = map[runtime.ContainerState]int{}
 	cache := c.agent.Cache()
@@ -83,7 +83,7 @@ func (c *collector) running() (pods int, containers map[runtime.ContainerState]i
 	return pods, containers
 }
 
-// volumes counts those that pods on the node have, by what makes them.
+// volumes counts the volumes of the pods on the node, by plugin.
 func (c *collector) volumes() map[string]int {
 	count := map[string]int{}
 	for _, p := range c.agent.Pods() {
@@ -97,7 +97,7 @@ func (c *collector) volumes() map[string]int {
 	return count
 }
 
-// plugin is what a kubelet calls what makes a volume.
+// plugin returns the kubelet's name of the volume's plugin.
 func plugin(s *v1.VolumeSource) string {
 	plugins := []struct {
 		name string

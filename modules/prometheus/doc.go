@@ -1,6 +1,6 @@
-// Package prometheus counts what an agent does, under the names of a kubelet's metrics,
-// so that the dashboards and alerts made for kubelets read agents, too. It is a module of
-// its own: who does not use it does not have client_golang.
+// Package prometheus exports an agent's metrics. They have the names of a kubelet's metrics, so
+// that existing dashboards and alerts work. It is a separate module, so that other agents do not
+// depend on client_golang.
 //
 //	metrics, err := prometheus.New(prometheus.Config{NodeName: "edge-7"})
 //	client, err := cri.Dial(ctx, cri.Config{Endpoint: endpoint, Options: metrics.DialOptions()})
@@ -9,8 +9,8 @@
 //	agent, err := loop.New(config)
 //	handler, err := metrics.Handler(agent) // for server.Config.Metrics
 //
-// [Metrics.Handler] has the metrics of Go and of the process as well. With a registry of
-// your own use [Metrics.Collector].
+// [Metrics.Handler] also exports the metrics of Go and of the process. Use [Metrics.Collector] with
+// a registry of your own.
 //
 //	kubelet_node_name                           gauge, 1       node
 //	kubelet_running_pods                        gauge
@@ -28,37 +28,37 @@
 //	storage_operation_duration_seconds          histogram      volume_plugin, operation_name, status, migrated
 //	volume_manager_total_volumes                gauge          plugin_name, state
 //
-// No label has anything of a pod in it, so that there are as many series however many
-// pods there were. Those of probes are apart, at /metrics/probes, and have labels of their
-// pods; they go when the pod does:
+// No label identifies a pod, so the number of series does not grow with the number of pods. The
+// metrics of probes are separate, at /metrics/probes, and have labels of their pods; they are
+// removed with the pod:
 //
 //	prober_probe_total                          counter        probe_type, result, container, pod, namespace, pod_uid
 //	prober_probe_duration_seconds               histogram      probe_type, container, pod, namespace
 //
-// # What differs from a kubelet's
+// # Differences from a kubelet
 //
-//   - An agent that hears of changes by events lists rarely, and so the interval between
-//     lists may be minutes.
+//   - An agent that receives events from the runtime rarely lists pods, so the interval between two
+//     relists may be minutes.
 //
-//   - A check that tells nothing, as of a command that the runtime could not run, has the
-//     result unknown; a kubelet does not count it.
+//   - A probe without a clear result, for example because the runtime could not run the command, counts
+//     as unknown; a kubelet does not count it.
 //
-//   - The first work on the cgroup of a pod counts as create, also if an earlier agent has
-//     made it. An agent that leaves cgroups to the runtime has no such metric.
+//   - The first operation on a pod's cgroup counts as create, even if an earlier agent created the
+//     cgroup. An agent that leaves cgroups to the runtime does not have this metric.
 //
-//   - kubelet_evictions counts what a Loop with an EvictionPolicy evicts, and what
-//     [Metrics.CountEviction] is told.
+//   - kubelet_evictions counts the evictions of a Loop with an EvictionPolicy, and the calls of
+//     [Metrics.CountEviction].
 //
-//   - Of storage operations volume_mount is told, of the volumes that a Syncer makes of
-//     its Root; the others are a CSI driver's. status is success or fail-unknown.
+//   - Of the storage operations only volume_mount is exported, for volumes that a Syncer creates below
+//     its Root; the others belong to CSI drivers. status is success or fail-unknown.
 //
-//   - Of volumes the desired state is told, and not the actual one: which volumes an
-//     earlier agent has made is not known.
+//   - Only the desired state of volumes is exported, not the actual one: the volumes that an earlier
+//     agent has set up are not known.
 //
 // The files:
 //
-//	metrics.go    Metrics, and how they come to a Loop
-//	observers.go  what is told by observers; operations.go by calls of the runtime,
-//	              cgroups.go by cgroups, probes.go by probes
-//	collector.go  what is counted when it is asked for
+//	metrics.go    Metrics, and how to attach them to a Loop
+//	observers.go  metrics from observers; operations.go from calls to the runtime,
+//	              cgroups.go from cgroups, probes.go from probes
+//	collector.go  gauges that are computed on demand
 package prometheus

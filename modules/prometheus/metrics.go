@@ -21,19 +21,19 @@ import (
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
-// Agent is what is asked how many pods there are. A *loop.Loop is one.
+// Agent returns the agent's pods. A *loop.Loop implements it.
 type Agent interface {
 	Pods() []loop.Pod
 	Cache() *runtime.Cache
 }
 
-// Config is what Metrics are made of.
+// Config configures Metrics.
 type Config struct {
-	// NodeName is the name of the node, by which alerts tell nodes apart. Required.
+	// NodeName is the name of the node, which distinguishes nodes in alerts. Required.
 	NodeName string
 }
 
-// Metrics count what one agent does. They may be used concurrently.
+// Metrics collects the metrics of one agent. It may be used concurrently.
 type Metrics struct {
 	nodeName string
 
@@ -107,15 +107,14 @@ func counters(name, help string) *client.CounterVec {
 	return client.NewCounterVec(client.CounterOpts{Subsystem: subsystem, Name: name, Help: help}, []string{operationType})
 }
 
-// Observe has a Loop that is made of this configuration tell the Metrics how its work
-// goes. It sets the Observers of Sync, Workers, Watch and probes, and Evicted; those that are
-// set already are told as before. The Cgroups of Sync, if there are any, are called by way of
-// the Metrics from then on.
+// Observe connects the Metrics to a configuration of a Loop. It sets the Observers of Sync,
+// Workers, Watch and probes, and Evicted; it keeps calling those that were set before. If Sync has
+// Cgroups, it wraps them.
 func (m *Metrics) Observe(c *loop.Config) {
 	c.Sync.Observer = podObserver{or(c.Sync.Observer, syncpod.Observer(syncpod.NopObserver{})), m}
 	c.Workers.Observer = workObserver{or(c.Workers.Observer, podworkers.Observer(podworkers.NopObserver{})), m}
 	c.Watch.Observer = &listObserver{Observer: or(c.Watch.Observer, pleg.Observer(pleg.NopObserver{})), metrics: m}
-	if c.Probes == nil { // others have to tell by themselves
+	if c.Probes == nil { // the prober of the embedder must use Probes
 		c.ProbeObserver = m.Probes(c.ProbeObserver)
 	}
 	next := c.Evicted
@@ -130,7 +129,7 @@ func (m *Metrics) Observe(c *loop.Config) {
 	}
 }
 
-// or returns an observer, or one that does nothing if there is none.
+// or returns the observer, or nop if it is nil.
 func or[T comparable](observer, nop T) T {
 	var none T
 	if observer == none {
@@ -139,28 +138,29 @@ func or[T comparable](observer, nop T) T {
 	return observer
 }
 
-// Probes is the observer of probes that Observe sets, for who has a prober of their own.
-// next is told, too, unless it is nil.
+// Probes returns the observer of probes that Observe installs, for a prober of the embedder's own.
+// It also calls next, unless that is nil.
 func (m *Metrics) Probes(next probe.Observer) probe.Observer {
 	return probeObserver{or(next, probe.Observer(probe.NopObserver{})), m.probes}
 }
 
-// CountEviction counts a pod that was evicted for a signal, such as memory.available.
-// Those that a Loop evicts are counted by way of Observe; who evicts others calls it.
+// CountEviction counts an evicted pod by its signal, such as memory.available. Observe counts the
+// evictions of the Loop; call CountEviction for others.
 func (m *Metrics) CountEviction(signal string) {
 	m.evictions.WithLabelValues(strings.ToValidUTF8(signal, "\uFFFD")).Inc()
 }
 
-// Collector has all that was counted but probes, and what the agent has when it is asked.
+// Collector returns all metrics except those of probes.
 func (m *Metrics) Collector(agent Agent) client.Collector {
 	return &collector{Metrics: m, agent: agent}
 }
 
-// ProbeCollector has what was counted of probes: series of each pod, which go with it.
+// ProbeCollector returns the metrics of probes. They have labels of pods, and are removed with the
+// pod.
 func (m *Metrics) ProbeCollector() client.Collector { return m.probes }
 
-// Handler serves the metrics of the agent, of Go and of the process at /metrics, and those
-// of probes at /metrics/probes. It is what server.Config.Metrics takes.
+// Handler serves the metrics of the agent, of Go and of the process at /metrics, and those of
+// probes at /metrics/probes. Use it as server.Config.Metrics.
 func (m *Metrics) Handler(agent Agent) (http.Handler, error) {
 	mux := http.NewServeMux()
 	for path, all := range map[string][]client.Collector{

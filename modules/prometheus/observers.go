@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// An observer tells the one that was there before it as well.
+// Each observer here also calls the observer that it replaces.
 type podObserver struct {
 	syncpod.Observer
 	metrics *Metrics
@@ -23,7 +23,7 @@ func (o podObserver) PodRunning(pod *v1.Pod, took time.Duration) {
 	o.metrics.podStart.Observe(took.Seconds())
 }
 
-// VolumeSetUp counts what a kubelet counts as the mount of a volume.
+// VolumeSetUp counts the set-up of a volume, which a kubelet counts as its mount.
 func (o podObserver) VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error) {
 	o.Observer.VolumeSetUp(pod, volume, took, err)
 	status := "success"
@@ -60,8 +60,8 @@ type listObserver struct {
 	last time.Time // when the last list began
 }
 
-// Listed counts a list, however it ended; the time when the runtime was last seen is
-// that of one that did not fail.
+// Listed counts a list, failed or not. Only a successful list updates the time when the runtime was
+// last seen.
 func (o *listObserver) Listed(pods int, took time.Duration, err error) {
 	o.Observer.Listed(pods, took, err)
 	now := time.Now()

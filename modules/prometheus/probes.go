@@ -45,7 +45,7 @@ func (p *probes) Collect(metrics chan<- client.Metric) {
 }
 
 type probeObserver struct {
-	probe.Observer // told, too
+	probe.Observer // also called
 	probes         *probes
 }
 
@@ -55,7 +55,7 @@ func (o probeObserver) Checked(c probe.Check) {
 	o.probes.count(c)
 }
 
-// PodForgotten takes the series of a pod away.
+// PodForgotten removes the series of a pod.
 func (o probeObserver) PodForgotten(uid types.UID) {
 	o.Observer.PodForgotten(uid)
 	o.probes.forget(uid)

@@ -18,41 +18,40 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ClientConfig is what a Client is made of.
+// ClientConfig configures a Client.
 type ClientConfig struct {
-	// Kubeconfig is the file that says where the API server is, and who the node is.
-	// Required. With Bootstrap it need not be there yet.
+	// Kubeconfig is the file with the address of the API server and the node's credentials.
+	// Required. With Bootstrap the file need not exist yet.
 	Kubeconfig string
-	// Bootstrap is a kubeconfig with which a first certificate may be asked for. Default:
-	// none is.
+	// Bootstrap is a kubeconfig with credentials to request the first certificate. Default: none.
 	Bootstrap string
-	// Rotate has the certificate replaced before it expires.
+	// Rotate renews the certificate before it expires.
 	Rotate bool
-	// Dir is where certificates are kept that were asked for, an absolute path. Required
-	// with Bootstrap or Rotate.
+	// Dir is the absolute path of the directory for issued certificates. Required with Bootstrap or
+	// Rotate.
 	Dir string
 	// NodeName is the name of the node. Required with Bootstrap or Rotate.
 	NodeName string
-	// Log gets a line for each new certificate and for what fails. Default silent.
+	// Log receives a line for each new certificate and for errors. Default: no log.
 	Log logr.Logger
 }
 
-// A Client is a way to the API server. Its methods may be called concurrently.
+// A Client holds the node's credentials for the API server. Its methods may be called concurrently.
 type Client struct {
 	config ClientConfig
 	rest   *rest.Config
-	// bootstrap are the credentials for a first certificate, nil if there are none.
+	// bootstrap are the credentials to request the first certificate, nil if there are none.
 	bootstrap *rest.Config
-	// unwritten is set while the kubeconfig is to be written.
+	// unwritten means that the kubeconfig has to be written.
 	unwritten bool
-	// manager asks for certificates, nil if nobody does.
+	// manager requests certificates, nil if there is no rotation.
 	manager certificate.Manager
 	store   certificate.FileStore
-	// dialer makes the connections of clients, heartbeats those of the client for heartbeats. They
-	// show a certificate as tls does, nil if there is no manager.
+	// dialer makes the connections of clients, heartbeats those of the heartbeat client. They
+	// present a certificate with tls, which is nil if there is no manager.
 	dialer, heartbeats *connrotation.Dialer
 	tls                *tls.Config
-	// connect makes a client of the API server, another one in tests.
+	// connect creates a client of the API server; tests replace it.
 	connect func(*rest.Config) (kubernetes.Interface, error)
 }
 
@@ -71,7 +70,7 @@ func NewClient(c ClientConfig) (*Client, error) {
 	return client, nil
 }
 
-// choose decides which credentials count.
+// choose decides which credentials to use.
 func (c *Client) choose() error {
 	own, err := load(c.config.Kubeconfig)
 	switch {
@@ -85,7 +84,8 @@ func (c *Client) choose() error {
 		}
 		own, c.unwritten = rest.AnonymousClientConfig(c.bootstrap), true
 	default:
-		// It is for when the own certificate expires. Until then it may be anything.
+		// The bootstrap credentials are needed when the certificate expires. Until then they may be
+		// invalid.
 		c.bootstrap, _ = load(c.config.Bootstrap)
 	}
 	c.rest = own
@@ -116,13 +116,13 @@ func (c *Client) manage(own *rest.Config) (err error) {
 	return err
 }
 
-// subject is what a node is called in its certificates.
+// subject returns the subject of a node's certificates.
 func subject(node string) pkix.Name {
 	return pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}
 }
 
-// clientset is a client for requests: one that is known by its certificate, or else by what
-// the first one is asked for with.
+// clientset returns a client that requests certificates: with the current certificate, or with the
+// bootstrap credentials if there is none.
 func (c *Client) clientset(current *tls.Certificate) (kubernetes.Interface, error) {
 	if current == nil && c.bootstrap != nil {
 		return c.connect(c.bootstrap)
@@ -146,7 +146,7 @@ func (c *Client) Run(ctx context.Context) {
 		if c.current(ctx) == nil {
 			return
 		}
-		c.manager.Stop() // one was all that was asked for
+		c.manager.Stop() // only the first certificate was required
 	}
 	c.follow(ctx)
 }

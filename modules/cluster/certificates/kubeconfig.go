@@ -25,10 +25,10 @@ func load(path string) (*rest.Config, error) {
 
 func hasCertificate(c *rest.Config) bool { return c.CertFile != "" || len(c.CertData) > 0 }
 
-// expired reports whether a client certificate cannot be read or has come to its end.
+// expired reports whether a client certificate is unreadable or has expired.
 func expired(c *rest.Config) bool {
 	if !hasCertificate(c) {
-		return false // it is known by something else
+		return false // the node uses other credentials
 	}
 	text := c.CertData
 	if len(text) == 0 {

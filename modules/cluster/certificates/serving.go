@@ -22,19 +22,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ServingConfig is what a Serving is made of.
+// ServingConfig configures a Serving.
 type ServingConfig struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
-	// NodeName is the name of the node, and Addresses returns its addresses, which the
-	// certificate is for. Required.
+	// NodeName is the name of the node. Addresses returns its addresses, for which the certificate
+	// is issued. Required.
 	NodeName  string
 	Addresses func() []v1.NodeAddress
-	// Dir is where certificates are kept, an absolute path. Required.
+	// Dir is the absolute path of the directory for certificates. Required.
 	Dir string
-	// CertFile and KeyFile have a certificate to begin with. Default: none.
+	// CertFile and KeyFile contain an initial certificate. Default: none.
 	CertFile, KeyFile string
-	// Log gets what fails. Default silent.
+	// Log receives errors. Default: no log.
 	Log logr.Logger
 }
 
@@ -67,8 +67,7 @@ func NewServing(c ServingConfig) (*Serving, error) {
 	return &Serving{manager: manager}, nil
 }
 
-// template is the request for the certificate of a server at addresses, nil while none is
-// known.
+// template returns the request for a server certificate with the addresses, nil if there are none.
 func template(node string, addresses []v1.NodeAddress) *x509.CertificateRequest {
 	request := &x509.CertificateRequest{Subject: subject(node)}
 	for _, a := range addresses {
@@ -94,7 +93,7 @@ func (s *Serving) Run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// Certificate returns the certificate, and an error while none is signed or it has expired.
+// Certificate returns the certificate, or an error if none is signed or it has expired.
 func (s *Serving) Certificate() (*tls.Certificate, error) {
 	if now := s.manager.Current(); now != nil {
 		return now, nil
@@ -105,7 +104,7 @@ func (s *Serving) Certificate() (*tls.Certificate, error) {
 const (
 	// renewBefore is how long before its end a self-signed certificate is replaced.
 	renewBefore = 30 * 24 * time.Hour
-	// renewInterval is the time between two looks at it.
+	// renewInterval is the interval of checks whether the certificate expires soon.
 	renewInterval = 24 * time.Hour
 )
 
@@ -126,8 +125,9 @@ func RenewSelfSigned(ctx context.Context, dir, host string, ips func() []net.IP,
 	}
 }
 
-// SelfSigned makes a certificate that nobody has signed, for a year, in two files of dir,
-// unless there is one that holds for a while. Whoever asks the server cannot know who it is.
+// SelfSigned creates a self-signed certificate that is valid for a year, in two files in dir,
+// unless there is one that does not expire soon. Clients cannot verify the server's identity with
+// it.
 func SelfSigned(dir, host string, ips []net.IP) (certFile, keyFile string, err error) {
 	certFile, keyFile = filepath.Join(dir, "kubelet.crt"), filepath.Join(dir, "kubelet.key")
 	if text, err := os.ReadFile(certFile); err == nil {

@@ -21,13 +21,13 @@ const (
 	idleConnections                          = 25
 )
 
-// errNoCertificate ends connections that would show no certificate. The API server would take their
-// requests for those of an anonymous user, and deny them as it denies objects that a node must not
-// read: that the node is not known at present would look like an answer about the object.
+// errNoCertificate ends connections that would present no certificate. The API server would treat
+// their requests as anonymous and deny them, and the denial could be mistaken for one of access to
+// the object.
 var errNoCertificate = errors.New("the node has no valid client certificate")
 
-// showCurrent has connections show the certificate that the manager has when they are made. Without
-// one no connection is made.
+// showCurrent makes new connections present the manager's current certificate. Without a
+// certificate no connection is made.
 func (c *Client) showCurrent() error {
 	bare := rest.CopyConfig(c.rest)
 	bare.CertFile, bare.KeyFile, bare.CertData, bare.KeyData = "", "", nil, nil
@@ -63,9 +63,9 @@ func (c *Client) transport(d *connrotation.Dialer) http.RoundTripper {
 	})
 }
 
-// Heartbeat returns the configuration of a client with connections of its own, which other
-// requests cannot hold up: without a limit of its rate, with a timeout for each request. The
-// function closes the connections, so that the next request makes another one.
+// Heartbeat returns the configuration of a client with its own connections, which other requests
+// cannot delay: without a rate limit, and with a timeout for each request. The function closes the
+// connections, so that the next request opens a new one.
 func (c *Client) Heartbeat(timeout time.Duration) (own *rest.Config, closeConnections func()) {
 	own = rest.CopyConfig(c.rest)
 	own.QPS, own.Timeout = -1, timeout
@@ -77,8 +77,8 @@ func (c *Client) Heartbeat(timeout time.Duration) (own *rest.Config, closeConnec
 	return own, c.heartbeats.CloseAll
 }
 
-// follow closes connections that show another certificate than the newest, so that they are
-// made anew.
+// follow closes connections that present an older certificate than the newest, so that they are
+// opened again.
 func (c *Client) follow(ctx context.Context) {
 	shown := c.manager.Current()
 	for {

@@ -1,5 +1,5 @@
-// Package config reads the file that a kubelet is configured with, a KubeletConfiguration
-// of kubelet.config.k8s.io/v1beta1, for an agent that takes the kubelet's place.
+// Package config reads the configuration file of a kubelet, a KubeletConfiguration of
+// kubelet.config.k8s.io/v1beta1, for an agent that replaces the kubelet.
 //
 // Each field is honoured, refused or meaningless: [Fields] is the table. [Load] sets a kubelet's defaults, returns a
 // warning for each meaningless field that is set, and an error for a field that asks for something that the node does

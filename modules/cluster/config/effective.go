@@ -12,8 +12,8 @@ import (
 // masked stands for a value that may be a secret.
 const masked = "<masked>"
 
-// Effective returns a configuration that was loaded as /configz shows it: with the defaults that
-// apply where a field is empty, and without the values of staticPodURLHeader, which may be secrets.
+// Effective returns a loaded configuration as /configz shows it: with the effective defaults of
+// empty fields, and without the values of staticPodURLHeader, which may be secrets.
 func Effective(c *kubelet.KubeletConfiguration) *kubelet.KubeletConfiguration {
 	c = c.DeepCopy()
 	orZero(&c.ContainerLogMaxSize, "10Mi")

@@ -11,9 +11,9 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// Eviction returns when pods are evicted, by the fields of a kubelet that begin so, by
-// mergeDefaultEvictionSettings and localStorageCapacityIsolation. Thresholds of containerfs
-// are left out: a kubelet heeds none.
+// Eviction returns the eviction policy, from the kubelet's eviction* fields,
+// mergeDefaultEvictionSettings and localStorageCapacityIsolation. It ignores thresholds of
+// containerfs, as a kubelet does.
 func Eviction(c *kubelet.KubeletConfiguration) (eviction.Policy, error) {
 	p := eviction.Policy{
 		Hard: signals(c.EvictionHard), Soft: signals(c.EvictionSoft), MinimumReclaim: signals(c.EvictionMinimumReclaim),
@@ -47,7 +47,7 @@ func ignored(s eviction.Signal) bool {
 	return s == eviction.ContainerFSAvailable || s == eviction.ContainerFSInodesFree
 }
 
-// signals are a field by its signals; nil stays nil.
+// signals converts a field to a map by signal; nil stays nil.
 func signals(field map[string]string) map[eviction.Signal]string {
 	if field == nil {
 		return nil

@@ -77,8 +77,8 @@ func TLS(c *kubelet.KubeletConfiguration) (*tls.Config, error) {
 	return restrictions, nil
 }
 
-// isOfHTTP2 reports whether a server with the suite can serve HTTP/2 over TLS 1.2: net/http ends a server that
-// has none of these, and with it a kubelet.
+// isOfHTTP2 reports whether a server with the cipher suite can serve HTTP/2 over TLS 1.2. Without
+// one of these suites net/http fails to start the server, and so does a kubelet.
 func isOfHTTP2(suite uint16) bool {
 	return suite == tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 || suite == tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
 }
@@ -94,9 +94,9 @@ var kernelDefaults = map[string]string{
 	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
 }
 
-// CheckMachine returns an error that names a field if the machine is not as the field demands:
-// protectKernelDefaults, failSwapOn, memorySwap or failCgroupV1. The file system is that of the
-// machine, from its root.
+// CheckMachine returns an error that names the field if the machine does not meet a requirement:
+// protectKernelDefaults, failSwapOn, memorySwap or failCgroupV1. machine is the machine's root file
+// system.
 func CheckMachine(c *kubelet.KubeletConfiguration, machine fs.FS) error {
 	if c.ProtectKernelDefaults {
 		for _, name := range slices.Sorted(maps.Keys(kernelDefaults)) {

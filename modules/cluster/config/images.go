@@ -8,9 +8,9 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// Images says who may use images that are on the node. If share, every pod may use every one.
-// Else verify says whether an image of a repository that no agent has pulled needs a
-// credential, too; nil for none.
+// Images returns who may use images that are present on the node. If share is true, every pod may
+// use every image. Otherwise verify reports whether a preloaded image of a repository needs a
+// credential too; nil means that none does.
 func Images(c *kubelet.KubeletConfiguration) (share bool, verify func(repository string) bool, err error) {
 	list := c.PreloadedImagesVerificationAllowlist
 	policy := c.ImagePullCredentialsVerificationPolicy
@@ -38,7 +38,7 @@ func Images(c *kubelet.KubeletConfiguration) (share bool, verify func(repository
 		kubelet.NeverVerify, kubelet.NeverVerifyPreloadedImages, kubelet.NeverVerifyAllowlistedImages, kubelet.AlwaysVerify)
 }
 
-// matchRepository reports whether a repository is the one of a pattern, or below it.
+// matchRepository reports whether a repository matches the pattern, or is below it.
 func matchRepository(pattern, repository string) bool {
 	prefix, below := strings.CutSuffix(pattern, "*")
 	return pattern == repository || below && strings.HasPrefix(repository, prefix)

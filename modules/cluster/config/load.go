@@ -85,7 +85,7 @@ func parse(text []byte, flags func(*kubelet.KubeletConfiguration)) (*kubelet.Kub
 	return c, append(warnings, ignoredSignals(c)...), nil
 }
 
-// check says what cannot be done.
+// check rejects what cannot be done.
 func check(c *kubelet.KubeletConfiguration) error {
 	switch {
 	case c.ContainerRuntimeEndpoint == "":

@@ -1,16 +1,16 @@
-// Package mirrors shows the static pods of a node to the API server: each has a mirror pod
-// there, which nobody runs, so that they are seen, counted by the scheduler, and have
-// statuses and logs like others.
+// Package mirrors creates mirror pods: each static pod of the node has a mirror pod in the API
+// server, which no node runs, so that the static pod is visible, counted by the scheduler, and has
+// a status and logs like other pods.
 //
-// A mirror has the annotations that a kubelet gives it: kubernetes.io/config.mirror has
-// the hash of the static pod that it shows, which is the UID of that pod on the node. Its
-// owner is the Node. A mirror that is deleted is made anew. A mirror of an earlier version of the
-// pod is replaced when that version has stopped, and keeps its UID until then;
-// one whose static pod has gone is deleted when that has stopped (at once, if it went while
-// the agent was off), and not while it is not known whether the pod is wanted. A pod that has the name of a mirror and is none is let
-// be. What the API server refuses is tried again at growing intervals.
+// A mirror has the annotations that a kubelet sets: kubernetes.io/config.mirror holds the hash of
+// the static pod, which is the UID of that pod on the node. The mirror's owner is the Node. A
+// deleted mirror is created again. When a static pod changes, its mirror keeps its UID until the
+// old version has stopped, and is then replaced. When a static pod is removed, its mirror is
+// deleted after the pod has stopped, or at the next start of the agent, but not while it is unknown
+// whether the pod is still desired. A pod with the name of a mirror that is not a mirror is left
+// alone. Requests that the API server rejects are retried with back-off.
 //
-//	mirrors.go   Mirrors: when a mirror is looked at, and what is done then
+//	mirrors.go   Mirrors: when a mirror is reconciled, and how
 //	source.go    Source: static pods on their way to a loop.Loop
-//	mirror.go    what a mirror looks like
+//	mirror.go    the mirror's object
 package mirrors

@@ -8,8 +8,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Shown returns the UID of the static pod that a pod of the API server is the mirror of, ""
-// if it is none.
+// Shown returns the UID of the static pod whose mirror the given pod is, or "" if it is not a
+// mirror.
 func Shown(pod *v1.Pod) types.UID {
 	return types.UID(pod.Annotations[v1.MirrorPodAnnotationKey])
 }

@@ -18,20 +18,20 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// Config is what Mirrors are made of.
+// Config configures Mirrors.
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
-	// Node returns the node as the API server has it. Required.
+	// Node returns the newest known Node object. Required.
 	Node func() *v1.Node
-	// Synced is closed once the API server has listed the pods of the node, of which
-	// PodChanged is told. Required.
+	// Synced is closed once the API server has listed the node's pods, and PodChanged was called
+	// for them. Required.
 	Synced <-chan struct{}
-	// Running reports whether something is left on the node of a static pod that nobody
-	// wants any more. Required.
+	// Running reports whether anything is left on the node of a static pod that is no longer
+	// desired. Required.
 	Running func(static types.UID) bool
-	// Log gets a line for each mirror that is made or deleted, and for what fails. Default
-	// silent.
+	// Log receives a line for each mirror that is created or deleted, and for errors. Default: no
+	// log.
 	Log logr.Logger
 }
 
@@ -43,18 +43,17 @@ type Mirrors struct {
 	queue  *queue.Queue[name]
 
 	mu sync.Mutex
-	// wanted are the static pods, and known whether there are no others.
+	// wanted are the static pods; known means that the list is complete.
 	wanted map[name]*v1.Pod
 	known  bool
-	// there are the mirrors that the API server has.
+	// there are the mirrors in the API server.
 	there map[name]*v1.Pod
 }
 
 const (
-	// firstRetry and lastRetry are the shortest and the longest time after which what has
-	// failed is tried again.
+	// firstRetry and lastRetry are the shortest and the longest back-off after a failure.
 	firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
-	// lookAgain is the time between looks at a pod that is still to stop.
+	// lookAgain is the interval of checks whether a pod has stopped.
 	lookAgain = time.Second
 )
 
@@ -73,7 +72,7 @@ func New(c Config) (*Mirrors, error) {
 	return &Mirrors{config: c, queue: queue.New[name](firstRetry, lastRetry), wanted: map[name]*v1.Pod{}, there: map[name]*v1.Pod{}}, nil
 }
 
-// want notes which static pods there are.
+// want sets the desired static pods.
 func (m *Mirrors) want(s source.Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,8 +86,8 @@ func (m *Mirrors) want(s source.Snapshot) {
 	}
 }
 
-// PodChanged tells that the API server has a pod, or with gone set has it no more. That of
-// a pods.Source does it, by its Watch.
+// PodChanged reports that the API server has a pod, or with gone set that it no longer has it.
+// Register it with Watch of a pods.Source.
 func (m *Mirrors) PodChanged(pod *v1.Pod, gone bool) {
 	if Shown(pod) == "" {
 		return
@@ -106,8 +105,8 @@ func (m *Mirrors) PodChanged(pod *v1.Pod, gone bool) {
 
 func nameOf(pod *v1.Pod) name { return name{Namespace: pod.Namespace, Name: pod.Name} }
 
-// Mirror returns the mirror of a static pod, nil if there is none that shows it as it is.
-// It is not to be written to.
+// Mirror returns the mirror of a static pod, nil if there is none of its current version. The
+// caller must not modify it.
 func (m *Mirrors) Mirror(static *v1.Pod) *v1.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,12 +139,12 @@ func (m *Mirrors) keep(ctx context.Context, n name) error {
 	case static != nil && mirror.DeletionTimestamp == nil && Shown(mirror) == hashOf(static):
 		return nil
 	case static == nil && !known:
-		return nil // the pod may be one that could not be read
+		return nil // the pod's file may currently be unreadable
 	case (static == nil || mirror.DeletionTimestamp == nil) && m.config.Running(Shown(mirror)):
 		m.queue.AddAfter(n, lookAgain) // the version that the mirror shows is still stopping, and reports to it
 		return nil
 	}
-	return m.delete(ctx, mirror) // if another is wanted, it is made when this has gone
+	return m.delete(ctx, mirror) // if another one is desired, it is created after this one is gone
 }
 
 func (m *Mirrors) look(n name) (static, mirror *v1.Pod, known bool) {
@@ -171,7 +170,7 @@ func (m *Mirrors) delete(ctx context.Context, mirror *v1.Pod) error {
 		m.config.Log.Info("A mirror is deleted", "pod", nameOf(mirror).String(), "mirrorUID", mirror.UID)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it has gone, which the watch tells
+		return nil // it is gone; the watch reports it
 	}
 	return err
 }

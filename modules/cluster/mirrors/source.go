@@ -10,9 +10,9 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// Source returns a source of the same static pods, which get mirrors when a Loop is told
-// of them. Pods that refer to objects of the API are refused: who may write a manifest on the
-// node could otherwise have any of them.
+// Source returns a source of the same static pods, for which mirrors are created once a Loop has
+// received them. It rejects pods that refer to objects of the API: a user who can write manifests
+// on the node could otherwise read any object.
 func (m *Mirrors) Source(static source.Source) source.Source { return mirrored{static, m} }
 
 type mirrored struct {
@@ -43,7 +43,7 @@ func withoutReferences(s source.Snapshot) source.Snapshot {
 	return s
 }
 
-// referenceOf returns an object of the API that a pod refers to, empty if there is none.
+// referenceOf returns the first API object that a pod refers to, empty if there is none.
 func referenceOf(pod *v1.Pod) string {
 	configMaps, secrets := podspec.References(pod)
 	switch {

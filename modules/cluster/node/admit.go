@@ -14,21 +14,21 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// Admission says which pods fit on a node. It is a loop.Admission.
+// Admission decides which pods fit on a node. It is a loop.Admission.
 type Admission struct {
 	// Node is the node. Required.
 	Node *Node
-	// Allotted returns a pod with the resources that it has been allotted, which may not be
-	// those that it asks for by now. Default: those that it asks for.
+	// Allotted returns a copy of a pod with its allocated resources, which may differ from the
+	// requested ones. Default: the requested resources count.
 	Allotted func(*v1.Pod) *v1.Pod
-	// Reserve counts a pod from now on if fits says that it has room, as that of a
-	// resize.Allocator: no resize takes the room meanwhile. Default: fits decides.
+	// Reserve calls fits and, if it returns true, counts the pod from then on, like that of a
+	// resize.Allocator: no resize can take the resources in between. Default: fits decides.
 	Reserve func(pod *v1.Pod, fits func(allotted func(*v1.Pod) *v1.Pod) bool) bool
 }
 
 var _ loop.Admission = (*Admission)(nil)
 
-// Admit returns why a pod cannot run on the node beside others, nil if it can.
+// Admit returns why a pod cannot run on the node besides the active pods, nil if it can.
 func (a *Admission) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 	for _, check := range []func() *syncpod.Rejection{
 		func() *syncpod.Rejection { return sysctlsAllowed(pod, a.Node.config.AllowedSysctls) },
@@ -48,7 +48,7 @@ func (a *Admission) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 	return nil
 }
 
-// reserve looks at the resources again, now that nothing else refuses the pod, and has it counted.
+// reserve checks the resources again after all other checks have passed, and reserves them.
 func (a *Admission) reserve(pod *v1.Pod, beside []*v1.Pod) (refused *syncpod.Rejection) {
 	if a.Reserve == nil {
 		return nil
@@ -60,8 +60,8 @@ func (a *Admission) reserve(pod *v1.Pod, beside []*v1.Pod) (refused *syncpod.Rej
 	return refused
 }
 
-// nameFits is about the name of the node. A pod of another one may be remembered from when this
-// machine was that node.
+// nameFits checks the name of the node. A checkpoint may contain a pod of an earlier name of this
+// machine.
 func (a *Admission) nameFits(pod *v1.Pod) *syncpod.Rejection {
 	if name := pod.Spec.NodeName; name != "" && name != a.Node.config.Name {
 		return predicateFailed("NodeName")
@@ -80,10 +80,10 @@ func systemFits(pod *v1.Pod) *syncpod.Rejection {
 	return nil
 }
 
-// asItIs checks a pod by what the API server has of the node. That may have changed right
-// before the pod was bound, so that nothing is refused for what was known before. A static pod
-// was bound by nobody, and one that is to run before the API server has told of the node is one
-// that was admitted by an earlier agent.
+// asItIs checks a pod against the Node object. The object may have changed just before the pod was
+// bound, so a failed check is repeated with a fresh one. Static pods are not checked, because no
+// scheduler bound them; nor are pods before the registration of the node, because an earlier agent
+// has admitted them.
 func (a *Admission) asItIs(pod *v1.Pod, fits func(*v1.Pod, *v1.Node) *syncpod.Rejection) *syncpod.Rejection {
 	if runtime.IsStatic(pod) || !a.Node.isRegistered() || fits(pod, a.Node.Object()) == nil {
 		return nil
@@ -99,8 +99,8 @@ func placeFits(pod *v1.Pod, node *v1.Node) *syncpod.Rejection {
 	return nil
 }
 
-// taintsTolerated is about taints that end pods which run: others keep pods from being
-// bound to the node, which this one is.
+// taintsTolerated checks taints that evict running pods (NoExecute). Other taints affect only
+// scheduling.
 func taintsTolerated(pod *v1.Pod, node *v1.Node) *syncpod.Rejection {
 	ends := func(t *v1.Taint) bool { return t.Effect == v1.TaintEffectNoExecute }
 	if _, found := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, ends, true); found {

@@ -18,7 +18,7 @@ func appArmorFits(pod *v1.Pod, enabled bool) *syncpod.Rejection {
 	return &syncpod.Rejection{Reason: "AppArmor", Message: "Cannot enforce AppArmor: AppArmor is not enabled on the host"}
 }
 
-// wantsAppArmor reports whether a pod or one of its containers asks for a profile.
+// wantsAppArmor reports whether a pod or one of its containers requests a profile.
 func wantsAppArmor(pod *v1.Pod) bool {
 	if sc := pod.Spec.SecurityContext; sc != nil && confines(sc.AppArmorProfile) {
 		return true

@@ -63,8 +63,8 @@ func (n *Node) resources(there *v1.NodeStatus) (capacity, allocatable v1.Resourc
 	return capacity, allocatable
 }
 
-// declaredFeatures are those of pods that are only bound to a node, or changed on it, which
-// declares them (KEP-5328), in order.
+// declaredFeatures returns, sorted, the features that the scheduler and the API server require of a
+// node before they bind or change certain pods (KEP-5328).
 func declaredFeatures() []string {
 	return []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
 }
@@ -96,7 +96,7 @@ func features(status *runtimeapi.StatusResponse) *v1.NodeFeatures {
 // setConditions writes the conditions of the node, the pressures before whether it is ready.
 func (n *Node) setConditions(s *v1.NodeStatus, notReady string) {
 	pressure := n.config.Pressure()
-	if len(pressure) == 0 { // nobody has looked yet
+	if len(pressure) == 0 { // no observation yet
 		pressure = noPressure()
 	}
 	for _, c := range pressure {
@@ -114,7 +114,7 @@ func noPressure() []v1.NodeCondition {
 	return eviction.Decide(eviction.Rules{}, eviction.State{}, time.Now()).Conditions
 }
 
-// setCondition writes one condition. When it changed last is kept if it has not now.
+// setCondition sets one condition. It keeps the transition time if the status has not changed.
 func setCondition(s *v1.NodeStatus, kind v1.NodeConditionType, status v1.ConditionStatus, reason, message string) {
 	now := metav1.NewTime(time.Now())
 	next := v1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}

@@ -1,18 +1,17 @@
-// Package node makes an agent a node of a cluster: it registers the Node object, keeps its
-// status up to date, renews its lease, and says which pods fit.
+// Package node makes an agent a node of a cluster: it registers the Node object, updates its
+// status, renews its lease, and decides which pods fit.
 //
-// A [Node] writes its status when something of it has changed, and else only so often that
-// the object is seen to be looked after: that the node lives is said by its lease in
-// kube-node-lease. The object is watched: one that was deleted while the agent runs is
-// made again at once, so that who wants a node gone stops its agent first.
+// A [Node] writes its status when it has changed, and otherwise at ReportInterval; the lease in
+// kube-node-lease shows that the node is alive. The Node object is watched: if it is deleted while
+// the agent runs, it is created again immediately. To remove a node, stop its agent first.
 //
-// [Node.Admit] is a loop.Admission: a pod that does not fit is refused for the reasons that
-// a kubelet has, in its order.
+// [Admission] is a loop.Admission: it rejects a pod that does not fit with a kubelet's reasons, in
+// a kubelet's order.
 //
 //	node.go        Config, New, Run
-//	register.go    the object is made, or found; heartbeat.go its status and the lease
-//	describe.go    what stands in the status; machine.go what the machine is like
+//	register.go    creates or adopts the object; heartbeat.go updates its status and the lease
+//	describe.go    the contents of the status; machine.go reads the machine's properties
 //	events.go      events about the node
-//	look.go        what the runtime answers, and how long an answer holds
-//	admit.go       which pods fit; fits.go by their resources; sysctl.go by their sysctls; apparmor.go by AppArmor
+//	look.go        the state of the runtime, and for how long it is valid
+//	admit.go       which pods fit; fits.go resources; sysctl.go sysctls; apparmor.go AppArmor
 package node

@@ -35,8 +35,8 @@ func statusEvent(name, reason string) nodeEvent {
 	return nodeEvent{v1.EventTypeNormal, reason, "Node " + name + " status is now: " + reason}
 }
 
-// changes returns the events of a change of a node's status: a boot, and each condition that has become another one.
-// A node that is new has pressures of which nothing is known, and is not ready.
+// changes returns the events for a change of a node's status: a reboot, and each changed condition.
+// A new node has unknown pressures and is not ready.
 func changes(name string, before, after *v1.NodeStatus) (all []nodeEvent) {
 	if old, id := before.NodeInfo.BootID, after.NodeInfo.BootID; old != "" && id != "" && old != id {
 		all = append(all, nodeEvent{v1.EventTypeWarning, eventRebooted, "Node " + name + " has been rebooted, boot id: " + id})
@@ -53,7 +53,8 @@ func changes(name string, before, after *v1.NodeStatus) (all []nodeEvent) {
 	return all
 }
 
-// reasonOf returns the reason of the event that a condition is true or false, "" if it has none.
+// reasonOf returns the reason of the event for a condition that is true or false, "" if it has
+// none.
 func reasonOf(condition v1.NodeConditionType, is bool) string {
 	reasons := map[v1.NodeConditionType]map[bool]string{
 		v1.NodeReady:          {true: eventReady, false: eventNotReady},
@@ -64,7 +65,7 @@ func reasonOf(condition v1.NodeConditionType, is bool) string {
 	return reasons[condition][is]
 }
 
-// record records events about the node, which it names as a kubelet does.
+// record records events about the node, with the node as a kubelet refers to it.
 func (n *Node) record(events ...nodeEvent) {
 	if n.config.Events == nil {
 		return
@@ -75,7 +76,7 @@ func (n *Node) record(events ...nodeEvent) {
 	}
 }
 
-// recordSchedulable records that the node was cordoned, or is not any more. Only the heartbeat calls it.
+// recordSchedulable records that the node was cordoned or uncordoned. Only the heartbeat calls it.
 func (n *Node) recordSchedulable(object *v1.Node) {
 	if object.Spec.Unschedulable == n.unschedulable {
 		return

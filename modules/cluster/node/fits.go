@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// resourcesFit is about what the node can give. Each pod counts as allotted returns it, if that is
-// not nil.
+// resourcesFit checks the node's resources. If allotted is not nil, each pod counts as allotted
+// returns it.
 func (a *Admission) resourcesFit(pod *v1.Pod, beside []*v1.Pod, allotted func(*v1.Pod) *v1.Pod) *syncpod.Rejection {
 	allocatable := a.Node.config.Allocatable
 	if most, ok := allocatable[v1.ResourcePods]; ok && int64(len(beside))+1 > most.Value() {
@@ -28,7 +28,7 @@ func (a *Admission) resourcesFit(pod *v1.Pod, beside []*v1.Pod, allotted func(*v
 		capacity, known := allocatable[name]
 		want, has := asked[name], used[name]
 		if !known || want.IsZero() {
-			continue // what the node does not know is for others to give
+			continue // other admissions manage resources that the node does not know
 		}
 		sum := want.DeepCopy()
 		sum.Add(has)
@@ -81,7 +81,7 @@ func portsFree(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 	return nil
 }
 
-// A hostPort is a port of the node, at one of its addresses or "" for all.
+// A hostPort is a port of the node at one of its addresses; "" means all addresses.
 type hostPort struct {
 	protocol v1.Protocol
 	ip       string
@@ -92,8 +92,8 @@ func (p hostPort) conflicts(other hostPort) bool {
 	return p.port == other.port && p.protocol == other.protocol && (p.ip == "" || other.ip == "" || p.ip == other.ip)
 }
 
-// hostPorts are those of the containers that run beside each other. Init containers that end
-// have theirs for a moment, and the scheduler does not count them.
+// hostPorts returns the ports of the containers that run at the same time. It ignores init
+// containers that end, as the scheduler does.
 func hostPorts(pod *v1.Pod) (ports []hostPort) {
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; runtime.IsSidecar(c) {

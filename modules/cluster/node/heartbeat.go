@@ -21,10 +21,10 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/cached"
 )
 
-// renewals is how often a lease is renewed in the time that it holds.
+// renewals is how often a lease is renewed within its duration.
 const renewals = 4
 
-// renewLease keeps the node's lease until ctx ends.
+// renewLease renews the node's lease until ctx ends.
 func (n *Node) renewLease(ctx context.Context) {
 	owned := func(l *coordinationv1.Lease) error {
 		l.OwnerReferences = []metav1.OwnerReference{{
@@ -41,7 +41,7 @@ func (n *Node) renewLease(ctx context.Context) {
 		n.config.LeaseDuration/renewals, n.config.Name, v1.NamespaceNodeLease, owned).Run(ctx)
 }
 
-// beat looks at the node every so often, and writes what has changed.
+// beat periodically observes the node and writes changes of its status.
 func (n *Node) beat(ctx context.Context) {
 	for {
 		if err := n.update(ctx); err != nil && ctx.Err() == nil {
@@ -65,7 +65,7 @@ func (n *Node) watch(ctx context.Context) {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", n.config.Name).String()
 	})
 	err := informer.SetTransform(cached.WithoutManagedFields)
-	if err != nil { // it runs already, which is not so
+	if err != nil { // impossible: the informer has not started
 		n.config.Log.Error(err, "The node is watched as a whole", "node", n.config.Name)
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -78,7 +78,7 @@ func (n *Node) watch(ctx context.Context) {
 			}
 		},
 	})
-	if err != nil { // it runs already, which is not so
+	if err != nil { // impossible: the informer has not started
 		n.config.Log.Error(err, "The node is not watched", "node", n.config.Name)
 		return
 	}
@@ -113,11 +113,11 @@ func (n *Node) update(ctx context.Context) error {
 	return nil
 }
 
-// Whoever asks for the newest Node waits readTimeout at most, and after a failure the API server
-// is left alone for failedPause, so that many pods do not wait one after the other.
+// A read of the newest Node times out after readTimeout. After a failure there is no read for
+// failedPause, so that many pods do not wait one after the other.
 const readTimeout, failedPause = time.Second, 10 * time.Second
 
-// newest reads the Node anew, and returns the one that is known if that fails.
+// newest reads the Node, and returns the last known version if that fails.
 func (n *Node) newest() *v1.Node {
 	n.reading.Lock()
 	defer n.reading.Unlock()

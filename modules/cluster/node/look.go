@@ -12,29 +12,29 @@ import (
 )
 
 const (
-	// downAfter is how long the last answer of the runtime holds: a restart of the runtime takes
-	// less, and does not make the node unready.
+	// downAfter is how long the last response of the runtime stays valid: a restart of the runtime
+	// is shorter, and does not make the node unready.
 	downAfter = 30 * time.Second
 	// statusInterval is the longest pause between two calls of Status.
 	statusInterval = 5 * time.Second
-	// callTimeout is the longest time that a call of the runtime may take.
+	// callTimeout is the timeout of a call to the runtime.
 	callTimeout = 2 * time.Minute
 )
 
-// A look is what the runtime has answered last.
+// A look is the last known state of the runtime.
 type look struct {
-	// status is the last answer to Status, nil if there was none; answered is when it came, and
-	// err the error of the last call if that failed.
+	// status is the last response to Status, nil if there was none; answered is the time of that
+	// response, err the error of the last call.
 	status   *runtimeapi.StatusResponse
 	answered time.Time
 	err      error
-	// version is that of the runtime, and images are the largest images that it has.
+	// version is the runtime's version, images are its largest images.
 	version string
 	images  []v1.ContainerImage
 }
 
-// notReady returns why the runtime cannot run pods, "" if it can. An answer holds for downAfter,
-// whether later calls fail or hang. The text does not change while the reason does not.
+// notReady returns why the runtime cannot run pods, "" if it can. A response stays valid for
+// downAfter, even if later calls fail or hang. The text is stable while the reason is the same.
 func (l look) notReady(now time.Time) string {
 	switch {
 	case l.status == nil && l.err != nil:
@@ -49,7 +49,8 @@ func (l look) notReady(now time.Time) string {
 	return "container runtime is down: no answer since " + l.answered.UTC().Format(time.RFC3339)
 }
 
-// notReady returns which condition of a runtime keeps it from running pods, "" if none does.
+// notReady returns which of the runtime's conditions prevents it from running pods, "" if none
+// does.
 func notReady(status *runtimeapi.StatusResponse) string {
 	ready := map[string]bool{}
 	for _, c := range status.GetStatus().GetConditions() {
@@ -66,8 +67,8 @@ func notReady(status *runtimeapi.StatusResponse) string {
 	return ""
 }
 
-// lookAtRuntime calls the runtime until ctx ends, beside the heartbeat: a call that hangs delays
-// no report.
+// lookAtRuntime calls the runtime until ctx ends, concurrently with the heartbeat, so that a call
+// that hangs does not delay reports.
 func (n *Node) lookAtRuntime(ctx context.Context) {
 	var loops sync.WaitGroup
 	first := sync.OnceFunc(func() { close(n.looked) })
@@ -81,8 +82,8 @@ func (n *Node) lookAtRuntime(ctx context.Context) {
 	loops.Wait()
 }
 
-// awaitLook waits until the runtime has answered once, or failed, for downAfter at most: a restart of the agent
-// does not make a node unready whose runtime is slow to answer.
+// awaitLook waits for the first result of the runtime, for downAfter at most, so that a restart of
+// the agent does not make a node with a slow runtime unready.
 func (n *Node) awaitLook(ctx context.Context) {
 	select {
 	case <-n.looked:

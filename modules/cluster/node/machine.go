@@ -17,13 +17,13 @@ import (
 
 const operatingSystem, architecture = goruntime.GOOS, goruntime.GOARCH
 
-// Machine is what a machine says of itself. What is not known is empty or zero.
+// Machine describes a machine. Unknown fields are empty or zero.
 type Machine struct {
-	// ID, SystemUUID and BootID tell it from others, and its boots from each other.
+	// ID, SystemUUID and BootID identify the machine and its boot.
 	ID, SystemUUID, BootID string
-	// Kernel is the version of the kernel, and OS the name of the distribution.
+	// Kernel is the kernel's version, OS the name of the distribution.
 	Kernel, OS string
-	// CPUs is how many processors there are, and MemoryBytes how much memory.
+	// CPUs is the number of processors, MemoryBytes the size of memory.
 	CPUs        int
 	MemoryBytes int64
 	// PIDs is how many processes and threads there can be.
@@ -36,7 +36,7 @@ type Machine struct {
 	AppArmor bool
 }
 
-// ReadMachine reads what the kernel and the distribution say.
+// ReadMachine reads the properties of this machine.
 func ReadMachine() Machine {
 	m := Machine{
 		ID: firstLine("/etc/machine-id"), SystemUUID: firstLine("/sys/class/dmi/id/product_uuid"),
@@ -51,8 +51,7 @@ func ReadMachine() Machine {
 	return m
 }
 
-// Capacity returns what the machine has: its processors, memory and huge pages, with
-// maxPods pods.
+// Capacity returns the machine's processors, memory and huge pages, and maxPods pods.
 func (m Machine) Capacity(maxPods int64) v1.ResourceList {
 	capacity := v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewQuantity(int64(m.CPUs), resource.DecimalSI),
@@ -69,8 +68,8 @@ func (m Machine) Capacity(maxPods int64) v1.ResourceList {
 	return capacity
 }
 
-// WithPIDs returns a capacity with that of processes, which no Node has: pods do not ask for any,
-// but systemReserved and kubeReserved may name a part of them.
+// WithPIDs adds the maximum number of processes to a capacity. No Node reports it and no pod
+// requests it, but systemReserved and kubeReserved may reserve a part of it.
 func (m Machine) WithPIDs(capacity v1.ResourceList) v1.ResourceList {
 	capacity = capacity.DeepCopy()
 	if m.PIDs > 0 {
@@ -79,8 +78,7 @@ func (m Machine) WithPIDs(capacity v1.ResourceList) v1.ResourceList {
 	return capacity
 }
 
-// Allocatable returns what is left of a capacity for pods when others have what is
-// reserved for them. Huge pages are no memory that pods can have otherwise.
+// Allocatable returns the capacity minus the reservations. Huge pages also reduce the memory.
 func Allocatable(capacity v1.ResourceList, reserved ...v1.ResourceList) v1.ResourceList {
 	left := v1.ResourceList{}
 	for name, q := range capacity {
@@ -130,8 +128,8 @@ func atLeastZero(q resource.Quantity) resource.Quantity {
 	return q
 }
 
-// cpus returns how many processors are online, by a list such as 0-3,8. The agent itself may be
-// bound to fewer, so that is only the answer if there is no such list.
+// cpus returns the number of online processors, from a list such as 0-3,8. Without the list it
+// returns the number that this process may use, which can be lower.
 func cpus(path string) (n int) {
 	for part := range strings.SplitSeq(firstLine(path), ",") {
 		low, high, isRange := strings.Cut(part, "-")
@@ -148,7 +146,7 @@ func cpus(path string) (n int) {
 	return n
 }
 
-// meminfo returns a value of /proc/meminfo in bytes, 0 if there is none.
+// meminfo returns a value of /proc/meminfo in bytes, 0 if it is missing.
 func meminfo(name string) int64 {
 	text, _ := os.ReadFile("/proc/meminfo")
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
@@ -181,7 +179,7 @@ func firstLine(path string) string {
 	return strings.TrimSpace(line)
 }
 
-// number returns the number in a file, 0 if there is none.
+// number returns the number in a file, 0 if it cannot be read.
 func number(path string) int64 {
 	n, _ := strconv.ParseInt(firstLine(path), 10, 64)
 	return n

@@ -17,14 +17,14 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Runtime is what is asked of the container runtime. A *cri.Client is one.
+// Runtime is the part of the CRI that a Node calls. A *cri.Client implements it.
 type Runtime interface {
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
 	Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error)
 	ListImages(context.Context, *runtimeapi.ListImagesRequest, ...grpc.CallOption) (*runtimeapi.ListImagesResponse, error)
 }
 
-// Config is what a Node is made of.
+// Config configures a Node.
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
@@ -39,13 +39,14 @@ type Config struct {
 	Renewed func()
 	// Runtime is the container runtime. Required.
 	Runtime Runtime
-	// Name is that of the node. Required.
+	// Name is the name of the node. Required.
 	Name string
-	// IPs returns the addresses of the node, the primary first. It is called for each look at the machine. Required.
+	// IPs returns the addresses of the node, the primary first. It is called for each heartbeat.
+	// Required.
 	IPs func() []netip.Addr
-	// Port is where the node serves its API. Default: it does not.
+	// Port is the port of the node's API. Default: none.
 	Port int32
-	// ProviderID is the node's name with a cloud. Default: none.
+	// ProviderID identifies the machine at a cloud provider. Default: none.
 	ProviderID string
 	// ExternalCloud is set if a cloud controller manager completes the Node: it has a taint until then, and the
 	// addresses that the controller writes. ProvidedIPs is set if IPs are those that the controller should choose.
@@ -55,8 +56,8 @@ type Config struct {
 	Labels map[string]string
 	Taints []v1.Taint
 
-	// Capacity is what the machine has, and Allocatable what of it pods can have. Required;
-	// see [Machine.Capacity] and [Allocatable].
+	// Capacity are the machine's resources, Allocatable those available to pods. Required; see
+	// [Machine.Capacity] and [Allocatable].
 	Capacity, Allocatable v1.ResourceList
 	// Devices returns how many devices of plugins the node has of each resource, and how many of
 	// them pods can have. The Node has them besides the resources that others write to it; a resource
@@ -64,28 +65,27 @@ type Config struct {
 	Devices func() (capacity, allocatable v1.ResourceList)
 	// Machine is what the machine is like.
 	Machine Machine
-	// AllowedSysctls are those that pods may set besides the safe ones; a * at the end
-	// stands for all that begin so.
+	// AllowedSysctls are sysctls that pods may set in addition to the safe ones; a * at the end
+	// matches any suffix.
 	AllowedSysctls []string
 
-	// Interval is the time between looks at the machine and the runtime. Default 10 s.
+	// Interval is the interval of heartbeats. Default 10 s.
 	Interval time.Duration
-	// ReportInterval is the longest time between writes of a status that has not changed.
-	// Default 5 min.
+	// ReportInterval is the maximum time between two writes of an unchanged status. Default 5 min.
 	ReportInterval time.Duration
-	// LeaseDuration is how long the lease holds; it is renewed after a quarter of that.
-	// Default 40 s.
+	// LeaseDuration is the duration of the lease; it is renewed after a quarter of that. Default 40
+	// s.
 	LeaseDuration time.Duration
-	// MaxImages is how many images the status names, the largest first; -1 is all of them.
+	// MaxImages is the maximum number of images in the status, the largest first; -1 means all.
 	// Default 50.
 	MaxImages *int
-	// Pressure returns the conditions MemoryPressure, DiskPressure and PIDPressure, as an
-	// eviction.Decision has them; none if that is not known yet. Default: the node is short
-	// of nothing.
+	// Pressure returns the conditions MemoryPressure, DiskPressure and PIDPressure, as in an
+	// eviction.Decision; none if they are unknown. Default: there is no pressure.
 	Pressure func() []v1.NodeCondition
-	// Events records the start of the agent, reboots, and changes of the node's conditions. Default: none is recorded.
+	// Events records the start of the agent, reboots, and changes of the node's conditions.
+	// Default: no events.
 	Events Recorder
-	// Log gets a line for what changes and for what fails. Default silent.
+	// Log receives a line for each change and error. Default: no log.
 	Log logr.Logger
 }
 
@@ -98,23 +98,24 @@ type Node struct {
 	object *v1.Node
 	// reported is when its status was written last.
 	reported time.Time
-	// registered is closed once it was registered.
+	// registered is closed after the registration.
 	registered chan struct{}
-	// deleted has a value while the object is to be made again.
+	// deleted has a value while the object must be created again.
 	deleted chan struct{}
-	// look is what the runtime has answered last; changed has a value while that is to be
-	// reported at once.
+	// look is the last known state of the runtime; changed has a value if it must be reported
+	// immediately.
 	look    look
 	changed chan struct{}
 	// looked is closed once the first call of Status has returned.
 	looked chan struct{}
-	// unschedulable: the event recorded last says that the node is cordoned. Only the heartbeat uses it.
+	// unschedulable means that the last recorded event says that the node is cordoned. Only the
+	// heartbeat uses it.
 	unschedulable bool
 
-	// life is the context of Run, from when the node is registered.
+	// life is the context of Run, set after the registration.
 	life context.Context
-	// reading is held while the Node is read for a new pod, which is done again at nextRead at
-	// the earliest.
+	// reading is held while the Node is read for a new pod. nextRead is the earliest time of the
+	// next read.
 	reading  sync.Mutex
 	nextRead time.Time
 }
@@ -196,8 +197,8 @@ func (n *Node) isRegistered() bool {
 	}
 }
 
-// Object returns the Node as the API server had it last, or before that as it is to be
-// registered. It is not to be written to.
+// Object returns the last known version of the Node, or before the registration the object to be
+// registered. The caller must not modify it.
 func (n *Node) Object() *v1.Node {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -207,8 +208,8 @@ func (n *Node) Object() *v1.Node {
 	return n.initial()
 }
 
-// saw notes the Node as the API server has it, unless a newer one is known: a cache of the
-// API server may be behind.
+// saw stores a version of the Node unless a newer one is known: a cache of the API server may lag
+// behind.
 func (n *Node) saw(object *v1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

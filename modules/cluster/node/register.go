@@ -16,8 +16,7 @@ import (
 // register.
 const firstRetry, lastRetry = 100 * time.Millisecond, 7 * time.Second
 
-// register makes the object or takes over the one that is there. It returns false if ctx
-// ends before.
+// register creates the object or adopts the existing one. It returns false if ctx ends before.
 func (n *Node) register(ctx context.Context) bool {
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		object, made, err := n.adopt(ctx)
@@ -36,13 +35,14 @@ func (n *Node) register(ctx context.Context) bool {
 	}
 }
 
-// registerAgain makes the object anew that was deleted while its agent runs.
+// registerAgain creates the object again after it was deleted while the agent runs.
 func (n *Node) registerAgain(ctx context.Context) {
 	n.config.Log.Info("Node was deleted", "node", n.config.Name)
 	n.register(ctx)
 }
 
-// recordRegistered records the start of the agent, if this is the first time, and the conditions of an object that was made.
+// recordRegistered records the start of the agent, the first time, and the conditions of a created
+// object.
 func (n *Node) recordRegistered(object *v1.Node, made bool) {
 	if !n.isRegistered() {
 		n.record(nodeEvent{v1.EventTypeNormal, eventStarting, "Starting kubelet."})
@@ -83,7 +83,7 @@ func (n *Node) adopt(ctx context.Context) (object *v1.Node, made bool, err error
 	return object, false, err
 }
 
-// initial returns the object as it is made, without a status.
+// initial returns the object to create, without a status.
 func (n *Node) initial() *v1.Node {
 	labels, annotations := n.ownLabels(), map[string]string{}
 	maps.Copy(labels, n.config.Labels)

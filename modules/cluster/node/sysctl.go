@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// safe are the sysctls that pods may always set: what they do stays in the pod.
+// safe are the sysctls that pods may always set: they affect only the pod.
 var safe = []string{
 	"kernel.shm_rmid_forced",
 	"net.ipv4.ip_local_port_range",

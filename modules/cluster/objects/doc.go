@@ -1,14 +1,13 @@
-// Package objects gets from an API server what the pods of a node refer to.
+// Package objects reads the API objects that the pods of a node refer to.
 //
-// A node may read no more than its pods name: a ConfigMap or a Secret is watched on its
-// own, from when it is asked for until no pod of the node names it any more. Services and
-// RuntimeClasses are watched as a whole. Tokens of service accounts are asked for by
-// TokenRequest, bound to the pod that they are for; package volume of podsync keeps them
-// until they are to be renewed.
+// A node may read only the objects that its pods name: each ConfigMap and Secret has a watch of its
+// own, from the first request until no pod of the node names it any more. Services and
+// RuntimeClasses are watched as a whole. Service account tokens are requested with a TokenRequest
+// that is bound to the pod; package volume of podsync caches them until they must be renewed.
 //
-// No error and no line of a log holds what is in a Secret, or a token.
+// No error and no log line contains the contents of a Secret, or a token.
 //
 //	objects.go      Objects
-//	watch.go        one object that is watched, and all of its kind
+//	watch.go        the watch of one object, and all of its kind
 //	references.go   which objects a pod names
 package objects

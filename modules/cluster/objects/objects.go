@@ -22,19 +22,19 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// Config is what Objects are made of.
+// Config configures Objects.
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
-	// Pods returns the pods of the node: what none of them names is not watched any more.
+	// Pods returns the pods of the node: objects that none of them names are no longer watched.
 	// Required.
 	Pods func() []*v1.Pod
-	// Changed is called when a ConfigMap or a Secret has changed that is watched. It must
-	// return soon. Default: nobody is told.
+	// Changed is called when a watched ConfigMap or Secret has changed. It must return quickly.
+	// Default: none.
 	Changed func()
 }
 
-// Objects gets objects. Its methods may be called concurrently.
+// Objects reads objects. Its methods may be called concurrently.
 type Objects struct {
 	config     Config
 	configMaps *watches[*v1.ConfigMap]
@@ -47,7 +47,7 @@ type Objects struct {
 	classesSynced  cache.DoneChecker
 }
 
-// New returns Objects that ask nothing before they are asked, or run.
+// New returns Objects, which make no request before the first call or Run.
 func New(c Config) (*Objects, error) {
 	switch {
 	case c.Kube == nil:
@@ -71,7 +71,7 @@ func New(c Config) (*Objects, error) {
 	return o, nil
 }
 
-// Supply returns what a Syncer is to be given.
+// Supply returns the Objects as a Syncer needs them.
 func (o *Objects) Supply() syncpod.Objects {
 	return syncpod.Objects{
 		Sources: env.Sources{ConfigMaps: o, Secrets: o, Services: o},
@@ -79,8 +79,8 @@ func (o *Objects) Supply() syncpod.Objects {
 	}
 }
 
-// SupplyRemembered returns what a Syncer is to be given that asks Objects by way of m, which
-// answers as they did last while the API server is away.
+// SupplyRemembered is like Supply, but reads through m, which returns the last known objects while
+// the API server is unavailable.
 func SupplyRemembered(m *source.Remembered) syncpod.Objects {
 	return syncpod.Objects{
 		Sources: env.Sources{ConfigMaps: m, Secrets: m, Services: m},
@@ -88,8 +88,8 @@ func SupplyRemembered(m *source.Remembered) syncpod.Objects {
 	}
 }
 
-// keepInterval is the time between looks for watches that no pod needs: one may have been begun
-// for a pod that was about to go.
+// keepInterval is the interval of checks for watches that no pod needs: a request may have started
+// a watch for a pod that was about to be deleted.
 const keepInterval = time.Minute
 
 // Run watches Services and RuntimeClasses until ctx ends, and then ends all watches. It returns
@@ -109,15 +109,14 @@ func (o *Objects) Run(ctx context.Context) {
 	o.secrets.stop()
 }
 
-// PodChanged ends the watches that were for a pod that has gone. That of a pods.Source does
-// it, by its Watch.
+// PodChanged ends watches that only a deleted pod needed. Register it with Watch of a pods.Source.
 func (o *Objects) PodChanged(_ *v1.Pod, gone bool) {
 	if gone {
 		o.keep()
 	}
 }
 
-// keep ends the watches of what no pod names.
+// keep ends the watches of objects that no pod names.
 func (o *Objects) keep() {
 	configMaps, secrets := references(o.config.Pods())
 	o.configMaps.keep(configMaps)

@@ -6,7 +6,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
-// references returns which ConfigMaps and Secrets pods name.
+// references returns the ConfigMaps and Secrets that the pods name.
 func references(pods []*v1.Pod) (configMaps, secrets map[key]bool) {
 	configMaps, secrets = map[key]bool{}, map[key]bool{}
 	for _, pod := range pods {

@@ -24,7 +24,7 @@ type client[T, L runtime.Object] interface {
 	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 }
 
-// watches are those of the objects of one kind.
+// watches are the watches of the objects of one kind.
 type watches[T runtime.Object] struct {
 	read  func(ctx context.Context, k key) (T, error)
 	start func(ctx context.Context, k key) *watched
@@ -43,11 +43,11 @@ type watched struct {
 	cancel context.CancelFunc
 }
 
-// firstWait is how long is waited for a watch that was just begun, before the object is
-// read in another way.
+// firstWait is how long a read waits for a watch that has just started before it reads the object
+// directly.
 const firstWait = time.Second
 
-// newWatches returns watches that kube is asked for with what of returns.
+// newWatches returns watches that use the clients returned by of.
 func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(namespace string) client[T, L]) *watches[T] {
 	w := &watches[T]{objects: map[key]*watched{}}
 	w.read = func(ctx context.Context, k key) (T, error) {
@@ -99,11 +99,10 @@ func (w *watches[T]) get(ctx context.Context, k key) (T, error) {
 		}
 	case <-wait.Done():
 	}
-	return w.read(ctx, k) // which says what is wrong, or sees what the watch has not yet
+	return w.read(ctx, k) // returns the error, or an object that the watch has not seen yet
 }
 
-// of returns the watch of an object, which it begins if there is none, or nil if no more
-// are begun.
+// of returns the watch of an object. It starts one if there is none, and returns nil after stop.
 func (w *watches[T]) of(k key) *watched {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +128,7 @@ func (w *watches[T]) keep(wanted map[key]bool) {
 	}
 }
 
-// stop ends all watches, and begins none any more. It returns when they have ended.
+// stop ends all watches and prevents new ones. It returns when they have ended.
 func (w *watches[T]) stop() {
 	w.mu.Lock()
 	w.stopped = true

@@ -19,20 +19,20 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// Config is what a Source is made of.
+// Config configures a Source.
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
-	// NodeName is the node whose pods are wanted. Required.
+	// NodeName is the name of the node. Required.
 	NodeName string
-	// After is closed when pods may be asked for: once the node is registered, because what
-	// fits depends on its labels. Default: at once.
+	// After is closed when the Source may start to watch: after the registration of the node,
+	// because admission depends on its labels. Default: immediately.
 	After <-chan struct{}
-	// Refused is told of each pod that is not valid and of which no version was, each time that
-	// the API server speaks of it: nobody looks after such a pod. It must not call the Source.
-	// Default: nobody is told.
+	// Refused is called for each invalid pod of which no version was valid, on each event of the
+	// API server for it: no component handles such a pod. It must not call the Source. Default:
+	// none.
 	Refused func(pod *v1.Pod, err error)
-	// Log gets a line for each pod that is not valid. Default silent.
+	// Log receives a line for each invalid pod. Default: no log.
 	Log logr.Logger
 }
 
@@ -43,10 +43,10 @@ type Source struct {
 	informer cache.SharedIndexInformer
 	// configs has a value while ConfigMaps or Secrets of pods have changed.
 	configs chan struct{}
-	// mu is held while the push is told of pods, so that a pod that goes while all are
-	// listed is not told of after its end.
+	// mu is held while pods are pushed, so that a pod that is deleted during a list is not pushed
+	// after its deletion.
 	mu sync.Mutex
-	// taken are the newest versions that are valid, but that they are to go if a later one is.
+	// taken are the newest valid versions, marked as deleted if a later, invalid version is.
 	taken map[types.UID]*v1.Pod
 }
 
@@ -72,11 +72,11 @@ func New(c Config) (*Source, error) {
 	return &Source{config: c, push: source.NewAdmittedPush(), informer: informer, configs: make(chan struct{}, 1), taken: map[types.UID]*v1.Pod{}}, nil
 }
 
-// Name is that of the pods of an API server.
+// Name returns the name of the source of API server pods.
 func (s *Source) Name() string { return s.push.Name() }
 
-// Get returns a pod as the API server had it when it spoke last, nil if there is none of
-// that name or it has another UID. It is not to be written to.
+// Get returns the newest known version of a pod, nil if there is none with that name and UID. The
+// caller must not modify it.
 func (s *Source) Get(namespace, name string, uid types.UID) *v1.Pod {
 	object, _, _ := s.informer.GetStore().GetByKey(namespace + "/" + name)
 	if pod, ok := object.(*v1.Pod); ok && pod.UID == uid && s.isOurs(pod) {
@@ -85,8 +85,8 @@ func (s *Source) Get(namespace, name string, uid types.UID) *v1.Pod {
 	return nil
 }
 
-// Pods returns all pods as the API server had them when it spoke last, those included
-// that are over. They are not to be written to.
+// Pods returns the newest known versions of all pods, finished ones included. The caller must not
+// modify them.
 func (s *Source) Pods() []*v1.Pod {
 	var pods []*v1.Pod
 	for _, object := range s.informer.GetStore().List() {
@@ -100,11 +100,11 @@ func (s *Source) Pods() []*v1.Pod {
 // Synced reports whether the API server has listed the pods.
 func (s *Source) Synced() bool { return s.informer.HasSynced() }
 
-// Listed returns a channel that is closed once it has.
+// Listed returns a channel that is closed once the API server has listed the pods.
 func (s *Source) Listed() <-chan struct{} { return s.informer.HasSyncedChecker().Done() }
 
-// Watch has f called for each pod that comes, changes or, with gone set, goes. It must be
-// called before Run. Calls of one f never overlap.
+// Watch registers f, which is called for each pod that is added, changed or, with gone set,
+// deleted. Call it before Run. Calls of f never overlap.
 func (s *Source) Watch(f func(pod *v1.Pod, gone bool)) error {
 	_, err := s.informer.AddEventHandler(s.handler(f))
 	return err
@@ -129,11 +129,11 @@ func (s *Source) handler(f func(pod *v1.Pod, gone bool)) cache.ResourceEventHand
 	}
 }
 
-// isOurs reports whether a pod is bound to the node. The API server selects the pods by that,
-// but what stands between it and the node may not, such as a cache or a fake client.
+// isOurs reports whether a pod is bound to the node. The API server filters by that, but a cache or
+// a fake client in between may not.
 func (s *Source) isOurs(pod *v1.Pod) bool { return pod.Spec.NodeName == s.config.NodeName }
 
-// podOf returns the pod that an informer reports, nil if it reports something else.
+// podOf returns the pod in an informer's event, nil if there is none.
 func podOf(o any) *v1.Pod {
 	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = unknown.Obj
@@ -151,7 +151,7 @@ func (s *Source) ConfigsChanged() {
 	}
 }
 
-// Run delivers the pods until ctx ends. The API server may be away; then nothing is said.
+// Run delivers the pods until ctx ends. While the API server is unavailable, it delivers nothing.
 func (s *Source) Run(ctx context.Context, deliver func(source.Snapshot)) error {
 	if s.config.After != nil {
 		select {
@@ -247,7 +247,7 @@ func (s *Source) update(pod *v1.Pod) {
 	}
 }
 
-// end has the version of a pod that runs stop as a newer one asks for, which is not valid.
+// end stops the running version of a pod with the grace period of a newer version that is invalid.
 func (s *Source) end(runs, asks *v1.Pod) {
 	going := *runs // shares the rest
 	going.DeletionTimestamp, going.DeletionGracePeriodSeconds = asks.DeletionTimestamp, asks.DeletionGracePeriodSeconds

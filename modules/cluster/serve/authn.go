@@ -25,18 +25,18 @@ type Authenticator struct {
 }
 
 const (
-	// refusedTTL is how long a token stays refused at most, once the API server has refused it.
+	// refusedTTL is the maximum time for which a rejected token is cached.
 	refusedTTL = 10 * time.Second
-	// maxToken is the length of the longest token that is reviewed, in bytes.
+	// maxToken is the maximum length of a token, in bytes. Longer ones are not reviewed.
 	maxToken = 16 << 10
-	// maxChain is how many certificates a client may present.
+	// maxChain is the maximum number of certificates that a client may present.
 	maxChain = 8
 )
 
-// NewAuthenticator returns an Authenticator that accepts client certificates of the authorities
-// that clients returns, nil for none, and has kube review tokens, nil for none. Accepted tokens
-// are not reviewed again for ttl, refused ones for ttl and at most ten seconds. At most 16
-// reviews run at a time, each for at most ten seconds.
+// NewAuthenticator returns an Authenticator. It accepts client certificates of the authorities that
+// clients returns, and tokens that kube reviews; either may be nil. Accepted tokens are cached for
+// ttl, rejected ones for ttl but at most ten seconds. At most 16 reviews run at a time, each for at
+// most ten seconds.
 func NewAuthenticator(kube kubernetes.Interface, clients func() *x509.CertPool, ttl time.Duration) *Authenticator {
 	if clients == nil {
 		clients = func() *x509.CertPool { return nil }
@@ -74,14 +74,14 @@ func (a *Authenticator) review(ctx context.Context, known credential, token stri
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	answer, err := a.kube.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return server.User{}, false, errors.New("a token cannot be reviewed") // an error may repeat the request
+		return server.User{}, false, errors.New("a token cannot be reviewed") // the original error may contain the request
 	}
 	user := userOf(answer.Status.User)
 	a.tokens.put(known, user, answer.Status.Authenticated)
 	return user, answer.Status.Authenticated, nil
 }
 
-// certificateUser returns the user of a client certificate that one of the authorities has signed.
+// certificateUser returns the user of a client certificate signed by one of the authorities.
 func certificateUser(r *http.Request, roots *x509.CertPool) (server.User, bool) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || len(r.TLS.PeerCertificates) > maxChain || roots == nil {
 		return server.User{}, false

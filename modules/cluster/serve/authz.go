@@ -27,7 +27,7 @@ func NewAuthorizer(kube kubernetes.Interface, allowed, denied time.Duration) *Au
 
 // Authorize makes an Authorizer a server.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, ask server.Attributes) (allowed bool, reason string, err error) {
-	ask.Path = "" // which is not asked for
+	ask.Path = "" // not part of the review
 	key, err := json.Marshal(ask)
 	if err != nil {
 		return false, "", err

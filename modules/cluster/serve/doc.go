@@ -1,28 +1,28 @@
-// Package serve serves a server.Server over TLS to an API server and to other peers, and asks
-// the API server which user a request is of and what the user may do.
+// Package serve serves a server.Server over TLS, and delegates authentication and authorization of
+// requests to the API server.
 //
-// A user is known by a client certificate of an authority, or by a token that a TokenReview
-// accepts. A SubjectAccessReview decides what the user may do. Accepted and refused answers are
-// cached; a review that failed is not.
+// A user is authenticated by a client certificate, or by a token that a TokenReview accepts. A
+// SubjectAccessReview authorizes the request. Positive and negative results are cached; errors are
+// not.
 //
 // # Strangers
 //
-// A peer is a stranger until one of its requests is admitted: authenticated and authorized. What
-// strangers hold is bounded for each address and in total: connections, requests that are
-// answered at a time, requests of a connection, and the life of a connection. The address with
-// the most connections or requests gives way, so that a flood of one address leaves room for all
-// others. Peers that were admitted are not bounded by that, nor are credentials that were admitted
-// in the last minutes. A request whose client certificate is verified takes no place of strangers.
+// A peer is a stranger until one of its requests is authenticated and authorized. The resources of
+// strangers are limited for each address and in total: connections, concurrent requests, requests
+// of a connection, and the lifetime of a connection. At the limit, the address with the most
+// connections or requests loses one, so that a flood from one address leaves room for all others.
+// Admitted peers are not affected, nor are credentials that were admitted in the last minutes. A
+// request with a verified client certificate does not count as a stranger's.
 //
-// What an admitted user holds is bounded, too: requests that are answered at a time, and
-// connections. A peer has to take some of each answer within a time, unless the handler sets a
-// deadline of its own, as streams and logs do.
+// The resources of an admitted user are limited too: concurrent requests and connections. A peer
+// must read some of each response within a time limit, unless the handler sets a deadline of its
+// own, as streams and logs do.
 //
-//	serve.go      Serve: TLS, at a port, and its limits
+//	serve.go      Serve: TLS on a port, and its limits
 //	health.go     Health: /healthz without TLS
-//	peers.go      connections and requests of peers; strangers.go who of them has to give way
-//	writer.go     how long a peer may take for an answer
-//	authn.go      Authenticator; authz.go Authorizer; reviews.go how many ask at a time
-//	remember.go   the answers that are cached
-//	files.go      certificates and authorities of files that are replaced
+//	peers.go      connections and requests of peers; strangers.go which strangers are dropped
+//	writer.go     the deadlines of responses
+//	authn.go      Authenticator; authz.go Authorizer; reviews.go limits concurrent reviews
+//	remember.go   cached results
+//	files.go      certificates and authorities in files that are replaced
 package serve

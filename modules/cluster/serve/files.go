@@ -13,7 +13,7 @@ import (
 const (
 	// rereadAfter is the time after which files are read again.
 	rereadAfter = time.Minute
-	// maxBundle is the size of the largest file of authorities that is read, in bytes.
+	// maxBundle is the maximum size of a file of authorities, in bytes.
 	maxBundle = 4 << 20
 )
 
@@ -47,10 +47,10 @@ func Files(certificate, key string, log func(error)) (func() (*tls.Certificate, 
 	}, nil
 }
 
-// Authorities returns a function that returns the authorities of client certificates that a file
-// has, and fails if the file has none now. The file is read again when a minute has passed, so
-// that an authority that was added or removed there counts. While it cannot be read, the last
-// authorities hold, and log is called with each error.
+// Authorities returns a function that returns the authorities of client certificates in a file. It
+// fails if the file has none now. The file is read again after a minute, so that added and removed
+// authorities take effect. While the file cannot be read, the last authorities stay in effect, and
+// log is called with each error.
 func Authorities(path string, log func(error)) (func() *x509.CertPool, error) {
 	last, err := readAuthorities(path)
 	if err != nil {

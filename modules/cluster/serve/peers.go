@@ -15,32 +15,30 @@ import (
 const (
 	// maxConnections bounds the connections of all peers, admitted ones included.
 	maxConnections = 2048
-	// strangerLife is how long a connection may last on which no request was admitted.
+	// strangerLife is the maximum lifetime of a connection without an admitted request.
 	strangerLife = 30 * time.Second
-	// strangerRequests is how many requests may be made on it.
+	// strangerRequests is the maximum number of requests on such a connection.
 	strangerRequests = 100
-	// answerTimeout bounds the answer to a request that is not admitted, and how long an admitted
-	// peer may take nothing of an answer.
+	// answerTimeout limits the response to a request that is not admitted, and the time for which
+	// an admitted peer may read nothing of a response.
 	answerTimeout = 15 * time.Second
-	// admittedTTL is how long a credential with which a request was admitted passes the limits
-	// of strangers.
+	// admittedTTL is how long an admitted credential is exempt from the limits of strangers.
 	admittedTTL = 5 * time.Minute
-	// maxRequestsOfUser and maxConnectionsOfUser bound what an admitted user holds. All users of an
-	// API server are one user here: it may have 384 streams, each with a connection, and 128 other
+	// maxRequestsOfUser and maxConnectionsOfUser limit an admitted user. All users of an API server
+	// count as one user here: it may have 384 streams, each with a connection, and 128 other
 	// requests.
 	maxRequestsOfUser, maxConnectionsOfUser = 512, 512
-	// bodyTimeout is how long a body may take to come.
+	// bodyTimeout is the timeout of reading a request's body.
 	bodyTimeout = 15 * time.Second
-	// maxBody is the size of the largest body of a request, in bytes. No path needs one.
+	// maxBody is the maximum size of a request's body, in bytes. No path needs one.
 	maxBody = 64 << 10
 )
 
 // A credential is the hash of a token or of a client certificate.
 type credential [sha256.Size]byte
 
-// peers are those who are connected. Those on whose connection nothing was admitted yet are
-// strangers: how much they may hold is bounded, for each address and in total. What admitted
-// peers may hold is bounded for each user.
+// peers are the connected peers. A peer without an admitted request on its connection is a
+// stranger: strangers are limited for each address and in total, admitted peers for each user.
 type peers struct {
 	admitted *answers[credential, string] // the name of the user
 
@@ -67,7 +65,7 @@ func newPeers(clients func() *x509.CertPool) *peers {
 	}
 }
 
-// hold counts one more of a user, and reports whether that may be. The caller holds a lock.
+// hold counts one more for a user, and reports whether that is allowed. The caller holds a lock.
 func hold(held map[string]int, user string, most int) bool {
 	if held[user] >= most {
 		return false
@@ -92,7 +90,7 @@ type peer struct {
 	once    sync.Once   // closes
 
 	verify sync.Once
-	holder string // of the certificate, empty if there is none that is verified
+	holder string // the user of the verified certificate, empty if there is none
 
 	mu       sync.Mutex
 	known    bool
@@ -101,7 +99,7 @@ type peer struct {
 	requests int
 }
 
-// A peerListener accepts connections, and closes those of strangers who hold too many.
+// A peerListener accepts connections, and closes those of strangers that exceed a limit.
 type peerListener struct {
 	net.Listener
 	all *peers
@@ -165,7 +163,7 @@ func (p *peer) Close() error {
 	return p.Conn.Close()
 }
 
-// admit makes the connection one of a user, free of the limits of strangers. It reports whether
+// admit assigns the connection to a user, exempt from the limits of strangers. It reports whether
 // the user may have one more.
 func (p *peer) admit(user string) bool {
 	p.mu.Lock()
@@ -184,8 +182,8 @@ func (p *peer) admit(user string) bool {
 	return true
 }
 
-// asks counts a request. It returns the user of the connection, none if the peer is a stranger,
-// and whether it has asked too often for one.
+// asks counts a request. It returns the user of the connection, none for a stranger, and whether a
+// stranger has exceeded the number of requests.
 func (p *peer) asks() (user string, known, tooOften bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,8 +191,7 @@ func (p *peer) asks() (user string, known, tooOften bool) {
 	return p.user, p.known, !p.known && p.requests > strangerRequests
 }
 
-// peerKey is that of the peer in the context of a connection, visitKey of the visit in that of a
-// request.
+// peerKey is the context key of a connection's peer, visitKey that of a request's visit.
 type peerKey struct{}
 type visitKey struct{}
 
@@ -211,25 +208,25 @@ type visit struct {
 	peer   *peer
 	writer *writer
 	cancel context.CancelFunc
-	// accepted is the credential by which its user is known, if shown.
+	// accepted is the credential that identifies the user, if shown.
 	accepted credential
 	shown    bool
-	// holder is that of the peer if the request has one of its places.
+	// holder is the peer's holder if the request uses one of its places.
 	holder string
-	// counted is set when it counts for a user.
+	// counted means that the request counts for a user.
 	counted bool
 	user    string
 }
 
-// accepted notes by which credential the user of a request is known.
+// accepted records the credential that identifies the user of a request.
 func accepted(ctx context.Context, c credential) {
 	if v, ok := ctx.Value(visitKey{}).(*visit); ok {
 		v.accepted, v.shown = c, true
 	}
 }
 
-// admitted notes that the request of a context may do what it asks for. It reports whether its
-// user may have one more request and connection.
+// admitted records that a request is authorized. It reports whether its user may have one more
+// request and connection.
 func admitted(ctx context.Context, user string) bool {
 	v, ok := ctx.Value(visitKey{}).(*visit)
 	if !ok {
@@ -246,7 +243,7 @@ func admitted(ctx context.Context, user string) bool {
 	return true
 }
 
-// count makes a request one of a user, and reports whether the user may have one more.
+// count assigns a request to a user, and reports whether the user may have one more.
 func (v *visit) count(user string) bool {
 	a := v.peer.all
 	a.mu.Lock()
@@ -263,7 +260,7 @@ func (v *visit) leave() {
 	v.peer.all.verified.leave(v.holder, v)
 }
 
-// end ends what a request holds.
+// end releases the request's resources.
 func (v *visit) end() {
 	v.cancel()
 	v.leave()
@@ -274,8 +271,8 @@ func (v *visit) end() {
 	}
 }
 
-// guard bounds what peers may ask at a time. A request of a stranger beyond that is broken off
-// without an answer: an answer could be kept waiting by a peer that does not read.
+// guard limits the concurrent requests of peers. A stranger's request beyond the limit is aborted
+// without a response, because a peer that does not read could delay the response.
 func (a *peers) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ok := r.Context().Value(peerKey{}).(*peer)
@@ -306,15 +303,16 @@ func (a *peers) guard(next http.Handler) http.Handler {
 	})
 }
 
-// refuse answers a request that may be made again.
+// refuse rejects a request that may be retried.
 func refuse(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	w.WriteHeader(http.StatusTooManyRequests)
 }
 
-// answerStranger answers a request within a time, and returns when the answer is sent. Once the
-// request is admitted it is as any other. A request with a verified certificate takes a place of
-// the certificate's user: the burst of an API server does not compete with those of strangers.
+// answerStranger serves a request within a time limit, and returns when the response is sent. Once
+// the request is admitted, the limit no longer applies. A request with a verified certificate uses
+// a place of the certificate's user, so that the burst of an API server does not compete with
+// strangers.
 func (a *peers) answerStranger(v *visit, r *http.Request, next http.Handler) {
 	v.writer.until = time.Now().Add(answerTimeout)
 	if v.holder = v.peer.certified(r); v.holder == "" {
@@ -332,9 +330,9 @@ func (a *peers) answerStranger(v *visit, r *http.Request, next http.Handler) {
 	}
 }
 
-// ask reports whether one more request of a stranger may be answered. If there are too many, the
-// oldest of its address, or of the address with the most, ends with its connection; one that is on
-// the same connection stays.
+// ask reports whether one more request of a stranger may be served. At the limit, it aborts the
+// oldest request of the same address, or of the address with the most, with its connection, except
+// a request on the same connection.
 func (a *peers) ask(v *visit) bool {
 	a.mu.Lock()
 	if victim, _, full := a.asking.next(v.peer.address); full && victim.peer == v.peer {
@@ -382,8 +380,8 @@ func (a *peers) askVerified(v *visit) bool {
 	return true
 }
 
-// userOf returns the user who was admitted with a credential of a request, which the peer has
-// proven to have. A certificate counts before a token, as it does for an Authenticator.
+// userOf returns the user who was admitted with a credential of this request, which the peer has
+// proven to possess. A certificate takes precedence over a token, as in an Authenticator.
 func (a *peers) userOf(r *http.Request) (user string, known bool) {
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		if user, _, known = a.admitted.get(certificateCredential(r.TLS.PeerCertificates[0])); known {
@@ -398,5 +396,5 @@ func (a *peers) userOf(r *http.Request) (user string, known bool) {
 
 func certificateCredential(c *x509.Certificate) credential { return sha256.Sum256(c.Raw) }
 
-// tokenCredential returns a hash, so that no token is kept.
+// tokenCredential returns a hash, so that no token is stored.
 func tokenCredential(token string) credential { return sha256.Sum256([]byte(token)) }

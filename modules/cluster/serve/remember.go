@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// maxAnswers is how many answers of each kind are kept. The oldest gives way to the newest.
+// maxAnswers is the maximum number of cached results of each kind. The oldest is dropped first.
 const maxAnswers = 4096
 
-// answers are kept for a while. Acceptances and refusals are kept apart, so that a flood of
-// refusals displaces no acceptance.
+// answers caches results. Positive and negative ones are separate, so that a flood of rejections
+// displaces no acceptance.
 type answers[K comparable, V any] struct {
 	mu      sync.Mutex
 	yes, no shelf[K, V]

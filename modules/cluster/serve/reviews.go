@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// maxReviews is how many reviews of a kind the API server is asked for at a time.
+	// maxReviews is the maximum number of concurrent reviews of a kind.
 	maxReviews = 16
-	// maxWaiting is how many more may wait for their turn. Further ones are refused at once.
+	// maxWaiting is how many more may be queued. Further ones are rejected immediately.
 	maxWaiting = 64
-	// reviewTimeout bounds a review, with the wait for its turn.
+	// reviewTimeout limits a review, including its time in the queue.
 	reviewTimeout = 10 * time.Second
 )
 
@@ -58,7 +58,8 @@ func (r *reviews[K, V]) do(ctx context.Context, key K, ask func(context.Context)
 	}
 }
 
-// join returns the flight of a key, a new one if there is none, nil if there are too many.
+// join returns the flight of a key. It starts one if there is none, and returns nil if there are
+// too many.
 func (r *reviews[K, V]) join(ctx context.Context, key K, ask func(context.Context) (V, bool, error)) *flight[V] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +77,7 @@ func (r *reviews[K, V]) join(ctx context.Context, key K, ask func(context.Contex
 	return f
 }
 
-// leave cancels a flight for which no other caller waits. The next caller begins another one.
+// leave cancels a flight for which no other caller waits. The next caller starts another one.
 func (r *reviews[K, V]) leave(key K, f *flight[V]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

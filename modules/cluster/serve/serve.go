@@ -23,16 +23,16 @@ type Config struct {
 	Handler http.Handler
 	// Address is where to listen, such as ":10250". Required.
 	Address string
-	// Certificate returns the certificate of the node. Required. It is called for each
-	// connection, so that another one counts at once.
+	// Certificate returns the certificate of the node. Required. It is called for each connection,
+	// so that a renewed certificate takes effect immediately.
 	Certificate func() (*tls.Certificate, error)
-	// TLS restricts what is agreed on with peers, by its MinVersion, CipherSuites and
-	// CurvePreferences. Default: TLS 1.2 or later, with Go's choice of the others.
+	// TLS restricts the MinVersion, CipherSuites and CurvePreferences of connections. Default: TLS
+	// 1.2 or later, with Go's defaults for the others.
 	TLS *tls.Config
-	// Clients returns the authorities of client certificates, those of the Authenticator. A request
-	// with a certificate of theirs does not compete with requests of strangers. Default: none.
+	// Clients returns the authorities of client certificates, the same as the Authenticator's.
+	// Requests with their certificates do not compete with requests of strangers. Default: none.
 	Clients func() *x509.CertPool
-	// Log gets a line for what fails. Default silent.
+	// Log receives errors. Default: no log.
 	Log logr.Logger
 }
 
@@ -44,24 +44,24 @@ const (
 	maxHeader = 256 << 10
 	// idleTimeout is how long a connection may wait for its next request.
 	idleTimeout = 90 * time.Second
-	// lastWords is how long answers have to come to their end.
+	// lastWords is the timeout of responses after the end of ctx.
 	lastWords = time.Second
 
-	// maxStreams is how many requests a connection of HTTP/2 may have open.
+	// maxStreams is the maximum number of concurrent requests on an HTTP/2 connection.
 	maxStreams = 100
-	// silence is how long a connection of HTTP/2 may be silent before it is pinged, and
-	// pingTimeout how long it has to answer.
+	// silence is the time without a frame after which an HTTP/2 connection is pinged, pingTimeout
+	// the timeout of the response.
 	silence, pingTimeout = 30 * time.Second, 15 * time.Second
-	// stuckTimeout is how long it may take nothing of what is to be written.
+	// stuckTimeout is how long a write to the connection may make no progress.
 	stuckTimeout = 30 * time.Second
-	// receiveBuffer is how much of bodies it may send before it is read.
+	// receiveBuffer is how much of request bodies a peer may send before they are read.
 	receiveBuffer = 64 << 10
-	// frameSize is the size of the largest frame that it may send.
+	// frameSize is the maximum size of a frame from the peer.
 	frameSize = 16 << 10
 )
 
-// Serve serves until ctx ends. Then no connection is left but streams, which end with their
-// requests. If it cannot listen, Serve logs the error and retries every 5 s until ctx ends.
+// Serve serves until ctx ends. After it returns, only streams have connections, which end with
+// their requests. If it cannot listen, Serve logs the error and retries every 5 s until ctx ends.
 func Serve(ctx context.Context, c Config) error {
 	if c.Handler == nil || c.Address == "" || c.Certificate == nil {
 		return errors.New("serve: Config.Handler, Address or Certificate is missing")
@@ -88,7 +88,7 @@ func serve(ctx context.Context, c Config, lis net.Listener) error {
 	return nil
 }
 
-// until runs a server until ctx, which is that of its requests, ends or the server fails.
+// until runs a server until ctx, the parent of its requests' contexts, ends or the server fails.
 func until(ctx context.Context, server *http.Server, serve func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	server.BaseContext = func(net.Listener) context.Context { return ctx }
@@ -97,7 +97,7 @@ func until(ctx context.Context, server *http.Server, serve func() error) error {
 		<-ctx.Done()
 		last, done := context.WithTimeout(context.Background(), lastWords)
 		defer done()
-		_ = server.Shutdown(last) // what is left is closed
+		_ = server.Shutdown(last) // remaining connections are closed
 		_ = server.Close()
 	})
 	err := serve()
@@ -109,7 +109,7 @@ func until(ctx context.Context, server *http.Server, serve func() error) error {
 	return err
 }
 
-// newServer returns a server whose peers are bounded.
+// newServer returns a server with limits on its peers.
 func newServer(c Config, all *peers) *http.Server {
 	return &http.Server{
 		Handler: all.guard(c.Handler), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
@@ -131,11 +131,11 @@ func newServer(c Config, all *peers) *http.Server {
 // with each of its requests.
 const reportInterval = time.Second
 
-// failures logs the failures of a server itself: a handler that panicked, and a listener that
-// fails. All else is about peers, and any peer can have as many lines of it as it likes.
+// failures logs failures of the server itself: a handler's panic, and a failed listener. It drops
+// messages about peers, because any peer can cause any number of them.
 type failures struct {
 	log  logr.Logger
-	next *atomic.Int64 // when another line may be written
+	next *atomic.Int64 // the earliest time of the next line
 }
 
 func (f failures) Write(line []byte) (int, error) {

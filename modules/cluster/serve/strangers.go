@@ -13,11 +13,11 @@ const (
 	maxVerified, maxVerifiedOfUser = 128, 32
 )
 
-// strangers are the connections or the requests of peers that were not admitted yet, by the key that
-// limits count by: the address, or the user of a verified certificate. It decides and does nothing; the
-// caller holds a lock.
+// strangers holds the connections or requests of peers that are not admitted, by the key of the
+// limits: the address, or the user of a verified certificate. It only decides which one to drop.
+// The caller holds a lock.
 type strangers[K, T comparable] struct {
-	// total and each bound them all and those of one key.
+	// total and each limit the number of all, and of each key.
 	total, each int
 
 	byKey   map[K][]entry[T] // the oldest first
@@ -31,8 +31,7 @@ type entry[T comparable] struct {
 	number uint64
 }
 
-// enter adds one. If its key or all together have too many, it removes and returns the one
-// that has to go.
+// enter adds one. If that exceeds a limit, it removes and returns the one to drop.
 func (s *strangers[K, T]) enter(key K, one T) (victim T, full bool) {
 	victim, from, full := s.next(key)
 	if full {
@@ -47,7 +46,7 @@ func (s *strangers[K, T]) enter(key K, one T) (victim T, full bool) {
 	return victim, full
 }
 
-// next returns the one that has to go before one more of a key may enter, if there are too many: the
+// next returns the one to drop before another of the key may enter, if a limit is reached: the
 // oldest of that key, or of the key with the most.
 func (s *strangers[K, T]) next(key K) (victim T, from K, full bool) {
 	from, full = s.crowded(key)
@@ -57,8 +56,9 @@ func (s *strangers[K, T]) next(key K) (victim T, from K, full bool) {
 	return victim, from, full
 }
 
-// crowded returns the key that has to give way to one more of a key, if any has. Of equals it is the
-// one whose oldest is the oldest: no key is worse off by its value.
+// crowded returns the key that must drop one before another of the given key may enter. Between
+// equal keys it is the one with the oldest entry, so that no key is at a disadvantage because of
+// its value.
 func (s *strangers[K, T]) crowded(key K) (from K, full bool) {
 	if len(s.byKey[key]) >= s.each {
 		return key, true
@@ -100,6 +100,6 @@ func neighbourhood(ip netip.Addr) netip.Prefix {
 	if ip.Is6() {
 		bits = 64
 	}
-	p, _ := ip.Prefix(bits) // fails for the zero address alone, whose prefix is zero
+	p, _ := ip.Prefix(bits) // fails only for the zero address, whose prefix is zero
 	return p
 }

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// writeSize is how much of an answer has to be taken within answerTimeout, in bytes.
+// writeSize is how many bytes of a response the peer must read within answerTimeout.
 const writeSize = 32 << 10
 
-// A writer writes an answer that a peer has to take: within a time as long as the peer is a
-// stranger, and then some of it within each such time. Streams and logs set deadlines of
-// their own.
+// A writer limits how long a peer may take to read a response: a stranger must read all of it
+// within the limit, an admitted peer some of it within each such period. Streams and logs set
+// deadlines of their own.
 type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	// until bounds the answer to a stranger, zero for an admitted peer.
+	// until is the deadline of the response to a stranger, zero for an admitted peer.
 	until time.Time
 	// own is set while the handler has a deadline of its own, and after it took the connection.
 	own bool
@@ -25,14 +25,14 @@ type writer struct {
 
 func newWriter(w http.ResponseWriter) *writer {
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // that of the answer before; one without deadlines fails at the write
+	_ = control.SetWriteDeadline(time.Time{}) // clear the previous response's deadline; a connection without deadlines fails at the write
 	return &writer{ResponseWriter: w, control: control}
 }
 
 // Unwrap returns the writer below.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Write writes, and renews the deadline with what the peer has taken.
+// Write writes in chunks, and renews the deadline after each.
 func (w *writer) Write(b []byte) (written int, err error) {
 	for first := true; err == nil && (first || len(b) > 0); first = false {
 		part := b[:min(len(b), writeSize)]
@@ -45,17 +45,17 @@ func (w *writer) Write(b []byte) (written int, err error) {
 	return written, err
 }
 
-// FlushError sends what was written.
+// FlushError flushes the response.
 func (w *writer) FlushError() error {
 	w.arm()
 	defer w.disarm()
 	return w.control.Flush()
 }
 
-// Flush sends what was written.
+// Flush flushes the response.
 func (w *writer) Flush() { _ = w.FlushError() }
 
-// Hijack hands out the connection, without a deadline.
+// Hijack returns the connection, without a deadline.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := w.control.Hijack()
 	w.own = w.own || err == nil
@@ -81,7 +81,7 @@ func (w *writer) arm() {
 	}
 }
 
-// disarm ends the deadline of a write: one that passes between two writes would end the request.
+// disarm clears the deadline of a write: it would otherwise end the request between two writes.
 func (w *writer) disarm() {
 	if !w.own && w.until.IsZero() {
 		_ = w.control.SetWriteDeadline(time.Time{})
@@ -94,10 +94,10 @@ func (w *writer) admit() {
 	w.disarm()
 }
 
-// end bounds what the server still has to send after the handler.
+// end sets a deadline for the part of the response that the server sends after the handler.
 func (w *writer) end() { w.arm() }
 
-// bound returns the body of a request, which has to come within a time.
+// bound returns the body of a request with a read deadline.
 func (w *writer) bound(r *http.Request) io.ReadCloser {
 	if r.ContentLength == 0 {
 		return r.Body
@@ -106,8 +106,8 @@ func (w *writer) bound(r *http.Request) io.ReadCloser {
 	return &boundBody{r.Body, w.control}
 }
 
-// A boundBody ends the deadline of a body with its end: what the server reads then is to learn
-// when the peer leaves.
+// A boundBody clears the deadline at the end of the body, because the server continues to read to
+// detect that the peer disconnects.
 type boundBody struct {
 	io.ReadCloser
 	control *http.ResponseController

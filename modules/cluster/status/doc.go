@@ -1,22 +1,22 @@
-// Package status tells the API server how the pods of a node do, and has it forget those
-// that were deleted and have ended.
+// Package status writes the statuses of a node's pods to the API server, and deletes the objects of
+// pods that have been deleted and have terminated.
 //
-// A [Manager] is the syncpod.StatusSink of an agent: it notes the newest status of each
-// pod and returns at once, so that no work waits for the API server. The status is then
-// patched, one write of a pod at a time, the newest first and none twice. What cannot be
-// written is tried again, at growing intervals, until the pod is gone; an end that was
-// noted is written however long that takes, and an agent that starts anew is told by the
-// loop of what it knows of earlier ones.
+// A [Manager] is the syncpod.StatusSink of an agent: it stores the newest status of each pod and
+// returns immediately, so that no sync waits for the API server. It then patches the status. Each
+// pod has at most one write at a time, of its newest status, and an unchanged status is not
+// written. Failed writes are retried with back-off until the pod's object is gone. A terminal
+// status is written however long that takes; after a restart of the agent the loop reports the
+// persisted statuses again.
 //
-// A patch names the UID and the resourceVersion that it was made for, so that it never
-// meets another pod or a status that it has not seen. If another has written meanwhile, the pod
-// is read anew, and the next patch names the UID alone: a fast writer holds nothing up. Conditions and fields that others
-// write, such as those of readiness gates, are left as they are.
+// A patch contains the UID and the resourceVersion that it is based on, so that it never applies to
+// another pod or overwrites an unseen status. After a conflict the Manager reads the pod again, and
+// the next patch contains the UID only, so that another frequent writer cannot block it. Conditions
+// and fields of other writers, such as readiness gates, are preserved.
 //
-// The [Manager] is also told when nothing of a pod is left on the node (it is a
-// podworkers.Observer), and then deletes a pod that waits for that: with grace period 0
-// and its UID, once its last status is written.
+// The [Manager] is also a podworkers.Observer: when nothing of a pod is left on the node and its
+// object is being deleted, it deletes the object with grace period 0 and the UID as precondition,
+// after it has written the last status.
 //
-//	manager.go   Manager: what is noted and when it is written
-//	patch.go     the patch: which fields and conditions are the node's
+//	manager.go   Manager: which statuses are pending, and when they are written
+//	patch.go     the patch: which fields and conditions the node owns
 package status

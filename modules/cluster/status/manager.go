@@ -24,23 +24,23 @@ import (
 
 // Pods knows the pods as the API server has them. A *pods.Source does.
 type Pods interface {
-	// Get returns a pod, nil if there is none of that name with that UID.
+	// Get returns a pod, nil if there is none with that name and UID.
 	Get(namespace, name string, uid types.UID) *v1.Pod
-	// Synced reports whether it knows all of them. Before that one that is not known may be
-	// there.
+	// Synced reports whether all pods are known. Before that, an unknown pod may exist.
 	Synced() bool
 }
 
-// Config is what a Manager is made of.
+// Config configures a Manager.
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
-	// Pods are those of the node. Required.
+	// Pods are the pods of the node. Required.
 	Pods Pods
-	// Mirror returns the mirror of a static pod, whose status is that of the pod; nil if
-	// there is none. A *mirrors.Mirrors knows. Default: nobody is told of static pods.
+	// Mirror returns the mirror pod of a static pod, to which the pod's status is written; nil if
+	// there is none. A *mirrors.Mirrors provides it. Default: the statuses of static pods are not
+	// written.
 	Mirror func(static *v1.Pod) *v1.Pod
-	// Writers is how many pods are written at a time. Default 10.
+	// Writers is the maximum number of concurrent writes. Default 10.
 	Writers int
 	// MaxRetry is the longest pause between attempts to write a status. Default 10 s.
 	MaxRetry time.Duration
@@ -65,19 +65,19 @@ var (
 	_ podworkers.Observer = (*Manager)(nil)
 )
 
-// unknownFor is how long it is known of a pod that nothing of it is left which the API server
-// has not told of: it may be about to.
+// unknownFor is how long the end of a pod is remembered that the API server has not reported: it
+// may still report it.
 const unknownFor = time.Minute
 
-// entry is one pod.
+// entry is the state of one pod.
 type entry struct {
 	namespace, name string
-	// static is the pod if the API server has no more than its mirror.
+	// static is the static pod, if the API server has only its mirror.
 	static *v1.Pod
-	// status is the newest, nil if there was none yet.
+	// status is the newest status, nil if there is none yet.
 	status *v1.PodStatus
-	// answer is the pod, or its mirror, as the last write has returned it, nil once the informer
-	// is not behind.
+	// answer is the pod, or its mirror, in the response to the last write. It is nil once the
+	// informer has caught up.
 	answer *v1.Pod
 }
 
@@ -131,7 +131,8 @@ func (m *Manager) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStat
 	return nil
 }
 
-// PhaseChanged notes that nothing of a pod is left. A step that led to that may be told after it.
+// PhaseChanged records that nothing of a pod is left. The pod's last status may be reported after
+// it.
 func (m *Manager) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
 	if to != podworkers.Finished {
 		return
@@ -146,8 +147,8 @@ func (m *Manager) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
 	}
 }
 
-// PodChanged tells that the API server has a pod, or with gone set has it no more. That of
-// a pods.Source does it, by its Watch. Of mirrors Config.Mirror has been told before.
+// PodChanged reports that the API server has a pod, or with gone set that it no longer has it.
+// Register it with Watch of a pods.Source, after the mirrors' PodChanged.
 func (m *Manager) PodChanged(pod *v1.Pod, gone bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,7 +187,7 @@ func (m *Manager) Run(ctx context.Context) {
 
 // write brings the API server up to date with one pod.
 func (m *Manager) write(ctx context.Context, uid types.UID) error {
-	e, finished := m.look(uid)
+	e, finished := m.snapshot(uid)
 	if e == nil {
 		m.deleted(uid)
 		return nil
@@ -196,7 +197,7 @@ func (m *Manager) write(ctx context.Context, uid types.UID) error {
 		if m.config.Pods.Synced() && (e.static == nil || finished) {
 			m.deleted(uid)
 		}
-		return nil // it may come, or its mirror
+		return nil // the pod or its mirror may still appear
 	}
 	if e.status != nil {
 		answer, err := m.patch(ctx, pod, e.status, false)
@@ -207,7 +208,7 @@ func (m *Manager) write(ctx context.Context, uid types.UID) error {
 			}
 		}
 		if apierrors.IsNotFound(err) || err == nil && answer == nil {
-			return nil // gone, which the informer will tell
+			return nil // gone; the informer will report it
 		}
 		if err != nil {
 			return fmt.Errorf("status of pod %s/%s: %w", e.namespace, e.name, err)
@@ -221,7 +222,7 @@ func (m *Manager) write(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// current is a pod, or its mirror, as the API server has it by all that is known.
+// current returns the newest known version of a pod, or of its mirror.
 func (m *Manager) current(uid types.UID, e *entry) *v1.Pod {
 	if e.static != nil {
 		return newest(m.config.Mirror(e.static), e.answer)
@@ -229,8 +230,8 @@ func (m *Manager) current(uid types.UID, e *entry) *v1.Pod {
 	return newest(m.config.Pods.Get(e.namespace, e.name, uid), e.answer)
 }
 
-// look returns a copy of what is known of a pod.
-func (m *Manager) look(uid types.UID) (e *entry, finished bool) {
+// snapshot returns a copy of the state of a pod.
+func (m *Manager) snapshot(uid types.UID) (e *entry, finished bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.pods[uid]; known != nil {
@@ -250,8 +251,7 @@ func (m *Manager) wrote(uid types.UID, answer *v1.Pod) {
 	}
 }
 
-// refetch reads a pod of which more has changed than is known. It returns nil if it is
-// gone.
+// refetch reads a pod after a conflict. It returns nil if the pod no longer exists.
 func (m *Manager) refetch(ctx context.Context, old *v1.Pod) (*v1.Pod, error) {
 	pod, err := m.config.Kube.CoreV1().Pods(old.Namespace).Get(ctx, old.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && pod.UID != old.UID {
@@ -260,7 +260,7 @@ func (m *Manager) refetch(ctx context.Context, old *v1.Pod) (*v1.Pod, error) {
 	return pod, err
 }
 
-// delete ends a pod that was asked to be deleted and of which nothing is left.
+// delete deletes the object of a pod that is being deleted and of which nothing is left.
 func (m *Manager) delete(ctx context.Context, pod *v1.Pod) error {
 	err := m.config.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
@@ -270,7 +270,7 @@ func (m *Manager) delete(ctx context.Context, pod *v1.Pod) error {
 		m.deleted(pod.UID)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, or another has its name
+		return nil // it is gone, or another pod has its name
 	}
 	return err
 }
@@ -283,10 +283,10 @@ func (m *Manager) deleted(uid types.UID) {
 	delete(m.finished, uid)
 }
 
-// newest returns which of two versions of a pod is newer; either may be nil.
+// newest returns the newer of two versions of a pod; either may be nil.
 func newest(a, b *v1.Pod) *v1.Pod {
 	if a == nil || b == nil || a.UID != b.UID {
-		return a // what the informer has not, or no more, is not written to
+		return a // a pod that the informer does not have is not written to
 	}
 	if order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion); err == nil && order < 0 {
 		return b

@@ -20,8 +20,8 @@ var own = []v1.PodConditionType{
 	v1.PodResizePending, v1.PodResizeInProgress, v1.AllContainersRestarting,
 }
 
-// patch writes a status, if the pod has another one, and returns the pod as it is then. With
-// anyVersion it does so whichever version of the pod the API server has.
+// patch writes a status, unless the pod has it already, and returns the updated pod. With
+// anyVersion the patch has no resourceVersion as a precondition.
 func (m *Manager) patch(ctx context.Context, pod *v1.Pod, status *v1.PodStatus, anyVersion bool) (*v1.Pod, error) {
 	body, err := patchOf(pod, status, anyVersion)
 	if err != nil || body == nil {
@@ -30,7 +30,7 @@ func (m *Manager) patch(ctx context.Context, pod *v1.Pod, status *v1.PodStatus, 
 	return m.config.Kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
 }
 
-// patchOf returns the patch that gives a pod a status, nil if it has that.
+// patchOf returns the patch that sets a pod's status, nil if the pod has it already.
 func patchOf(pod *v1.Pod, status *v1.PodStatus, anyVersion bool) ([]byte, error) {
 	before, err := json.Marshal(v1.Pod{Status: pod.Status})
 	if err != nil {
@@ -47,7 +47,7 @@ func patchOf(pod *v1.Pod, status *v1.PodStatus, anyVersion bool) ([]byte, error)
 	return withIdentity(body, pod, anyVersion)
 }
 
-// withIdentity adds which pod a patch is for, and which version of it.
+// withIdentity adds the pod's UID and, unless anyVersion is set, its resourceVersion to a patch.
 func withIdentity(body []byte, pod *v1.Pod, anyVersion bool) ([]byte, error) {
 	var patch map[string]any
 	if err := json.Unmarshal(body, &patch); err != nil {
@@ -61,8 +61,8 @@ func withIdentity(body []byte, pod *v1.Pod, anyVersion bool) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// merge returns the status to be, with what others have written. The end of a pod is final,
-// whoever has declared it.
+// merge returns the status to write, with the fields of other writers. A terminal phase is final,
+// whoever has written it.
 func merge(theirs, ours *v1.PodStatus) v1.PodStatus {
 	merged := *ours.DeepCopy()
 	merged.NominatedNodeName = theirs.NominatedNodeName
@@ -76,8 +76,8 @@ func merge(theirs, ours *v1.PodStatus) v1.PodStatus {
 	return merged
 }
 
-// conditions are those of the node, and those of others. Of a condition that both write, the one
-// that is true counts, and else theirs.
+// conditions merges the node's conditions with those of others. If both write a condition, one with
+// status True wins, otherwise theirs.
 func conditions(theirs, ours []v1.PodCondition) (all []v1.PodCondition) {
 	for _, c := range ours {
 		if slices.Contains(own, c.Type) || isShared(c.Type) && prevails(c, theirs) {
@@ -95,7 +95,7 @@ func conditions(theirs, ours []v1.PodCondition) (all []v1.PodCondition) {
 // isShared reports whether nodes write a condition that others write, too.
 func isShared(t v1.PodConditionType) bool { return t == v1.DisruptionTarget }
 
-// prevails reports whether a shared condition of the node replaces that of others.
+// prevails reports whether a shared condition of the node replaces the one of another writer.
 func prevails(c v1.PodCondition, theirs []v1.PodCondition) bool {
 	i := slices.IndexFunc(theirs, func(their v1.PodCondition) bool { return their.Type == c.Type })
 	return i < 0 || c.Status == v1.ConditionTrue && theirs[i].Status != v1.ConditionTrue

@@ -3,7 +3,7 @@ package cached
 
 import "k8s.io/apimachinery/pkg/api/meta"
 
-// WithoutManagedFields is a cache.TransformFunc that saves the memory of what nobody here reads.
+// WithoutManagedFields is a cache.TransformFunc that drops managed fields to save memory.
 func WithoutManagedFields(object any) (any, error) {
 	if o, err := meta.Accessor(object); err == nil {
 		o.SetManagedFields(nil)

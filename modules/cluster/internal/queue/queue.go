@@ -1,4 +1,4 @@
-// Package queue looks at things again until that has succeeded.
+// Package queue processes keys and retries failures with back-off.
 package queue
 
 import (
@@ -9,27 +9,26 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// A Queue has things that are to be looked at, each at most once at a time. Its methods may be
-// called concurrently. Nothing runs before Run: client-go's queues would.
+// A Queue holds keys to process; each key is processed by one goroutine at a time. Its methods may
+// be called concurrently. Unlike client-go's queues, it starts no goroutine before Run.
 type Queue[K comparable] struct {
 	first, last time.Duration
 
 	mu sync.Mutex
-	// early are those that came before Run, with when they are to be looked at.
+	// early holds the keys that were added before Run, with the times when they are due.
 	early map[K]time.Time
 	queue workqueue.TypedRateLimitingInterface[K]
 }
 
-// New returns a Queue in which what has failed is tried again after first, and twice as long
-// each time, up to last.
+// New returns a Queue. A failed key is retried after first, and the back-off doubles up to last.
 func New[K comparable](first, last time.Duration) *Queue[K] {
 	return &Queue[K]{first: first, last: last, early: map[K]time.Time{}}
 }
 
-// Add has something looked at.
+// Add enqueues a key.
 func (q *Queue[K]) Add(k K) { q.AddAfter(k, 0) }
 
-// AddAfter has something looked at after a while.
+// AddAfter enqueues a key after a delay.
 func (q *Queue[K]) AddAfter(k K, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -43,8 +42,8 @@ func (q *Queue[K]) AddAfter(k K, after time.Duration) {
 	}
 }
 
-// Run calls look for what was added, from so many goroutines, until ctx ends. What look has
-// an error for is tried again, and told to failed, if ctx has not ended. It is called once.
+// Run calls look for each enqueued key, from the given number of goroutines, until ctx ends. If
+// look fails and ctx has not ended, Run calls failed and retries. Run must be called once.
 func (q *Queue[K]) Run(ctx context.Context, workers int, look func(context.Context, K) error, failed func(K, error)) {
 	q.begin()
 	var all sync.WaitGroup

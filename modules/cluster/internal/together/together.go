@@ -1,4 +1,4 @@
-// Package together runs functions side by side: what one program or part is made of.
+// Package together runs the functions of which a program consists concurrently.
 package together
 
 import (
@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Run runs functions until one of them fails or ctx ends, and returns when all have returned.
-// The error joins theirs, without those that say that they were told to end.
+// Run runs functions until one of them fails or ctx ends, and returns when all have returned. The
+// error joins their errors, except context.Canceled after the end.
 func Run(ctx context.Context, run ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

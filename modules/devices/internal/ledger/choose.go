@@ -12,10 +12,10 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// ErrWait is an error that time may end: a plugin that is away comes back, a device is given back.
+// ErrWait marks an error that may resolve itself: the plugin reconnects, or a device is freed.
 var ErrWait = errors.New("the device may come")
 
-// waiting is an error that is ErrWait, and does not say so.
+// waiting is an error with its own text that matches ErrWait.
 type waiting struct{ text string }
 
 func (w waiting) Error() string   { return w.text }
@@ -23,19 +23,18 @@ func (w waiting) Is(e error) bool { return e == ErrWait }
 
 func waitf(format string, args ...any) error { return waiting{fmt.Sprintf(format, args...)} }
 
-// A Choice is what a container may get of a resource.
+// A Choice describes the devices of a resource that a container may get.
 type Choice struct {
-	// Held are devices that it has already. Then there is nothing to choose.
+	// Held are the devices that the container already has. Then there is no choice.
 	Held []string
-	// Must are devices that init containers before it have, which it gets first. Free are
-	// those that nobody has. Both are sorted.
+	// Must are devices of earlier init containers, which the container gets first. Free are
+	// unallocated devices. Both are sorted.
 	Must, Free []string
-	// Need is how many it gets of Free.
+	// Need is how many devices of Free the container gets.
 	Need int
 }
 
-// Pick returns the devices that the container gets: those of its plugin's preference that are
-// free come first.
+// Pick returns the devices that the container gets: preferred devices that are free come first.
 func (c Choice) Pick(preferred []string) []string {
 	picked := slices.Clone(c.Must)
 	for _, id := range slices.Concat(preferred, c.Free) {
@@ -46,7 +45,7 @@ func (c Choice) Pick(preferred []string) []string {
 	return picked
 }
 
-// Choose returns what a container of a pod may get of a resource that it wants n of.
+// Choose returns the choice for a container of a pod that requests n devices of a resource.
 func (l *Ledger) Choose(pod *v1.Pod, container, name string, n int, now time.Time) (Choice, error) {
 	if held := l.pods[pod.UID][container][name]; len(held) > 0 {
 		if len(held) != n {
@@ -78,7 +77,7 @@ func (l *Ledger) Choose(pod *v1.Pod, container, name string, n int, now time.Tim
 	return c, nil
 }
 
-// taken are the devices of a resource that containers hold.
+// taken returns the devices of a resource that containers hold.
 func (l *Ledger) taken(name string) map[string]bool {
 	taken := map[string]bool{}
 	for _, containers := range l.pods {
@@ -91,8 +90,8 @@ func (l *Ledger) taken(name string) map[string]bool {
 	return taken
 }
 
-// reusable are the devices of init containers that have ended when the container starts, and
-// that no container has which runs beside it.
+// reusable returns the devices of init containers that end before the container starts, except
+// those held by a container that runs at the same time.
 func (l *Ledger) reusable(pod *v1.Pod, container, name string) map[string]bool {
 	free := map[string]bool{}
 	for _, c := range pod.Spec.InitContainers {
@@ -115,13 +114,13 @@ func (l *Ledger) reusable(pod *v1.Pod, container, name string) map[string]bool {
 	return free
 }
 
-// endsFirst reports whether a container is one that ends before those after it start.
+// endsFirst reports whether a container ends before the containers after it start.
 func endsFirst(pod *v1.Pod, container string) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == container && !runtime.IsSidecar(&c) })
 }
 
-// Ready returns why a container cannot be started with the devices that it holds: nil if all
-// were healthy when they were reported last, since the agent began.
+// Ready returns why a container cannot be started with the devices it holds. It returns nil if all
+// were healthy in the last report of their plugins since the agent's start.
 func (l *Ledger) Ready(pod *v1.Pod, container string) error {
 	held := l.pods[pod.UID][container]
 	for _, name := range slices.Sorted(maps.Keys(held)) {

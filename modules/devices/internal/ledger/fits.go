@@ -14,8 +14,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Needs returns how many devices a container wants, by resource, of those that plugins give.
-// A resource without a domain, as cpu, is none of them: all pods need not be gone through.
+// Needs returns how many devices a container requests, by resource, of the resources that plugins
+// have registered. Resources without a domain, such as cpu, are never among them.
 func (l *Ledger) Needs(c *v1.Container) map[string]int {
 	needs := map[string]int{}
 	for name, quantity := range c.Resources.Limits {
@@ -26,7 +26,7 @@ func (l *Ledger) Needs(c *v1.Container) map[string]int {
 	return needs
 }
 
-// demand is how many devices the containers of a pod want that run at one time, at most.
+// demand returns the maximum number of devices that the pod's containers request at the same time.
 func (l *Ledger) demand(pod *v1.Pod) map[string]int {
 	most, beside := map[string]int{}, map[string]int{}
 	add := func(c *v1.Container, stays bool) {
@@ -46,9 +46,9 @@ func (l *Ledger) demand(pod *v1.Pod) map[string]int {
 	return most
 }
 
-// Fits returns why there are too few devices for a pod beside others, nil if there are
-// enough. What pods hold that are not beside it is given back soon, and counts as free. The
-// devices of a plugin that is away count for as long as the grace period.
+// Fits returns why there are too few devices for a pod besides the given pods, nil if there are
+// enough. Devices held by other pods count as free, because they are freed soon. The devices of a
+// disconnected plugin count during the grace period.
 func (l *Ledger) Fits(pod *v1.Pod, beside []*v1.Pod, now time.Time) error {
 	demand := l.demand(pod)
 	for _, name := range slices.Sorted(maps.Keys(demand)) {
@@ -67,12 +67,12 @@ func (l *Ledger) Fits(pod *v1.Pod, beside []*v1.Pod, now time.Time) error {
 	return nil
 }
 
-// unavailable is said as a kubelet says it.
+// unavailable returns the kubelet's error text.
 func unavailable(name string, requested, available int) error {
 	return fmt.Errorf("requested number of devices unavailable for %s. Requested: %d, Available: %d", name, requested, available)
 }
 
-// free is how many devices are left for a pod once all beside it have theirs.
+// free returns how many devices are left for a pod after all other given pods have theirs.
 func (l *Ledger) free(name string, pod *v1.Pod, beside []*v1.Pod) int {
 	taken, pending := l.holds(pod.UID, name), 0
 	for _, other := range beside {
@@ -92,7 +92,7 @@ func (l *Ledger) free(name string, pod *v1.Pod, beside []*v1.Pod) int {
 	return free - pending
 }
 
-// holds are the devices of a resource that the containers of a pod hold.
+// holds returns the devices of a resource that the pod's containers hold.
 func (l *Ledger) holds(pod types.UID, name string) map[string]bool {
 	all := map[string]bool{}
 	for _, held := range l.pods[pod] {

@@ -1,5 +1,5 @@
-// Package ledger knows which devices a node has, which containers have them, and which of
-// them the next one gets. It is pure: it reads no clock, takes no lock and calls nobody.
+// Package ledger records the devices of a node and the containers that hold them, and decides which
+// devices a container gets. It is pure: it uses no clock and no lock, and makes no calls.
 //
 //	ledger.go     Ledger: what plugins report, and what containers hold
 //	choose.go     which devices a container gets
@@ -15,23 +15,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Device is one of a resource, as its plugin reports it.
+// A Device is a device as its plugin reports it.
 type Device struct {
 	ID      string
 	Healthy bool
-	// NUMANodes are those that it is near to.
+	// NUMANodes are the NUMA nodes that it is close to.
 	NUMANodes []int64
 }
 
 // Held are the IDs of devices by the name of their resource.
 type Held map[string][]string
 
-// A resourceState is what a plugin, or none by now, has reported.
+// A resourceState is the last report of a plugin, which may have disconnected.
 type resourceState struct {
 	devices map[string]Device
-	// connected: the plugin is there. reported: it was, since the agent began.
+	// connected means that the plugin is connected, reported that it has been since the agent's
+	// start.
 	connected, reported bool
-	// left is when it was not there any more.
+	// left is when the plugin disconnected.
 	left time.Time
 }
 
@@ -42,13 +43,13 @@ type Ledger struct {
 	pods      map[types.UID]map[string]Held
 }
 
-// New returns a Ledger without a device. After the grace period the devices of a plugin
-// that is away count for none.
+// New returns an empty Ledger. The devices of a disconnected plugin no longer count after the grace
+// period.
 func New(grace time.Duration) *Ledger {
 	return &Ledger{grace: grace, resources: map[string]*resourceState{}, pods: map[types.UID]map[string]Held{}}
 }
 
-// Restore notes a resource that an agent before knew. Its plugin is away, since now.
+// Restore adds a resource of an earlier agent. Its plugin counts as disconnected since now.
 func (l *Ledger) Restore(name string, ids []string, now time.Time) {
 	r := &resourceState{devices: map[string]Device{}, left: now}
 	for _, id := range ids {
@@ -57,7 +58,7 @@ func (l *Ledger) Restore(name string, ids []string, now time.Time) {
 	l.resources[name] = r
 }
 
-// Take notes that a container holds devices.
+// Take records that a container holds devices.
 func (l *Ledger) Take(pod types.UID, container string, held Held) {
 	containers := l.pods[pod]
 	if containers == nil {
@@ -70,7 +71,7 @@ func (l *Ledger) Take(pod types.UID, container string, held Held) {
 	maps.Copy(containers[container], held)
 }
 
-// Drop notes that a container holds nothing.
+// Drop records that a container holds no devices.
 func (l *Ledger) Drop(pod types.UID, container string) {
 	delete(l.pods[pod], container)
 	if len(l.pods[pod]) == 0 {
@@ -78,14 +79,14 @@ func (l *Ledger) Drop(pod types.UID, container string) {
 	}
 }
 
-// Release notes that nothing of a pod holds anything.
+// Release records that no container of a pod holds devices.
 func (l *Ledger) Release(pod types.UID) { delete(l.pods, pod) }
 
-// Held returns what the containers of a pod hold, by their names. It must not be written to.
+// Held returns the devices of a pod's containers, by container name. The caller must not modify it.
 func (l *Ledger) Held(pod types.UID) map[string]Held { return l.pods[pod] }
 
-// Report notes the devices that there are of a resource now, as its plugin says it. It
-// returns the pods that hold some whose health is another now.
+// Report records the devices of a resource that its plugin reports. It returns the pods that hold a
+// device whose health has changed.
 func (l *Ledger) Report(name string, devices []Device) []types.UID {
 	return l.change(name, func(r *resourceState) {
 		r.devices, r.connected, r.reported = map[string]Device{}, true, true
@@ -95,7 +96,7 @@ func (l *Ledger) Report(name string, devices []Device) []types.UID {
 	})
 }
 
-// Leave notes that the plugin of a resource is away. It returns the pods that hold some of it.
+// Leave records that a plugin has disconnected. It returns the pods that hold its devices.
 func (l *Ledger) Leave(name string, now time.Time) []types.UID {
 	if r := l.resources[name]; r == nil || !r.connected {
 		return nil
@@ -103,7 +104,8 @@ func (l *Ledger) Leave(name string, now time.Time) []types.UID {
 	return l.change(name, func(r *resourceState) { r.connected, r.left = false, now })
 }
 
-// change changes a resource, and returns the pods that hold devices whose health that changes.
+// change applies a change to a resource, and returns the pods that hold a device whose health
+// changed.
 func (l *Ledger) change(name string, change func(*resourceState)) []types.UID {
 	r := l.resources[name]
 	if r == nil {
@@ -135,10 +137,10 @@ func (r *resourceState) health(id string) v1.ResourceHealthStatus {
 	return v1.ResourceHealthStatusUnhealthy
 }
 
-// Health returns how a device is: unknown while the plugin is away.
+// Health returns the health of a device: unknown while its plugin is disconnected.
 func (l *Ledger) Health(name, id string) v1.ResourceHealthStatus { return l.resources[name].health(id) }
 
-// IsKnown reports whether a resource is one of plugins.
+// IsKnown reports whether a plugin has registered the resource.
 func (l *Ledger) IsKnown(name string) bool {
 	if l.resources[name] != nil {
 		return true
@@ -153,7 +155,7 @@ func (l *Ledger) IsKnown(name string) bool {
 	return false
 }
 
-// gone reports whether the plugin is away for longer than the grace period.
+// gone reports whether the plugin has been disconnected for longer than the grace period.
 func (l *Ledger) gone(r *resourceState, now time.Time) bool {
 	return r == nil || !r.connected && now.Sub(r.left) > l.grace
 }
@@ -171,8 +173,8 @@ func (l *Ledger) Device(name, id string) Device {
 	return Device{ID: id}
 }
 
-// Healthy returns the devices that can be given, and those that are given, sorted by their
-// ID: none while the plugin is away.
+// Healthy returns the healthy devices, allocated or not, sorted by ID; none while the plugin is
+// disconnected.
 func (l *Ledger) Healthy(name string) []Device {
 	if r := l.resources[name]; r != nil && r.connected {
 		return r.healthy()
@@ -190,7 +192,7 @@ func (r *resourceState) healthy() []Device {
 	return all
 }
 
-// Count returns how many devices there are of a resource, and how many of them can be given.
+// Count returns the number of devices of a resource, and how many of them are allocatable.
 func (l *Ledger) Count(name string, now time.Time) (capacity, allocatable int) {
 	r := l.resources[name]
 	if l.gone(r, now) {
@@ -199,8 +201,8 @@ func (l *Ledger) Count(name string, now time.Time) (capacity, allocatable int) {
 	return len(r.devices), len(l.Healthy(name))
 }
 
-// Snapshot returns what the next agent has to know of resources: the IDs of the devices of
-// those whose plugin is not gone for good.
+// Snapshot returns the state for the next agent: the device IDs of each resource whose grace period
+// has not ended.
 func (l *Ledger) Snapshot(now time.Time) map[string][]string {
 	known := map[string][]string{}
 	for name, r := range l.resources {
