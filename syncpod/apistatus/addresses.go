@@ -7,8 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// addAddresses adds the addresses of the node and of the pod. Those of which
-// nothing is known now are as they were reported last.
+// addAddresses adds the addresses of the node and of the pod. Unknown ones stay as last reported.
 func (v *view) addAddresses(s *v1.PodStatus) {
 	s.HostIP, s.HostIPs = v.before.HostIP, slices.Clone(v.before.HostIPs)
 	if len(v.HostIPs) > 0 {
@@ -23,13 +22,12 @@ func (v *view) addAddresses(s *v1.PodStatus) {
 	}
 }
 
-// podIPs are the addresses of the active sandbox. While it has none, those
-// reported last hold: they do not vanish with the sandbox, they only give way to
-// those of another one (kubernetes #82268, #125370). The family of the node's
-// first address comes first.
+// podIPs returns the addresses of the active sandbox. While there is none, the reported addresses
+// stay: they do not vanish with the sandbox, but are replaced by those of the next one (kubernetes
+// #82268, #125370). The address family of the node's first address comes first.
 //
-// A pod on the node's network has the node's addresses. It keeps those it has,
-// and gets one of a family that it had none of.
+// A pod on the node's network has the node's addresses. It keeps the reported ones, and gains an
+// address of a family that it lacks.
 func (v *view) podIPs() []v1.PodIP {
 	if v.Pod.Spec.HostNetwork {
 		ips := slices.Concat(v.reportedIPs(), v.HostIPs)
@@ -52,9 +50,8 @@ func (v *view) reportedIPs() (ips []string) {
 	return ips
 }
 
-// onePerFamily returns the first IPv4 and the first IPv6 address: the API allows
-// a pod one of each. First comes the family of the first of like, or else IPv4.
-// What is no address is left out.
+// onePerFamily returns the first IPv4 and the first IPv6 address: the API allows one of each. The
+// family of the first address in like comes first, by default IPv4. Invalid addresses are dropped.
 func onePerFamily(ips, like []string) []v1.PodIP {
 	first := ipv4
 	if len(like) > 0 && familyOf(like[0]) == ipv6 {
@@ -69,7 +66,7 @@ func onePerFamily(ips, like []string) []v1.PodIP {
 	return found
 }
 
-// family is an IP family; the zero family is that of what is no address.
+// family is an IP family; the zero family means that the address is invalid.
 type family uint8
 
 const (

@@ -20,8 +20,8 @@ const (
 	podFailed                = "PodFailed"
 )
 
-// addConditions adds the conditions of the pod: first those of others, then the
-// ones decided on here.
+// addConditions adds the conditions of the pod: first those of other writers, then those that
+// Compute decides.
 func (v *view) addConditions(s *v1.PodStatus) {
 	s.Conditions = make([]v1.PodCondition, 0, len(v.Pod.Status.Conditions)+len(v.Conditions)+ownConditions)
 	v.keepConditions(s)
@@ -36,10 +36,10 @@ func (v *view) addConditions(s *v1.PodStatus) {
 	s.Conditions = append(s.Conditions, own[:]...)
 }
 
-// ownConditions is how many conditions are decided on here.
+// ownConditions is the number of conditions that Compute decides.
 const ownConditions = 5
 
-// isOwn reports whether conditions of that type are decided on here.
+// isOwn reports whether Compute decides conditions of that type.
 func isOwn(t v1.PodConditionType) bool {
 	switch t {
 	case v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled:
@@ -48,8 +48,8 @@ func isOwn(t v1.PodConditionType) bool {
 	return false
 }
 
-// isAgents reports whether conditions of that type are those of the agent, which
-// tells in each Input whether the pod has them.
+// isAgents reports whether conditions of that type belong to the agent, which passes them in each
+// Input.
 func isAgents(t v1.PodConditionType) bool {
 	switch t {
 	case v1.PodResizePending, v1.PodResizeInProgress, v1.AllContainersRestarting:
@@ -58,8 +58,8 @@ func isAgents(t v1.PodConditionType) bool {
 	return false
 }
 
-// keepConditions adds the conditions that others have set, and those of the
-// agent. A disruption that was reported is not forgotten before all have seen it.
+// keepConditions adds the conditions of other writers and of the agent. A reported disruption is
+// kept until the API server has it.
 func (v *view) keepConditions(s *v1.PodStatus) {
 	for i := range v.Pod.Status.Conditions {
 		if c := v.Pod.Status.Conditions[i]; !isOwn(c.Type) && !isAgents(c.Type) {
@@ -77,14 +77,14 @@ func (v *view) keepConditions(s *v1.PodStatus) {
 	}
 }
 
-// DisruptionTarget returns the condition of a pod that the agent puts off for the need of the
-// node, which says why in message (KEP-3329). When it came to be so is left out.
+// DisruptionTarget returns the condition of a pod that the agent evicts, with the cause as message
+// (KEP-3329). It has no transition time.
 func DisruptionTarget(message string) v1.PodCondition {
 	return v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet, Message: message}
 }
 
-// stamp fills in what is said of each condition made here. The transition time is
-// that of the last report unless the status has changed since.
+// stamp fills in the common fields of a condition. The transition time is the reported one unless
+// the status has changed.
 func (v *view) stamp(c *v1.PodCondition) {
 	c.ObservedGeneration = v.Pod.Generation
 	c.LastTransitionTime = metav1.Time{}
@@ -97,7 +97,7 @@ func (v *view) stamp(c *v1.PodCondition) {
 	}
 }
 
-// put adds a condition, or replaces that of its type.
+// put adds a condition or replaces the one of its type.
 func put(s *v1.PodStatus, c v1.PodCondition) {
 	if at := find(s.Conditions, c.Type); at != nil {
 		*at = c
@@ -122,8 +122,8 @@ func (v *view) readyToStart() v1.PodCondition {
 	return v1.PodCondition{Type: v1.PodReadyToStartContainers, Status: status(fit)}
 }
 
-// podInitialized is true once the init containers have succeeded and the sidecars
-// have started. It stays so when they run again later.
+// podInitialized is true once the init containers have succeeded and the sidecars have started. It
+// stays true when they run again later.
 func (v *view) podInitialized(s *v1.PodStatus) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.PodInitialized, Status: v1.ConditionTrue}
 	if s.Phase == v1.PodSucceeded {
@@ -186,7 +186,7 @@ func (v *view) containersReady(s *v1.PodStatus) v1.PodCondition {
 	return c
 }
 
-// few is the number of names for which there is room on the stack.
+// few is the number of names that fit on the stack.
 const few = 8
 
 func (v *view) addUnready(names []string, s *v1.PodStatus) []string {

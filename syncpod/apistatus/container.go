@@ -38,8 +38,8 @@ func (v *view) addContainers(s *v1.PodStatus) {
 	}
 }
 
-// take cuts the first n off all, nil for none. An append to it does not reach the
-// rest.
+// take cuts the first n off all, and returns nil for n = 0. An append to the result does not
+// overwrite the rest.
 func take(all *[]v1.ContainerStatus, n int) []v1.ContainerStatus {
 	if n == 0 {
 		return nil
@@ -49,15 +49,15 @@ func take(all *[]v1.ContainerStatus, n int) []v1.ContainerStatus {
 	return first
 }
 
-// subject is one container of the pod, and all that is known of it.
+// subject is one container of the pod, with everything known about it.
 type subject struct {
 	*view
 	spec *v1.Container
 	kind actions.ContainerKind
-	// before is what was reported of it last, nil if nothing was.
+	// before is its last reported status, nil if there is none.
 	before *v1.ContainerStatus
-	// current is its instance that counts, and ended the latest other one that
-	// has ended, nil if there is none.
+	// current is its current instance, ended the latest other instance that has ended; nil if there
+	// is none.
 	current, ended *runtime.ContainerStatus
 }
 
@@ -74,8 +74,8 @@ func (v *view) subject(spec *v1.Container, kind actions.ContainerKind, before []
 	return k
 }
 
-// wasFollowed reports whether the current instance was reported to have ended before
-// another did, of which the runtime has lost the record.
+// wasFollowed reports whether the current instance was reported to have ended before a later
+// instance did, whose record the runtime has lost.
 func (k *subject) wasFollowed() bool {
 	return k.endedBefore() && k.current.State == runtime.ContainerExited &&
 		k.before.LastTerminationState.Terminated != nil && names(k.before.LastTerminationState.Terminated.ContainerID, k.current.ID)
@@ -90,8 +90,8 @@ func statusOf(list []v1.ContainerStatus, name string) *v1.ContainerStatus {
 	return nil
 }
 
-// currentOf returns the instance of a container that counts: the latest one that
-// runs, as what runs is what is to be reported, or else the latest one.
+// currentOf returns the current instance of a container: the latest running one, otherwise the
+// latest one.
 func currentOf(status *runtime.PodStatus, name string) (current *runtime.ContainerStatus) {
 	if status == nil {
 		return nil
@@ -140,7 +140,7 @@ func (k *subject) report(s *v1.ContainerStatus) {
 	k.boundMessages(s)
 }
 
-// reportInstance reports what the runtime says of the current instance.
+// reportInstance reports the status of the current instance.
 func (k *subject) reportInstance(s *v1.ContainerStatus) {
 	c := k.current
 	s.Name, s.Image, s.ImageID, s.ContainerID = c.Name, c.Image, c.ImageRef, k.idText(c.ID)
@@ -194,9 +194,9 @@ func (k *subject) addState(s *v1.ContainerStatus) {
 	}
 }
 
-// addUnknown adds the state of an instance that the runtime cannot tell. What
-// was reported of its end still holds. If it was reported to run, it is taken to
-// have ended, and another run is counted.
+// addUnknown adds the state of an instance whose state the runtime does not know. A reported exit
+// stays. An instance that was reported as running counts as exited, and its next run is counted as
+// a restart.
 func (k *subject) addUnknown(s *v1.ContainerStatus) {
 	switch {
 	case k.reported(k.current.ID) && k.before.State.Terminated != nil:
@@ -209,8 +209,7 @@ func (k *subject) addUnknown(s *v1.ContainerStatus) {
 	}
 }
 
-// reportAbsent reports a container of which the runtime has no instance. An end
-// that was reported holds.
+// reportAbsent reports a container without an instance in the runtime. A reported exit stays.
 func (k *subject) reportAbsent(s *v1.ContainerStatus) {
 	if k.endedBefore() {
 		k.before.DeepCopyInto(s)
@@ -229,14 +228,14 @@ func (k *subject) reportAbsent(s *v1.ContainerStatus) {
 
 func (k *subject) endedBefore() bool { return k.before != nil && k.before.State.Terminated != nil }
 
-// isForgotten reports whether this is an init container of which nothing is left,
-// in a pod that is past it.
+// isForgotten reports whether this is an init container without any record, in a pod that has
+// completed initialization.
 func (k *subject) isForgotten() bool {
 	return k.kind == actions.InitContainer && k.initialized && !runtime.IsSidecar(k.spec) && k.current == nil && !k.endedBefore()
 }
 
-// addLost adds what was reported of earlier instances. One that was reported to
-// run has ended since. In a pod that stays, another run is counted for it.
+// addLost adds the reported status of earlier instances. An instance that was reported as running
+// has exited since; if the pod keeps running, that counts as a restart.
 func (k *subject) addLost(s *v1.ContainerStatus) {
 	s.RestartCount = k.before.RestartCount
 	k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
@@ -257,8 +256,8 @@ func (k *subject) waitingFor() Reason {
 	return ContainerCreating
 }
 
-// addStartError makes a container wait that is to be started and could not be.
-// How it ended last is then its last state.
+// addStartError reports a container that should start and could not as waiting. Its last exit
+// becomes its last state.
 func (k *subject) addStartError(s *v1.ContainerStatus) {
 	problem, failed := k.StartErrors[k.spec.Name]
 	if !failed || !k.toStart() {
@@ -270,7 +269,7 @@ func (k *subject) addStartError(s *v1.ContainerStatus) {
 	s.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: string(problem.Reason), Message: problem.Message}}
 }
 
-// toStart reports whether the container is to be started, now or later.
+// toStart reports whether the container should start, now or later.
 func (k *subject) toStart() bool {
 	switch {
 	case k.Pod.DeletionTimestamp != nil:
@@ -280,15 +279,16 @@ func (k *subject) toStart() bool {
 	case k.current.State != runtime.ContainerExited:
 		return k.current.State != runtime.ContainerRunning
 	case k.current.ExitCode == 0 && k.kind == actions.InitContainer:
-		return false // a sidecar is started again, but reported as it ended until then
+		return false // a sidecar is started again, but is reported as exited until then
 	}
 	again, _ := actions.RestartsAfter(k.Pod, k.spec, k.current.ExitCode)
 	return again
 }
 
-// end gives a container that waits in a pod that has ended the end it had last.
-// One that may have run and of which no end is known is lost. Those that had not had
-// their turn, as init containers come first, and ephemeral ones that were never made, wait on.
+// end reports a waiting container of a pod that has ended as terminated: with its last exit, or as
+// lost if it may have run and its exit is unknown. Containers that were not due to start keep
+// waiting: those behind init containers that have not completed, and ephemeral ones that were never
+// created.
 func (k *subject) end(s *v1.ContainerStatus) {
 	last := s.LastTerminationState.Terminated
 	due := k.kind == actions.RegularContainer && k.hadTurn() || k.kind == actions.InitContainer && k.initialized
@@ -301,19 +301,19 @@ func (k *subject) end(s *v1.ContainerStatus) {
 	}
 }
 
-// hadTurn reports whether regular containers were to start, for all that is known: the pod is
-// seen past its init containers, or was.
+// hadTurn reports whether regular containers were due to start, as far as is known: initialization
+// is complete now, or was reported to be.
 func (v *view) hadTurn() bool {
 	told := find(v.before.Conditions, v1.PodInitialized)
 	return len(v.Pod.Spec.InitContainers) == 0 || v.begun || told != nil && told.Status == v1.ConditionTrue
 }
 
-// reported reports whether the last status was that of this very instance.
+// reported reports whether the last status was that of this instance.
 func (k *subject) reported(id runtime.ContainerID) bool {
 	return k.before != nil && names(k.before.ContainerID, id)
 }
 
-// idText is the ID as text, that of the last report if it is in there.
+// idText returns the ID as text. It returns the reported text if that contains the ID.
 func (k *subject) idText(id runtime.ContainerID) string {
 	if k.reported(id) {
 		return k.before.ContainerID

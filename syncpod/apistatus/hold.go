@@ -8,23 +8,20 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Merge returns the status to publish of a pod: next, with a phase that may follow
-// that of last, the status that was published before: nil, or one without a phase,
-// if none was. All that is published of a pod is then a walk from Pending over
-// Running to Succeeded or Failed, which may leave out phases and never goes back
+// Merge returns the status to publish: next, with a phase that may follow the phase of last, the
+// status published before. last is nil, or has no phase, if there was none. So the published phases
+// go from Pending over Running to Succeeded or Failed, possibly skipping some, and never back
 // (kubernetes #58711, #105382):
 //
-//   - A pod that has ended stays as it ended.
-//   - A pod has not ended while a container of it runs. One that is evicted, or
-//     that fails while it still has to be stopped, gets there when it has been;
-//     pass Input.Evicted until then.
+//   - A terminal phase is final.
+//   - A pod does not reach a terminal phase while one of its containers runs. A pod that is evicted, or
+//     that fails before it is stopped, reaches it when it has stopped; pass Input.Evicted until then.
 //   - A pod that was Running does not become Pending.
 //
-// [Compute] tells the phase from what is observed, as a kubelet does: a pod is
-// Pending in which a container waits for its first run in a new sandbox, whatever
-// was said of the pod before. Publish what Merge returns, and pass that as
-// [Input.Previous] of the next status. Whatever else must not be taken back is
-// kept by Compute, because other parts of a status follow from it.
+// [Compute] derives the phase from the observed state, as a kubelet does: a pod is Pending if a
+// container waits for its first run in a new sandbox, whatever was reported before. Publish the
+// result of Merge, and pass it as [Input.Previous] of the next status. Compute itself keeps
+// everything else that must not be taken back, because other parts of a status depend on it.
 //
 // Merge is pure, and shares the memory of next.
 func Merge(last *v1.PodStatus, next v1.PodStatus) v1.PodStatus {

@@ -23,9 +23,8 @@ func (v *view) addPhase(s *v1.PodStatus) {
 	v.keepEnd(s)
 }
 
-// keepEnd leaves a pod that has ended as it ended (kubernetes #105382), so that
-// the conditions are those of that end. Its reason holds unless the containers say
-// that it was another one.
+// keepEnd keeps a terminal phase (kubernetes #105382), so that the conditions match it. Its reason
+// stays unless the containers show another terminal phase.
 func (v *view) keepEnd(s *v1.PodStatus) {
 	switch ended := v.ended(); {
 	case ended != nil && runtime.IsTerminal(s.Phase) && s.Phase != ended.Phase:
@@ -35,8 +34,8 @@ func (v *view) keepEnd(s *v1.PodStatus) {
 	}
 }
 
-// ended returns the status that says that the pod has ended, nil if none does.
-// What all have seen counts before what was reported last.
+// ended returns the status with a terminal phase, nil if there is none. The API server's status
+// takes precedence over the last reported one.
 func (v *view) ended() *v1.PodStatus {
 	for _, s := range [...]*v1.PodStatus{&v.Pod.Status, v.before} {
 		if runtime.IsTerminal(s.Phase) {
@@ -53,10 +52,10 @@ type tally struct {
 	// initPending counts init containers that have yet to end, or to start if
 	// they are sidecars.
 	initPending int
-	// waiting counts containers that have never run, running those that do,
-	// ended those that have ended and succeeded those of them without an error.
+	// waiting counts containers that have never run, running those that run, ended those that have
+	// exited, and succeeded those of them that exited without an error.
 	waiting, running, ended, succeeded int
-	// again: an ended container is to run again.
+	// again means that an exited container will run again.
 	again bool
 }
 
@@ -86,8 +85,8 @@ func (v *view) countInit(t *tally, spec *v1.Container, s *v1.ContainerStatus) {
 	}
 }
 
-// countSidecar counts a sidecar. One that had started before holds nothing up when
-// it runs anew.
+// countSidecar counts a sidecar. A sidecar that has started before does not block the pod when it
+// restarts.
 func (v *view) countSidecar(t *tally, s *v1.ContainerStatus) {
 	switch {
 	case s.State.Running != nil:
@@ -122,9 +121,9 @@ func (v *view) countRegular(t *tally, spec *v1.Container, s *v1.ContainerStatus)
 	}
 }
 
-// isCreated reports whether the container has an instance that may be started
-// yet, which none of a pod that has ended may. Until that is gone, how an earlier
-// one ended does not end the pod (kubernetes #107845).
+// isCreated reports whether the container has an instance that may still be started. While it
+// exists, the exit of an earlier instance does not end the pod (kubernetes #107845). In a pod that
+// has ended, no instance may be started.
 func (v *view) isCreated(name string) bool {
 	if v.ended() != nil {
 		return false
@@ -136,15 +135,14 @@ func (v *view) isCreated(name string) bool {
 // gone reports whether nothing of the pod will run again.
 func (v *view) gone() bool { return (v.Terminal || v.Ended) && !v.comesBack() }
 
-// comesBack reports whether the pod runs again after it was stopped: a static one that
-// nobody has deleted, when an agent starts anew, unless it may not restart and has had its
-// run.
+// comesBack reports whether the pod runs again after it was stopped: a restarted agent runs a
+// static pod that was not deleted, unless the pod has restart policy Never and has finished.
 func (v *view) comesBack() bool {
 	return runtime.IsStatic(v.Pod) && v.Pod.DeletionTimestamp == nil && !v.hadItsRun()
 }
 
-// hadItsRun reports whether a regular container has run of a pod that may not restart. It
-// goes by the instances that are reported: one that runs counts before a newer one.
+// hadItsRun reports whether a pod with restart policy Never has run a regular container. It uses
+// the reported instances: a running one takes precedence over a newer one.
 func (v *view) hadItsRun() bool {
 	if v.Pod.Spec.RestartPolicy != v1.RestartPolicyNever {
 		return false
@@ -157,8 +155,8 @@ func (v *view) hadItsRun() bool {
 	return false
 }
 
-// isYetToRun reports whether the end of a container is only what is said of one that
-// never ran when its pod is stopped, though the pod comes back.
+// isYetToRun reports whether an exit was made up for a container that never ran, because its pod
+// was stopped although it will run again.
 func (v *view) isYetToRun(end *v1.ContainerStateTerminated) bool {
 	return v.Ended && v.comesBack() && end.Reason == string(StatusUnknown) && v.before.Phase != v1.PodRunning
 }

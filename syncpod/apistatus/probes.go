@@ -7,9 +7,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// addProbes adds whether the container has started and is ready. An ephemeral
-// container is never said to be either. An init container that is no sidecar is
-// ready when it has succeeded.
+// addProbes adds whether the container has started and is ready. Both stay false for an ephemeral
+// container. An init container that is not a sidecar is ready when it has succeeded.
 func (k *subject) addProbes(s *v1.ContainerStatus) {
 	if k.kind == actions.EphemeralContainer {
 		return
@@ -23,9 +22,9 @@ func (k *subject) addProbes(s *v1.ContainerStatus) {
 	s.Ready = started && k.isReady()
 }
 
-// hasStarted reports whether the running container is past its startup probe.
-// Without a result, what was reported of this very instance still holds: an
-// agent that starts anew has not probed yet (kubernetes #78733).
+// hasStarted reports whether the running container has passed its startup probe. Without a result,
+// the reported value of the same instance applies: a restarted agent has not probed yet (kubernetes
+// #78733).
 func (k *subject) hasStarted() bool {
 	switch k.probes().Startup {
 	case actions.ProbePending:
@@ -37,8 +36,7 @@ func (k *subject) hasStarted() bool {
 	return false
 }
 
-// isReady reports whether the started container passes its readiness probe, in
-// the same way.
+// isReady reports whether the started container passes its readiness probe, by the same rule.
 func (k *subject) isReady() bool {
 	switch k.probes().Readiness {
 	case actions.ProbePending:

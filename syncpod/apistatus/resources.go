@@ -10,16 +10,16 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// The least that the cgroup of a container can hold, in thousandths of a CPU: of
-// values at or below it none is told from another.
+// The minimum values of a container's cgroup, in thousandths of a CPU: values at or below the
+// minimum are indistinguishable.
 const (
 	leastCPURequest = 2
 	leastCPULimit   = 10
 )
 
-// addResources adds what the container is allotted and, while it runs, what is in
-// force: what it was last given here, or else what the runtime reports, and where that
-// says nothing what was reported of this very instance before.
+// addResources adds the allocated resources and, while the container runs, the actual ones: those
+// last set by the agent, otherwise those the runtime reports, otherwise the reported ones of the
+// same instance.
 func (k *subject) addResources(s *v1.ContainerStatus, r *v1.ResourceRequirements) {
 	spec := &k.spec.Resources
 	s.Resources, s.AllocatedResources = r, copyOf(spec.Requests)
@@ -47,10 +47,10 @@ func (k *subject) addDevices(s *v1.ContainerStatus) {
 	}
 }
 
-// copyOf is nil for nil alone: what a spec has no list of is in no list.
+// copyOf returns nil only for nil: a list that the spec does not have stays absent.
 func copyOf(list v1.ResourceList) v1.ResourceList { return list.DeepCopy() }
 
-// inForce is what the running instance has.
+// inForce returns the actual resources of the running instance.
 func (k *subject) inForce() runtime.ReportedResources {
 	switch set := k.current.Resources; {
 	case set != nil:
@@ -64,7 +64,7 @@ func (k *subject) inForce() runtime.ReportedResources {
 	return runtime.ReportedResources{}
 }
 
-// resourcesBefore are those that were reported of the instance while it ran.
+// resourcesBefore returns the resources reported of the instance while it ran.
 func (k *subject) resourcesBefore() v1.ResourceRequirements {
 	if k.reported(k.current.ID) && k.before.State.Running != nil && k.before.Resources != nil {
 		return *k.before.Resources
@@ -72,15 +72,14 @@ func (k *subject) resourcesBefore() v1.ResourceRequirements {
 	return v1.ResourceRequirements{}
 }
 
-// listWriter puts what is in force into a list that has what is allotted. If that is
-// exact, zero is none.
+// listWriter writes actual resources to a list of allocated ones. If the actual ones are exact,
+// zero means none.
 type listWriter struct {
 	list, before v1.ResourceList
 	exact        bool
 }
 
-// cpu keeps what is allotted if neither it nor what a runtime reports can be told from
-// the least there is.
+// cpu keeps the allocated value if both it and the reported value are at or below the minimum.
 func (w listWriter) cpu(milli *int64, least int64) {
 	allotted := w.list[v1.ResourceCPU]
 	if milli != nil && !w.exact && *milli <= least && allotted.MilliValue() <= least {
@@ -94,7 +93,7 @@ func (w listWriter) memory(bytes *int64) {
 	w.put(v1.ResourceMemory, bytes, allotted.Value(), resource.NewQuantity, resource.BinarySI)
 }
 
-// put leaves what is allotted as it is written if as much is in force.
+// put keeps the notation of the allocated value if the actual one is equal.
 func (w listWriter) put(name v1.ResourceName, n *int64, allotted int64, of func(int64, resource.Format) *resource.Quantity, f resource.Format) {
 	_, listed := w.list[name]
 	switch {
@@ -113,7 +112,7 @@ func (w listWriter) keep(name v1.ResourceName) {
 	}
 }
 
-// addIdentity adds what the runtime says of the process of the instance.
+// addIdentity adds the user of the instance's process.
 func (k *subject) addIdentity(s *v1.ContainerStatus) {
 	if u := k.current.User; u != nil {
 		s.User = &v1.ContainerUser{Linux: &v1.LinuxContainerUser{UID: u.UID, GID: u.GID, SupplementalGroups: slices.Clone(u.Groups)}}
@@ -123,8 +122,8 @@ func (k *subject) addIdentity(s *v1.ContainerStatus) {
 	}
 }
 
-// mounts are the volumes that a container is to have mounted. They never change, so
-// that what was reported of them before it was made holds from then on.
+// mounts returns the volume mounts of the container. They never change, so the mounts that were
+// reported before the container was created stay.
 func (k *subject) mounts() []v1.VolumeMountStatus {
 	if len(k.spec.VolumeMounts) == 0 {
 		return nil
@@ -137,8 +136,7 @@ func (k *subject) mounts() []v1.VolumeMountStatus {
 	return all
 }
 
-// recursive is in force what a read-only mount asks for what is mounted below it
-// (KEP-3857).
+// recursive returns the effective mode of a recursive read-only mount (KEP-3857).
 func (k *subject) recursive(m *v1.VolumeMount) *v1.RecursiveReadOnlyMode {
 	switch {
 	case !m.ReadOnly:
@@ -150,7 +148,7 @@ func (k *subject) recursive(m *v1.VolumeMount) *v1.RecursiveReadOnlyMode {
 	return new(v1.RecursiveReadOnlyDisabled)
 }
 
-// copyMounts shares nothing with what was reported before.
+// copyMounts returns a deep copy.
 func copyMounts(before []v1.VolumeMountStatus) []v1.VolumeMountStatus {
 	all := slices.Clone(before)
 	for i := range all {
@@ -166,8 +164,8 @@ func clone[T any](p *T) *T {
 	return new(*p)
 }
 
-// addPodResources adds what is allotted to the pod altogether, and what it has as a whole, if
-// it has (KEP-2837).
+// addPodResources adds the pod's total allocated resources, and its pod-level resources if it has
+// any (KEP-2837).
 func (v *view) addPodResources(s *v1.PodStatus) {
 	s.AllocatedResources = requested(&v.Pod.Spec)
 	if r := v.Pod.Spec.Resources; r != nil {
@@ -187,7 +185,7 @@ func withOverhead(spec *v1.PodSpec, name v1.ResourceName) resource.Quantity {
 	return sum
 }
 
-// requested are the requests of a pod, its overhead included. Nil is none.
+// requested returns the requests of a pod, its overhead included. Nil means none.
 func requested(spec *v1.PodSpec) (total v1.ResourceList) {
 	add := func(list v1.ResourceList) {
 		for name := range list {

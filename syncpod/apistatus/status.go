@@ -11,11 +11,11 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// Compute makes the status to report of a pod. It is a pure function: the same
-// Input gives the same status, and nothing is read, kept or written beyond it.
-// The result shares no memory with the Input. It may be called concurrently.
+// Compute returns the status to report of a pod. It is a pure function: the same Input gives the
+// same status; it performs no I/O and keeps no state. The result shares no memory with the Input.
+// It may be called concurrently.
 //
-// For an Input that Validate refuses it returns the zero status.
+// If Validate rejects the Input, Compute returns the zero status.
 func Compute(in Input) v1.PodStatus {
 	if in.Validate() != nil {
 		return v1.PodStatus{}
@@ -36,18 +36,18 @@ func Compute(in Input) v1.PodStatus {
 	return s
 }
 
-// view is what the rules look at.
+// view holds the facts that the rules use.
 type view struct {
 	Input // by value, so that it stays on the stack
-	// before is the status reported last.
+	// before is the last reported status.
 	before *v1.PodStatus
-	// sandbox is the latest one, in which the pod's containers are to be.
+	// sandbox is the latest sandbox, to which current containers belong.
 	sandbox *runtime.SandboxStatus
-	// begun means that the pod is past its init containers, as a regular one has a
-	// record in that sandbox, and initialized that they have succeeded, as that one
-	// was surely made.
+	// begun means that a regular container has a record in that sandbox, so initialization is over;
+	// initialized means that the init containers have succeeded, because that container was
+	// certainly created.
 	begun, initialized bool
-	// room is for the resources of the containers, made in one piece.
+	// room holds the resources of all containers, in one allocation.
 	room []v1.ResourceRequirements
 }
 
@@ -65,8 +65,8 @@ func newView(in Input) view {
 	return v
 }
 
-// lookPastInit looks for regular containers. One in an unknown state may have
-// been lost before it was made.
+// lookPastInit looks for regular containers. One in an unknown state may have been lost before it
+// was created.
 func (v *view) lookPastInit() {
 	for i := range v.Pod.Spec.Containers {
 		if c := currentOf(v.Status, v.Pod.Spec.Containers[i].Name); c != nil && c.In(v.sandbox) {
@@ -114,8 +114,8 @@ func (v *view) block(s *v1.PodStatus) {
 	}
 }
 
-// sortByName gives the containers the order in which clients expect them. Init
-// containers stay in the order in which they run.
+// sortByName sorts containers in the order that clients expect. Init containers stay in the order
+// of the spec.
 func sortByName(list []v1.ContainerStatus) {
 	for i := 1; i < len(list); i++ {
 		if list[i].Name < list[i-1].Name {

@@ -10,29 +10,27 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// LostExitCode is the exit code of a container that nobody saw end: that of one
-// killed by SIGKILL.
+// LostExitCode is the exit code of a container whose exit was not observed: that of SIGKILL.
 const LostExitCode = 137
 
-// Lost returns what stands in a runtime status for an instance that is known to have
-// been started, and of which the runtime has nothing any more: it has ended with
-// [LostExitCode], for the reason [StatusUnknown]. In an [Input] it is reported as that,
-// without the ID of an instance, for nobody has seen this end.
+// Lost returns the status of an instance that is known to have started and that the runtime no
+// longer has: exited with [LostExitCode] and the reason [StatusUnknown]. Compute reports it without
+// the instance's ID, because its exit was not observed.
 func Lost(c runtime.ContainerStatus) runtime.ContainerStatus {
 	c.State, c.ExitCode, c.Reason, c.Message = runtime.ContainerExited, LostExitCode, string(StatusUnknown), lostWhileRunning
 	return c
 }
 
-// What is said where no observation is left. Monitoring looks for these texts.
+// The messages without an observation. Monitoring matches these texts.
 const (
 	lostWhileTerminating = "The container could not be located when the pod was terminated"
 	lostWhileRunning     = "The container could not be located when the pod was deleted.  The container used to be Running"
 	initForgotten        = "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally"
 )
 
-// termination is how an instance ended: as it was first reported, or else as the
-// runtime has it. A runtime that lost its records may have another answer later
-// (kubernetes #104107, #122160). The ID is that of the instance, as text.
+// termination returns the exit of an instance: as first reported, otherwise as the runtime reports
+// it. A runtime that lost its records may report something else later (kubernetes #104107,
+// #122160). id is the instance's ID as text.
 func (k *subject) termination(c *runtime.ContainerStatus, id string) *v1.ContainerStateTerminated {
 	if seen := k.seen(c.ID); seen != nil {
 		return seen.DeepCopy()
@@ -50,8 +48,8 @@ func (k *subject) termination(c *runtime.ContainerStatus, id string) *v1.Contain
 	}
 }
 
-// seen returns how that instance was reported to have ended, nil if it was not.
-// What was made up names no instance, so it is never found here.
+// seen returns the reported exit of that instance, nil if there is none. Made-up exits have no ID,
+// so they are never found.
 func (k *subject) seen(id runtime.ContainerID) *v1.ContainerStateTerminated {
 	if k.before == nil {
 		return nil
@@ -64,13 +62,13 @@ func (k *subject) seen(id runtime.ContainerID) *v1.ContainerStateTerminated {
 	return nil
 }
 
-// lost is the end of a container that ran and of which nothing is left.
+// lost returns the exit of a container that ran and of which no record exists.
 func lost(message string) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{Reason: string(StatusUnknown), Message: message, ExitCode: LostExitCode}
 }
 
-// forgotten is the end of an init container of which nothing is left, in a pod
-// that is past it.
+// forgotten returns the exit of an init container without any record, in a pod that has completed
+// initialization.
 func forgotten() *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{Reason: string(Completed), Message: initForgotten}
 }
@@ -91,17 +89,17 @@ func (k *subject) addLastState(s *v1.ContainerStatus) {
 	}
 }
 
-// guessedAtThis reports whether the end that was reported is a guess at the one that the
-// current instance had: the runtime did not know the instance then, and does now.
+// guessedAtThis reports whether the reported exit is a guess about the current instance: the
+// runtime did not know the instance then, and does now.
 func (k *subject) guessedAtThis() bool {
 	end := k.before.State.Terminated
 	return end.Reason == string(StatusUnknown) && end.ContainerID == "" &&
 		k.current.State == runtime.ContainerExited && k.instancesBefore() <= k.before.RestartCount
 }
 
-// waitedAfterThis reports whether the last state that was reported is how the current
-// instance ended, after which the container waited: by its ID, or as a guess at the end of
-// one in an unknown state, for which another run was counted.
+// waitedAfterThis reports whether the reported last state is the exit of the current instance,
+// after which the container waited: by its ID, or as a guess for an instance in an unknown state,
+// which was counted as a restart.
 func (k *subject) waitedAfterThis() bool {
 	end := k.before.LastTerminationState.Terminated
 	switch {
@@ -118,8 +116,8 @@ func (k *subject) waitedAfterThis() bool {
 // messages of the containers' last states have as much again, as in a kubelet.
 const maxMessages = 12 << 10
 
-// boundMessages cuts the termination messages of a container to its share. It cuts reported
-// messages as well as new ones: an ephemeral container that is added later makes the shares smaller.
+// boundMessages truncates the termination messages of a container to its share. It also truncates
+// reported messages: an ephemeral container that is added later makes the shares smaller.
 func (k *subject) boundMessages(s *v1.ContainerStatus) {
 	for _, end := range [...]*v1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
 		if end != nil {

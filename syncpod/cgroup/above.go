@@ -11,19 +11,18 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// Above is what the cgroups above those of pods follow from.
+// Above determines the settings of the cgroups above those of pods.
 type Above struct {
-	// Pods are those that have a cgroup. Pods that are over have none.
+	// Pods are the pods that have a cgroup. Finished pods have none.
 	Pods []*v1.Pod
-	// Allocatable is what the node can give to pods. Of what is not there, pods may
-	// have together whatever the node has.
+	// Allocatable are the node's resources for pods. A resource that is not in it is not limited.
 	Allocatable v1.ResourceList
-	// MemoryReservation must be that of the pods; see [Input].
+	// MemoryReservation must equal that of the pods; see [Input].
 	MemoryReservation bool
 }
 
-// OfNode returns the settings of the cgroup of all pods: they have no more than what
-// the node can give. An amount that is negative is an error.
+// OfNode returns the settings of the cgroup of all pods: it is limited to Allocatable. A negative
+// amount is an error.
 func OfNode(a Above) (Resources, error) {
 	for name, q := range a.Allocatable {
 		if q.Sign() < 0 {
@@ -44,12 +43,11 @@ func OfNode(a Above) (Resources, error) {
 	return r, nil
 }
 
-// pidResource is the name under which the number of processes is listed.
+// pidResource is the resource name of the number of processes.
 const pidResource v1.ResourceName = "pid"
 
-// OfClass returns the settings of the cgroup of all Burstable or BestEffort pods: the
-// former weigh as much as they request together, the latter as little as can be. Their
-// limits are those of each pod.
+// OfClass returns the settings of the cgroup of all Burstable or BestEffort pods: the weight is the
+// sum of their requests, or the minimum for BestEffort. Limits are set on each pod.
 func OfClass(a Above, class v1.PodQOSClass) Resources {
 	r := Resources{CPUShares: minShares, Unified: a.reservations(class)}
 	if class == v1.PodQOSBestEffort {
@@ -69,8 +67,8 @@ func shares(cpu resource.Quantity) int64 {
 	return linux.Resources(linux.Amounts{CPURequest: &cpu}, linux.CPUBandwidth{Off: true}).CpuShares
 }
 
-// reservations are what the pods of a class, or all of them, reserve together: the
-// kernel heeds a reservation only as far as the cgroups above have it, too.
+// reservations returns the sum of the reservations of the pods of a class, or of all pods: the
+// kernel honours a reservation only as far as the cgroups above have it too.
 func (a Above) reservations(class v1.PodQOSClass) map[string]string {
 	if !a.MemoryReservation {
 		return nil

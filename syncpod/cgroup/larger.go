@@ -2,8 +2,8 @@ package cgroup
 
 import "maps"
 
-// Larger returns settings in which each limit is the larger one of two: what fits
-// either of them fits these. The period is that of next.
+// Larger returns settings with the larger of each two limits, which fit both pods. The period is
+// that of next.
 func Larger(last, next Resources) Resources {
 	r := next
 	r.CPUShares = max(last.CPUShares, next.CPUShares)
@@ -27,7 +27,7 @@ func with(m map[int64]int64, key, value int64) map[int64]int64 {
 	return m
 }
 
-// largerLimit returns the larger limit. Nil, and what is below least, limits nothing.
+// largerLimit returns the larger limit. Nil, or a value below least, means no limit.
 func largerLimit(a, b *int64, least int64) *int64 {
 	if a == nil || b == nil || *a < least || *b < least {
 		return nil

@@ -13,14 +13,14 @@ import (
 	"github.com/podsync/podsync/internal/base/safepath"
 )
 
-// DefaultRoot is the element below which a kubelet keeps the cgroups of all pods.
+// DefaultRoot is the name of a kubelet's cgroup of all pods.
 const DefaultRoot = "kubepods"
 
-// Driver is who keeps a node's cgroups, which decides how they are called. The
-// agent's has to be that of the runtime.
+// Driver is the component that manages a node's cgroups, which determines their names. The agent
+// and the runtime must use the same driver.
 type Driver string
 
-// The drivers that there are.
+// The drivers.
 const (
 	// Cgroupfs: agent and runtime write to the tree themselves.
 	Cgroupfs Driver = "cgroupfs"
@@ -28,8 +28,8 @@ const (
 	Systemd Driver = "systemd"
 )
 
-// Name is the way to a cgroup from the root of the tree, an element for each level.
-// A Name that [Parse] or one of the functions below has made is safe to use as a path.
+// Name is the path to a cgroup from the root of the tree, one element for each level. A Name
+// returned by [Parse] or one of the functions below is safe to use as a path.
 type Name []string
 
 // Parse returns the name for a path such as "/runtime/kubepods", "/" being the root
@@ -48,8 +48,8 @@ func Parse(s string) (Name, error) {
 	return name, nil
 }
 
-// ClassName returns the cgroup of all pods of a class below root: that of Guaranteed
-// pods is root itself.
+// ClassName returns the cgroup of all pods of a class below root: for Guaranteed pods it is root
+// itself.
 func ClassName(root Name, class v1.PodQOSClass) (Name, error) {
 	switch class {
 	case v1.PodQOSGuaranteed:

@@ -16,18 +16,18 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// Resources are the settings of one cgroup. What is nil, or not in a map, is not
+// Resources are the settings of one cgroup. A resource that is nil, or missing in a map, is not
 // limited.
 type Resources struct {
 	// CPUShares is the weight among the cgroups of one level, 2 to 262144, as version
 	// 1 of the interface counts it: 1024 for each CPU. 0 is
 	// left as it is.
 	CPUShares int64
-	// CPUQuota is the CPU time of each period, in microseconds, -1 if limits of CPU
-	// time are not enforced, 0 for a limit of zero, which limits nothing. CPUPeriod is
-	// the length of a period, in microseconds. They are both nil or neither is.
+	// CPUQuota is the CPU time of each period, in microseconds: -1 if CPU limits are not enforced,
+	// 0 for a limit of zero, which does not limit. CPUPeriod is the length of a period, in
+	// microseconds. Either both are nil or neither.
 	CPUQuota, CPUPeriod *int64
-	// Memory is the limit in bytes. 0 is a limit of zero, which limits nothing.
+	// Memory is the limit in bytes. 0 is a limit of zero, which does not limit.
 	Memory *int64
 	// HugePages are limits in bytes by the size of a page in bytes.
 	HugePages map[int64]int64
@@ -37,7 +37,7 @@ type Resources struct {
 	Unified map[string]string
 }
 
-// Input is what the cgroup of a pod follows from.
+// Input determines the settings of a pod's cgroup.
 type Input struct {
 	// Pod is the pod, with the API's defaults. Required.
 	Pod *v1.Pod
@@ -45,17 +45,17 @@ type Input struct {
 	NoCPUQuota bool
 	// CPUPeriod is the accounting period of CPU limits, 0 means 100 ms.
 	CPUPeriod time.Duration
-	// MemoryReservation keeps the memory that a pod requests from being reclaimed
-	// (KEP-2570): at all for a Guaranteed pod, and as long as there is other memory
-	// for the others. It has an effect with version 2 only.
+	// MemoryReservation protects the memory that a pod requests from being reclaimed (KEP-2570):
+	// always for a Guaranteed pod, and for others while other memory is available. It has an effect
+	// with version 2 only.
 	MemoryReservation bool
-	// PIDs is how many processes and threads a pod may have, 0 means no limit.
+	// PIDs is the maximum number of processes and threads of a pod, 0 means no limit.
 	PIDs int64
 }
 
-// OfPod returns the settings of a pod's cgroup: what its containers may have
-// together, with the pod's overhead. A limit holds for the pod as a whole if
-// no container is without one. An error names the field of the pod.
+// OfPod returns the settings of a pod's cgroup: the sum over its containers, and the pod's
+// overhead. The pod as a whole is limited only if each container is. An error names the field of
+// the pod.
 func OfPod(in Input) (Resources, error) {
 	if in.Pod == nil {
 		return Resources{}, errors.New("cgroup: Input.Pod is required")
@@ -97,14 +97,13 @@ func (in *Input) limit(r *Resources) {
 	}
 }
 
-// requested is what the pod's containers request together and its sandbox needs
-// besides, never nil.
+// requested returns the sum of the containers' requests and the sandbox's overhead, never nil.
 func requested(spec *v1.PodSpec, name v1.ResourceName) *resource.Quantity {
 	return sum(linux.Total(spec, linux.Requests, name), spec.Overhead[name])
 }
 
-// most is what the pod's containers may have together and its sandbox besides, never
-// nil. No limit, or one of zero, stays that.
+// most returns the sum of the containers' limits and the sandbox's overhead, never nil. No limit,
+// or a limit of zero, is returned unchanged.
 func most(spec *v1.PodSpec, name v1.ResourceName) *resource.Quantity {
 	limit := linux.Total(spec, linux.Limits, name)
 	if limit == nil || limit.IsZero() {
@@ -121,9 +120,9 @@ func sum(q *resource.Quantity, more resource.Quantity) *resource.Quantity {
 	return &total
 }
 
-// limited reports whether a pod has a limit as a whole: its own, or one of each
-// container. Before an init container the sidecars run that come before it, and the
-// limit of one of those is enough.
+// limited reports whether the pod as a whole is limited: by its own limit, or because each
+// container has one. While an init container runs, the sidecars before it run too; for an init
+// container, a limit of one of them suffices.
 func limited(spec *v1.PodSpec, name v1.ResourceName) bool {
 	if spec.Resources != nil && positive(spec.Resources.Limits, name) {
 		return true
@@ -158,7 +157,7 @@ func reservation(class v1.PodQOSClass, request *resource.Quantity) map[string]st
 	return map[string]string{reservedIn(class): strconv.FormatInt(request.Value(), 10)}
 }
 
-// reservedIn is the file that holds the reservations of pods of a class.
+// reservedIn returns the file that holds the reservations of pods of a class.
 func reservedIn(class v1.PodQOSClass) string {
 	if class == v1.PodQOSGuaranteed {
 		return memoryMin

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Version is that of the kernel's interface to cgroups.
+// Version is the version of the kernel's interface to cgroups.
 type Version int
 
-// The versions that there are.
+// The versions.
 const (
 	// V1 has a tree for each controller.
 	V1 Version = 1
@@ -19,25 +19,24 @@ const (
 	V2 Version = 2
 )
 
-// ErrMemoryInUse is the error of a memory limit that is below what is in use: the kernel
-// would kill to keep it.
+// ErrMemoryInUse reports a memory limit below the memory in use: to enforce it, the kernel would
+// kill processes.
 var ErrMemoryInUse = errors.New("the memory limit is below what is in use")
 
-// Setting is what one file of a cgroup is to hold.
+// Setting is the value of one file of a cgroup.
 type Setting struct {
-	// Controller is the one whose file it is, such as cpu: with version 1 the
-	// directory of its tree.
+	// Controller is the file's controller, such as cpu: with version 1 the directory of its tree.
 	Controller string
 	// File is the name of the file, such as cpu.shares.
 	File string
-	// Value is what is to be written, without a line's end.
+	// Value is the value to write, without a newline.
 	Value string
 }
 
 // Unlimited reports whether the setting says that there is no limit.
 func (s Setting) Unlimited() bool { return s.Value == "-1" || strings.HasPrefix(s.Value, unlimited) }
 
-// Requests reports whether the setting follows from what is requested.
+// Requests reports whether the setting derives from requests.
 func (s Setting) Requests() bool { return s.File == sharesFile || s.File == weightFile }
 
 const (
@@ -53,10 +52,9 @@ const (
 	defaultPeriod = 100000
 )
 
-// Settings returns what is to be written for r, in the order in which that is to be
-// done. What is not limited is written, too, so that no earlier limit stays. pages are
-// the sizes of huge pages that the kernel has, in bytes: of one that r does not
-// limit there are none if limitPages is set.
+// Settings returns the settings for r, in the order in which to write them. It includes resources
+// without a limit, to remove earlier limits. pages are the kernel's sizes of huge pages, in bytes;
+// with limitPages, the limit is 0 for each size that r does not limit.
 func (r Resources) Settings(v Version, pages []int64, limitPages bool) []Setting {
 	var list []Setting
 	if v == V1 {
@@ -99,7 +97,7 @@ func (r Resources) version2() []Setting {
 	return list
 }
 
-// share is the weight among others, if there is to be one.
+// share returns the setting of the weight, if there is one.
 func (r Resources) share(file string, weight int64) []Setting {
 	if r.CPUShares == 0 {
 		return nil
@@ -120,7 +118,7 @@ func Shares(weight int64) int64 {
 	return minShares + ((weight-1)*(maxShares-minShares)+9998)/9999
 }
 
-// bandwidth is the quota of each period, -1 for none.
+// bandwidth returns the quota of each period, -1 for none.
 func (r Resources) bandwidth() (quota, period int64) {
 	if r.CPUQuota == nil || r.CPUPeriod == nil || *r.CPUQuota <= 0 {
 		return -1, defaultPeriod
@@ -128,7 +126,7 @@ func (r Resources) bandwidth() (quota, period int64) {
 	return *r.CPUQuota, *r.CPUPeriod
 }
 
-// amount is a limit in bytes, or that there is none.
+// amount formats a limit in bytes, or the value for no limit.
 func amount(v Version, bytes int64, limited bool) string {
 	switch {
 	case limited:

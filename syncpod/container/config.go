@@ -35,45 +35,44 @@ type Input struct {
 	// Env are the variables, in order; see package env. They are also what $(NAME)
 	// in command and args refers to.
 	Env []env.Var
-	// Mounts, Devices and CDIDevices are handed to the runtime as they are, but for
-	// the mounts of a pod in a user namespace, which get its mapping of IDs.
+	// Mounts, Devices and CDIDevices are passed to the runtime unchanged, except that the mounts of
+	// a pod in a user namespace get its ID mapping.
 	Mounts     []*runtimeapi.Mount
 	Devices    []*runtimeapi.Device
 	CDIDevices []*runtimeapi.CDIDevice
-	// TargetID is the runtime's ID of the container whose processes an ephemeral
-	// container is to see (targetContainerName). "" means none. It has no effect in
-	// a pod whose containers share their processes with each other or the node.
+	// TargetID is the runtime's ID of the container whose processes an ephemeral container can see
+	// (targetContainerName). "" means none. It has no effect in a pod whose containers share a
+	// process namespace.
 	TargetID string
-	// UserNamespace maps the IDs of a pod with spec.hostUsers false, and is then
-	// required. It must be the one the sandbox was made with.
+	// UserNamespace maps the IDs of a pod with spec.hostUsers false, and is then required. It must
+	// be the sandbox's mapping.
 	UserNamespace *runtimeapi.UserNamespace
 	// ExtraGroups are supplemental groups that the pod's volumes need.
 	ExtraGroups []int64
 
-	// Labels and Annotations are added, such as the mark of the agent that owns the
-	// container, or what a device plugin wants told to the runtime. They do not
-	// replace those that podsync writes.
+	// Labels and Annotations are added, for example a label of the owning agent, or a device
+	// plugin's annotations for the runtime. They do not replace those of podsync.
 	Labels, Annotations map[string]string
 
-	// Node is what the container's node is like.
+	// Node describes the node.
 	Node Node
 }
 
-// Image is the image of a container, as it was found on the node.
+// Image is the image of a container on the node.
 type Image struct {
-	// Ref is what the runtime is asked to run, the image's ID or digest. "" means
-	// the image as the spec has it.
+	// Ref is the image's ID or digest, which is passed to the runtime. "" means the image in the
+	// spec.
 	Ref string
-	// UID and Username are the user the image itself runs as. If neither is there
-	// the image runs as root. UID is the one used if both are.
+	// UID and Username are the user in the image's configuration. With neither, the image runs as
+	// root; with both, UID applies.
 	UID      *int64
 	Username string
 }
 
-// Node is what all containers of a node have in common.
+// Node holds the settings that are common to all containers of a node.
 type Node struct {
-	// MemoryBytes is the node's memory, required: how early a container is killed
-	// when memory runs out depends on its share.
+	// MemoryBytes is the node's memory, required: the OOM score of a container depends on its share
+	// of it.
 	MemoryBytes int64
 	// NoCPUQuota turns the enforcement of CPU limits off.
 	NoCPUQuota bool
@@ -90,12 +89,12 @@ type Node struct {
 	// SeccompRoot is the directory of seccomp profiles, "" means
 	// DefaultSeccompRoot.
 	SeccompRoot string
-	// SeccompDefault gives containers that ask for no seccomp profile that of the
-	// runtime, and not none.
+	// SeccompDefault gives containers without a seccomp profile the runtime's default profile
+	// instead of none.
 	SeccompDefault bool
-	// MaskedPaths are masked in containers beside those always masked, unless the
-	// container's procMount is Unmasked: paths that differ from node to node, such
-	// as the thermal_throttle directory of each CPU.
+	// MaskedPaths are masked in addition to the default ones, unless the container's procMount is
+	// Unmasked: paths that differ between nodes, such as the thermal_throttle directory of each
+	// CPU.
 	MaskedPaths []string
 }
 
@@ -164,8 +163,7 @@ func (in *Input) config() (*runtimeapi.ContainerConfig, error) {
 	}, nil
 }
 
-// spec carries both the image that was resolved and the one that was asked for,
-// which a runtime needs to tell what a reference was meant to be (CRI-O insists).
+// spec returns both the resolved image and the requested one, which CRI-O requires.
 func (i *Image) spec(c *v1.Container) *runtimeapi.ImageSpec {
 	ref := i.Ref
 	if ref == "" {
@@ -174,8 +172,8 @@ func (i *Image) spec(c *v1.Container) *runtimeapi.ImageSpec {
 	return &runtimeapi.ImageSpec{Image: ref, UserSpecifiedImage: c.Image}
 }
 
-// process returns the command and the arguments with their variables. Together with the
-// environment they are no more than a process can be started with.
+// process returns the command and the arguments with expanded variables. Together with the
+// environment they are limited to what the kernel accepts for a process.
 func (in *Input) process(c *v1.Container) (command, args []string, err error) {
 	var budget expand.Budget
 	for _, v := range in.Env {

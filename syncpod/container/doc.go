@@ -1,16 +1,15 @@
-// Package container makes the configuration of one container, as CRI's
-// ContainerConfig describes it, from a pod and what the node knows.
+// Package container builds the configuration of one container, CRI's ContainerConfig, from a pod
+// and facts about the node.
 //
-// [Config] is pure. It takes the environment, mounts and devices ready-made:
-// package env below this one resolves the environment, and whoever makes
-// volumes knows the mounts. [LogPath] and [CheckNonRoot] are usable alone.
+// [Config] is pure. Its caller passes environment, mounts and devices: package env below this one
+// resolves the environment, and the component that sets up volumes provides the mounts. [LogPath]
+// and [CheckNonRoot] can be used alone.
 //
-// # What a container is known by
+// # Labels and annotations
 //
-// A container's labels and annotations say whose it is and how to stop it, in
-// the kubelet's own keys (constants of package runtime), so that log shippers,
-// crictl and an agent started later understand it without the pod's spec. The
-// hash is runtime.HashContainer.
+// A container's labels and annotations identify its pod and describe how to stop it. They have the
+// kubelet's keys (constants of package runtime), so that log shippers, crictl and a later agent
+// understand the container without the pod's spec. The hash is runtime.HashContainer.
 //
 // # Where each rule lives
 //
@@ -18,16 +17,16 @@
 //	metadata.go    labels and annotations
 //	mounts.go      mounts and devices
 //	linux.go       security; profiles.go seccomp and AppArmor
-//	resources.go   requests and limits; oom.go who is killed first without memory
-//	user.go        CheckNonRoot, and who runs the process
+//	resources.go   requests and limits; oom.go the OOM score
+//	user.go        CheckNonRoot, and the user of the process
 //
 // # Ownership
 //
-// Nothing given is written to. What is returned shares no memory with it but the
-// mounts, devices and CDI devices, which are the messages given.
+// No argument is modified. The result shares no memory with the arguments except mounts, devices
+// and CDI devices, which are the messages passed in.
 //
 // # Limits
 //
-// Linux only: Windows containers, and the windows part of the message, are out
-// of scope. Swap limits are left to the runtime.
+// Linux only: Windows containers, and the windows part of the message, are not supported. The
+// runtime sets swap limits.
 package container

@@ -140,7 +140,7 @@ func (n *Node) procPaths(procMount *v1.ProcMountType) (masked, readonly []string
 	return nil, nil, fmt.Errorf("securityContext.procMount %q is not known, want Default or Unmasked", *procMount)
 }
 
-// maskedPaths tell a container about the node, or of secrets of its kernel.
+// maskedPaths are files that reveal properties of the node or secrets of its kernel.
 func maskedPaths() []string {
 	return []string{
 		"/proc/asound",

@@ -21,8 +21,8 @@ func (in *Input) labels() map[string]string {
 	return labels
 }
 
-// annotations records what it takes to judge and to stop the container when the
-// pod's spec is gone.
+// annotations records the facts that are needed to handle and stop the container without the pod's
+// spec.
 func (in *Input) annotations(c *v1.Container) (map[string]string, error) {
 	a := make(map[string]string, len(in.Annotations)+8)
 	maps.Copy(a, in.Annotations)

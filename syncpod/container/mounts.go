@@ -10,44 +10,43 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// MountRequest asks for the mounts of one container that is about to be made.
-// Whoever answers only reads it.
+// MountRequest requests the mounts of one container that is about to be created. The receiver must
+// not modify it.
 type MountRequest struct {
 	// Pod is the pod, and Container one of its init, regular or ephemeral
 	// containers. Both are required.
 	Pod       *v1.Pod
 	Container *v1.Container
-	// Attempt counts the containers of this name in the pod, from 0. What belongs
-	// to one instance alone is told apart by it.
+	// Attempt counts the containers of this name in the pod, from 0. It distinguishes resources of
+	// one instance.
 	Attempt uint32
-	// Env are the variables that $(NAME) in a subPathExpr refers to.
+	// Env are the variables for $(NAME) in a subPathExpr.
 	Env []env.Var
-	// PodIPs are the addresses of the pod, the primary first: those of its sandbox,
-	// or of the node for a pod on the node's network.
+	// PodIPs are the addresses of the pod, the primary first: those of its sandbox, or the node's
+	// for a pod on the node's network.
 	PodIPs []string
-	// Images are the images of the pod's image volumes that the container mounts, by the
-	// name of the volume, as the runtime has them. They are there.
+	// Images are the runtime's references of the image volumes that the container mounts, by volume
+	// name. The images are present.
 	Images map[string]string
-	// RuntimeHandler is the handler that the pod's sandbox runs under; "" is the default one.
+	// RuntimeHandler is the handler of the pod's sandbox; "" means the default.
 	RuntimeHandler string
 }
 
-// Mounts are what a container gets from the node.
+// Mounts are the resources of the node that a container gets.
 type Mounts struct {
 	Mounts     []*runtimeapi.Mount
 	Devices    []*runtimeapi.Device
 	CDIDevices []*runtimeapi.CDIDevice
-	// Annotations are told to the runtime, as device plugins want it.
+	// Annotations are passed to the runtime, for device plugins.
 	Annotations map[string]string
-	// Release takes back what the node keeps for the start alone. The caller calls it once the
-	// container has started, or will not start, and not while a start may be under way. Nil means
-	// that nothing is kept.
+	// Release frees resources that the node keeps only for the start. The caller calls it once the
+	// container has started, or will not start, and not while a start may be in progress. Nil means
+	// that there are none.
 	Release func() error
 }
 
-// mapped returns the mounts with the mapping of IDs of the container's user
-// namespace, nil if it has none: so files have the owners in it that they have on
-// the node (KEP-127).
+// mapped returns the mounts with the ID mapping of the container's user namespace, nil if it has
+// none, so that files have the same owners in the container as on the node (KEP-127).
 func mapped(mounts []*runtimeapi.Mount, users *runtimeapi.UserNamespace) []*runtimeapi.Mount {
 	if users == nil {
 		return slices.Clone(mounts)

@@ -7,9 +7,8 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// The values of oom_score_adj that frame those of burstable pods. The kernel
-// adds it to a process's share of the memory in thousandths, and kills the
-// highest first.
+// The bounds of oom_score_adj for burstable pods. The kernel adds the value to a process's share of
+// the memory in thousandths, and kills the process with the highest sum first.
 const (
 	oomGuaranteed = -997
 	oomBestEffort = 1000
@@ -18,13 +17,12 @@ const (
 	oomBurstableMin = 1000 + oomGuaranteed
 )
 
-// oomScoreAdj returns how much sooner than others the kernel kills the
-// container's processes when memory runs out.
+// oomScoreAdj returns the container's oom_score_adj, which determines the order in which the kernel
+// kills when memory runs out.
 //
-// Guaranteed pods, and those the node cannot do without, go last, pods without
-// any request first. In between, a container that asked for a larger part of the
-// node's memory goes later. A sidecar goes no sooner than the first of the regular
-// containers, which need it (KEP-753).
+// Guaranteed and node-critical pods are killed last, pods without requests first. In between, a
+// container with a larger request is killed later. A sidecar is killed no sooner than the first of
+// the regular containers, which need it (KEP-753).
 func oomScoreAdj(pod *v1.Pod, c *v1.Container, nodeMemory int64) int64 {
 	if pod.Spec.PriorityClassName == "system-node-critical" {
 		return oomGuaranteed
@@ -71,8 +69,8 @@ func leastRequest(pod *v1.Pod) int64 {
 	return least
 }
 
-// unassigned is one container's part of the memory requested for the pod as a
-// whole that no container requests for itself (KEP-2837).
+// unassigned returns one container's part of the pod-level memory request that no container
+// requests for itself (KEP-2837).
 func unassigned(pod *v1.Pod) int64 {
 	if pod.Spec.Resources == nil {
 		return 0

@@ -61,9 +61,9 @@ type appArmor struct {
 	name    string
 }
 
-// AppArmorProfile returns the AppArmor profile that a container asks for: that of its security
-// context, or else of its annotation, or else of the pod's security context. It returns nil if none
-// is set; the runtime then applies its default.
+// AppArmorProfile returns the AppArmor profile of a container: from its security context, else from
+// its annotation, else from the pod's security context. It returns nil if none is set; the runtime
+// then applies its default.
 func AppArmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
 	if c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
 		return c.SecurityContext.AppArmorProfile
@@ -96,9 +96,8 @@ func convertAppArmor(p *v1.AppArmorProfile) (appArmor, error) {
 	return appArmor{}, fmt.Errorf("appArmorProfile.type %q is not known, want RuntimeDefault, Unconfined or Localhost", p.Type)
 }
 
-// annotatedAppArmor reads the annotation that was used before the field. An API
-// server copies it to the field; only pods of another source still need it
-// (KEP-24).
+// annotatedAppArmor reads the annotation that preceded the field. An API server copies it to the
+// field; only pods of other sources need it (KEP-24).
 func annotatedAppArmor(pod *v1.Pod, name string) *v1.AppArmorProfile {
 	value := pod.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+name]
 	if value == "" || !runtime.IsStatic(pod) {

@@ -25,8 +25,8 @@ func (in *Input) resources(c *v1.Container) (*runtimeapi.LinuxContainerResources
 	return r, err
 }
 
-// limit is the container's own, or, where it has none, that of the pod as a
-// whole (KEP-2837): so the process sees the bound that holds for it.
+// limit returns the container's own limit or, without one, that of the pod (KEP-2837), so that the
+// process sees the effective limit.
 func (in *Input) limit(c *v1.Container, name v1.ResourceName) *resource.Quantity {
 	own := named(c.Resources.Limits, name)
 	if in.Pod.Spec.Resources == nil || own != nil && !own.IsZero() {
@@ -57,7 +57,7 @@ func (n *Node) hugePages(limits v1.ResourceList) ([]*runtimeapi.HugepageLimit, e
 	return list, nil
 }
 
-// pageBytes reads the kernel's way of writing a size: "2MB" is 2 MiB.
+// pageBytes parses the kernel's notation of a page size: "2MB" is 2 MiB.
 func pageBytes(size string) (*resource.Quantity, error) {
 	var number int64
 	var unit string

@@ -1,17 +1,16 @@
-// Package device keeps what containers are given of the devices of a node.
+// Package device persists which devices of a node are allocated to containers.
 //
-// Which devices there are, and who gets them, is for an [Allocator] to say: a device
-// manager that speaks to device plugins, a DRA driver, or a few lines of a program. It is
-// asked once for each container, before that is created for the first time. A [Keeper]
-// writes the answer down before it counts, and gives it to each further instance of the
-// container, by the next agent, too, until the pod is gone. It is a
-// syncpod.Extensions.Devices:
+// An [Allocator] decides which devices exist and which container gets them: a device manager with
+// device plugins, a DRA driver, or a few lines of a program. It is called once for each container,
+// before the first creation. A [Keeper] persists the result before it is used, and returns it for
+// each later instance of the container, also after a restart of the agent, until the pod is
+// removed. It is a syncpod.Extensions.Devices:
 //
 //	devices, err := device.New(device.Config{State: "/var/lib/my-agent/devices", Allocator: mine})
 //	sync := syncpod.Config{Extensions: syncpod.Extensions{Devices: devices}}
 //
-//	device.go     Allotment, and what may be wrong with one
-//	keeper.go     Keeper: each answer is remembered
+//	device.go     Allotment, and its validation
+//	keeper.go     Keeper: persists allocations
 package device
 
 import (
@@ -27,23 +26,23 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// An Allotment is what a container is given. The zero Allotment is nothing. As JSON it
-// is kept in files.
+// An Allotment is the allocation of a container. The zero Allotment is empty. Its JSON is stored in
+// files.
 type Allotment struct {
-	// Devices are made in the container.
+	// Devices are device nodes to create in the container.
 	Devices []Device `json:"devices,omitempty"`
-	// Mounts are files and directories that it needs for them.
+	// Mounts are files and directories that the container needs for them.
 	Mounts []Mount `json:"mounts,omitempty"`
-	// Env are variables, by name. One that the spec of the container sets, too, has the value of
-	// the spec.
+	// Env are environment variables, by name. A variable in the spec of the container takes
+	// precedence.
 	Env map[string]string `json:"env,omitempty"`
-	// Annotations are told to the runtime.
+	// Annotations are passed to the runtime.
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// CDIDevices are the full names of devices of the Container Device Interface, such as
 	// vendor.com/class=name.
 	CDIDevices []string `json:"cdiDevices,omitempty"`
-	// Resources are the IDs of what was given, by the name of its resource. No container is
-	// told of them: they are for who gives devices, and has to know who has which.
+	// Resources are the IDs of the allocated devices, by resource name. They are not passed to the
+	// runtime; the Allocator uses them to know which container holds which device.
 	Resources map[string][]string `json:"resources,omitempty"`
 }
 
@@ -71,7 +70,7 @@ func (a Allotment) IsZero() bool {
 	return len(a.Devices) == 0 && len(a.Mounts) == 0 && len(a.Env) == 0 && len(a.Annotations) == 0 && len(a.CDIDevices) == 0 && len(a.Resources) == 0
 }
 
-// Validate returns what is wrong with an Allotment, with the name of its field.
+// Validate returns an error that names the invalid field.
 func (a Allotment) Validate() error {
 	for i, d := range a.Devices {
 		if err := checkPaths(fmt.Sprintf("devices[%d]", i), d.HostPath, d.ContainerPath); err != nil {
@@ -109,7 +108,7 @@ func checkPaths(field, host, container string) error {
 	return nil
 }
 
-// CRIDevices are the device nodes as a runtime is told of them.
+// CRIDevices returns the device nodes as CRI messages.
 func (a Allotment) CRIDevices() []*runtimeapi.Device {
 	var devices []*runtimeapi.Device
 	for _, d := range a.Devices {
@@ -118,7 +117,7 @@ func (a Allotment) CRIDevices() []*runtimeapi.Device {
 	return devices
 }
 
-// CRIMounts are the mounts as a runtime is told of them.
+// CRIMounts returns the mounts as CRI messages.
 func (a Allotment) CRIMounts() []*runtimeapi.Mount {
 	var mounts []*runtimeapi.Mount
 	for _, m := range a.Mounts {
@@ -127,7 +126,7 @@ func (a Allotment) CRIMounts() []*runtimeapi.Mount {
 	return mounts
 }
 
-// CRICDIDevices are the CDI devices as a runtime is told of them.
+// CRICDIDevices returns the CDI devices as CRI messages.
 func (a Allotment) CRICDIDevices() []*runtimeapi.CDIDevice {
 	var devices []*runtimeapi.CDIDevice
 	for _, name := range a.CDIDevices {
@@ -136,8 +135,8 @@ func (a Allotment) CRICDIDevices() []*runtimeapi.CDIDevice {
 	return devices
 }
 
-// WithEnv returns the variables of a container with those of its devices before them, in
-// the order of their names. A name that is there twice has the value of the container.
+// WithEnv returns the variables of a container, preceded by those of its devices, sorted by name.
+// For a name in both, the container's value applies.
 func (a Allotment) WithEnv(vars []env.Var) []env.Var {
 	if len(a.Env) == 0 {
 		return vars

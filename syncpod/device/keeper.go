@@ -15,28 +15,28 @@ import (
 	"github.com/podsync/podsync/internal/base/podfile"
 )
 
-// An Allocator gives devices to containers.
+// An Allocator allocates devices to containers.
 type Allocator interface {
-	// Allocate returns what a container of a pod is given. It may be asked again for a
-	// container that it has answered for, if the agent ended in between, and should answer
-	// the same then. An error keeps the container from being created; it is asked again at
-	// growing intervals. Pod and container are only read.
+	// Allocate returns the allocation of a container of a pod. If the agent ended before the result
+	// was persisted, it is called again for the same container, and should then return the same. If
+	// it returns an error, the container is not created, and Allocate is retried with back-off.
+	// Allocate must not modify pod and container.
 	Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (Allotment, error)
-	// Release tells that a pod is gone, and so is what its containers were given. It is
-	// called until it returns nil, maybe once more, and for pods that were given nothing, too.
+	// Release frees everything allocated to a pod that was removed. It is called until it returns
+	// nil, possibly once more, and also for pods without allocations.
 	Release(ctx context.Context, pod types.UID) error
 }
 
-// Config is what a Keeper is made of. All of it is required.
+// Config configures a Keeper. All fields are required.
 type Config struct {
-	// State is a directory, an absolute path, with a file for each pod that was given
-	// devices. It is made when it is needed.
+	// State is the absolute path of a directory with a file for each pod that has allocations. It
+	// is created when it is needed.
 	State string
-	// Allocator gives devices to containers.
+	// Allocator allocates devices to containers.
 	Allocator Allocator
 }
 
-// stateVersion is that of the format of the files.
+// stateVersion is the version of the files' format.
 const stateVersion = 1
 
 // stored is the content of a file.
@@ -45,7 +45,7 @@ type stored struct {
 	Containers map[string]Allotment `json:"containers"`
 }
 
-// A Keeper remembers what containers were given. Its methods may be called concurrently.
+// A Keeper persists allocations. Its methods may be called concurrently.
 type Keeper struct {
 	allocator Allocator
 	files     podfile.Dir
@@ -54,8 +54,8 @@ type Keeper struct {
 	pods map[types.UID]*keptPod
 }
 
-// keptPod is what is known of one pod. Its lock is held while the Allocator is asked for it
-// and its file is written.
+// keptPod is the state of one pod. Its lock is held while the Allocator is called for the pod and
+// while its file is written.
 type keptPod struct {
 	mu         sync.Mutex
 	read       bool
@@ -73,8 +73,8 @@ func New(c Config) (*Keeper, error) {
 	return &Keeper{allocator: c.Allocator, files: podfile.Dir(c.State), pods: map[types.UID]*keptPod{}}, nil
 }
 
-// Allot returns what a container was given, or asks for it if it was given nothing yet. What
-// was given is on the disk when Allot returns.
+// Allot returns the allocation of a container. It allocates if there is none yet, and returns after
+// the allocation is on the disk.
 func (k *Keeper) Allot(ctx context.Context, pod *v1.Pod, container *v1.Container) (Allotment, error) {
 	p := k.of(pod.UID)
 	p.mu.Lock()
@@ -98,10 +98,9 @@ func (k *Keeper) Allot(ctx context.Context, pod *v1.Pod, container *v1.Container
 	return given, nil
 }
 
-// Allotments returns what the containers of all pods were given, by their names, as it is on the
-// disk. An Allocator learns from that, before it is asked for the first time, what an agent
-// before has given. The errors are those of pods whose file cannot be read or understood, by
-// pod; err is that of the directory.
+// Allotments returns the persisted allocations of the containers of all pods, by container name. An
+// Allocator uses it at start to learn the allocations of earlier agents. errs holds the errors of
+// pods whose file is unreadable or invalid, by pod; err is that of the directory.
 func (k *Keeper) Allotments() (given map[types.UID]map[string]Allotment, errs map[types.UID]error, err error) {
 	uids, err := k.files.List()
 	if err != nil {
@@ -119,8 +118,8 @@ func (k *Keeper) Allotments() (given map[types.UID]map[string]Allotment, errs ma
 	return given, errs, nil
 }
 
-// KeptPods returns the pods that have something, as it is on the disk, also those whose file cannot
-// be read, sorted.
+// KeptPods returns the pods with a file on the disk, sorted, including those whose file is
+// unreadable.
 func (k *Keeper) KeptPods() ([]types.UID, error) {
 	uids, err := k.files.List()
 	if err != nil {
@@ -129,10 +128,10 @@ func (k *Keeper) KeptPods() ([]types.UID, error) {
 	return uids, nil
 }
 
-// CleanPod takes back what a pod was given.
+// CleanPod frees the allocations of a pod.
 func (k *Keeper) CleanPod(ctx context.Context, pod *v1.Pod) error { return k.RemovePod(ctx, pod.UID) }
 
-// RemovePod is CleanPod for a pod of which no more than its UID is known.
+// RemovePod is CleanPod for a pod of which only the UID is known.
 func (k *Keeper) RemovePod(ctx context.Context, uid types.UID) error {
 	p := k.of(uid)
 	p.mu.Lock()
@@ -161,8 +160,8 @@ func (k *Keeper) of(uid types.UID) *keptPod {
 	return p
 }
 
-// load reads what an agent before has written. A file that cannot be understood is an error:
-// other devices than those that a container may yet use are worse than none.
+// load reads the file that an earlier agent has written. An invalid file is an error: to allocate
+// other devices than those that a container may still use is worse than to allocate none.
 func (p *keptPod) load(files podfile.Dir, uid types.UID) error {
 	if p.read {
 		return nil
@@ -198,7 +197,7 @@ func parse(text []byte, s *stored) error {
 	return nil
 }
 
-// keep writes that a container was given something.
+// keep persists the allocation of a container.
 func (p *keptPod) keep(files podfile.Dir, uid types.UID, container string, given Allotment) error {
 	p.containers[container] = given
 	text, err := json.Marshal(stored{Version: stateVersion, Containers: p.containers})

@@ -15,16 +15,16 @@ const (
 	conditions
 )
 
-// pressure is what is remembered of a condition.
+// pressure is the state of a condition between decisions.
 type pressure struct {
-	// seen is when a threshold of it was last met, zero if none ever was.
+	// seen is when a threshold of the condition was last met, zero if never.
 	seen time.Time
-	// on is what it was told to be, since changed.
+	// on is the last reported state, since changed.
 	on      bool
 	changed time.Time
 }
 
-// conditionOf is which of the conditions a signal is of.
+// conditionOf returns the condition of a signal.
 func conditionOf(s Signal) int {
 	switch s {
 	case MemoryAvailable:
@@ -35,8 +35,8 @@ func conditionOf(s Signal) int {
 	return diskPressure
 }
 
-// press says under which pressure the node is: under that of each threshold that is met,
-// or was within the time that it takes to be over.
+// press determines the pressures of the node: those of each threshold that is met, or was met
+// within the transition period.
 func (d *Decision) press(r Rules, s *State, now time.Time) {
 	all := s.Memory.pressure
 	for _, m := range d.Met {
@@ -54,7 +54,7 @@ func (d *Decision) press(r Rules, s *State, now time.Time) {
 	d.Memory.pressure = all
 }
 
-// condition is what is told of the node.
+// condition returns the condition to report.
 func (p *pressure) condition(of int) v1.NodeCondition {
 	words := conditionWords(of)
 	c := v1.NodeCondition{Type: words.name, Status: v1.ConditionFalse, Reason: words.noReason, Message: words.noMessage, LastTransitionTime: metav1.NewTime(p.changed)}

@@ -10,8 +10,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// systemCritical is the priority of system-cluster-critical, above which there is only
-// system-node-critical.
+// systemCritical is the priority of system-cluster-critical; only system-node-critical is higher.
 const systemCritical = 2_000_000_000
 
 // isCritical reports whether a pod stays whatever the node is short of: static pods, which
@@ -21,10 +20,10 @@ func isCritical(pod *v1.Pod) bool {
 	return mirror || runtime.IsStatic(pod) || priorityOf(pod) >= systemCritical
 }
 
-// Admit says whether a new pod may run on a node with these conditions, of which those count
-// that a Decision has. Under pressure of
-// memory alone a pod may that is not BestEffort or tolerates the taint for it; else none may
-// that is not critical. The message of one that may not is for people, its reason is Reason.
+// Admit reports whether a new pod may run on a node with these conditions; it considers the
+// conditions of a Decision. Under memory pressure alone, a pod may run if it is not BestEffort or
+// tolerates the taint; under any other pressure only critical pods may. The message for a rejected
+// pod is for people; the reason of the rejection is Reason.
 func Admit(pod *v1.Pod, node []v1.NodeCondition) (message string, ok bool) {
 	var under []string
 	for _, c := range node {

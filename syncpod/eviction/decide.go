@@ -8,29 +8,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// State is what is known of a node.
+// State describes a node at the time of a decision.
 type State struct {
-	// Readings have at most one of each signal. One that could not be read is not there.
+	// Readings have at most one entry for each signal. An unreadable signal has none.
 	Readings []Reading
 	Layout   Layout
-	// Pods are those that run, but for those in Ending. One that is terminating for another reason
-	// may be evicted: its grace period gets shorter.
+	// Pods are the running pods, without those in Ending. A pod that is terminating for another
+	// reason may be evicted, which shortens its grace period.
 	Pods []Candidate
-	// Ending are pods that were evicted and have not ended. As long as there is one no
-	// other has to go for what the node is short of.
+	// Ending are pods that were evicted and have not ended. While there is one, no other pod is
+	// evicted for pressure on the node.
 	Ending []types.UID
-	// Reclaimed says that all that Decision.Reclaim asked for was removed, and that the
+	// Reclaimed means that everything in the last Decision.Reclaim was removed, and that the
 	// readings are later.
 	Reclaimed bool
-	// Memory is that of the Decision before, zero for the first.
+	// Memory is that of the previous Decision, zero for the first.
 	Memory Memory
 }
 
-// Memory is what one Decision tells the next.
+// Memory carries state from one Decision to the next.
 type Memory struct {
 	met      []Met
 	pressure [conditions]pressure
-	// acted is when what the last eviction followed from was read.
+	// acted is the time of the reading that caused the last eviction.
 	acted time.Time
 }
 
@@ -41,47 +41,47 @@ type Decision struct {
 	Conditions []v1.NodeCondition
 	// Met are the thresholds that are met, in their order.
 	Met []Met
-	// Problems are why thresholds were not looked at.
+	// Problems are the thresholds that could not be checked.
 	Problems []Problem
-	// Reclaim is what is to be removed before a pod has to go, in this order. If there is
-	// any, nobody is evicted: read again, and decide with State.Reclaimed.
+	// Reclaim lists what to remove before a pod is evicted, in order. If it is not empty, no pod is
+	// evicted: remove these, read again, and decide with State.Reclaimed.
 	Reclaim []Reclaim
-	// Evict are the pods that have to go: one for what the node is short of, or all that
-	// exceed limits of their own.
+	// Evict lists the pods to evict: one for pressure on the node, or all that exceed limits of
+	// their own.
 	Evict []Eviction
 	// Memory is for the next State.
 	Memory Memory
 
-	// due is the threshold that pods go for, ranked the order in which they would.
+	// due is the threshold for which pods are evicted, ranked the order of eviction.
 	due    *Met
 	ranked []Candidate
-	// waits is why nobody goes although a threshold is due.
+	// waits is why no pod is evicted although a threshold is due.
 	waits string
 }
 
 // Met is a threshold that is met.
 type Met struct {
 	Threshold
-	// Reading is what it was last seen by.
+	// Reading is the last reading that met the threshold.
 	Reading Reading
-	// Since is when it was first seen to be met.
+	// Since is when the threshold was first met.
 	Since time.Time
-	// Due says that it was for long enough.
+	// Due means that it has been met for its grace period.
 	Due bool
 }
 
 // Reclaim is something that can be removed without a loss to any pod.
 type Reclaim uint8
 
-// What can be removed.
+// The kinds of resources to reclaim.
 const (
-	// DeadContainers are containers that have ended, with their logs.
+	// DeadContainers are exited containers, with their logs.
 	DeadContainers Reclaim = iota
 	// UnusedImages are images that no container uses.
 	UnusedImages
 )
 
-// String returns what it is in two words.
+// String describes it in two words.
 func (r Reclaim) String() string {
 	if r == UnusedImages {
 		return "unused images"
@@ -89,11 +89,10 @@ func (r Reclaim) String() string {
 	return "dead containers"
 }
 
-// Decide says what follows from a state. A pod that exceeds a limit of its own goes first.
-// Else, if a threshold is met for as long as it has to be, what nobody needs is to be
-// removed, and if it is met still one pod goes, the first in the order of Rank that is not
-// critical and of which something is known. Nothing follows from what was not read, is too
-// old or cannot be.
+// Decide returns the consequences of a state. A pod that exceeds a limit of its own is evicted
+// first. Otherwise, if a threshold has been met for its grace period, unused resources are
+// reclaimed, and if it is still met one pod is evicted: the first in the order of Rank that is not
+// critical and whose usage is known. Missing, outdated or impossible readings have no consequence.
 func Decide(r Rules, s State, now time.Time) Decision {
 	d := Decision{}
 	d.meet(r, &s, now)
@@ -133,8 +132,8 @@ func (d *Decision) meet(r Rules, s *State, now time.Time) {
 	}
 }
 
-// actedBefore returns when what the last eviction followed from was read, zero if that lies
-// so far ahead that the clock was set back since.
+// actedBefore returns the time of the reading that caused the last eviction. It returns zero if
+// that time is so far in the future that the clock must have been set back.
 func (m *Memory) actedBefore(now time.Time) time.Time {
 	if m.acted.After(now.Add(MaxAge)) {
 		return time.Time{}
@@ -151,7 +150,7 @@ func (m *Memory) of(t Threshold) *Met {
 	return nil
 }
 
-// relieve says what has to go because the node is short of something.
+// relieve decides what to reclaim or which pod to evict for pressure on the node.
 func (d *Decision) relieve(r Rules, s *State) {
 	at := slices.IndexFunc(d.Met, func(m Met) bool { return m.Due })
 	if at < 0 {
@@ -181,7 +180,7 @@ func (d *Decision) relieve(r Rules, s *State) {
 	d.waits = "there is no pod that may go"
 }
 
-// reclaims is what can be removed from the file system of a signal.
+// reclaims returns what can be removed from the file system of a signal.
 func reclaims(s Signal, on Layout) []Reclaim {
 	images := s == ImageFSAvailable || s == ImageFSInodesFree
 	containers := s == ContainerFSAvailable || s == ContainerFSInodesFree

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// String returns the decision one line a step, in the order in which it is carried out.
+// String returns the decision, one line for each step, in the order of execution.
 func (d Decision) String() string {
 	var text strings.Builder
 	for _, c := range d.Conditions {
@@ -33,7 +33,7 @@ func (d Decision) String() string {
 	return text.String()
 }
 
-// String says what is met, by how much is available, and whether pods go for it.
+// String describes the threshold, the available amount, and whether pods are evicted for it.
 func (m Met) String() string {
 	text := fmt.Sprintf("met: %v: %s available", m.Threshold, amountOf(m.Signal, m.Reading.Available))
 	if !m.Due {
@@ -42,7 +42,7 @@ func (m Met) String() string {
 	return text
 }
 
-// Explain says of one pod why it has to go or may stay.
+// Explain describes why a pod is evicted or not.
 func (d Decision) Explain(pod types.UID) string {
 	for _, e := range d.Evict {
 		if e.Pod.UID == pod {

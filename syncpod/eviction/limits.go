@@ -10,8 +10,7 @@ import (
 	"github.com/podsync/podsync/internal/base/linux"
 )
 
-// HasStorageLimits reports whether there is any limit that a pod could exceed by what it
-// writes.
+// HasStorageLimits reports whether a pod has a limit on its disk usage.
 func HasStorageLimits(pod *v1.Pod) bool {
 	for i := range pod.Spec.Volumes {
 		if e := pod.Spec.Volumes[i].EmptyDir; e != nil && e.SizeLimit != nil && e.SizeLimit.Sign() > 0 {
@@ -21,8 +20,8 @@ func HasStorageLimits(pod *v1.Pod) bool {
 	return linux.Total(&pod.Spec, linux.Limits, v1.ResourceEphemeralStorage) != nil
 }
 
-// exceeding are the pods that exceed limits of their own. What is not known exceeds none, but
-// what the pod has made so that it cannot be measured exceeds each.
+// exceeding returns the pods that exceed limits of their own. Unknown usage exceeds no limit, but
+// usage that the pod has made unmeasurable exceeds each.
 func exceeding(s *State) []Eviction {
 	var list []Eviction
 	for _, p := range s.Pods {
@@ -39,7 +38,7 @@ func exceeding(s *State) []Eviction {
 	return list
 }
 
-// emptyDirs looks at emptyDir.sizeLimit.
+// emptyDirs checks emptyDir.sizeLimit.
 func emptyDirs(p Candidate, _ Layout) (Signal, string) {
 	for i := range p.Pod.Spec.Volumes {
 		v := &p.Pod.Spec.Volumes[i]
@@ -57,8 +56,7 @@ func emptyDirs(p Candidate, _ Layout) (Signal, string) {
 	return "", ""
 }
 
-// wholePod looks at the sum of the containers' limits, which bounds what the pod has on
-// disk altogether.
+// wholePod checks the sum of the containers' limits, which limits the pod's total disk usage.
 func wholePod(p Candidate, _ Layout) (Signal, string) {
 	limit := linux.Total(&p.Pod.Spec, linux.Limits, v1.ResourceEphemeralStorage)
 	if limit == nil || limit.IsZero() {
@@ -76,8 +74,8 @@ func wholePod(p Candidate, _ Layout) (Signal, string) {
 	return "", ""
 }
 
-// ephemeral is all that a pod has on disk, and what of it cannot be measured, empty for nothing.
-// A hostPath is not its own.
+// ephemeral returns the pod's total disk usage, and which part is unmeasurable, empty if none is.
+// hostPath volumes do not count.
 func (u *Usage) ephemeral(pod *v1.Pod) (total uint64, unmeasurable string) {
 	add := func(d DiskUsage, what string) {
 		total = plus(total, d.Bytes)
@@ -98,8 +96,8 @@ func (u *Usage) ephemeral(pod *v1.Pod) (total uint64, unmeasurable string) {
 	return total, unmeasurable
 }
 
-// singleContainers looks at the limit of each container. What it writes beside volumes counts
-// only where there is one disk, as it does for a kubelet.
+// singleContainers checks the limit of each container. Its writable layer counts only if the node
+// has a single disk, as in a kubelet.
 func singleContainers(p Candidate, on Layout) (Signal, string) {
 	for i := range p.Usage.Containers {
 		c := &p.Usage.Containers[i]
@@ -123,8 +121,7 @@ func beyond(used *uint64, limit resource.Quantity) bool {
 	return used != nil && u.Cmp(limit) > 0
 }
 
-// spec returns a container that runs beside or before the others, nil if there is none of
-// the name.
+// spec returns the regular or init container with that name, nil if there is none.
 func spec(pod *v1.Pod, name string) *v1.Container {
 	for _, list := range [...][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range list {

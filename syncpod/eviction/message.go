@@ -11,12 +11,12 @@ import (
 // Reason is the reason of a pod that was evicted, or refused by Admit.
 const Reason = "Evicted"
 
-// An Eviction is a pod that has to go, and what is to be said of it.
+// An Eviction is a pod to evict, and its message.
 type Eviction struct {
 	Pod *v1.Pod
-	// Signal is why: what the node is short of, or which limit of its own it exceeds.
+	// Signal is the cause: a signal of the node, or the pod's own limit that it exceeds.
 	Signal Signal
-	// GraceSeconds is the time that it has to stop.
+	// GraceSeconds is the pod's grace period.
 	GraceSeconds int64
 	// Message is for people; the reason is Reason.
 	Message string
@@ -25,15 +25,15 @@ type Eviction struct {
 	Disruption bool
 }
 
-// String says who goes, and why.
+// String describes the eviction.
 func (e Eviction) String() string {
 	return fmt.Sprintf("evict %s/%s within %d s: %s: %s", e.Pod.Namespace, e.Pod.Name, e.GraceSeconds, e.Signal, strings.TrimSpace(e.Message))
 }
 
-// immediately is the time that a pod has to stop which has to go at once.
+// immediately is the grace period of a pod that is evicted for a hard threshold.
 const immediately = 1
 
-// pressed is the eviction of a pod for what the node is short of.
+// pressed returns the eviction of a pod for pressure on the node.
 func pressed(p Candidate, why *Met, maxGrace time.Duration) Eviction {
 	e := Eviction{Pod: p.Pod, Signal: why.Signal, GraceSeconds: immediately, Message: messageOf(p, why), Disruption: true}
 	if why.Grace > 0 {
@@ -45,8 +45,8 @@ func pressed(p Candidate, why *Met, maxGrace time.Duration) Eviction {
 	return e
 }
 
-// messageOf says what the node is short of, and which containers use more of that than they
-// ask for.
+// messageOf describes the pressure, and which containers use more of the resource than they
+// request.
 func messageOf(p Candidate, why *Met) string {
 	name := why.Signal.Resource()
 	var text strings.Builder

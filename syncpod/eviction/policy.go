@@ -8,37 +8,36 @@ import (
 	"time"
 )
 
-// Policy says when pods are evicted. The zero Policy is that of a kubelet that is told
-// nothing. Amounts are quantities, such as 100Mi, or percentages of what there is, such as
-// 10%; a threshold of 0% or 100% is none.
+// Policy configures evictions. The zero Policy is a kubelet's default. Amounts are quantities, such
+// as 100Mi, or percentages of the capacity, such as 10%; 0% or 100% means no threshold.
 type Policy struct {
-	// Hard are the thresholds at which pods go at once (evictionHard). Default, if it is
-	// nil: memory.available 100Mi, nodefs.available 10%, nodefs.inodesFree 5%,
-	// imagefs.available 15%, imagefs.inodesFree 5%. What is set replaces all of these.
+	// Hard are the thresholds for which pods are evicted immediately (evictionHard). Default, if
+	// nil: memory.available 100Mi, nodefs.available 10%, nodefs.inodesFree 5%, imagefs.available
+	// 15%, imagefs.inodesFree 5%. A non-nil map replaces all of these.
 	Hard map[Signal]string
-	// Soft are those that have to be met for some time before pods go (evictionSoft), which
-	// SoftGracePeriod says for each of them (evictionSoftGracePeriod).
+	// Soft are thresholds that must be met for a grace period before pods are evicted
+	// (evictionSoft). SoftGracePeriod has the grace period of each (evictionSoftGracePeriod).
 	Soft            map[Signal]string
 	SoftGracePeriod map[Signal]time.Duration
-	// MinimumReclaim is how much more than a threshold has to be available after pods went
-	// for it (evictionMinimumReclaim). Default: nothing.
+	// MinimumReclaim is how much more than a threshold must be available after an eviction for it
+	// (evictionMinimumReclaim). Default: nothing.
 	MinimumReclaim map[Signal]string
-	// PressureTransitionPeriod is how long pressure is told after it was last seen
+	// PressureTransitionPeriod is how long a pressure is reported after it was last observed
 	// (evictionPressureTransitionPeriod). Default 5 min.
 	PressureTransitionPeriod time.Duration
-	// MaxPodGracePeriod is the time that a pod has to stop at most if it goes for a soft
-	// threshold (evictionMaxPodGracePeriod). In whole seconds. Default, and least, 1 s.
+	// MaxPodGracePeriod limits the grace period of a pod that is evicted for a soft threshold
+	// (evictionMaxPodGracePeriod), in whole seconds. Default, and minimum, 1 s.
 	MaxPodGracePeriod time.Duration
-	// IgnoreStorageLimits leaves pods alone that exceed emptyDir.sizeLimit or their limits
-	// of ephemeral-storage.
+	// IgnoreStorageLimits disables the eviction of pods that exceed emptyDir.sizeLimit or their
+	// limits of ephemeral-storage.
 	IgnoreStorageLimits bool
-	// Interval is the time between looks at the node. Default 10 s.
+	// Interval is the interval of observations of the node. Default 10 s.
 	Interval time.Duration
 }
 
 // Rules are a Policy that was read.
 type Rules struct {
-	// Thresholds are in the order in which they count.
+	// Thresholds are in the order of precedence.
 	Thresholds []Threshold
 	// TransitionPeriod, MaxPodGrace and StorageLimits are the fields of the Policy.
 	TransitionPeriod, MaxPodGrace time.Duration
@@ -104,7 +103,7 @@ func (p Policy) Rules() (Rules, error) {
 	return r, nil
 }
 
-// off reports whether the threshold is one that switches itself off.
+// off reports whether the threshold is disabled.
 func (t Threshold) off() bool {
 	return t.Value.Count == 0 && (t.Value.Percent == 0 || t.Value.Percent == 100)
 }
@@ -135,7 +134,7 @@ func wrong(field string, s Signal, value string, err error) error {
 	return fmt.Errorf("eviction: Policy.%s[%q] is %q: %w", field, s, value, err)
 }
 
-// checkSignals refuses what is no signal of the node.
+// checkSignals rejects signals that are not signals of the node.
 func checkSignals[T any](field string, of map[Signal]T) error {
 	var errs []error
 	for _, s := range slices.Sorted(maps.Keys(of)) {

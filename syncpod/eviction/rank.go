@@ -8,12 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Rank returns pods in the order in which they would be evicted while a signal says that
-// the node is short of something. For memory and disks that is: pods of which nothing is
-// known, pods that use more than they ask for, and those that do not; among these the
-// lesser priority first, and then what is used beyond the request. For processes it is the
-// priority, and then their number. What is equal in all of this stays in its order. The
-// list that was given is not changed.
+// Rank returns pods in the order in which they would be evicted for a signal. For memory and disks:
+// first pods whose usage is unknown, then pods that use more than they request, then the others;
+// within each group lower priority first, and then higher usage above the request. For processes:
+// lower priority first, then more processes. Equal pods keep their order. Rank does not modify its
+// argument.
 func Rank(pods []Candidate, s Signal, on Layout) []Candidate {
 	standings := make([]standing, len(pods))
 	for i, p := range pods {
@@ -37,7 +36,7 @@ type standing struct {
 	Candidate
 	unknown, exceeds bool
 	priority         int32
-	// beyond is what it uses beyond its request, below zero if it uses less.
+	// beyond is the usage minus the request, which may be negative.
 	beyond resource.Quantity
 }
 
@@ -49,8 +48,8 @@ func standingOf(p Candidate, s Signal, on Layout) standing {
 	name := s.Resource()
 	used := p.Usage.of(p.Pod, name, on.parts(s))
 	r.exceeds = used.Cmp(requested(p.Pod, name)) > 0
-	// Nobody asks for inodes. A kubelet takes the bytes of the request off them, and so
-	// does this: who asked for more room has more of them.
+	// Inodes have no request. A kubelet subtracts the request in bytes from their number, and so
+	// does this.
 	counted := name
 	if name == inodes {
 		counted = v1.ResourceEphemeralStorage
@@ -67,7 +66,7 @@ func priorityOf(pod *v1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// before puts what is true first.
+// before sorts true first.
 func before(a, b bool) int {
 	switch {
 	case a == b:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Reading is how much is available of what a signal watches.
+// A Reading is the available amount of a signal.
 type Reading struct {
 	Signal Signal
 	// Available and Capacity are in bytes, inodes or processes.
@@ -35,19 +35,19 @@ func (r *Reading) fault(now time.Time) string {
 	return ""
 }
 
-// A Problem is why a threshold was not looked at.
+// A Problem is why a threshold was not checked.
 type Problem struct {
 	Threshold Threshold
 	// Message is for people.
 	Message string
 }
 
-// String says of which threshold it is.
+// String names the threshold and the problem.
 func (p Problem) String() string {
 	return fmt.Sprintf("%v is not looked at: %s", p.Threshold, p.Message)
 }
 
-// readable returns the reading for a threshold, or why there is none to go by.
+// readable returns the reading for a threshold, or why there is no valid one.
 func (s *State) readable(t Threshold, now time.Time) (*Reading, string) {
 	for i := range s.Readings {
 		r := &s.Readings[i]
@@ -65,7 +65,7 @@ func (s *State) readable(t Threshold, now time.Time) (*Reading, string) {
 	return nil, "it could not be read"
 }
 
-// amountOf writes an amount of what a signal watches.
+// amountOf formats an amount of a signal.
 func amountOf(s Signal, n uint64) string {
 	q := quantity(s.Resource(), n)
 	return q.String()

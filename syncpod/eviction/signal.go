@@ -4,13 +4,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// A Signal is what is watched of a node, by the name that it has in the configuration of
-// a kubelet.
+// A Signal is a measured quantity of a node, named as in the kubelet's configuration.
 type Signal string
 
-// The signals, in the order in which they count: what is short of memory comes first.
+// The signals, in the order of precedence: memory comes first.
 const (
-	// MemoryAvailable is memory that is not in the working set of anything.
+	// MemoryAvailable is memory outside of all working sets.
 	MemoryAvailable Signal = "memory.available"
 	// NodeFSAvailable and NodeFSInodesFree are of the file system of the agent's directories.
 	NodeFSAvailable  Signal = "nodefs.available"
@@ -18,16 +17,16 @@ const (
 	// ImageFSAvailable and ImageFSInodesFree are of the file system of images.
 	ImageFSAvailable  Signal = "imagefs.available"
 	ImageFSInodesFree Signal = "imagefs.inodesFree"
-	// ContainerFSAvailable and ContainerFSInodesFree are of the file system of what
-	// containers write. As that is also the node's or that of images, their thresholds
-	// hold there anyway: a kubelet heeds none for these, a Policy may have some.
+	// ContainerFSAvailable and ContainerFSInodesFree are those of the file system with the
+	// containers' writable layers. It is the same as the node's or that of images, so their
+	// thresholds also apply; a kubelet has no thresholds for these signals, a Policy may.
 	ContainerFSAvailable  Signal = "containerfs.available"
 	ContainerFSInodesFree Signal = "containerfs.inodesFree"
-	// PIDAvailable is how many processes and threads may yet be started.
+	// PIDAvailable is how many more processes and threads can be started.
 	PIDAvailable Signal = "pid.available"
 )
 
-// Signals of single pods, which are no matter of the node: a limit of theirs is exceeded.
+// Signals of single pods: one of their own limits is exceeded.
 const (
 	EmptyDirLimit  Signal = "emptydirfs.limit"
 	PodLimit       Signal = "ephemeralpodfs.limit"
@@ -40,7 +39,7 @@ const (
 	processes v1.ResourceName = "pids"
 )
 
-// signals are those of the node, in their order.
+// signals returns the signals of the node, in order of precedence.
 func signals() []Signal {
 	return []Signal{
 		MemoryAvailable, NodeFSAvailable, NodeFSInodesFree, ImageFSAvailable, ImageFSInodesFree,
@@ -48,8 +47,8 @@ func signals() []Signal {
 	}
 }
 
-// Resource is what the node is short of, empty for a signal that is not one of a node: memory,
-// ephemeral-storage, inodes or pids.
+// Resource returns the resource of a signal of the node: memory, ephemeral-storage, inodes or pids.
+// It returns "" for a signal of a pod.
 func (s Signal) Resource() v1.ResourceName {
 	switch s {
 	case MemoryAvailable:
@@ -70,20 +69,20 @@ func (s Signal) OfDisk() bool {
 	return name == v1.ResourceEphemeralStorage || name == inodes
 }
 
-// Layout says which file systems are one and the same.
+// Layout says which file systems are the same.
 type Layout uint8
 
 const (
 	// OneDisk has all.
 	OneDisk Layout = iota
-	// ImageDisk is one beside the node's, with the images and what containers write.
+	// ImageDisk means that images and writable layers are on a disk other than the node's.
 	ImageDisk
-	// SplitDisk is one beside the node's, with the images; what containers write is on the
+	// SplitDisk means that images are on a disk other than the node's, and writable layers on the
 	// node's.
 	SplitDisk
 )
 
-// String returns what it is in words.
+// String describes the layout.
 func (l Layout) String() string {
 	switch l {
 	case ImageDisk:

@@ -13,16 +13,15 @@ import (
 	"github.com/podsync/podsync/internal/base/quantities"
 )
 
-// A Threshold is how little may be available before something has to go.
+// A Threshold is the available amount below which the node is under pressure.
 type Threshold struct {
 	Signal Signal
-	// Value is what has to be available.
+	// Value is the required available amount.
 	Value Amount
-	// Reclaim is how much more than Value has to be available for the threshold not to be
-	// met any more, once pods may have been evicted for it.
+	// Reclaim is how much more than Value must be available to end the pressure after an eviction.
 	Reclaim Amount
-	// Grace is how long the threshold has to be met before pods are evicted. Zero is a hard
-	// threshold: pods go at once.
+	// Grace is how long the threshold must be met before pods are evicted. Zero is a hard
+	// threshold: pods are evicted immediately.
 	Grace time.Duration
 }
 
@@ -35,7 +34,7 @@ func (t Threshold) String() string {
 	return text
 }
 
-// An Amount is a number, or a part of all that there is. The zero Amount is nothing.
+// An Amount is a number, or a percentage of the capacity. The zero Amount is nothing.
 type Amount struct {
 	// Count is a number of bytes, inodes or processes.
 	Count uint64
@@ -55,7 +54,7 @@ func (a Amount) String() string {
 	return strconv.FormatUint(a.Count, 10)
 }
 
-// Of returns the number of an amount where there is so much altogether.
+// Of returns the amount for a capacity.
 func (a Amount) Of(capacity uint64) uint64 {
 	if a.Count > 0 || a.Percent <= 0 {
 		return a.Count
@@ -63,7 +62,7 @@ func (a Amount) Of(capacity uint64) uint64 {
 	return uint64(float64(capacity) * min(a.Percent, 100) / 100)
 }
 
-// text returns what an amount comes to, as a kubelet writes it.
+// text formats an amount as a kubelet does.
 func (a Amount) text(capacity uint64) string {
 	if a.Count > 0 {
 		return a.String()

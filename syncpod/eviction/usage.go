@@ -9,49 +9,49 @@ import (
 	"github.com/podsync/podsync/internal/base/linux"
 )
 
-// Candidate is a pod that runs, and what it uses.
+// Candidate is a running pod and its usage.
 type Candidate struct {
-	// Pod is not written to. Required.
+	// Pod is not modified. Required.
 	Pod *v1.Pod
-	// Usage is nil if nothing is known of it.
+	// Usage is nil if unknown.
 	Usage *Usage
 }
 
-// Usage is what a pod uses. What is nil in it is not known.
+// Usage is the resource usage of a pod. Nil values are unknown.
 type Usage struct {
 	// MemoryBytes is the working set.
 	MemoryBytes *uint64
 	// Processes counts processes and threads.
 	Processes *uint64
-	// Containers are those that run, and those that have ended and left logs or a writable layer.
+	// Containers are the running containers, and exited ones that have logs or a writable layer.
 	Containers []ContainerUsage
-	// Volumes are those on the node's disk.
+	// Volumes are the volumes on the node's disk.
 	Volumes []VolumeUsage
-	// Files are what the pod has there beside volumes, such as its /etc/hosts and termination
-	// messages (CVE-2020-8557).
+	// Files are other files of the pod on the node, such as its /etc/hosts and termination messages
+	// (CVE-2020-8557).
 	Files DiskUsage
 }
 
-// ContainerUsage is what a container uses.
+// ContainerUsage is the resource usage of a container.
 type ContainerUsage struct {
 	Name string
 	// MemoryBytes is the working set.
 	MemoryBytes *uint64
-	// RootFS is what it has written beside volumes, Logs what it has printed.
+	// RootFS is the writable layer, Logs the container's logs.
 	RootFS, Logs DiskUsage
 }
 
-// VolumeUsage is what is in a volume.
+// VolumeUsage is the usage of a volume.
 type VolumeUsage struct {
 	Name string
 	DiskUsage
 }
 
-// DiskUsage is room taken on a disk.
+// DiskUsage is an amount of disk usage.
 type DiskUsage struct {
 	Bytes, Inodes *uint64
-	// Unmeasurable: it is at least so much, and the pod has made files that cannot all be
-	// counted. It counts as more than any limit.
+	// Unmeasurable means that the usage is at least this, and that the pod has created files that
+	// cannot all be counted. It exceeds any limit.
 	Unmeasurable bool
 }
 
@@ -63,7 +63,7 @@ func (d DiskUsage) of(name v1.ResourceName) *uint64 {
 	return d.Bytes
 }
 
-// of returns how much of a resource a pod uses. What is not known counts as nothing.
+// of returns the pod's usage of a resource. Unknown usage counts as nothing.
 func (u *Usage) of(pod *v1.Pod, name v1.ResourceName, on part) resource.Quantity {
 	switch name {
 	case v1.ResourceMemory:
@@ -119,7 +119,7 @@ func known(n *uint64) uint64 {
 	return *n
 }
 
-// plus adds, and stays at the most that there is rather than to begin anew.
+// plus adds, and saturates instead of overflowing.
 func plus(total uint64, n *uint64) uint64 {
 	if sum := total + known(n); sum >= total {
 		return sum
@@ -136,7 +136,7 @@ func quantity(name v1.ResourceName, n uint64) resource.Quantity {
 	return *resource.NewQuantity(int64(min(n, math.MaxInt64)), format)
 }
 
-// requested is what a pod asks for. Its overhead counts for a pod that asks for anything.
+// requested returns the pod's request. The overhead counts if there is a request.
 func requested(pod *v1.Pod, name v1.ResourceName) resource.Quantity {
 	asked := linux.Total(&pod.Spec, linux.Requests, name)
 	if asked == nil || asked.IsZero() {

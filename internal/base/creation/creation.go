@@ -1,11 +1,10 @@
-// Package creation says what follows when the answer to a creation was lost: the
-// runtime was asked for a sandbox or a container by its name, and whether it has made it
-// nobody knows. It may have, it may yet, or it may keep the name for nothing
-// (containerd #9947, cri-o #7010, kubernetes #139670).
+// Package creation resolves a create call whose response was lost: the runtime was asked to create
+// a sandbox or a container under a name, and may have created it, may still create it, or may keep
+// the name reserved without creating anything (containerd #9947, cri-o #7010, kubernetes #139670).
 //
-// One rule serves both: look at what is there; take over what was asked for; remove
-// whatever else has the name, or all of it if whoever asked has gone; and with nothing
-// there ask for the same attempt again later, until its name was refused too often.
+// One rule covers all cases: list what exists; adopt the requested object; remove everything else
+// with the name, or everything if the request is no longer wanted; and if nothing exists, retry the
+// same attempt later, until the name has been refused too often.
 package creation
 
 import (
@@ -15,31 +14,29 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Lookup looks at what has come of a creation.
+// Lookup finds the result of a create call.
 type Lookup[T any] struct {
-	// List returns what the creation has made, or may have, and nothing else.
+	// List returns the objects that the call has created, or may have created.
 	List func(ctx context.Context) ([]*T, error)
-	// Fits returns the one of these that was asked for, nil if none was.
+	// Fits returns the one of them that was requested, nil if there is none.
 	Fits func(listed []*T) *T
-	// Remove removes these, but for the one kept, which may be nil.
+	// Remove removes all listed objects except kept, which may be nil.
 	Remove func(ctx context.Context, listed []*T, kept *T) error
 }
 
-// Found is what a Lookup has come to.
+// Found is the result of a Lookup.
 type Found[T any] struct {
-	// Adopted is what was asked for, nil if it is not there, or is not wanted any more.
+	// Adopted is the requested object, nil if it does not exist or is no longer wanted.
 	Adopted *T
-	// Removed: something else had the name and has it no more, so that it pays to ask
-	// again for what is wanted.
+	// Removed means that another object had the name and was removed, so a retry may succeed.
 	Removed bool
-	// Remains is why something could not be removed beside what was adopted.
+	// Remains is the error of a removal next to an adopted object.
 	Remains error
 }
 
-// Resolve looks, and removes what is not to be there. Whoever asked may have gone
-// meanwhile, which wanted is asked after the look: then nothing is adopted, and ctx is not
-// to be the one that has ended. The error is that of the look, or of a removal where
-// nothing was adopted.
+// Resolve lists the objects and removes those that must not exist. It calls wanted after the list:
+// if that returns false, nothing is adopted. So ctx must not be the context of the request, which
+// may have ended. The error is that of the list, or of a removal if nothing was adopted.
 func (l Lookup[T]) Resolve(ctx context.Context, wanted func() bool) (Found[T], error) {
 	listed, err := l.List(ctx)
 	if err != nil {
@@ -60,12 +57,12 @@ func (l Lookup[T]) Resolve(ctx context.Context, wanted func() bool) (Found[T], e
 	return Found[T]{Removed: isWanted && len(listed) > 0}, nil
 }
 
-// Refusals counts how often the name of one attempt was refused with nothing listed that
-// has it. The zero value has counted none.
+// Refusals counts how often the name of one attempt was refused although no listed object has it.
+// The zero value is a count of 0.
 type Refusals int
 
-// Count counts one, and reports whether the attempt is to be given up: as many as that
-// are enough. Then it counts from the start again, for the next attempt.
+// Count adds one refusal and reports whether the attempt must be given up, which is so after enough
+// refusals. It then restarts at 0 for the next attempt.
 func (r *Refusals) Count(enough int) (giveUp bool) {
 	if *r++; int(*r) < enough {
 		return false

@@ -1,4 +1,4 @@
-// Package deadline tells whether the time of a call is over.
+// Package deadline reports whether the deadline of a call has passed.
 package deadline
 
 import (
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Over reports whether ctx has ended, or is just about to: the runtime knows its deadline,
-// too, and may be the first to say that it is over.
+// Over reports whether ctx has ended or is just about to: the runtime knows the deadline too, and
+// may be the first to report it.
 func Over(ctx context.Context) bool {
 	end, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(end)

@@ -1,5 +1,5 @@
-// Package durable replaces files: whenever the agent is killed, the old content or the new
-// one is there. Modules of this repository use it, too.
+// Package durable replaces files atomically: if the agent is killed, either the old or the new
+// contents exist. Other modules of this repository use it too.
 package durable
 
 import (
@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// Replace replaces a file, or makes it. With sync the new content, though maybe not the name,
-// has reached the disk when Replace returns; see [SyncDir]. If it fails, the old file stays. The
-// directory must exist. For one path Replace must be called one at a time.
+// Replace creates or replaces a file. With sync, the contents are on the disk when Replace returns,
+// but possibly not the name; see [SyncDir]. On failure the old file is kept. The directory must
+// exist. Calls for the same path must not overlap.
 func Replace(path string, text []byte, sync bool) error {
 	temporary := Temporary(path)
 	err := Write(temporary, text, sync)

@@ -20,21 +20,20 @@ const (
 	trash = ".removed"
 	// names is how many names of a directory are read at a time.
 	names = 256
-	// maxQueue is how many directories in trash are remembered. The others are listed again.
+	// maxQueue is how many directories in trash are queued in memory. The others are listed again.
 	maxQueue = 1024
-	// maxNested is how many directories, each in the one before, are emptied where they are.
+	// maxNested is how many nested directories are emptied in place.
 	maxNested = 32
 )
 
-// Empty removes all that root contains. It moves each directory that is not empty to the top
-// before it empties it: no process that has the directory mounted reaches it there, and no path
-// leads through a directory that could become a link meanwhile. A mount point cannot be moved:
-// it is an error, and nothing behind it is removed. An Empty that was cut short can be
-// called again.
+// Empty removes everything in root. It moves each non-empty directory to the top before it empties
+// it: no process that has the directory mounted reaches it there, and no path leads through a
+// directory that could be replaced by a link. A mount point cannot be moved: Empty returns an error
+// for it and removes nothing behind it. An interrupted Empty can be called again.
 //
-// A file system may refuse to move a directory that is on the same mount: btrfs out of a
-// subvolume, an overlay what a lower layer has. Such a directory is emptied where it is, by
-// moves to its own top.
+// A file system may refuse to move a directory within a mount: btrfs out of a subvolume, overlayfs
+// a directory of a lower layer. Such a directory is emptied in place, with a trash directory of its
+// own.
 func Empty(ctx context.Context, root *os.Root) error {
 	e := newEmptier(ctx, root, ".")
 	e.top = e
@@ -47,13 +46,13 @@ type emptier struct {
 	root *os.Root
 	// base is the directory, below root, and trash its path with the name trash.
 	base, trash string
-	// top is the emptier of root itself, and depth how many emptiers were made from it.
+	// top is the emptier of root itself; depth is the number of emptiers above this one.
 	top   *emptier
 	depth int
 	// queue are directories in trash.
 	queue []string
-	// prefix begins the names that this emptier makes in trash, and made counts them. It is random:
-	// the names that an earlier call has left are others.
+	// prefix is the prefix of this emptier's names in trash, and made counts them. It is random, so
+	// that it differs from names that an earlier call has left.
 	prefix string
 	made   int
 }
@@ -121,7 +120,7 @@ func (e *emptier) discardQueue() error {
 	return nil
 }
 
-// discardFound removes what is in trash by that name, whoever has put it there: it may be a mount point.
+// discardFound removes an entry of trash that this call did not create; it may be a mount point.
 func (e *emptier) discardFound(name string) error {
 	if info, err := e.root.Lstat(name); err == nil && info.IsDir() {
 		same, err := sameMount(e.root, name)
@@ -136,7 +135,7 @@ func (e *emptier) discardFound(name string) error {
 	return e.discardMoved(name)
 }
 
-// discardMoved removes what was moved to trash by that name. It may have been removed already.
+// discardMoved removes an entry that this call moved to trash. It may have been removed already.
 func (e *emptier) discardMoved(name string) error {
 	info, err := e.root.Lstat(name)
 	for left := err == nil && info.IsDir(); left; {
@@ -193,8 +192,8 @@ func (e *emptier) discardDir(dir string) error {
 	return e.root.Remove(dir)
 }
 
-// move moves a directory to trash. It looks for no free name: in a trash of millions of names that
-// took the time of a whole turn, and nothing was removed.
+// move moves a directory to trash. It does not search for a free name, because that takes too long
+// in a trash with millions of names.
 func (e *emptier) move(dir string) error {
 	for {
 		if err := e.ctx.Err(); err != nil {

@@ -1,5 +1,5 @@
-// Package filetree walks and empties directories in which hostile processes make, move and
-// remove files meanwhile.
+// Package filetree walks and empties directories in which hostile processes concurrently create,
+// move and remove files.
 //
 // No symbolic link is followed, no other mount is entered, and names may have any bytes.
 // However deep or wide a tree is, few descriptors are open at a time, time grows linearly,
@@ -8,9 +8,9 @@ package filetree
 
 import "errors"
 
-// WalkUnchanged returns ErrChanged if it has visited everything that it found, and the names in a directory
-// changed meanwhile: it may have missed a file that moved from a directory it had yet to read to one
-// that it had read. Only on Linux are such changes noticed.
+// WalkUnchanged returns ErrChanged if it has visited everything that it found, but the names in a
+// directory changed during the walk: it may have missed a file that moved from an unread directory
+// to one already read. Only Linux reports such changes.
 var ErrChanged = errors.New("directories changed while they were walked")
 
 // An Entry is one file or directory of a tree, as it was found.

@@ -17,19 +17,19 @@ const (
 	maxOpen = 32
 	// batch is how many bytes of a directory are read at a time.
 	batch = 16 << 10
-	// tick is how far the clock that stamps files may be behind, at least: a tick of the kernel.
+	// tick is the resolution of the clock that stamps files: a tick of the kernel.
 	tick = 10 * time.Millisecond
 
 	openDir = syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 )
 
 // Walk calls visit for the directory dir and for each entry below it, a directory before its
-// content. It skips what disappears meanwhile, and what lies on another mount. If dir does
-// not exist the error wraps fs.ErrNotExist; if it is a link, it is an error.
+// contents. It skips entries that disappear during the walk, and other mounts. If dir does not
+// exist, the error wraps fs.ErrNotExist; if it is a link, Walk returns an error.
 //
-// An error of ctx or of visit ends the walk at once. Any other error, such as that of a
-// directory which cannot be read or was moved while it was walked, does not: Walk visits all
-// else first. So after an error visit has seen a part of the tree.
+// An error of ctx or of visit ends the walk immediately. Any other error, for example of a
+// directory that is unreadable or is moved during the walk, does not: Walk visits everything else
+// first. So after an error, visit has seen only a part of the tree.
 func Walk(ctx context.Context, dir string, visit func(Entry) error) error {
 	if err := WalkUnchanged(ctx, dir, visit); !errors.Is(err, ErrChanged) {
 		return err
@@ -48,22 +48,23 @@ func WalkUnchanged(ctx context.Context, dir string, visit func(Entry) error) err
 	return w.run(fd)
 }
 
-// A walker is a walk in progress. levels are the directories from the root to the one that
-// is read. Of those the root and the deepest ones are open; the others are opened again,
-// through the entry ".." of the one below, when the walk comes back to them.
+// A walker is a walk in progress. levels are the directories from the root to the one being read.
+// Only the root and the deepest ones are open; the others are opened again, through the entry ".."
+// of the level below, when the walk returns to them.
 type walker struct {
 	ctx    context.Context
 	visit  func(Entry) error
 	levels []level
 	// open counts the levels that are open.
 	open int
-	// spare is the space of a level that was closed, for the next one that is read.
+	// spare is the buffer of a closed level, for the next level.
 	spare []byte
 	// mount is the mount of the root.
 	mount string
 	// first is the first error that did not end the walk.
 	first error
-	// began is when the walk began, by the clock that stamps files, and changed that a directory has changed since.
+	// began is the start of the walk by the clock that stamps files; changed means that a directory
+	// has changed since.
 	began   time.Time
 	changed bool
 }
@@ -75,7 +76,7 @@ type level struct {
 	inode  uint64
 	// next is the position in the directory after the entry that was read last.
 	next int64
-	// buffer holds entries from there on that were read and not yet looked at.
+	// buffer holds entries that were read and not visited yet.
 	buffer []byte
 	space  []byte
 }
@@ -109,8 +110,9 @@ func (w *walker) run(root int) error {
 	return w.first
 }
 
-// notice records whether the deepest directory, which has been read, has changed since the walk began. A
-// rename that hides a file from the walk changes the directory that the file leaves, which the walk reads later.
+// notice records whether the deepest directory, which has been read, has changed since the start of
+// the walk. A rename that hides a file from the walk changes the directory that the file leaves,
+// which the walk reads later.
 func (w *walker) notice() {
 	var stat syscall.Stat_t
 	if w.changed || syscall.Fstat(w.top().fd, &stat) != nil {
@@ -203,9 +205,9 @@ func (w *walker) closeOne() {
 	w.closeLevel(&w.levels[len(w.levels)-w.open+1])
 }
 
-// closeLevel closes a level, which keeps no memory but its place.
+// closeLevel closes a level and drops its buffers.
 func (w *walker) closeLevel(l *level) {
-	_ = syscall.Close(l.fd) // which was only read
+	_ = syscall.Close(l.fd) // it was opened for reading
 	if l.space != nil {
 		w.spare = l.space
 	}
@@ -213,7 +215,7 @@ func (w *walker) closeLevel(l *level) {
 	w.open--
 }
 
-// leave goes back to the directory above the deepest level.
+// leave returns to the directory above the deepest level.
 func (w *walker) leave() {
 	last := len(w.levels) - 1
 	defer w.closeLevel(&w.levels[last])
@@ -283,7 +285,7 @@ func (w *walker) entry(name string, stat *syscall.Stat_t) Entry {
 	}
 }
 
-// note keeps the first error that is no consequence of a change meanwhile, and reports
+// note records the first error that is not the consequence of a concurrent change, and reports
 // whether err is such an error.
 func (w *walker) note(err error) bool {
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
@@ -319,7 +321,7 @@ func sameMount(root *os.Root, name string) (bool, error) {
 	return ids[0] == ids[1], nil
 }
 
-// through is a path to an entry of a directory that is open. The kernel resolves it from the
+// through returns a path to an entry of an open directory. The kernel resolves it from the
 // directory itself, wherever that has been moved.
 func through(dir int, name string) string {
 	return "/proc/self/fd/" + strconv.Itoa(dir) + "/" + name

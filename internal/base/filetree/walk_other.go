@@ -15,12 +15,12 @@ import (
 const otherDepth = 128
 
 // Walk calls visit for the directory dir and for each entry below it, a directory before its
-// content. It skips what disappears meanwhile. If dir does not exist the error wraps
-// fs.ErrNotExist; if it is a link, it is an error.
+// contents. It skips entries that disappear during the walk. If dir does not exist, the error wraps
+// fs.ErrNotExist; if it is a link, Walk returns an error.
 //
-// An error of ctx or of visit ends the walk at once. Any other error, such as that of a
-// directory which cannot be read, does not: Walk visits all else first. So after an error
-// visit has seen a part of the tree.
+// An error of ctx or of visit ends the walk immediately. Any other error, for example of an
+// unreadable directory, does not: Walk visits everything else first. So after an error, visit has
+// seen only a part of the tree.
 func Walk(ctx context.Context, dir string, visit func(Entry) error) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -40,7 +40,7 @@ func Walk(ctx context.Context, dir string, visit func(Entry) error) error {
 	return w.first
 }
 
-// WalkUnchanged is a Walk: changes are not noticed here.
+// WalkUnchanged is like Walk: this system does not report changes.
 func WalkUnchanged(ctx context.Context, dir string, visit func(Entry) error) error {
 	return Walk(ctx, dir, visit)
 }
@@ -112,6 +112,6 @@ func (w *walker) note(err error) {
 	}
 }
 
-// sameMount reports whether a directory below root is on the same mount as root, which is not
-// known here.
+// sameMount would report whether a directory below root is on the same mount as root, which is
+// unknown on this system.
 func sameMount(*os.Root, string) (bool, error) { return false, errors.ErrUnsupported }

@@ -1,11 +1,11 @@
-// Package jitter spreads in time what would otherwise happen at once.
+// Package jitter spreads simultaneous retries over time.
 package jitter
 
 import "time"
 
-// UpTo returns a duration from 0 to limit, 0 for a limit that is not positive. It follows
-// from who waits and when alone: those who wait since one moment come back at
-// different times, and the same history waits the same times again.
+// UpTo returns a duration from 0 to limit, and 0 if limit is not positive. It depends only on who
+// and since: waiters with the same since get different durations, and the same arguments give the
+// same duration.
 func UpTo(limit time.Duration, who string, since time.Time) time.Duration {
 	if limit <= 0 {
 		return 0

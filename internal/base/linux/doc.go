@@ -2,6 +2,5 @@
 // containers of a pod have in common on Linux: cgroup limits, namespaces,
 // groups and SELinux labels.
 //
-// The functions are pure. What they return shares no memory with what they
-// were given.
+// The functions are pure. Their results share no memory with their arguments.
 package linux

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	minShares = 2      // what the kernel takes for cpu.shares at least
+	minShares = 2      // the kernel's minimum for cpu.shares
 	maxShares = 262144 // and at most
 	// minQuota is the shortest slice of a period, in microseconds, that the
 	// kernel's bandwidth control accepts.
@@ -21,18 +21,18 @@ const (
 type CPUBandwidth struct {
 	// Off means that CPU limits are not enforced.
 	Off bool
-	// Period is the length of one accounting period, 0 means 100 ms. The kernel
-	// accepts no less than 1 ms, which a shorter one is taken for.
+	// Period is the length of an accounting period, 0 means 100 ms. The kernel's minimum is 1 ms;
+	// shorter periods count as 1 ms.
 	Period time.Duration
 }
 
-// Amounts are the resources a cgroup is made for. A nil quantity was not given.
+// Amounts are the resources of a cgroup. A nil quantity is unset.
 type Amounts struct {
 	CPURequest, CPULimit, MemoryLimit *resource.Quantity
 }
 
-// Resources returns the cgroup settings for amounts. A CPU request that was not
-// given is the limit, as the API's defaults have it; one of zero is zero.
+// Resources returns the cgroup settings for amounts. An unset CPU request defaults to the limit, as
+// in the API; a request of zero is zero.
 func Resources(a Amounts, cpu CPUBandwidth) *runtimeapi.LinuxContainerResources {
 	request := a.CPURequest
 	if request == nil {
@@ -64,7 +64,7 @@ func shares(milliCPU int64) int64 {
 	return max(milliCPU*1024/1000, minShares)
 }
 
-// quota is the CPU time per period for a limit; 0, no limit, stays 0.
+// quota returns the CPU time per period for a limit; 0, no limit, stays 0.
 func quota(milliCPU, period int64) int64 {
 	switch {
 	case milliCPU <= 0:

@@ -9,10 +9,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Namespaces returns which namespaces the containers of a pod share with each
-// other and with the node. users is the mapping of IDs given to the pod; it is
-// used, and then required, only if the pod asks for a user namespace of its own
-// (spec.hostUsers false, KEP-127).
+// Namespaces returns which namespaces the containers of a pod share with each other and with the
+// node. users is the pod's mapping of IDs; it is required and used only if the pod has a user
+// namespace of its own (spec.hostUsers false, KEP-127).
 func Namespaces(spec *v1.PodSpec, users *runtimeapi.UserNamespace) (*runtimeapi.NamespaceOption, error) {
 	ns := &runtimeapi.NamespaceOption{
 		Network: mode(spec.HostNetwork),
@@ -45,9 +44,8 @@ func processes(spec *v1.PodSpec) runtimeapi.NamespaceMode {
 	return runtimeapi.NamespaceMode_CONTAINER
 }
 
-// Groups returns the supplemental groups of a pod's processes: the owner of its
-// volumes (fsGroup), those the pod asks for, and extra, which are groups its
-// volumes need. sc may be nil.
+// Groups returns the supplemental groups of a pod's processes: the owner of its volumes (fsGroup),
+// the groups in its spec, and extra, which its volumes need. sc may be nil.
 func Groups(sc *v1.PodSecurityContext, extra []int64) []int64 {
 	if sc == nil {
 		return slices.Clone(extra)

@@ -1,10 +1,9 @@
-// Package mounts reports what is mounted on the node, so that nothing is deleted
-// through a mount.
+// Package mounts reports the mounts of the node, so that nothing is deleted through a mount.
 //
-// Containers influence the kernel's table of mounts: the line of a bind mount names the directory
-// that is mounted, and a container that owns it renames it, to any name at any depth. So Of and
-// At ask the kernel for one file alone, Below reads nothing of a line but its mount point, and Shared
-// nothing but the identifier and the words that the kernel writes about propagation.
+// Containers influence the kernel's table of mounts: the line of a bind mount contains the mounted
+// directory, and a container that owns the directory can rename it, to any name at any depth. So Of
+// and At query the kernel for a single file, Below uses only the mount point of each line, and
+// Shared only the identifier and the kernel's fields about propagation.
 package mounts
 
 import (
@@ -25,8 +24,8 @@ const (
 	maxPoint = 4 * 4096
 )
 
-// Below and Shared return an error that wraps ErrTooLong if the kernel lacks the memory to list the mounts: the path of
-// one of them has gigabytes.
+// ErrTooLong is wrapped by errors of Below and Shared if the kernel lacks the memory to list the
+// mounts, because the path of one of them has gigabytes.
 var ErrTooLong = errors.New("the table of mounts has a line that is too long for the kernel")
 
 // below returns the mount points of a table in the form of Linux's
@@ -71,7 +70,7 @@ type scanner struct {
 	found  []string
 }
 
-// next takes a byte. It reports whether the line is one of the kernel.
+// next processes a byte. It reports whether the line has the kernel's format.
 func (s *scanner) next(b byte) bool {
 	switch {
 	case b == '\n':

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// openPath is O_PATH of open(2): the file is found, and not opened.
+// openPath is O_PATH of open(2): it resolves the file without opening it.
 const openPath = 0x200000
 
 // Below returns the mount points at or below dir, the deepest first. dir must
@@ -29,9 +29,9 @@ func Below(dir string) ([]string, error) {
 	return points, err
 }
 
-// Shared reports whether the mount that holds dir is shared: whether mounts that are made in it appear in
-// its copies, such as those of containers. dir must exist. If the error wraps [ErrTooLong], the kernel
-// lists no mounts.
+// Shared reports whether the mount that holds dir is shared: whether mounts created in it appear in
+// its copies, such as those of containers. dir must exist. An error that wraps [ErrTooLong] means
+// that the kernel could not list the mounts.
 func Shared(dir string) (bool, error) {
 	f, err := os.OpenFile(dir, openPath|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -67,8 +67,9 @@ func read(f func(table io.Reader) error) error {
 	return nil
 }
 
-// At reports whether path is a mount point: whether it is on another mount than its
-// parent directory. The table of mounts is not read. path must exist; a symbolic link is none.
+// At reports whether path is a mount point: whether it is on another mount than its parent
+// directory. It does not read the table of mounts. path must exist; a symbolic link is not a mount
+// point.
 func At(path string) (bool, error) {
 	var ids [2]string
 	for i, name := range []string{filepath.Dir(path), path} {

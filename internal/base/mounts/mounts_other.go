@@ -2,8 +2,8 @@
 
 package mounts
 
-// Below returns the mount points at or below dir, the deepest first. Only Linux
-// has an answer: elsewhere nothing is mounted for a pod.
+// Below returns the mount points at or below dir, the deepest first. Outside of Linux it returns
+// none: no mounts are made for pods there.
 func Below(string) ([]string, error) { return nil, nil }
 
 // At reports whether path is a mount point.

@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	// optionalField is the number of fields before the first optional one of a line. The optional fields
-	// report the propagation of the mount, and a field - ends them.
+	// optionalField is the number of fields before the optional ones of a line. The optional fields
+	// describe the propagation of the mount and end with a field "-".
 	optionalField = 6
-	// maxWord is how many bytes of an identifier or of an optional field are kept. An identifier has fewer.
+	// maxWord is how many bytes of an identifier or an optional field are kept. Identifiers are
+	// shorter.
 	maxWord = 24
 )
 
@@ -32,12 +33,12 @@ type propagation struct {
 	id    string
 	field int
 	word  []byte
-	// ours: the line is that of the mount. options: the field is an optional one.
+	// ours means that the line is that of the mount, options that the field is an optional one.
 	ours, options bool
 	found, shared bool
 }
 
-// next takes a byte. It reports whether the line is one of the kernel.
+// next processes a byte. It reports whether the line has the kernel's format.
 func (p *propagation) next(b byte) bool {
 	switch {
 	case b == ' ':

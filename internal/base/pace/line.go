@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// turn is one piece of work.
+// turn is one waiting piece of work.
 type turn struct {
 	came  time.Time
-	begin chan struct{} // closed when it may begin
-	// over: it has begun, or is not wanted any more.
+	begin chan struct{} // closed when the work may start
+	// over means that the work has started or was cancelled.
 	over bool
 }
 
-// line is what waits with one priority, in the order in which it came. What is over is
-// left out when it comes up.
+// line is the queue of one priority, in order of arrival. Entries that are over are dropped when
+// they reach the front.
 type line struct {
 	priority Priority
 	turns    []*turn
@@ -35,7 +35,7 @@ func (l *line) first() *turn {
 	return l.turns[0]
 }
 
-// line returns that of a priority. It must be called with mu held, as next.
+// line returns the queue of a priority. It requires mu to be held, like next.
 func (p *Pace) line(priority Priority) *line {
 	at, found := slices.BinarySearchFunc(p.lines, priority, func(l *line, priority Priority) int { return int(priority - l.priority) })
 	if !found {
@@ -44,8 +44,8 @@ func (p *Pace) line(priority Priority) *line {
 	return p.lines[at]
 }
 
-// next returns the turn that comes next: the first of the highest priority, or, every other
-// time, what has waited longest of lower ones, if that is long. It returns nil if nothing
+// next returns the turn to start next: the first of the highest priority or, every other time, the
+// longest waiting one of a lower priority, if it has waited long enough. It returns nil if no work
 // waits.
 func (p *Pace) next() *turn {
 	var first, overdue *turn

@@ -1,20 +1,18 @@
-// Package pace makes work that keeps the node's processors busy take turns.
+// Package pace limits concurrent work that keeps the node's processors busy.
 //
-// Ten pieces of such work on two processors, begun all at once, all end at the end. A
-// few at a time, half of them have ended at half time, and the last ends no later. So
-// while the node has no processor to spare only a limited number is under way. What
-// has a higher priority goes first, and of one priority what came first; but while
-// something has waited for ten seconds behind higher priorities it has every other turn.
-// So neither waits for all of the other: many pods that come at once wait with two
-// pieces of work each, the second of which comes up when the first is done.
+// If ten pieces of such work start at once on two processors, all ten finish at the end. With a few
+// at a time, half of them finish at half time, and the last one no later. So while no processor is
+// idle, only a limited number of pieces run. Higher priorities start first, and equal priorities in
+// order of arrival. Work that has waited ten seconds behind higher priorities gets every other
+// start, so that neither starves the other: with many new pods, each pod waits with two pieces of
+// work, and the second is enqueued when the first is done.
 //
-// While fewer than the limit would wait nobody does: the last of many begin together, and
-// so end together. In turn they would leave processors idle between one and the next.
+// While fewer pieces than the limit would wait, all of them start: the last of many start together,
+// because otherwise processors would be idle between one piece and the next.
 //
-// Work that waits for something else leaves processors idle, and that lets others
-// begin: as many as are under way, every 50 ms. And a piece counts for its first
-// second only. So pieces that hang, however many, do not hold up the others for long,
-// however busy the node is.
+// Work that waits for something else leaves processors idle, and then more pieces start: as many as
+// are running, every 50 ms. A piece also counts only for its first second. So pieces that hang,
+// however many, do not block the others for long, even on a busy node.
 package pace
 
 import (
@@ -24,22 +22,20 @@ import (
 )
 
 const (
-	// window is how long processors are watched to tell whether one is idle.
+	// window is the interval over which idle processors are measured.
 	window = 50 * time.Millisecond
 	// maxTurn is how long a piece of work counts at most.
 	maxTurn = time.Second
-	// patience is how long work waits behind what has a higher priority.
+	// patience is how long work waits behind higher priorities.
 	patience = 10 * time.Second
 )
 
-// Priority tells who goes first: the higher one.
+// Priority orders waiting work: higher priorities start first.
 type Priority int
 
-// Pace hands out turns. All methods may be called concurrently. The zero value
-// lets everybody begin at once.
+// Pace limits concurrent work. All methods may be called concurrently. The zero value has no limit.
 //
-// What waits costs nothing while it does: one timer looks for all, and neither who
-// comes nor who begins is compared with the others.
+// Waiting is cheap: one timer serves all, and neither arrivals nor starts scan the queue.
 type Pace struct {
 	limit int
 	spare func() bool
@@ -48,20 +44,19 @@ type Pace struct {
 	underWay int
 	lines    []*line   // of each priority, the highest first
 	waiting  int       // turns in all lines
-	gaveWay  bool      // the last turn went to what had waited for long
+	gaveWay  bool      // the last start was that of overdue work
 	asked    time.Time // when spare was asked last
 	looker   *time.Timer
 }
 
-// New returns a Pace of limit pieces at once; 0 or less is no limit. spare says
-// whether a processor has been idle since it was asked last; it is asked by one
-// goroutine at a time.
+// New returns a Pace for limit concurrent pieces; 0 or less means no limit. spare reports whether a
+// processor has been idle since its last call; calls of spare do not overlap.
 func New(limit int, spare func() bool) *Pace {
 	return &Pace{limit: limit, spare: spare}
 }
 
-// Take waits for a turn. The turn ends when release is called, which may be called
-// again, or after a second. The error is that of ctx if that ends first.
+// Take waits until the work may start. The work counts until release is called, or for a second.
+// release may be called more than once. If ctx ends first, Take returns its error.
 func (p *Pace) Take(ctx context.Context, priority Priority) (release func(), err error) {
 	if p.limit <= 0 {
 		return func() {}, nil
@@ -104,7 +99,7 @@ func (p *Pace) wait(ctx context.Context, t *turn) error {
 	}
 }
 
-// withdraw takes back the wish for a turn, unless the turn has come.
+// withdraw cancels a waiting turn and reports whether it had not started.
 func (p *Pace) withdraw(t *turn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,8 +118,8 @@ func (p *Pace) end() {
 	p.admit(p.limit)
 }
 
-// admit lets work begin until limit pieces are under way, and all that waits if that is
-// little. It must be called with mu held.
+// admit starts waiting work until limit pieces are running, and all of it if few pieces wait. It
+// requires mu to be held.
 func (p *Pace) admit(limit int) {
 	for p.waiting > 0 && (p.underWay < limit || p.underWay+p.waiting < 2*p.limit) {
 		t := p.next()
@@ -135,14 +130,14 @@ func (p *Pace) admit(limit int) {
 	}
 }
 
-// look lets more begin if processors are idle, for as long as anybody waits.
+// look starts more work if processors are idle, as long as work waits.
 func (p *Pace) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.waiting == 0 {
 		return
 	}
-	if rest := window - time.Since(p.asked); rest > 0 { // others have begun to wait meanwhile
+	if rest := window - time.Since(p.asked); rest > 0 { // more work has arrived in the meantime
 		p.lookIn(rest)
 		return
 	}
@@ -163,8 +158,7 @@ func (p *Pace) lookIn(d time.Duration) {
 	}
 }
 
-// ask asks whether a processor has been idle since the last time. It must be called
-// with mu held.
+// ask reports whether a processor has been idle since the last call. It requires mu to be held.
 func (p *Pace) ask() bool {
 	p.asked = time.Now()
 	return p.spare()

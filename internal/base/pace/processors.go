@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// Processors tells whether the processors of the node are all busy. Its methods
-// must not be called concurrently. The zero value serves.
+// Processors measures whether the processors of the node are busy. Its methods must not be called
+// concurrently. The zero value is ready to use.
 type Processors struct {
 	last ticks
 }
 
-// ticks are what all processors together have spent since the node booted.
+// ticks is the time spent by all processors since boot.
 type ticks struct{ idle, all int64 }
 
-// Spare reports whether half a processor or more has been idle since it was asked
-// last, or whether that cannot be told: on other systems than Linux, or because no
-// time has passed.
+// Spare reports whether at least half a processor has been idle since the last call. It returns
+// true if that is unknown: on other systems than Linux, or if no time has passed.
 func (p *Processors) Spare() bool {
 	now, ok := readTicks("/proc/stat")
 	was := p.last

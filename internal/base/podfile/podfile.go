@@ -1,6 +1,5 @@
-// Package podfile keeps one small file for each pod, <UID>.json, in a directory.
-// A file is replaced as a whole: whenever the agent is killed, the old one or the
-// new one is there.
+// Package podfile stores one small file for each pod, <UID>.json, in a directory. Files are
+// replaced atomically: if the agent is killed, either the old or the new contents exist.
 package podfile
 
 import (
@@ -26,12 +25,11 @@ const (
 	maxSize = 4 << 20
 )
 
-// Dir is the path of a directory. It is made when the first file is written. Its
-// methods may be called concurrently for different pods. Their errors name the pod.
+// Dir is the path of a directory. It is created with the first file. Its methods may be called
+// concurrently for different pods. Errors name the pod.
 type Dir string
 
-// Read returns the content of a pod's file. The error is fs.ErrNotExist if it has
-// none.
+// Read returns the contents of a pod's file. The error is fs.ErrNotExist if there is no file.
 func (d Dir) Read(pod types.UID) ([]byte, error) {
 	path, err := d.path(pod)
 	if err != nil {
@@ -66,7 +64,7 @@ func (d Dir) Replace(pod types.UID, text []byte, sync bool) error {
 
 func (d Dir) replace(path string, text []byte, sync bool) error {
 	err := durable.Replace(path, text, sync)
-	if errors.Is(err, fs.ErrNotExist) { // the directory, which nearly always is there
+	if errors.Is(err, fs.ErrNotExist) { // the directory is missing; it nearly always exists
 		if err = os.MkdirAll(string(d), 0o700); err == nil {
 			err = durable.Replace(path, text, sync)
 		}
@@ -77,8 +75,8 @@ func (d Dir) replace(path string, text []byte, sync bool) error {
 // Sync returns once the names in the directory have reached the disk.
 func (d Dir) Sync() error { return durable.SyncDir(string(d)) }
 
-// SetAside gives a pod's file the name <UID>.json.damaged, for whoever wants to find out
-// what is wrong with it. It is as none from then on.
+// SetAside renames a pod's file to <UID>.json.damaged, to be examined by an administrator.
+// Afterwards the pod has no file.
 func (d Dir) SetAside(pod types.UID) error {
 	path, err := d.path(pod)
 	if err != nil {
@@ -112,8 +110,7 @@ func remove(path string) error {
 	return nil
 }
 
-// List returns the pods that have a file, sorted. There are none if the directory
-// does not exist.
+// List returns the pods that have a file, sorted. It returns none if the directory does not exist.
 func (d Dir) List() ([]types.UID, error) {
 	entries, err := os.ReadDir(string(d))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -140,8 +137,8 @@ func (d Dir) path(pod types.UID) (string, error) {
 	return filepath.Join(string(d), string(pod)+suffix), nil
 }
 
-// check returns what is wrong with a UID as the name of a file. A name that begins
-// with a dot is one of a temporary file.
+// check returns an error if a UID cannot be the name of a file. Names that begin with a dot are
+// temporary files.
 func check(pod types.UID) error {
 	if err := safepath.Element("metadata.uid", string(pod)); err != nil {
 		return err

@@ -8,10 +8,10 @@ const parallel = 4
 // Nil does not.
 type Turns chan struct{}
 
-// NewTurns returns Turns to be shared by all that is done in a directory.
+// NewTurns returns Turns to be shared by all operations in a directory.
 func NewTurns() Turns { return make(Turns, parallel) }
 
-// Take waits for a turn, and is to be followed by what it returns.
+// Take waits for a turn. The caller must call release.
 func (t Turns) Take() (release func()) {
 	if t == nil {
 		return func() {}

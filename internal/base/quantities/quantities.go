@@ -1,5 +1,6 @@
-// Package quantities bounds quantities. The Kubernetes API has no limit: its parser takes 1e-266666600 for a
-// number of a hundred million digits, and reads 1e1666660 at once, but does not end when it prints that.
+// Package quantities limits quantities. The Kubernetes API has no limit: its parser expands
+// 1e-266666600 to a number of a hundred million digits, and parses 1e1666660 quickly, but printing
+// it does not end.
 package quantities
 
 import (
@@ -10,8 +11,8 @@ import (
 )
 
 const (
-	// maxText is the length of the longest text, in bytes, and maxExponent the most digits of its
-	// exponent: more than any node has, or can tell apart, takes.
+	// maxText is the maximum length of a text in bytes, maxExponent the maximum number of digits of
+	// its exponent: more than any real amount needs.
 	maxText, maxExponent = 100, 2
 	// maxBits and maxScale bound the number and the power of ten of a parsed quantity. Texts that Check
 	// accepts stay well below both, and so do the sums of such quantities.

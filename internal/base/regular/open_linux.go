@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// openPath is O_PATH of open(2): the file is found, and not opened. Opening a device acts on it,
-// and opening a FIFO waits for a writer.
+// openPath is O_PATH of open(2): it resolves the file without opening it. Opening a device acts on
+// it, and opening a FIFO waits for a writer.
 const openPath = 0x200000
 
-// Open opens a regular file for reading, and returns what it is. It follows no link at the end
-// of name, and those before it do not lead out of root. The file is found first, and opened by
-// that descriptor once it is known to be regular: nothing else is opened even for a moment.
+// Open opens a regular file for reading, and returns its FileInfo. It does not follow a link at the
+// end of name, and links before that cannot lead out of root. It resolves the file first, and opens
+// it by that descriptor once it is known to be regular: nothing else is opened, even for a moment.
 func Open(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	found, err := root.OpenFile(name, openPath|syscall.O_NOFOLLOW, 0)
 	if err != nil {

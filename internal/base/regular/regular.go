@@ -1,6 +1,6 @@
-// Package regular reads regular files in directories to which hostile processes may write. They
-// may put a FIFO, a device, a socket or a link in place of a file at any moment, and make a file
-// of any size.
+// Package regular reads regular files in directories to which hostile processes may write. Such
+// processes may at any moment replace a file with a FIFO, a device, a socket or a link, and create
+// files of any size.
 package regular
 
 import (
@@ -13,10 +13,10 @@ import (
 	"path/filepath"
 )
 
-// ErrNotRegular is what an error wraps if a name is not that of a regular file.
+// ErrNotRegular is wrapped by the error if a name is not that of a regular file.
 var ErrNotRegular = errors.New("not a regular file")
 
-// ErrTooLarge is what an error wraps if a file has more bytes than a caller reads.
+// ErrTooLarge is wrapped by the error if a file is larger than the caller's limit.
 var ErrTooLarge = errors.New("the file is too large")
 
 // Read returns the content of a regular file that has at most limit bytes. A larger one is not
@@ -35,8 +35,8 @@ func readAll(file *os.File, info fs.FileInfo, name string, limit int64) ([]byte,
 		return nil, tooLarge(name, limit)
 	}
 	var text bytes.Buffer
-	text.Grow(int(info.Size()) + bytes.MinRead)            // so that it is read at once
-	_, err := text.ReadFrom(io.LimitReader(file, limit+1)) // it may grow meanwhile
+	text.Grow(int(info.Size()) + bytes.MinRead)            // so that one read suffices
+	_, err := text.ReadFrom(io.LimitReader(file, limit+1)) // the file may grow in the meantime
 	if err == nil && int64(text.Len()) > limit {
 		err = tooLarge(name, limit)
 	}
@@ -46,11 +46,11 @@ func readAll(file *os.File, info fs.FileInfo, name string, limit int64) ([]byte,
 	return text.Bytes(), nil
 }
 
-// Names returns the names in a directory, in no order. A file that is renamed meanwhile is among them under its old
-// name or its new one: ReadDir of a Root inspects each file after it has read the names, and leaves out a
-// file whose name has changed in between.
+// Names returns the names in a directory, unsorted. A file that is renamed during the call is
+// included under its old or its new name: ReadDir of a Root stats each file after it has read the
+// names, and omits files whose names have changed in between.
 func Names(root *os.Root, dir string) ([]string, error) {
-	inside, err := root.OpenRoot(dir) // it opens nothing but a directory
+	inside, err := root.OpenRoot(dir) // it opens only directories
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func notRegular(name string) error { return fmt.Errorf("%q is %w", name, ErrNotR
 // maxLinks is how many links Resolve follows, as many as an os.Root does.
 const maxLinks = 8
 
-// Resolve returns the name of what links at the end of name lead to inside root, name itself if it
-// is no link. What is there may change: pass the result to a function that follows no link.
+// Resolve returns the name that the links at the end of name lead to inside root, or name itself if
+// it is not a link. The result may change afterwards: pass it to a function that follows no link.
 func Resolve(root *os.Root, name string) (string, error) {
 	for range maxLinks {
 		info, err := root.Lstat(name)

@@ -1,8 +1,7 @@
-// Package safepath checks names and paths that come from a pod before they
-// become part of a path on the node.
+// Package safepath validates names and paths from a pod before they become part of a path on the
+// node.
 //
-// An API server has checked them already; a pod read from a file or handed in
-// by another program may never have seen one.
+// An API server validates them too; a pod from a file or another program may never have passed one.
 package safepath
 
 import (
@@ -14,8 +13,8 @@ import (
 // MaxPath is the most bytes of a path that Linux takes at once: PATH_MAX without the NUL.
 const MaxPath = 4096 - 1
 
-// MaxElements is the most elements of a relative path. Each is looked up by itself, from the
-// first one again and again, so their number counts squared.
+// MaxElements is the maximum number of elements of a relative path. Each lookup starts at the first
+// element, so the cost grows with the square of the number.
 const MaxElements = 128
 
 // Element returns an error, which names field, unless s can stand as one

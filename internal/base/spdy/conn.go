@@ -19,16 +19,16 @@ type Conn struct {
 
 	// Of the goroutine that reads.
 	r       *bufio.Reader
-	data    frame // of which so much is left
+	data    frame // the current data frame, with its remaining size
 	left    int
 	piece   []byte
 	headers headerReader
 
-	// turn has a value while nobody writes. It is no mutex, so that a test in virtual time
-	// passes over the wait for it.
+	// turn has a value while no goroutine writes. It is not a mutex, so that tests in virtual time
+	// advance over the wait.
 	turn  chan struct{}
 	buf   []byte
-	next  uint32 // the stream that is opened next
+	next  uint32 // the next stream to open
 	begun bool   // the compression of headers
 
 	pings atomic.Uint32
@@ -51,21 +51,21 @@ func newConn(conn io.ReadWriteCloser, server bool) *Conn {
 	return c
 }
 
-// What a message is.
+// The kinds of messages.
 const (
-	// Opened is a stream that the other end has opened, with its header.
+	// Opened: the peer has opened a stream, with its header.
 	Opened = iota
-	// Accepted is a stream that was opened here, and accepted there.
+	// Accepted: the peer has accepted a stream that this end opened.
 	Accepted
-	// Data was sent on a stream.
+	// Data: the peer sent data on a stream.
 	Data
-	// Closed is a stream on which no more is sent.
+	// Closed: the peer will send no more on a stream.
 	Closed
-	// Reset is a stream of which there is no more in either direction.
+	// Reset: a stream has ended in both directions.
 	Reset
 )
 
-// A Message is what the other end has said of a stream.
+// A Message is a message of the peer about a stream.
 type Message struct {
 	Kind   int
 	Stream uint32
@@ -73,8 +73,8 @@ type Message struct {
 	Data   []byte // until the next Read
 }
 
-// Read returns what comes next, data in pieces of bounded size. It is io.EOF when the
-// other end has said that there is no more, or has gone between two frames.
+// Read returns the next message, with data in chunks of bounded size. It returns io.EOF when the
+// peer has said that there are no more messages, or has closed the connection between two frames.
 func (c *Conn) Read() (Message, error) {
 	for {
 		if c.left > 0 {
@@ -109,8 +109,8 @@ func (c *Conn) readPiece() (Message, error) {
 	return Message{Kind: Data, Stream: c.data.stream, Data: c.piece[:n]}, nil
 }
 
-// control reads a frame that is about a stream or the connection. It answers what is said of
-// the connection, and passes over what is not needed.
+// control reads a control frame. It answers frames about the connection, and ignores frames that
+// are not needed.
 func (c *Conn) control(f frame) (m Message, known bool, err error) {
 	body, err := readBody(c.r, &f)
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *Conn) control(f frame) (m Message, known bool, err error) {
 	case synStream:
 		return c.opened(f, body)
 	case synReply:
-		c.data = f // it may be all that is sent
+		c.data = f // the peer may close the stream with it
 		return Message{Kind: Accepted, Stream: f.stream}, true, nil
 	case rstStream:
 		return Message{Kind: Reset, Stream: f.stream}, true, nil
@@ -137,33 +137,33 @@ func (c *Conn) opened(f frame, body []byte) (m Message, known bool, err error) {
 	if !c.server || len(body) < 6 {
 		return m, false, fmt.Errorf("spdy: stream %d cannot be opened like this", f.stream)
 	}
-	header, err := c.headers.read(body[6:]) // after what it depends on, its priority and slot
+	header, err := c.headers.read(body[6:]) // skip the associated stream, the priority and the slot
 	if err != nil {
 		return m, false, fmt.Errorf("spdy: the header of stream %d: %w", f.stream, err)
 	}
-	c.data = f // the stream may have been opened and closed at once
+	c.data = f // the peer may open and close the stream with it
 	return Message{Kind: Opened, Stream: f.stream, Header: header}, true, nil
 }
 
-// answer sends back a ping of the other end, whose numbers are odd if it is the client. What
-// holds up writing does not hold up reading, so that this is beside it; whoever pings more often
-// than can be answered goes without.
+// answer returns a ping of the peer, which has an odd number if the peer is the client. It writes
+// in a goroutine, so that a blocked write does not block reading. Pings that arrive while one is
+// being answered are dropped.
 func (c *Conn) answer(f frame) {
 	if (f.stream%2 == 1) != c.server {
-		return // it answers one of this end
+		return // it is the answer to a ping of this end
 	}
 	select {
 	case c.answering <- struct{}{}:
 		go func() {
 			defer func() { <-c.answering }()
-			_ = c.write(func(b []byte) []byte { return appendControl(b, ping, f.stream, nil) }) // Read tells of an end
+			_ = c.write(func(b []byte) []byte { return appendControl(b, ping, f.stream, nil) }) // Read reports a broken connection
 		}()
 	default:
 	}
 }
 
-// Open opens a stream with a header, whose names are in lower case. The other end accepts
-// or resets it.
+// Open opens a stream with a header, whose names must be lower case. The peer accepts or resets the
+// stream.
 func (c *Conn) Open(header map[string]string) (stream uint32, err error) {
 	if c.server {
 		return 0, errors.New("spdy: a server opens no streams")
@@ -199,20 +199,19 @@ func (c *Conn) Write(stream uint32, data []byte) error {
 	return c.send(stream, data, 0)
 }
 
-// CloseWrite says that no more is sent on a stream.
+// CloseWrite tells the peer that no more is sent on a stream.
 func (c *Conn) CloseWrite(stream uint32) error { return c.send(stream, nil, flagFin) }
 
 func (c *Conn) send(stream uint32, data []byte, flags byte) error {
 	return c.write(func(b []byte) []byte { return append(appendHead(b, stream, flags, len(data)), data...) })
 }
 
-// Reset says that there is no more of a stream in either direction.
+// Reset ends a stream in both directions.
 func (c *Conn) Reset(stream uint32) error {
 	return c.write(func(b []byte) []byte { return appendControl(b, rstStream, stream, cancelled) })
 }
 
-// Ping asks the other end whether it is there, which resets the time after which it takes
-// the connection for idle. The answer is not told.
+// Ping sends a ping, which resets the peer's idle timeout. The response is ignored.
 func (c *Conn) Ping() error {
 	id := 2*c.pings.Add(1) - 1
 	if c.server {
@@ -221,7 +220,7 @@ func (c *Conn) Ping() error {
 	return c.write(func(b []byte) []byte { return appendControl(b, ping, id, nil) })
 }
 
-// write writes what a function appends, in one call.
+// write writes the bytes that add appends, in one call.
 func (c *Conn) write(add func([]byte) []byte) error {
 	<-c.turn
 	defer func() { c.turn <- struct{}{} }()
@@ -230,5 +229,5 @@ func (c *Conn) write(add func([]byte) []byte) error {
 	return err
 }
 
-// Close closes the connection. Whoever reads or writes ends.
+// Close closes the connection. Pending reads and writes return.
 func (c *Conn) Close() error { return c.conn.Close() }

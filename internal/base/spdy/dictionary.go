@@ -1,7 +1,7 @@
 package spdy
 
-// dictionary is what SPDY 3 has both ends begin with when they compress headers: what is often
-// in those of HTTP.
+// dictionary is SPDY 3's initial dictionary of header compression: strings that are frequent in
+// HTTP headers.
 const dictionary = "" +
 	"\x00\x00\x00\x07options\x00\x00\x00\x04head\x00\x00\x00\x04post\x00\x00\x00\x03put\x00\x00\x00\x06delete" +
 	"\x00\x00\x00\x05trace\x00\x00\x00\x06accept\x00\x00\x00\x0eaccept-charset\x00\x00\x00\x0faccept-encoding" +

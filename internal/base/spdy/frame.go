@@ -16,7 +16,7 @@ const (
 	maxControl = 64 << 10
 )
 
-// What frames are about, of those of SPDY 3.
+// The types of control frames in SPDY 3 that are used here.
 const (
 	synStream = 1
 	synReply  = 2
@@ -28,14 +28,13 @@ const (
 // flagFin says that a frame is the last of a stream from this end.
 const flagFin = 1
 
-// version is that of the frames of SPDY 3.1.
+// version is the version of SPDY 3.1's frames.
 const version = 3
 
-// cancelled is why a stream is reset.
+// cancelled is the status code of a reset stream.
 var cancelled = []byte{0, 0, 0, 5}
 
-// A frame is how something begins that is sent. What is about the connection has a number
-// in the place of a stream.
+// A frame is the head of a frame. A frame about the connection has a number in place of the stream.
 type frame struct {
 	control bool
 	kind    uint16
@@ -44,8 +43,7 @@ type frame struct {
 	size    int // of what follows
 }
 
-// readHead reads the beginning of a frame: of data up to them, of others what comes before
-// their stream.
+// readHead reads the head of a frame: up to the data, or up to the stream of a control frame.
 func readHead(r io.Reader) (f frame, err error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -67,8 +65,7 @@ func readHead(r io.Reader) (f frame, err error) {
 	return f, nil
 }
 
-// readBody reads the rest of a frame that has no data, of which what is after the stream is
-// returned.
+// readBody reads the rest of a control frame and returns the part after the stream.
 func readBody(r io.Reader, f *frame) ([]byte, error) {
 	body := make([]byte, f.size)
 	if _, err := io.ReadFull(r, body); err != nil {
@@ -81,7 +78,7 @@ func readBody(r io.Reader, f *frame) ([]byte, error) {
 	return body[4:], nil
 }
 
-// cut is what the end of a connection is within a frame.
+// cut converts io.EOF within a frame to io.ErrUnexpectedEOF.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

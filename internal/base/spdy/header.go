@@ -20,14 +20,13 @@ const (
 	maxField = 8 << 10
 )
 
-// zlibBegin begins what is compressed: with a window of 32 KiB and no dictionary.
+// zlibBegin is the zlib header: a window of 32 KiB and no dictionary.
 var zlibBegin = []byte{0x78, 0x01}
 
-// flushed ends a part of it of which all can be read: a block with nothing in it.
+// flushed is an empty block, which lets the reader decompress everything before it.
 var flushed = []byte{0, 0, 0, 0xff, 0xff}
 
-// appendHeader appends a header, in a block that is not compressed: a compression which all
-// that decompress can read.
+// appendHeader appends a header in an uncompressed block, which every decompressor can read.
 func appendHeader(b []byte, header map[string]string, first bool) []byte {
 	text := binary.BigEndian.AppendUint32(nil, uint32(len(header)))
 	for _, name := range slices.Sorted(maps.Keys(header)) {
@@ -45,9 +44,9 @@ func appendField(b []byte, text string) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...)
 }
 
-// A headerReader reads headers, which are compressed together.
+// A headerReader reads headers, which share one compression state.
 type headerReader struct {
-	part bytes.Reader // of what is compressed
+	part bytes.Reader // the compressed bytes
 	text io.Reader
 }
 

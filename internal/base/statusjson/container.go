@@ -1,10 +1,11 @@
-// Package statusjson writes the status of a pod that a runtime reported as JSON, and reads it for a
-// later agent. The names are in files on disks: fields are added, and none is renamed.
+// Package statusjson converts the status of a pod to JSON and back, to persist it for a later
+// agent. The names are in files on disks: fields may be added, and none may be renamed.
 //
 // Resources, users and networks have their names in the tags of package runtime. Containers and
-// sandboxes need a type of their own here: a state is written as a word, a status with an unknown
-// word is left out, and an ID is written as two fields. Package runtime cannot have these names: the
-// oldest records hold its ContainerStatus under the names of its Go fields, with a number as state.
+// sandboxes need types of their own here: a state is written as a word, a status with an unknown
+// word is dropped, and an ID is written as two fields. Package runtime cannot have these names: the
+// oldest records contain its ContainerStatus under the names of its Go fields, with a number as the
+// state.
 package statusjson
 
 import (

@@ -21,7 +21,7 @@ type ContainerInState struct {
 	Container
 }
 
-// A Sandbox is a runtime.SandboxStatus. Without a network there was none reported.
+// A Sandbox is a runtime.SandboxStatus. A missing network means that none was reported.
 type Sandbox struct {
 	ID             string                  `json:"id"`
 	State          string                  `json:"state"`
@@ -47,8 +47,8 @@ func OfPod(s *runtime.PodStatus) *Pod {
 	return p
 }
 
-// Status returns what was written of a pod. What is in a state, or has a network, that is not known here
-// is left out: what a later version has written is then asked for again.
+// Status returns the recorded status of a pod. It drops items with an unknown state or network,
+// which a later version has written; their status is then read again.
 func (p *Pod) Status(uid types.UID, namespace, name string) *runtime.PodStatus {
 	s := &runtime.PodStatus{UID: uid, Name: name, Namespace: namespace}
 	for _, sb := range p.Sandboxes {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// closeTime bounds how long the end of a connection is told.
+// closeTime limits the time to send the close frame.
 const closeTime = time.Second
 
 // A Conn is a WebSocket. One goroutine may read while others write and close.
@@ -18,16 +18,16 @@ type Conn struct {
 	r      *bufio.Reader
 	client bool
 
-	// in is the frame that is being read, size how long its message is so far. more is set between
-	// the pieces and the frames of a message.
+	// in is the frame being read, size the length of its message so far. more is set between the
+	// chunks and the frames of a message.
 	in   frame
 	size int
 	more bool
 	// piece is what ReadPiece has returned last.
 	piece []byte
 
-	// turn has a value while nobody writes. It is no mutex, so that a test in virtual time
-	// passes over the wait for it.
+	// turn has a value while no goroutine writes. It is not a mutex, so that tests in virtual time
+	// advance over the wait.
 	turn   chan struct{}
 	buf    []byte
 	closed bool
@@ -39,8 +39,7 @@ func newConn(conn net.Conn, r *bufio.Reader, client bool) *Conn {
 	return c
 }
 
-// Read returns the next message, and io.EOF when the other end has said that there are
-// no more.
+// Read returns the next message, and io.EOF when the peer has closed the WebSocket.
 func (c *Conn) Read() ([]byte, error) {
 	var message []byte
 	for {
@@ -54,9 +53,10 @@ func (c *Conn) Read() ([]byte, error) {
 	}
 }
 
-// ReadPiece returns the next part of a message, of at most 32 KiB: a shorter message as a whole. It is
-// valid until the next call. first and last say whether the message begins and ends with it. Memory
-// is taken only for bytes that have arrived, or that are to come next. The error is as that of Read.
+// ReadPiece returns the next part of a message, of at most 32 KiB; a shorter message is returned
+// whole. The slice is valid until the next call. first and last report whether the piece begins and
+// ends the message. Memory is allocated only for bytes that have arrived or are about to. The
+// errors are those of Read.
 func (c *Conn) ReadPiece() (piece []byte, first, last bool, err error) {
 	first, c.piece = !c.more, c.piece[:0]
 	for len(c.piece) < maxPiece {
@@ -99,7 +99,7 @@ func (c *Conn) nextFrame() error {
 	}
 }
 
-// control answers what is said about the connection.
+// control answers a control frame.
 func (c *Conn) control(f frame) error {
 	data, err := f.read(c.r, nil, f.left)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *Conn) write(op byte, parts ...[]byte) error {
 	return c.send(op, parts...)
 }
 
-// send sends a message of who has the turn.
+// send sends a message. The caller holds the turn.
 func (c *Conn) send(op byte, parts ...[]byte) error {
 	data := parts[0]
 	for _, p := range parts[1:] {
@@ -145,8 +145,7 @@ func (c *Conn) send(op byte, parts ...[]byte) error {
 	return err
 }
 
-// CloseWrite says that there are no more messages. What the other end still sends can be
-// read, and is not answered.
+// CloseWrite sends a close frame. Messages that the peer still sends can be read.
 func (c *Conn) CloseWrite() error {
 	<-c.turn
 	defer func() { c.turn <- struct{}{} }()
@@ -157,10 +156,9 @@ func (c *Conn) CloseWrite() error {
 	return c.send(opClose, []byte{0x03, 0xe8}) // 1000: all is well
 }
 
-// Close says that there are no more messages, if the other end listens, and closes the
-// connection. A Write that waits ends.
+// Close sends a close frame, if the peer reads, and closes the connection. A pending Write returns.
 func (c *Conn) Close() error {
-	_ = c.conn.SetWriteDeadline(time.Now().Add(closeTime)) // one that cannot is closed all the same
+	_ = c.conn.SetWriteDeadline(time.Now().Add(closeTime)) // if this fails, the connection is closed nevertheless
 	err := errors.Join(c.CloseWrite(), c.conn.Close())
 	if errors.Is(err, net.ErrClosed) {
 		return nil

@@ -1,9 +1,9 @@
-// Package websocket sends messages over a WebSocket (RFC 6455): as much of it as the
-// streams of Kubernetes need, which are binary messages in both directions.
+// Package websocket sends messages over a WebSocket (RFC 6455), as far as the streams of Kubernetes
+// need it: binary messages in both directions.
 //
-// Extensions and text messages are not offered. A message has 1 MiB at most.
-// docs/ARCHITECTURE.md compares this package with the libraries of the field.
+// It does not support extensions or text messages. A message may have 1 MiB at most.
+// docs/ARCHITECTURE.md compares this package with other libraries.
 //
 //	handshake.go  Check, Accept and Dial
-//	conn.go       messages; frame.go what they are cut into
+//	conn.go       messages; frame.go frames
 package websocket

@@ -25,7 +25,7 @@ const (
 // maxControl is how long a frame may be that is about the connection.
 const maxControl = 125
 
-// maxPiece is how much of a message is read at once, in bytes.
+// maxPiece is the size of a chunk in which messages are read, in bytes.
 const maxPiece = 32 << 10
 
 // A frame is a part of a message, or says something about the connection. Its data has not been
@@ -41,8 +41,8 @@ type frame struct {
 
 func (f frame) controls() bool { return f.op >= opClose }
 
-// readFrame reads the head of a frame of at most so many bytes, which has to be masked if it is of
-// a client.
+// readFrame reads the head of a frame of at most the given size. Frames from a client must be
+// masked.
 func readFrame(r io.Reader, most int, masked bool) (frame, error) {
 	var head [2]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -98,7 +98,7 @@ func readSize(r io.Reader, begin byte) (uint64, error) {
 	return uint64(begin), nil
 }
 
-// cut is what the end of a connection is that was not announced.
+// cut converts io.EOF to io.ErrUnexpectedEOF: the peer closed the connection without a close frame.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -133,7 +133,7 @@ func appendFrame(b []byte, op byte, data []byte, masked bool) []byte {
 		return append(b, data...)
 	}
 	var mask [4]byte
-	_, _ = rand.Read(mask[:]) // which does not fail
+	_, _ = rand.Read(mask[:]) // rand.Read does not fail
 	b = append(b, mask[:]...)
 	begin := len(b)
 	b = append(b, data...)

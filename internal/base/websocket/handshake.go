@@ -17,14 +17,14 @@ import (
 // magic is what RFC 6455 has both ends hash with the key.
 const magic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-// A RefusedError is what is answered instead of a WebSocket.
+// A RefusedError is a response of a server that refuses the WebSocket.
 type RefusedError struct {
-	// Code is the HTTP status, and Text what is said, its beginning.
+	// Code is the HTTP status, Text the beginning of the body.
 	Code int
 	Text string
 }
 
-// Error says what was answered.
+// Error returns the status and the text.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%d %s: %s", e.Code, http.StatusText(e.Code), strings.TrimSpace(e.Text))
 }
@@ -45,7 +45,7 @@ func hasToken(values []string, token string) bool {
 	return false
 }
 
-// Check returns why a request asks for no WebSocket, which Accept would answer.
+// Check returns why a request is not a valid WebSocket request. Accept would return the same error.
 func Check(r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost || !Is(r) ||
 		r.Header.Get("Sec-WebSocket-Version") != "13" || r.Header.Get("Sec-WebSocket-Key") == "" {
@@ -54,9 +54,9 @@ func Check(r *http.Request) error {
 	return nil
 }
 
-// Accept makes a WebSocket of a connection on which a request was read, with the reader
-// that has read it. It speaks the first of the protocols that the client offers. If it
-// cannot, the request is answered with why, and the connection is the caller's.
+// Accept upgrades the connection of a request to a WebSocket. read is the reader that has read the
+// request. The protocol is the first of the client's that is in protocols. On failure Accept
+// answers the request with the error, and the caller keeps the connection.
 func Accept(conn net.Conn, read *bufio.Reader, r *http.Request, protocols ...string) (ws *Conn, protocol string, err error) {
 	protocol = choose(r.Header["Sec-Websocket-Protocol"], protocols)
 	if err = Check(r); err == nil && protocol == "" {
@@ -96,12 +96,12 @@ func accept(key string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// maxRefusal is how much is read of what is answered instead.
+// maxRefusal is the maximum number of bytes read of a refusing response.
 const maxRefusal = 64 << 10
 
-// Dial sends a request for a WebSocket over a connection, and returns the WebSocket with
-// the protocol that the server has chosen. An answer that is none is a *RefusedError.
-// The connection is closed after an error.
+// Dial sends a WebSocket request over a connection, and returns the WebSocket and the protocol that
+// the server has chosen. If the server refuses, the error is a *RefusedError. Dial closes the
+// connection after an error.
 func Dial(conn net.Conn, r *http.Request, protocols ...string) (ws *Conn, protocol string, err error) {
 	key := rand.Text()[:16]
 	key = base64.StdEncoding.EncodeToString([]byte(key))

@@ -16,9 +16,9 @@ import (
 
 // how settings are written.
 type how struct {
-	// pod is set for the cgroup of a pod, which has no huge pages but those it asks for.
+	// pod marks the cgroup of a pod, which may use only huge pages that it requests.
 	pod bool
-	// raise is set if no limit is lowered.
+	// raise means that no limit is lowered.
 	raise bool
 }
 
@@ -50,9 +50,8 @@ func (t *Tree) apply(ctx context.Context, mount *os.Root, at string, r cgroup.Re
 	return nil
 }
 
-// inOrder returns settings in the order in which a pod requests no more than its limits at
-// any time: what it requests is the first that goes down, and the last that goes up
-// (KEP-1287).
+// inOrder orders settings so that a pod never requests more than its limits: requests are lowered
+// first and raised last (KEP-1287).
 func inOrder(settings []cgroup.Setting, raise bool) []cgroup.Setting {
 	if raise && len(settings) > 0 && settings[0].Requests() {
 		return append(settings[1:len(settings):len(settings)], settings[0])
@@ -60,7 +59,7 @@ func inOrder(settings []cgroup.Setting, raise bool) []cgroup.Setting {
 	return settings
 }
 
-// make makes a cgroup in each tree that has settings. The one above it is there.
+// make creates a cgroup in each tree that has settings. The parent exists.
 func (t *Tree) make(ctx context.Context, mount *os.Root, at string) error {
 	if t.config.Driver == cgroup.Systemd {
 		return t.makeSlice(ctx, at)
@@ -115,7 +114,7 @@ func (t *Tree) treesWithSettings() (trees []string) {
 	return trees
 }
 
-// delegate turns on, with version 2, the controllers that cgroups below dir are to have.
+// delegate enables, with version 2, the controllers that cgroups below dir need.
 func (t *Tree) delegate(mount *os.Root, dir string) error {
 	if t.kernel.version != cgroup.V2 {
 		return nil
@@ -153,7 +152,7 @@ func (t *Tree) write(mount *os.Root, at string, s cgroup.Setting) error {
 	return err
 }
 
-// writeFile writes to a file that is there.
+// writeFile writes to an existing file.
 func writeFile(mount *os.Root, name, value string) error {
 	f, err := mount.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
@@ -166,8 +165,7 @@ func writeFile(mount *os.Root, name, value string) error {
 	return nil
 }
 
-// checkMemory refuses a memory limit that is below what is in use and cannot be
-// reclaimed.
+// checkMemory rejects a memory limit below the memory in use that cannot be reclaimed.
 func (t *Tree) checkMemory(mount *os.Root, at string, r cgroup.Resources) error {
 	if r.Memory == nil || *r.Memory <= 0 {
 		return nil
@@ -178,7 +176,7 @@ func (t *Tree) checkMemory(mount *os.Root, at string, r cgroup.Resources) error 
 	}
 	used, ok := f.number("memory", usage)
 	if !ok {
-		return nil // it is yet to be made
+		return nil // the cgroup does not exist yet
 	}
 	used -= f.stat(inactive)
 	if used > *r.Memory {
@@ -187,7 +185,7 @@ func (t *Tree) checkMemory(mount *os.Root, at string, r cgroup.Resources) error 
 	return nil
 }
 
-// stat is a line of memory.stat, 0 if there is none.
+// stat returns a value of memory.stat, 0 if it is missing.
 func (f cgroupFiles) stat(name string) int64 {
 	for line := range strings.Lines(f.text("memory", "memory.stat")) {
 		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == name {

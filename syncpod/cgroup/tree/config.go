@@ -19,20 +19,20 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// Config is what a Tree is made of. State is required.
+// Config configures a Tree. State is required.
 type Config struct {
-	// State is a directory, an absolute path, in which a file for each pod says that its
-	// cgroup was made here. It has to outlive the agent.
+	// State is the absolute path of a directory. A file for each pod in it records that this Tree
+	// created the pod's cgroup. It must outlive the agent.
 	State string
-	// Mount is where the kernel's trees are mounted, an absolute path. Default
+	// Mount is the absolute path where the kernel's trees are mounted. Default
 	// /sys/fs/cgroup.
 	Mount string
-	// Root is the cgroup below which those of pods are, such as "/kubepods". Default
-	// cgroup.DefaultRoot. It may not be the root of the tree.
+	// Root is the cgroup above those of the pods, such as "/kubepods". Default cgroup.DefaultRoot.
+	// It must not be the root of the tree.
 	Root string
-	// Driver is that of the runtime. Default cgroup.Cgroupfs.
+	// Driver is the runtime's cgroup driver. Default cgroup.Cgroupfs.
 	Driver cgroup.Driver
-	// Slices makes slices for the driver cgroup.Systemd, and is then required.
+	// Slices creates slices for the driver cgroup.Systemd, which requires it.
 	Slices Slices
 
 	// NoCPUQuota turns the enforcement of CPU limits off.
@@ -44,13 +44,12 @@ type Config struct {
 	MemoryReservation bool
 	// PodPIDs is how many processes and threads a pod may have. 0 means no limit.
 	PodPIDs int64
-	// Allocatable is what all pods may have together. Of what is not there they have
-	// whatever the node has.
+	// Allocatable limits all pods together. A resource that is not in it is not limited.
 	Allocatable v1.ResourceList
 	// killTimeout is how long is waited for what was killed to be gone. Default 10 s.
 	killTimeout time.Duration
 
-	// Log gets a line for each cgroup made or removed. Default silent.
+	// Log receives a line for each cgroup created or removed. Default: no log.
 	Log logr.Logger
 }
 
@@ -109,7 +108,7 @@ func readFile(mount *os.Root, name string, limit int64) (string, error) {
 	return string(text), err
 }
 
-// look finds out which version the kernel has mounted, and which controllers.
+// look determines the mounted version and its controllers.
 func look(mount *os.Root) (kernel, error) {
 	if text, err := readFile(mount, "cgroup.controllers", maxSetting); err == nil {
 		k := kernel{version: cgroup.V2, trees: []string{"."}, controllers: map[string]string{}}
@@ -141,7 +140,7 @@ func look(mount *os.Root) (kernel, error) {
 	return k.complete()
 }
 
-// complete checks that there is what every pod needs.
+// complete checks that the controllers that every pod needs exist.
 func (k kernel) complete() (kernel, error) {
 	for _, c := range []string{"cpu", "memory"} {
 		if k.controllers[c] == "" {

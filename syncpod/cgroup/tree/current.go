@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// current returns what the kernel has of a cgroup that an earlier agent, or systemd, has
-// made. What cannot be read is not limited.
+// current returns the kernel's settings of a cgroup that an earlier agent, or systemd, has created.
+// Unreadable values count as not limited.
 func (t *Tree) current(mount *os.Root, at string) (r cgroup.Resources, ok bool) {
 	if !t.exists(mount, at) {
 		return r, false
@@ -36,7 +36,7 @@ func (t *Tree) current(mount *os.Root, at string) (r cgroup.Resources, ok bool) 
 	return r, true
 }
 
-// cgroupFiles are those of one cgroup.
+// cgroupFiles are the files of one cgroup.
 type cgroupFiles struct {
 	tree  *Tree
 	mount *os.Root
@@ -56,11 +56,11 @@ func (f cgroupFiles) number(controller, file string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// noLimit is less than what version 1 has for memory that is not limited, which depends on
-// the size of a page, and more than there is.
+// noLimit is less than version 1's value of unlimited memory, which depends on the page size, and
+// more than any real limit.
 const noLimit = math.MaxInt64 >> 1
 
-// limit is nil for none.
+// limit returns nil for no limit.
 func (f cgroupFiles) limit(controller, file string) *int64 {
 	n, ok := f.number(controller, file)
 	if !ok || n < 0 || n >= noLimit {

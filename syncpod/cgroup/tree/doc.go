@@ -1,8 +1,8 @@
-// Package tree keeps the cgroups of pods on a node as package cgroup says they are.
+// Package tree applies the settings of package cgroup to a node.
 //
-// A [Tree] is a syncpod.Extensions.Cgroups: with it each pod has a cgroup in the tree of
-// quality of service, and its sandbox is told to be there. Without one the runtime
-// puts sandboxes wherever it does.
+// A [Tree] is a syncpod.Extensions.Cgroups: with it each pod has a cgroup in the QoS tree, and the
+// sandbox's configuration names that cgroup as the parent. Without it the runtime chooses the
+// parent of sandboxes.
 //
 //	cgroups, err := tree.New(tree.Config{State: "/var/lib/my-agent/cgroups"})
 //	agent, err := loop.New(loop.Config{..., Sync: syncpod.Config{
@@ -11,28 +11,27 @@
 //
 // # Drivers
 //
-// With the driver cgroupfs directories are made and files written below
-// [Config.Mount]. With the driver systemd a slice is made by systemd, and the limits
-// are properties of it, which need D-Bus: that is [Slices], which the embedder brings.
-// Without it a Tree with that driver is refused. The agent's driver has to be the
-// runtime's: [DriverOf] asks it.
+// With the driver cgroupfs, the Tree creates directories and writes files below [Config.Mount].
+// With the driver systemd, systemd creates the slices, and the limits are their properties. That
+// needs D-Bus, which the embedder provides as [Slices]; New returns an error without it. The driver
+// must be the runtime's: [DriverOf] asks the runtime.
 //
-// # Mine and not mine
+// # Ownership
 //
-// A cgroup of a pod is removed only if it was made here: a file in [Config.State] says
-// so before it is made, and outlives the agent. One that was there before is
-// used, and left when the pod is gone. The cgroups above those of pods stay for ever, as
-// a kubelet's do; beside a running kubelet take another [Config.Root] than its.
+// The Tree removes the cgroup of a pod only if it created it: a file in [Config.State] records that
+// before the creation, and outlives the agent. An existing cgroup is used, and kept when the pod is
+// removed. The cgroups above those of pods are never removed, as in a kubelet. If a kubelet runs on
+// the same node, use another [Config.Root].
 //
-// Before a cgroup is removed, what runs in it is killed. No path leads out of Mount,
-// whatever links there are.
+// Before it removes a cgroup, the Tree kills the processes in it. No path leads out of Mount, even
+// through links.
 //
 // # Where each rule lives
 //
 //	tree.go       Tree: ensure, raise and remove the cgroup of a pod
 //	config.go     Config, and which trees the kernel has mounted
 //	slices.go     Slices, DriverOf
-//	apply.go      what is written, and when it must not be
-//	current.go    what a cgroup has that this agent has not written
-//	remove.go     what runs is killed, and directories are removed
+//	apply.go      writes settings, with checks
+//	current.go    the settings of a cgroup that this agent has not written
+//	remove.go     kills processes and removes directories
 package tree

@@ -18,11 +18,11 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// killPause is how long is waited before what was killed is looked for again.
+// killPause is the interval of checks whether killed processes have exited.
 const killPause = 10 * time.Millisecond
 
-// remove kills what runs in a cgroup, and removes it with all below it. One that is not
-// there has been removed.
+// remove kills the processes in a cgroup, and removes it with all cgroups below it. It does nothing
+// if the cgroup does not exist.
 func (t *Tree) remove(ctx context.Context, mount *os.Root, at string) error {
 	t.mu.Lock()
 	delete(t.applied, at)
@@ -64,7 +64,7 @@ func (t *Tree) killAll(ctx context.Context, mount *os.Root, at string) error {
 	}
 }
 
-// killOnce kills all that runs, and returns how many processes there were.
+// killOnce kills all processes, and returns how many there were.
 func (t *Tree) killOnce(ctx context.Context, mount *os.Root, at string) (found int, err error) {
 	found, err = t.inEach(ctx, mount, at, mayBeKilled)
 	if err != nil || found == 0 {
@@ -94,10 +94,10 @@ func (t *Tree) inEach(ctx context.Context, mount *os.Root, at string, do func(ab
 	return sum, nil
 }
 
-// each calls do with a directory and all directories in it, the deepest first: with a directory
-// above it, and its path from there. There are none if dir does not exist. A link is none. A
-// container may have made them: no path is long, and memory grows with their depth alone. The
-// function do may remove the directory.
+// each calls do for a directory and all directories in it, the deepest first, with the directory
+// above it and the path from there. It does nothing if dir does not exist, and ignores links.
+// Containers may have created the directories: paths stay short, and memory grows only with the
+// depth. do may remove the directory.
 func each(ctx context.Context, mount *os.Root, dir string, do func(above *os.Root, name string) error) error {
 	d := &descent{mount: mount, dir: dir, do: do}
 	err := filetree.Walk(ctx, filepath.Join(mount.Name(), dir), d.visit)
@@ -110,7 +110,7 @@ func each(ctx context.Context, mount *os.Root, dir string, do func(above *os.Roo
 // stride is how many levels lie between directories that are held open.
 const stride = 64
 
-// A descent is the way from a directory to the one below it that was visited last.
+// A descent holds the directories from the start to the one visited last.
 type descent struct {
 	mount *os.Root
 	dir   string
@@ -175,10 +175,10 @@ func (d *descent) close() error {
 }
 
 const (
-	// maxProcesses is how many bytes of a list of processes are read. Those that are beyond are
-	// found once the others are killed.
+	// maxProcesses is how many bytes of a list of processes are read. Processes beyond that are
+	// found after the others were killed.
 	maxProcesses = 1 << 20
-	// batch is how many processes are held on to at a time, each with a descriptor.
+	// batch is how many processes are held at a time, each with a descriptor.
 	batch = 256
 )
 
@@ -211,8 +211,8 @@ func killIn(ctx context.Context, mount *os.Root, dir string) (found int, err err
 	return len(list), nil
 }
 
-// processes returns processes of a cgroup. The kernel does not list those of a threaded cgroup
-// there, but in the domain above it. A container can make threaded cgroups.
+// processes returns processes of a cgroup. The kernel lists the processes of a threaded cgroup only
+// in the domain above it. Containers can create threaded cgroups.
 func processes(mount *os.Root, dir string) (list []int, err error) {
 	text, err := readFile(mount, path.Join(dir, procs), maxProcesses)
 	if errors.Is(err, syscall.EOPNOTSUPP) {
@@ -234,8 +234,8 @@ func processes(mount *os.Root, dir string) (list []int, err error) {
 	return list, nil
 }
 
-// killSome kills processes that are in a cgroup. It holds on to the processes before it looks
-// again whether they are there: their numbers may be those of others by then.
+// killSome kills processes of a cgroup. It opens the processes and then checks that they are still
+// in the cgroup, because another process may have reused a number.
 func killSome(mount *os.Root, dir string, pids []int) error {
 	held := make(map[int]*os.Process, len(pids))
 	defer func() {

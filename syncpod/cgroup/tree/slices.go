@@ -14,13 +14,11 @@ import (
 
 // Slices has systemd make and remove slices. Its methods are called one at a time.
 type Slices interface {
-	// SetSlice makes a slice, or changes one that is there. path is that of its cgroup,
-	// the last element of which is the name of the unit; the slices above are there
-	// already. The settings are those of r as properties: CPUWeight or CPUShares,
-	// CPUQuotaPerSecUSec, MemoryMax, TasksMax. Delegate is not to be set.
+	// SetSlice creates or updates a slice. path is the path of its cgroup, whose last element is
+	// the name of the unit; the slices above it exist. The settings of r are properties: CPUWeight
+	// or CPUShares, CPUQuotaPerSecUSec, MemoryMax, TasksMax. Do not set Delegate.
 	SetSlice(ctx context.Context, path string, r cgroup.Resources) error
-	// RemoveSlice stops a slice, in which nothing runs any more. One that is not there
-	// has been stopped.
+	// RemoveSlice stops a slice without processes. It succeeds if the slice does not exist.
 	RemoveSlice(ctx context.Context, path string) error
 }
 

@@ -24,19 +24,19 @@ type Tree struct {
 	root   cgroup.Name
 	made   podfile.Dir
 	kernel kernel
-	// afterMkdir and beforeRemove are called for each directory: what a kernel does there
-	// by itself is done by tests on other files.
+	// afterMkdir and beforeRemove are called for each directory: tests do there what the kernel
+	// does to its own files.
 	afterMkdir, beforeRemove func(mount *os.Root, dir string) error
 
-	// mu is held by whoever writes settings.
+	// mu is held while settings are written.
 	mu sync.Mutex
-	// pods are those that have a cgroup, as far as is known here.
+	// pods are the known pods with a cgroup.
 	pods map[types.UID]*v1.Pod
-	// applied are the settings written last, by path.
+	// applied are the last written settings, by path.
 	applied map[string]cgroup.Resources
 }
 
-// New returns a Tree. It looks at what the kernel has mounted, and changes nothing.
+// New returns a Tree. It reads what the kernel has mounted, and changes nothing.
 func New(c Config) (*Tree, error) {
 	if err := c.setDefaults(); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func New(c Config) (*Tree, error) {
 	return t, nil
 }
 
-// in calls f with the mount, out of which no path leads.
+// in calls f with the mount, which confines all paths.
 func (t *Tree) in(f func(mount *os.Root) error) error {
 	mount, err := os.OpenRoot(t.config.Mount)
 	if err != nil {
@@ -68,18 +68,17 @@ func (t *Tree) in(f func(mount *os.Root) error) error {
 	return errors.Join(f(mount), mount.Close())
 }
 
-// EnsureCgroup makes the cgroup of a pod, or brings it up to date, and returns its path
-// as the driver has it, for CRI's cgroup_parent. Writing to it is all that is done for a
-// cgroup that is up to date. A memory limit below what is in use is not set: the
-// error is then [cgroup.ErrMemoryInUse].
+// EnsureCgroup creates or updates the cgroup of a pod, and returns its path in the form of the
+// driver, for CRI's cgroup_parent. If the cgroup is up to date, it makes no change. If a memory
+// limit is below the memory in use, it is not set, and the error is [cgroup.ErrMemoryInUse].
 func (t *Tree) EnsureCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error) {
 	return t.set(ctx, pod, false)
 }
 
-// RaiseCgroup is the first half of a resize: it raises limits of the pod's cgroup to what the
-// pod is to have and lowers none, so that its containers fit both before and after they
-// are changed. EnsureCgroup is the second half. Of a cgroup that an earlier agent has made
-// the kernel says what its limits are.
+// RaiseCgroup is the first half of a resize: it raises limits of the pod's cgroup to the desired
+// ones and lowers none, so that the containers fit before and after they are resized. EnsureCgroup
+// is the second half. The current limits of a cgroup that an earlier agent created are read from
+// the kernel.
 func (t *Tree) RaiseCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error) {
 	return t.set(ctx, pod, true)
 }
@@ -134,13 +133,13 @@ func (t *Tree) raised(mount *os.Root, at string, next cgroup.Resources) cgroup.R
 	return cgroup.Larger(last, next)
 }
 
-// setAbove brings the cgroups above those of a class up to date.
+// setAbove updates the cgroups above those of a class.
 func (t *Tree) setAbove(ctx context.Context, mount *os.Root, class v1.PodQOSClass) error {
 	above := cgroup.Above{Allocatable: t.config.Allocatable, MemoryReservation: t.config.MemoryReservation}
 	for _, pod := range t.pods {
 		above.Pods = append(above.Pods, pod)
 	}
-	for i := 1; i < len(t.root); i++ { // what is not only for pods is made and left as it is
+	for i := 1; i < len(t.root); i++ { // cgroups that are not only for pods are created without limits
 		if err := t.make(ctx, mount, t.root[:i].Path(t.config.Driver)); err != nil {
 			return err
 		}
@@ -159,7 +158,7 @@ func (t *Tree) setAbove(ctx context.Context, mount *os.Root, class v1.PodQOSClas
 	return t.apply(ctx, mount, name.Path(t.config.Driver), cgroup.OfClass(above, class), how{})
 }
 
-// mark notes that the cgroup of a pod is made here, unless it is there and was not.
+// mark records that this Tree creates the cgroup of a pod, unless it exists without a record.
 func (t *Tree) mark(mount *os.Root, uid types.UID, at string) error {
 	_, err := t.made.Read(uid)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) || t.exists(mount, at) {
@@ -178,8 +177,8 @@ func (t *Tree) exists(mount *os.Root, at string) bool {
 	return false
 }
 
-// RemoveCgroup removes the cgroup of a pod that has stopped for good, if it was made
-// here. What still runs in it is killed.
+// RemoveCgroup removes the cgroup of a terminated pod if this Tree created it. It kills processes
+// that still run in it.
 func (t *Tree) RemoveCgroup(ctx context.Context, pod *v1.Pod) error {
 	if pod == nil {
 		return errors.New("tree: the pod is nil")
@@ -187,7 +186,7 @@ func (t *Tree) RemoveCgroup(ctx context.Context, pod *v1.Pod) error {
 	return t.RemovePod(ctx, pod.UID)
 }
 
-// RemovePod is RemoveCgroup for a pod of which no more than its UID is known.
+// RemovePod is RemoveCgroup for a pod of which only the UID is known.
 func (t *Tree) RemovePod(ctx context.Context, uid types.UID) error {
 	pod := t.forget(uid)
 	if _, err := t.made.Read(uid); err != nil {
@@ -211,7 +210,7 @@ func (t *Tree) RemovePod(ctx context.Context, uid types.UID) error {
 	return t.made.Remove(uid)
 }
 
-// forget returns a pod that is gone, nil if it was not known.
+// forget drops a pod and returns it, nil if it was not known.
 func (t *Tree) forget(uid types.UID) *v1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -220,7 +219,7 @@ func (t *Tree) forget(uid types.UID) *v1.Pod {
 	return pod
 }
 
-// settle brings the cgroups above that of a pod that is gone up to date.
+// settle updates the cgroups above that of a removed pod.
 func (t *Tree) settle(ctx context.Context, mount *os.Root, pod *v1.Pod) error {
 	if pod == nil {
 		return nil

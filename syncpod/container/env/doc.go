@@ -1,6 +1,6 @@
-// Package env resolves the environment variables of a container: values with
-// references to other variables, fields of the pod, resources, keys of
-// ConfigMaps and Secrets, and the variables that tell of services.
+// Package env resolves the environment variables of a container: values with references to other
+// variables, fields of the pod, resources, keys of ConfigMaps and Secrets, and the variables of
+// services.
 //
 // # Order and precedence
 //
@@ -10,32 +10,31 @@
 //  2. envFrom, in the order of the spec, and the keys of one source sorted;
 //  3. env, in the order of the spec.
 //
-// A variable stands where its name first came up, with the value it got last. A
-// kubelet hands the same variables to the runtime, in no particular order.
+// A variable is at the position where its name first occurred, with its last value. A kubelet
+// passes the same variables to the runtime, in no particular order.
 //
-// A value that is written in the spec may refer to variables as $(NAME), which stays as
-// it is if there is no such variable; $$ stands for $. It sees the variables that were
-// set before it, those of services included. Values from other sources are taken as they
-// are.
+// A value in the spec may refer to variables as $(NAME), which stays unchanged if there is no such
+// variable; $$ stands for $. It can refer to the variables set before it, those of services
+// included. Values from other sources are not expanded.
 //
 // # Where each rule lives
 //
-//	env.go         Resolve: the order of the sources, and what stands in env
-//	set.go         the variables, never more than a process can be started with
+//	env.go         Resolve: the order of the sources, and the env field
+//	set.go         the variables, limited to what the kernel accepts for a process
 //	fields.go      fields of the pod
 //	resources.go   requests and limits
-//	services.go    variables that tell of services
+//	services.go    variables of services
 //	sources.go     ConfigMaps, Secrets and files, and envFrom
-//	downward.go    Field and Resource: the same values for others than variables
+//	downward.go    Field and Resource: the same values for other uses than variables
 //
 // # Sources
 //
-// ConfigMaps, Secrets and Services are asked for through the small interfaces
-// of [Sources], when a container refers to them and no more than once each. A
-// reference that is marked optional is skipped if what it names does not exist;
-// another is an [*Error] that wraps [ErrNotFound]. A source that fails for another
-// reason fails the call, optional or not; but for Services and a static pod, which is told of
-// none then, as it may be the API server that is to tell of them.
+// ConfigMaps, Secrets and Services are read through the small interfaces of [Sources], when a
+// container refers to them and at most once each. An optional reference to a missing object is
+// skipped; a required one is an [*Error] that wraps [ErrNotFound]. If a source fails for another
+// reason, the call fails, whether or not the reference is optional. There is one exception: a
+// static pod starts without the variables of services if Services fails, because the pod may itself
+// be the API server.
 //
-// No value of any source becomes part of an error made here.
+// No error of this package contains a value of a source.
 package env

@@ -22,34 +22,33 @@ func (v Var) String() string { return v.Name + "=..." }
 // GoString is String, for the verb %#v.
 func (v Var) GoString() string { return v.String() }
 
-// Input is what [Resolve] reads the variables of a container from, beside
-// [Sources].
+// Input is the input of [Resolve], in addition to [Sources].
 type Input struct {
 	// Pod is the pod, required.
 	Pod *v1.Pod
 	// Container is the name of one of the pod's init, regular or ephemeral
 	// containers, required.
 	Container string
-	// PodIPs are the addresses of the pod, the primary first: those of its sandbox,
-	// or of the node for a pod on the node's network. They may be unknown yet; a
-	// variable that tells them is then empty.
+	// PodIPs are the addresses of the pod, the primary first: those of its sandbox, or the node's
+	// for a pod on the node's network. They may still be unknown; a variable that refers to them is
+	// then empty.
 	PodIPs []string
-	// HostIPs are the addresses of the node, the primary first. A variable that
-	// tells them is an error if there are none.
+	// HostIPs are the addresses of the node, the primary first. If there are none, a variable that
+	// refers to them is an error.
 	HostIPs []string
-	// Allocatable is what the node can give to pods: the answer to a
-	// resourceFieldRef for a limit that is not set.
+	// Allocatable are the node's resources for pods: the value of a resourceFieldRef for a limit
+	// that is not set.
 	Allocatable v1.ResourceList
-	// MasterNamespace is the namespace of the service "kubernetes", of which
-	// every pod is told. "" means "default".
+	// MasterNamespace is the namespace of the service "kubernetes", whose variables every pod gets.
+	// "" means "default".
 	MasterNamespace string
 }
 
-// Resolve returns the environment of a container. See the package's
-// documentation for the order and for what wins.
+// Resolve returns the environment of a container. The package documentation describes order and
+// precedence.
 //
-// An error is an [*Error] unless the input itself is incomplete. The context is
-// handed to the sources and not looked at otherwise.
+// An error is an [*Error] unless the input itself is incomplete. The context is only passed to the
+// sources.
 func Resolve(ctx context.Context, in Input, from Sources) ([]Var, error) {
 	if in.Pod == nil {
 		return nil, errors.New("env: Input.Pod is required")
@@ -75,8 +74,8 @@ func Resolve(ctx context.Context, in Input, from Sources) ([]Var, error) {
 	return r.vars.list, nil
 }
 
-// ErrNotFound is what an [*Error] wraps if a required ConfigMap, Secret, file or
-// key does not exist. It may yet come to be.
+// ErrNotFound is wrapped by an [*Error] if a required ConfigMap, Secret, file or key does not
+// exist. It may be created later.
 var ErrNotFound = errors.New("not found")
 
 // Error says which variable of which container could not be resolved, and why.
@@ -110,8 +109,8 @@ func (r *resolver) wrap(item string, err error) error {
 	return &Error{Namespace: r.in.Pod.Namespace, Pod: r.in.Pod.Name, Container: r.container.Name, Item: item, Err: err}
 }
 
-// env sets one variable of the spec. One whose optional reference leads nowhere
-// is not set, and keeps what it was set to before.
+// env sets one variable of the spec. If its optional reference leads nowhere, the variable keeps
+// its previous value.
 func (r *resolver) env(ctx context.Context, e *v1.EnvVar) error {
 	if e.ValueFrom == nil || e.Value != "" {
 		value, ok := expand.Expand(e.Value, r.vars.left(e.Name), r.vars.lookup)

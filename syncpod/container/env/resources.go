@@ -12,9 +12,9 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/podcontainer"
 )
 
-// resource returns a request or limit of a container of the pod, as a whole
-// number of divisors, rounded up. A limit that is not set is what the pod, or
-// else the node, can give. A request that is not set is 0.
+// resource returns a request or limit of a container of the pod, as a whole number of divisors,
+// rounded up. A limit that is not set is the pod's limit, else the node's allocatable. A request
+// that is not set is 0.
 func (r *resolver) resource(ref *v1.ResourceFieldSelector) (string, error) {
 	c := r.container
 	if ref.ContainerName != "" {
@@ -55,9 +55,8 @@ func isHugePages(name v1.ResourceName) bool {
 	return strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }
 
-// limit is the container's own; where it has none or it is 0, that of the pod as
-// a whole (KEP-2837), and then what the node can give. There is no default for
-// huge pages.
+// limit returns the container's own limit; if it is unset or 0, the pod's (KEP-2837), then the
+// node's allocatable. Huge pages have no default.
 func (r *resolver) limit(c *v1.Container, name v1.ResourceName) resource.Quantity {
 	own := c.Resources.Limits[name]
 	if !own.IsZero() || isHugePages(name) {
@@ -95,8 +94,8 @@ func divided(q, divisor resource.Quantity, thousandths bool) (string, error) {
 	return strconv.FormatInt(whole, 10), nil
 }
 
-// units returns q in units or thousandths, rounded up, and whether that fits the
-// number: a quantity can be larger, and what it is then cut to can even be 0.
+// units returns q in units or thousandths, rounded up, and whether the result fits: a quantity can
+// be larger than an int64, and the conversion can then even yield 0.
 func units(q resource.Quantity, thousandths bool) (n int64, fits bool) {
 	if thousandths {
 		return q.MilliValue(), q.CmpInt64(math.MaxInt64/1000) <= 0

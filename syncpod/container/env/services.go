@@ -14,16 +14,16 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// The service of which every pod is told, whatever its spec says, since clients
-// in the cluster find the API by it; and where it is by default.
+// The service whose variables every pod gets regardless of its spec, because clients in the cluster
+// use it to find the API, and its default namespace.
 const (
 	masterService          = "kubernetes"
 	defaultMasterNamespace = "default"
 )
 
-// services sets the variables that tell of services: of the API's, and, unless
-// spec.enableServiceLinks is false, of all in the pod's namespace. A static pod does not wait for
-// them: it may be what they are to be known from.
+// services sets the variables of services: of the API's service, and, unless
+// spec.enableServiceLinks is false, of all services in the pod's namespace. A static pod does not
+// wait for the services: the pod may be the API server that serves them.
 func (r *resolver) services(ctx context.Context) error {
 	if r.from.Services == nil {
 		return nil
@@ -43,7 +43,7 @@ func (r *resolver) services(ctx context.Context) error {
 	return nil
 }
 
-// visible returns the services of which the pod is told.
+// visible returns the services whose variables the pod gets.
 func (r *resolver) visible(ctx context.Context) (map[string]*v1.Service, error) {
 	namespace := cmp.Or(r.in.MasterNamespace, defaultMasterNamespace)
 	masters, err := r.list(ctx, namespace)
@@ -72,8 +72,8 @@ func (r *resolver) list(ctx context.Context, namespace string) ([]*v1.Service, e
 	return list, nil
 }
 
-// add takes the services that have an address of their own: not headless ones,
-// and not those that are still to get one.
+// add adds the services that have a cluster IP: not headless ones, and not those without an address
+// yet.
 func add(to map[string]*v1.Service, list []*v1.Service, wanted func(name string) bool) {
 	for _, s := range list {
 		if s != nil && wanted(s.Name) && s.Spec.ClusterIP != "" && s.Spec.ClusterIP != v1.ClusterIPNone {

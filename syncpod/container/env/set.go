@@ -6,8 +6,8 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/expand"
 )
 
-// set is a list of variables, each name once, at its first place. It never holds more than a
-// process can be started with.
+// set is a list of variables, each name once, at its first position. It is limited to what the
+// kernel accepts for a process.
 type set struct {
 	list   []Var
 	index  map[string]int
@@ -34,7 +34,7 @@ func (s *set) set(name, value string) error {
 	return nil
 }
 
-// left is how many bytes the value of a variable may have, negative if none.
+// left returns how many bytes the value of a variable may have, negative if none.
 func (s *set) left(name string) int {
 	budget := s.without(name)
 	return budget.Left() - size(name, "")
@@ -45,7 +45,7 @@ func (s *set) tooLong(name string) error {
 	return budget.TooLong()
 }
 
-// without is the budget as if the variable, which is about to be replaced, were not set.
+// without returns the budget without the variable, which is about to be replaced.
 func (s *set) without(name string) expand.Budget {
 	budget := s.budget
 	if value, ok := s.lookup(name); ok {

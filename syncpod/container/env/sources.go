@@ -11,9 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Sources are where values from outside the pod come from. Each may be nil: a
-// reference to it is then an error, and without Services there are no variables
-// of services.
+// Sources provide values from outside the pod. Each may be nil: a reference to it is then an error,
+// and without Services there are no variables of services.
 type Sources struct {
 	ConfigMaps ConfigMaps
 	Secrets    Secrets
@@ -23,24 +22,23 @@ type Sources struct {
 
 // ConfigMaps gets ConfigMaps.
 type ConfigMaps interface {
-	// ConfigMap returns the ConfigMap of that name, which is only read. If there is
-	// none the error is an API status with the reason NotFound, as those of
-	// client-go are, or wraps ErrNotFound.
+	// ConfigMap returns the ConfigMap of that name, which the caller must not modify. If it does
+	// not exist, the error is an API status with the reason NotFound, as in client-go, or wraps
+	// ErrNotFound.
 	ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error)
 }
 
 // Secrets gets Secrets.
 type Secrets interface {
-	// Secret returns the Secret of that name, which is only read. If there is none
-	// the error is an API status with the reason NotFound, as those of client-go
-	// are, or wraps ErrNotFound. An error must not hold a value.
+	// Secret returns the Secret of that name, which the caller must not modify. If it does not
+	// exist, the error is an API status with the reason NotFound, as in client-go, or wraps
+	// ErrNotFound. An error must not contain a value.
 	Secret(ctx context.Context, namespace, name string) (*v1.Secret, error)
 }
 
 // Services lists Services.
 type Services interface {
-	// Services returns the Services of a namespace, in any order. They are only
-	// read.
+	// Services returns the Services of a namespace, in any order. The caller must not modify them.
 	Services(ctx context.Context, namespace string) ([]*v1.Service, error)
 }
 
@@ -83,7 +81,7 @@ func (f FileKeysFunc) FileKey(ctx context.Context, pod *v1.Pod, ref *v1.FileKeyS
 	return f(ctx, pod, ref)
 }
 
-// objects are those of a kind already asked for, nil if they do not exist.
+// objects caches the objects of a kind, nil for those that do not exist.
 type objects[T any] map[string]*T
 
 // get returns nil if there is no object of that name.
@@ -126,8 +124,8 @@ func (r *resolver) secret(ctx context.Context, name string) (*v1.Secret, error) 
 	return s, nil
 }
 
-// NotFound reports whether an error says that an object does not exist: one that
-// wraps ErrNotFound, or an API status with the reason NotFound.
+// NotFound reports whether an error means that an object does not exist: it wraps ErrNotFound, or
+// is an API status with the reason NotFound.
 func NotFound(err error) bool {
 	var status interface{ Status() metav1.Status }
 	return errors.Is(err, ErrNotFound) ||

@@ -7,10 +7,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// PreStop returns the request for a container's preStop handler as the
-// container's annotations have it: for a container to be stopped whose pod's
-// spec is gone. The Handler is nil if the container has none. Container,
-// ContainerID and PodIP are left to the caller.
+// PreStop returns the request for a container's preStop handler from the container's annotations,
+// for a container whose pod's spec is no longer known. The Handler is nil if there is none. The
+// caller sets Container, ContainerID and PodIP.
 func PreStop(annotations map[string]string) (Request, error) {
 	var req Request
 	if err := fromJSON(annotations, runtime.AnnotationPreStopHandler, &req.Handler); err != nil || req.Handler == nil {

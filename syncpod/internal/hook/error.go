@@ -18,10 +18,10 @@ const (
 	Sleep     Action = "sleep"
 )
 
-// What can be wrong, for errors.Is. Other than that, an error of an exec is of
-// a class of package cri, and one of a context that has ended is the context's.
+// The causes of failures, for errors.Is. Otherwise an error of an exec has a class of package cri,
+// and that of an ended context is the context's.
 var (
-	// ErrInvalid: the handler cannot be run, now or later.
+	// ErrInvalid: the handler is invalid and can never run.
 	ErrInvalid = errors.New("invalid handler")
 	// ErrNoAddress: an httpGet names no host and the pod has no address.
 	ErrNoAddress = errors.New("the pod has no address")
@@ -32,16 +32,15 @@ var (
 	ErrNoAnswer = errors.New("no answer")
 )
 
-// Error is a handler's failure. Its text holds no secrets; see the package's
-// documentation.
+// Error is a handler's failure. Its text contains no secrets; see the package documentation.
 type Error struct {
-	// Action is what failed, "" if the handler says nothing to do.
+	// Action is the action that failed, "" if the handler has none.
 	Action Action
 	// Container is the container's name.
 	Container string
-	// ExitCode is that of an exec's command, if Err is ErrExitCode.
+	// ExitCode is the exit code of an exec's command, if Err is ErrExitCode.
 	ExitCode int32
-	// Err is why.
+	// Err is the cause.
 	Err error
 }
 

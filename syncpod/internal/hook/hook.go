@@ -14,30 +14,28 @@ import (
 
 // The defaults of a Config.
 const (
-	// DefaultUserAgent is how a kubelet of v1.36 introduces itself to handlers.
+	// DefaultUserAgent is the User-Agent of kubelet v1.36 for handlers.
 	DefaultUserAgent = "kube-lifecycle/1.36"
-	// DefaultMaxOutput is how much of an answer a kubelet reads.
+	// DefaultMaxOutput is how much of a response a kubelet reads.
 	DefaultMaxOutput = 10 << 10
 )
 
-// Config is what a Runner is made of.
+// Config configures a Runner.
 type Config struct {
 	// Exec runs commands in containers, required.
 	Exec cri.Execer
 	// UserAgent is sent with an httpGet that has no User-Agent header of its own.
 	// "" means DefaultUserAgent.
 	UserAgent string
-	// MaxOutput is how many bytes of an answer or of a command's output are kept. 0
-	// means DefaultMaxOutput.
+	// MaxOutput is the maximum number of bytes kept of a response or of a command's output. 0 means
+	// DefaultMaxOutput.
 	MaxOutput int
-	// Dial connects to the endpoint of an httpGet, for agents that reach their pods
-	// another way than through the node's network. It must return when its context
-	// ends. Nil means a net.Dialer.
+	// Dial connects to the endpoint of an httpGet, for agents that do not reach their pods through
+	// the node's network. It must return when its context ends. Nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// A Runner runs handlers. It holds no state: its methods may be called
-// concurrently.
+// A Runner runs handlers. It has no state: its methods may be called concurrently.
 type Runner struct {
 	exec      cri.Execer
 	userAgent string
@@ -61,7 +59,7 @@ func New(c Config) (*Runner, error) {
 		r.maxOutput = DefaultMaxOutput
 	}
 	if r.dial == nil {
-		// Without a second address tried side by side, a dial is over when it returns.
+		// Without a concurrent second address, no dial outlives the call.
 		r.dial = (&net.Dialer{FallbackDelay: -1}).DialContext
 	}
 	return r, nil
@@ -69,44 +67,43 @@ func New(c Config) (*Runner, error) {
 
 // Request is a handler and the container it is of. It is not written to.
 type Request struct {
-	// Handler is what to do, required. Exactly one of its fields must be set.
+	// Handler is the handler to run, required. Exactly one of its fields must be set.
 	Handler *v1.LifecycleHandler
 	// Container is the container's name, for errors.
 	Container string
 	// ContainerID is the runtime's ID of the container, required by an exec.
 	ContainerID string
-	// Ports are the container's ports, by whose names an httpGet may call its port.
+	// Ports are the container's ports, for an httpGet that refers to one by name.
 	Ports []v1.ContainerPort
-	// PodIP is the host of an httpGet that names none: the pod's first address, or
-	// the node's for a pod in the node's network.
+	// PodIP is the default host of an httpGet: the pod's first address, or the node's for a pod on
+	// the node's network.
 	PodIP string
-	// HTTPFallback has an https endpoint that speaks plain HTTP asked again in plain HTTP, as a
+	// HTTPFallback repeats an https request in plain HTTP if the endpoint speaks plain HTTP, as a
 	// kubelet does for lifecycle handlers and not for probes.
 	HTTPFallback bool
 }
 
-// Result is what a handler left behind. It may hold secrets.
+// Result is the output of a handler. It may contain secrets.
 type Result struct {
-	// Output is what an exec printed, to stdout and then to stderr, of which the
-	// end is kept, or the body that answered an httpGet, of which the beginning is.
+	// Output is the end of an exec's output, stdout followed by stderr, or the beginning of an
+	// httpGet's response body.
 	Output []byte
-	// Truncated says that there was more.
+	// Truncated means that there was more.
 	Truncated bool
-	// StatusCode is the last answer to an httpGet. 0 if there was none.
+	// StatusCode is the status of the last response to an httpGet, 0 if there was none.
 	StatusCode int
-	// OtherHost says that this answer is a redirect to another host, where nobody was
-	// asked.
+	// OtherHost means that the response is a redirect to another host, which was not followed.
 	OtherHost bool
-	// HTTPFallback says that an https endpoint was asked again in plain HTTP. If the second request
+	// HTTPFallback means that an https request was repeated in plain HTTP. If the second request
 	// succeeds, a kubelet records the event LifecycleHTTPFallback, as package syncpod does.
 	HTTPFallback bool
-	// Detail is the runtime's own text about an exec that it could not carry out.
-	// Some runtimes repeat the command's output there.
+	// Detail is the runtime's message about a failed exec. Some runtimes repeat the command's
+	// output in it.
 	Detail string
 }
 
-// Run runs a handler and waits for its end or that of ctx. An error is an
-// [*Error]. The Result is good with an error, too.
+// Run runs a handler and waits until it ends or ctx ends. An error is an [*Error]. The Result is
+// valid also with an error.
 func (r *Runner) Run(ctx context.Context, req Request) (Result, error) {
 	action, err := actionOf(req.Handler)
 	if err != nil {
@@ -117,7 +114,7 @@ func (r *Runner) Run(ctx context.Context, req Request) (Result, error) {
 	}
 	result, err := r.run(ctx, action, req)
 	if err != nil && ctx.Err() != nil {
-		err = ctx.Err() // whatever broke, broke because of it
+		err = ctx.Err() // the cause of any other error
 	}
 	return result, req.failed(action, err)
 }
@@ -146,7 +143,7 @@ func sleep(ctx context.Context, s *v1.SleepAction) error {
 	}
 }
 
-// seconds is n seconds, or as many as a Duration holds.
+// seconds returns n seconds, limited to the maximum of a Duration.
 func seconds(n int64) time.Duration {
 	const longest = time.Duration(1<<63 - 1)
 	return time.Duration(min(n, int64(longest/time.Second))) * time.Second

@@ -15,7 +15,7 @@ import (
 
 const (
 	maxRedirects = 10
-	// maxHeader bounds what is read of an answer before its body.
+	// maxHeader limits the part of a response before its body.
 	maxHeader = 64 << 10
 )
 
@@ -40,8 +40,8 @@ func (r *Runner) runHTTPGet(ctx context.Context, req Request) (Result, error) {
 	return result, err
 }
 
-// downgrade makes a request one in plain HTTP, that tells nobody who listens
-// what was meant for an encrypted connection.
+// downgrade converts a request to plain HTTP, without the credentials that were meant for an
+// encrypted connection.
 func downgrade(get *http.Request) {
 	get.URL.Scheme = "http"
 	get.Header.Del("Authorization")
@@ -67,8 +67,8 @@ func (r *Runner) follow(ctx context.Context, get *http.Request) (Result, error) 
 	return Result{}, fmt.Errorf("%w: stopped after %d redirects", ErrNoAnswer, maxRedirects)
 }
 
-// followed reports whether a redirect stays with the host that the pod's author
-// named. Anywhere else the node would be sent wherever a container wants.
+// followed reports whether a redirect stays on the host in the handler. Otherwise a container could
+// direct the node anywhere.
 func followed(from, to *url.URL) bool {
 	return from.Hostname() == to.Hostname() && (to.Scheme == "http" || to.Scheme == "https")
 }
@@ -83,9 +83,8 @@ func redirect(get *http.Request, next *url.URL) {
 	get.URL = next
 }
 
-// send sends a request on a connection of its own. There is no http.Transport
-// in it because that one dials in goroutines that outlive a call which is
-// given up.
+// send sends a request on a connection of its own. It does not use an http.Transport, whose dialing
+// goroutines can outlive a cancelled call.
 func (r *Runner) send(ctx context.Context, get *http.Request) (result Result, location string, err error) {
 	conn, err := r.dial(ctx, "tcp", addressOf(get.URL))
 	if err != nil {
@@ -137,7 +136,7 @@ func handshakeError(err error) error {
 	return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 }
 
-// receive reads an answer. Its errors do not repeat what was read.
+// receive reads a response. Its errors do not repeat its contents.
 func (r *Runner) receive(conn io.Reader, get *http.Request) (result Result, location string, err error) {
 	in := bufio.NewReader(io.LimitReader(conn, int64(maxHeader+r.maxOutput)))
 	resp, err := http.ReadResponse(in, get)
@@ -161,7 +160,7 @@ func (r *Runner) receive(conn io.Reader, get *http.Request) (result Result, loca
 	return result, location, nil
 }
 
-// readError keeps what the system says, and not what the endpoint said.
+// readError keeps the system's error and drops text of the endpoint.
 func readError(err error) error {
 	var system *net.OpError
 	switch {

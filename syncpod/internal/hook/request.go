@@ -36,8 +36,8 @@ func (r *Runner) newGet(ctx context.Context, req Request) (*http.Request, error)
 	return made, nil
 }
 
-// targetOf returns the URL: the path with what query it has, on the host and
-// port that are meant.
+// targetOf returns the URL of the request: the path, which may include a query, on the resolved
+// host and port.
 func targetOf(get *v1.HTTPGetAction, req Request) (*url.URL, error) {
 	scheme := strings.ToLower(string(get.Scheme))
 	switch scheme {
@@ -63,15 +63,15 @@ func targetOf(get *v1.HTTPGetAction, req Request) (*url.URL, error) {
 	}
 	u, err := url.Parse(get.Path)
 	if err != nil || u.Opaque != "" {
-		u = &url.URL{Path: get.Path} // taken as it stands, as a kubelet does
+		u = &url.URL{Path: get.Path} // used literally, as in a kubelet
 	}
 	u.Scheme, u.Host, u.User, u.Fragment = scheme, net.JoinHostPort(host, port), nil, ""
 	return u, nil
 }
 
-// Port resolves the port of a handler or a probe: a number, the name of one of the
-// container's ports, or a number written as a name. The error is ErrInvalid and
-// names the field, such as "httpGet.port".
+// Port resolves the port of a handler or a probe: a number, the name of one of the container's
+// ports, or a number as a string. The error is ErrInvalid and names the field, such as
+// "httpGet.port".
 func Port(field string, port intstr.IntOrString, ports []v1.ContainerPort) (string, error) {
 	number := int(port.IntVal)
 	if port.Type == intstr.String {
@@ -96,8 +96,8 @@ func portNamed(name string, ports []v1.ContainerPort) (number int, ok bool) {
 	return number, err == nil
 }
 
-// headerOf returns the header lines to send. A User-Agent and an Accept of the
-// handler stand, also empty ones, by which a handler can do without.
+// headerOf returns the headers to send. A User-Agent or Accept header of the handler replaces the
+// default, even if it is empty, which removes it.
 func (r *Runner) headerOf(list []v1.HTTPHeader) (http.Header, error) {
 	header := http.Header{}
 	for i, h := range list {

@@ -1,27 +1,25 @@
-// Package pressure looks at a node at intervals, and evicts pods when it runs short of
-// memory, disk or processes, or when they exceed their limits of storage.
+// Package pressure periodically observes a node and evicts pods when it runs low on memory, disk or
+// processes, or when pods exceed their storage limits.
 //
 //	m, err := pressure.New(pressure.Config{Agent: agent, Stats: reader})
 //	m.Look(ctx) // every 10 s
 //
-// A loop.Loop does all of this if its Config has an EvictionPolicy. What is decided is decided by
-// package eviction; a [Manager] reads what it needs for that, has what nobody needs removed
-// first, has pods stopped, and remembers in files which evictions have not ended, so that the
-// next agent goes on with them.
+// A loop.Loop does all of this if its Config has an EvictionPolicy. Package eviction decides; a
+// [Manager] reads the usage, reclaims unused resources first, stops pods, and persists the
+// evictions that have not ended, so that the next agent continues them.
 //
-// # What it costs
+// # Cost
 //
-// A look at a node that is short of nothing reads a few files of /proc and how full disks
-// are, and asks the runtime where images are. What pods use is read when one of them may have
-// to go; and once a minute of those pods that have limits of storage, whose volumes and logs are
-// counted then. A count that takes long does not delay the next look: an eviction for memory or
-// processes waits for none.
+// An observation of a node without pressure reads a few files in /proc and the usage of disks, and
+// asks the runtime where images are. The usage of pods is read when one of them may have to be
+// evicted; once a minute, the volumes and logs of pods with storage limits are measured. A long
+// measurement does not delay the next observation, nor an eviction for memory or processes.
 //
 // # Where each rule lives
 //
-//	manager.go   Config and Manager: one look
-//	evict.go     evictions in flight, and those of an earlier agent
-//	readings.go  what was read, in the words of package eviction
-//	pass.go      measurements of limits beside the looks
-//	measure.go   what is in volumes and logs; size_linux.go and size_other.go room that files take
+//	manager.go   Config and Manager: one observation
+//	evict.go     evictions in progress, and those of an earlier agent
+//	readings.go  converts readings to those of package eviction
+//	pass.go      concurrent measurements for storage limits
+//	measure.go   measures volumes and logs; size_linux.go and size_other.go sizes of files
 package pressure

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// cleanUpTimeout is how long a pod that has ended may be cleaned up after until another
-	// one goes, and endTimeout how long beyond its time to stop it may take to end.
+	// cleanUpTimeout is how long the cleanup of a pod that has ended may delay the next eviction,
+	// endTimeout how long a pod may exceed its grace period.
 	cleanUpTimeout = 30 * time.Second
 	endTimeout     = time.Minute
 )
@@ -24,7 +24,7 @@ type ending struct {
 	until, ended time.Time
 }
 
-// record is an Eviction as it is remembered.
+// record is the persisted form of an Eviction.
 type record struct {
 	Signal       eviction.Signal `json:"signal"`
 	GraceSeconds int64           `json:"graceSeconds"`
@@ -41,7 +41,7 @@ func (m *Manager) evict(ctx context.Context, e eviction.Eviction) {
 	m.carryOut(ctx, e)
 }
 
-// carryOut stops a pod beside all else. If that fails the next look tries again.
+// carryOut stops a pod in the background. If that fails, the next observation retries.
 func (m *Manager) carryOut(ctx context.Context, e eviction.Eviction) {
 	uid := e.Pod.UID
 	m.mu.Lock()
@@ -53,7 +53,7 @@ func (m *Manager) carryOut(ctx context.Context, e eviction.Eviction) {
 		case err == nil:
 			m.forget(uid)
 		case ctx.Err() != nil:
-			return // the next agent goes on
+			return // the next agent continues
 		default:
 			m.config.Log.Error(err, "pod not evicted", "podUID", uid)
 		}
@@ -73,9 +73,9 @@ func (m *Manager) ended(e eviction.Eviction, err error) {
 	m.ending[e.Pod.UID].ended = time.Now()
 }
 
-// sweep returns the pods that are ending, without those that nobody waits for any more. Those
-// that have ended are forgotten.
-func (m *Manager) sweep(now time.Time) []types.UID {
+// housekeep returns the pods that are ending, without those that have taken too long. It drops pods
+// that have ended.
+func (m *Manager) housekeep(now time.Time) []types.UID {
 	var list, over []types.UID
 	for uid, e := range m.inFlight() {
 		switch has := !e.ended.IsZero(); {
@@ -135,7 +135,7 @@ func (m *Manager) forget(uid types.UID) {
 	}
 }
 
-// resume goes on with evictions of an earlier agent, or that have failed: a pod may not be
+// resume continues evictions of an earlier agent, and those that have failed: a pod may not be
 // known yet.
 func (m *Manager) resume(ctx context.Context) {
 	m.restore()
@@ -167,7 +167,7 @@ func (m *Manager) leave(uid types.UID, e eviction.Eviction) {
 	m.left[uid] = e
 }
 
-// restore reads what an earlier agent has begun, once. What cannot be read is decided anew.
+// restore reads the evictions of an earlier agent, once. Unreadable ones are decided again.
 func (m *Manager) restore() {
 	if m.restored || m.state == "" {
 		return

@@ -25,16 +25,16 @@ type Agent interface {
 	// Running returns the pods that may have a running container, in a fixed order, with their
 	// status from the runtime. It includes a terminating pod as long as a container of the pod runs.
 	Running() []Pod
-	// Find returns a pod, nil if it is not known, and whether nobody wants a pod of that UID.
+	// Find returns a pod, nil if it is not known, and whether no source wants a pod with that UID.
 	Find(pod types.UID) (known *v1.Pod, unwanted bool)
 	// Evict stops a pod and reports it. It returns when nothing of the pod runs; the pod stops
 	// even if ctx ends first.
 	Evict(ctx context.Context, e eviction.Eviction) error
 	// CleanedUp reports whether a pod that was evicted has nothing left on the node.
 	CleanedUp(pod types.UID) bool
-	// Reclaim removes what nobody needs.
+	// Reclaim removes unused resources.
 	Reclaim(ctx context.Context, what eviction.Reclaim) error
-	// Warn records an event of a pod, or of the node if that is nil.
+	// Warn records an event of a pod, or of the node if about is nil.
 	Warn(about *v1.Pod, reason, message string)
 }
 
@@ -45,31 +45,30 @@ type Pod struct {
 	Status *runtime.PodStatus
 }
 
-// Config is what a Manager is made of.
+// Config configures a Manager.
 type Config struct {
-	// Policy says when pods go.
+	// Policy says when pods are evicted.
 	Policy eviction.Policy
 	// Agent has the pods. Required.
 	Agent Agent
 	// Stats says what is used. Required.
 	Stats stats.Source
 	// PodsRoot has the directories of pods, PodsRoot/<UID>/volumes/<kind>/<name>, and LogsRoot
-	// their logs, LogsRoot/<namespace>_<name>_<UID>: absolute paths. Default: what is there
+	// their logs, LogsRoot/<namespace>_<name>_<UID>: absolute paths. Default: this disk usage
 	// counts as nothing.
 	PodsRoot, LogsRoot string
-	// State is the directory that remembers evictions which have not ended, an absolute path;
-	// it is made when needed. Default: the next agent does not know of them.
+	// State is the absolute path of the directory in which evictions in progress are persisted; it
+	// is created when needed. Default: the next agent does not know them.
 	State string
-	// Evicted is told of each pod that is evicted, as it begins. It must not block. Default:
-	// nobody is.
+	// Evicted is called at the start of each eviction. It must not block. Default: none.
 	Evicted func(eviction.Eviction)
-	// Log gets a line for each pod that goes, and for each change of what the node is short of.
-	// Default silent.
+	// Log receives a line for each evicted pod and for each change of the pressure. Default: no
+	// log.
 	Log logr.Logger
 }
 
-// A Manager looks at a node at intervals and evicts pods when it runs short. Make one with
-// New; its methods may be called concurrently, but Look only once at a time.
+// A Manager periodically observes a node and evicts pods when it runs low on resources. Create one
+// with New. Its methods may be called concurrently, except that calls of Look must not overlap.
 type Manager struct {
 	config Config
 	rules  eviction.Rules
@@ -77,10 +76,10 @@ type Manager struct {
 	disk   measurer
 	// evictions counts the goroutines of evictions in flight, and of a measurement.
 	evictions sync.WaitGroup
-	// These belong to Look: whether evictions of an earlier agent were read, what was last
-	// written to the log, and the measurement for limits that has begun, nil if there is none.
+	// Only Look uses these: whether evictions of an earlier agent were read, the last log line, and
+	// the measurement in progress, nil if there is none.
 	restored bool
-	told     string
+	logged   string
 	pass     *runningPass
 
 	mu     sync.Mutex
@@ -117,8 +116,8 @@ func New(c Config) (*Manager, error) {
 	}, nil
 }
 
-// Last returns what was decided last, with the conditions of the node; the zero Decision
-// before the first Look.
+// Last returns the last decision, with the conditions of the node; the zero Decision before the
+// first Look.
 func (m *Manager) Last() eviction.Decision {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,16 +127,16 @@ func (m *Manager) Last() eviction.Decision {
 // Wait returns when no eviction is in flight any more, and nothing is measured.
 func (m *Manager) Wait() { m.evictions.Wait() }
 
-// readTimeout bounds one reading, of which what is there by then counts.
+// readTimeout is the timeout of one reading; partial results are used.
 const readTimeout = 30 * time.Second
 
-// Look reads what the node has left, decides, and begins what follows. It waits for what is
-// removed, but not for pods to end; these end with ctx, though the pods stop all the same. A measurement
-// for limits of pods that takes long goes on after Look has returned: a later Look decides by it.
+// Look reads the node's resources, decides, and starts to act. It waits for removals, but not for
+// pods to end; removals end with ctx, but pods stop nevertheless. A measurement for storage limits
+// may outlast Look: a later Look uses its result.
 func (m *Manager) Look(ctx context.Context) {
 	m.resume(ctx)
 	now := time.Now()
-	state := eviction.State{Ending: m.sweep(now), Memory: m.Last().Memory}
+	state := eviction.State{Ending: m.housekeep(now), Memory: m.Last().Memory}
 	m.readNode(ctx, &state)
 	d := eviction.Decide(m.rules, state, now)
 	if len(d.Reclaim) > 0 {
@@ -154,7 +153,7 @@ func (m *Manager) Look(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	m.tell(d)
+	m.record(d)
 	for _, e := range d.Evict {
 		m.evict(ctx, e)
 	}
@@ -224,7 +223,7 @@ func (m *Manager) candidates(ctx context.Context, pods []Pod) []eviction.Candida
 	return list
 }
 
-// reclaim removes what nobody needs.
+// reclaim removes unused resources.
 func (m *Manager) reclaim(ctx context.Context, d eviction.Decision) {
 	for _, r := range d.Reclaim {
 		if err := m.config.Agent.Reclaim(ctx, r); err != nil && ctx.Err() == nil {
@@ -233,8 +232,8 @@ func (m *Manager) reclaim(ctx context.Context, d eviction.Decision) {
 	}
 }
 
-// tell keeps a decision, and writes down what is new in it.
-func (m *Manager) tell(d eviction.Decision) {
+// record stores a decision and logs changes.
+func (m *Manager) record(d eviction.Decision) {
 	short := ""
 	for _, met := range d.Met {
 		short += met.Threshold.String() + " "
@@ -245,8 +244,8 @@ func (m *Manager) tell(d eviction.Decision) {
 	m.mu.Lock()
 	m.last = d
 	m.mu.Unlock()
-	if short != m.told {
-		m.told = short
+	if short != m.logged {
+		m.logged = short
 		m.config.Log.Info("what the node is short of", "decision", d.String())
 	}
 	for _, e := range d.Evict {

@@ -20,26 +20,26 @@ import (
 )
 
 const (
-	// measurePause is the least time between two measurements of a pod's files, which take
-	// no more than a part of the time: restFactor times as long as one took passes before the next,
-	// but at most maxRest. Otherwise pods with large trees could put off the limits of all others.
+	// measurePause is the minimum time between two measurements of a pod's files. Measurements take
+	// only a part of the time: after one, restFactor times its duration passes before the next, but
+	// at most maxRest. Otherwise pods with large trees could delay the limits of all others.
 	measurePause, maxRest = time.Minute, 2 * time.Minute
 	restFactor            = 10
-	// podTime is how long one pod is measured; a pod whose time was over has twice as much in
-	// the next pass, up to maxPodTime.
+	// podTime is the time limit for one pod; a pod that exceeded it has twice as much in the next
+	// pass, up to maxPodTime.
 	podTime, maxPodTime = 2 * time.Second, 16 * time.Second
-	// quickPart is the part of a pod's time that its other trees have together, in addition, while
-	// one of its slow trees has the pod's time.
+	// quickPart is the share of a pod's time for its other trees, in addition to the time of one
+	// slow tree.
 	quickPart = 4
-	// maxEntries is how many files and directories of one tree are counted. A tree with more
-	// cannot be measured.
+	// maxEntries is the maximum number of entries of a tree. A larger tree is unmeasurable.
 	maxEntries = 4_000_000
-	// manyEntries is how many entries a tree has for which a lack of time is its own doing.
+	// manyEntries is the number of entries from which a timeout is attributed to the size of the
+	// tree.
 	manyEntries = 200_000
-	// maxSeen is how many files of a tree are remembered, so that they count once. A tree with more is not
-	// walked again.
+	// maxSeen is how many files of a tree are remembered to count them once. A tree with more is
+	// not walked again.
 	maxSeen = 100_000
-	// maxAgain is how many times a tree is walked again that changes meanwhile.
+	// maxAgain is how often a tree that changes is walked again.
 	maxAgain = 3
 )
 
@@ -49,11 +49,11 @@ type measurer struct {
 	// walk is filetree.WalkUnchanged.
 	walk  func(ctx context.Context, dir string, visit func(filetree.Entry) error) error
 	known map[types.UID]measured
-	// next is when limits are looked at again.
+	// next is when limits are checked again.
 	next time.Time
 }
 
-// measured is what a pod had when it was last measured.
+// measured is the result of a pod's last measurement.
 type measured struct {
 	at      time.Time
 	volumes map[string]tree
@@ -63,7 +63,7 @@ type measured struct {
 	cuts int
 }
 
-// A tree is what a directory has.
+// A tree is the disk usage of a directory.
 type tree struct {
 	bytes, inodes uint64
 	// unread is how many times in a row the directory could not be counted to the end, for
@@ -77,14 +77,14 @@ type tree struct {
 	settled time.Time
 }
 
-// usage returns what counts. What the pod does in the moment of a measurement may keep it from
-// being complete; what is so again the pod has made so that it cannot be measured.
+// usage returns the usage to report. A pod's activity during one measurement may prevent it from
+// completing; if that happens repeatedly, the pod has made itself unmeasurable.
 func (t tree) usage() eviction.DiskUsage {
 	return eviction.DiskUsage{Bytes: &t.bytes, Inodes: &t.inodes, Unmeasurable: t.unread > 1 && t.err != nil || t.slow > 1}
 }
 
-// after returns a tree with what is known from before: what was counted then it may still have,
-// if this time it was not counted to the end.
+// after merges a tree with the previous result: if this measurement is incomplete, the previous
+// usage may still be there.
 func (t tree) after(last tree) tree {
 	if t.unread > 0 {
 		t.bytes, t.inodes = max(t.bytes, last.bytes), max(t.inodes, last.inodes)
@@ -93,9 +93,9 @@ func (t tree) after(last tree) tree {
 	return t
 }
 
-// cut returns a tree for which the time was over. It is not complete, and if the tree had the
-// longest time, its number of entries is the reason: on a slow disk fewer are counted. A share of
-// that time says nothing about the tree.
+// cut returns a tree whose measurement timed out. If it had the maximum time, the number of entries
+// is the cause: on a slow disk fewer are counted. A timeout of a share of that time says nothing
+// about the tree.
 func (t tree) cut(last tree, longest bool) tree {
 	t.unread = 1
 	switch {
@@ -107,13 +107,13 @@ func (t tree) cut(last tree, longest bool) tree {
 	return t
 }
 
-// due reports whether limits of pods are to be looked at.
+// due reports whether storage limits must be checked.
 func (m *measurer) due(now time.Time) bool {
 	return (m.podsRoot != "" || m.logsRoot != "") && !now.Before(m.next)
 }
 
-// measure measures pods that were not for a while, and forgets all others. Those whose time was
-// over are measured last, and before them those whose turn did not come.
+// measure measures pods that were not measured recently, and drops all others. Pods that timed out
+// are measured last, after those that were skipped.
 func (m *measurer) measure(ctx context.Context, pods []Pod, now time.Time) {
 	m.keep(m.pass(ctx, pods, now))
 }
@@ -143,7 +143,7 @@ func (m *measurer) inOrder(pods []Pod) []Pod {
 	})
 }
 
-// pod measures a pod, within its time. What is not reached keeps what it had last.
+// pod measures a pod within its time limit. Trees that are not reached keep their last result.
 func (m *measurer) pod(ctx context.Context, pod *v1.Pod, last measured, now time.Time) measured {
 	of := measured{at: now, volumes: map[string]tree{}, logs: map[string]tree{}}
 	if safepath.Element("metadata.uid", string(pod.UID)) != nil {
@@ -202,10 +202,10 @@ func containers(pod *v1.Pod) []string {
 	return names
 }
 
-// inTurn measures trees, and reports whether the time was over for one of them. Trees that were
-// counted to the end last time share the time equally, and only a part of it if there are others.
-// Of the others the tree that waits longest has the whole time, and the next ones have what it
-// leaves. So after some passes each tree is counted to the end, if the whole time is enough for it.
+// inTurn measures trees, and reports whether one timed out. Trees that were complete last time
+// share the time equally, and only a part of it if there are others. Of the others, the tree that
+// has waited longest has the whole time, and the next ones the rest. So after some passes each tree
+// is complete, if the whole time suffices for it.
 func inTurn(ctx context.Context, turns []turn, limit time.Duration, now time.Time) (cut bool) {
 	slices.SortStableFunc(turns, func(a, b turn) int {
 		return cmp.Or(cmp.Compare(min(a.last.unread, 1), min(b.last.unread, 1)), a.last.settled.Compare(b.last.settled))
@@ -235,8 +235,8 @@ func inTurn(ctx context.Context, turns []turn, limit time.Duration, now time.Tim
 	return cut
 }
 
-// run measures the tree for at most so long, which is the pod's whole time or a share of it, and
-// reports whether the time was over.
+// run measures the tree within the limit, which is the pod's whole time or a share of it, and
+// reports whether it timed out.
 func (t turn) run(ctx context.Context, limit time.Duration, whole bool, now time.Time) (cut bool) {
 	share, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -257,16 +257,15 @@ func (t turn) run(ctx context.Context, limit time.Duration, whole bool, now time
 // The directories in a pod's that hold volumes.
 const volumesDir, pluginsDir = "volumes", "plugins"
 
-// files measures what a pod has beside volumes: its /etc/hosts and the files of termination
-// messages, which its containers write. A file counts once, under whatever names containers have
-// it mounted.
+// files measures a pod's files other than volumes: its /etc/hosts and the termination messages,
+// which its containers write. A file with several names counts once.
 func (m *measurer) files(ctx context.Context, uid string) tree {
 	if m.podsRoot == "" {
 		return tree{}
 	}
 	dir := filepath.Join(m.podsRoot, uid)
 	count := counter{seen: map[file]bool{}}
-	entries, first := os.ReadDir(dir) // in which the agent alone makes names
+	entries, first := os.ReadDir(dir) // only the agent creates names here
 	if errors.Is(first, fs.ErrNotExist) {
 		first = nil
 	}
@@ -281,7 +280,8 @@ func (m *measurer) files(ctx context.Context, uid string) tree {
 	return count.tree(ctx, first)
 }
 
-// entry counts an entry of a directory. One that was removed meanwhile is nothing.
+// entry counts an entry of a directory. An entry that was removed in the meantime counts as
+// nothing.
 func (m *measurer) entry(ctx context.Context, count *counter, dir string, e fs.DirEntry) error {
 	if e.IsDir() {
 		if err := m.count(ctx, filepath.Join(dir, e.Name()), count); !errors.Is(err, fs.ErrNotExist) {
@@ -296,8 +296,8 @@ func (m *measurer) entry(ctx context.Context, count *counter, dir string, e fs.D
 	return count.add(entryOf(info))
 }
 
-// complete adds what was measured to what was read. If nothing was read of the pod, what
-// is on disk is all that is known.
+// complete adds measured disk usage to the usage from the runtime. If the latter is missing, only
+// disk usage is known.
 func (m *measurer) complete(pod *v1.Pod, u *eviction.Usage) *eviction.Usage {
 	of, ok := m.known[pod.UID]
 	if u == nil || !ok {
@@ -311,7 +311,7 @@ func (m *measurer) complete(pod *v1.Pod, u *eviction.Usage) *eviction.Usage {
 	for _, name := range slices.Sorted(maps.Keys(of.logs)) {
 		logs := of.logs[name].usage()
 		i := slices.IndexFunc(u.Containers, func(c eviction.ContainerUsage) bool { return c.Name == name })
-		if i < 0 { // it does not run: its logs are what is left of it
+		if i < 0 { // it does not run: only its logs are left
 			u.Containers = append(u.Containers, eviction.ContainerUsage{Name: name, Logs: logs})
 			continue
 		}
@@ -335,8 +335,8 @@ func directoryOf(v *v1.Volume) string {
 // errTooMany says that a tree is not counted to the end.
 var errTooMany = errors.New("it has more files and directories than are counted")
 
-// used counts what is in a directory, for which see count. What is not there is nothing. What is counted
-// before an error counts.
+// used counts the contents of a directory, see count. A missing directory counts as nothing.
+// Everything counted before an error counts.
 func (m *measurer) used(ctx context.Context, dir string) tree {
 	count := counter{seen: map[file]bool{}}
 	err := m.count(ctx, dir, &count)
@@ -346,12 +346,12 @@ func (m *measurer) used(ctx context.Context, dir string) tree {
 	return count.tree(ctx, err)
 }
 
-// count adds up what is in a directory: no link is followed, no other file system is entered, and what
-// has several names counts once.
+// count adds up the contents of a directory. It follows no link, enters no other file system, and
+// counts a file with several names once.
 //
-// A walk may miss a file that is renamed meanwhile, and a container can have it miss all of them. So a tree
-// that changes is walked again at once, and what was not found before is added. What is deleted between the
-// walks counts, too.
+// A walk may miss a file that is renamed during the walk, and a container can make it miss all
+// files. So a tree that changes is walked again immediately, and files that were missed are added.
+// Files that are deleted between the walks count too.
 func (m *measurer) count(ctx context.Context, dir string, count *counter) error {
 	err := m.walk(ctx, dir, count.add)
 	for again := 0; errors.Is(err, filetree.ErrChanged); again++ {
@@ -366,16 +366,16 @@ func (m *measurer) count(ctx context.Context, dir string, count *counter) error 
 type counter struct {
 	bytes, inodes uint64
 	entries       int
-	seen          map[file]bool // those that were counted
+	seen          map[file]bool // the files that were counted
 }
 
-// full reports whether not all that was counted is remembered, so that it would count again.
+// full reports whether some counted files are not remembered, and would count again.
 func (c *counter) full() bool { return len(c.seen) >= maxSeen }
 
 // A file is identified by its device and inode: inodes of two subvolumes may have equal numbers.
 type file struct{ device, inode uint64 }
 
-// tree returns what was counted until err.
+// tree returns the usage counted until err.
 func (c *counter) tree(ctx context.Context, err error) tree {
 	of := tree{bytes: c.bytes, inodes: c.inodes, entries: c.entries}
 	if err != nil {
@@ -393,12 +393,12 @@ func (c *counter) add(e filetree.Entry) error {
 	}
 	of := file{e.Device, e.Inode}
 	switch {
-	case of == file{} && e.Links <= 1: // which the operating system does not report
+	case of == file{} && e.Links <= 1: // the operating system does not report it
 	case c.seen[of]:
 		return nil
 	case !c.full():
 		c.seen[of] = true
-	case e.Links > 1 && !e.IsDir: // of those that are not remembered each name has its share
+	case e.Links > 1 && !e.IsDir: // of files that are not remembered, each name counts a share
 		c.bytes += e.Bytes / e.Links
 		return nil
 	}

@@ -12,14 +12,14 @@ import (
 // passPatience is how long a Look waits for a measurement for limits.
 const passPatience = time.Second
 
-// A pass is what one measurement of pods has found.
+// A pass is the result of one measurement of pods.
 type pass struct {
 	known map[types.UID]measured
-	// next is when limits are looked at again.
+	// next is when limits are checked again.
 	next time.Time
 }
 
-// A runningPass has found something when done is closed.
+// A runningPass is a measurement in progress; found is valid after done is closed.
 type runningPass struct {
 	done  chan struct{}
 	found pass
@@ -47,7 +47,7 @@ func (m *Manager) beginPass(ctx context.Context, pods []Pod, now time.Time) {
 	})
 }
 
-// endPass keeps what the measurement that has begun has found, and reports whether it has ended.
+// endPass stores the result of the measurement in progress, and reports whether it has ended.
 func (m *Manager) endPass(ctx context.Context, patience time.Duration) bool {
 	if m.pass == nil {
 		return false
@@ -68,10 +68,10 @@ func (m *Manager) endPass(ctx context.Context, patience time.Duration) bool {
 	return true
 }
 
-// measure measures pods at once, after the measurement that has begun.
+// measure measures pods immediately, after the measurement in progress.
 func (m *Manager) measure(ctx context.Context, pods []Pod, now time.Time) {
 	if m.pass != nil && !m.endPass(ctx, readTimeout) {
-		return // the disk does not answer: what is known counts
+		return // the disk does not respond: use the last results
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// readings are what signals watch. What is not known is not there.
+// readings converts the node's stats to readings. Unknown values are left out.
 func readings(n stats.Node, now time.Time) (list []eviction.Reading) {
 	add := func(s eviction.Signal, available, capacity *uint64, at time.Time) {
 		if available != nil && capacity != nil {
@@ -33,7 +33,7 @@ func readings(n stats.Node, now time.Time) (list []eviction.Reading) {
 		}
 		// How full a file system is was asked now, whenever the runtime has counted its own.
 		add(fs.bytes, fs.of.AvailableBytes, fs.of.CapacityBytes, now)
-		if fs.of.Inodes != nil && *fs.of.Inodes > 0 { // some file systems count none
+		if fs.of.Inodes != nil && *fs.of.Inodes > 0 { // some file systems do not count inodes
 			add(fs.inodes, fs.of.InodesFree, fs.of.Inodes, now)
 		}
 	}
@@ -43,7 +43,7 @@ func readings(n stats.Node, now time.Time) (list []eviction.Reading) {
 	return list
 }
 
-// layout says which file systems are one. What is not known is taken to be the node's.
+// layout returns which file systems are the same. Unknown ones count as the node's.
 func layout(n stats.Node) eviction.Layout {
 	other := func(fs *stats.FS) bool {
 		return fs != nil && n.FS != nil && fs.Device != 0 && n.FS.Device != 0 && fs.Device != n.FS.Device
@@ -57,7 +57,7 @@ func layout(n stats.Node) eviction.Layout {
 	return eviction.SplitDisk
 }
 
-// usageOf is what was read of a pod, nil if nothing was.
+// usageOf returns the usage of a pod, nil if unknown.
 func usageOf(read []stats.Pod, uid types.UID) *eviction.Usage {
 	for i := range read {
 		p := &read[i]
