@@ -13,8 +13,8 @@ import (
 // eventDeadline is also the reason of the pod's status, as a kubelet has it.
 const eventDeadline = "DeadlineExceeded"
 
-// expire ends a pod that has been active for longer than its activeDeadlineSeconds: it
-// has failed, whatever its containers do. One that is over stays what it is.
+// expire fails a pod that has been active for longer than its activeDeadlineSeconds, whatever its
+// containers do. A pod that has finished is left as it is.
 func (w gathering) expire() {
 	until := w.activeUntil()
 	if until.IsZero() || time.Now().Before(until) || w.pod.DeletionTimestamp != nil || w.memory.status.ended() || ask(w.memory, (*memory.Pod).Evicted) != nil {
@@ -25,8 +25,8 @@ func (w gathering) expire() {
 	w.eventf(podref.Pod(w.pod), v1.EventTypeNormal, eventDeadline, "%s", message)
 }
 
-// activeUntil is when the time of the pod is over, zero if it is not bounded. It counts
-// from the start time that was reported, which outlives the agent.
+// activeUntil returns when the pod's active deadline ends, zero if it has none. It counts from the
+// reported start time, which outlives the agent.
 func (o *observedPod) activeUntil() time.Time {
 	bound := o.pod.Spec.ActiveDeadlineSeconds
 	start := o.memory.status.startTime()

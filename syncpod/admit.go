@@ -50,8 +50,8 @@ func (w gathering) block(ctx context.Context) actions.Hold {
 	return w.held.pod.hold(actions.NetworkNotReady)
 }
 
-// wait is how a refusal holds up the pod: admission is asked again at growing intervals, and
-// what is asked in between does not count.
+// wait returns the error that a rejection causes. Admission is repeated with back-off, and results
+// in between are ignored.
 func (r *Rejection) wait(m *podMemory, now time.Time) *StepError {
 	failed := &StepError{Step: StepAdmit, Reason: Reason(r.Reason), Err: errors.New(r.Message)}
 	if held := m.held(admitKey, now); held != nil {

@@ -27,7 +27,7 @@ func (st creating) attempt(step startStep) (uint32, error) {
 	return ask(st.memory, func(p *memory.Pod) uint32 { return p.Containers.Attempt(name, step.Attempt) }), nil
 }
 
-// scanLogs looks once for what the logs tell of a container.
+// scanLogs reads once which attempts of a container have logs.
 func (o *observedPod) scanLogs(name string) error {
 	if ask(o.memory, func(p *memory.Pod) bool { return p.Containers.LogsScanned(name) }) {
 		return nil
@@ -44,8 +44,8 @@ func (o *observedPod) scanLogs(name string) error {
 	return nil
 }
 
-// warnOfSecondRun says that a container runs that is to run once and may have had its
-// run: it was asked to start, and nothing tells what came of that (kubernetes #51142).
+// warnOfSecondRun warns that a container is started that must run once and may already have run: an
+// earlier start was requested, and its outcome is unknown (kubernetes #51142).
 func (st creating) warnOfSecondRun() {
 	name := st.spec.Name
 	if st.status.Latest(name) != nil || !st.memory.everStarted(name) {

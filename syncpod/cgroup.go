@@ -91,12 +91,12 @@ func (w lowering) lowerCgroup(ctx context.Context) {
 // cgroupCleaner removes cgroups.
 type cgroupCleaner struct{ Cgroups }
 
-// CleanPod removes that of a pod that has stopped.
+// CleanPod removes the cgroup of a stopped pod.
 func (c cgroupCleaner) CleanPod(ctx context.Context, pod *v1.Pod) error {
 	return c.RemoveCgroup(ctx, pod)
 }
 
-// RemovePod removes that of a pod that is gone, if it is known by its UID.
+// RemovePod removes the cgroup of a removed pod, if the Cgroups can do that by UID.
 func (c cgroupCleaner) RemovePod(ctx context.Context, uid types.UID) error {
 	if r, ok := c.Cgroups.(OrphanCleaner); ok {
 		return r.RemovePod(ctx, uid)

@@ -19,39 +19,37 @@ import (
 // Config is what a Syncer is made of. The least is a Client, and the Root that
 // files are kept below. All else has a default.
 type Config struct {
-	// Client is the connection to the runtime, of which RuntimeName and what is
-	// missing of Deps are made. Required, unless Deps has Runtime, Statuses,
-	// Sandboxes and Images.
+	// Client is the connection to the runtime, which provides the default RuntimeName and the
+	// missing Deps. Required, unless Deps has Runtime, Statuses, Sandboxes and Images.
 	Client *cri.Client
-	// Root is the directory that the agent may write below, an absolute path. With
-	// it, what is missing of Deps and keeps files is that of package poddir, and
-	// FileRecords. Default: no files are kept, and containers that mount any volume wait
-	// with CreateContainerConfigError.
+	// Root is the absolute path of the directory that the agent may write to. With it, the default
+	// Deps that keep files are those of package poddir, and FileRecords. Default: no files are
+	// kept, and containers that mount a volume wait with CreateContainerConfigError.
 	Root string
-	// RuntimeName is the type in container IDs ("containerd" in containerd://...), without
-	// a colon or a slash. Default: what a Client of cri.Dial was told. Required with one of
-	// cri.NewClient, and without a Client.
+	// RuntimeName is the type in container IDs ("containerd" in containerd://...), without a colon
+	// or a slash. Default: the name that a Client of cri.Dial received. Required without a Client,
+	// and with one of cri.NewClient.
 	RuntimeName string
-	// Owner marks what is made. It must be that of Deps.Statuses and Deps.Sandboxes.
+	// Owner labels the created objects. It must equal that of Deps.Statuses and Deps.Sandboxes.
 	// Default: the agent "podsync".
 	Owner cri.Owner
 
-	// Sink takes the statuses of pods. Default: nobody does.
+	// Sink receives the statuses of pods. Default: none.
 	Sink StatusSink
-	// Events gets what happens to pods. Default: nobody does.
+	// Events receives the events of pods. Default: none.
 	Events EventRecorder
-	// Observer is told how long things took. Default: nobody is.
+	// Observer is notified of steps and their durations. Default: none.
 	Observer Observer
-	// Log gets a line for each transition. Default silent.
+	// Log receives a line for each transition. Default: no log.
 	Log logr.Logger
 
 	// Node is what the pods' node is like.
 	Node Node
 	// Objects gets what specs of pods refer to.
 	Objects Objects
-	// Extensions are asked, or told, at certain points of a pod's life.
+	// Extensions are called at certain points of a pod's life.
 	Extensions Extensions
-	// Limits are times and numbers.
+	// Limits are timeouts and limits.
 	Limits Limits
 	// Deps are the parts that do the work, each of which can be replaced.
 	Deps Dependencies

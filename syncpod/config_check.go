@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// check returns an error that names the field that is wrong. What is nil in a list would
-// end the agent when it is called.
+// check returns an error that names the invalid field. It rejects nil elements, which would panic
+// when they are called.
 func (e *Extensions) check() error {
 	for i, a := range e.Admit {
 		if a == nil {

@@ -33,7 +33,7 @@ func (c *Config) fromClient() (err error) {
 	return nil
 }
 
-// fill makes what is missing of a connection to the runtime.
+// fill creates the missing parts from a connection to the runtime.
 func (d *Dependencies) fill(of assemble.Runtime) (err error) {
 	if d.Statuses == nil {
 		if d.Statuses, err = of.Reader(); err != nil {

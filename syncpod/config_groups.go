@@ -13,27 +13,25 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// Node is what a Syncer is told of the node that pods run on.
+// Node describes the node that the pods run on.
 type Node struct {
-	// HostIPs returns the IP addresses of the node, the primary first. It is called at each use, so that statuses have the
-	// addresses as they are. Default: none are known.
+	// HostIPs returns the IP addresses of the node, the primary first. It is called at each use, so
+	// that statuses have the current addresses. Default: none.
 	HostIPs func() []string
 	// Allocatable is what the node can give to pods.
 	Allocatable v1.ResourceList
-	// DNS returns what the node knows about name resolution, of which package sandbox makes
-	// the resolver configuration of each pod that Deps.Prepare gives none. It is called for each
-	// sandbox, but the ClusterDomain of /etc/hosts is that of New. Default: the configuration
-	// is left to the runtime, which takes the node's own; a pod with a dnsConfig has
-	// what stands there alone.
+	// DNS returns the node's name resolution. Package sandbox derives from it the resolver
+	// configuration of each pod for which Deps.Prepare provides none. It is called for each
+	// sandbox, but the ClusterDomain of /etc/hosts is read by New. Default: the runtime uses the
+	// node's configuration; a pod with a dnsConfig has only that.
 	DNS func() sandbox.NodeDNS
-	// RecursiveReadOnly are the runtime handlers that mount read-only what is mounted below a
-	// volume, too (KEP-3857), by the features in the runtime's Status; the default one is "".
-	// Default: none does, and containers that need it do not start.
+	// RecursiveReadOnly are the runtime handlers that support recursive read-only mounts
+	// (KEP-3857), from the features in the runtime's Status; the default handler is "". Default:
+	// none, and containers that require it do not start.
 	RecursiveReadOnly []string
-	// Containers is what the configurations of all containers have in common. Its
-	// MemoryBytes are by default what the operating system reports, or
-	// DefaultMemoryBytes. Its MaskedPaths are by default the thermal_throttle directory
-	// of each CPU that has one.
+	// Containers has the settings that are common to all containers. Its MemoryBytes defaults to
+	// the value of the operating system, or DefaultMemoryBytes. Its MaskedPaths default to the
+	// thermal_throttle directories of the CPUs.
 	Containers container.Node
 	// LogsRoot is the directory of the logs of all pods, an absolute path; it is made if
 	// missing. Default sandbox.DefaultLogsRoot.
@@ -85,26 +83,28 @@ type Extensions struct {
 	// Cgroups makes the cgroups of pods; package tree has one. Default: that is left to
 	// the runtime.
 	Cgroups Cgroups
-	// Allocations says which resources pods are allotted when what they ask for changes; a
-	// *resize.Allocator does. Default: what they ask for.
+	// Allocations decides which resources are allocated to a pod when its requests change; a
+	// *resize.Allocator implements it. Default: the requested ones.
 	Allocations Allocations
-	// Devices gives containers devices of the node; a *device.Keeper does. Default: none.
+	// Devices allocates devices of the node to containers; a *device.Keeper implements it. Default:
+	// none.
 	Devices Devices
 	// Volumes provides volumes that the node does not make by itself, such as those of PersistentVolumeClaims. It needs
 	// a Root, and Deps.Volumes by default. Default: pods that have such volumes fail.
 	Volumes volume.Plugin
 	// Lifecycle is called around the life of containers.
 	Lifecycle Lifecycle
-	// Mirrors shows static pods to an API server. Default: nobody does.
+	// Mirrors creates mirror pods of static pods. Default: none.
 	Mirrors MirrorClient
-	// Clean are called, all of them, once a pod has stopped for good. Default: with a
-	// Root, a *poddir.Dirs, which removes the pod's directories. If Clean is set, add one
-	// to it, or the directories of pods stay.
+	// Clean are all called once a pod has stopped for good. Default: with a Root, a *poddir.Dirs,
+	// which removes the pod's directories. If Clean is set, include one, because otherwise the
+	// directories are kept.
 	Clean []Cleaner
 }
 
-// cleaners returns all that is called for a pod that has stopped for good. Cgroups, resources and
-// devices, for which other pods may wait, come before Clean: directories may take long.
+// cleaners returns everything that is called for a pod that has stopped for good. Cgroups,
+// resources and devices, for which other pods may wait, come before Clean, because the removal of
+// directories may take long.
 func (e *Extensions) cleaners() []Cleaner {
 	var all []Cleaner
 	if e.Cgroups != nil {
@@ -131,15 +131,13 @@ type Limits struct {
 	// StopTimeout is how long the runtime may take, beyond the grace period given to
 	// the processes, until a stop is given up to be tried again. Default 30 s.
 	StopTimeout time.Duration
-	// CleanupTimeout bounds what is tidied up after the context of a call has
-	// ended. Default 10 s.
+	// CleanupTimeout limits the cleanup after the context of a call has ended. Default 10 s.
 	CleanupTimeout time.Duration
-	// MaxParallelStarts is how many sandboxes and containers are started at once while
-	// the node has no processor to spare; the others wait for their turn, those of pods
-	// that have a sandbox first. If fewer than this many would queue, all start at once. So most of
-	// many pods are up sooner, and the last no later. Starts that wait for something else
-	// than a processor hold up nobody for long.
-	// Default: one more than the node has processors. -1: all are started at once.
+	// MaxParallelStarts limits how many sandboxes and containers start at a time while the node has
+	// no idle processor; the others queue, those of pods that have a sandbox first. If fewer than
+	// this many would queue, all start at once. So most of many pods start sooner, and the last no
+	// later. Starts that wait for something other than a processor do not block others for long.
+	// Default: the number of processors plus one. -1 means no limit.
 	MaxParallelStarts int
 	// ParallelContainerStarts has the regular containers of a pod started all at once,
 	// and not in the order of the spec, each after the postStart handler of the one
@@ -151,10 +149,10 @@ type Limits struct {
 	NameReservedRetries int
 }
 
-// Dependencies are the parts that a Syncer works with. What is missing is made of
-// Config.Client, or keeps its files below Config.Root.
+// Dependencies are the parts of a Syncer. Missing ones are created from Config.Client, or keep
+// their files below Config.Root.
 type Dependencies struct {
-	// Runtime makes and ends containers. Default: the Client.
+	// Runtime creates and stops containers. Default: the Client.
 	Runtime cri.ContainerRunner
 	// Updater changes the resources of running containers. Default: the Client;
 	// without one nothing is resized in place.
@@ -175,20 +173,18 @@ type Dependencies struct {
 	// Prepare gets the node ready for a pod. Default: with a Root, a *poddir.Dirs;
 	// without, nothing is to be done.
 	Prepare Preparer
-	// Refresh keeps the volumes of running pods up to date. Default: that of Prepare if
-	// Prepare is by default, too, or else nobody does.
+	// Refresh updates the volumes of running pods. Default: that of Prepare if Prepare is the
+	// default, otherwise none.
 	Refresh Refresher
-	// Volumes makes the volumes of pods below Root. Default: a *volume.Volumes, with
-	// what Objects gets.
+	// Volumes sets up the volumes of pods below Root. Default: a *volume.Volumes with the Objects.
 	Volumes poddir.Volumes
 	// Mounts gives containers their mounts. Default: with a Root, a *poddir.Dirs;
 	// without, there are none.
 	Mounts Mounter
-	// Messages reads the termination messages of containers. Default: with a Root, a
-	// *poddir.Dirs; without, they are those that the runtime reports.
+	// Messages reads the termination messages of containers. Default: with a Root, a *poddir.Dirs;
+	// otherwise the runtime's messages are used.
 	Messages TerminationMessages
-	// Logs knows which attempts have left logs. Default: the files below
-	// Node.LogsRoot.
+	// Logs reports which attempts have logs. Default: the files below Node.LogsRoot.
 	Logs ContainerLogs
 	// Records keeps what should outlive the agent. Default: with a Root, FileRecords
 	// below it; without, nothing outlives the agent, see Records for what follows.

@@ -71,12 +71,12 @@ var (
 	ErrHookTimeout = errors.New("the handler took too long")
 )
 
-// failureToldFor is how long a failed pull is told as such. A kubelet looks again
-// about as soon.
+// failureToldFor is how long a failed pull is reported as failed before it is reported as backing
+// off. A kubelet syncs again after about the same time.
 const failureToldFor = 2 * time.Second
 
-// StepError says which step of the work on a pod failed, or is held up. Each failure
-// is told in an event, too, unless it comes of the end of the agent.
+// StepError is the failure of a step of a sync, or why the step waits. Each failure is also
+// reported in an event, unless it is due to the end of the agent.
 type StepError struct {
 	Step   Step
 	Reason Reason
@@ -116,10 +116,10 @@ func (e *StepError) Temporary() bool {
 	return e.Step == StepNetwork || errors.Is(e.Err, cri.ErrUnavailable)
 }
 
-// stepErrors are all that failed in one call. They are tried again together.
+// stepErrors are all failures of one call. They are retried together.
 type stepErrors []*StepError
 
-// Error returns all of them, one a line.
+// Error returns all of them, one on each line.
 func (e stepErrors) Error() string { return errors.Join(e.Unwrap()...).Error() }
 
 // Unwrap returns them.
@@ -142,9 +142,9 @@ func (e stepErrors) Temporary() bool {
 	return !slices.ContainsFunc(e, func(failed *StepError) bool { return !failed.Temporary() })
 }
 
-// nextLook returns when to come again for e, zero if any time is as good. That is
-// before it may be tried if its pod is to be told as waiting then, and not any more
-// as one that has just failed: with ImagePullBackOff in the place of ErrImagePull.
+// nextLook returns when to sync again for e, zero for no particular time. If a failed pull must be
+// reported as backing off before the retry, it is that time: ErrImagePull then becomes
+// ImagePullBackOff.
 func (e *StepError) nextLook() time.Time {
 	soon := time.Now().Add(failureToldFor)
 	if e.Step == StepImage && !e.Waits && e.NotBefore.After(soon) {
@@ -153,7 +153,7 @@ func (e *StepError) nextLook() time.Time {
 	return e.NotBefore
 }
 
-// waiting returns e as it is told while nothing is tried.
+// waiting returns e in the form reported until the retry.
 func (e *StepError) waiting(until time.Time) *StepError {
 	held := *e
 	held.NotBefore, held.Waits = until, true

@@ -13,14 +13,14 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
-// EventRecorder gets what happens to pods, for whoever runs kubectl describe. The object
-// is a *v1.ObjectReference of the pod, with the container as its field path.
+// EventRecorder receives the events of pods, as shown by kubectl describe. The object is a
+// *v1.ObjectReference of the pod, with the container as its field path.
 //
-// A recorder of client-go's tools/record fits as it is. One of its tools/events has a
-// method Eventf with other arguments; an [EventRecorderFunc] calls it.
+// A recorder of client-go's tools/record can be used as it is. A recorder of tools/events has a
+// method Eventf with other arguments; use an [EventRecorderFunc] to call it.
 //
-// A Syncer on its own waits for each call, so it must not block. A Loop does not: it may
-// take its time there, and events of one pod come in their order.
+// A Syncer waits for each call, so a recorder must not block. A Loop queues events, so that a
+// recorder may block there; the events of one pod stay in order.
 type EventRecorder interface {
 	Eventf(object k8sruntime.Object, eventtype, reason, messageFmt string, args ...any)
 }
@@ -76,7 +76,7 @@ func (n notices) eventf(about *v1.ObjectReference, kind, reason, format string, 
 	}
 }
 
-// warn tells what keeps the pod from running. That the agent is to end does not count.
+// warn records a warning about the pod, unless the agent is ending.
 func (o *observedPod) warn(ctx context.Context, reason, format string, args ...any) {
 	if ctx.Err() == nil {
 		o.eventf(podref.Pod(o.pod), v1.EventTypeWarning, reason, format, args...)

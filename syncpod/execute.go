@@ -21,7 +21,7 @@ func (w syncing) carryOut(ctx context.Context) {
 		w.config.Extensions.Lifecycle.Release(w.pod, ref.Name)
 	}
 	if !w.plan.KillPod {
-		w.memory.do(func(p *memory.Pod) { p.Kills.End(clearing(w).removes) }) // those that have failed, and are not wanted any more
+		w.memory.do(func(p *memory.Pod) { p.Kills.End(clearing(w).removes) }) // kills that have failed and are no longer in the plan
 	} else if !clearing(w).killWholePod(ctx) {
 		return
 	}
@@ -149,7 +149,7 @@ func (w clearing) removeAll(ctx context.Context, all []removal) {
 	}
 }
 
-// instance returns what was observed of a container.
+// instance returns the observed status of an instance.
 func (o *observedPod) instance(id runtime.ContainerID) *runtime.ContainerStatus {
 	at := slices.IndexFunc(o.status.Containers, func(c runtime.ContainerStatus) bool { return c.ID == id })
 	if at < 0 {
@@ -178,7 +178,7 @@ func (w clearing) removeOne(ctx context.Context, r removal) error {
 	if err := w.syncer.stopper.Remove(ctx, r.id.ID); err != nil {
 		return err
 	}
-	if r.step == StepReset { // what is cleared may have run after all
+	if r.step == StepReset { // a cleared instance may have run after all
 		w.memory.do(func(p *memory.Pod) { p.Containers.ForgetRun(c) })
 	}
 	return nil

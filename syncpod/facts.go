@@ -17,9 +17,8 @@ import (
 // gathering collects the facts that a decision depends on.
 type gathering struct{ *work }
 
-// gather collects all that the decision on the pod depends on: the completed status, what
-// is remembered, what the logs show, and what the parts of the agent answer. A pod that has
-// to end does not ask them.
+// gather collects the facts of the decision: the completed status, the pod's memory, its logs, and
+// the results of the agent's parts. For a pod that must end it does not call those parts.
 func (w gathering) gather(ctx context.Context) actions.Input {
 	_, requested := actions.RestartAllRequested(w.pod, w.status)
 	in := actions.Input{
@@ -38,7 +37,7 @@ func (w gathering) gather(ctx context.Context) actions.Input {
 	return in
 }
 
-// decide makes the plan, and keeps what it was made from for Explain.
+// decide computes the plan, and stores its input for Explain.
 func (w *work) decide(in actions.Input) actions.Plan {
 	w.memory.setDecided(&in)
 	return actions.Compute(in)
@@ -124,9 +123,8 @@ func (w gathering) mayRestart(c runtime.ContainerStatus) bool {
 	return found && ref.Kind != actions.EphemeralContainer
 }
 
-// startedBefore returns the ephemeral containers that have been started and of which
-// nothing is left in the runtime. Their logs are read once. Logs that cannot be read show
-// nothing here: they fail the start.
+// startedBefore returns the ephemeral containers that have been started and of which the runtime
+// has nothing. Their logs are read once. Unreadable logs show nothing here; they fail the start.
 func (w gathering) startedBefore() (names []string) {
 	for i := range w.pod.Spec.EphemeralContainers {
 		name := w.pod.Spec.EphemeralContainers[i].Name

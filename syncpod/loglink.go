@@ -16,11 +16,11 @@ import (
 // maxFileName is the longest name of a file that common file systems take.
 const maxFileName = 255
 
-// LogLinkName returns the name of the link to a container's log below
-// /var/log/containers, by which log shippers tell whose it is:
-// <pod>_<namespace>_<container>-<container ID>.log. If that is longer than 255 characters, what
-// is before the ID is cut, so that the links of two containers have two names. It is an error if
-// the name could lead out of a directory, or if the ID alone is too long.
+// LogLinkName returns the name of the link to a container's log in /var/log/containers, from which
+// log shippers derive the pod and the container: <pod>_<namespace>_<container>-<container ID>.log.
+// If that exceeds 255 characters, the part before the ID is truncated, so that the names of two
+// containers differ. It returns an error if the name could lead out of the directory, or if the ID
+// alone is too long.
 func LogLinkName(pod *v1.Pod, container, id string) (string, error) {
 	if pod == nil {
 		return "", errors.New("log link: the pod is nil")
@@ -41,8 +41,8 @@ func LogLinkName(pod *v1.Pod, container, id string) (string, error) {
 	return name[:min(len(name), maxFileName-len(suffix))] + suffix, nil
 }
 
-// linkLog makes the link, if links are wanted and the log is there. That it
-// cannot be made is no reason not to run a container.
+// linkLog creates the link, if links are configured and the log exists. A failure does not affect
+// the container.
 func (st launching) linkLog() {
 	if st.config.Node.LogLinks == "" {
 		return

@@ -5,9 +5,9 @@ import "path/filepath"
 // cpusDir has a directory for each CPU of this machine.
 const cpusDir = "/sys/devices/system/cpu"
 
-// thermalThrottle returns the directories that count how often each CPU was throttled, in which
-// a container could read what others compute. Not each CPU has one.
+// thermalThrottle returns the directories with the throttling counters of each CPU, from which a
+// container could infer what other processes compute. Some CPUs have none.
 func thermalThrottle(cpus string) []string {
-	paths, _ := filepath.Glob(filepath.Join(cpus, "cpu[0-9]*", "thermal_throttle")) // a pattern without a fault
+	paths, _ := filepath.Glob(filepath.Join(cpus, "cpu[0-9]*", "thermal_throttle")) // the pattern is valid
 	return paths
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// podMemory guards what a Syncer remembers of one pod. What is in its Record outlives the
-// agent if there are Records. The rest is lost with the agent: then a step that failed before a
-// container ran may be tried sooner than its back-off says.
+// podMemory guards a Syncer's memory of one pod. With Records, the part in its Record outlives the
+// agent. The rest is lost with the agent: then a step that failed before a container ran may be
+// retried sooner than its back-off says.
 type podMemory struct {
 	uid types.UID
 	// firstSeen is when the Syncer was first called for the pod.
@@ -24,14 +24,14 @@ type podMemory struct {
 	loading turn
 	saving  sync.Mutex
 
-	// mu guards all that follows.
+	// mu guards the fields below.
 	mu  sync.Mutex
 	pod memory.Pod
-	// failures hold up steps that have failed.
+	// failures are the back-offs of failed steps.
 	failures memory.Failures[*StepError]
-	// failed is what was last reported to keep containers from running.
+	// failed are the last reported errors of containers.
 	failed []*StepError
-	// mounts are those of starts that were left open, by container.
+	// mounts are those of unfinished starts, by container.
 	mounts map[string]startMounts
 	// decided is what the last plan was made from, nil before the first.
 	decided *actions.Input
@@ -80,7 +80,7 @@ type stopMemory struct {
 
 func (s *Syncer) stopMemory(m *podMemory) stopMemory { return stopMemory{m, s} }
 
-// Record persists what has changed of the pod.
+// Record persists the changes of the pod.
 func (m stopMemory) Record(ctx context.Context) { m.syncer.record(ctx, m.podMemory) }
 
 // everStarted reports whether an instance of a container was, or may have been, started.
@@ -156,7 +156,7 @@ func (m *podMemory) holdsNothing() bool {
 	return m.failures.IsEmpty() && m.pod.Crashes.IsEmpty()
 }
 
-// lastFailed returns what was reported last to keep containers from running.
+// lastFailed returns the last reported errors of containers.
 func (m *podMemory) lastFailed() []*StepError {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// withMessages returns a status in which exited containers have their termination
-// message. Each is read once: it does not change any more.
+// withMessages returns a status in which exited containers have their termination message. Each
+// message is read once, because it does not change.
 func (s *Syncer) withMessages(pod *v1.Pod, m *podMemory, status *runtime.PodStatus) *runtime.PodStatus {
 	if s.config.Deps.Messages == nil || pod == nil {
 		return status

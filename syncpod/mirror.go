@@ -11,8 +11,8 @@ import (
 // mirroring keeps the mirror of a static pod.
 type mirroring struct{ *observedPod }
 
-// mirror sees to it that a static pod has its mirror. What fails is logged and
-// tried again with the next sync: the pod runs without it.
+// mirror ensures that a static pod has its mirror pod. A failure is logged and retried in the next
+// sync; the pod runs without it.
 func (o mirroring) mirror(ctx context.Context) {
 	if o.config.Extensions.Mirrors == nil || !runtime.IsStatic(o.pod) {
 		return
@@ -39,7 +39,7 @@ func (o mirroring) keepMirror(ctx context.Context) error {
 	return o.config.Extensions.Mirrors.CreateMirrorPod(ctx, mirrorOf(o.pod))
 }
 
-// mirrors reports whether a mirror shows the pod as it is.
+// mirrors reports whether mirror is the mirror of the current version of the pod.
 func mirrors(mirror, pod *v1.Pod) bool {
 	return mirror.Namespace == pod.Namespace && mirror.Name == pod.Name &&
 		mirror.Annotations[v1.MirrorPodAnnotationKey] == pod.Annotations[runtime.AnnotationConfigHash]

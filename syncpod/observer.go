@@ -9,22 +9,21 @@ import (
 	"github.com/podsync/podsync/actions"
 )
 
-// Observer is told what is done and how long that took, for metrics and traces. Its methods
-// are called concurrently and must not block. Embed [NopObserver] to implement only some.
+// Observer is notified of steps and their durations, for metrics and traces. Its methods are called
+// concurrently and must not block. Embed [NopObserver] to implement only some.
 //
-// It is one of five: this one is told of the work on pods, podworkers.Observer of when
-// there is work, pleg.Observer of how the runtime is watched, probe.Observer of checks of
-// probes, and image.Observer of pulls. A loop.Config takes them as Sync.Observer,
-// Workers.Observer, Watch.Observer and ProbeObserver, and the last with Sync.Deps.Images,
-// which is made by image.New.
+// There are five observers: this one for the work on pods, podworkers.Observer for its scheduling,
+// pleg.Observer for the detection of changes, probe.Observer for probes, and image.Observer for
+// pulls. A loop.Config has them as Sync.Observer, Workers.Observer, Watch.Observer and
+// ProbeObserver, and the last one in Sync.Deps.Images, which is created by image.New.
 type Observer interface {
-	// PlanMade is called with the plan of each work on a pod that needs something, before
-	// any of it is carried out. What is held up, as by a back-off, is in it, too.
+	// PlanMade is called with the plan of each sync that needs a change, before any of it is
+	// carried out. Steps that wait, for example for a back-off, are included.
 	PlanMade(pod *v1.Pod, plan actions.Plan)
-	// PodRunning is called when a pod is first reported to run; took counts from when
-	// the Syncer was first told of it.
+	// PodRunning is called when a pod is first reported as running; took counts from the Syncer's
+	// first call for the pod.
 	PodRunning(pod *v1.Pod, took time.Duration)
-	// SandboxCreated is called when a sandbox is ready, or could not be made.
+	// SandboxCreated is called when a sandbox is ready or its creation has failed.
 	SandboxCreated(pod *v1.Pod, took time.Duration, err error)
 	// ContainerStarted is called when a container runs, or could not be started;
 	// took counts from the pull of its image.
@@ -32,17 +31,16 @@ type Observer interface {
 	// ContainerStopped is called when a container has been stopped, or could not. pod
 	// is nil if no spec of it is known.
 	ContainerStopped(pod *v1.Pod, container string, took time.Duration, err error)
-	// VolumeSetUp is called for each volume of a pod that was made, or brought up to
-	// date before a start, and for each that could not be. It is told by the volumes that a
-	// Syncer makes of its Root; others are Deps.Volumes, which can tell it themselves.
+	// VolumeSetUp is called for each volume of a pod that was set up, or updated before a start,
+	// successfully or not. The default volumes call it; a custom Deps.Volumes can call it itself.
 	VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error)
-	// ImagePulled is called when a container has the image that was pulled for it, or
-	// cannot have it; took counts from when it was asked for. An image that is there
-	// already is not told, nor a pull that has to wait for its back-off. See image.Observer
-	// for pulls as such, which several containers may wait for.
+	// ImagePulled is called when the image that was pulled for a container is available or has
+	// failed; took counts from the request. It is not called for an image that is already present,
+	// nor for a pull that backs off. See image.Observer for the pulls themselves, which containers
+	// may share.
 	ImagePulled(pod *v1.Pod, container actions.ContainerRef, image string, took time.Duration, err error)
-	// HookEnded is called when a handler has been run, or was given up. pod is nil if no
-	// spec of it is known.
+	// HookEnded is called when a handler has finished or was given up. pod is nil if its spec is
+	// unknown.
 	HookEnded(pod *v1.Pod, container string, hook Hook, took time.Duration, err error)
 	// EventDropped is called when an event is lost because Config.Events has not taken
 	// those before it. Only a Loop drops any; a Syncer on its own waits for Events.

@@ -24,9 +24,8 @@ import (
 
 // StatusReader reads what the runtime has of a pod. A *cri.Reader does.
 type StatusReader interface {
-	// PodStatus returns what the runtime has of a pod, an empty status if nothing.
-	// prev may be nil, or a status read before, of which what cannot have changed is
-	// taken over.
+	// PodStatus returns the runtime's status of a pod, an empty one if the runtime has nothing.
+	// prev may be nil, or an earlier status, whose unchangeable parts are reused.
 	PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error)
 	// SandboxStatus returns one sandbox, with its addresses.
 	SandboxStatus(ctx context.Context, id string) (runtime.SandboxStatus, error)
@@ -36,22 +35,22 @@ type StatusReader interface {
 type SandboxManager interface {
 	// Create makes and starts a sandbox. The attempt in config is the least one.
 	Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (sandbox.Created, error)
-	// Stop stops a sandbox. One that is not there has stopped.
+	// Stop stops a sandbox. It succeeds if the sandbox does not exist.
 	Stop(ctx context.Context, id string) error
-	// Unresolved reports whether a sandbox of the pod may yet come up, because its
-	// creation was given up without a clear answer.
+	// Unresolved reports whether a sandbox of the pod may still be created, because the outcome of
+	// a create call is unknown.
 	Unresolved(pod types.UID) bool
-	// Resolve removes those that have come up and would pass for the pod's sandbox,
-	// which is keep, or none if that is empty.
+	// Resolve removes sandboxes that were created late and could be mistaken for the pod's sandbox,
+	// which is keep, or none if keep is empty.
 	Resolve(ctx context.Context, pod types.UID, keep string) error
-	// Forget drops what is remembered of a pod.
+	// Forget drops the state of a pod.
 	Forget(pod types.UID)
 }
 
-// ImageManager makes sure that an image is there. An *image.Manager does.
+// ImageManager ensures that images are present. An *image.Manager implements it.
 type ImageManager interface {
-	// EnsureImage pulls the image if its policy and the node ask for it. What it
-	// returns is to be released once the container is created.
+	// EnsureImage pulls the image if its policy and the node require it. The caller must release
+	// the result once the container is created.
 	EnsureImage(ctx context.Context, req image.Request) (*image.Image, error)
 	// Forget drops the back-offs of a pod.
 	Forget(pod types.UID)
@@ -79,12 +78,11 @@ type Probes interface {
 	ProbeResults(pod types.UID) map[runtime.ContainerID]actions.ProbeResults
 }
 
-// Admitter is a check that a pod has to pass before it runs, and as long as it
-// runs. A pod that does not pass is reported as pending, its containers are
-// stopped, and it is asked for again later. What is to be refused for good is
-// not to come here at all: a Loop asks its Config.Admission before.
+// Admitter is a check that a pod must pass before it runs and while it runs. A pod that does not
+// pass is reported as pending, its containers are stopped, and the check is repeated later. Reject
+// a pod permanently before it is synced: a Loop calls its Config.Admission for that.
 type Admitter interface {
-	// AdmitPod returns nil for a pod that may run.
+	// AdmitPod returns nil if the pod may run.
 	AdmitPod(ctx context.Context, pod *v1.Pod) *Rejection
 }
 
@@ -107,7 +105,7 @@ type Rejection struct {
 
 // Network says whether the node's network is ready for pods.
 type Network interface {
-	// NetworkReady returns nil, or what is missing.
+	// NetworkReady returns nil, or why the network is not ready.
 	NetworkReady(ctx context.Context) error
 }
 
@@ -117,15 +115,15 @@ type NetworkFunc func(ctx context.Context) error
 // NetworkReady calls f.
 func (f NetworkFunc) NetworkReady(ctx context.Context) error { return f(ctx) }
 
-// Cgroups makes the cgroups that pods' containers are in. A *tree.Tree does. If it is a
-// [OrphanCleaner] besides, that is called for pods of which no more than the UID is known.
+// Cgroups manages the cgroups of pods. A *tree.Tree implements it. If it also is an
+// [OrphanCleaner], that is called for pods of which only the UID is known.
 type Cgroups interface {
 	// EnsureCgroup makes the cgroup of a pod, or brings it up to date, and returns
 	// it as the runtime's cgroup driver wants it called. It is called whenever there is
 	// work on a pod that may run.
 	EnsureCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
-	// RemoveCgroup removes it once the pod has stopped for good. One that is not
-	// there has been removed.
+	// RemoveCgroup removes the cgroup of a pod that has stopped for good. It succeeds if the cgroup
+	// does not exist.
 	RemoveCgroup(ctx context.Context, pod *v1.Pod) error
 }
 
@@ -137,21 +135,19 @@ type CgroupRaiser interface {
 	RaiseCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
 }
 
-// Allocations says which resources a pod is allotted (KEP-1287). As a [Cleaner] it takes
-// them back. If it is a [OrphanCleaner] besides, that is called for pods of which no more
-// than the UID is known.
+// Allocations decides which resources are allocated to a pod (KEP-1287). As a [Cleaner] it frees
+// them. If it also is an [OrphanCleaner], that is called for pods of which only the UID is known.
 type Allocations interface {
 	// Allot returns what a pod is allotted, with whatever it asks for now decided. It is
 	// called whenever there is work on a pod that may run. While it fails nothing is done.
 	Allot(ctx context.Context, pod *v1.Pod) (resize.Answer, error)
-	// Allotted returns the pod as it is allotted by now, and decides nothing.
+	// Allotted returns the pod with its allocated resources, without a new decision.
 	Allotted(pod *v1.Pod) *v1.Pod
 	Cleaner
 }
 
-// Devices gives containers devices of the node. As a [Cleaner] it takes them back. If it
-// is a [OrphanCleaner] besides, that is called for pods of which no more than the UID is
-// known.
+// Devices allocates devices of the node to containers. As a [Cleaner] it frees them. If it also is
+// an [OrphanCleaner], that is called for pods of which only the UID is known.
 type Devices interface {
 	// Allot returns what a container is given. It is called before each creation of it,
 	// and should answer the same for as long as the pod lives. While it fails the container
@@ -160,22 +156,22 @@ type Devices interface {
 	Cleaner
 }
 
-// MirrorClient keeps, for each static pod, the mirror pod that shows it to an API
-// server. Its UID never is the identity of what runs.
+// MirrorClient manages the mirror pods that represent static pods in an API server. A mirror's UID
+// never identifies a running pod.
 type MirrorClient interface {
-	// MirrorPod returns the mirror of a static pod, nil if it has none.
+	// MirrorPod returns the mirror of a static pod, nil if there is none.
 	MirrorPod(ctx context.Context, pod *v1.Pod) (*v1.Pod, error)
-	// CreateMirrorPod makes it. One that is there already is no error.
+	// CreateMirrorPod creates a mirror. It succeeds if the mirror exists.
 	CreateMirrorPod(ctx context.Context, mirror *v1.Pod) error
-	// DeleteMirrorPod deletes that mirror, by its UID, and no other of its name.
+	// DeleteMirrorPod deletes the mirror with that UID, and no other of its name.
 	DeleteMirrorPod(ctx context.Context, mirror *v1.Pod) error
 }
 
-// PullSecrets gets the secrets that a pod's images are pulled with, in the order
-// of spec.imagePullSecrets. With an error, which says what is missing, come those
-// that are there. The error becomes an event, and the pod goes on with those; it must not
-// hold a secret. It is called by each SyncPod that starts something, which waits for it: it
-// has no deadline of its own, and must return when ctx ends.
+// PullSecrets returns a pod's image pull secrets, in the order of spec.imagePullSecrets. With an
+// error, which names the missing ones, it returns the existing ones. The error becomes an event,
+// and the pod continues with these; the error must not contain a secret. It is called by each
+// SyncPod that starts something, which waits for it: it has no deadline of its own, and must return
+// when ctx ends.
 type PullSecrets interface {
 	PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error)
 }
@@ -232,13 +228,12 @@ type Lifecycle interface {
 	Release(pod *v1.Pod, container string)
 }
 
-// DeviceReporter is an optional interface of [Devices], or else of a [Lifecycle]: it has given
-// containers devices, and knows how they are (KEP-4680). If it has a method
-// Notify(func(types.UID)), a loop.Loop calls that with what is to be told of pods whose devices
-// have changed.
+// DeviceReporter is an optional interface of [Devices], or else of a [Lifecycle], that allocates
+// devices and reports their health (KEP-4680). If it has a method Notify(func(types.UID)), a
+// loop.Loop calls that with a function to call for pods whose devices have changed.
 type DeviceReporter interface {
-	// Devices returns the allocatedResourcesStatus of containers by name, those of a pod
-	// without devices being none. It is asked with each status, and must return at once.
+	// Devices returns the allocatedResourcesStatus of containers by name, none for a pod without
+	// devices. It is called for each status, and must return immediately.
 	Devices(pod *v1.Pod) map[string][]v1.ResourceStatus
 }
 
@@ -264,20 +259,18 @@ type Cleaner interface {
 	CleanPod(ctx context.Context, pod *v1.Pod) error
 }
 
-// OrphanCleaner is an optional interface of a [Cleaner]: it cleans up after a pod of which no
-// more than the UID is known, because the pod was deleted while no agent ran. A
-// *poddir.Dirs is one.
+// OrphanCleaner is an optional interface of a [Cleaner]: it cleans up a pod of which only the UID
+// is known, because the pod was deleted while no agent ran. A *poddir.Dirs implements it.
 type OrphanCleaner interface {
-	// RemovePod tidies up after a pod of which nothing runs. That there is nothing to
-	// tidy up is no error.
+	// RemovePod cleans up a pod of which nothing runs. It succeeds if there is nothing to clean up.
 	RemovePod(ctx context.Context, pod types.UID) error
 }
 
 // OrphanLister is an optional interface of an [OrphanCleaner]: it lists the pods for which it still
 // holds state, so that leftovers are found after a restart of the agent. A *device.Keeper is one.
 type OrphanLister interface {
-	// KeptPods returns the pods of which something is kept. It is called when an agent begins,
-	// and must return soon.
+	// KeptPods returns the pods for which it still holds state. It is called at the start of an
+	// agent, and must return soon.
 	KeptPods() ([]types.UID, error)
 }
 
@@ -291,8 +284,8 @@ func (f CleanerFunc) CleanPod(ctx context.Context, pod *v1.Pod) error { return f
 // some, so that numbers are not used twice when the runtime has forgotten them
 // (kubernetes #99748).
 type ContainerLogs interface {
-	// MakeDirectory makes the directory of a container's logs, below that of the
-	// pod's logs dir. Runtimes expect to find it.
+	// MakeDirectory creates the directory of a container's logs below the pod's log directory dir.
+	// Runtimes require it.
 	MakeDirectory(dir, container string) error
 	// LastAttempt returns the highest attempt with a log below the pod's log
 	// directory dir, and whether there is one.

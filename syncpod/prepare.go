@@ -26,8 +26,8 @@ type preparation struct {
 	changes bool // running containers are to have other resources
 }
 
-// run does that. What fails is told in an event: it is of no container, so none's status
-// shows it.
+// run prepares the node. A failure is reported as an event, because it belongs to no container and
+// so appears in no container status.
 func (p *preparation) run(ctx context.Context) *StepError {
 	if err := p.prepareNode(ctx); err != nil {
 		return &StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err}
@@ -111,8 +111,8 @@ func (p *preparation) resolver() error {
 	return err
 }
 
-// getPullSecrets gets the secrets. That some are missing is told, and does not
-// keep the pod from running: its images may be there, or be open to all.
+// getPullSecrets gets the secrets. Missing ones are reported, and do not keep the pod from running:
+// its images may be present or public.
 func (p *preparation) getPullSecrets(ctx context.Context) {
 	if p.config.Objects.PullSecrets == nil {
 		return
@@ -124,8 +124,8 @@ func (p *preparation) getPullSecrets(ctx context.Context) {
 	p.sandbox.secrets = secrets
 }
 
-// checkMounts makes sure that a container gets all that its spec mounts. Nothing
-// runs without its volumes, whatever part it is that does not know them.
+// checkMounts ensures that a container gets everything that its spec mounts. No container runs
+// without its volumes, whichever part does not know them.
 func checkMounts(c *v1.Container, m container.Mounts) error {
 	for _, want := range c.VolumeMounts {
 		at := path.Join("/", want.MountPath)

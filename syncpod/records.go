@@ -13,32 +13,31 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// Records keeps what should outlive the agent, one Record for each pod. A
-// *[FileRecords] does, in files. They are called concurrently for different pods,
-// but LoadRecord and SaveRecord each once at a time for one pod, and have one second each.
-// What they fail to do is logged and holds up nothing.
+// Records persist the state that must outlive the agent, one Record for each pod. *[FileRecords]
+// keeps them in files. The methods are called concurrently for different pods, but LoadRecord and
+// SaveRecord do not overlap for one pod; each has one second. Failures are logged and block
+// nothing.
 //
-// Without Records a Syncer knows after a restart of the agent what the runtime
-// and the logs tell. Then
+// Without Records, a Syncer knows after a restart of the agent only what the runtime and the logs
+// show. Then
 //
-//   - a pod that was being stopped has its whole grace period again, and its
+//   - a pod that was being stopped gets its whole grace period again, and its
 //     preStop handlers run again;
-//   - a container whose start the restart has cut short counts as one that has
-//     ended with the runtime's error, so that a pod that may not restart has failed;
-//   - a postStart handler that the restart has cut short does not run again
-//     (kubernetes #122803);
-//   - a container that is to run once, and that the runtime has lost while the agent
-//     was away, runs again, with an event that says so (kubernetes #51142);
-//   - containers whose resources changed meanwhile keep those they have;
-//   - a container that ends again and again is started at once.
+//   - a container whose start was interrupted counts as exited with the runtime's error,
+//     so that a pod that may not restart fails;
+//   - an interrupted postStart handler does not run again (kubernetes #122803);
+//   - a container that must run once, and that the runtime has lost while the agent was
+//     down, runs again, with an event that says so (kubernetes #51142);
+//   - containers whose resources have changed in the meantime keep their old resources;
+//   - a crashing container is restarted without back-off.
 type Records interface {
-	// LoadRecord returns the record of a pod, the zero Record if there is none. An
-	// ErrRecordLost says that what there is of it is of no use and can be replaced; until
-	// any other error has passed, nothing is saved over it.
+	// LoadRecord returns the record of a pod, the zero Record if there is none. ErrRecordLost means
+	// that the stored record is unusable and can be replaced. After any other error the Syncer does
+	// not save the record until LoadRecord succeeds.
 	LoadRecord(ctx context.Context, pod types.UID) (Record, error)
 	// SaveRecord replaces the record of a pod, all of it or nothing.
 	SaveRecord(ctx context.Context, pod types.UID, r Record) error
-	// DeleteRecord forgets a pod. One that is not there is forgotten.
+	// DeleteRecord deletes the record of a pod. It succeeds if there is none.
 	DeleteRecord(ctx context.Context, pod types.UID) error
 	// ListRecords returns the pods that have a record, sorted.
 	ListRecords(ctx context.Context) ([]types.UID, error)
@@ -51,9 +50,9 @@ var ErrRecordLost = errors.New("the record is lost")
 // Record is what should outlive the agent of one pod. It can be written as JSON, and
 // says there which version of the format that is.
 type Record struct {
-	// Deadline is when the pod's time to end is over, zero while it may run.
+	// Deadline is the end of the pod's grace period, zero while it may run.
 	Deadline time.Time
-	// NextAttempts are the least numbers of the next instances, by container.
+	// NextAttempts are the lowest attempts of the next instances, by container.
 	NextAttempts map[string]uint32
 	// EverStarted are the containers of which an instance was started, sorted.
 	EverStarted []string
@@ -65,11 +64,11 @@ type Record struct {
 	// PostStartPending are the runtime's IDs of instances whose postStart handler has yet
 	// to end, sorted. An ID is entered before its instance is started.
 	PostStartPending []string
-	// StartRequested are the IDs of instances that were asked to start, sorted, and of those that
-	// are stopped before they were, to be removed. An ID is entered before its instance is
-	// asked, and may stay for some time after the answer.
+	// StartRequested are the IDs of instances whose start was requested, sorted, and of instances
+	// that are stopped before that, in order to be removed. An ID is added before the request, and
+	// may stay for some time after the response.
 	StartRequested []string
-	// PreStopCompleted are the IDs of instances whose preStop handler has ended, sorted.
+	// PreStopCompleted are the IDs of instances whose preStop handler has finished, sorted.
 	PreStopCompleted []string
 	// Resources are those in force, by the ID of the instance.
 	Resources map[string]runtime.ContainerResources
@@ -110,7 +109,7 @@ func recordOf(r memory.Record) Record {
 	}
 }
 
-// eachValue converts the values of a map, and keeps nil as it is.
+// eachValue converts the values of a map; nil stays nil.
 func eachValue[K comparable, A, B any](m map[K]A, to func(A) B) (converted map[K]B) {
 	for k, a := range m {
 		put(&converted, k, to(a))
@@ -121,8 +120,8 @@ func eachValue[K comparable, A, B any](m map[K]A, to func(A) B) (converted map[K
 // MarshalJSON writes the newest version of the format.
 func (r Record) MarshalJSON() ([]byte, error) { return r.toMemory().MarshalJSON() }
 
-// UnmarshalJSON reads all versions. Of one that is newer than the newest known here it
-// reads what is named as here.
+// UnmarshalJSON reads all versions. Of a newer version than this agent's it reads the fields that
+// have the same names.
 func (r *Record) UnmarshalJSON(text []byte) error {
 	var read memory.Record
 	if err := read.UnmarshalJSON(text); err != nil {
@@ -132,18 +131,18 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// recordTimeout bounds what is done with records.
+// recordTimeout limits each operation on records.
 const recordTimeout = time.Second
 
-// remember returns the memory of a pod, with what was recorded of it.
+// remember returns the memory of a pod, with its record.
 func (s *Syncer) remember(ctx context.Context, uid types.UID) *podMemory {
 	m := s.known.of(uid)
 	s.load(ctx, m)
 	return m
 }
 
-// load adds to a memory what was recorded, once. A pod's end may begin, and its deadline
-// be noted, at once: one of them reads.
+// load adds the record to the memory, once. The start of a termination and the setting of its
+// deadline may happen concurrently: one of them reads.
 func (s *Syncer) load(ctx context.Context, m *podMemory) {
 	if s.config.Deps.Records == nil || ask(m, (*memory.Pod).Loaded) {
 		return
@@ -169,8 +168,8 @@ func (s *Syncer) load(ctx context.Context, m *podMemory) {
 	}
 }
 
-// record keeps what has changed of a pod. As long as its old record could not
-// be loaded, that is not overwritten.
+// record persists the changes of a pod. It does not overwrite an old record that could not be
+// loaded.
 func (s *Syncer) record(ctx context.Context, m *podMemory) {
 	if s.config.Deps.Records == nil {
 		return
@@ -192,9 +191,9 @@ func (s *Syncer) record(ctx context.Context, m *podMemory) {
 	m.do(func(p *memory.Pod) { p.Saved(saved) })
 }
 
-// RecordedPods returns the pods that have a record, and those of which a [OrphanLister] of
-// Config.Extensions keeps something, sorted: after a restart of the agent, some of them may be
-// gone. Those that are should be forgotten. With an error come those that are known.
+// RecordedPods returns the pods that have a record, and those for which an [OrphanLister] of
+// Config.Extensions holds state, sorted: after a restart of the agent, some of them may no longer
+// exist, and should be forgotten. With an error it returns the known ones.
 func (s *Syncer) RecordedPods(ctx context.Context) ([]types.UID, error) {
 	uids, err := s.listRecords(ctx)
 	errs := []error{err}
@@ -221,9 +220,9 @@ func (s *Syncer) listRecords(ctx context.Context) ([]types.UID, error) {
 	return slices.Clone(uids), err
 }
 
-// Forget drops all that is kept of a pod that is gone: its record, and what those of
-// Config.Extensions.Clean that are a [OrphanCleaner] find of it. After an error it may be called
-// again. It must not be called during work on the pod, nor while anything of it runs.
+// Forget drops everything about a removed pod: its record, and the state of each [OrphanCleaner] in
+// Config.Extensions.Clean. After an error it may be called again. It must not be called during work
+// on the pod, nor while anything of the pod runs.
 func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 	var errs []error
 	for _, c := range s.config.Extensions.Clean {
@@ -232,7 +231,7 @@ func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 		}
 	}
 	err := errors.Join(errs...)
-	if err == nil || ctx.Err() == nil { // or else the record is to tell the next agent of the rest
+	if err == nil || ctx.Err() == nil { // otherwise the record must tell the next agent about the rest
 		err = errors.Join(err, s.drop(ctx, uid))
 	}
 	if err != nil {
@@ -241,7 +240,7 @@ func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// drop drops all that is remembered of a pod, its record included.
+// drop drops the memory of a pod and its record.
 func (s *Syncer) drop(ctx context.Context, uid types.UID) error {
 	s.known.take(uid).close()
 	s.config.Deps.Sandboxes.Forget(uid)

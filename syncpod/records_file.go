@@ -12,15 +12,14 @@ import (
 	"github.com/podsync/podsync/internal/base/podfile"
 )
 
-// FileRecords are [Records] in a directory: a file <UID>.json for each pod, which
-// is replaced as a whole.
+// FileRecords are [Records] in a directory: a file <UID>.json for each pod, which is replaced
+// atomically.
 //
-// Whenever the agent is killed, the last record or the one before is there. Nobody
-// waits for the disk, as each start of a container would have to: after a loss of
-// power a record may be an older one or lost. Nothing runs any more then, and what had
-// been run the runtime tells.
+// If the agent is killed, the last record or the one before exists. Writes are not synced to disk,
+// because each start of a container would have to wait: after a power failure a record may be old
+// or lost. Nothing runs any more then, and the runtime reports what has run.
 type FileRecords struct {
-	// Dir is the directory. It is made when the first record is saved.
+	// Dir is the directory. It is created when the first record is saved.
 	Dir string
 	// turns are those of a Syncer that has made its FileRecords itself.
 	turns podfile.Turns

@@ -10,8 +10,8 @@ import (
 // refreshTimeout bounds what the work on a pod waits for its volumes.
 const refreshTimeout = 5 * time.Second
 
-// refresh brings up to date what the containers of a pod that may run have mounted. If
-// that fails it is told and tried again, and they run on with what they have.
+// refresh updates the volumes of the running containers. A failure is reported and retried, and the
+// containers keep running with what they have.
 func (w syncing) refresh(ctx context.Context) {
 	if w.config.Deps.Refresh == nil || w.over || w.plan.Hold.Reason == actions.PodNotAdmitted || ctx.Err() != nil {
 		return

@@ -59,9 +59,9 @@ func (nopSink) SetPodStatus(context.Context, *v1.Pod, v1.PodStatus) error { retu
 // reportTimeout bounds the delivery of a status.
 const reportTimeout = 5 * time.Second
 
-// outlook is what a status depends on beside what the runtime reports.
+// outlook holds the facts of a status in addition to the runtime's report.
 type outlook struct {
-	// failed is what keeps containers from running.
+	// failed are the errors that keep containers from running.
 	failed []*StepError
 	// blocked is why the pod may not run.
 	blocked *apistatus.Problem
@@ -72,8 +72,8 @@ type outlook struct {
 	conditions []v1.PodCondition
 }
 
-// report is the reporting of one pod during one call of the Syncer: each status is
-// delivered beside the work, and the last one awaited at the end.
+// report reports one pod during one call of the Syncer: statuses are delivered concurrently with
+// the work, and the call waits for the last one at its end.
 type report struct {
 	*Syncer
 	pod        *v1.Pod
@@ -86,7 +86,7 @@ func (s *Syncer) newReport(pod *v1.Pod, m *podMemory) *report {
 	return &report{Syncer: s, pod: pod, memory: m}
 }
 
-// update computes the status, and begins to deliver it if it is news.
+// update computes the status, and starts its delivery if it has changed.
 func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outlook) {
 	before, now := r.memory.status.replace(&r.pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
 		return apistatus.Merge(r.published(previous), r.compute(previous, status, o))
@@ -97,15 +97,15 @@ func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outloo
 	r.deliveries.Go(func() { r.deliver(ctx) })
 }
 
-// ended reports whether the pod has had its run, by the phase that is observed or was
-// reported. A status says so only when nothing of the pod runs any more.
+// ended reports whether the pod has finished, by its observed or its reported phase. A status says
+// so only when nothing of the pod runs any more.
 func (r *report) ended(status *runtime.PodStatus) bool {
 	previous := r.memory.status.reported(&r.pod.Status)
 	return r.memory.status.ended() || runtime.IsTerminal(r.compute(previous, status, outlook{failed: r.memory.lastFailed()}).Phase)
 }
 
-// published returns the status that all have seen last: what was reported last, or one by which
-// others have declared the end of the pod.
+// published returns the last status visible to all: the last reported one, or one with a terminal
+// phase set by another component.
 func (r *report) published(reported *v1.PodStatus) *v1.PodStatus {
 	if theirs := &r.pod.Status; runtime.IsTerminal(theirs.Phase) && (reported == nil || !runtime.IsTerminal(reported.Phase)) {
 		return theirs
@@ -113,7 +113,7 @@ func (r *report) published(reported *v1.PodStatus) *v1.PodStatus {
 	return reported
 }
 
-// wait delivers what has not been, and returns why something could not be.
+// wait delivers the pending status, and returns the error of a failed delivery.
 func (r *report) wait(ctx context.Context) error {
 	r.deliveries.Wait()
 	r.deliver(ctx)
@@ -149,7 +149,7 @@ func isStartingOver(s *v1.PodStatus) bool {
 	})
 }
 
-// devices are those that the containers of a pod have.
+// devices returns the devices of the pod's containers.
 func (c *Config) devices(pod *v1.Pod) map[string][]v1.ResourceStatus {
 	for _, part := range []any{c.Extensions.Devices, c.Extensions.Lifecycle} {
 		if d, ok := part.(DeviceReporter); ok {
@@ -204,7 +204,7 @@ type statusBox struct {
 	waits bool
 	tried *v1.PodStatus
 	err   error
-	// turn is taken by whoever delivers.
+	// turn is held during a delivery.
 	turn turn
 }
 
@@ -215,8 +215,8 @@ func (b *statusBox) retry() {
 	b.tried = nil
 }
 
-// replace computes the next status from the last one, which before the first is
-// that of the pod itself. It returns the phase before, and the status now.
+// replace computes the next status from the last one, initially that of the pod itself. It returns
+// the previous phase and the new status.
 func (b *statusBox) replace(first *v1.PodStatus, next func(previous *v1.PodStatus) v1.PodStatus) (before v1.PodPhase, now *v1.PodStatus) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

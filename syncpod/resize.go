@@ -25,9 +25,8 @@ type resizing struct{ *work }
 // resizes reports whether containers are to be resized in place.
 func (w resizing) resizes() bool { return w.config.Deps.Updater != nil && len(w.plan.Resize) > 0 }
 
-// resizeAll changes the resources of running containers in place (KEP-1287), to
-// those of the pod as it was handed in: whoever has to agree to a change does so
-// before.
+// resizeAll changes the resources of running containers in place (KEP-1287) to those of the given
+// pod: approval of a change happens before.
 func (w resizing) resizeAll(ctx context.Context) {
 	if !w.resizes() {
 		return
@@ -107,7 +106,7 @@ func (w resizing) resize(ctx context.Context, step actions.ResizeStep, spec *v1.
 	return cri.Classify(err)
 }
 
-// usageReader tells what a container uses. A *cri.Client does.
+// usageReader reads the usage of a container. A *cri.Client implements it.
 type usageReader interface {
 	ContainerStats(context.Context, *runtimeapi.ContainerStatsRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatsResponse, error)
 }
@@ -130,7 +129,7 @@ func (w resizing) checkMemory(ctx context.Context, id string, before, limit int6
 	return nil
 }
 
-// lift says which limits are no more: what is zero, a runtime leaves as it is.
+// lift sets limits that have been removed: a runtime ignores zero values.
 func lift(r *runtimeapi.LinuxContainerResources, before *runtime.ContainerResources) {
 	if before.CPULimit != 0 {
 		r.CpuQuota = cmp.Or(r.GetCpuQuota(), -1)
@@ -140,7 +139,7 @@ func lift(r *runtimeapi.LinuxContainerResources, before *runtime.ContainerResour
 	}
 }
 
-// withInForce returns a status in which an instance has those resources.
+// withInForce returns a copy of the status in which the instance has those resources.
 func withInForce(status *runtime.PodStatus, id runtime.ContainerID, r runtime.ContainerResources) *runtime.PodStatus {
 	with := new(*status)
 	with.Containers = slices.Clone(status.Containers)

@@ -16,8 +16,7 @@ import (
 // allotting asks what the pod is allotted, and reports what of that is not done yet.
 type allotting struct{ *work }
 
-// allot has the work done for the pod as it is allotted. Of one that is deleted nothing is
-// decided any more.
+// allot replaces the pod with its allocated version. For a deleted pod it makes no new decision.
 func (w allotting) allot(ctx context.Context) error {
 	if w.config.Extensions.Allocations == nil {
 		return nil
@@ -37,7 +36,7 @@ func (w allotting) allot(ctx context.Context) error {
 	return nil
 }
 
-// allotted is a pod as it is allotted.
+// allotted returns the pod with its allocated resources.
 func (c *Config) allotted(pod *v1.Pod) *v1.Pod {
 	if c.Extensions.Allocations == nil {
 		return pod
@@ -45,8 +44,8 @@ func (c *Config) allotted(pod *v1.Pod) *v1.Pod {
 	return c.Extensions.Allocations.Allotted(pod)
 }
 
-// resizeConditions say that the pod asks for resources that it is not allotted, and that
-// its containers do not have those that it is.
+// resizeConditions returns conditions for requested resources that are not allocated, and for
+// allocated ones that the containers do not have yet.
 func (w allotting) resizeConditions(failed []*StepError) (conditions []v1.PodCondition) {
 	if waits := w.allotted.Waits; waits != nil && waits.Outcome != resize.Accepted {
 		conditions = append(conditions, v1.PodCondition{
@@ -78,13 +77,13 @@ func (w allotting) resizeErrors(failed []*StepError) (why []string) {
 	return why
 }
 
-// resizeTold is what events have told of a resize.
+// resizeTold is the last resize reported in events.
 type resizeTold struct {
 	waits   resize.Verdict
 	started bool
 }
 
-// tellResize tells in events that a resize waits, with each new reason, and that it begins.
+// tellResize records an event when a resize waits, for each new reason, and when it starts.
 func (w allotting) tellResize(conditions []v1.PodCondition) {
 	var now resizeTold
 	for _, c := range conditions {
@@ -108,7 +107,7 @@ func (w allotting) tellResize(conditions []v1.PodCondition) {
 	}
 }
 
-// tellResize notes what is told, and returns what was.
+// tellResize stores the reported state and returns the previous one.
 func (m *podMemory) tellResize(now resizeTold) (before resizeTold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

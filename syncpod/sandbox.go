@@ -137,8 +137,8 @@ func withSandbox(status *runtime.PodStatus, sb runtime.SandboxStatus) *runtime.P
 	return &with
 }
 
-// errNoAddress holds a pod up whose network is not there yet. It may still come,
-// so that the sandbox is not replaced before the wait is over (kubernetes #48510).
+// errNoAddress makes a pod wait whose network is not ready. The address may still come, so the
+// sandbox is not replaced before the wait is over (kubernetes #48510).
 var errNoAddress = errors.New("the sandbox has no address yet")
 
 // awaitAddress returns a step to wait for if it is too early to replace the pod's

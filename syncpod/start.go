@@ -24,7 +24,7 @@ type start struct {
 	startStep
 	spec  *v1.Container
 	began time.Time
-	// image gets what has become of the image.
+	// image receives the result for the image.
 	image chan imageResult
 	// id is the created container, madeAttempt its attempt.
 	id          runtime.ContainerID
@@ -38,8 +38,7 @@ type start struct {
 // starting starts the containers of a plan.
 type starting struct{ *work }
 
-// errRanAfterAll keeps a container from another run before the one that it has had is
-// looked at.
+// errRanAfterAll prevents another run of a container before its previous run has been inspected.
 var errRanAfterAll = errors.New("it has run after all, though the runtime showed it as created")
 
 // startAll starts the plan's containers in order. Their images are pulled side by
@@ -72,8 +71,8 @@ func (w starting) startAll(ctx context.Context) {
 	w.runAll(ctx, starts)
 }
 
-// runAll takes each container through its start. One that fails holds up no other:
-// what has to wait for it is not in the plan yet.
+// runAll starts each container. A failure does not block the others: containers that depend on it
+// are not in the plan yet.
 func (w starting) runAll(ctx context.Context, starts []*start) {
 	errs := make([]*StepError, len(starts))
 	var group sync.WaitGroup
@@ -144,8 +143,8 @@ func (st progress) lastEnd(now time.Time) *runtime.ContainerStatus {
 	return nil
 }
 
-// waitSince is the whole wait from an end on, which is told in the same words at
-// each look.
+// waitSince returns the whole back-off since the last exit, so that the text is the same in each
+// sync.
 func waitSince(end, now, until time.Time) time.Duration {
 	if end.IsZero() || end.After(now) {
 		return until.Sub(now)
@@ -153,7 +152,7 @@ func waitSince(end, now, until time.Time) time.Duration {
 	return until.Sub(end)
 }
 
-// run starts the container, and tells what came of it.
+// run starts the container, and reports the result.
 func (st progress) run(ctx context.Context) *StepError {
 	err := st.pipeline(ctx)
 	if st.succeeded = err == nil; st.succeeded {
@@ -191,14 +190,14 @@ func (st progress) pipeline(ctx context.Context) *StepError {
 	return nil
 }
 
-// Containers are started before sandboxes are made: what is nearest to running goes first.
+// Containers start before sandboxes are created: the pods closest to running come first.
 const (
 	sandboxPriority pace.Priority = iota
 	containerPriority
 )
 
-// inTurn creates and starts the container when its turn has come. The images are held
-// until the container is there, or will not be.
+// inTurn creates and starts the container when a slot is free. The images are leased until the
+// container exists or has failed.
 func (st progress) inTurn(ctx context.Context, images imageResult) (failed *StepError) {
 	defer func() { st.endMounts(failed) }()
 	if endTurn, err := st.syncer.pace.Take(ctx, containerPriority); err != nil {

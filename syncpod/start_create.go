@@ -129,8 +129,8 @@ func (r imageResult) ids() map[string]string {
 	return ids
 }
 
-// annotate adds which images are mounted: in lists of containers nothing else tells it
-// to whoever removes images.
+// annotate adds the mounted images: the runtime's lists of containers do not contain them, and
+// image garbage collection needs them.
 func (r imageResult) annotate(annotations map[string]string) map[string]string {
 	if len(r.volumes) == 0 {
 		return annotations
@@ -143,8 +143,8 @@ func (r imageResult) annotate(annotations map[string]string) map[string]string {
 	return with
 }
 
-// explain adds to an error of the runtime that the container mounts images. One that cannot
-// says nothing of the kind: it takes such a mount for one of a directory without a name.
+// explain adds to an error of the runtime that the container mounts images. A runtime without
+// support mistakes such a mount for a directory without a name.
 func (r imageResult) explain(err error) error {
 	if len(r.volumes) == 0 {
 		return err
@@ -165,8 +165,8 @@ func (st creating) targetID() string {
 	return target.ID.ID
 }
 
-// ask asks the runtime for the container. An answer that leaves open what has
-// happened is followed by a look: what was made is adopted.
+// ask creates the container. If the outcome is unknown, it lists the container: if it was created,
+// it is adopted.
 func (st creating) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (string, error) {
 	for again := false; ; again = true {
 		resp, err := st.config.Deps.Runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
@@ -190,10 +190,10 @@ func (st creating) ask(ctx context.Context, config *runtimeapi.ContainerConfig) 
 	}
 }
 
-// resolveCreate looks at what holds the container's name. It is adopted if it is
-// what was asked for, and else stopped and removed, after which it pays to ask
-// again. With nothing listed the creation may still be under way, or the name
-// lost: the same attempt is asked for until it was refused too often.
+// resolveCreate lists the container that holds the name. It adopts the requested one, and stops and
+// removes any other one, after which the request is retried. If none is listed, the creation may
+// still be in progress, or the name lost: the same attempt is retried until it was refused too
+// often.
 func (st creating) resolveCreate(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) (id string, retry bool, err error) {
 	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), st.config.Limits.CleanupTimeout)
 	defer cancel()
@@ -206,7 +206,7 @@ func (st creating) resolveCreate(ctx context.Context, config *runtimeapi.Contain
 			return nil
 		},
 		Remove: func(looking context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) error {
-			if len(listed) > 0 && deadline.Over(ctx) { // the next agent may be the one that asks again
+			if len(listed) > 0 && deadline.Over(ctx) { // the next agent may repeat the request
 				st.memory.used(st.spec.Name, config.GetMetadata().GetAttempt())
 				st.record(ctx)
 			}
@@ -225,7 +225,7 @@ func (st creating) resolveCreate(ctx context.Context, config *runtimeapi.Contain
 	return "", found.Removed, nil
 }
 
-// holders returns the container that has the name asked for, in a list of one or none.
+// holders returns the container with the requested name, as a list of one or none.
 func (st creating) holders(ctx context.Context, config *runtimeapi.ContainerConfig) ([]*runtimeapi.Container, error) {
 	selector := map[string]string{runtime.LabelPodUID: string(st.pod.UID), runtime.LabelContainerName: st.spec.Name}
 	maps.Copy(selector, st.config.Owner.Selector())
@@ -241,8 +241,8 @@ func (st creating) holders(ctx context.Context, config *runtimeapi.ContainerConf
 	return nil, nil
 }
 
-// isOurs reports whether a container is the one asked for: made for the same
-// sandbox and spec, and not started yet.
+// isOurs reports whether a container is the requested one: created for the same sandbox and spec,
+// and not started yet.
 func (st creating) isOurs(c *runtimeapi.Container, config *runtimeapi.ContainerConfig) bool {
 	return c.GetPodSandboxId() == st.sandbox.id && c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED &&
 		c.GetAnnotations()[runtime.AnnotationHash] == config.GetAnnotations()[runtime.AnnotationHash]

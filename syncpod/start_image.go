@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 )
 
-// imageResult is what has become of the images of a container: its own, and those that
-// it mounts, by the name of the volume (KEP-4639).
+// imageResult holds the images of a container: its own, and those that it mounts, by volume name
+// (KEP-4639).
 type imageResult struct {
 	image   *image.Image
 	volumes map[string]*image.Image
@@ -33,7 +33,7 @@ func (r imageResult) release() {
 // pulling gets the images of a container that starts.
 type pulling struct{ *start }
 
-// ensureImages makes sure of the image of the container, and then of those that it mounts.
+// ensureImages ensures the container's image, and then the images that it mounts.
 func (st pulling) ensureImages(ctx context.Context) {
 	var got imageResult
 	if got.image, got.err = st.askForImage(ctx, st.spec.Image, st.spec.ImagePullPolicy); got.err == nil {

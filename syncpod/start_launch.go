@@ -44,12 +44,12 @@ func (st launching) launch(ctx context.Context) *StepError {
 		return &StepError{Step: StepStart, Reason: ErrRunContainer, Err: err}
 	}
 	if started := st.asStarted(); ask(st.memory, func(p *memory.Pod) bool { return p.Containers.Started(started) }) {
-		st.record(ctx) // at once: the runtime may lose it before anybody looks
+		st.record(ctx) // immediately: the runtime may lose it before the next inspection
 	}
 	return nil
 }
 
-// asStarted is the started container, as a look at the runtime would show it.
+// asStarted returns the status of the started container.
 func (st launching) asStarted() runtime.ContainerStatus {
 	return runtime.ContainerStatus{
 		Name: st.spec.Name, ID: st.id, Attempt: st.madeAttempt, State: runtime.ContainerRunning, StartedAt: time.Now(),
@@ -64,9 +64,9 @@ func (st *start) postStart() *v1.LifecycleHandler {
 	return st.spec.Lifecycle.PostStart
 }
 
-// askToStart starts the container. If the answer leaves open what has happened
-// it looks, and does not ask again: a container that is not seen to run then is
-// cleared before it is replaced, because it may yet start (kubernetes #139670).
+// askToStart starts the container. If the outcome is unknown, it inspects the container and does
+// not repeat the request: a container that is not running then is cleared before it is replaced,
+// because it may still start (kubernetes #139670).
 func (st launching) askToStart(ctx context.Context) error {
 	_, err := st.config.Deps.Runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: st.id.ID})
 	if err == nil {
@@ -94,9 +94,9 @@ func (st launching) runs(ctx context.Context) bool {
 	return false
 }
 
-// runPostStart runs the handler. If it fails or takes too long the container is
-// killed; if ctx ends first it is left as it is, to be run again or stopped by
-// whoever comes next.
+// runPostStart runs the handler. If it fails or times out, the container is killed; if ctx ends
+// first, the container is left as it is, and the handler runs again or the container is stopped by
+// the next call.
 func (st launching) runPostStart(ctx context.Context, postStart *v1.LifecycleHandler) *StepError {
 	began := time.Now()
 	hooking, cancel := context.WithTimeout(ctx, st.config.Limits.PostStartTimeout)
@@ -108,7 +108,7 @@ func (st launching) runPostStart(ctx context.Context, postStart *v1.LifecycleHan
 	if result.HTTPFallback && err == nil {
 		st.eventf(podref.Pod(st.pod), v1.EventTypeWarning, handler.EventHTTPFallback, handler.FallbackMessage, st.spec.Name)
 	}
-	// The runtime knows the deadline, too, and may be the first to say that it is over.
+	// The runtime knows the deadline too, and may be the first to report it.
 	timedOut := hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline)
 	cancel()
 	switch {

@@ -20,17 +20,17 @@ import (
 
 // Result is what a SyncPod has come to.
 type Result struct {
-	// Plan is what was to be done.
+	// Plan is the plan of the sync.
 	Plan actions.Plan
-	// Over is set if the pod has had its run, or is deleted: nothing was done, and it
-	// is to be ended with SyncTerminatingPod.
+	// Over means that the pod has finished or is deleted: nothing was done, and the caller must
+	// call SyncTerminatingPod.
 	Over bool
-	// Failed is what keeps containers from running, in the order of the plan: what
-	// failed now, and what waits because it failed before.
+	// Failed are the errors that keep containers from running, in the order of the plan: failures
+	// of this call, and steps that wait after earlier ones.
 	Failed []*StepError
-	// NextTry is when to come again: when the first of Failed may be tried again or is
-	// to be told as waiting, or when the pod's volumes are to be looked at, whichever
-	// is first. Zero if there is nothing to come for.
+	// NextTry is the time of the next sync: when the first of Failed may be retried or must be
+	// reported as backing off, or when the pod's volumes must be checked, whichever is first. Zero
+	// if none is needed.
 	NextTry time.Time
 }
 

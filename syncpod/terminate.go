@@ -37,33 +37,32 @@ type Termination struct {
 	// as failed for it, whatever its containers' ends. Nil if it is wanted no more;
 	// of several the first counts.
 	Evicted *apistatus.Problem
-	// Disruption tells that the node is in need, and not the pod at fault: with Evicted, the
-	// pod is reported with the condition DisruptionTarget, too.
+	// Disruption means that the node is the cause, not the pod: together with Evicted, the pod also
+	// gets the condition DisruptionTarget.
 	Disruption bool
 }
 
-// RuntimePod is a pod of which only the runtime knows.
+// RuntimePod is a pod that only the runtime knows.
 type RuntimePod struct {
 	UID             types.UID
 	Name, Namespace string
 	// Status is what the runtime has of it. Nil means that it is read.
 	Status *runtime.PodStatus
-	// Keep is set if the pod is known all the same, and a SyncTerminatedPod follows:
-	// what is remembered of it, such as its exit codes, is kept for that.
+	// Keep means that the pod is known nevertheless, and that SyncTerminatedPod follows: its
+	// memory, such as its exit codes, is kept for that call.
 	Keep bool
 }
 
-// SyncTerminatingPod ends a pod: it stops all its containers within the time
-// given, in which a container that is told to stop only at its end has two seconds more,
-// and then its sandboxes. A runtime that does not kill in time is asked again, and to stop
-// the sandbox, for at most Config.Limits.StopTimeout beyond that. It succeeds only
-// when a last look has found nothing of the pod alive (kubernetes #88440), and
-// reports the exit codes it has found, even if it fails.
+// SyncTerminatingPod stops a pod: it stops all its containers within the deadline, with two more
+// seconds for a container that gets its stop signal only at the end, and then its sandboxes. If the
+// runtime does not kill in time, the kill is repeated, and the sandbox stopped, for at most
+// Config.Limits.StopTimeout longer. It succeeds only when a final inspection has found nothing of
+// the pod alive (kubernetes #88440), and reports the exit codes that it has found, even if it
+// fails.
 //
-// To shorten the time, end ctx and call it again: what was begun is not begun
-// again, and what is left of it ends at the new deadline, even if the runtime
-// still waits for the old one. After an error call it again, too. No call starts
-// anything.
+// To shorten the deadline, end ctx and call it again: steps in progress are not repeated, and end
+// at the new deadline, even if the runtime still waits for the old one. Also call it again after an
+// error. No call starts anything.
 func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	if t.Pod == nil {
 		return errors.New("syncpod: Termination.Pod is missing")
@@ -94,8 +93,8 @@ func (s *Syncer) SetDeadline(pod types.UID, deadline time.Time) (record func(con
 	}
 }
 
-// SyncTerminatingRuntimePod ends a pod of which no spec is known, within one
-// second, and forgets it unless p.Keep is set.
+// SyncTerminatingRuntimePod stops a pod without a known spec, within one second, and forgets it
+// unless p.Keep is set.
 func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) error {
 	if p.UID == "" {
 		return errors.New("syncpod: RuntimePod.UID is missing")
@@ -133,8 +132,8 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	return nil
 }
 
-// forget drops all that is remembered of a pod. A record that stays is deleted
-// when an agent finds that its pod is gone.
+// forget drops the memory of a pod. A record that cannot be deleted is deleted when an agent finds
+// that its pod no longer exists.
 func (s *Syncer) forget(ctx context.Context, uid types.UID) {
 	if err := s.drop(ctx, uid); err != nil {
 		s.config.Log.Error(err, "the record of a pod was not deleted", "podUID", uid)
@@ -198,9 +197,8 @@ func (e *ending) recordBeside(ctx context.Context) (wait func()) {
 	return recording.Wait
 }
 
-// reportBeside reports what is there while the pod is stopped: a report that
-// takes long, or fails, must not hold up the stop (virtual-kubelet #938). Of a pod
-// without a spec there is nothing to report.
+// reportBeside reports the current status while the pod is stopped: a slow or failed report must
+// not delay the stop (virtual-kubelet #938). A pod without a spec has no status to report.
 func (e *ending) reportBeside(ctx context.Context) *report {
 	if e.pod == nil {
 		return nil
@@ -210,7 +208,7 @@ func (e *ending) reportBeside(ctx context.Context) *report {
 	return report
 }
 
-// reportEnd reports what is left.
+// reportEnd reports the final status.
 func (e *ending) reportEnd(ctx context.Context, report *report) error {
 	if report == nil {
 		return nil

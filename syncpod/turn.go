@@ -9,7 +9,7 @@ import (
 type turn struct {
 	mu    sync.Mutex
 	taken bool
-	// freed is closed when the turn is free again, nil if nobody waits for that.
+	// freed is closed when the turn is released, nil if no caller waits for it.
 	freed chan struct{}
 }
 
@@ -28,7 +28,7 @@ func (t *turn) take(ctx context.Context) error {
 	}
 }
 
-// tryTake takes the turn if it is free, and returns what tells when it is otherwise.
+// tryTake takes the turn if it is free, and otherwise returns a channel that is closed when it is.
 func (t *turn) tryTake() (freed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

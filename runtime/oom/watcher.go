@@ -28,10 +28,10 @@ const (
 	maxDamaged = 10
 )
 
-// Run calls tell for each process that is killed from now on, in their order, until ctx ends, for
-// which it returns nil. It waits for tell. The error is that the log cannot be opened, or is
+// Run calls report for each process that is killed from now on, in their order, until ctx ends, for
+// which it returns nil. It waits for report to return. The error is that the log cannot be opened, or is
 // no log; errors.ErrUnsupported that the system has none.
-func (w *Watcher) Run(ctx context.Context, tell func(Kill)) error {
+func (w *Watcher) Run(ctx context.Context, report func(Kill)) error {
 	open := w.open
 	if open == nil {
 		open = openLog
@@ -52,7 +52,7 @@ func (w *Watcher) Run(ctx context.Context, tell func(Kill)) error {
 }
 
 // follow reads records until the log ends.
-func follow(ctx context.Context, log kernelLog, tell func(Kill)) error {
+func follow(ctx context.Context, log kernelLog, report func(Kill)) error {
 	record := make([]byte, maxRecord)
 	for damaged := 0; ; {
 		n, err := log.Read(record)

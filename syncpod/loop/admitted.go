@@ -7,12 +7,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// admittedPods are the pods that run or are to run, in the order of their UIDs, as they are
-// told to an Admission for each new pod. The list is guarded by podTable.mu. It is made anew only
-// after something other than the addition of a pod: many pods come at once.
+// admittedPods are the active pods, which run or will run, sorted by UID; an Admission receives
+// them for each new pod. podTable.mu guards the list. It is rebuilt only after a change other than
+// the addition of a pod, because many pods may come at once.
 type admittedPods struct {
 	pods []*v1.Pod
-	// known: pods are these, unless work of any of them has ended since.
+	// known means that pods is current, unless the work on one of them has ended since.
 	known bool
 	// ends is what podStates.ends was before.
 	ends uint64

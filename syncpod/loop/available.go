@@ -2,7 +2,7 @@ package loop
 
 import "sync"
 
-// awaitRuntime returns a channel that is closed when the runtime is there.
+// awaitRuntime returns a channel that is closed when the runtime is available.
 func (l *Loop) awaitRuntime() <-chan struct{} {
 	back := l.runtime.close()
 	if _, err := l.watcher.Available(); err == nil {
@@ -11,7 +11,7 @@ func (l *Loop) awaitRuntime() <-chan struct{} {
 	return back
 }
 
-// availableChanged is told by the watcher when the runtime goes away or is there.
+// availableChanged is called by the watcher when the runtime becomes unavailable or available.
 func (l *Loop) availableChanged(err error) {
 	if err != nil {
 		l.runtime.close()
@@ -31,7 +31,7 @@ type gate struct {
 	opened chan struct{}
 }
 
-// close closes the gate, if it is open, and returns what is closed when it opens again.
+// close closes the gate if it is open, and returns a channel that is closed when it opens again.
 func (g *gate) close() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

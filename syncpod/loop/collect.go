@@ -14,8 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/rotate"
 )
 
-// collectors remove what is no longer needed, at intervals: what pods leave behind, images, and old
-// logs.
+// collectors periodically remove what is no longer needed: dead containers, images, and old logs.
 type collectors struct {
 	config  *Config
 	notices notices
@@ -79,7 +78,7 @@ func (c *collectors) rotateLogs(ctx context.Context) {
 	})
 }
 
-// every calls do at intervals until ctx ends, but not while the runtime is away.
+// every calls do at intervals until ctx ends, except while the runtime is unavailable.
 func (c *collectors) every(ctx context.Context, interval time.Duration, do func()) {
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()

@@ -32,31 +32,29 @@ type Config struct {
 	// Watch.Reader and Watch.Events where those are missing. Required, unless they
 	// are there; but without it what the runtime has of pods that are gone stays there.
 	Client *cri.Client
-	// Root is the directory that the agent may write below, an absolute path. It
-	// stands for Sync.Root, and what is remembered of pods is kept below it. Default:
-	// nothing outlives the agent but what the runtime knows, and pods that need files
-	// (every volume, even an emptyDir) do not start. It is made when needed, not by New;
-	// if that fails, Health says so.
+	// Root is the absolute path of the directory that the agent may write to. It is also Sync.Root,
+	// and the state of pods is persisted below it. Default: nothing outlives the agent except what
+	// the runtime knows, and pods that need files (for any volume, even an emptyDir) do not start.
+	// It is created when needed, not by New; Health reports a failure.
 	Root string
-	// Sources say which pods should run. Required; their names must differ. Where
-	// two have a pod with the same UID, the first of them counts.
+	// Sources provide the pods that should run. Required; their names must differ. If two have a
+	// pod with the same UID, the first one takes precedence.
 	Sources []source.Source
 
-	// Sync says how the work on a pod is done. Its Sink gets each status after the
-	// Store did; its Probes must be nil, see Probes. Its Events may take their time: events
-	// wait for it, up to 1,000 of them and those of one pod in their order. Beyond that the
-	// oldest are dropped, which its Observer is told of.
+	// Sync configures the work on pods. Its Sink receives each status after the Store; its Probes
+	// must be nil, see Probes. Its Events may block: events are queued, up to 1,000 of them, those
+	// of one pod in order. Beyond that the oldest are dropped, and its Observer is notified.
 	Sync syncpod.Config
-	// Store remembers statuses across restarts of the agent. Default: a FileStore
-	// below Root, or else none.
+	// Store persists statuses across restarts of the agent. Default: a FileStore below Root,
+	// otherwise none.
 	Store StatusStore
 	// Admission decides which new pods may run on the node. Default: all may.
 	Admission Admission
-	// Probes runs the probes of pods. Default: those of package probe, with the
-	// Client; without one nobody does, and what declares a probe is never ready.
+	// Probes runs the probes of pods. Default: those of package probe, with the Client; without
+	// one, probes do not run, and containers that declare one are never ready.
 	Probes Probes
-	// ProbeObserver is told of each check that the default Probes make; with others it
-	// must be nil. Default: nobody is.
+	// ProbeObserver is notified of each check of the default Probes; with others it must be nil.
+	// Default: none.
 	ProbeObserver probe.Observer
 	// Collectors remove from the node what pods have left. Default: with a Client, that
 	// of package gc, which removes dead containers and their logs, but the newest ones;
@@ -64,38 +62,38 @@ type Config struct {
 	// nothing ends. An empty slice is none.
 	Collectors []Collector
 
-	// ImagePolicy says when images that no container uses are removed, whosever they
-	// are: that of a kubelet is the zero policy. Default: none are removed.
+	// ImagePolicy says when unused images of any agent are removed: the zero policy is a kubelet's.
+	// Default: none are removed.
 	ImagePolicy *image.GCPolicy
-	// ImageCollector removes images. Default: that of package image, if there is an
-	// ImagePolicy, which needs a Client.
+	// ImageCollector removes images. Default: that of package image, if there is an ImagePolicy,
+	// which requires a Client.
 	ImageCollector ImageCollector
-	// EvictionPolicy says when pods are evicted because the node runs short of memory, disk or
-	// processes, or because they exceed their limits of storage: that of a kubelet is the zero
-	// policy. Images go before pods do if there is an ImagePolicy. Under pressure new pods are
-	// refused, too, before Admission is asked. It needs a Client or Stats. Default: none are.
+	// EvictionPolicy says when pods are evicted because the node runs low on memory, disk or
+	// processes, or because they exceed their storage limits: the zero policy is a kubelet's. With
+	// an ImagePolicy, images are removed before pods are evicted. Under pressure new pods are also
+	// rejected, before Admission is called. It requires a Client or Stats. Default: no evictions.
 	EvictionPolicy *eviction.Policy
-	// Evicted is told of each pod that is evicted, as it begins. It must not block. Default:
-	// nobody is.
+	// Evicted is called at the start of each eviction. It must not block. Default: none.
 	Evicted func(eviction.Eviction)
-	// Stats tells an EvictionPolicy what node and pods use. Default: that of package stats,
+	// Stats reads the usage of node and pods for an EvictionPolicy. Default: that of package stats,
 	// with the Client and the file system of Root.
 	Stats stats.Source
-	// OOM tells which processes are killed because memory runs out: the zero oom.Watcher does
-	// where the kernel's log may be read. That becomes events: of a container OOMKilling,
-	// of the node SystemOOM. What it cannot do is logged. Default: nobody tells.
+	// OOM reports processes that are killed because memory runs out: the zero oom.Watcher does
+	// where the kernel's log is readable. They become events: OOMKilling of a container, SystemOOM
+	// of the node. Errors are logged. Default: none.
 	OOM OOMWatcher
-	// LogPolicy says when the logs of containers are rotated, in which the runtime has a
-	// part: that of a kubelet is the zero policy. It needs a Client, and logs that are
-	// files. Default: none are rotated, as runtimes do not do so either.
+	// LogPolicy says when the logs of containers are rotated, in which the runtime takes part: the
+	// zero policy is a kubelet's. It requires a Client, and logs that are files. Default: none are
+	// rotated, and runtimes do not rotate them either.
 	LogPolicy *logs.RotationPolicy
 	// NodeName is the involved object of events that concern no pod: that images cannot be
 	// removed, or that the node is under pressure. Default: there are no such events.
 	NodeName string
 
-	// Watch says how the runtime is watched. Its Changed, AvailableChanged, Observed and
-	// Busy must be nil; its Owner is that of Sync. If its Reader is a syncpod.StatusReader, as the
-	// default is, work looks at pods with the watcher, unless Sync.Deps.Statuses is set.
+	// Watch configures the detection of changes in the runtime. Its Changed, AvailableChanged,
+	// Observed and Busy must be nil; its Owner is that of Sync. If its Reader is a
+	// syncpod.StatusReader, as the default is, syncs inspect pods through the watcher, unless
+	// Sync.Deps.Statuses is set.
 	Watch pleg.Config
 	// Workers says when there is work on pods. Its Syncer and Status must be nil. Its
 	// Observer must not call the Loop. Its ResyncInterval is by default 5 min, because
@@ -107,9 +105,9 @@ type Config struct {
 	HousekeepingInterval time.Duration
 	// CollectInterval is the time between calls of a Collector. Default 1 min.
 	CollectInterval time.Duration
-	// ImageInterval is the time between looks at how full the disk is. Default 5 min.
+	// ImageInterval is the interval of checks of the disk usage. Default 5 min.
 	ImageInterval time.Duration
-	// LogInterval is the time between looks at how large logs are. Default 10 s.
+	// LogInterval is the interval of checks of log sizes. Default 10 s.
 	LogInterval time.Duration
 
 	// Log gets a line for each pod that comes, changes at its source or goes, and for

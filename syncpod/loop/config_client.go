@@ -48,7 +48,7 @@ func first(all []string) string {
 	return all[0]
 }
 
-// probeEvents makes an event with a reason of whatever is told of a probe.
+// probeEvents returns a function that records an event with that reason for each probe result.
 func (c *Config) probeEvents(reason string) func(*v1.Pod, string, probe.Kind, string) {
 	events := c.Sync.Events
 	if events == nil {
@@ -59,7 +59,7 @@ func (c *Config) probeEvents(reason string) func(*v1.Pod, string, probe.Kind, st
 	}
 }
 
-// makeReader makes the way to look at pods of the Client.
+// makeReader creates the reader of pods from the Client.
 func (c *Config) makeReader() error {
 	if c.Watch.Reader != nil {
 		return nil
@@ -79,8 +79,8 @@ func (c *Config) makeReader() error {
 	return nil
 }
 
-// makeSandboxes makes the way to stop sandboxes of the Client: the one that the Syncer
-// has, because only one stop of a sandbox may be in flight.
+// makeSandboxes creates the sandbox runner from the Client: the Syncer must use the same one,
+// because only one stop of a sandbox may be in flight.
 func (c *Config) makeSandboxes() error {
 	if c.Sync.Deps.Sandboxes != nil || c.Client == nil {
 		return nil

@@ -21,10 +21,9 @@ const (
 	flushTimeout = 2 * time.Second
 )
 
-// An eventQueue is what events wait in for the embedder's recorder, which may be slow
-// or full: no work on a pod waits for it. It keeps the order in which they come. Once it
-// is full the oldest event of the same pod makes room for one that comes, or the oldest
-// of all if there is none.
+// An eventQueue queues events for the embedder's recorder, which may be slow or block: no sync
+// waits for it. It keeps the order. When it is full, a new event replaces the oldest event of the
+// same pod, or the oldest of all if there is none.
 type eventQueue struct {
 	recorder syncpod.EventRecorder
 	observer syncpod.Observer
@@ -75,8 +74,8 @@ func (q *eventQueue) Eventf(about k8sruntime.Object, kind, reason, format string
 	}
 }
 
-// add takes an event. It returns the one that is dropped for it, which may be e itself, and
-// whether that is the first since the queue was last empty.
+// add enqueues an event. It returns the dropped event, which may be e itself, and whether that is
+// the first one since the queue was last empty.
 func (q *eventQueue) add(e event) (dropped *event, first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -63,9 +63,9 @@ func (l *Loop) relieve(ctx context.Context) {
 	l.collectors.every(ctx, l.config.EvictionPolicy.Every(), func() { l.pressure.Look(ctx) })
 }
 
-// Pressure returns what was last decided for the need of the node: its conditions
-// MemoryPressure, DiskPressure and PIDPressure, what it is short of, and why which pod goes or
-// stays. Without an EvictionPolicy, and before the first look, it is the zero Decision.
+// Pressure returns the last decision of the EvictionPolicy: the conditions MemoryPressure,
+// DiskPressure and PIDPressure, which resources are low, and why each pod is evicted or not.
+// Without an EvictionPolicy, and before the first observation, it is the zero Decision.
 func (l *Loop) Pressure() eviction.Decision {
 	if l.pressure == nil {
 		return eviction.Decision{}

@@ -18,7 +18,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// feed is one source, and what it has said.
+// feed is one source with its last snapshot.
 type feed struct {
 	source.Source
 	// The fields below are guarded by feeds.mu.
@@ -32,12 +32,12 @@ type feed struct {
 	// failed is why the source has ended, and since when.
 	failed error
 	since  time.Time
-	// departed are pods that the source has taken away since the workers were told of its
-	// pods last, as it had them then: how long they have to stop may be news, too.
+	// departed are pods that the source has removed since the last reconciliation, in their last
+	// version, which may have a new grace period.
 	departed map[types.UID]*v1.Pod
 }
 
-// feeds are all sources of a Loop, and what they want.
+// feeds are all sources of a Loop, and the pods they want.
 type feeds struct {
 	log logr.Logger
 	// delivered is called each time a source has delivered.
@@ -108,7 +108,7 @@ func deletedAs(pod, version *v1.Pod) *v1.Pod {
 	return &copied
 }
 
-// newErrors are those that the last snapshot had not.
+// newErrors returns the errors that the last snapshot did not have.
 func (f *feed) newErrors(next source.Snapshot) []error {
 	return slices.DeleteFunc(slices.Clone(next.Errors), func(err error) bool {
 		return slices.ContainsFunc(f.snapshot.Errors, func(before error) bool { return before.Error() == err.Error() })
@@ -135,7 +135,7 @@ func (f *feed) depart(next source.Snapshot) {
 	}
 }
 
-// ready reports whether the source has said all that it wants.
+// ready reports whether the source has delivered a complete snapshot.
 func (f *feed) ready() bool { return !f.delivered.IsZero() && !f.snapshot.Incomplete }
 
 // A desiredPod is a pod that a source wants.
@@ -150,11 +150,11 @@ type desiredPods struct {
 	// their sources by UID.
 	pods    []desiredPod
 	sources map[types.UID]string
-	// conflicts say why pods are not among them: their UID is that of another.
+	// conflicts are the errors of pods that are left out because another pod has their UID.
 	conflicts []error
-	// known are the sources that have said all that they want.
+	// known are the sources that have delivered a complete snapshot.
 	known map[string]bool
-	// complete: all sources are known.
+	// complete means that all sources have.
 	complete bool
 	// departed are pods that are not desired any more, as they were last. Only takeDesired
 	// fills it in, once for each.
@@ -168,7 +168,7 @@ func (fs *feeds) desired() desiredPods {
 	return fs.desiredNow()
 }
 
-// takeDesired asks all sources, and takes from them what has departed since.
+// takeDesired returns the desired pods of all sources, and takes the departed ones from them.
 func (fs *feeds) takeDesired() desiredPods {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -208,7 +208,7 @@ func usable(pod *v1.Pod, from map[types.UID]string) error {
 		return errors.New("a pod is nil")
 	case pod.UID == "":
 		return fmt.Errorf("pod %s: metadata.uid is empty", podref.Name(pod))
-	case len(pod.UID) > validation.LabelValueMaxLength: // as the runtime is told it
+	case len(pod.UID) > validation.LabelValueMaxLength: // it becomes a label in the runtime
 		return fmt.Errorf("pod %s: metadata.uid has %d characters, want at most %d", podref.Name(pod), len(pod.UID), validation.LabelValueMaxLength)
 	case from[pod.UID] != "":
 		return fmt.Errorf("pod %s: metadata.uid %s is that of a pod of source %s, which counts", podref.Name(pod), pod.UID, from[pod.UID])
@@ -233,9 +233,8 @@ func (fs *feeds) unwanted(uid types.UID) bool {
 	return !slices.ContainsFunc(fs.all, func(f *feed) bool { return !f.ready() || f.uids[uid] })
 }
 
-// undecided reports whether a pod that is not desired, and only known to the runtime,
-// may be desired yet: by the source that it is from, or by any if it does not say or
-// is from one that there is not any more.
+// undecided reports whether a pod that only the runtime knows may still be desired: by its source
+// or, if its source is unknown or no longer configured, by any source.
 func (d desiredPods) undecided(source string) bool {
 	if known, ours := d.known[source]; ours {
 		return !known

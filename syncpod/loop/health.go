@@ -12,15 +12,15 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// Health is what is wrong at a moment, and since when. It is a plain value.
+// Health describes problems at a moment, and since when they exist. It is a plain value.
 type Health struct {
 	// At is the moment.
 	At time.Time
-	// Runtime is what is wrong with the runtime.
+	// Runtime is the health of the runtime.
 	Runtime pleg.Health
-	// Sources are what is wrong with each, in the order of Config.Sources.
+	// Sources is the health of each source, in the order of Config.Sources.
 	Sources []SourceHealth
-	// Conflicts are the pods that are not heeded because of another with their UID.
+	// Conflicts are the errors of pods that are ignored because another pod has their UID.
 	Conflicts []error
 	// Pods are those whose work fails, in the order of their UIDs.
 	Pods []SyncFailure
@@ -28,10 +28,10 @@ type Health struct {
 	Store error
 }
 
-// SourceHealth is what is wrong with a source.
+// SourceHealth is the health of a source.
 type SourceHealth struct {
 	Name string
-	// Ready: it has said which pods should run, all of them.
+	// Ready means that it has delivered all its pods,
 	Ready bool
 	// Delivered is when it spoke last, zero if it never did.
 	Delivered time.Time
@@ -49,14 +49,13 @@ type SyncFailure struct {
 	UID types.UID
 	// Name is namespace/name, empty if only the runtime knows the pod.
 	Name string
-	// Err is what the last work came to, or what it left undone because that has failed
-	// before and waits to be tried again. Since is since when there has been such an error.
-	// That a container crashes is none.
+	// Err is the error of the last sync, or of an earlier failure that backs off. Since is when the
+	// errors began. A crashing container is not an error.
 	Err   error
 	Since time.Time
 }
 
-// Health returns what is wrong now. It waits for nothing but locks.
+// Health returns the current health. It does not block, except for locks.
 func (l *Loop) Health() Health {
 	h := Health{At: time.Now(), Runtime: l.watcher.Health(), Sources: l.sources.health(), Conflicts: l.sources.desired().conflicts}
 	l.table.mu.Lock()
@@ -107,7 +106,7 @@ func (h Health) OK() bool {
 	return h.Runtime.OK() && len(h.Conflicts) == 0 && len(h.Pods) == 0 && h.Store == nil
 }
 
-// String says what is wrong, one thing a line, with how long it has been so.
+// String describes the problems, one on each line, with their duration.
 func (h Health) String() string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }

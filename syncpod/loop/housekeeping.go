@@ -53,8 +53,8 @@ func (h *housekeeper) rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// doHousekeeping compares what the sources want with what the node has, and tells the workers. They
-// stop, remove and forget.
+// doHousekeeping compares the desired pods with those on the node, and notifies the workers, which
+// stop, remove and forget pods.
 func (h *housekeeper) doHousekeeping() {
 	desired, pods := h.sources.desired(), h.watcher.Pods()
 	h.table.mu.Lock()
@@ -66,8 +66,8 @@ func (h *housekeeper) doHousekeeping() {
 }
 
 // isOrphan reports whether no source wants a pod of the runtime that the workers do not know. It
-// waits until the pod's source has said what it wants (kubernetes #105547, #107730). It must be called
-// with the table's mu held.
+// waits until the pod's source has delivered (kubernetes #105547, #107730). It requires the table's
+// mu to be held.
 func (h *housekeeper) isOrphan(desired desiredPods, p pleg.Pod) bool {
 	return !desired.has(p.UID) && h.table.pods[p.UID] == nil && !desired.undecided(p.Source) && !h.table.workers.State(p.UID).Known
 }
@@ -82,9 +82,10 @@ func (h *housekeeper) stopOrphans(desired desiredPods, pods []pleg.Pod) {
 	}
 }
 
-// stopOrphanedContainers has the workers stop what runs of pods that have ended, desired or not: a
-// start that timed out and happened later, for example (kubernetes #139833). A container that was
-// created late may run yet, and is removed. It must be called with the table's mu held.
+// stopOrphanedContainers makes the workers stop running containers of pods that have ended, desired
+// or not: for example after a start that timed out and happened later (kubernetes #139833). A
+// container that was created late may still start, and is removed. It requires the table's mu to be
+// held.
 func (h *housekeeper) stopOrphanedContainers(pods []pleg.Pod) {
 	for _, p := range pods {
 		state := h.table.states.get(p.UID)
@@ -109,9 +110,10 @@ func (h *housekeeper) hasCreated(p pleg.Pod, stoppedAt time.Time) bool {
 	return status != nil && status.ObservedAt.After(stoppedAt) && slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.State == runtime.ContainerCreated })
 }
 
-// removeOrphans has the workers remove what earlier agents have left of pods: what the runtime has of
-// those that do not run, which stays there without a Client, and, once all sources have spoken, what is
-// recorded of those that the runtime does not have. It must be called with the table's mu held.
+// removeOrphans makes the workers remove what earlier agents have left of pods: the stopped
+// containers and sandboxes of pods that do not run, which are kept without a Client, and, once all
+// sources have delivered, the records of pods that the runtime does not have. It requires the
+// table's mu to be held.
 func (h *housekeeper) removeOrphans(desired desiredPods, pods []pleg.Pod) {
 	inRuntime := make(map[types.UID]bool, len(pods))
 	for _, p := range pods {

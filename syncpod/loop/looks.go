@@ -13,20 +13,20 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// looks is how a Syncer looks at pods: with the watcher, so that what the work on a pod has seen
-// last is what everybody knows, and nobody asks again.
+// looks is the StatusReader of a Syncer. It inspects pods through the watcher, so that the cache
+// has the newest status and no pod is inspected twice.
 type looks struct {
 	syncpod.StatusReader
 	loop *Loop
 }
 
-// PodStatus looks at a pod. While the watcher has the runtime for away, it is asked all the same:
-// a look may be the last thing that a pod waits for.
+// PodStatus inspects a pod. While the watcher considers the runtime unavailable, it still calls the
+// runtime: the pod may wait only for this call.
 func (l looks) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	since := time.Now()
 	status, err := l.loop.watcher.Fresh(ctx, uid, since)
 	if _, away := errors.AsType[*pleg.UnavailableError](err); away {
-		l.loop.states.update(uid, func(s *podState) { s.lookedAt = time.Time{} }) // the watcher does not know of it
+		l.loop.states.update(uid, func(s *podState) { s.lookedAt = time.Time{} }) // the cache does not have this status
 		return l.StatusReader.PodStatus(ctx, uid, prev)
 	}
 	if err == nil {
@@ -35,7 +35,7 @@ func (l looks) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodSt
 	return status, err
 }
 
-// workStatuses are what workers get to know of pods before they work on them.
+// workStatuses provides the statuses of pods to the workers before a sync.
 type workStatuses struct{ loop *Loop }
 
 var _ podworkers.StatusSource = workStatuses{}
@@ -49,9 +49,9 @@ func (l workStatuses) Fresh(ctx context.Context, uid types.UID, since time.Time)
 	return l.loop.fresh(ctx, uid, since)
 }
 
-// fresh returns the status of a pod that was read since then. While the runtime is away it waits
-// for it: only the watcher asks whether it is back, however many pods there are, and all of them
-// go on the moment it is.
+// fresh returns the status of a pod from a read since the given time. While the runtime is
+// unavailable it waits: only the watcher checks whether the runtime is back, however many pods
+// there are, and then all of them continue at once.
 func (l *Loop) fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	for {
 		status, err := l.watcher.Fresh(ctx, uid, since)

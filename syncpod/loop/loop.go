@@ -118,19 +118,19 @@ func (l *Loop) assemble() error {
 	return l.makeEvictor()
 }
 
-// notifier tells of pods that there is work on for a reason of its own.
+// notifier reports pods that need a sync for a reason of its own.
 type notifier interface{ Notify(changed func(types.UID)) }
 
-// Run keeps the pods running until ctx ends. Then it detaches: it stops working and
-// leaves the pods as they are, for the next agent to adopt. To stop them first, call
-// Drain. It returns when all that it has started has returned; what the runtime is
-// asked for ends with ctx, but for at most Sync.Limits.CleanupTimeout in which stops of
-// sandboxes come to their end, if Sync.Deps.Sandboxes is a *sandbox.Runner as it is by default,
-// and what was left half done is undone. Records have their second beyond that. Then events that still wait for Sync.Events are recorded, as many
-// as that takes in 2 s; a call of it that does not return is left behind.
+// Run keeps the pods running until ctx ends. Then it detaches: it stops working and leaves the pods
+// as they are, for the next agent to adopt. To stop them first, call Drain. Run returns when
+// everything it has started has returned; requests to the runtime end with ctx, except that stops
+// of sandboxes have up to Sync.Limits.CleanupTimeout to complete, if Sync.Deps.Sandboxes is a
+// *sandbox.Runner, which is the default, and interrupted steps are undone. Records have one more
+// second. Then queued events are recorded, as many as possible in 2 s; a call of Sync.Events that
+// does not return is abandoned.
 //
-// Run can be called once: sources run once, and memory of pods that nobody looks
-// after is of no use. A new Loop begins with what the runtime and the Store know.
+// Run can be called only once: sources run once, and the memory of unattended pods is outdated. A
+// new Loop starts from the runtime and the Store.
 func (l *Loop) Run(ctx context.Context) error {
 	if l.ran.Swap(true) {
 		return errors.New("loop: Run was called before: make a new Loop")
@@ -149,7 +149,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 		})
 	}
-	start(l.watcher.Run) // what runs is listed while what was remembered is read
+	start(l.watcher.Run) // the runtime is listed while the stored statuses are read
 	l.restore(ctx)
 	if l.events != nil {
 		go l.events.send()
@@ -179,8 +179,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// windUp returns when all that Run has started has returned, after its context has ended.
-// What goes on in the runtime all the same is cut when its time is over.
+// windUp returns when everything that Run has started has returned, after its context has ended. It
+// cancels work in the runtime when its time is over.
 func (l *Loop) windUp() {
 	sandboxes, _ := l.config.Sync.Deps.Sandboxes.(interface {
 		Wait()
@@ -203,17 +203,16 @@ func (l *Loop) runProbes(ctx context.Context) error {
 	return nil
 }
 
-// Drain stops all pods, each within its own grace period, and returns when nothing of
-// them runs and all are cleaned up after, or when ctx ends; new pods are not taken on
-// from now on. The last status of each pod is then that of the stopped pod; the phase of a
-// static pod, which the next agent starts again, stays what it was. Run has to be running, and
-// is to be ended afterwards. That pods were
-// drained is not remembered: the next agent starts them again, but for those that are
-// over by their restart policy.
+// Drain stops all pods, each within its own grace period, and returns when nothing of them runs and
+// all are cleaned up, or when ctx ends; new pods are not accepted from now on. The last status of
+// each pod is then that of the stopped pod; the phase of a static pod, which the next agent starts
+// again, does not change. Run must be running, and should be ended afterwards. Draining is not
+// persisted: the next agent starts the pods again, except those that have finished by their restart
+// policy.
 //
-// If the Store cannot delete what it remembers of them, nothing is stopped, and Drain
-// returns its errors. If ctx ends first the pods stop all the same: the error wraps the
-// cause, and says how many are left and why. It is podworkers.ErrStopped if Run has ended.
+// If the Store cannot delete their statuses, no pod is stopped, and Drain returns the errors. If
+// ctx ends first, the pods stop nevertheless: the error wraps the cause, and says how many remain
+// and why. It is podworkers.ErrStopped if Run has ended.
 func (l *Loop) Drain(ctx context.Context) error {
 	if err := l.forgetDrained(ctx); err != nil {
 		return err
@@ -256,8 +255,8 @@ func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopR
 	return l.tellUnstarted(ctx, pod, stop.Report, worked)
 }
 
-// tellUnstarted reports a pod that was stopped before there was any work on it: nobody
-// else does. By then it may be forgotten, and another may have its UID.
+// tellUnstarted reports a pod that was stopped before its first sync, because no other component
+// does. By then the pod may be forgotten, and another pod may have its UID.
 func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.StopReport, worked *atomic.Bool) error {
 	if known := l.states.get(pod.UID); why != nil && !worked.Load() && !known.over() {
 		status := pod.Status.DeepCopy()

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-// observer writes down how the work on pods goes, and tells the embedder's.
+// observer records the progress of the work, and calls the embedder's observer.
 type observer struct {
 	loop *Loop
 	next podworkers.Observer
@@ -26,7 +26,7 @@ func (o observer) PodSeen(uid types.UID, at time.Time) {
 	o.next.PodSeen(uid, at)
 }
 
-// PhaseChanged has finished pods removed at once. Two steps of a short life may be told in
+// PhaseChanged removes finished pods immediately. Two steps of a short life may be reported in
 // either order, and no life goes back: the next one begins with PodSeen.
 func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 	switch {
@@ -41,8 +41,8 @@ func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 	o.next.PhaseChanged(uid, from, to)
 }
 
-// SyncStarted has it remembered by when a pod has to end. The call that ends it follows when
-// the runtime has told of the pod, and this agent may be gone by then.
+// SyncStarted persists the deadline of a pod that is being stopped. The call that stops it follows
+// when the runtime has reported the pod, and this agent may have ended by then.
 func (o observer) SyncStarted(w podworkers.Work) {
 	if w.Type != podworkers.RemovePod {
 		o.loop.states.worked(w.UID).Store(true)
@@ -69,19 +69,19 @@ func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 		o.loop.states.update(w.UID, func(s *podState) { acted = s.ended(w, err, time.Now()) })
 	}
 	if w.Type == podworkers.SyncTerminatingRuntimePod {
-		acted = true // and nobody else will ask
+		acted = true // no other component inspects the pod
 	}
-	// What was done is looked at now, events or not (kubernetes #137362). A call that
-	// follows uses that look, which therefore begins after the end of this one, unless the
-	// last look of a stop is enough for it.
+	// The result is inspected now, with or without events (kubernetes #137362). The next call uses
+	// that inspection, which therefore starts after the end of this one, unless the last inspection
+	// of a stop suffices.
 	o.loop.watcher.Release(w.UID, acted)
 	o.next.SyncEnded(w, took, err)
 }
 
 func (o observer) SyncAbandoned(w podworkers.Work) { o.next.SyncAbandoned(w) }
 
-// lookObserver tells which pods the runtime does not tell of, and the embedder's of
-// all else.
+// lookObserver records which pods the runtime has no events for, and passes everything on to the
+// embedder's observer.
 type lookObserver struct {
 	pleg.Observer
 	loop *Loop

@@ -69,9 +69,10 @@ func (r *oomReporter) run(ctx context.Context) {
 	}
 }
 
-// reportContainer reports kills in a container of a pod, of which k is the first. It returns false
-// if the container is not known. If the outermost container is not known, it may be the container of
-// the process, which the agent is about to see, or one in which the whole node runs: nested allows the latter.
+// reportContainer reports kills in a container of a pod; k is the first. It returns false if the
+// container is not known. If the outermost container is unknown, it may be the container of the
+// process, which the agent is about to see, or one in which the whole node runs: nested allows the
+// latter.
 func (r *oomReporter) reportContainer(ctx context.Context, k oom.Kill, kills int, nested bool) bool {
 	pod, container, id := r.containerOf(k)
 	if pod == nil || !nested && id != k.Containers()[0] {

@@ -13,18 +13,16 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/gc"
 )
 
-// Admission decides which new pods may run on the node: by what is left of its
-// resources, for example. Pods are asked for one at a time, of those that came
-// together the one that was created first coming first.
+// Admission decides which new pods may run on the node, for example by the remaining resources. It
+// is called for one pod at a time, in the order of creation of pods that arrived together.
 //
-// It is asked once for each pod. A pod that ran before the agent was started is
-// not asked for, nor is one that is over or about to be deleted. A check that has
-// to hold for as long as a pod runs is one of syncpod.Extensions.Admit.
+// It is called once for each pod. It is not called for a pod that already ran before the agent was
+// started, nor for one that has finished or is deleted. A check that must hold while a pod runs is
+// an Admitter in syncpod.Extensions.Admit.
 type Admission interface {
-	// Admit returns nil for a pod that may run, beside those that were admitted and
-	// are not over. A pod that may not is reported as Failed with the reason and the
-	// message, and never started. Pods must not be written to. New pods wait for
-	// Admit, so that it should not wait for anything.
+	// Admit returns nil if the pod may run next to the given active pods, which were admitted and
+	// have not finished. A rejected pod is reported as Failed with the reason and the message, and
+	// never started. Pods must not be modified. New pods wait for Admit, so it should not block.
 	Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection
 }
 
@@ -42,12 +40,11 @@ type Probes interface {
 	// Run probes until ctx ends, and returns when nothing is probed any more. It
 	// calls changed for each pod one of whose results has changed.
 	Run(ctx context.Context, changed func(pod types.UID)) error
-	// Observe tells what a pod should be and is, before each work on it. While it is
-	// ending only its readiness is of interest: no probe stops its containers any
-	// more, while services need to know which of them still serve (kubernetes
-	// #107473, #140882).
+	// Observe passes the desired and the actual state of a pod, before each sync. While the pod is
+	// ending, only readiness matters: no probe stops its containers any more, while services need
+	// to know which of them still serve (kubernetes #107473, #140882).
 	Observe(pod *v1.Pod, status *runtime.PodStatus, ending bool)
-	// Forget tells that nothing of a pod runs or will run.
+	// Forget is called when nothing of a pod runs or will run.
 	Forget(pod types.UID)
 }
 
@@ -59,29 +56,29 @@ func (noProbes) Run(context.Context, func(types.UID)) error                     
 func (noProbes) Observe(*v1.Pod, *runtime.PodStatus, bool)                           {}
 func (noProbes) Forget(types.UID)                                                    {}
 
-// A Collector removes what pods have left in the runtime or on the node. It is
-// called every Config.CollectInterval, in a goroutine of its own and never twice at a time,
-// and not while the runtime is away. An error is logged.
+// A Collector removes what pods have left in the runtime or on the node. It is called every
+// Config.CollectInterval, in a goroutine of its own without overlap, and not while the runtime is
+// unavailable. Errors are logged.
 type Collector interface {
 	Collect(ctx context.Context, lives PodStates) error
 }
 
-// An ImageCollector removes images that nobody needs from the node. It is called
-// every Config.ImageInterval, in a goroutine of its own and never twice at a time, and not
-// while the runtime is away. An error is logged, and an event if there is a
-// Config.NodeName. If it has a method RemoveUnused(context.Context) error, that is called,
-// maybe beside Collect, before a pod is evicted for lack of room. An *image.Collector is one.
+// An ImageCollector removes unused images from the node. It is called every Config.ImageInterval,
+// in a goroutine of its own without overlap, and not while the runtime is unavailable. Errors are
+// logged, and reported as an event if there is a Config.NodeName. If it has a method
+// RemoveUnused(context.Context) error, that is called before a pod is evicted for lack of disk
+// space, possibly concurrently with Collect. An *image.Collector implements it.
 type ImageCollector interface {
 	Collect(ctx context.Context) error
 }
 
-// An OOMWatcher tells which processes are killed because memory runs out. An *oom.Watcher
-// does.
+// An OOMWatcher reports processes that are killed because memory runs out. An *oom.Watcher
+// implements it.
 type OOMWatcher interface {
-	// Run calls tell for each of them, one after the other, until ctx ends.
-	Run(ctx context.Context, tell func(oom.Kill)) error
+	// Run calls report for each of them, one after the other, until ctx ends.
+	Run(ctx context.Context, report func(oom.Kill)) error
 }
 
-// PodStates tells a [Collector] what it may remove. A pod that is not known is taken to
-// be gone only once all sources have said which pods should run.
+// PodStates reports to a [Collector] what it may remove. An unknown pod counts as gone only once
+// all sources have delivered.
 type PodStates = gc.PodStates

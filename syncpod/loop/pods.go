@@ -27,9 +27,8 @@ type Pod struct {
 	Status v1.PodStatus
 }
 
-// Pods returns all pods there are for the Loop: those that sources want, with those
-// that are not dealt with yet, and those that still stop. They are in the order of
-// namespace, name and UID.
+// Pods returns all pods of the Loop: those that sources want, whether or not they have been
+// reconciled, and those that are still stopping. They are sorted by namespace, name and UID.
 func (l *Loop) Pods() []Pod {
 	desired := l.sources.desired()
 	l.table.mu.Lock()

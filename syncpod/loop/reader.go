@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-// reader begins the first look at each pod with what an earlier agent has seen of it.
+// reader uses the statuses of an earlier agent for the first inspection of each pod.
 type reader struct {
 	pleg.Reader
 	before *seenBefore
@@ -51,12 +51,12 @@ func (r reader) seen(status *runtime.PodStatus, err error) (*runtime.PodStatus, 
 	return status, err
 }
 
-// seenBefore is what an earlier agent has seen of pods, until this one has seen them all. What
-// it has seen of a sandbox or a container holds for as long as that is in the same state, as
-// what this one has seen does; IDs are not used again. So after a restart of the agent the
-// runtime is not asked for all that it has, which is not new.
+// seenBefore holds the statuses that an earlier agent has recorded, until this agent has inspected
+// each pod. The status of a sandbox or container stays valid while its state is the same, as with
+// this agent's own statuses; IDs are not reused. So a restart of the agent does not inspect
+// everything again.
 type seenBefore struct {
-	// known is closed when all is added that could be read.
+	// known is closed when all readable statuses are loaded.
 	known chan struct{}
 	mu    sync.Mutex
 	pods  map[types.UID]*runtime.PodStatus
@@ -75,7 +75,7 @@ func (s *seenBefore) add(statuses []StoredStatus) {
 	}
 }
 
-// restored says that no more will be added.
+// restored marks the statuses as loaded.
 func (s *seenBefore) restored() { close(s.known) }
 
 func (s *seenBefore) await(ctx context.Context) error {
@@ -87,21 +87,21 @@ func (s *seenBefore) await(ctx context.Context) error {
 	}
 }
 
-// of returns what was seen of a pod, nil if that is not known.
+// of returns the recorded status of a pod, nil if there is none.
 func (s *seenBefore) of(uid types.UID) *runtime.PodStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pods[uid]
 }
 
-// forget is told of a pod that this agent has seen.
+// forget drops the status of a pod that this agent has inspected.
 func (s *seenBefore) forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pods, uid)
 }
 
-// forgetOthers is told which pods there are.
+// forgetOthers drops the statuses of all pods that no longer exist.
 func (s *seenBefore) forgetOthers(than []pleg.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/syncpod/shutdown"
 )
 
-// reconciler tells the workers what the sources want.
+// reconciler passes the desired pods to the workers.
 type reconciler struct {
 	table     *podTable
 	sources   *feeds
@@ -28,7 +28,7 @@ type reconciler struct {
 	shuttingDown bool
 }
 
-// run tells the workers what the sources say, each time they say something.
+// run reconciles after each delivery of a source.
 func (r *reconciler) run(ctx context.Context) {
 	for {
 		select {
@@ -40,11 +40,10 @@ func (r *reconciler) run(ctx context.Context) {
 	}
 }
 
-// reconcile compares what the sources want with what the workers know. What has to
-// stop comes first: of static pods with one name only one runs at a time, also if an
-// earlier agent has left one of them behind (kubernetes #126711). What ran before the
-// agent was started is adopted, so that has to be known before a pod is to run. The time of
-// one that is to stop runs before that, too.
+// reconcile compares the desired pods with those of the workers. Stops come first: of static pods
+// with one name only one may run at a time, even if an earlier agent has left one of them running
+// (kubernetes #126711). Pods that ran before the agent was started are adopted, so the runtime must
+// be listed before new pods are added. The grace period of a pod that must stop starts before that.
 func (r *reconciler) reconcile(ctx context.Context) {
 	listed := r.table.listed.Load()
 	desired, pods := r.sources.takeDesired(), r.watcher.Pods()
@@ -92,8 +91,8 @@ func (r *reconciler) stopUndesired(desired desiredPods) {
 	}
 }
 
-// deleted returns the pod with the mark of one that is deleted: so its last status is
-// that of one that does not come back, though it is static (kubernetes #116484).
+// deleted returns the pod marked as deleted, so that its last status is that of a pod that does not
+// come back, although it is static (kubernetes #116484).
 func deleted(pod *v1.Pod) *v1.Pod {
 	if pod.DeletionTimestamp != nil || !runtime.IsStatic(pod) {
 		return pod
@@ -103,15 +102,14 @@ func deleted(pod *v1.Pod) *v1.Pod {
 	return &copied
 }
 
-// update tells of the pods that have changed, and returns those that are new, in
-// the order in which they were created.
+// update passes on the changed pods, and returns the new ones in the order of their creation.
 func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
 	for _, w := range desired.pods {
 		wp := r.table.pods[w.pod.UID]
 		switch {
-		case wp == nil && r.table.workers.State(w.pod.UID).Known: // there will be news when the orphan is forgotten
+		case wp == nil && r.table.workers.State(w.pod.UID).Known: // the forgotten orphan will trigger a reconciliation
 		case wp == nil:
 			additions = append(additions, w)
 		case wp.desired == nil:
@@ -139,9 +137,8 @@ func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 	return additions
 }
 
-// add takes a new pod on, of which the runtime may run something that an earlier agent has
-// started. One that may not run is taken on as over: it is cleaned up
-// after once, whatever becomes of it at its source (kubernetes #118472).
+// add adds a new pod, of which an earlier agent may have left running containers. A rejected pod is
+// added as finished: it is cleaned up once, whatever its source does (kubernetes #118472).
 func (r *reconciler) add(w desiredPod, running bool) {
 	uid := w.pod.UID
 	pod := withStatus(w.pod, r.table.states.get(uid).status)
@@ -154,7 +151,7 @@ func (r *reconciler) add(w desiredPod, running bool) {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
 	if r.table.workers.State(uid).Known {
-		return // there will be news when the orphan is forgotten
+		return // the forgotten orphan will trigger a reconciliation
 	}
 	if r.shuttingDown && !running && !runtime.IsTerminal(pod.Status.Phase) && pod.DeletionTimestamp == nil {
 		r.table.news.raise() // it was admitted before the shutdown began, which does not know it
@@ -183,7 +180,7 @@ func (r *reconciler) decideAdmission(pod *v1.Pod) *syncpod.Rejection {
 	return r.admission.Admit(pod, r.table.admitted())
 }
 
-// refused returns the pod as one that has failed, and sees to it that this is told.
+// refused returns the pod as failed, and reports that.
 func (r *reconciler) refused(pod *v1.Pod, why *syncpod.Rejection) *v1.Pod {
 	r.table.log(pod).Info("pod refused", "reason", why.Reason)
 	failed := *pod
@@ -213,7 +210,7 @@ func (r *reconciler) withoutOtherVersions(additions []desiredPod, desired desire
 	return kept
 }
 
-// desiredName is that of a pod of a source.
+// desiredName identifies a pod of a source by name.
 type desiredName struct{ source, namespace, name string }
 
 // shutdownRejection returns why no new pod is started, nil if they are.

@@ -19,8 +19,8 @@ const (
 	// parallelRemovals is how many pods are removed from the runtime at a time, and of how many
 	// the records are deleted.
 	parallelRemovals = 4
-	// removalTimeout bounds one try to remove a pod from the runtime, and one to remove its
-	// directory and records, lest others wait for it. What is left is removed in a later try.
+	// removalTimeout limits one attempt to remove a pod from the runtime, and one to remove its
+	// directory and records, so that others do not wait for it. A later attempt removes the rest.
 	removalTimeout = time.Minute
 )
 
@@ -37,9 +37,9 @@ type remover struct {
 	removals, deletions chan struct{}
 }
 
-// removePod removes what the node has of a pod: first what the runtime has, then directories, devices
-// and cgroups, and last the records, by which the next agent finds the rest if this one is
-// killed. By any of it a new pod with the UID would be taken to have had its run.
+// removePod removes everything of a pod from the node: first from the runtime, then directories,
+// devices and cgroups, and finally the records, by which the next agent finds the rest if this one
+// is killed. Anything left would make a new pod with the UID count as finished.
 func (r remover) removePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
 	r.config.Probes.Forget(w.UID)
 	if w.Pod != nil { // its work has ended: nothing has to be found by its status
@@ -99,8 +99,9 @@ func take(ctx context.Context, slots chan struct{}) (release func(), err error) 
 	}
 }
 
-// removeSandboxes stops sandboxes before it removes them, even such as look stopped: their
-// network may still be there (containerd #5768), but for those that this agent has stopped.
+// removeSandboxes stops sandboxes before it removes them, even those that are not ready: their
+// network may still exist (containerd #5768). It does not stop again those that this agent has
+// stopped.
 func (r remover) removeSandboxes(ctx context.Context, status *runtime.PodStatus) error {
 	stopped := r.table.states.get(status.UID).sandboxesStopped
 	for _, sb := range status.Sandboxes {

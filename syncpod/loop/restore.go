@@ -8,17 +8,15 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// A disk that cannot be read at once is asked again, ever more rarely, for as long as
-// restoreTimeout. Nothing is done meanwhile: whoever does not know which pods are over
-// runs them again (kubernetes #105527).
+// An unreadable disk is retried with back-off for restoreTimeout. Nothing else happens meanwhile:
+// an agent that does not know which pods have finished would run them again (kubernetes #105527).
 const (
 	restoreTimeout  = time.Minute
 	firstRestoreTry = 100 * time.Millisecond
 	lastRestoreTry  = time.Second
 )
 
-// restore reads what an earlier agent has reported, and of which pods it has kept
-// records.
+// restore reads the statuses that an earlier agent has reported, and for which pods it has records.
 func (l *Loop) restore(ctx context.Context) {
 	defer l.before.restored()
 	ctx, cancel := context.WithTimeout(ctx, restoreTimeout)
@@ -43,8 +41,8 @@ func (l *Loop) restore(ctx context.Context) {
 	}
 }
 
-// tryRestore takes over what can be read; doing so twice makes no difference. It tells
-// apart what is lost for good and what may be read later.
+// tryRestore loads everything readable; loading twice makes no difference. It distinguishes data
+// that is lost from data that may be readable later.
 func (l *Loop) tryRestore(ctx context.Context) (lost, err error) {
 	statuses, err := l.config.Store.Load(ctx)
 	if errors.Is(err, syncpod.ErrRecordLost) {

@@ -18,20 +18,20 @@ import (
 // shutdownSlack is how long the end of a pod may take beyond its time.
 const shutdownSlack = 2 * time.Second
 
-// Shutdown stops all pods because the node is about to be switched off, in groups by their
-// priority and each within the time that p gives it, and returns when nothing of them
-// runs and all are cleaned up after, or when the time is over, or ctx ends. A
-// group begins when the one before has stopped, or its time is over; no pod has more time
-// to stop than it had before. Pods that come meanwhile are reported as Failed with the
-// reason NodeShutdown, and are not started. Run has to be running, and is to be ended
-// afterwards.
+// Shutdown stops all pods because the node is about to shut down, in groups by priority and each
+// within the time that p gives it. It returns when nothing of them runs and all are cleaned up,
+// when the time is over, or when ctx ends. A group starts when the one before has stopped or its
+// time is over; no pod gets more time than it had before. Pods that arrive meanwhile are reported
+// as Failed with the reason NodeShutdown, and are not started. Run must be running, and should be
+// ended afterwards.
 //
-// Pods that were stopped are reported as Failed with the reason Terminated and the condition
-// DisruptionTarget, as a kubelet does. The next agent does not start them again, but for
-// static ones, of which nobody else would start another. Until its turn has come a pod
-// goes on as ever, which includes that its containers are restarted.
+// Stopped pods are reported as Failed with the reason Terminated and the condition
+// DisruptionTarget, as in a kubelet. The next agent does not start them again, except static ones,
+// which no controller replaces. Until its group is stopped a pod keeps running, and its containers
+// are restarted.
 //
-// The error says which pods still stop. They go on to, but how long they take is not known.
+// The error names the pods that are still stopping. They continue, but how long they take is
+// unknown.
 func (l *Loop) Shutdown(ctx context.Context, p shutdown.Policy) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("loop: shutdown policy: %w", err)
@@ -53,8 +53,8 @@ func shutdownReport() *podworkers.StopReport {
 	return &podworkers.StopReport{Reason: shutdown.Reason, Message: shutdown.Message, Disruption: true}
 }
 
-// beginShutdown has new pods refused from now on, and returns those that are there and not
-// over, as they were reported last.
+// beginShutdown rejects new pods from now on, and returns the unfinished pods with their last
+// reported status.
 func (l *Loop) beginShutdown() []*v1.Pod {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
@@ -81,8 +81,8 @@ func (l *Loop) forgetStatic(ctx context.Context, pods []*v1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// stopGroup stops the pods of a group, and returns when they have stopped or their time is
-// over. What goes wrong is said in the end, of all pods that still stop.
+// stopGroup stops the pods of a group, and returns when they have stopped or their time is over.
+// Errors are reported at the end, for all pods that are still stopping.
 func (l *Loop) stopGroup(ctx context.Context, group shutdown.Group) {
 	ctx, cancel := context.WithTimeout(ctx, group.GracePeriod)
 	defer cancel()

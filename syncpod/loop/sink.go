@@ -13,8 +13,8 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// sink takes what is reported of pods: it is remembered, and handed on to the
-// embedder. Neither depends on the other's success (virtual-kubelet #938).
+// sink receives the statuses of pods, stores them, and passes them on to the embedder. Neither
+// depends on the success of the other (virtual-kubelet #938).
 type sink struct {
 	*podStates
 	// seen returns what the runtime last reported of a pod.
@@ -30,8 +30,8 @@ func (s sink) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus
 	return s.KeepPodStatus(ctx, pod, status.DeepCopy())
 }
 
-// KeepPodStatus remembers the status, which the Syncer holds, too, and neither writes to,
-// before the embedder gets it: what was told is not to be taken back by the next agent.
+// KeepPodStatus stores the status before the embedder gets it, so that the next agent cannot take
+// back what was reported. The Syncer shares the status; neither modifies it.
 func (s sink) KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error {
 	s.update(pod.UID, func(s *podState) { s.status, s.undelivered = status, false })
 	return s.deliver(ctx, pod, *status.DeepCopy())
@@ -40,12 +40,13 @@ func (s sink) KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStat
 // repeatTimeout bounds a delivery, as a Syncer's are.
 const repeatTimeout = 5 * time.Second
 
-// repeat delivers the status of a pod that the Syncer has not, if there is one. It comes
-// after the Syncer's work: what an earlier agent remembered may be older than what it told.
+// repeat delivers the status of a pod that the Syncer has not delivered, if there is one. It comes
+// after the Syncer's work: the stored status of an earlier agent may be older than the one it
+// reported.
 func (s sink) repeat(ctx context.Context, pod *v1.Pod) error {
 	state := s.get(pod.UID)
 	if !state.undelivered || state.status == nil || ctx.Err() != nil {
-		return ctx.Err() // what was given up is not to report after those who come next
+		return ctx.Err() // a cancelled call must not report after its successors
 	}
 	ctx, cancel := context.WithTimeout(ctx, repeatTimeout)
 	defer cancel()

@@ -14,10 +14,10 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// podStates are what is known of each pod, besides its definition: what was reported of
-// it, and how the work on it goes. A pod that the workers do not know has a state if an
-// earlier agent has left records of it. The workers report changes of it, also while podTable.mu
-// is held, so it has a lock of its own, which is held for moments and never across a call.
+// podStates holds the state of each pod in addition to its definition: its reported status, and the
+// progress of the work on it. A pod that the workers do not know has a state if an earlier agent
+// has left records of it. The workers report changes also while podTable.mu is held, so it has a
+// lock of its own, which is held only briefly and never across a call.
 type podStates struct {
 	mu   sync.Mutex
 	pods map[types.UID]*podState
@@ -25,10 +25,10 @@ type podStates struct {
 	ends uint64
 }
 
-// A podState is what is known of one pod.
+// A podState is the state of one pod.
 type podState struct {
-	// status is the one last reported, or recorded by an earlier agent. Nil if there
-	// is none.
+	// status is the last reported one, or the one recorded by an earlier agent, nil if there is
+	// none.
 	status *v1.PodStatus
 	// undelivered: status is to be delivered, for it is an earlier agent's, which may have
 	// ended before it was, or the Loop's own.
@@ -42,7 +42,8 @@ type podState struct {
 	// first of them, also for who asks when the workers have forgotten the pod.
 	calls  int
 	worked *atomic.Bool
-	// acted: the call in flight has changed something; leaves is what it leaves undone.
+	// acted means that the current call has changed something; leaves is the error of what it
+	// leaves undone.
 	acted  bool
 	leaves error
 	// err is the error of the last call. held joins the failures that it did not retry because
@@ -52,11 +53,11 @@ type podState struct {
 	since time.Time
 	// stoppedAt is when the pod was last found to have nothing left that runs.
 	stoppedAt time.Time
-	// lookedAt is when the work that stops the pod last looked at it, zero if it has not, if what it
-	// saw is not what everybody knows, or if something else was done to the pod since.
+	// lookedAt is when the work that stops the pod last inspected it, zero if it has not, if the
+	// result is not in the cache, or if something else was done to the pod since.
 	lookedAt time.Time
-	// sandboxesStopped are the IDs of the sandboxes that were there when the work which has stopped
-	// the pod began, and are stopped, so that their network is released.
+	// sandboxesStopped are the IDs of sandboxes that existed when the stop of the pod began, and
+	// are stopped, so that their network is released.
 	sandboxesStopped []string
 }
 
@@ -70,7 +71,7 @@ func (s *podStates) of(uid types.UID) *podState {
 	return state
 }
 
-// get returns what is known of a pod.
+// get returns the state of a pod.
 func (s *podStates) get(uid types.UID) podState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +81,7 @@ func (s *podStates) get(uid types.UID) podState {
 	return podState{}
 }
 
-// update changes what is known of a pod.
+// update changes the state of a pod.
 func (s *podStates) update(uid types.UID, change func(*podState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +114,7 @@ func (s *podStates) endsNow() uint64 {
 	return s.ends
 }
 
-// worked returns what is set when there has been work on a pod that the workers know.
+// worked returns a flag that is set after the first sync of a pod that the workers know.
 func (s *podStates) worked(uid types.UID) *atomic.Bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +125,7 @@ func (s *podStates) worked(uid types.UID) *atomic.Bool {
 	return state.worked
 }
 
-// uids returns the pods of which something is known, in order.
+// uids returns the pods with a state, sorted.
 func (s *podStates) uids() []types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,8 +173,8 @@ func (s *podState) ended(w podworkers.Work, err error, at time.Time) (acted bool
 	return acted
 }
 
-// lookCovers reports whether the last look of the work that has stopped the pod shows what was done
-// to it until then.
+// lookCovers reports whether the last inspection of a stop shows everything done to the pod until
+// then.
 func (s *podState) lookCovers(then time.Time) bool {
 	return !s.lookedAt.IsZero() && !s.stoppedAt.IsZero() && !then.After(s.stoppedAt)
 }

@@ -12,30 +12,29 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// A StatusStore remembers the statuses of pods across restarts of the agent, so
-// that a pod that has finished is not run again though no API server remembers it.
-// Its methods may be called concurrently for different pods.
+// A StatusStore persists the statuses of pods across restarts of the agent, so that a finished pod
+// is not run again, even without an API server. Its methods may be called concurrently for
+// different pods.
 //
-// It holds what was reported of a pod. What the work on a pod has to remember
-// besides is in syncpod.Records.
+// It holds the reported statuses. Other state of the work on a pod is in syncpod.Records.
 type StatusStore interface {
-	// StatusSink's SetPodStatus remembers the status of a pod.
+	// SetPodStatus stores the status of a pod.
 	syncpod.StatusSink
-	// Load returns all that is remembered, sorted by UID. What cannot be read is
-	// left out, and the error says what was wrong with it: what is returned is good
-	// even so. If the error is syncpod.ErrRecordLost, what was left out is lost for good;
-	// after any other one a Loop asks again, for a minute, before it does anything else.
+	// Load returns all stored statuses, sorted by UID. Unreadable ones are left out, and the error
+	// describes them; the result is valid nevertheless. If the error is syncpod.ErrRecordLost, they
+	// are lost for good; after any other error a Loop retries for a minute before it does anything
+	// else.
 	Load(ctx context.Context) ([]StoredStatus, error)
-	// Delete forgets a pod. It is no error if there is nothing to forget.
+	// Delete deletes the status of a pod. It succeeds if there is none.
 	Delete(ctx context.Context, uid types.UID) error
 }
 
-// A RuntimeStatusStore is a StatusStore that remembers also what the runtime had reported of a
-// pod. An agent that begins with that asks the runtime only for what has changed since, by its IDs,
-// of which a runtime uses none twice. A [FileStore] is one.
+// A RuntimeStatusStore is a StatusStore that also stores the runtime's status of a pod. With it, a
+// restarted agent inspects only what has changed since, by ID, because runtimes do not reuse IDs. A
+// [FileStore] implements it.
 type RuntimeStatusStore interface {
 	StatusStore
-	// SetStoredStatus remembers all of it. A Loop calls it in place of SetPodStatus.
+	// SetStoredStatus stores both. A Loop calls it instead of SetPodStatus.
 	SetStoredStatus(ctx context.Context, s StoredStatus) error
 }
 
@@ -85,8 +84,8 @@ func (s *StoredStatus) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// readAlone reads a status without what the runtime had reported: that can be asked for again, and
-// the status cannot.
+// readAlone reads a status without the runtime's: the latter can be inspected again, the former
+// cannot.
 func readAlone(text []byte) (read storedStatus, err error) {
 	var alone struct {
 		storedStatus

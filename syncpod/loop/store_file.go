@@ -18,15 +18,14 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// FileStore is a [StatusStore] of one JSON file a pod, <UID>.json, in a directory
-// of its own.
+// FileStore is a [StatusStore] with one JSON file for each pod, <UID>.json, in a directory of its
+// own.
 //
-// A file is replaced as a whole and only when what it says has changed, so
-// whenever the agent is killed, the last status or the one before is there. After a
-// loss of power it may be an older one, none, or one that cannot be read, but for
-// pods that have finished: that they have is on the disk when SetPodStatus returns,
-// since a Job that is done must not be done again. All other pods are started
-// anew after a loss of power anyway.
+// A file is replaced atomically and only when its contents have changed, so if the agent is killed,
+// the last status or the one before exists. After a power failure it may be an older one, none, or
+// unreadable, except for finished pods: their status is on the disk when SetPodStatus returns,
+// because a finished Job must not run again. All other pods are started again after a power failure
+// anyway.
 type FileStore struct {
 	dir   podfile.Dir
 	turns podfile.Turns
@@ -39,11 +38,11 @@ type FileStore struct {
 
 var _ RuntimeStatusStore = (*FileStore)(nil)
 
-// storedPod is what is kept in memory of a pod's file. Its lock is held while the
-// file is read, written or removed.
+// storedPod is the in-memory state of a pod's file. Its lock is held while the file is read,
+// written or removed.
 type storedPod struct {
 	mu sync.Mutex
-	// read: sum is that of the file's text, or zero if there is no file of use.
+	// read means that sum is the hash of the file's text, zero if there is no usable file.
 	read bool
 	sum  [sha256.Size]byte
 }
@@ -88,7 +87,7 @@ func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
 	return all, err
 }
 
-// loaded is what has become of the reading of a file.
+// loaded is the result of reading a file.
 type loaded struct {
 	status StoredStatus
 	err    error
@@ -115,7 +114,7 @@ func (s *FileStore) loadAll(ctx context.Context, uids []types.UID) []loaded {
 	return all[:min(int(next.Load()), len(uids))]
 }
 
-// know notes which pods have a file, so that nobody looks for one of another.
+// know records which pods have a file, so that files of others are not looked up.
 func (s *FileStore) know(uids []types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +144,7 @@ func (s *FileStore) load(uid types.UID) (StoredStatus, error) {
 	return stored, err
 }
 
-// SetPodStatus replaces what is stored of a pod by its status.
+// SetPodStatus replaces the pod's file with its status.
 func (s *FileStore) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	if pod == nil {
 		return errors.New("status of a pod: the pod is nil")
@@ -153,9 +152,9 @@ func (s *FileStore) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.Pod
 	return s.SetStoredStatus(ctx, StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status})
 }
 
-// SetStoredStatus replaces what is stored of a pod.
+// SetStoredStatus replaces the pod's file.
 func (s *FileStore) SetStoredStatus(_ context.Context, stored StoredStatus) error {
-	text, err := stored.MarshalJSON() // at once, and not after a pass to compact it
+	text, err := stored.MarshalJSON() // directly, without another pass to compact it
 	if err != nil {
 		return fmt.Errorf("status of pod %s: %w", stored.UID, err)
 	}
@@ -204,7 +203,7 @@ func (s *FileStore) forget(uid types.UID) {
 	delete(s.pods, uid)
 }
 
-// lock returns what is known of a pod's file, locked.
+// lock returns the state of a pod's file, locked.
 func (s *FileStore) lock(uid types.UID) *storedPod {
 	s.mu.Lock()
 	p := s.pods[uid]

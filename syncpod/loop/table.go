@@ -21,14 +21,14 @@ type podTable struct {
 	workers *podworkers.Workers
 	states  *podStates
 	cache   *runtime.Cache
-	// news is raised when a source has delivered, housekeeping when there may be something to
-	// stop or to remove.
+	// news is raised when a source has delivered, housekeeping when there may be something to stop
+	// or to remove.
 	news, housekeeping flag
-	// listed: the runtime has been listed once.
+	// listed means that the runtime has been listed once.
 	listed atomic.Bool
 
-	// mu is held while the workers are told of pods. It is taken before any lock of
-	// theirs or of the states, and the watcher is not called under it.
+	// mu is held while the workers are updated. It is locked before any lock of theirs or of the
+	// states, and the watcher is not called under it.
 	mu     sync.Mutex
 	pods   map[types.UID]*workerPod
 	beside admittedPods
@@ -78,7 +78,7 @@ func (t *podTable) lastStatus(uid types.UID) *runtime.PodStatus {
 	return status
 }
 
-// tell passes an update of a pod to the workers. It must be called with mu held.
+// tell passes an update of a pod to the workers. It requires mu to be held.
 func (t *podTable) tell(wp *workerPod, u podworkers.Update) {
 	u.Pod = wp.pod
 	if wp.endedBefore {
@@ -89,8 +89,8 @@ func (t *podTable) tell(wp *workerPod, u podworkers.Update) {
 	}
 }
 
-// shorten gives a pod that is stopping no more time than asked was given, which was deleted
-// meanwhile: its source may have lost it for a moment, so that the two are the same.
+// shorten applies the grace period of asked to a stopping pod that was deleted in the meantime: its
+// source may have lost it for a moment, so both are the same pod.
 func (t *podTable) shorten(wp *workerPod, asked *v1.Pod) {
 	if grace := asked.DeletionGracePeriodSeconds; grace != nil {
 		t.tell(wp, podworkers.Update{Type: podworkers.Kill, Stop: &podworkers.StopRequest{GracePeriodSeconds: grace}})

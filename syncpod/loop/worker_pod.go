@@ -9,28 +9,27 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A workerPod is a pod that the workers were told of, from then until they forget it.
-// It is guarded by podTable.mu, which is held while they are told, so that what they are
-// told last is what is true.
+// A workerPod is a pod that the workers know, from its first update until they forget it.
+// podTable.mu guards it and is held during updates, so that the last update is always the current
+// state.
 type workerPod struct {
 	source string
-	// desired is the pod as its source has it, nil once that does not want it.
+	// desired is the pod in its source, nil once the source does not want it.
 	desired *v1.Pod
 	// pod is what the workers have: desired with the status that was reported last.
 	pod *v1.Pod
 	// restartRequested: desired is a new pod with the UID of pod, which is stopping, and has
 	// to wait until that is forgotten (kubernetes #104648).
 	restartRequested bool
-	// endedBefore: the pod had ended, or was refused, before the workers were told of it. They
-	// finish a static pod that never had its turn without a call, as a kubelet does, so
-	// they get it as one of no source: what an earlier agent has left of it has to be
-	// cleaned up (kubernetes #105527), and its end to be reported.
+	// endedBefore means that the pod had finished, or was rejected, before its first update. The
+	// workers finish a static pod that was never synced without a call, as a kubelet does, so they
+	// get it as a pod of no source: what an earlier agent has left of it must be cleaned up
+	// (kubernetes #105527), and its end reported.
 	endedBefore bool
 }
 
-// differs reports whether a pod has changed in a way that matters for its work. Its
-// status does not, most of which is an echo of what was reported, but for what
-// others say in it.
+// differs reports whether a pod has changed in a way that matters for its sync. Its status mostly
+// repeats what was reported, so only the parts that others write matter.
 func differs(before, after *v1.Pod) bool {
 	if before == after {
 		return false
@@ -64,9 +63,9 @@ func isOurs(t v1.PodConditionType) bool {
 	return false
 }
 
-// withStatus returns the pod with the status that was reported of it last, nil if
-// none was. What its source says counts where the source knows better: that the pod
-// is over, and what others have set.
+// withStatus returns the pod with its last reported status, nil if there is none. The source's own
+// information takes precedence where it is newer: a terminal phase, and the parts that others
+// write.
 func withStatus(pod *v1.Pod, reported *v1.PodStatus) *v1.Pod {
 	if reported == nil || runtime.IsTerminal(pod.Status.Phase) {
 		return pod

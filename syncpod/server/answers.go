@@ -12,10 +12,10 @@ const (
 	// maxAnswers and maxAnswersOfUser bound the answers that callers have not taken yet, in bytes,
 	// of all users and of one. An answer that is larger than that is refused, too.
 	maxAnswers, maxAnswersOfUser = 128 << 20, 64 << 20
-	// answerPart is the size of the pieces in which an answer is held, in bytes. A piece that is
-	// sent is released at once.
+	// answerPart is the size of the chunks in which a response is buffered, in bytes. A chunk that
+	// was sent is freed immediately.
 	answerPart = 32 << 10
-	// maxEncoding is how many answers are encoded at a time.
+	// maxEncoding is the maximum number of concurrent encodings.
 	maxEncoding = 2
 	// answerTime is how long a caller may take nothing of an answer that is held.
 	answerTime = 15 * time.Second
@@ -74,7 +74,7 @@ func (a *answer) WriteHeader(code int) {
 	}
 }
 
-// Write holds what is written, or fails if there is no room for it.
+// Write buffers b, or fails if there is no room for it.
 func (a *answer) Write(b []byte) (written int, err error) {
 	a.WriteHeader(http.StatusOK)
 	for len(b) > 0 {
@@ -110,7 +110,7 @@ func (a *answer) unreserve() {
 	a.reserved = 0
 }
 
-// drop releases all that is held.
+// drop frees the buffer.
 func (a *answer) drop() {
 	a.unreserve()
 	for len(a.parts) > 0 {
@@ -125,8 +125,8 @@ func (a *answer) dropPart() {
 	a.parts = a.parts[1:]
 }
 
-// send sends what is held, and releases each piece that is sent. A caller that has left is no
-// error.
+// send sends the buffered response, and frees each chunk after it was sent. A disconnected caller
+// is not an error.
 func (a *answer) send(w http.ResponseWriter) {
 	size := 0
 	for name, values := range a.header {
@@ -171,8 +171,8 @@ func (s *Server) whole(serve func(*answer, *http.Request) error) func(http.Respo
 	}
 }
 
-// encode runs a function that encodes an answer, maxEncoding of them at a time: the memory that it needs
-// beside the answer is not counted.
+// encode calls a function that encodes a response, at most maxEncoding at a time: the memory that
+// an encoding needs in addition to the response is not counted.
 func (s *Server) encode(r *http.Request, do func() error) error {
 	select {
 	case s.encoding <- struct{}{}:

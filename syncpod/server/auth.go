@@ -13,29 +13,28 @@ type User struct {
 	Extra     map[string][]string
 }
 
-// Attributes are what is asked for, in the terms of the Kubernetes API: those of a
-// SubjectAccessReview.
+// Attributes describe a request in the terms of the Kubernetes API: those of a SubjectAccessReview.
 type Attributes struct {
 	User User
 	// Verb is get, create, update, patch or delete.
 	Verb string
 	// APIVersion is v1, and Resource is nodes.
 	APIVersion, Resource, Subresource string
-	// Name is that of the node, and Path the path of the request.
+	// Name is the name of the node, Path the path of the request.
 	Name, Path string
 }
 
 // An Authenticator says who has sent a request: by its certificate, or by a token that
 // a TokenReview is asked of. It is called by many requests at once.
 type Authenticator interface {
-	// AuthenticateRequest returns the user, and false if nobody is known by what is in
-	// the request. An error means the same, and is logged.
+	// AuthenticateRequest returns the user, and false if the request does not identify a user. An
+	// error means the same, and is logged.
 	AuthenticateRequest(r *http.Request) (user User, ok bool, err error)
 }
 
 // An Authorizer decides what users may. It is called by many requests at once.
 type Authorizer interface {
-	// Authorize returns whether the user may. An error means that it cannot be told.
+	// Authorize reports whether the user is allowed. An error means that this is unknown.
 	Authorize(ctx context.Context, a Attributes) (allowed bool, reason string, err error)
 }
 
@@ -57,7 +56,7 @@ func callerOf(r *http.Request) User {
 
 func userOf(r *http.Request) string { return callerOf(r).Name }
 
-// admit answers requests that may not go on. It returns those that may, with their user in the
+// admit answers requests that are rejected. It returns admitted requests, with their user in the
 // context.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, route route) (admitted *http.Request, ok bool) {
 	if r.Context().Value(trusted{}) != nil {

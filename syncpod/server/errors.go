@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// A statusError is an error with the status that a caller is told.
+// A statusError is an error with the HTTP status of its response.
 type statusError struct {
 	code int
 	err  error

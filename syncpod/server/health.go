@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// A check is one of those that health is made of.
+// A check is one part of the agent's health.
 type check struct {
 	name string
 	fail func(loop.Health) error
@@ -41,8 +41,8 @@ func syncLoop(h loop.Health) error {
 	return errors.Join(errs...)
 }
 
-// serveHealth answers whether all is well. What is wrong is not said: that may be
-// asked by everybody.
+// serveHealth reports whether everything is healthy. It gives no details, because every caller may
+// ask.
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) error {
 	var text strings.Builder
 	failed := false
@@ -58,11 +58,11 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) error {
 	if failed {
 		return errors.New(text.String() + "healthz check failed")
 	}
-	_, _ = io.WriteString(w, "ok") // whoever has gone does not need it
+	_, _ = io.WriteString(w, "ok") // a disconnected caller does not need it
 	return nil
 }
 
-// serveCheck answers whether one thing is well, and what is wrong.
+// serveCheck reports whether one part is healthy, and the failure.
 func (s *Server) serveCheck(w http.ResponseWriter, r *http.Request) error {
 	for _, c := range checks {
 		if c.name != r.PathValue("check") {

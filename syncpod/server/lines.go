@@ -11,15 +11,15 @@ import (
 const (
 	// lineInterval is the time between two lines of a user about the same event.
 	lineInterval = 10 * time.Second
-	// maxLineKeys is how many users and events are told apart in an interval. All others share one
-	// line.
+	// maxLineKeys is how many users and events have lines of their own in an interval. All others
+	// share one line.
 	maxLineKeys = 1024
 )
 
 // A lineKey is an event of a user. Peers that are not authenticated have the empty name.
 type lineKey struct{ user, event string }
 
-// lines bounds the lines that requests cause in the log, and counts those that it leaves out.
+// lines limits the log lines that requests cause, and counts those that are dropped.
 type lines struct {
 	mu    sync.Mutex
 	noted map[lineKey]*noted

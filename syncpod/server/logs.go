@@ -62,8 +62,8 @@ func (s *Server) logPath(r *http.Request, id runtime.ContainerID) (string, error
 	return path, nil
 }
 
-// printLog prints a log. What goes wrong before anything is printed has a status; after
-// that the connection is cut, so that nobody takes a part for the whole.
+// printLog prints a log. An error before the first output has an HTTP status; after that the
+// connection is cut, so that no caller mistakes a part for the whole.
 func (s *Server) printLog(w http.ResponseWriter, r *http.Request, log logs.Log, o *v1.PodLogOptions) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -120,7 +120,7 @@ func (s *Server) newLogWriter(w http.ResponseWriter, follow bool) *logWriter {
 	return out
 }
 
-// begin tells the caller that there is a log, though nothing is in it yet.
+// begin sends the header, though there is no output yet.
 func (l *logWriter) begin() error {
 	l.begun = true
 	l.w.WriteHeader(http.StatusOK)

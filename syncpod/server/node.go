@@ -19,8 +19,7 @@ func (s *Server) serveConfigz(a *answer, r *http.Request) error {
 	return s.writeJSON(a, r, s.config.Configz)
 }
 
-// serveNodeLogs answers with a file below the directory of the node's logs, or with
-// what is in a directory.
+// serveNodeLogs serves a file below the directory of the node's logs, or lists a directory.
 func (s *Server) serveNodeLogs(w http.ResponseWriter, r *http.Request) error {
 	if s.config.NodeLogs == "" {
 		return disabled("logs of the node")

@@ -15,8 +15,8 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// pod returns the pod that a path names. One that its source still wants counts before
-// one of its name that is about to go.
+// pod returns the pod that a path names. A pod that its source still wants takes precedence over a
+// terminating one of the same name.
 func (s *Server) pod(r *http.Request) (*loop.Pod, error) {
 	namespace, name, uid := r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("uid")
 	var found *loop.Pod
@@ -60,8 +60,8 @@ func (s *Server) running(r *http.Request) (*runtime.ContainerStatus, error) {
 	return nil, notFound("container %q of pod %q is not running", name, pod.Pod.Name)
 }
 
-// instance returns the ID of the instance of a container whose log is meant: of a pod
-// as it was reported, the one that runs, else the one that ran last; or the one before.
+// instance returns the ID of the instance whose log is requested, from the pod's reported status:
+// the running one, otherwise the last one; or with previous the one before.
 func instance(pod *loop.Pod, name string, previous bool) (runtime.ContainerID, error) {
 	lists := [][]v1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses}
 	for _, list := range lists {
@@ -115,7 +115,7 @@ func (s *Server) servePods(a *answer, r *http.Request) error {
 	})
 }
 
-// serveRunningPods answers with what runs, as the runtime reports it.
+// serveRunningPods serves the running pods, as the runtime reports them.
 func (s *Server) serveRunningPods(a *answer, r *http.Request) error {
 	return s.encode(r, func() error {
 		var items []v1.Pod
@@ -131,7 +131,7 @@ func (s *Server) serveRunningPods(a *answer, r *http.Request) error {
 	})
 }
 
-// runningPod is what the runtime knows of a pod that has something running.
+// runningPod returns the runtime's view of a pod, and whether anything of the pod runs.
 func runningPod(status *runtime.PodStatus) (v1.Pod, bool) {
 	if status.Empty() {
 		return v1.Pod{}, false

@@ -20,13 +20,13 @@ const maxRefusal = 64 << 10
 var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization"}
 
 const (
-	// frontProxy begins the names of the headers in which a front proxy says who asks.
+	// frontProxy is the prefix of the headers in which a front proxy passes the user.
 	frontProxy = "X-Remote-"
-	// bearerProtocol begins a protocol of a WebSocket that is none: a token of the caller's.
+	// bearerProtocol is the prefix of a WebSocket protocol that is in fact the caller's token.
 	bearerProtocol = "base64url.bearer.authorization.k8s.io."
 )
 
-// withoutSecrets takes out of headers what is the caller's.
+// withoutSecrets removes the caller's credentials from headers.
 func withoutSecrets(h http.Header) {
 	for _, name := range secretHeaders {
 		h.Del(name)
@@ -131,14 +131,14 @@ func (w *streamWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return oneEnd{w.hold(conn)}, buffered, nil
 }
 
-// Unwrap returns what is written to.
+// Unwrap returns the underlying writer.
 func (w *streamWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// errGone ends a stream whose caller has gone.
+// errGone ends a stream whose caller has disconnected.
 var errGone = errors.New("the caller has gone")
 
-// oneEnd is a connection that ends as a whole: streams are closed by messages on it, and
-// a proxy that waited for the other direction would wait for one that hangs.
+// oneEnd is a connection that closes in both directions at once: streams are closed by messages on
+// it, and waiting for the other direction could hang.
 type oneEnd struct{ net.Conn }
 
 // Read reads what the caller sends.

@@ -13,8 +13,8 @@ import (
 	"github.com/podsync/podsync/runtime/logs"
 )
 
-// logOptions reads the options of a log from a query. What is no number or no time is
-// a bad request, and what is one that cannot be is one that cannot be processed.
+// logOptions parses the options of a log from a query. Malformed values return 400, well-formed but
+// invalid ones 422.
 func logOptions(q url.Values) (*v1.PodLogOptions, error) {
 	o := &v1.PodLogOptions{Follow: isTrue(q, "follow"), Previous: isTrue(q, "previous"), Timestamps: isTrue(q, "timestamps")}
 	if q.Has("stream") {
@@ -48,8 +48,8 @@ func logOptions(q url.Values) (*v1.PodLogOptions, error) {
 	return o, nil
 }
 
-// isTrue reads a parameter as the Kubernetes API does: it is true if it is there and
-// says nothing else.
+// isTrue parses a parameter as the Kubernetes API does: it is true if it is present and not "false"
+// or "0".
 func isTrue(q url.Values, name string) bool {
 	switch strings.ToLower(q.Get(name)) {
 	case "false", "0":

@@ -10,10 +10,10 @@ import (
 // A route is a path, or several that are served alike.
 type route struct {
 	patterns     []string
-	subresources []string // of which one has to be allowed
+	subresources []string // one of which must be allowed
 	acts         bool     // it does something in a container, whatever the method
 	debugs       bool     // it is not served with Config.NoDebugging
-	open         bool     // to everybody if nobody is known
+	open         bool     // without authentication
 	noted        bool     // it has a line in the log; streams write their own
 	serve        func(http.ResponseWriter, *http.Request) error
 }
@@ -47,8 +47,7 @@ func (s *Server) table() []route {
 	}
 }
 
-// inContainer and inPod are the paths of what is done there, with the UID of the pod or
-// without.
+// inContainer and inPod return the paths of an operation, with and without the UID of the pod.
 func inContainer(prefixes ...string) (patterns []string) {
 	for _, p := range prefixes {
 		patterns = append(patterns, p+"/{namespace}/{pod}/{container}", p+"/{namespace}/{pod}/{uid}/{container}")
@@ -80,22 +79,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.routes.ServeHTTP(w, r)
 		return
 	}
-	// Who may not do anything is not told either what there is.
+	// A caller without permissions does not learn which paths exist.
 	s.answer(w, r, route{subresources: proxyOnly, serve: func(w http.ResponseWriter, r *http.Request) error {
 		if isClean(r.URL.Path) {
-			s.routes.ServeHTTP(w, r) // which says which methods there are
+			s.routes.ServeHTTP(w, r) // it responds with the allowed methods
 			return nil
 		}
 		return notFound("there is no path %q", r.URL.Path)
 	}})
 }
 
-// isClean reports whether a path is one that nobody would read as another one.
+// isClean reports whether a path is unambiguous.
 func isClean(p string) bool {
 	return strings.HasPrefix(p, "/") && (path.Clean(p) == p || path.Clean(p)+"/" == p)
 }
 
-// answer serves a request of somebody who may.
+// answer serves a request if it is admitted.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, route route) {
 	r, ok := s.admit(w, r, route)
 	if !ok {

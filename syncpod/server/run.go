@@ -11,8 +11,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// maxRunOutput is the room that is kept for the output of a command before it runs, in bytes: as
-// much as a cri.Client receives, and a piece for what is written before it.
+// maxRunOutput is the room reserved for the output of a command before it runs, in bytes: as much
+// as a cri.Client receives, and a chunk for the text before it.
 const maxRunOutput = 1<<20 + answerPart
 
 // serveRun answers with what a command prints. A command for whose output there is no room does
@@ -72,7 +72,7 @@ func (s *Server) serveCheckpoint(a *answer, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// The names are those of a pod that is there, which are no paths.
+	// The names are those of an existing pod, and contain no separator.
 	name := fmt.Sprintf("checkpoint-%s_%s-%s-%s.tar", r.PathValue("pod"), r.PathValue("namespace"), c.Name, time.Now().UTC().Format(time.RFC3339))
 	location := filepath.Join(s.config.Checkpoints, filepath.Base(name))
 	end, err := s.begin(r, "checkpoint", c.Name, c.ID.String())

@@ -51,8 +51,8 @@ type Config struct {
 	// NodeName is the node of which Authorizer is asked, and that of /stats/summary.
 	NodeName string
 
-	// Authenticator says who asks, and Authorizer whether they may. Default: nobody
-	// may anything.
+	// Authenticator identifies users, Authorizer decides what they may do. Default: every request
+	// is rejected.
 	Authenticator Authenticator
 	Authorizer    Authorizer
 
@@ -69,30 +69,27 @@ type Config struct {
 	// Configz is what /configz answers, as JSON. It must hold no secrets. Default:
 	// there is no such path.
 	Configz any
-	// NodeLogs is the directory of the node's own logs, an absolute path, which /logs
-	// serves with all that is below it but links that lead out of it. Default: they
-	// are not served.
+	// NodeLogs is the absolute path of the directory of the node's own logs, which /logs serves,
+	// except links that lead out of it. Default: not served.
 	NodeLogs string
-	// Checkpoints is the directory in which the runtime puts checkpoints of containers,
-	// an absolute path. They have all that was in the memory of the container. Default:
-	// none are made.
+	// Checkpoints is the absolute path of the directory for checkpoints of containers. They contain
+	// the container's memory. Default: no checkpoints.
 	Checkpoints string
 
-	// NoDebugging answers all that acts in containers or prints their logs, and the lists and
-	// files for debugging, with 405: exec, attach, portForward, run, containerLogs, runningpods,
-	// configz, logs, timeline and explain. Default: they are served.
+	// NoDebugging rejects, with 405, everything that acts in containers or prints their logs, and
+	// the debugging endpoints: exec, attach, portForward, run, containerLogs, runningpods, configz,
+	// logs, timeline and explain. Default: they are served.
 	NoDebugging bool
-	// StreamIdleTimeout is the time after which a stream or a log that is followed ends if
-	// nothing was sent or received. Default 4 h.
+	// StreamIdleTimeout is the time without data after which a stream or a followed log ends.
+	// Default 4 h.
 	StreamIdleTimeout time.Duration
 	// StreamTransport is how the runtime's streaming server is reached. Default: over
 	// TCP, and TLS with any certificate, as runtimes make one for themselves.
 	StreamTransport http.RoundTripper
-	// Log gets a line when a stream begins and when it has ended, with the user, its address, the
-	// verb, the pod and the container and without the command. Of requests that are no streams,
-	// requests that are refused, and failures that no answer can report, it gets at most one line per
-	// user and kind of event every ten seconds, with the number of those that were left out. Default
-	// silent.
+	// Log receives a line at the start and end of each stream, with the user, its address, the
+	// verb, the pod and the container, but not the command. For other requests, rejected requests,
+	// and failures that no response can report, it receives at most one line for each user and kind
+	// of event every ten seconds, with the number of lines dropped. Default: no log.
 	Log logr.Logger
 }
 
@@ -103,10 +100,11 @@ type Server struct {
 	logs   logs.Reader
 	routes *http.ServeMux
 	open   openStreams
-	// answers are those that were not read yet. encoding has an element for each that is made.
+	// answers are the responses that were not read yet. encoding has an element for each encoding
+	// in progress.
 	answers  answers
 	encoding chan struct{}
-	// lines are those that requests cause in the log.
+	// lines limits the log lines of requests.
 	lines lines
 
 	allStats, cpuAndMemory figures

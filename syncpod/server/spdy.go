@@ -19,16 +19,16 @@ import (
 const (
 	// processProtocol is how the streams of a process are sent over SPDY.
 	processProtocol = "v4.channel.k8s.io"
-	// closeProtocol is how they are over a WebSocket by who can say that the input has
-	// ended. The streaming servers of runtimes do not speak it.
+	// closeProtocol is the WebSocket protocol that can signal the end of the input. The streaming
+	// servers of runtimes do not support it.
 	closeProtocol = "v5.channel.k8s.io"
-	// tunnelPrefix begins the protocols of SPDY within the messages of a WebSocket.
+	// tunnelPrefix is the prefix of the protocols that tunnel SPDY in WebSocket messages.
 	tunnelPrefix = spdy.Protocol + "+"
-	// protocolHeader is what is spoken over SPDY.
+	// protocolHeader is the header of the protocol over SPDY.
 	protocolHeader = "X-Stream-Protocol-Version"
 )
 
-// endTime bounds how long a caller who was told of the end may take to go.
+// endTime is how long a caller may take to disconnect after the end of the stream.
 const endTime = 10 * time.Second
 
 // offers are the protocols of a caller who asks for a WebSocket.
@@ -54,9 +54,9 @@ func tunnelled(r *http.Request) (protocols []string) {
 	return protocols
 }
 
-// upgrade asks the runtime for a connection over which SPDY is spoken, with one of these
-// protocols. It ends with the request's context. A request of which no WebSocket can be made
-// is refused before, so that it has run nothing.
+// upgrade requests a SPDY connection with one of these protocols from the runtime. It ends with the
+// request's context. A request that cannot become a WebSocket is rejected before, so that it has no
+// effect.
 func (s *Server) upgrade(r *http.Request, location string, protocols ...string) (conn io.ReadWriteCloser, protocol string, err error) {
 	if err := websocket.Check(r); err != nil {
 		return nil, "", &statusError{http.StatusBadRequest, err}
@@ -116,16 +116,16 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, protocol string)
 	return ws, conn, nil
 }
 
-// tellEnd tells the caller that nothing more comes, who then goes, or is cut off after a
-// while. What they still send has to be read until then: of a connection that is closed with
-// something unread, what was sent last is lost.
+// tellEnd tells the caller that the stream has ended, and disconnects it after endTime. Until then
+// it reads what the caller still sends: if a connection is closed with unread data, the last data
+// sent on it is lost.
 func tellEnd(ws *websocket.Conn, conn net.Conn) {
-	_ = ws.CloseWrite() // whoever has gone knows
+	_ = ws.CloseWrite() // it fails if the caller has disconnected
 	_ = conn.SetReadDeadline(time.Now().Add(endTime))
 }
 
-// tunnel carries SPDY between messages of the caller and a connection of the runtime, both
-// ways, until one of them has gone.
+// tunnel copies SPDY between the caller's messages and a connection to the runtime, in both
+// directions, until one of them ends.
 func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, location string) error {
 	upstream, protocol, err := s.upgrade(r, location, tunnelled(r)...)
 	if err != nil {
@@ -142,15 +142,15 @@ func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, location string)
 		defer upstream.Close()
 		unwrap(upstream, ws)
 	})
-	_, _ = io.Copy(messages{ws}, upstream) // until one of them has gone
+	_, _ = io.Copy(messages{ws}, upstream) // until one of them ends
 	upstream.Close()
 	tellEnd(ws, conn)
 	unwrapping.Wait()
 	return nil
 }
 
-// unwrap writes what is in messages, until the caller has gone. What the runtime does not
-// take any more is lost.
+// unwrap writes the contents of messages until the caller disconnects. Data that the runtime no
+// longer reads is lost.
 func unwrap(runtime io.Writer, ws *websocket.Conn) {
 	for {
 		piece, _, _, err := ws.ReadPiece()

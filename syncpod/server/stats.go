@@ -12,25 +12,25 @@ import (
 	"github.com/podsync/podsync/runtime/stats"
 )
 
-// maxStatsAge is how old figures may be that are told: whoever asks at the same time
-// shares one reading. A kubelet's are up to 10 s old.
+// maxStatsAge is the maximum age of figures: concurrent callers share one reading. A kubelet's are
+// up to 10 s old.
 const maxStatsAge = time.Second
 
-// figures are those read last.
+// figures are the last figures read.
 type figures struct {
 	read func(context.Context, []*runtime.PodStatus) (stats.Stats, error)
-	// failed is called once for each reading of which some is missing.
+	// failed is called once for each incomplete reading.
 	failed func(error)
 
 	mu      sync.Mutex
-	reading chan struct{} // closed at the end of it, nil if nobody reads
+	reading chan struct{} // closed at its end, nil if there is none
 	at      time.Time
 	stats   stats.Stats
 	err     error
 }
 
-// get returns figures that are not older than they may be, and what is wrong with them.
-// Of many callers one reads.
+// get returns figures of at most the maximum age, and their error. Of several concurrent callers
+// one reads.
 func (f *figures) get(ctx context.Context, pods func() []*runtime.PodStatus) (stats.Stats, error) {
 	for {
 		f.mu.Lock()
@@ -54,8 +54,8 @@ func (f *figures) get(ctx context.Context, pods func() []*runtime.PodStatus) (st
 	}
 }
 
-// renew keeps what is read, unless the caller has gone meanwhile: what is missing then
-// may be there.
+// renew stores the figures it reads, unless the caller has disconnected in the meantime, which may
+// have made them incomplete.
 func (f *figures) renew(ctx context.Context, pods func() []*runtime.PodStatus) (read stats.Stats, err error) {
 	began, done := time.Now(), false
 	defer func() {
@@ -90,7 +90,7 @@ func (s *Server) known() []*runtime.PodStatus {
 	return list
 }
 
-// The summary is that of the kubelet's stats API, without what is not known here.
+// The summary is that of the kubelet's stats API, without fields that are unknown here.
 type summary struct {
 	Node nodeSummary  `json:"node"`
 	Pods []podSummary `json:"pods"`

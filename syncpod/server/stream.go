@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// streams are what is wanted of a process, as the parameters of a stream say it.
+// streams are the requested streams of a process, from the parameters of the request.
 type streams struct{ stdin, stdout, stderr, tty bool }
 
 func streamsOf(q url.Values) (streams, error) {
@@ -68,8 +68,7 @@ func (s *Server) serveAttach(w http.ResponseWriter, r *http.Request) error {
 	return s.connect(w, r, resp.GetUrl(), st)
 }
 
-// stream returns what is wanted of which container, before anything is asked of the
-// runtime.
+// stream validates a request and returns its streams and container, before the runtime is called.
 func (s *Server) stream(r *http.Request) (streams, *runtime.ContainerStatus, error) {
 	st, err := streamsOf(r.URL.Query())
 	if err != nil {
@@ -122,8 +121,7 @@ func (s *Server) sandbox(uid types.UID) string {
 	return ""
 }
 
-// portsOf returns the ports that are wanted. Over SPDY they are told later, with each
-// connection.
+// portsOf returns the requested ports. Over SPDY, each connection names its port later.
 func portsOf(r *http.Request) (ports []int32, err error) {
 	if !isWebSocket(r) || len(tunnelled(r)) > 0 {
 		return nil, nil
@@ -143,7 +141,7 @@ func portsOf(r *http.Request) (ports []int32, err error) {
 	return ports, nil
 }
 
-// upgrades returns an error for a request of which no stream can come.
+// upgrades returns an error for a request that cannot become a stream.
 func upgrades(r *http.Request) error {
 	for _, values := range r.Header["Connection"] {
 		for token := range strings.SplitSeq(values, ",") {

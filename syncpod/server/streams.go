@@ -86,9 +86,9 @@ func (o *openStreams) leave(limits []streamLimit) {
 	}
 }
 
-// begin counts a stream and writes its line in the audit log: which user does what to which
-// container. It does not write the command or what is sent: they may hold secrets. The caller
-// calls end when the stream has ended.
+// begin counts a stream and writes its line in the audit log: the user, the verb and the container.
+// It does not write the command or the data, which may be secret. The caller calls end when the
+// stream has ended.
 func (s *Server) begin(r *http.Request, verb, container, id string) (end func(), err error) {
 	limits, err := s.enter(r, verb)
 	if err != nil {

@@ -26,12 +26,12 @@ const (
 )
 
 const (
-	// maxStatus is how long what is said of the end of a process may be.
+	// maxStatus is the maximum length of the status of a process.
 	maxStatus = 64 << 10
-	// pingInterval is how often the runtime is shown that somebody is there, which takes
-	// a connection for idle after some hours otherwise.
+	// pingInterval is the interval of pings to the runtime, which closes idle connections after
+	// some hours.
 	pingInterval = 10 * time.Second
-	// openTime bounds how long the runtime may take to accept all streams, as a kubelet does.
+	// openTime limits how long the runtime may take to accept all streams, as in a kubelet.
 	openTime = 30 * time.Second
 )
 
@@ -63,12 +63,12 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request, location stri
 	return nil
 }
 
-// A translation is that of one process.
+// A translation is the translation of one process's streams.
 type translation struct {
 	runtime  *spdy.Conn
 	caller   *websocket.Conn
 	conn     net.Conn        // of the caller
-	streams  map[byte]uint32 // by channel, those that are written to
+	streams  map[byte]uint32 // by channel: the streams that the caller writes to
 	channels map[uint32]byte // by stream
 	status   []byte          // how the process has ended
 }
@@ -96,8 +96,8 @@ func (t *translation) open(st streams) error {
 	return nil
 }
 
-// openStream opens a stream, and waits until the runtime has accepted it: some lose what is
-// sent before.
+// openStream opens a stream, and waits until the runtime has accepted it: some runtimes lose data
+// that is sent before.
 func (t *translation) openStream(kind string) (stream uint32, err error) {
 	stream, err = t.runtime.Open(map[string]string{"streamtype": kind})
 	if err != nil {
@@ -109,7 +109,7 @@ func (t *translation) openStream(kind string) (stream uint32, err error) {
 	return stream, nil
 }
 
-// run goes on until the process has ended, or one of the ends has gone.
+// run translates until the process has ended or one of the ends disconnects.
 func (t *translation) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -166,9 +166,9 @@ func (t *translation) closeInput() error {
 	return t.runtime.CloseWrite(stream)
 }
 
-// receive hands on what the process prints, and then how it has ended, and reports whether
-// the caller was told. Of a process whose end the runtime does not tell the caller's
-// connection breaks, so that nobody takes it for a good one.
+// receive passes on the output of the process, and then its status, and reports whether the caller
+// received the status. If the runtime reports no status, the caller's connection breaks, so that
+// the process does not appear to have succeeded.
 func (t *translation) receive() (told bool) {
 	for !t.ended() {
 		m, err := t.runtime.Read()
@@ -195,10 +195,10 @@ func (t *translation) print(channel byte, data []byte) error {
 	return nil
 }
 
-// ended reports whether all is there of how the process has ended.
+// ended reports whether the status of the process is complete.
 func (t *translation) ended() bool { return len(t.status) > 0 && json.Valid(t.status) }
 
-// keepAlive shows the runtime that somebody is there.
+// keepAlive sends pings to the runtime.
 func (t *translation) keepAlive(ctx context.Context) {
 	tick := time.NewTicker(pingInterval)
 	defer tick.Stop()
@@ -207,7 +207,7 @@ func (t *translation) keepAlive(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = t.runtime.Ping() // one that has gone is noticed where it is read
+			_ = t.runtime.Ping() // the reader notices a closed connection
 		}
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// ServeUnix serves a Unix socket until ctx ends, and then returns nil. Processes whose user
-// is root, that of this process, or one of uids (numeric user IDs) may do everything;
-// connections of all others are closed. It does not ask the Authenticator. Only on Linux
-// is the peer known: elsewhere every connection is closed.
+// ServeUnix serves a Unix socket until ctx ends, and then returns nil. Processes whose user is
+// root, that of this process, or one of uids (numeric user IDs) have full access; all other
+// connections are closed. It does not use the Authenticator. The peer is known only on Linux: on
+// other systems every connection is closed.
 //
-// The socket has mode 0600, or 0666 if uids are named. A socket that is at the path is
-// replaced, anything else is not. When ServeUnix returns no connection is left, and the
-// socket is removed.
+// The socket has mode 0600, or 0666 if uids are given. An existing socket at the path is replaced,
+// any other file is not. When ServeUnix returns, all connections are closed and the socket is
+// removed.
 func (s *Server) ServeUnix(ctx context.Context, path string, uids ...int) error {
 	lis, err := listenUnix(path, len(uids) > 0)
 	if err != nil {
@@ -67,7 +67,7 @@ const (
 func shutdown(server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
-	_ = server.Shutdown(ctx) // what is left is closed
+	_ = server.Shutdown(ctx) // remaining connections are closed
 	_ = server.Close()       // the listener is closed already
 }
 

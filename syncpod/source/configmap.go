@@ -33,7 +33,7 @@ func (d *decoder) decodeSecret(raw []byte, h *head) {
 		d.refuse(h, problems.ToAggregate())
 		return
 	}
-	// An API server does the same with what may be written as text.
+	// An API server does the same with values that may be written as text.
 	data := make(map[string][]byte, len(s.Data)+len(s.StringData))
 	maps.Copy(data, s.Data)
 	for key, text := range s.StringData {

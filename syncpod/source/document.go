@@ -59,17 +59,16 @@ func separates(line []byte) bool {
 	return ok && (len(rest) == 0 || strings.ContainsRune(" \t\r\n", rune(rest[0])))
 }
 
-// YAMLToJSON returns a document of YAML as JSON, within limits of size, depth and the values
-// that aliases repeat. The warning names the keys that a mapping has twice: the last counts.
-// Neither the warning nor the error quotes values of the document. A document that is JSON
-// is returned as it is.
+// YAMLToJSON converts a YAML document to JSON, with limits on size, depth and the values that
+// aliases repeat. The warning names the duplicate keys of mappings; the last value applies. Neither
+// the warning nor the error contains values of the document. A JSON document is returned unchanged.
 func YAMLToJSON(document []byte) (text []byte, warning, err error) { return toJSON(document, 0) }
 
-// toJSON counts the lines in warnings and errors from the beginning of the file, of which
-// before are not of the document.
+// toJSON numbers the lines in warnings and errors from the beginning of the file; before is the
+// number of lines before the document.
 func toJSON(document []byte, before int) (text []byte, warning, err error) {
 	if json.Valid(document) {
-		return document, nil, nil // as it is: YAML knows fewer escapes, and no tabs
+		return document, nil, nil // unchanged: YAML supports fewer escapes, and no tabs
 	}
 	if len(document) > maxYAML {
 		return nil, nil, fmt.Errorf("yaml: the document has %d bytes, and %d is the most", len(document), maxYAML)

@@ -5,21 +5,20 @@ import (
 	"strings"
 )
 
-// A ManifestError says what is wrong with a manifest, or what of it is not
-// heeded. Values that may be secrets are not in its text.
+// A ManifestError reports an error in a manifest, or an ignored part of it. Its text does not
+// contain values that may be secret.
 type ManifestError struct {
 	// File is the path of the file, or the folder if that cannot be read.
 	File string
 	// Document counts the documents of the file from 1. Zero means the whole file.
 	Document int
-	// Object is what the error is about, as "Pod default/web", empty if that could
-	// not be told.
+	// Object is the object of the error, such as "Pod default/web", empty if unknown.
 	Object string
-	// Err is what is wrong. For an invalid pod it is an aggregate of *field.Error.
+	// Err is the error. For an invalid pod it is an aggregate of *field.Error.
 	Err error
-	// Kept: what was read before in its place still counts.
+	// Kept means that the previous version is still in use.
 	Kept bool
-	// key is that of the object, zero if it is not known.
+	// key is the key of the object, zero if unknown.
 	key objectKey
 }
 

@@ -25,46 +25,42 @@ type FolderConfig struct {
 	// NodeName is the name of the node, which becomes part of the names of pods.
 	// Required, lower case.
 	NodeName string
-	// Name is that of the source. Default runtime.ConfigSourceFile.
+	// Name is the name of the source. Default runtime.ConfigSourceFile.
 	Name string
-	// Rescan is how often all files are read again whether or not a change was
-	// seen: changes behind symbolic links and on network file systems are not.
+	// Rescan is the interval at which all files are read again, because changes behind symbolic
+	// links and on network file systems are not reported.
 	// Default 20 s.
 	Rescan time.Duration
 }
 
-// Folder is a [Source] of the pods whose manifests are in a folder, as YAML or
-// JSON. A file may have several documents, and lists, of pods, ConfigMaps and
-// Secrets. Pods get the identity of static pods, the API's defaults and are
-// validated; see package podspec. ConfigMaps and Secrets are for the pods to
-// refer to: a Folder is an env.ConfigMaps and an env.Secrets; set it as Objects.ConfigMaps
-// and Objects.Secrets of syncpod.Config, a Loop does not do that by itself. When one
-// changes, so do the volumes of running pods, at once.
+// Folder is a [Source] of the pods whose manifests are in a folder, as YAML or JSON. A file may
+// contain several documents, and lists, of pods, ConfigMaps and Secrets. Pods get the identity of
+// static pods and the API's defaults, and are validated; see package podspec. Pods may refer to the
+// ConfigMaps and Secrets: a Folder is an env.ConfigMaps and an env.Secrets; set it as
+// Objects.ConfigMaps and Objects.Secrets of syncpod.Config, because a Loop does not. When one
+// changes, the volumes of running pods are updated immediately.
 //
-// Every regular file counts but those whose names begin with a dot, and copies that
-// editors and others leave beside a file: "#...#", and names that end in "~", ".tmp",
-// ".bak", ".old", ".orig", ".rej", ".save", ".swp", ".dpkg-new" and the like. Changes
-// are seen at once where the system can tell of them, and else with each rescan. Writers
-// do best to write a file whose name begins with a dot and rename it; one that is found
-// half written is an error until it is whole.
+// Every regular file is read, except those whose names begin with a dot, and copies left by editors
+// and other tools: "#...#", and names that end in "~", ".tmp", ".bak", ".old", ".orig", ".rej",
+// ".save", ".swp", ".dpkg-new" and the like. Changes are detected immediately if the system reports
+// them, otherwise by the next rescan. Writers should write a file whose name begins with a dot and
+// rename it; a partially written file is an error until it is complete.
 //
-// What cannot be read or is not valid is an error and leaves what was read
-// before in its place. As long as there is such an error in a file, the pods in
-// it that are valid are started and changed, and none is stopped for being
-// missing. Nor is any if the folder itself is away. Of objects with the same name the
-// one counts that counted before, whatever its file is called, and otherwise the one
-// whose file's name comes first; so a file that comes stops no pod of another one.
+// If an object is unreadable or invalid, that is an error and the previous version stays in use.
+// While a file has such an error, its valid pods are started and changed, and none is stopped
+// because it is missing. Nor is any stopped if the folder itself is missing. Of several objects
+// with the same name, the one already in use takes precedence, whatever its file is called, and
+// otherwise the one whose file's name sorts first; so a new file stops no pod of another one.
 //
-// Fields that are not known are warnings, as with a kubelet (which does not even
-// warn).
+// Unknown fields cause warnings; a kubelet ignores them silently.
 type Folder struct {
 	path, node, name string
 	rescan           time.Duration
 	watch            func(dir string) (*watch, error)
 
-	// files are what was last read, by name. Run's alone.
+	// files are the last versions of the files, by name. Only Run uses it.
 	files map[string]*manifestFile
-	// counted are the objects of the last snapshot, with their files. Run's alone.
+	// counted are the objects of the last snapshot, with their files. Only Run uses it.
 	counted map[objectKey]counted
 	// configs are the ConfigMaps and Secrets of the last snapshot, nil if the folder
 	// was never read.
@@ -132,7 +128,7 @@ func config[T any](f *Folder, key objectKey) (T, error) {
 	return none, fmt.Errorf("%s is not in %s: %w", key, f.path, env.ErrNotFound)
 }
 
-// scan reads the folder: the files that are new, and those that may have changed.
+// scan reads the folder: new files, and those that may have changed.
 func (f *Folder) scan(mayHaveChanged func(os.DirEntry) bool) error {
 	entries, err := os.ReadDir(f.path)
 	if err != nil {

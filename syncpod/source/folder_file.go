@@ -22,19 +22,19 @@ import (
 // with something that takes the node's memory.
 const maxManifest = 10 << 20
 
-// errNotRegular tells that there is no file to read, and none is missing.
+// errNotRegular reports that a name is not a file to read.
 var errNotRegular = errors.New("not a regular file")
 
 // A manifestFile is a file of a folder as it was last read.
 type manifestFile struct {
 	sum [sha256.Size]byte // of its text, zero if it could not be read
 	manifest
-	// complete tells that all that is in the file has been read at some time.
+	// complete means that the whole file has been read successfully at some time.
 	complete bool
 }
 
-// isManifest reports whether a file of that name counts. Those whose names begin
-// with a dot do not, nor do those that editors, patch, and packages leave beside a file.
+// isManifest reports whether a file is read by its name: not if the name begins with a dot, or is
+// one of the copies left by editors, patch and packages.
 func isManifest(name string) bool {
 	isCopy := strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
 		slices.ContainsFunc(copySuffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
@@ -63,7 +63,7 @@ func readManifest(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	if info.Size() == 0 { // as files of the kernel say, whose read may wait without end, as that of its log does
+	if info.Size() == 0 { // as files of the kernel report, whose read may block forever, such as its log's
 		return nil, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxManifest+1))
@@ -90,8 +90,8 @@ func (f *Folder) load(path string, old *manifestFile) *manifestFile {
 	return succeed(old, &manifestFile{sum: sum, manifest: f.decode(path, text)})
 }
 
-// succeed completes what was just read with what was read before, where that is
-// the last good version of something.
+// succeed merges a new version of a file with the old one: unreadable objects keep their last good
+// version.
 func succeed(old, file *manifestFile) *manifestFile {
 	if old == nil {
 		old = &manifestFile{}
@@ -108,8 +108,8 @@ func succeed(old, file *manifestFile) *manifestFile {
 			o.Object = unchanged(was, *o)
 		}
 	}
-	// A file that is cut short may still parse: what is missing in one that has
-	// something wrong in it was not taken out on purpose.
+	// A truncated file may still parse: if a file has errors, missing objects were not removed on
+	// purpose.
 	inDoubt := file.unread || len(file.broken) > 0
 	kept := map[objectKey]bool{}
 	for _, o := range old.objects {

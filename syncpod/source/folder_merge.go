@@ -50,7 +50,7 @@ func (f *Folder) away(err error) error {
 	return err
 }
 
-// merge makes one set of what is in several files.
+// merge combines the objects of several files.
 type merge struct {
 	Snapshot
 	entries []*entry

@@ -21,9 +21,8 @@ const (
 	absence = time.Second
 )
 
-// Run reads the folder and delivers its pods, then again as files change, until
-// ctx ends. It returns nil. A folder that is not there, or that cannot be
-// watched, is told in the snapshots.
+// Run reads the folder and delivers its pods, and again after each change, until ctx ends. It
+// returns nil. The snapshots report a folder that is missing or cannot be watched.
 func (f *Folder) Run(ctx context.Context, deliver func(Snapshot)) error {
 	r := folderRun{Folder: f, deliver: deliver}
 	defer r.unwatch()
@@ -63,13 +62,13 @@ type folderRun struct {
 	watched *watch // nil if there is none
 	// blind is why there is none.
 	blind error
-	// away tells that the folder is not there.
+	// away means that the folder does not exist.
 	away      bool
 	last      Snapshot
 	delivered bool
 }
 
-// rewatch makes sure that the folder is watched, that which is there now.
+// rewatch ensures that the current folder at the path is watched.
 func (r *folderRun) rewatch() {
 	if r.watched.stillOf(r.path) {
 		return
@@ -83,7 +82,7 @@ func (r *folderRun) unwatch() {
 	r.watched = nil
 }
 
-// publish delivers what was read unless it is the same as before.
+// publish delivers the objects unless they are unchanged.
 func (r *folderRun) publish(err error) {
 	r.away = errors.Is(err, fs.ErrNotExist)
 	s := r.snapshot(err)
@@ -135,8 +134,8 @@ func (r *folderRun) follow(ctx context.Context) {
 	}
 }
 
-// settle gathers changes until there are no more for a moment. A file that was moved
-// into its place is whole, and not waited for.
+// settle waits until changes pause for a moment. A file that was moved into place is complete, so
+// it does not wait for that.
 func (r *folderRun) settle(ctx context.Context, c *change) {
 	done := time.NewTimer(patience)
 	defer done.Stop()

@@ -10,19 +10,19 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A change tells what in a folder may have changed.
+// A change describes what may have changed in a folder.
 type change struct {
 	files map[string]bool
-	// links tells that what symbolic links lead to may have.
+	// links means that the targets of symbolic links may have changed.
 	links bool
-	// all tells that anything may have, the folder itself too.
+	// all means that everything may have changed, the folder itself included.
 	all bool
-	// moved tells that a file was moved into its place as a whole, and written that one
-	// may still be being written.
+	// moved means that a complete file was moved into place, written that a file may still be in
+	// the process of being written.
 	moved, written bool
 }
 
-// add adds what another change tells.
+// add merges another change.
 func (c *change) add(more change) {
 	for name := range more.files {
 		if c.files == nil {
@@ -43,7 +43,7 @@ func (c *change) concerns(e os.DirEntry) bool {
 	return c.files[e.Name()] || c.links && e.Type()&fs.ModeSymlink != 0
 }
 
-// A watch tells of changes in a folder. A nil one tells of none.
+// A watch reports changes in a folder. A nil watch reports none.
 type watch struct {
 	info    os.FileInfo
 	changed chan change
@@ -107,7 +107,7 @@ func (w *watch) forward(watcher *fsnotify.Watcher, dir string, done <-chan struc
 	}
 }
 
-// changeOf returns what an event tells that came after last.
+// changeOf converts an event; last is the event before it.
 func changeOf(event, last fsnotify.Event, dir string) change {
 	name := filepath.Base(event.Name)
 	switch {
@@ -120,14 +120,14 @@ func changeOf(event, last fsnotify.Event, dir string) change {
 	return change{files: map[string]bool{name: true}, moved: moved, written: !moved}
 }
 
-// isStaged reports whether a file that did not count has lost its name: it was written
-// under that, to get another. One that did may have been taken away, and what comes
-// then may still be written.
+// isStaged reports whether a file that is not a manifest was renamed: it was written under that
+// name in order to be moved. If a manifest is renamed, its replacement may still be in the process
+// of being written.
 func isStaged(event fsnotify.Event) bool {
 	return event.Has(fsnotify.Rename) && !isManifest(filepath.Base(event.Name))
 }
 
-// inOrder tells that the system reports the new name of a file right after the old.
+// inOrder means that the system reports the new name of a file right after the old one.
 const inOrder = goruntime.GOOS == "linux"
 
 // stillOf reports whether it is this folder that is now at the path.

@@ -48,13 +48,13 @@ type manifest struct {
 	warnings []error
 	// broken are objects that are named in the file but not valid.
 	broken map[objectKey]bool
-	// unread tells that there may be objects that are not even named.
+	// unread means that there may be objects whose names are unknown.
 	unread bool
 }
 
-// Limits of one file, besides that of its size.
+// The limits of one file, in addition to its size.
 const (
-	// maxDocuments is how many documents are read, and maxObjects how many objects in them.
+	// maxDocuments is the maximum number of documents, maxObjects that of objects in them.
 	maxDocuments, maxObjects = 1000, 10_000
 	// maxProblems is how many errors are kept, and how many warnings. After that many
 	// errors the rest of the file is not read.
@@ -179,8 +179,8 @@ func (h *head) title() string {
 	return objectKey{h.Kind, namespace, name}.String()
 }
 
-// decodeObject decodes an object, which in a list of a kind is one of that kind. item is
-// what it is called until its name is known.
+// decodeObject decodes an object. In a typed list, list is its kind. item identifies it until its
+// name is known.
 func (d *decoder) decodeObject(raw []byte, list, item string) {
 	var h head
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
@@ -246,7 +246,7 @@ func (d *decoder) keyOf(h *head) objectKey {
 	return objectKey{h.Kind, static.Namespace, static.Name}
 }
 
-// refuse notes what is wrong with an object that is named.
+// refuse records an error of a named object.
 func (d *decoder) refuse(h *head, err error) {
 	key := d.keyOf(h)
 	d.problem(&ManifestError{File: d.file, Document: d.document, Object: h.title(), Err: err, key: key})
@@ -289,8 +289,8 @@ func fill[T any](d *decoder, raw []byte, h *head) (o *T, unknown []error) {
 	return o, unknown
 }
 
-// unfit returns which fields do not fit a type, or the error of the decoder if that is
-// not known. If values, what is wrong is told, too.
+// unfit returns which fields do not fit a type, or the decoder's error if that is unknown. With
+// values, the errors contain the values.
 func unfit[T any](raw []byte, values bool, err error) error {
 	if _, errs := findMisfits(raw, reflect.TypeFor[T](), values); len(errs) > 0 {
 		return errs.ToAggregate()
@@ -320,8 +320,8 @@ func (d *decoder) decodePod(raw []byte, h *head) {
 	d.add(h, pod)
 }
 
-// unknownVolumes refuses volumes of kinds that are not known. Without what says its kind
-// a volume would become an empty directory, in which a pod finds nothing of its files.
+// unknownVolumes rejects volumes of unknown kinds. Without its kind a volume would become an empty
+// directory, without the files that the pod expects.
 func unknownVolumes(pod *v1.Pod, unknown []error) error {
 	var problems field.ErrorList
 	for _, err := range unknown {
@@ -340,7 +340,7 @@ func unknownVolumes(pod *v1.Pod, unknown []error) error {
 	return problems.ToAggregate()
 }
 
-// decode returns what is in the text of a file of the folder.
+// decode decodes the text of a file of the folder.
 func (f *Folder) decode(file string, text []byte) manifest {
 	d := &decoder{node: f.node, source: f.name, file: file, now: time.Now()}
 	d.broken = map[objectKey]bool{}

@@ -18,7 +18,7 @@ import (
 // misfits finds the fields of JSON that do not fit a type of the API: the decoder stops
 // at the first, and does not always say which it is.
 type misfits struct {
-	// values may be told: none of them is a secret.
+	// values means that errors may contain values: none of them is secret.
 	values bool
 	errs   field.ErrorList
 }
@@ -74,7 +74,7 @@ func (m *misfits) walk(at *field.Path, t reflect.Type, value any) any {
 	return m.leaf(at, t, value)
 }
 
-// member is what fits of a member of an object. One that is not known fits.
+// member returns the part of a member of an object that fits. An unknown member fits.
 func (m *misfits) member(at *field.Path, t reflect.Type, key string, value any) any {
 	if t.Kind() == reflect.Map {
 		return m.walk(at.Key(key), t.Elem(), value)
@@ -136,7 +136,7 @@ func (m *misfits) leaf(at *field.Path, t reflect.Type, value any) any {
 
 const aText = "a text"
 
-// wanted is a type in words, empty for one that decodes itself.
+// wanted returns the name of a type, empty for a type that decodes itself.
 func wanted(t reflect.Type) string {
 	switch {
 	case decodesItself(t):

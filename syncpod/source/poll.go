@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// defaultPoll is the interval in which a kubelet reads its staticPodURL.
+	// defaultPoll is the interval at which a kubelet reads its staticPodURL.
 	defaultPoll = 20 * time.Second
-	// listTimeout bounds a call of List, and listGrace how long List may take to return after that.
+	// listTimeout limits a call of List, listGrace how long List may take to return after that.
 	listTimeout = 30 * time.Second
 	listGrace   = time.Second
 )
@@ -32,11 +32,13 @@ type PollConfig struct {
 	Interval time.Duration
 }
 
-// Poll is a [Source] of static pods that a function returns, such as one that reads them from a server.
+// Poll is a [Source] of static pods that a function returns, for example by reading them from a
+// server.
 //
-// If List fails, or does not return in time, its error is in the Snapshot, and the pods of the last answer
-// keep running. Until the first answer the snapshots are incomplete, so no pod of an earlier agent is stopped.
-// If a pod is not valid, the version before keeps running, and the other pods are taken.
+// If List fails, or does not return in time, the Snapshot contains the error, and the pods of the
+// last result keep running. Until the first result the snapshots are incomplete, so that no pod of
+// an earlier agent is stopped. If a pod is invalid, its previous version keeps running; the other
+// pods are updated.
 type Poll struct {
 	config PollConfig
 	push   *Push // defaults, validates and remembers the pods

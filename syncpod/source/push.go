@@ -47,8 +47,8 @@ type Push struct {
 	order []types.UID
 	// complete: Set was called, so the Push has all pods.
 	complete bool
-	// told are the pods of the last snapshot. leaving are the pods that changed after it and were then
-	// removed.
+	// told are the pods of the last snapshot. leaving are the pods that changed after it and were
+	// then removed.
 	told    map[types.UID]*v1.Pod
 	leaving []*v1.Pod
 }
@@ -135,9 +135,9 @@ func (p *Push) Update(pod *v1.Pod) error {
 	return nil
 }
 
-// Delete removes a pod. The agent stops it within its last grace period: that of its spec, or that of an Update
-// with a metadata.deletionTimestamp and deletionGracePeriodSeconds, which may directly precede the Delete. An
-// unknown UID has no effect.
+// Delete removes a pod. The agent stops it within its last grace period: that of its spec, or that
+// of an Update with a metadata.deletionTimestamp and deletionGracePeriodSeconds, which may directly
+// precede the Delete. An unknown UID has no effect.
 func (p *Push) Delete(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +156,7 @@ func (p *Push) leave(uid types.UID) {
 	}
 }
 
-// prepare returns the pod as it is delivered.
+// prepare returns the pod to deliver.
 func (p *Push) prepare(pod *v1.Pod) (*v1.Pod, error) {
 	ready := podspec.Default(pod)
 	if ready == nil {

@@ -20,27 +20,26 @@ import (
 type RememberedConfig struct {
 	// Source says which pods should run. Required.
 	Source Source
-	// ConfigMaps, Secrets, Services, RuntimeClasses and Tokens are asked for what pods refer
-	// to. Default: none is answered.
+	// ConfigMaps, Secrets, Services, RuntimeClasses and Tokens provide the objects that pods refer
+	// to. Default: requests fail.
 	ConfigMaps     env.ConfigMaps
 	Secrets        env.Secrets
 	Services       env.Services
 	RuntimeClasses RuntimeClasses
 	Tokens         Tokens
-	// Path is the file in which all is remembered, an absolute path. Required. Its directory is
-	// made if it is not there. Each source needs a file of its own.
+	// Path is the absolute path of the file. Required. Its directory is created if it is missing.
+	// Each source needs a file of its own.
 	Path string
-	// Key encrypts the file with AES-256-GCM: 32 bytes, which the program keeps elsewhere.
-	// Without a key the file can be read by root, and holds no Secrets and no tokens.
+	// Key encrypts the file with AES-256-GCM: 32 bytes, which the program stores elsewhere. Without
+	// a key, root can read the file, and it contains no Secrets and no tokens.
 	Key []byte
 	// OldKey decrypts a file that Key does not, so that a key can be replaced: the file is written
 	// with Key again. Default: none.
 	OldKey []byte
-	// Patience is how long the source has to say all that it wants before pods are
-	// delivered that are only remembered. Default 10 s.
+	// Patience is how long the source has for its first complete snapshot before pods from the file
+	// are delivered. Default 10 s.
 	Patience time.Duration
-	// WriteInterval is the time from one write of the file to the next, at the least.
-	// Default 10 s.
+	// WriteInterval is the minimum time between two writes of the file. Default 10 s.
 	WriteInterval time.Duration
 	// MaxAge is the age above which nothing that was remembered is used. It is compared once, when the
 	// file is read, by the clock of the machine, and counts from the last write of the file or from
@@ -60,28 +59,28 @@ type Tokens interface {
 	Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
 }
 
-// Remembered is a [Source] of the pods of another one, which it remembers in a file, with
-// what they refer to: ConfigMaps, Secrets, Services, runtime classes and tokens. So a node
-// that is started while its server is away runs what it ran.
+// Remembered is a [Source] of the pods of another one. It writes a checkpoint of them to a file,
+// with the objects that they refer to: ConfigMaps, Secrets, Services, runtime classes and tokens.
+// So a node that starts while its server is unavailable runs its previous pods.
 //
-// What was remembered is delivered when the other source has not said within
-// RememberedConfig.Patience all that it wants. Such a Snapshot is incomplete: nothing that
-// runs is stopped because it was not remembered. It lacks what the source has spoken of and
-// does not want any more. From when the source has said all, its word is what is delivered,
-// and what it does not want stops: a pod that was deleted at the server while the node was
-// off runs until then. A static pod that is remembered gives way to one of its name.
+// If the other source has not delivered a complete snapshot within RememberedConfig.Patience,
+// Remembered delivers the pods of the checkpoint. Such a Snapshot is incomplete: no running pod is
+// stopped because it is not in the checkpoint. It does not contain pods that the source has
+// mentioned and no longer wants. Once the source has delivered a complete snapshot, Remembered
+// delivers the source's snapshots, and pods that are not in them stop: a pod that was deleted at
+// the server while the node was off runs until then. A static pod in the checkpoint is replaced by
+// one of the same name.
 //
-// A Remembered is an env.ConfigMaps, env.Secrets and env.Services, a sandbox.RuntimeClasses
-// and a volume.Tokens, to be set as Objects of syncpod.Config. It asks those of its
-// configuration, and answers as they did last if they do not answer, or with an error that may be that of a server which is
-// away. An error that says something of the object counts: that it is not there, or must
-// not be read. Of what pods refer to, that is remembered which was asked for.
+// A Remembered is an env.ConfigMaps, env.Secrets and env.Services, a sandbox.RuntimeClasses and a
+// volume.Tokens, for the Objects of syncpod.Config. It falls back to the last answer when the
+// source in its configuration times out or is unavailable. An error about the object itself, such
+// as not found or forbidden, is returned. Only requested objects are remembered.
 //
-// The file is replaced as a whole, and on the disk before it counts: after a crash or a
-// loss of power it is the last one or the one before. A file that cannot be read, or
-// that was encrypted with another key, is an error of the snapshots until the source has
-// said all that it wants, and replaced then. Secrets and tokens are not written to disk in plain
-// text: without a Key they are remembered until the agent ends.
+// The file is replaced atomically and synced to the disk before it is used: after a crash or a
+// power failure it is the last one or the one before. If the file is unreadable, or was encrypted
+// with another key, the snapshots contain an error until the source has delivered a complete
+// snapshot; then the file is replaced. Secrets and tokens are never written to disk in plain text:
+// without a Key they are kept in memory only.
 //
 // Methods may be called concurrently.
 type Remembered struct {
@@ -159,8 +158,8 @@ func NewRemembered(c RememberedConfig) (*Remembered, error) {
 // Name returns the name of the source whose pods they are.
 func (r *Remembered) Name() string { return r.config.Source.Name() }
 
-// Run delivers the pods of the source, or what was remembered of them, until ctx ends. It
-// returns what Run of the source returns.
+// Run delivers the pods of the source, or of the checkpoint, until ctx ends. It returns the result
+// of the source's Run.
 func (r *Remembered) Run(ctx context.Context, deliver func(Snapshot)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var children sync.WaitGroup
@@ -201,7 +200,7 @@ func (r *Remembered) follow(ctx context.Context, heard <-chan Snapshot, ended <-
 	}
 }
 
-// hear takes what the source says, and returns what is delivered for it.
+// hear processes a snapshot of the source, and returns the one to deliver.
 func (r *Remembered) hear(s Snapshot) Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,8 +209,7 @@ func (r *Remembered) hear(s Snapshot) Snapshot {
 	return r.snapshot(s.ConfigsChanged)
 }
 
-// tell delivers again what is known. With due set, that is from now on with what is only
-// remembered.
+// tell delivers the current snapshot again. With due set, it contains the checkpoint from now on.
 func (r *Remembered) tell(deliver func(Snapshot), due bool) {
 	r.mu.Lock()
 	news := !due || !r.pods.complete && (len(r.pods.remembered) > 0 || r.pods.tooOld > 0 || r.readErr != nil)
@@ -235,7 +233,7 @@ func (r *Remembered) snapshot(configsChanged bool) Snapshot {
 	return s
 }
 
-// readMemory takes over what was remembered, unless it is too old.
+// readMemory loads the checkpoint, unless it is too old.
 func (r *Remembered) readMemory() {
 	m, err := r.file.read()
 	confirmedAt, now := r.file.confirmedAt(m.SavedAt), time.Now()
@@ -265,7 +263,7 @@ func (r *Remembered) take(m memory) {
 	r.tokens.load(tokens)
 }
 
-// memory is what there is to remember of pods. What is secret is only in an encrypted file.
+// memory returns the checkpoint of pods. Secret values are only in an encrypted file.
 func (r *Remembered) memory(pods []*v1.Pod) memory {
 	m, named := memory{Pods: pods}, namedBy(pods)
 	m.ConfigMaps = objectsOf(r.configMaps.keep(named.configMaps, compareNames))

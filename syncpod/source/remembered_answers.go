@@ -17,11 +17,10 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
-// askTimeout is how long who has an object may take to answer before what is remembered
-// of it counts.
+// askTimeout is how long a source of objects may take to answer before the last answer is used.
 const askTimeout = 2 * time.Second
 
-// answers are what was answered last, by what was asked for.
+// answers are the last answers, by request.
 type answers[K comparable, T any] struct {
 	changed func()
 
@@ -29,7 +28,7 @@ type answers[K comparable, T any] struct {
 	byKey map[K]T
 }
 
-// load takes over what was remembered.
+// load loads answers of the checkpoint.
 func (a *answers[K, T]) load(all map[K]T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -45,8 +44,8 @@ func (a *answers[K, T]) ask(ctx context.Context, key K, ask func(context.Context
 	return answer, err
 }
 
-// consult asks for something, and remembers the answer. If those who have it are away it
-// returns their error with the answer before, which is old, if there is one.
+// consult requests something, and remembers the answer. If the source is unavailable, it returns
+// the error with the last answer, if there is one; old is then true.
 func (a *answers[K, T]) consult(ctx context.Context, key K, ask func(context.Context) (T, error)) (answer T, old bool, err error) {
 	a.mu.Lock()
 	last, known := a.byKey[key]
@@ -88,7 +87,7 @@ func (a *answers[K, T]) forget(key K) {
 	}
 }
 
-// keep forgets all answers but those that are named, and returns these in order.
+// keep drops all answers except the named ones, and returns these in order.
 func (a *answers[K, T]) keep(named map[K]bool, less func(a, b K) int) []answered[K, T] {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -132,12 +131,12 @@ func compareNames(a, b types.NamespacedName) int { return strings.Compare(a.Stri
 // named are what pods name.
 type named struct {
 	configMaps, secrets map[types.NamespacedName]bool
-	// namespaces are those whose Services they are told of.
+	// namespaces are those of the Services that the pods get variables of.
 	namespaces, classes map[string]bool
 	tokens              map[tokenKey]bool
 }
 
-// masterNamespace has the Service of the API server, of which all pods are told.
+// masterNamespace is the namespace of the API server's Service, whose variables all pods get.
 const masterNamespace = metav1.NamespaceDefault
 
 func namedBy(pods []*v1.Pod) named {
@@ -176,7 +175,7 @@ func (n named) addTokens(pod *v1.Pod) {
 	}
 }
 
-// tokenKey is what a token is asked for.
+// tokenKey identifies a token.
 type tokenKey struct {
 	UID      types.UID `json:"podUID"`
 	Audience string    `json:"audience,omitempty"`

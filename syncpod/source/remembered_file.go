@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	// memoryVersion is that of the format of the file.
+	// memoryVersion is the version of the file's format.
 	memoryVersion = 1
-	// keySize is that of AES-256, in bytes.
+	// keySize is the key size of AES-256, in bytes.
 	keySize    = 32
 	cipherName = "AES-256-GCM"
 	// maxMemory is the largest file that is read, in bytes, and maxConfirmation the largest
@@ -47,7 +47,7 @@ type memory struct {
 	Tokens         []memoryToken    `json:"tokens,omitempty"`
 }
 
-// memoryServices are the Services of a namespace, of which there may be none.
+// memoryServices are the Services of a namespace, possibly none.
 type memoryServices struct {
 	Namespace string        `json:"namespace"`
 	Services  []*v1.Service `json:"services,omitempty"`
@@ -73,10 +73,10 @@ type memoryHeader struct {
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// A memoryFile is the file in which a source is remembered. It is written by one goroutine.
+// A memoryFile is the file of the checkpoint. Only one goroutine writes it.
 type memoryFile struct {
 	path, source string
-	// key encrypts and decrypts, oldKey decrypts what key does not; nil for none.
+	// key encrypts and decrypts, oldKey decrypts what key does not; nil means none.
 	key, oldKey []byte
 	disk        disk
 	// sum is the checksum of the memory that was written last, without SavedAt if write has set it, and
@@ -101,7 +101,7 @@ type disk interface {
 	sync(dir string) error
 }
 
-// read returns what is remembered, as far as it is valid.
+// read returns the valid parts of the checkpoint.
 func (f *memoryFile) read() (memory, error) {
 	text, err := readMemory(f.path, maxMemory)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,8 +138,8 @@ func (f *memoryFile) confirmedAt(savedAt time.Time) time.Time {
 	return c.ConfirmedAt
 }
 
-// confirm writes that the source wanted at that time what was written last. It reports whether
-// that is written now; nothing is before the first memory.
+// confirm records that the source still wanted the pods of the last write at that time. It reports
+// whether it has written that; before the first write it does nothing.
 func (f *memoryFile) confirm(at time.Time) (bool, error) {
 	if f.savedAt.IsZero() {
 		return false, nil
@@ -159,8 +159,8 @@ func readMemory(path string, limit int64) ([]byte, error) {
 	return regular.Read(root, filepath.Base(path), limit)
 }
 
-// usable returns a memory with the pods that can run, with the API's defaults as this agent
-// has them, and without what is null.
+// usable returns a checkpoint with the pods that can run, with this agent's API defaults, and
+// without null values.
 func usable(m memory) (memory, error) {
 	m.ConfigMaps = slices.DeleteFunc(m.ConfigMaps, func(c *v1.ConfigMap) bool { return c == nil })
 	m.Secrets = slices.DeleteFunc(m.Secrets, func(s *v1.Secret) bool { return s == nil })
@@ -191,12 +191,12 @@ func (f *memoryFile) open(text []byte) (m memory, err error) {
 		return m, err
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		return memory{}, errors.New("it is no JSON of what is remembered") // the error could repeat what is in it
+		return memory{}, errors.New("it is no JSON of what is remembered") // the original error may contain values
 	}
 	return m, nil
 }
 
-// unseal returns what is below the header of a file, decrypted.
+// unseal returns the decrypted contents below the header of a file.
 func (f *memoryFile) unseal(text []byte) ([]byte, error) {
 	line, body, _ := bytes.Cut(text, []byte("\n"))
 	var header memoryHeader
@@ -340,8 +340,7 @@ func (f *memoryFile) encrypt(header, body []byte) ([]byte, error) {
 	return gcm.Seal(nonce, nonce, body, header), nil
 }
 
-// trimmed returns what is worth remembering: nothing that changes whenever a status is
-// reported.
+// trimmed returns the checkpoint without parts that change with each status report.
 func trimmed(m memory) memory {
 	m.Pods = slices.Clone(m.Pods)
 	for i, pod := range m.Pods {
@@ -366,7 +365,7 @@ func trimmed(m memory) memory {
 	return m
 }
 
-// trimmedServices are Services with what pods are told of them.
+// trimmedServices returns Services with the fields that pods get variables of.
 func trimmedServices(all []*v1.Service) (list []*v1.Service) {
 	for _, s := range all {
 		list = append(list, &v1.Service{
@@ -379,7 +378,8 @@ func trimmedServices(all []*v1.Service) (list []*v1.Service) {
 
 func trimMeta(meta *metav1.ObjectMeta) { meta.ManagedFields, meta.ResourceVersion = nil, "" }
 
-// trimmedPod returns a pod without what its node has reported of it, unless it is over.
+// trimmedPod returns a pod without the status that its node has reported, unless the pod has
+// finished.
 func trimmedPod(pod *v1.Pod) *v1.Pod {
 	copied := *pod // shares the rest
 	trimMeta(&copied.ObjectMeta)
@@ -398,7 +398,7 @@ func trimmedPod(pod *v1.Pod) *v1.Pod {
 	return &copied
 }
 
-// osDisk is that of the system.
+// osDisk is the disk of the system.
 type osDisk struct{}
 
 func (osDisk) write(path string, text []byte) error { return durable.Write(path, text, true) }

@@ -9,10 +9,10 @@ import (
 // confirmInterval is the time from one recorded confirmation to the next, at the least.
 const confirmInterval = time.Minute
 
-// Confirm records that what the source said last still holds, for example because its server has
-// answered a heartbeat. It counts once the source has said all that it wants. It may be called
-// often: at most once a minute a small file beside that of the pods is replaced. See
-// [RememberedConfig.MaxAge].
+// Confirm records that the last snapshot of the source is still valid, for example because its
+// server has answered a heartbeat. It has an effect once the source has delivered a complete
+// snapshot. It may be called often: at most once a minute it replaces a small file next to that of
+// the pods. See [RememberedConfig.MaxAge].
 func (r *Remembered) Confirm() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// ConfigMap returns a ConfigMap as it is, or as it was last if those who have it are away.
+// ConfigMap returns a ConfigMap, or its last known version if the source is unavailable.
 func (r *Remembered) ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error) {
 	if r.config.ConfigMaps == nil {
 		return nil, errors.New("there is no source of ConfigMaps (source.RememberedConfig.ConfigMaps)")
@@ -25,7 +25,7 @@ func (r *Remembered) ConfigMap(ctx context.Context, namespace, name string) (*v1
 	})
 }
 
-// Secret returns a Secret as it is, or as it was last if those who have it are away.
+// Secret returns a Secret, or its last known version if the source is unavailable.
 func (r *Remembered) Secret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
 	if r.config.Secrets == nil {
 		return nil, errors.New("there is no source of Secrets (source.RememberedConfig.Secrets)")
@@ -37,7 +37,7 @@ func (r *Remembered) Secret(ctx context.Context, namespace, name string) (*v1.Se
 	return secret, r.withoutKey(err)
 }
 
-// withoutKey adds to the error of a server that is away why a secret is not remembered.
+// withoutKey adds to the error of an unavailable server why a Secret is not remembered.
 func (r *Remembered) withoutKey(err error) error {
 	if err != nil && r.config.Key == nil && isAway(err) {
 		return fmt.Errorf("%w (it is not remembered, as there is no source.RememberedConfig.Key)", err)
@@ -57,7 +57,7 @@ func (r *Remembered) Services(ctx context.Context, namespace string) ([]*v1.Serv
 	})
 }
 
-// RuntimeHandler returns the handler of a runtime class as it is, or as it was last.
+// RuntimeHandler returns the handler of a runtime class, or the last known one.
 func (r *Remembered) RuntimeHandler(ctx context.Context, class string) (string, error) {
 	if r.config.RuntimeClasses == nil {
 		return "", errors.New("there is no source of runtime classes (source.RememberedConfig.RuntimeClasses)")
@@ -66,9 +66,9 @@ func (r *Remembered) RuntimeHandler(ctx context.Context, class string) (string, 
 	return r.classes.ask(ctx, class, func(ctx context.Context) (string, error) { return r.config.RuntimeClasses.RuntimeHandler(ctx, class) })
 }
 
-// Token returns a token of a pod's service account. If those who issue them are away it is
-// the last that was issued, which may have expired, with the error: a pod can start with it,
-// and is given another one when they are back.
+// Token returns a token of a pod's service account. If the issuer is unavailable, it returns the
+// last token, which may have expired, with the error: a pod can start with it, and gets a new one
+// when the issuer is available again.
 func (r *Remembered) Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error) {
 	if r.config.Tokens == nil {
 		return "", errors.New("there is no source of tokens (source.RememberedConfig.Tokens)")

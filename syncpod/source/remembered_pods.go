@@ -10,20 +10,21 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A recollection is what is known of the pods that a source wants: what it has said, and
-// what is remembered of it until it has said all.
+// A recollection merges the snapshots of a source with the checkpoint, which is used until the
+// first complete snapshot.
 type recollection struct {
 	remembered []*v1.Pod
-	// confirmedAt is when the source wanted the pods last, as far as that was recorded.
+	// confirmedAt is when the source last wanted the pods, as far as
 	confirmedAt time.Time
 	// tooOld is how many pods are remembered and not used because of their age.
 	tooOld int
-	// due: what is remembered is delivered if the source has not said all that it wants.
+	// due means that the checkpoint is delivered until the source has delivered a complete
+	// snapshot.
 	due bool
-	// said is the last snapshot of the source, and complete that one of them was.
+	// said is the last snapshot of the source, complete that one of them was complete.
 	said     Snapshot
 	complete bool
-	// uids and names are those of which the source has spoken.
+	// uids and names are those that the source has mentioned.
 	uids  map[types.UID]bool
 	names map[types.NamespacedName]bool
 }
@@ -60,7 +61,7 @@ func (r *recollection) hear(s Snapshot) {
 // spoken reports whether the source has said anything.
 func (r *recollection) spoken() bool { return r.complete || r.uids != nil }
 
-// snapshot is what is delivered.
+// snapshot returns the snapshot to deliver.
 func (r *recollection) snapshot() Snapshot {
 	s := r.said
 	if r.complete {
@@ -84,8 +85,8 @@ func (r *recollection) all() []*v1.Pod {
 	return append(r.said.Pods[:len(r.said.Pods):len(r.said.Pods)], r.recalled()...)
 }
 
-// recalled are the pods that are remembered and of which the source has not spoken. One that
-// is static gives way to one of its name, which is another version of it.
+// recalled returns the pods of the checkpoint that the source has not mentioned. A static pod is
+// replaced by one of the same name, which is another version of it.
 func (r *recollection) recalled() []*v1.Pod {
 	var pods []*v1.Pod
 	for _, pod := range r.remembered {

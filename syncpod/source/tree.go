@@ -19,11 +19,11 @@ const (
 	maxYAML = 2 << 20
 	// maxDepth is several times the depth of a pod with all its fields.
 	maxDepth = 100
-	// A document that has no alias has at most one value for two of its bytes, and no more
-	// text than bytes. The additions are what aliases may repeat in a small document.
+	// A document without aliases has at most one value for two of its bytes, and no more text than
+	// bytes. The additions are what aliases may repeat in a small document.
 	moreValues, maxValues = 10_000, 250_000
 	moreText              = 256 << 10
-	// maxDuplicates is how many keys a warning names that are there twice.
+	// maxDuplicates is how many duplicate keys a warning names.
 	maxDuplicates = 20
 )
 
@@ -64,7 +64,7 @@ func (t *yamlTree) isScalar(n yamlNode) (bool, error) {
 	return text != unset, err
 }
 
-// unset is no text of a document but one that is written to look like it.
+// unset cannot occur in a document, except on purpose.
 const unset = "\x00unset"
 
 // A yamlTree turns the nodes of one document into values of JSON, within limits.
@@ -109,8 +109,8 @@ func (t *yamlTree) value(path *field.Path, n yamlNode, depth int) (any, error) {
 	return t.list(path, items, depth+1)
 }
 
-// decode decodes one level of a node, and keeps which keys were there twice. A node of
-// another type leaves out as it is.
+// decode decodes one level of a node, and records duplicate keys. If the node has another type, out
+// is unchanged.
 func (t *yamlTree) decode(n yamlNode, out any) error {
 	err := n.decode(out)
 	mismatch, ok := errors.AsType[*yaml.TypeError](err)
@@ -135,7 +135,7 @@ func (t *yamlTree) warning(root yamlNode) error {
 	if len(t.duplicates) == 0 {
 		return nil
 	}
-	var never chan struct{} // no value is one, so that the parser returns what it still has
+	var never chan struct{} // no value has this type, so the parser returns the rest
 	if late, ok := errors.AsType[*yaml.TypeError](root.decode(&never)); ok {
 		t.note(late)
 	}
@@ -206,10 +206,10 @@ func (t *yamlTree) tooDeep() error {
 	return fmt.Errorf("yaml: values are nested more than %d deep", maxDepth)
 }
 
-// unkept is a value of any type, of which nothing is kept.
+// unkept accepts a value of any type and keeps nothing.
 type unkept struct{}
 
-// UnmarshalYAML has the parser visit what is below, so that it finds cycles.
+// UnmarshalYAML makes the parser visit the values below, so that it finds cycles.
 func (u *unkept) UnmarshalYAML(decode func(any) error) error {
 	var mismatch *yaml.TypeError
 	err := decode(&map[yamlKey]unkept{})

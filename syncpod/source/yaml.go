@@ -11,11 +11,11 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// quoting are the errors of the YAML parser that quote what is in the file. It may hold
-// secrets, so that they are told in other words, with the line of what they are about.
+// quoting lists the errors of the YAML parser that quote the file. The file may contain secrets, so
+// these errors are reworded, with the line number.
 var quoting = []struct {
 	says *regexp.Regexp
-	// find returns where in the text that is which the parser quotes, -1 for nowhere.
+	// find returns the position in the text of the part that the parser quotes, -1 if
 	find    func(text []byte, quoted string) int
 	problem string
 }{
@@ -26,7 +26,7 @@ var quoting = []struct {
 	{regexp.MustCompile(`(?s)^yaml: (control characters) are not allowed`), controlCharacter, "control characters are not allowed"},
 }
 
-// after finds what is quoted where it follows a mark.
+// after finds the quoted text after a mark.
 func after(mark string) func([]byte, string) int {
 	return func(text []byte, quoted string) int { return bytes.Index(text, []byte(mark+quoted)) }
 }

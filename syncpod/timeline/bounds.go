@@ -2,9 +2,8 @@ package timeline
 
 import "slices"
 
-// bound drops what is too much: entries of a pod that has just had one more, then pods
-// that are over, and then entries of the pods that have most. It must be called with mu
-// held.
+// bound enforces the limits: it drops entries of the pod that has just got one, then finished pods,
+// and then entries of the pods with the most. It requires mu to be held.
 func (t *Timeline) bound(r *record) {
 	for len(r.entries) > t.config.MaxPodEntries {
 		t.drop(r, len(r.entries)-t.config.MaxPodEntries)
@@ -24,7 +23,7 @@ func (t *Timeline) bound(r *record) {
 	}
 }
 
-// drop removes the n oldest entries of a pod, those that go on last.
+// drop removes the n oldest entries of a pod, entries in progress last.
 func (t *Timeline) drop(r *record, n int) {
 	n = min(n, len(r.entries))
 	t.entries -= n

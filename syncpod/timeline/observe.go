@@ -17,9 +17,8 @@ import (
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
-// Observe has a Loop that is made of this configuration tell the Timeline what happens. It
-// sets the Observers of Sync, Workers and probes, and the Sink; those that are set already
-// are told as before.
+// Observe connects the Timeline to a configuration of a Loop. It sets the Observers of Sync,
+// Workers and probes, and the Sink; those that were set before are still called.
 func (t *Timeline) Observe(c *loop.Config) {
 	c.Sync.Sink = sink{t, c.Sync.Sink}
 	if c.Sync.Observer == nil {
@@ -31,7 +30,7 @@ func (t *Timeline) Observe(c *loop.Config) {
 	}
 	c.Workers.Observer = workObserver{c.Workers.Observer, t}
 	if c.Probes != nil {
-		return // they have to tell by themselves
+		return // the embedder's prober has an observer of its own
 	}
 	if c.ProbeObserver == nil {
 		c.ProbeObserver = probe.NopObserver{}
@@ -39,7 +38,7 @@ func (t *Timeline) Observe(c *loop.Config) {
 	c.ProbeObserver = probeObserver{c.ProbeObserver, t}
 }
 
-// A workObserver is told where pods stand on the node.
+// A workObserver records the phases of pods on the node.
 type workObserver struct {
 	podworkers.Observer
 	*Timeline
@@ -49,7 +48,7 @@ func (o workObserver) PodSeen(uid types.UID, at time.Time) {
 	o.Observer.PodSeen(uid, at)
 	o.with(uid, nil, func(r *record) {
 		if len(r.entries) > 0 && !r.pod.Over {
-			return // its work has begun before this was told
+			return // its work began before the observer was attached
 		}
 		o.over = slices.DeleteFunc(o.over, func(other types.UID) bool { return other == uid })
 		r.phase, r.pod.Over, r.ending = podworkers.Syncing, false, ""
@@ -85,7 +84,7 @@ func (o workObserver) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 func (o workObserver) SyncStarted(w podworkers.Work) {
 	o.Observer.SyncStarted(w)
 	if w.Pod == nil {
-		return // nobody has told of that pod
+		return // the pod is not known
 	}
 	o.with(w.UID, w.Pod, func(r *record) {
 		if w.Type != podworkers.SyncTerminatingPod || r.ending != "" {
@@ -142,13 +141,13 @@ func reasons(err error) string {
 	return strings.Join(slices.Compact(all), ", ")
 }
 
-// A podObserver is told what is done for pods.
+// A podObserver records the work on pods.
 type podObserver struct {
 	syncpod.Observer
 	*Timeline
 }
 
-// of is the record of a pod, of which a spec is known.
+// of calls do with the record of a pod whose spec is known.
 func (o podObserver) of(pod *v1.Pod, do func(*record)) {
 	if pod != nil {
 		o.with(pod.UID, pod, do)
@@ -219,8 +218,8 @@ func (o podObserver) ContainerStopped(pod *v1.Pod, container string, took time.D
 	})
 }
 
-// without takes from an entry what has one of its own: a start is without its pull before
-// it and its handler after it, and a stop without the handler before it.
+// without removes from an entry the parts that have entries of their own: a start excludes the pull
+// before it and the handler after it, a stop the handler before it.
 func (r *record) without(e *Entry, kinds ...Kind) {
 	for _, other := range r.entries {
 		if other.Container != e.Container || !slices.Contains(kinds, other.Kind) || other.Begin.Before(e.Begin) || other.End.After(e.End) {
@@ -268,13 +267,13 @@ func (r *record) whyStopped(container string) string {
 	return ""
 }
 
-// A probeObserver is told of probes.
+// A probeObserver records probes.
 type probeObserver struct {
 	probe.Observer
 	*Timeline
 }
 
-// Checked tells of probes that fail, until they do not.
+// Checked records failing probes until they succeed.
 func (o probeObserver) Checked(c probe.Check) {
 	o.Observer.Checked(c)
 	if c.Outcome == actions.ProbeUnknown {
@@ -287,8 +286,8 @@ func (o probeObserver) Checked(c probe.Check) {
 	})
 }
 
-// endProbes ends what was told of the probes of an instance, before a time: the next one
-// may be probed before a status tells how this one has ended.
+// endProbes ends the entries of an instance's probes that began before a time: the next instance
+// may be probed before a status reports the exit of this one.
 func (r *record) endProbes(container string, at time.Time) {
 	for _, kind := range []probe.Kind{probe.Startup, probe.Liveness, probe.Readiness} {
 		if e := r.open[probeOf(container, kind)]; e != nil && e.Begin.Before(at) {

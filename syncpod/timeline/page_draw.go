@@ -3,7 +3,7 @@ package timeline
 // pageScript draws the page. Nothing of the data becomes part of the document but as text.
 const pageScript = scriptDraw + scriptInput
 
-// scriptDraw lays pods out in rows, and draws those that are to be seen on a canvas.
+// scriptDraw lays out pods in rows, and draws the visible ones on a canvas.
 const scriptDraw = `'use strict';
 (function () {
   const data = JSON.parse(document.getElementById('data').textContent);

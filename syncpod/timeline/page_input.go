@@ -1,6 +1,6 @@
 package timeline
 
-// scriptInput answers whoever looks at the page: tooltips, tables, zoom and filters.
+// scriptInput handles the user's input: tooltips, tables, zoom and filters.
 const scriptInput = `  function line(element, text) {
     const child = document.createElement(element);
     child.textContent = text;

@@ -12,20 +12,19 @@ import (
 	"github.com/podsync/podsync/podworkers"
 )
 
-// A record is what is remembered of a pod.
+// A record is the history of a pod.
 type record struct {
 	pod Pod
-	// entries are in the order in which they were told.
+	// entries are in the order in which they were recorded.
 	entries []*Entry
-	// open are those that go on, by what they are.
+	// open are the entries in progress, by kind and name.
 	open map[string]*Entry
-	// runs are the newest instances that were told, by container. Statuses tell them again
-	// and again.
+	// runs are the newest recorded instances, by container. Statuses repeat them.
 	runs map[string]*instance
-	// phase is where it stands on the node, and ending why it was stopped.
+	// phase is the pod's phase on the node, ending why it was stopped.
 	phase  podworkers.Phase
 	ending string
-	// plan is the one that was made last.
+	// plan is the last plan.
 	plan actions.Plan
 }
 
@@ -50,15 +49,15 @@ func (t *Timeline) with(uid types.UID, pod *v1.Pod, do func(*record)) {
 	t.bound(r)
 }
 
-// took adds what has just ended.
+// took adds an entry that has just ended.
 func (r *record) took(e Entry, took time.Duration) *Entry {
 	e.End = time.Now()
 	e.Begin = e.End.Add(-took)
 	return r.add(e)
 }
 
-// add adds an entry. What is the same as the entry before it, and begins where that has
-// ended or later, is counted instead, if it has failed.
+// add adds an entry. A failed entry that repeats the previous one, and begins after it, only
+// increments its count.
 func (r *record) add(e Entry) *Entry {
 	e.Name, e.Reason, e.Count = cut(e.Name), cut(e.Reason), 1
 	for i := len(r.entries) - 1; i >= 0 && e.Failed && !e.Kind.state(); i-- {
@@ -140,7 +139,7 @@ func (r *record) failing(key string, e Entry) {
 	}
 }
 
-// endAll ends all that goes on.
+// endAll ends all entries in progress.
 func (r *record) endAll() {
 	now := time.Now()
 	for key, e := range r.open {

@@ -24,7 +24,7 @@ func (t *Timeline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "", "html":
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", policy())
-		_ = t.WriteHTML(w, pods) // whoever has gone does not need it
+		_ = t.WriteHTML(w, pods) // a disconnected caller does not need it
 	case "trace":
 		w.Header().Set("Content-Type", "application/json")
 		_ = WriteTrace(w, pods) // as above

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// sink is told the statuses of pods, and tells the next.
+// sink receives the statuses of pods, and passes them on.
 type sink struct {
 	*Timeline
 	next syncpod.StatusSink // nil if there is none
@@ -34,7 +34,7 @@ type instance struct {
 	entry *Entry
 }
 
-// status takes what a status tells that was not known.
+// status records the news of a status.
 func (r *record) status(s *v1.PodStatus) {
 	r.pod.Phase, r.pod.Restarts = string(s.Phase), 0
 	if r.phase == podworkers.Syncing && s.Phase != "" {
@@ -63,7 +63,7 @@ func (r *record) container(c *v1.ContainerStatus) {
 	}
 }
 
-// isTrouble reports whether a container waits for more than its turn.
+// isTrouble reports whether a container waits for another reason than its start.
 func isTrouble(reason string) bool {
 	return reason != "ContainerCreating" && reason != "PodInitializing"
 }
@@ -79,7 +79,7 @@ func (r *record) running(container, id string, at time.Time) {
 	r.runs[container] = &instance{id: id, begin: at, entry: r.state(Entry{Container: container, Kind: Run, Name: "Running", Begin: at})}
 }
 
-// ended ends an instance, or adds one that was not seen to run.
+// ended ends an instance, or adds one that was never observed running.
 func (r *record) ended(container string, t *v1.ContainerStateTerminated) {
 	if t == nil {
 		return
@@ -108,7 +108,7 @@ func (r *record) ended(container string, t *v1.ContainerStateTerminated) {
 	last.entry = nil
 }
 
-// ending is how an instance ended, without what it has said itself.
+// ending describes an exit, without the container's own message.
 func ending(t *v1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exit code %d", t.ExitCode)
 	if t.Signal != 0 {

@@ -34,8 +34,7 @@ type Timeline struct {
 	entries int
 }
 
-// New returns a Timeline that has been told nothing. The error names the field of the
-// Config that is wrong.
+// New returns an empty Timeline. The error names the invalid field of the Config.
 func New(c Config) (*Timeline, error) {
 	for _, f := range []struct {
 		name  string
@@ -50,7 +49,7 @@ func New(c Config) (*Timeline, error) {
 	return &Timeline{config: c, began: time.Now(), records: map[types.UID]*record{}}, nil
 }
 
-// A Pod is what is remembered of one.
+// A Pod is the history of a pod.
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID
@@ -71,11 +70,11 @@ type Entry struct {
 	// Container is empty for what concerns the pod as a whole.
 	Container string
 	Kind      Kind
-	// Name says what it was, in a word or two, and Reason why, or how it ended. Either is
-	// cut off at 200 bytes.
+	// Name describes the entry in a word or two, Reason is its cause or result. Both are truncated
+	// to 200 bytes.
 	Name, Reason string
 	Begin        time.Time
-	// End is zero if it goes on.
+	// End is zero if the entry is in progress.
 	End    time.Time
 	Failed bool
 	// Count is how often it happened in a row, at least 1.
@@ -102,8 +101,7 @@ const (
 
 func (k Kind) state() bool { return k == Phase || k == Run || k == Wait }
 
-// Pods returns all that is remembered, in the order of namespace, name and UID. It is a
-// copy.
+// Pods returns a copy of the history, sorted by namespace, name and UID.
 func (t *Timeline) Pods() []Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,9 +20,8 @@ type event struct {
 	Args     map[string]any `json:"args,omitempty"`
 }
 
-// WriteTrace writes pods in the trace event format of Chrome, as JSON: each pod is a
-// process, and each of its containers a thread, or several where what happened overlaps.
-// What goes on ends now.
+// WriteTrace writes pods in Chrome's trace event format, as JSON: each pod is a process, and each
+// of its containers a thread, or several if entries overlap. Entries in progress end now.
 func WriteTrace(w io.Writer, pods []Pod) error {
 	now := time.Now()
 	if _, err := io.WriteString(w, `{"displayTimeUnit":"ms","traceEvents":[`); err != nil {
