@@ -2,6 +2,7 @@ package critest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -16,7 +17,7 @@ import (
 	"github.com/podsync/podsync/internal/base/websocket"
 )
 
-// streamHost is where the URLs of streams lead: to DialStream.
+// streamHost is where the URLs of streams lead, to DialStream, unless ServeStreams was called.
 const streamHost = "critest"
 
 // A stream is what one URL was given for. It returns when it has ended.
@@ -41,6 +42,8 @@ type streams struct {
 	mu      sync.Mutex
 	waiting map[string]stream // by path
 	pipe    *pipe
+	// address is where other processes reach the server, if there is one.
+	address string
 }
 
 // Exec gives a URL for a command of the command language, or of Config.Programs, that
@@ -117,7 +120,19 @@ func (r *Runtime) offer(st stream) (url string, err error) {
 	r.streams.mu.Lock()
 	defer r.streams.mu.Unlock()
 	r.streams.waiting[path] = st
-	return "http://" + streamHost + path, nil
+	return "http://" + cmp.Or(r.streams.address, streamHost) + path, nil
+}
+
+// ServeStreams serves streams on a listener, too, to whose address the URLs lead from now on, so that an agent
+// in another process reaches them. It returns at once. The listener ends with the runtime.
+func (r *Runtime) ServeStreams(lis net.Listener) error {
+	if err := r.start(func() { r.serveStreams(lis) }); err != nil {
+		return err
+	}
+	r.streams.mu.Lock()
+	defer r.streams.mu.Unlock()
+	r.streams.address = lis.Addr().String()
+	return nil
 }
 
 // DialStream connects to the runtime's streaming server, to which the URLs lead that

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -113,7 +114,7 @@ func (f *fakeAPI) write(w http.ResponseWriter, r *http.Request, resource string,
 		o.Status = authenticationv1.TokenReviewStatus{Authenticated: known, User: authenticationv1.UserInfo{Username: user}}
 		f.review()
 	case *authorizationv1.SubjectAccessReview:
-		o.Status.Allowed = o.Spec.User == "ann" || o.Spec.User == "apiserver"
+		o.Status.Allowed = slices.Contains([]string{"ann", "eve", "apiserver"}, o.Spec.User)
 		f.review()
 	default:
 		path := r.URL.Path

@@ -59,13 +59,17 @@ type target struct {
 	healthz string
 	process *os.Process
 	log     *tail
+	// logs is the directory of the pods' logs.
+	logs string
+	// admitted is the number of slow readers whose request the node has answered.
+	admitted atomic.Int64
 }
 
 // newTarget starts a node with further lines of its KubeletConfiguration.
 func newTarget(t *testing.T, lines ...string) *target {
 	t.Helper()
 	dir := t.TempDir()
-	n := &target{T: t, api: newFakeAPI(t), log: &tail{}}
+	n := &target{T: t, api: newFakeAPI(t), log: &tail{}, logs: filepath.Join(dir, "logs", "pods")}
 	rt, err := critest.New(critest.Config{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +77,13 @@ func newTarget(t *testing.T, lines ...string) *target {
 	t.Cleanup(func() { rt.Close() })
 	endpoint, err := rt.Listen(filepath.Join(dir, "cri.sock"))
 	if err != nil {
+		t.Fatal(err)
+	}
+	streams, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rt.ServeStreams(streams); err != nil {
 		t.Fatal(err)
 	}
 	n.address, n.healthz = unused(t), unused(t)
@@ -102,7 +113,7 @@ staticPodPath: %s
 podLogsDir: %s
 nodeLeaseDurationSeconds: %d
 %s
-`, endpoint, port, healthzPort, manifests, filepath.Join(dir, "logs", "pods"), int(leaseTime/time.Second), strings.Join(lines, "\n")))
+`, endpoint, port, healthzPort, manifests, n.logs, int(leaseTime/time.Second), strings.Join(lines, "\n")))
 	args := []string{"--config=" + config, "--kubeconfig=" + filepath.Join(dir, "kubeconfig"), "--root-dir=" + filepath.Join(dir, "root"), "--hostname-override=n1", "--node-ip=127.0.0.1"}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), nodeArgs+"="+strings.Join(args, "\n"))
@@ -212,6 +223,9 @@ var attacks = []struct {
 	{"huge bodies", 4, hugeBodies},
 	{"garbage for streams", 4, garbage},
 	{"streams that nobody reads", 16, halfOpenStreams},
+	{"answers that are read slowly", 16, slowAnswers},
+	{"output of commands that nobody reads", 16, deafStreams},
+	{"answers over HTTP/2 that an admitted user does not take", 8, zeroWindowOfAUser},
 }
 
 // TestHostilePeers: whatever peers do, the lease is renewed in time, honest peers are answered
@@ -225,6 +239,7 @@ func TestHostilePeers(t *testing.T) {
 		}
 	}
 	n := newTarget(t)
+	n.fillLog()
 	begun := time.Now()
 	for _, a := range attacks {
 		n.suffer(a.name, a.workers, a.attack, each)
@@ -232,11 +247,14 @@ func TestHostilePeers(t *testing.T) {
 	everything := func(ctx context.Context, n *target, from string, worker int) {
 		attacks[worker%len(attacks)].attack(ctx, n, from, worker)
 	}
-	n.suffer("everything at once", 4*len(attacks), everything, max(3*each, leaseTime))
+	n.suffer("everything at once", 48, everything, max(3*each, leaseTime))
 	if gap, renewals := n.api.longestGap(begun); gap > leaseTime || renewals < 3 {
 		t.Errorf("the lease was renewed %d times, with %v between two; it holds for %v", renewals, gap, leaseTime)
 	} else {
 		t.Logf("the lease was renewed %d times, with at most %v between two", renewals, gap)
+	}
+	if n.admitted.Load() == 0 {
+		t.Error("the node answered no slow reader, so that none of them was slow")
 	}
 	reviews, atOnce := n.api.figures()
 	if atOnce > 2*maxReviewsOfAKind {

@@ -1,0 +1,104 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// eve is the token of a user who may use the node's port, and takes no answer of it. Honest requests are those of
+// another user.
+const eve = "good-eve"
+
+// fillLog gives a container a log that no buffer of a connection holds.
+func (n *target) fillLog() {
+	n.Helper()
+	logs, err := filepath.Glob(filepath.Join(n.logs, "default_web-n1_*", "quiet", "0.log"))
+	if err != nil || len(logs) != 1 {
+		n.Fatalf("logs of the container: %q, %v", logs, err)
+	}
+	file, err := os.OpenFile(logs[0], os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		n.Fatal(err)
+	}
+	defer file.Close()
+	line := "2026-01-01T00:00:00.000000000Z stdout F " + strings.Repeat("x", 984) + "\n"
+	if _, err := file.WriteString(strings.Repeat(line, 8<<10)); err != nil {
+		n.Fatal(err)
+	}
+}
+
+// slowAnswers requests answers as an admitted user, and takes a byte of them now and then.
+func slowAnswers(ctx context.Context, n *target, from string, worker int) {
+	request := []string{
+		"GET /containerLogs/default/web-n1/quiet",
+		"GET /containerLogs/default/web-n1/quiet?follow=true",
+		"GET /pods",
+		"POST /run/default/web-n1/app?cmd=" + url.QueryEscape("sh -c 'while true; do echo "+strings.Repeat("x", 1000)+"; done'"),
+	}[worker%4]
+	n.readSlowly(ctx, from, request+" HTTP/1.1\r\nHost: n1\r\nAuthorization: Bearer "+eve+"\r\n\r\n", 50*time.Millisecond)
+}
+
+// deafStreams runs commands that print without end, and reads nothing of it.
+func deafStreams(ctx context.Context, n *target, from string, worker int) {
+	command := url.Values{"output": {"1"}, "error": {"1"}, "command": {"sh", "-c", "while true; do echo " + strings.Repeat("x", 1000) + "; done"}}
+	protocol := []string{"v5.channel.k8s.io", "v4.channel.k8s.io"}[worker%2]
+	n.readSlowly(ctx, from, "GET /exec/default/web-n1/app?"+command.Encode()+" HTTP/1.1\r\nHost: n1\r\nAuthorization: Bearer "+eve+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: "+protocol+"\r\n\r\n", time.Hour)
+}
+
+// readSlowly sends a request, and reads a byte of the answer after each pause. Its end of the connection holds little.
+func (n *target) readSlowly(ctx context.Context, from, request string, pause time.Duration) {
+	conn := n.connect(ctx, from, "")
+	if conn == nil {
+		return
+	}
+	defer conn.Close()
+	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	c := anyServer.Clone()
+	c.NextProtos = []string{"http/1.1"}
+	secure := tls.Client(conn, c)
+	if secure.HandshakeContext(ctx) != nil {
+		return
+	}
+	if _, err := secure.Write([]byte(request)); err != nil {
+		return
+	}
+	status := make([]byte, len("HTTP/1.1 200"))
+	if _, err := secure.Read(status); err != nil {
+		return
+	}
+	if text := string(status); strings.HasSuffix(text, " 200") || strings.HasSuffix(text, " 101") {
+		n.admitted.Add(1)
+	}
+	for one := make([]byte, 1); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		if _, err := secure.Read(one); err != nil {
+			return
+		}
+	}
+}
+
+// zeroWindowOfAUser requests logs over HTTP/2 as an admitted user, and takes nothing of the answers.
+func zeroWindowOfAUser(ctx context.Context, n *target, from string, _ int) {
+	const path, token = "/containerLogs/default/web-n1/quiet", "Bearer " + eve
+	header := append([]byte{0x82, 0x87, 0x04, byte(len(path))}, path...)
+	header = append(append(header, 0x41, 2, 'n', '1', 0x0f, 0x08, byte(len(token))), token...)
+	n.talk(ctx, from, "h2", 10*time.Millisecond, preface(0), func(i int) (all []byte) {
+		for j := range 10 {
+			all = append(all, frame(frameHeaders, endStream|endHeaders, uint32(2*(10*i+j)+1), header)...)
+		}
+		return all
+	})
+}
