@@ -23,7 +23,7 @@ func (c *Config) fromClient() (err error) {
 	if c.Deps.Updater == nil {
 		c.Deps.Updater = c.Client
 	}
-	of := assemble.Runtime{Client: c.Client, Name: c.RuntimeName, Owner: c.Owner, Log: c.Log, Root: c.Root}
+	of := assemble.Runtime{Client: c.Client, Name: c.RuntimeName, Owner: c.Owner, Log: c.Log, Root: c.Root, DialPod: c.Node.DialPod}
 	if c.RuntimeName, err = of.RuntimeName(); err != nil {
 		return fmt.Errorf("syncpod: Config.%w", err)
 	}

@@ -1,6 +1,8 @@
 package syncpod
 
 import (
+	"context"
+	"net"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,6 +20,10 @@ type Node struct {
 	// HostIPs returns the IP addresses of the node, the primary first. It is called at each use, so
 	// that statuses have the current addresses. Default: none.
 	HostIPs func() []string
+	// DialPod connects to a pod for its httpGet, tcpSocket and grpc probes and handlers, where pods are not reached through
+	// the node's network: critest's Runtime.DialPod reaches those in memory. It must return when its context ends. Default: a
+	// net.Dialer.
+	DialPod func(ctx context.Context, network, address string) (net.Conn, error)
 	// Allocatable is what the node can give to pods.
 	Allocatable v1.ResourceList
 	// DNS returns the node's name resolution. Package sandbox derives from it the resolver

@@ -26,7 +26,7 @@ func (c *Config) makeProbes() error {
 		return nil
 	case c.Probes == nil:
 		config := probe.Config{
-			Exec: c.Client, Unhealthy: c.probeEvents("Unhealthy"), Warning: c.probeEvents("ProbeWarning"), Observer: c.ProbeObserver,
+			Exec: c.Client, Dial: c.Sync.Node.DialPod, Unhealthy: c.probeEvents("Unhealthy"), Warning: c.probeEvents("ProbeWarning"), Observer: c.ProbeObserver,
 		}
 		if hostIPs := c.Sync.Node.HostIPs; hostIPs != nil {
 			config.HostIP = func() string { return first(hostIPs()) }
@@ -95,7 +95,7 @@ func (c *Config) makeSandboxes() error {
 
 // runtime is what parts are made of.
 func (c *Config) runtime() assemble.Runtime {
-	return assemble.Runtime{Client: c.Client, Name: c.Sync.RuntimeName, Owner: c.Sync.Owner, Log: c.Sync.Log, Root: c.Sync.Root}
+	return assemble.Runtime{Client: c.Client, Name: c.Sync.RuntimeName, Owner: c.Sync.Owner, Log: c.Sync.Log, Root: c.Sync.Root, DialPod: c.Sync.Node.DialPod}
 }
 
 // makeCollectors makes the default Collector, which goes by what the Watcher knows.

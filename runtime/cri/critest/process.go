@@ -69,7 +69,7 @@ func (s service) newProcess(c *container) (*sh.Process, error) {
 			args = slices.Concat(c.image.Entrypoint, c.image.Cmd)
 		}
 	}
-	fallback := sh.Program(server)
+	fallback := s.serving(c.sandbox, server)
 	if c.image.OnlyKnown {
 		fallback = nil
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -56,6 +57,8 @@ type Runtime struct {
 	addresses  addresses
 	conditions []*runtimeapi.RuntimeCondition
 	pipe       *pipe // of Dial
+
+	certificate func() (tls.Certificate, error) // of servers, made when the first is asked for
 }
 
 // New prepares a runtime. It opens Config.Dir and Config.LogsRoot, and starts nothing.
@@ -84,6 +87,8 @@ func New(cfg Config) (*Runtime, error) {
 		images:     images,
 		addresses:  newAddresses(cfg.podCIDRs),
 		conditions: ready(),
+
+		certificate: sync.OnceValues(newCertificate),
 	}
 	r.journal.limit = cfg.JournalLimit
 	if r.host, err = openHost(cfg); err != nil {

@@ -28,6 +28,7 @@ type sandbox struct {
 	overhead  *runtimeapi.LinuxContainerResources
 	resources *runtimeapi.LinuxContainerResources
 	ports     map[int32]*pipe // that programs listen on
+	servers   int             // how many servers run, which have all other ports
 }
 
 func (s *sandbox) namespaces() *runtimeapi.NamespaceOption {

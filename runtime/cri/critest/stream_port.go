@@ -8,7 +8,6 @@ import (
 	"net"
 	"sync"
 
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/base/websocket"
 )
@@ -91,16 +90,6 @@ func (s service) servePort(fwd *forwarding, i int, sb *sandbox, port int32) {
 		return
 	}
 	handOn(fwd.ctx, to, data, fwd.inputs[i])
-}
-
-func (s service) connect(ctx context.Context, sb *sandbox, port int32) (net.Conn, error) {
-	s.mu.Lock()
-	p, ready := sb.ports[port], sb.state == runtimeapi.PodSandboxState_SANDBOX_READY
-	s.mu.Unlock()
-	if p == nil || !ready {
-		return nil, fmt.Errorf("dial tcp4 127.0.0.1:%d: connect: connection refused", port)
-	}
-	return p.dial(ctx)
 }
 
 // A forwarding is one WebSocket with its ports.

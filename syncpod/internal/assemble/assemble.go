@@ -4,8 +4,10 @@ package assemble
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 
@@ -26,6 +28,8 @@ type Runtime struct {
 	Log   logr.Logger
 	// Root is the directory that the agent writes below, empty for none.
 	Root string
+	// DialPod connects to pods, nil for a net.Dialer.
+	DialPod func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // CheckClient returns an error for a Client that no function of package cri has made.
@@ -82,7 +86,7 @@ func (r Runtime) Images() (*image.Manager, error) {
 
 // Hooks runs postStart and preStop handlers.
 func (r Runtime) Hooks() (*hook.Runner, error) {
-	runner, err := hook.New(hook.Config{Exec: r.Client})
+	runner, err := hook.New(hook.Config{Exec: r.Client, Dial: r.DialPod})
 	return runner, made("a runner of handlers", err)
 }
 

@@ -1,0 +1,249 @@
+// Package clustertest gives tests of controllers, operators and schedulers a cluster whose pods really run: each node
+// has podsync's agent, which decides as a kubelet does, and a container runtime in memory.
+//
+// With no further configuration all of it is in memory, so that a test in a testing/synctest bubble runs in virtual
+// time: an hour of back-offs takes no time.
+//
+//	func TestController(t *testing.T) {
+//		synctest.Test(t, func(t *testing.T) {
+//			c := clustertest.Start(t, clustertest.Config{Nodes: 3})
+//			go mycontroller.Run(t.Context(), c.Clientset())
+//			c.Apply(t, "testdata/job.yaml")
+//			c.WaitFor(t, "default/job-0", clustertest.Ready, time.Minute)
+//			c.Node("n2").Kill()
+//			c.WaitFor(t, "default/job-0", clustertest.Succeeded, time.Hour)
+//			c.NoDoubleRuns(t)
+//		})
+//	}
+//
+// With a Config.RESTConfig the nodes join the cluster of any API server, such as that of envtest, in real time.
+//
+// # What runs
+//
+// A container runs the command language of package critest, or a program of Config.Programs. Any other command is a
+// server, which runs until it is stopped and answers probes. Pods have addresses, logs, volumes, probes, hooks, init
+// containers, sidecars, restarts with back-off, and grace periods.
+//
+// # What does not
+//
+// The API server in memory is client-go's ObjectTracker with corrections. It validates and authorizes nothing, and
+// defaults pods alone, unless the functions of Config.Scheme default more. There is no admission: pods get no token
+// unless they name one as a volume. No controller of Kubernetes runs: Jobs, Deployments and the garbage collector are
+// the test's to start. A small binder stands in for the scheduler. None of it removes pods from nodes that are gone.
+//
+//	clustertest.go  Config, Start
+//	apply.go        manifests
+//	wait.go         WaitFor and what it prints when it fails
+//	node.go         nodes are killed, switched off and started; pod.go what happens to pods
+//	double.go       NoDoubleRuns
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/podsync/podsync/modules/cluster/internal/binder"
+	"github.com/podsync/podsync/modules/cluster/internal/fleet"
+	"github.com/podsync/podsync/modules/cluster/internal/gate"
+	"github.com/podsync/podsync/modules/cluster/internal/tracked"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// Config describes a cluster. The zero value is an API server in memory and one node, n1.
+type Config struct {
+	// Nodes is how many nodes there are at the start: n1, n2 and so on. Default 1; -1 is none.
+	Nodes int
+	// Programs are commands by name, for containers and exec. A container without a command whose image has none either
+	// runs the program that is called as its image is.
+	Programs map[string]critest.Program
+	// Registry has the images that can be pulled. Default: every image can, at once.
+	Registry []critest.RemoteImage
+	// RESTConfig is that of an API server that the nodes join. It must be allowed all that nodes do, for all nodes.
+	// Default: an API server in memory.
+	RESTConfig *rest.Config
+	// Scheme has the kinds that the API server in memory knows. Default: those of client-go.
+	Scheme *runtime.Scheme
+	// NoBinder leaves pods unbound that name no node, for a test that runs a scheduler. Default: a binder binds them.
+	NoBinder bool
+}
+
+// A Cluster is one that a test has started. Its methods may be called concurrently.
+type Cluster struct {
+	// APIServer is what nodes and controllers talk to.
+	APIServer *APIServer
+
+	rest  *rest.Config
+	kube  kubernetes.Interface
+	fleet *fleet.Fleet
+	pods  *podRecorder
+}
+
+// quiet removes client-go's error handlers: they space errors by the time of the last one in the whole process, so that
+// an informer in a bubble would sleep for years after an error outside of the bubble.
+var quiet = sync.OnceFunc(func() { utilruntime.ErrorHandlers = nil })
+
+// Start starts a cluster that ends with the test. In a testing/synctest bubble, call it with the bubble's T. It
+// returns when all nodes are ready.
+func Start(t testing.TB, c Config) *Cluster {
+	t.Helper()
+	quiet()
+	cluster := &Cluster{}
+	cluster.connect(t, c)
+	var err error
+	if cluster.kube, err = kubernetes.NewForConfig(cluster.rest); err != nil {
+		t.Fatal(err)
+	}
+	cluster.fleet, err = fleet.New(fleet.Config{
+		Kube: cluster.kube, Dir: t.TempDir(), Runtime: critest.Config{Programs: c.Programs, Registry: c.Registry},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.fleet.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cluster.pods = newPodRecorder(cluster.kube)
+	parts := []func(context.Context){cluster.pods.run}
+	if !c.NoBinder {
+		b, err := binder.New(cluster.kube)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, b.Run)
+	}
+	run(t, parts)
+	nodes := max(c.Nodes, 0)
+	if c.Nodes == 0 {
+		nodes = 1
+	}
+	for i := range nodes {
+		cluster.add(t, NodeSpec{Name: fmt.Sprintf("n%d", i+1)})
+	}
+	for i := range nodes {
+		cluster.awaitNode(t, fmt.Sprintf("n%d", i+1))
+	}
+	return cluster
+}
+
+// run runs functions until the test ends.
+func run(t testing.TB, parts []func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, part := range parts {
+		running.Go(func() { part(ctx) })
+	}
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+}
+
+// connect makes the API server in memory, or the connection to another one.
+func (c *Cluster) connect(t testing.TB, config Config) {
+	t.Helper()
+	if config.RESTConfig != nil {
+		c.APIServer = &APIServer{}
+		c.rest = rest.CopyConfig(config.RESTConfig)
+		c.rest.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			c.APIServer.add(gate.New(next, tracked.Verb))
+			return c.APIServer.last()
+		})
+		c.rest.QPS = -1
+		return
+	}
+	if config.Scheme == nil {
+		config.Scheme = scheme.Scheme
+	}
+	g := gate.New(&tracked.Server{Store: tracked.New(config.Scheme), Proxy: http.HandlerFunc(c.proxy)}, tracked.Verb)
+	c.APIServer = &APIServer{gates: []*gate.Gate{g}}
+	c.rest = &rest.Config{Host: "http://clustertest", Transport: g, QPS: -1}
+	kube, err := kubernetes.NewForConfig(c.rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, v1.NamespaceNodeLease} {
+		_, err := kube.CoreV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Clientset returns a client of the API server, without a limit of requests.
+func (c *Cluster) Clientset() kubernetes.Interface { return c.kube }
+
+// RESTConfig returns the configuration of a client of the API server, as controller-runtime and dynamic clients take it.
+func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
+
+// proxy answers pods/log: the node of the pod does.
+func (c *Cluster) proxy(w http.ResponseWriter, r *http.Request) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // api/v1/namespaces/NS/pods/NAME/log
+	if len(parts) != 7 {
+		http.NotFound(w, r)
+		return
+	}
+	pod, err := c.kube.CoreV1().Pods(parts[3]).Get(r.Context(), parts[5], metav1.GetOptions{})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	node, container := c.fleet.Node(pod.Spec.NodeName), r.URL.Query().Get("container")
+	if container == "" && len(pod.Spec.Containers) > 0 {
+		container = pod.Spec.Containers[0].Name
+	}
+	if node == nil {
+		http.Error(w, "the pod is on no node of the test", http.StatusNotFound)
+		return
+	}
+	passed := r.Clone(r.Context())
+	query := r.URL.Query()
+	query.Del("container")
+	passed.URL = &url.URL{Path: filepath.ToSlash(filepath.Join("/containerLogs", parts[3], parts[5], container)), RawQuery: query.Encode()}
+	passed.RequestURI, passed.Method = passed.URL.RequestURI(), http.MethodGet
+	node.Serve(w, passed)
+}
+
+// An APIServer is the API server as nodes and controllers see it.
+type APIServer struct {
+	mu    sync.Mutex
+	gates []*gate.Gate
+}
+
+func (a *APIServer) add(g *gate.Gate) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.gates = append(a.gates, g)
+}
+
+func (a *APIServer) last() *gate.Gate {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.gates[len(a.gates)-1]
+}
+
+// Unavailable refuses connections for a time from now on, and breaks open watches, for all clients that use the
+// Cluster's Clientset or RESTConfig, which includes the nodes and WaitFor. It returns at once.
+func (a *APIServer) Unavailable(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, g := range a.gates {
+		g.Unavailable(d)
+	}
+}

@@ -1,0 +1,226 @@
+// Package binder binds pods to nodes where no scheduler runs. It knows node selectors, node affinity, taints, cordons,
+// resources and the number of pods, and takes the node with the fewest pods. It knows neither priorities, spreading, nor
+// affinity to pods.
+package binder
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	resourcehelper "k8s.io/component-helpers/resource"
+	taints "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/go-logr/logr"
+)
+
+// pause is the shortest time between two looks at all pods, so that many changes are one look.
+const pause = 10 * time.Millisecond
+
+// A Binder binds pods.
+type Binder struct {
+	kube  kubernetes.Interface
+	pods  cache.SharedIndexInformer
+	nodes cache.SharedIndexInformer
+	wake  chan struct{}
+	// bound are pods that were bound, until the informer has them so.
+	bound map[types.UID]string
+}
+
+// New returns a Binder that does nothing before Run.
+func New(kube kubernetes.Interface) (*Binder, error) {
+	shared := informers.NewSharedInformerFactory(kube, 0).Core().V1()
+	b := &Binder{kube: kube, pods: shared.Pods().Informer(), nodes: shared.Nodes().Informer(), wake: make(chan struct{}, 1), bound: map[types.UID]string{}}
+	wake := func() {
+		select {
+		case b.wake <- struct{}{}:
+		default: // it is known already
+		}
+	}
+	for _, i := range []cache.SharedIndexInformer{b.pods, b.nodes} {
+		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { wake() }, UpdateFunc: func(_, _ any) { wake() }, DeleteFunc: func(any) { wake() },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("binder: %w", err)
+		}
+	}
+	return b, nil
+}
+
+// Run binds pods until ctx ends.
+func (b *Binder) Run(ctx context.Context) {
+	var informers sync.WaitGroup
+	defer informers.Wait()
+	informers.Go(func() { b.pods.RunWithContext(ctx) })
+	informers.Go(func() { b.nodes.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), b.pods.HasSynced, b.nodes.HasSynced) {
+		return
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.wake:
+		}
+		b.look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// room is what a node has left.
+type room struct {
+	node *v1.Node
+	left v1.ResourceList
+	pods int
+}
+
+// look binds all pods that fit somewhere.
+func (b *Binder) look(ctx context.Context) {
+	rooms, waiting := b.read()
+	for _, pod := range waiting {
+		if ctx.Err() != nil {
+			return
+		}
+		if to := choose(rooms, pod); to != nil {
+			b.bind(ctx, pod, to)
+		} else {
+			b.unschedulable(ctx, pod, len(rooms))
+		}
+	}
+}
+
+// read returns the nodes with what they have left, and the pods that wait, the oldest first.
+func (b *Binder) read() (rooms []*room, waiting []*v1.Pod) {
+	byName := map[string]*room{}
+	for _, o := range b.nodes.GetStore().List() {
+		node := o.(*v1.Node)
+		byName[node.Name] = &room{node: node, left: node.Status.Allocatable.DeepCopy()}
+		rooms = append(rooms, byName[node.Name])
+	}
+	for _, o := range b.pods.GetStore().List() {
+		pod := o.(*v1.Pod)
+		name := cmp.Or(pod.Spec.NodeName, b.bound[pod.UID])
+		if pod.Spec.NodeName != "" {
+			delete(b.bound, pod.UID)
+		}
+		ended := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+		switch {
+		case ended:
+		case name != "" && byName[name] != nil:
+			byName[name].take(pod)
+		case name == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && cmp.Or(pod.Spec.SchedulerName, v1.DefaultSchedulerName) == v1.DefaultSchedulerName:
+			waiting = append(waiting, pod)
+		}
+	}
+	slices.SortFunc(rooms, func(a, b *room) int { return cmp.Compare(a.node.Name, b.node.Name) })
+	slices.SortFunc(waiting, func(a, b *v1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return rooms, waiting
+}
+
+// take counts a pod on a node.
+func (r *room) take(pod *v1.Pod) {
+	r.pods++
+	for name, q := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		left := r.left[name]
+		left.Sub(q)
+		r.left[name] = left
+	}
+}
+
+// choose returns the node with the fewest pods on which a pod fits, nil if it fits nowhere.
+func choose(rooms []*room, pod *v1.Pod) (best *room) {
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
+	for _, r := range rooms {
+		if (best == nil || r.pods < best.pods) && r.fits(pod, requests, affinity) {
+			best = r
+		}
+	}
+	return best
+}
+
+func (r *room) fits(pod *v1.Pod, requests v1.ResourceList, affinity nodeaffinity.RequiredNodeAffinity) bool {
+	if most := r.node.Status.Allocatable.Pods().Value(); r.node.Spec.Unschedulable || int64(r.pods) >= most || !ready(r.node) {
+		return false
+	}
+	for name, q := range requests {
+		if left, there := r.left[name]; q.Sign() > 0 && (!there || left.Cmp(q) < 0) {
+			return false
+		}
+	}
+	if matches, err := affinity.Match(r.node); err != nil || !matches {
+		return false
+	}
+	_, refused := taints.FindMatchingUntoleratedTaint(logr.Discard(), r.node.Spec.Taints, pod.Spec.Tolerations, func(t *v1.Taint) bool {
+		return t.Effect != v1.TaintEffectPreferNoSchedule
+	}, true)
+	return !refused
+}
+
+func ready(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue })
+}
+
+func (b *Binder) bind(ctx context.Context, pod *v1.Pod, to *room) {
+	err := b.kube.CoreV1().Pods(pod.Namespace).Bind(ctx, &v1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, Target: v1.ObjectReference{Kind: "Node", Name: to.node.Name},
+	}, metav1.CreateOptions{})
+	if err == nil {
+		b.bound[pod.UID] = to.node.Name
+		to.take(pod)
+		return
+	}
+	b.retry(ctx, err)
+}
+
+// unschedulable says on a pod that it fits nowhere, which is what autoscalers look for.
+func (b *Binder) unschedulable(ctx context.Context, pod *v1.Pod, nodes int) {
+	message := fmt.Sprintf("0/%d nodes are available", nodes)
+	next := pod.DeepCopy()
+	condition := v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable, Message: message, LastTransitionTime: metav1.Now()}
+	at := slices.IndexFunc(next.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodScheduled })
+	switch {
+	case at < 0:
+		next.Status.Conditions = append(next.Status.Conditions, condition)
+	case next.Status.Conditions[at].Reason == condition.Reason:
+		return // it says so
+	default:
+		next.Status.Conditions[at] = condition
+	}
+	if _, err := b.kube.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{}); err != nil {
+		b.retry(ctx, err)
+	}
+}
+
+// retry looks again after an error that no event follows.
+func (b *Binder) retry(ctx context.Context, err error) {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || ctx.Err() != nil {
+		return // the informer is behind
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second):
+	}
+	select {
+	case b.wake <- struct{}{}:
+	default: // it is known already
+	}
+}

@@ -1,0 +1,160 @@
+// Package fleet runs many nodes in one process: each has a container runtime in memory and a whole agent, and all of
+// them share the connections to the API server, the watches of ConfigMaps, Secrets, Services and runtime classes, and
+// the recorder of events.
+//
+//	fleet.go   Fleet: what nodes share
+//	node.go    Node: a machine that is switched on and off, and whose agent is killed and started
+//	life.go    one life of an agent, from its start to its end
+//	root.go    what a killed agent leaves behind
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/podsync/podsync/modules/cluster/objects"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// Config is what a Fleet is made of.
+type Config struct {
+	// Kube is the API server. Required.
+	Kube kubernetes.Interface
+	// Dir is the directory below which the nodes keep their files, an absolute path. Required.
+	Dir string
+	// Runtime is what the runtimes of all nodes have in common. Its Dir, LogsRoot and PodCIDRs are each node's own.
+	Runtime critest.Config
+	// Log gets the lines of all nodes. Default silent.
+	Log logr.Logger
+}
+
+// A Fleet is what nodes share. Its methods may be called concurrently.
+type Fleet struct {
+	config Config
+	// ctx ends with Close, and what runs in it with parts.
+	ctx    context.Context
+	cancel context.CancelFunc
+	parts  sync.WaitGroup
+
+	objects *objects.Objects
+	events  record.EventRecorder
+	flush   func()
+
+	mu    sync.Mutex
+	nodes map[string]*Node
+	made  int
+}
+
+// New starts what nodes share. The caller must call Close.
+func New(c Config) (*Fleet, error) {
+	switch {
+	case c.Kube == nil:
+		return nil, errors.New("fleet: Config.Kube is missing")
+	case !filepath.IsAbs(c.Dir):
+		return nil, fmt.Errorf("fleet: Config.Dir is %q, want an absolute path", c.Dir)
+	}
+	f := &Fleet{config: c, nodes: map[string]*Node{}}
+	var err error
+	if f.objects, err = objects.New(objects.Config{Kube: c.Kube, Pods: f.pods, Changed: f.configsChanged}); err != nil {
+		return nil, err
+	}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	broadcaster := record.NewBroadcaster(record.WithContext(f.ctx))
+	broadcaster.StartRecordingToSink(&clientv1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")})
+	f.events, f.flush = broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet"}), broadcaster.Shutdown
+	f.parts.Go(func() { f.objects.Run(f.ctx) })
+	return f, nil
+}
+
+// Add makes a node that does not run yet.
+func (f *Fleet) Add(s Spec) (*Node, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.nodes[s.Name] != nil {
+		return nil, fmt.Errorf("fleet: node %q exists", s.Name)
+	}
+	n, err := f.newNode(s, f.made)
+	if err != nil {
+		return nil, err
+	}
+	f.made++
+	f.nodes[s.Name] = n
+	return n, nil
+}
+
+// Node returns a node, nil if there is none of that name.
+func (f *Fleet) Node(name string) *Node {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.nodes[name]
+}
+
+// Nodes returns all nodes in the order of their names.
+func (f *Fleet) Nodes() []*Node {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []*Node
+	for _, n := range f.nodes {
+		all = append(all, n)
+	}
+	slices.SortFunc(all, func(a, b *Node) int { return a.index - b.index })
+	return all
+}
+
+// Close stops all nodes and returns when nothing runs any more. Their pods are left as they are at the API server.
+func (f *Fleet) Close() error {
+	var all sync.WaitGroup
+	for _, n := range f.Nodes() {
+		all.Go(n.Kill)
+	}
+	all.Wait()
+	f.cancel()
+	f.parts.Wait()
+	f.flush()
+	var errs []error
+	for _, n := range f.Nodes() {
+		errs = append(errs, n.Runtime.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// pods are those of all nodes: what none of them names is not watched.
+func (f *Fleet) pods() []*v1.Pod {
+	var all []*v1.Pod
+	for _, n := range f.Nodes() {
+		if l := n.life(); l != nil {
+			all = append(all, l.source.Pods()...)
+		}
+	}
+	return all
+}
+
+// configsChanged has the files of running pods brought up to date.
+func (f *Fleet) configsChanged() {
+	for _, n := range f.Nodes() {
+		if l := n.life(); l != nil {
+			l.source.ConfigsChanged()
+		}
+	}
+}
+
+// addressOf returns the address of the n-th node, and podsOf the prefix that its pods have addresses from.
+func addressOf(n int) netip.Addr {
+	return netip.AddrFrom4([4]byte{172, byte(16 + n>>16), byte(n >> 8), byte(n)})
+}
+
+func podsOf(n int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 0}), 24)
+}

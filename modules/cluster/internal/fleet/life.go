@@ -1,0 +1,218 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"sync"
+
+	"google.golang.org/grpc"
+	grpcstatus "google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/modules/cluster/node"
+	"github.com/podsync/podsync/modules/cluster/pods"
+	"github.com/podsync/podsync/modules/cluster/status"
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/apistatus"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/resize"
+	"github.com/podsync/podsync/syncpod/server"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// runtimeName is what the runtimes call themselves.
+const runtimeName = "critest"
+
+// A life is that of an agent, from its start to its end.
+type life struct {
+	node     *Node
+	conn     *grpc.ClientConn
+	client   *cri.Client
+	object   *node.Node
+	source   *pods.Source
+	statuses *status.Manager
+	loop     *loop.Loop
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	// dead is closed when the agent is killed: from then on it gets no answer of the runtime, so that what it writes
+	// before its files are copied is what it had learnt before.
+	dead chan struct{}
+}
+
+// newLife starts an agent.
+func (n *Node) newLife() (*life, error) {
+	l := &life{node: n, dead: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancel(n.fleet.ctx)
+	var err error
+	if l.conn, err = n.Runtime.Dial(grpc.WithChainUnaryInterceptor(l.unlessDead, cri.Timeouts{}.Interceptor())); err != nil {
+		return nil, err
+	}
+	l.client = cri.NewClient(l.conn)
+	if err := l.make(); err != nil {
+		l.cancel()
+		return nil, errors.Join(err, l.conn.Close())
+	}
+	l.running.Go(func() { l.statuses.Run(l.ctx) })
+	l.running.Go(func() { l.object.Run(l.ctx) })
+	l.running.Go(func() {
+		if err := l.loop.Run(l.ctx); err != nil && l.ctx.Err() == nil {
+			n.fleet.config.Log.Error(err, "The agent has ended", "node", n.Name)
+		}
+	})
+	return l, nil
+}
+
+// make makes the parts of the agent. Nothing runs yet.
+func (l *life) make() (err error) {
+	n, f := l.node, l.node.fleet
+	capacity := n.capacity()
+	l.object, err = node.New(node.Config{
+		Kube: f.config.Kube, Runtime: l.client, Name: n.Name, IPs: func() []netip.Addr { return []netip.Addr{n.ip} },
+		Labels: n.Labels, Taints: n.Taints, Capacity: capacity, Allocatable: node.Allocatable(capacity),
+		Machine: node.Machine{ID: n.Name, SystemUUID: n.Name, BootID: n.Name, Kernel: "0", OS: "critest"}, Events: f.events, Log: f.config.Log,
+	})
+	if err != nil {
+		return err
+	}
+	l.source, err = pods.New(pods.Config{Kube: f.config.Kube, NodeName: n.Name, After: l.object.Registered(), Refused: l.refused, Log: f.config.Log})
+	if err != nil {
+		return err
+	}
+	if l.statuses, err = status.New(status.Config{Kube: f.config.Kube, Pods: l.source, Writers: 1, Log: f.config.Log}); err != nil {
+		return err
+	}
+	if err := l.source.Watch(l.statuses.PodChanged); err != nil {
+		return err
+	}
+	allocator, err := resize.New(resize.Config{State: filepath.Join(n.root(), "allocations"), Allocatable: node.Allocatable(capacity), Log: f.config.Log})
+	if err != nil {
+		return err
+	}
+	c := loop.Config{
+		Client: l.client, Root: n.root(), Sources: []source.Source{l.source}, NodeName: n.Name, Log: f.config.Log,
+		Admission: &node.Admission{Node: l.object, Allotted: allocator.Allotted, Reserve: allocator.Reserve},
+		Sync: syncpod.Config{
+			RuntimeName: runtimeName, Sink: l.statuses, Events: f.events, Objects: f.objects.Supply(),
+			Extensions: syncpod.Extensions{Allocations: allocator},
+			Node: syncpod.Node{
+				Allocatable: capacity, LogsRoot: n.logs(), DialPod: n.Runtime.DialPod, HostIPs: func() []string { return []string{n.ip.String()} },
+			},
+		},
+	}
+	c.Workers.Observer = l.statuses
+	l.loop, err = loop.New(c)
+	return err
+}
+
+// refused reports a pod that nobody looks after because it is not valid, and lets it be deleted.
+func (l *life) refused(pod *v1.Pod, err error) {
+	_ = l.statuses.SetPodStatus(l.ctx, pod, apistatus.Rejected(v1.PodStatus{}, "InvalidPod", err.Error())) // which only notes it
+	l.statuses.PhaseChanged(pod.UID, podworkers.Terminated, podworkers.Finished)
+}
+
+// kill ends the agent as SIGKILL does.
+func (l *life) kill() {
+	close(l.dead)
+	thaw, err := freeze(l.node.root())
+	closed := l.conn.Close()
+	l.cancel()
+	l.running.Wait()
+	if err == nil {
+		err = thaw()
+	}
+	if err = errors.Join(err, closed); err != nil {
+		l.node.fleet.config.Log.Error(err, "The agent was killed, and may have written more", "node", l.node.Name)
+	}
+}
+
+// unlessDead is an interceptor that keeps the answers of the runtime from an agent that was killed.
+func (l *life) unlessDead(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := ctx.Err()
+	if !l.isDead() {
+		err = invoke(ctx, method, req, reply, cc, opts...)
+	}
+	if l.isDead() {
+		<-l.ctx.Done()
+		return grpcstatus.FromContextError(context.Canceled).Err()
+	}
+	return err
+}
+
+func (l *life) isDead() bool {
+	select {
+	case <-l.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *life) exec(ctx context.Context, id string, command []string) ([]byte, error) {
+	answer, err := l.client.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command})
+	if err != nil {
+		return nil, err
+	}
+	if answer.ExitCode != 0 {
+		err = fmt.Errorf("%q ended with exit code %d: %s", command, answer.ExitCode, answer.Stderr)
+	}
+	return answer.Stdout, err
+}
+
+// Serve answers what an API server asks a node.
+func (n *Node) Serve(w http.ResponseWriter, r *http.Request) {
+	l := n.life()
+	if l == nil {
+		http.Error(w, "the agent does not run", http.StatusServiceUnavailable)
+		return
+	}
+	s, err := server.New(server.Config{
+		Agent: l.loop, Runtime: l.client, NodeName: n.Name, Authenticator: everybody{}, Authorizer: everybody{},
+		StreamTransport: &http.Transport{DialContext: n.Runtime.DialStream, DisableKeepAlives: true},
+	})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	s.ServeHTTP(w, r)
+}
+
+// everybody may do everything: who asks was asked before.
+type everybody struct{}
+
+func (everybody) AuthenticateRequest(*http.Request) (server.User, bool, error) {
+	return server.User{Name: "test"}, true, nil
+}
+
+func (everybody) Authorize(context.Context, server.Attributes) (bool, string, error) {
+	return true, "", nil
+}
+
+// Containers returns the IDs of the containers of a pod by their names, as the runtime has them now.
+func (n *Node) Containers(ctx context.Context, uid types.UID) (map[string]string, error) {
+	l := n.life()
+	if l == nil {
+		return nil, errors.New("the agent of node " + n.Name + " does not run")
+	}
+	list, err := l.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+		LabelSelector: map[string]string{"io.kubernetes.pod.uid": string(uid)},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]string{}
+	for _, c := range list.Containers {
+		ids[c.Metadata.GetName()] = c.Id
+	}
+	return ids, nil
+}

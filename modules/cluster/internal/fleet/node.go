@@ -1,0 +1,131 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// A Spec says what a node is like.
+type Spec struct {
+	// Name is the node's. Required.
+	Name string
+	// Labels and Taints are those that its Node is made with.
+	Labels map[string]string
+	Taints []v1.Taint
+	// Capacity is what it has for pods. Default: 4 CPUs, 16 GiB of memory and 110 pods, for what is missing.
+	Capacity v1.ResourceList
+}
+
+func (s Spec) capacity() v1.ResourceList {
+	all := v1.ResourceList{v1.ResourceCPU: resource.MustParse("4"), v1.ResourceMemory: resource.MustParse("16Gi"), v1.ResourcePods: resource.MustParse("110")}
+	maps.Copy(all, s.Capacity)
+	return all
+}
+
+// A Node is a machine with a runtime in memory, and an agent of which one life follows another. Its methods may be
+// called concurrently.
+type Node struct {
+	Spec
+	// Runtime outlives the agent.
+	Runtime *critest.Runtime
+	fleet   *Fleet
+	index   int
+	ip      netip.Addr
+	dir     string
+
+	// turn is held while the agent is started or ended.
+	turn sync.Mutex
+	mu   sync.Mutex
+	// alive is the present life, nil while there is none.
+	alive *life
+}
+
+func (f *Fleet) newNode(s Spec, index int) (*Node, error) {
+	if s.Name == "" {
+		return nil, errors.New("fleet: Spec.Name is missing")
+	}
+	n := &Node{Spec: s, fleet: f, index: index, ip: addressOf(index), dir: filepath.Join(f.config.Dir, s.Name)}
+	if err := os.MkdirAll(n.root(), 0o700); err != nil {
+		return nil, fmt.Errorf("fleet: node %s: %w", s.Name, err)
+	}
+	c := f.config.Runtime
+	c.Dir, c.LogsRoot, c.PodCIDRs = n.root(), n.logs(), []netip.Prefix{podsOf(index)}
+	var err error
+	n.Runtime, err = critest.New(c)
+	return n, err
+}
+
+func (n *Node) root() string { return filepath.Join(n.dir, "root") }
+func (n *Node) logs() string { return filepath.Join(n.dir, "logs") }
+
+func (n *Node) life() *life {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.alive
+}
+
+func (n *Node) setLife(l *life) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.alive = l
+}
+
+// Start starts the agent. A node whose agent runs is left as it is.
+func (n *Node) Start() error {
+	n.turn.Lock()
+	defer n.turn.Unlock()
+	if n.life() != nil {
+		return nil
+	}
+	l, err := n.newLife()
+	if err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	n.setLife(l)
+	return nil
+}
+
+// Kill ends the agent as SIGKILL does: it makes no other call, request or write, and nothing is cleaned up. The
+// containers run on. A node whose agent does not run is left as it is.
+func (n *Node) Kill() {
+	n.turn.Lock()
+	defer n.turn.Unlock()
+	if l := n.life(); l != nil {
+		n.setLife(nil)
+		l.kill()
+	}
+}
+
+// PowerOff ends the agent and all containers at once.
+func (n *Node) PowerOff() error {
+	n.Kill()
+	return n.Runtime.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped})
+}
+
+// Explain answers where a pod of the node stands, and why.
+func (n *Node) Explain(pod *v1.Pod) string {
+	if l := n.life(); l != nil {
+		return l.loop.Explain(pod.UID)
+	}
+	return "the agent of node " + n.Name + " does not run"
+}
+
+// Exec runs a command in a container of a pod and returns what it prints.
+func (n *Node) Exec(ctx context.Context, containerID string, command ...string) ([]byte, error) {
+	l := n.life()
+	if l == nil {
+		return nil, errors.New("the agent of node " + n.Name + " does not run")
+	}
+	return l.exec(ctx, containerID, command)
+}

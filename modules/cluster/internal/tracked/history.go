@@ -1,0 +1,181 @@
+package tracked
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// keptEvents is how many changes of a kind are kept for watches that begin later.
+const keptEvents = 4096
+
+// A change is one write. Neither object is written to.
+type change struct {
+	version  int64
+	old, new object // old is nil for a new object, new for one that is gone
+}
+
+// history has the last changes of the objects of one kind, and the watches that are open.
+type history struct {
+	changes []change
+	// dropped is the version of the newest change that is not kept any more.
+	dropped int64
+	// watches by the field that they select by, so that a change meets only those that may want it.
+	watches map[string]map[*watcher]bool
+}
+
+// historyOf is called with mu held.
+func (s *Store) historyOf(gvr schema.GroupVersionResource) *history {
+	h := s.history[gvr]
+	if h == nil {
+		h = &history{watches: map[string]map[*watcher]bool{}}
+		s.history[gvr] = h
+	}
+	return h
+}
+
+func (h *history) add(version int64, old, new object) {
+	c := change{version, old, new}
+	if h.changes = append(h.changes, c); len(h.changes) >= 2*keptEvents {
+		h.dropped = h.changes[keptEvents-1].version
+		h.changes = slices.Clone(h.changes[keptEvents:])
+	}
+	told := map[string]bool{}
+	for _, o := range []object{old, new} {
+		if o == nil {
+			continue
+		}
+		for _, key := range indexKeys(o) {
+			if told[key] {
+				continue
+			}
+			told[key] = true
+			for w := range h.watches[key] {
+				w.tell(c)
+			}
+		}
+	}
+}
+
+// indexKeys returns the keys of the watches that may want to know of an object.
+func indexKeys(o object) []string {
+	keys := []string{"", "metadata.name=" + o.GetName()}
+	if pod, ok := o.(*v1.Pod); ok && pod.Spec.NodeName != "" {
+		keys = append(keys, "spec.nodeName="+pod.Spec.NodeName)
+	}
+	return keys
+}
+
+// A selection says which objects of a kind are wanted.
+type selection struct {
+	namespace string
+	labels    labels.Selector
+	fields    fields.Selector
+}
+
+// key returns under which key of a history a watch for a selection is.
+func (s selection) key() string {
+	for _, field := range []string{"metadata.name", "spec.nodeName"} {
+		if value, ok := s.fields.RequiresExactMatch(field); ok && value != "" {
+			return field + "=" + value
+		}
+	}
+	return ""
+}
+
+func (s selection) has(o object) bool {
+	return o != nil && (s.namespace == "" || s.namespace == o.GetNamespace()) &&
+		s.labels.Matches(labels.Set(o.GetLabels())) && (s.fields.Empty() || s.fields.Matches(fieldsOf(o)))
+}
+
+// fieldsOf returns the fields that objects are selected by.
+func fieldsOf(o object) fields.Set {
+	set := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
+	switch o := o.(type) {
+	case *v1.Pod:
+		set["spec.nodeName"], set["spec.schedulerName"], set["spec.serviceAccountName"] = o.Spec.NodeName, o.Spec.SchedulerName, o.Spec.ServiceAccountName
+		set["spec.restartPolicy"], set["status.phase"], set["status.podIP"] = string(o.Spec.RestartPolicy), string(o.Status.Phase), o.Status.PodIP
+	case *v1.Node:
+		set["spec.unschedulable"] = strconv.FormatBool(o.Spec.Unschedulable)
+	case *v1.Secret:
+		set["type"] = string(o.Type)
+	case *v1.Event:
+		set["involvedObject.kind"], set["involvedObject.namespace"], set["involvedObject.name"] = o.InvolvedObject.Kind, o.InvolvedObject.Namespace, o.InvolvedObject.Name
+		set["involvedObject.uid"], set["reason"], set["type"] = string(o.InvolvedObject.UID), o.Reason, o.Type
+	}
+	return set
+}
+
+// An event is what a watch gets.
+type event struct {
+	Type   watch.EventType `json:"type"`
+	Object any             `json:"object"`
+}
+
+// eventOf returns what a change is to those who see only a selection; false if it is nothing.
+func (s selection) eventOf(c change) (event, bool) {
+	switch was, is := s.has(c.old), s.has(c.new); {
+	case is && was:
+		return event{watch.Modified, c.new}, true
+	case is:
+		return event{watch.Added, c.new}, true
+	case was:
+		last := c.old
+		if c.new != nil { // it is not selected any more: as it was, with the version in which it left
+			last = c.old.DeepCopyObject().(object)
+			last.SetResourceVersion(c.new.GetResourceVersion())
+		}
+		return event{watch.Deleted, last}, true
+	}
+	return event{}, false
+}
+
+// A watcher is one open watch. Its events wait without a bound until they are read.
+type watcher struct {
+	selection
+	mu     sync.Mutex
+	events []event
+	// wake has a value while there are events.
+	wake chan struct{}
+}
+
+func (w *watcher) tell(c change) {
+	if e, ok := w.eventOf(c); ok {
+		w.add(e)
+	}
+}
+
+func (w *watcher) add(e event) {
+	w.mu.Lock()
+	w.events = append(w.events, e)
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default: // it is known already
+	}
+}
+
+func (w *watcher) take() []event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	events := w.events
+	w.events = nil
+	return events
+}
+
+// bookmark returns the event that says that all objects have been sent that there were.
+func bookmark(version int64, gvk schema.GroupVersionKind) event {
+	return event{watch.Bookmark, &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind},
+		ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: strconv.FormatInt(version, 10), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		},
+	}}
+}

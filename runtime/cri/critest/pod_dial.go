@@ -1,0 +1,91 @@
+package critest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
+)
+
+// DialPod connects to a port of a pod, by an address of its sandbox. It has the form of a
+// dialer: with it as syncpod.Node.DialPod, the probes and handlers of an agent reach
+// containers in memory. Any address that no sandbox has is that of the node, whose ports
+// are those of the pods in its network.
+//
+// A program listens with [Command.Listen]. A server, which is any command that is not
+// known, has all other ports of its pod, and answers as probes expect: it accepts
+// connections, answers HTTP and HTTPS with 200, and gRPC health checks with SERVING. All
+// other ports refuse the connection.
+func (r *Runtime) DialPod(ctx context.Context, network, address string) (net.Conn, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("critest: %w", err)
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("critest: port of %q: %w", address, err)
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return nil, fmt.Errorf("critest: host of %q: %w", address, err)
+	}
+	for _, sb := range r.sandboxesAt(ip) {
+		conn, err := r.connect(ctx, sb, int32(port))
+		if conn != nil || ctx.Err() != nil {
+			return conn, err
+		}
+	}
+	return nil, fmt.Errorf("dial %s %s: connect: connection refused", network, address)
+}
+
+// sandboxesAt returns the sandbox that has an address, or else those in the node's network.
+func (r *Runtime) sandboxesAt(ip netip.Addr) (found []*sandbox) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, sb := range r.sandboxes {
+		if slices.Contains(sb.ips, ip.String()) && sb.ready() {
+			return []*sandbox{sb}
+		}
+	}
+	for _, sb := range r.sandboxes {
+		if sb.onNodeNetwork() && sb.ready() {
+			found = append(found, sb)
+		}
+	}
+	slices.SortFunc(found, func(a, b *sandbox) int { return cmp.Compare(a.seq, b.seq) })
+	return found
+}
+
+// connect connects to a port of a sandbox.
+func (r *Runtime) connect(ctx context.Context, sb *sandbox, port int32) (net.Conn, error) {
+	r.mu.Lock()
+	p, ready, servers := sb.ports[port], sb.ready(), sb.servers
+	r.mu.Unlock()
+	switch {
+	case p != nil && ready:
+		return p.dial(ctx)
+	case servers > 0 && ready:
+		client, server := net.Pipe()
+		return client, r.start(func() { r.answer(server) })
+	}
+	return nil, fmt.Errorf("dial tcp4 127.0.0.1:%d: connect: connection refused", port)
+}
+
+// serving counts a server among those of its pod while it runs.
+func (r *Runtime) serving(sb *sandbox, serve sh.Program) sh.Program {
+	count := func(n int) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		sb.servers += n
+	}
+	return func(ctx context.Context, c *sh.Call) int {
+		count(1)
+		defer count(-1)
+		return serve(ctx, c)
+	}
+}
