@@ -1,6 +1,8 @@
 package clustertest_test
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -8,9 +10,11 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/modules/cluster/clustertest"
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
+	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
@@ -52,5 +56,174 @@ func TestPodsRun(t *testing.T) {
 			t.Errorf("exec: %q, %v, want %q", out, err, "hello")
 		}
 		c.NoDoubleRuns(t)
+	})
+}
+
+const sleeper = `
+apiVersion: v1
+kind: Pod
+metadata: {name: job}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 20
+  containers:
+  - {name: app, image: busybox, command: [sh, -c, "echo begun; sleep 600; echo done"]}
+`
+
+// A killed agent reports nothing, and the next one goes on with the container that ran meanwhile.
+func TestKilledAgent(t *testing.T) {
+	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
+		c.ApplyYAML(t, sleeper)
+		c.WaitFor(t, "default/job", clustertest.Running, time.Minute)
+		c.Node("n1").Kill()
+		time.Sleep(time.Hour)
+		c.WaitFor(t, "default/job", clustertest.Running, time.Second)
+		if err := c.Node("n1").Start(); err != nil {
+			t.Fatal(err)
+		}
+		c.WaitFor(t, "default/job", clustertest.Succeeded, time.Minute)
+		log, err := c.Clientset().CoreV1().Pods("default").GetLogs("job", &v1.PodLogOptions{}).DoRaw(t.Context())
+		if err != nil || string(log) != "begun\ndone\n" {
+			t.Errorf("the log is %q, %v, want %q", log, err, "begun\ndone\n")
+		}
+		c.NoDoubleRuns(t)
+	})
+}
+
+// A machine that was switched off has lost its containers, and says so.
+func TestPowerOff(t *testing.T) {
+	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
+		c.ApplyYAML(t, sleeper)
+		c.WaitFor(t, "default/job", clustertest.Running, time.Minute)
+		if err := c.Node("n1").PowerOff(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Node("n1").Start(); err != nil {
+			t.Fatal(err)
+		}
+		c.WaitFor(t, "default/job", clustertest.Failed, time.Minute)
+		c.NoDoubleRuns(t)
+	})
+}
+
+// While the API server is unavailable pods run on, and what happened is reported afterwards.
+func TestUnavailable(t *testing.T) {
+	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
+		c.ApplyYAML(t, sleeper)
+		c.WaitFor(t, "default/job", clustertest.Running, time.Minute)
+		c.APIServer.Unavailable(20 * time.Minute)
+		if _, err := c.Clientset().CoreV1().Pods("default").Get(t.Context(), "job", metav1.GetOptions{}); err == nil {
+			t.Error("the API server answers, want it unavailable")
+		}
+		time.Sleep(20 * time.Minute)
+		c.WaitFor(t, "default/job", clustertest.Succeeded, time.Minute)
+	})
+}
+
+// A pod that is deleted has its grace period, and is gone once its node has stopped it.
+func TestGracePeriod(t *testing.T) {
+	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
+		c.ApplyYAML(t, strings.Replace(sleeper, "echo begun;", "trap '' TERM;", 1))
+		c.WaitFor(t, "default/job", clustertest.Running, time.Minute)
+		began := time.Now()
+		if err := c.Clientset().CoreV1().Pods("default").Delete(t.Context(), "job", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.WaitFor(t, "default/job", clustertest.Gone, time.Minute)
+		if took := time.Since(began); took < 20*time.Second || took > 23*time.Second {
+			t.Errorf("the pod was gone after %v, want its grace period of 20s", took)
+		}
+	})
+}
+
+// A pod that fits nowhere says so, and is bound once there is a node.
+func TestBinder(t *testing.T) {
+	start(t, clustertest.Config{Nodes: -1}, func(t *testing.T, c *clustertest.Cluster) {
+		c.ApplyYAML(t, strings.Replace(sleeper, "spec:", "spec:\n  nodeSelector: {disk: ssd}", 1))
+		c.WaitFor(t, "default/job", clustertest.That("unschedulable", func(p *v1.Pod) bool {
+			return p != nil && len(p.Status.Conditions) > 0 && p.Status.Conditions[0].Reason == v1.PodReasonUnschedulable
+		}), time.Minute)
+		c.AddNode(t, clustertest.NodeSpec{Name: "plain"})
+		c.AddNode(t, clustertest.NodeSpec{Name: "tainted", Labels: map[string]string{"disk": "ssd"}, Taints: []v1.Taint{{Key: "gpu", Effect: v1.TaintEffectNoSchedule}}})
+		time.Sleep(time.Minute)
+		c.WaitFor(t, "default/job", clustertest.That("waiting", func(p *v1.Pod) bool { return p.Spec.NodeName == "" }), time.Second)
+		c.AddNode(t, clustertest.NodeSpec{Name: "right", Labels: map[string]string{"disk": "ssd"}})
+		c.WaitFor(t, "default/job", clustertest.That("running on right", func(p *v1.Pod) bool {
+			return p.Spec.NodeName == "right" && p.Status.Phase == v1.PodRunning
+		}), time.Minute)
+	})
+}
+
+// A Job's image runs the program that is called as it is.
+func TestPrograms(t *testing.T) {
+	programs := map[string]critest.Program{"registry.test/worker:1": func(_ context.Context, c *critest.Command) int {
+		fmt.Fprintln(c.Stdout, "worked")
+		return 3
+	}}
+	start(t, clustertest.Config{Programs: programs}, func(t *testing.T, c *clustertest.Cluster) {
+		c.ApplyYAML(t, `{apiVersion: v1, kind: Pod, metadata: {name: w}, spec: {restartPolicy: Never, containers: [{name: w, image: "registry.test/worker:1"}]}}`)
+		c.WaitFor(t, "default/w", clustertest.That("ended with 3", func(p *v1.Pod) bool {
+			s := p.Status.ContainerStatuses
+			return p.Status.Phase == v1.PodFailed && s[0].State.Terminated.ExitCode == 3
+		}), time.Minute)
+	})
+}
+
+// A recording is a test that records its failure.
+type recording struct {
+	testing.TB
+	said string
+}
+
+func (r *recording) Helper()                           {}
+func (r *recording) Errorf(format string, args ...any) { r.said += fmt.Sprintf(format, args...) + "\n" }
+func (r *recording) Fatalf(format string, args ...any) { r.Errorf(format, args...); panic(r) }
+
+// fails returns what a test says that fails.
+func fails(t *testing.T, test func(t testing.TB)) (said string) {
+	r := &recording{TB: t}
+	defer func() {
+		if p := recover(); p != nil && p != any(r) {
+			panic(p)
+		}
+		said = r.said
+	}()
+	test(r)
+	return r.said
+}
+
+// A wait that fails prints the reasons of the agent, the status and the events.
+func TestFailedWaitExplains(t *testing.T) {
+	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
+		c.ApplyYAML(t, strings.NewReplacer("sleep 600; echo done", "exit 7", "Never", "Always").Replace(sleeper))
+		said := fails(t, func(t testing.TB) { c.WaitFor(t, "default/job", clustertest.Succeeded, 10*time.Minute) })
+		for _, want := range []string{"pod default/job is not Succeeded after 10m0s", "CrashLoopBackOff", "n1 says:", "back-off", "Warning BackOff", "Normal Pulled"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("it says\n%s\nwant %q in it", said, want)
+			}
+		}
+	})
+}
+
+// Two pods of one name that run at a time on two nodes are found.
+func TestDoubleRunIsFound(t *testing.T) {
+	start(t, clustertest.Config{Nodes: 2}, func(t *testing.T, c *clustertest.Cluster) {
+		c.ApplyYAML(t, sleeper)
+		c.WaitFor(t, "default/job", clustertest.Running, time.Minute)
+		pod, err := c.Clientset().CoreV1().Pods("default").Get(t.Context(), "job", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.NoDoubleRuns(t)
+		c.Node(pod.Spec.NodeName).Kill()
+		if err := c.Clientset().CoreV1().Pods("default").Delete(t.Context(), "job", *metav1.NewDeleteOptions(0)); err != nil {
+			t.Fatal(err)
+		}
+		other := map[string]string{"n1": "n2", "n2": "n1"}[pod.Spec.NodeName]
+		c.ApplyYAML(t, strings.Replace(sleeper, "spec:", "spec:\n  nodeName: "+other, 1))
+		c.WaitFor(t, "default/job", clustertest.Running, time.Minute)
+		if said := fails(t, func(t testing.TB) { c.NoDoubleRuns(t) }); !strings.Contains(said, "default/job/app ran twice at a time") {
+			t.Errorf("it says %q, want a double run of %s", said, "default/job/app")
+		}
 	})
 }

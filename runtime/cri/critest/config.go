@@ -30,7 +30,8 @@ type Config struct {
 	// and without credentials; its content is then an [Image] of that name.
 	Registry []RemoteImage
 	// Programs are commands by name, for containers and ExecSync. They come
-	// before those of the command language.
+	// before those of the command language. A program that is called as an image is, in the
+	// words of the pod, is the entrypoint of that image if it has no other one.
 	Programs map[string]Program
 	// Latency is how long a method takes before it does anything. Methods that
 	// are not in it take no time.

@@ -62,11 +62,15 @@ func (s service) programs(c *container, io console) map[string]sh.Program {
 
 // newProcess makes the process of a container. It does not run yet.
 func (s service) newProcess(c *container) (*sh.Process, error) {
+	entrypoint := c.image.Entrypoint
+	if name := c.config.GetImage().GetUserSpecifiedImage(); len(entrypoint) == 0 && s.cfg.Programs[name] != nil {
+		entrypoint = []string{name}
+	}
 	args := slices.Concat(c.config.GetCommand(), c.config.GetArgs())
 	if len(c.config.GetCommand()) == 0 {
-		args = slices.Concat(c.image.Entrypoint, c.config.GetArgs())
+		args = slices.Concat(entrypoint, c.config.GetArgs())
 		if len(c.config.GetArgs()) == 0 {
-			args = slices.Concat(c.image.Entrypoint, c.image.Cmd)
+			args = slices.Concat(entrypoint, c.image.Cmd)
 		}
 	}
 	fallback := s.serving(c.sandbox, server)

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
@@ -72,7 +73,7 @@ func New(c Config) (*Fleet, error) {
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	broadcaster := record.NewBroadcaster(record.WithContext(f.ctx))
-	broadcaster.StartRecordingToSink(&clientv1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")})
+	broadcaster.StartRecordingToSink(&eventSink{EventSinkImpl: &clientv1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")}})
 	f.events, f.flush = broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet"}), broadcaster.Shutdown
 	f.parts.Go(func() { f.objects.Run(f.ctx) })
 	return f, nil
@@ -157,4 +158,18 @@ func addressOf(n int) netip.Addr {
 
 func podsOf(n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 0}), 24)
+}
+
+// An eventSink gives each event a name of its own: client-go makes names of the time, and many events of a pod happen at
+// one moment of virtual time.
+type eventSink struct {
+	*clientv1.EventSinkImpl
+	made atomic.Uint64
+}
+
+// Create creates an event.
+func (s *eventSink) Create(e *v1.Event) (*v1.Event, error) {
+	named := e.DeepCopy()
+	named.Name = fmt.Sprintf("%s.%x", e.Name, s.made.Add(1))
+	return s.EventSinkImpl.Create(named)
 }
