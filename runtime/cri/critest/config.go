@@ -36,9 +36,9 @@ type Config struct {
 	// Latency is how long a method takes before it does anything. Methods that
 	// are not in it take no time.
 	Latency map[Method]time.Duration
-	// podCIDRs are what sandboxes get addresses from, one of each; the first
+	// PodCIDRs are what sandboxes get addresses from, one of each; the first
 	// one's is the pod's address. Default: 10.88.0.0/16.
-	podCIDRs []netip.Prefix
+	PodCIDRs []netip.Prefix
 	// Handlers are the runtime handlers known besides "".
 	Handlers []string
 	// Name is the name of the runtime in the answer of Version. Default: critest.
@@ -67,11 +67,11 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	c.Latency, c.Programs = maps.Clone(c.Latency), maps.Clone(c.Programs)
-	c.podCIDRs, c.Handlers = slices.Clone(c.podCIDRs), slices.Clone(c.Handlers)
-	if len(c.podCIDRs) == 0 {
-		c.podCIDRs = []netip.Prefix{netip.MustParsePrefix("10.88.0.0/16")}
+	c.PodCIDRs, c.Handlers = slices.Clone(c.PodCIDRs), slices.Clone(c.Handlers)
+	if len(c.PodCIDRs) == 0 {
+		c.PodCIDRs = []netip.Prefix{netip.MustParsePrefix("10.88.0.0/16")}
 	}
-	for i, p := range c.podCIDRs {
+	for i, p := range c.PodCIDRs {
 		if !p.IsValid() {
 			return c, fmt.Errorf("critest: Config.PodCIDRs[%d] is not a prefix", i)
 		}

@@ -163,6 +163,7 @@
 //	intercept.go, method.go, subject.go  what happens to every call
 //	journal*.go                    the Journal and its queries
 //	processes.go                   what really ran
+//	pod_dial.go, pod_answer.go           connections to ports of pods, and what servers answer
 //	stream*.go                     Exec, Attach and PortForward
 //	event*.go                      events, and what befalls them
 //	fault*.go, restart.go          faults

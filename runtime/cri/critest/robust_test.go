@@ -77,7 +77,7 @@ func TestConfigIsTheCallers(t *testing.T) {
 			Images:   []Image{{Name: "app", Entrypoint: []string{"serve"}, Env: map[string]string{"A": "1"}}},
 			Registry: []RemoteImage{{Image: Image{Name: "far"}, Credentials: []*runtimeapi.AuthConfig{auth}}},
 			Latency:  map[Method]time.Duration{version: time.Second},
-			podCIDRs: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
+			PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
 			Handlers: []string{"kata"},
 		}
 	}

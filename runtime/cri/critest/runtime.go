@@ -85,7 +85,7 @@ func New(cfg Config) (*Runtime, error) {
 		hidden:     map[string]View{},
 		subjects:   map[string]subject{},
 		images:     images,
-		addresses:  newAddresses(cfg.podCIDRs),
+		addresses:  newAddresses(cfg.PodCIDRs),
 		conditions: ready(),
 
 		certificate: sync.OnceValues(newCertificate),

@@ -138,7 +138,7 @@ func TestNewValidates(t *testing.T) {
 		"Config.Registry[0].Name":     {Registry: []RemoteImage{{}}},
 		"Config.Registry[0].PullTime": {Registry: []RemoteImage{{Image: Image{Name: "a"}, PullTime: -1}}},
 		"Config.Latency":              {Latency: map[Method]time.Duration{"Run": 1}},
-		"Config.PodCIDRs[0]":          {podCIDRs: []netip.Prefix{{}}},
+		"Config.PodCIDRs[0]":          {PodCIDRs: []netip.Prefix{{}}},
 	} {
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v, want an error and %v in it", field, err, field)
@@ -147,7 +147,7 @@ func TestNewValidates(t *testing.T) {
 }
 
 func TestAddressesRunOut(t *testing.T) {
-	cfg := Config{podCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/30"), netip.MustParsePrefix("fd00::/64")}}
+	cfg := Config{PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/30"), netip.MustParsePrefix("fd00::/64")}}
 	onBubble(t, cfg, func(n *node) {
 		for _, uid := range []string{"a", "b"} {
 			n.newSandbox(uid)

@@ -8,7 +8,6 @@ import (
 	"net"
 	"sync"
 
-
 	"github.com/podsync/podsync/internal/base/websocket"
 )
 

@@ -23,6 +23,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/go-logr/logr"
+
+	podruntime "github.com/podsync/podsync/runtime"
 )
 
 // pause is the shortest time between two looks at all pods, so that many changes are one look.
@@ -119,9 +121,8 @@ func (b *Binder) read() (rooms []*room, waiting []*v1.Pod) {
 		if pod.Spec.NodeName != "" {
 			delete(b.bound, pod.UID)
 		}
-		ended := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
 		switch {
-		case ended:
+		case podruntime.IsTerminal(pod.Status.Phase):
 		case name != "" && byName[name] != nil:
 			byName[name].take(pod)
 		case name == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && cmp.Or(pod.Spec.SchedulerName, v1.DefaultSchedulerName) == v1.DefaultSchedulerName:

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	podruntime "github.com/podsync/podsync/runtime"
 )
 
 // delete ends an object: at once, or once its finalizers are gone and, for a pod that runs, its node has stopped it.
@@ -42,7 +44,7 @@ func (s *Store) delete(r request, o metav1.DeleteOptions) (object, error) {
 func graceOf(o object, asked metav1.DeleteOptions) int64 {
 	pod, ok := o.(*v1.Pod)
 	switch {
-	case !ok, pod.Spec.NodeName == "", pod.Status.Phase == v1.PodSucceeded, pod.Status.Phase == v1.PodFailed:
+	case !ok, pod.Spec.NodeName == "", podruntime.IsTerminal(pod.Status.Phase):
 		return 0
 	case asked.GracePeriodSeconds != nil:
 		return max(*asked.GracePeriodSeconds, 0)
