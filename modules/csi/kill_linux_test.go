@@ -1,0 +1,272 @@
+package csi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	csipb "github.com/container-storage-interface/spec/lib/go/csi"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/internal/base/mounts"
+	"github.com/podsync/podsync/modules/csi"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// role has the test binary be the agent or the driver of TestV11_KilledWithRealMounts.
+const role = "PODSYNC_CSI_ROLE"
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv("PODSYNC_CSI_DIR")
+	var err error
+	switch os.Getenv(role) {
+	case "agent":
+		err = runAgent(dir)
+	case "driver":
+		err = stagingFolders{folders{dir: filepath.Join(dir, "folders")}}.serve(context.Background(), filepath.Join(dir, "root"))
+	default:
+		os.Exit(m.Run())
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// stagingFolders is the driver of the example with a stage: pods mount the stage, and this the folder.
+type stagingFolders struct{ folders }
+
+func (stagingFolders) NodeGetCapabilities(context.Context, *csipb.NodeGetCapabilitiesRequest) (*csipb.NodeGetCapabilitiesResponse, error) {
+	stage := &csipb.NodeServiceCapability_RPC{Type: csipb.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME}
+	return &csipb.NodeGetCapabilitiesResponse{Capabilities: []*csipb.NodeServiceCapability{{Type: &csipb.NodeServiceCapability_Rpc{Rpc: stage}}}}, nil
+}
+
+func (f stagingFolders) NodeStageVolume(ctx context.Context, req *csipb.NodeStageVolumeRequest) (*csipb.NodeStageVolumeResponse, error) {
+	_, err := f.folders.NodePublishVolume(ctx, &csipb.NodePublishVolumeRequest{VolumeId: req.VolumeId, TargetPath: req.StagingTargetPath})
+	return &csipb.NodeStageVolumeResponse{}, err
+}
+
+func (f stagingFolders) NodeUnstageVolume(ctx context.Context, req *csipb.NodeUnstageVolumeRequest) (*csipb.NodeUnstageVolumeResponse, error) {
+	_, err := f.folders.NodeUnpublishVolume(ctx, &csipb.NodeUnpublishVolumeRequest{VolumeId: req.VolumeId, TargetPath: req.StagingTargetPath})
+	return &csipb.NodeUnstageVolumeResponse{}, err
+}
+
+func (f stagingFolders) NodePublishVolume(_ context.Context, req *csipb.NodePublishVolumeRequest) (*csipb.NodePublishVolumeResponse, error) {
+	if !isMountPoint(req.StagingTargetPath) {
+		return nil, errors.New("the volume is not staged")
+	}
+	err := os.MkdirAll(req.TargetPath, 0o755)
+	if err == nil && !isMountPoint(req.TargetPath) {
+		err = syscall.Mount(req.StagingTargetPath, req.TargetPath, "", syscall.MS_BIND, "")
+	}
+	return &csipb.NodePublishVolumeResponse{}, err
+}
+
+// runAgent runs the pods of a folder until it is killed.
+func runAgent(dir string) error {
+	ctx := context.Background()
+	client, err := cri.Dial(ctx, cri.Config{Endpoint: "unix://" + filepath.Join(dir, "cri.sock")})
+	if err != nil {
+		return err
+	}
+	pods, err := source.NewFolder(source.FolderConfig{Path: filepath.Join(dir, "manifests"), NodeName: "node", Rescan: time.Second})
+	if err != nil {
+		return err
+	}
+	pv := persistent("pv", v1.ReadWriteOnce)
+	pv.Spec.CSI.Driver = "folders.example.com"
+	manager, err := csi.New(csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static(
+		[]*v1.PersistentVolume{pv, localVolume(filepath.Join(dir, "disk"))}, []*v1.PersistentVolumeClaim{claim("data", "pv"), claim("disk", "disk-1")})})
+	if err != nil {
+		return err
+	}
+	agent, err := loop.New(loop.Config{
+		Client: client, Root: filepath.Join(dir, "root"), Sources: []source.Source{pods},
+		Sync: syncpod.Config{Extensions: syncpod.Extensions{Volumes: manager}, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}},
+	})
+	if err != nil {
+		return err
+	}
+	go func() { _ = agent.Run(ctx) }()
+	return manager.Run(ctx)
+}
+
+// A killable is a process that is killed and started again.
+type killable struct {
+	t    *testing.T
+	role string
+	dir  string
+	cmd  *exec.Cmd
+}
+
+func (k *killable) start() {
+	k.cmd = exec.Command(os.Args[0])
+	k.cmd.Env = append(os.Environ(), role+"="+k.role, "PODSYNC_CSI_DIR="+k.dir)
+	k.cmd.Stderr = os.Stderr
+	if err := k.cmd.Start(); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *killable) kill() {
+	_ = k.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
+	_ = k.cmd.Wait()
+}
+
+const manifest = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q, "namespace": "ns"}, "spec": {"terminationGracePeriodSeconds": 1,
+"containers": [{"name": "app", "image": "registry.test/app:1", "command": ["sleep", "600"], "volumeMounts": [{"name": "vol", "mountPath": "/data"}]}],
+"volumes": [{"name": "vol", "persistentVolumeClaim": {"claimName": %q}}]}}`
+
+// The agent and the driver are processes that are killed with SIGKILL at random moments, while pods come and go. The
+// runtime lives on. PODSYNC_CSI_ROUNDS is the number of rounds, 3 by default.
+func TestV11_KilledWithRealMounts(t *testing.T) {
+	dir := needsMount(t)
+	for _, d := range []string{"manifests", "disk", "folders/handle-of-pv", "root"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data := []string{filepath.Join(dir, "disk/rows"), filepath.Join(dir, "folders/handle-of-pv/rows")}
+	for _, path := range data {
+		if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	node, err := critest.New(critest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	if _, err := node.Listen(filepath.Join(dir, "cri.sock")); err != nil {
+		t.Fatal(err)
+	}
+	rounds := 3
+	if text := os.Getenv("PODSYNC_CSI_ROUNDS"); text != "" {
+		if _, err := fmt.Sscan(text, &rounds); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := chaos{t: t, dir: dir, node: node, rng: rand.New(rand.NewPCG(1, 1)), agent: &killable{t: t, role: "agent", dir: dir}, driver: &killable{t: t, role: "driver", dir: dir}}
+	c.agent.start()
+	c.driver.start()
+	defer c.agent.kill()
+	defer c.driver.kill()
+	for range rounds {
+		c.round()
+	}
+	c.want()
+	c.wait("pods end", func() bool { left, _ := filepath.Glob(filepath.Join(dir, "root/pods/*")); return len(left) == 0 })
+	c.wait("volumes are unstaged", func() bool { points, err := mounts.Below(dir); return err == nil && len(points) == 0 })
+	for _, path := range data {
+		if text, err := os.ReadFile(path); string(text) != "precious" {
+			t.Errorf("%s: %q, %v", path, text, err)
+		}
+	}
+}
+
+// chaos is a node on which processes are killed.
+type chaos struct {
+	t             *testing.T
+	dir           string
+	node          *critest.Runtime
+	rng           *rand.Rand
+	agent, driver *killable
+	kills         int
+}
+
+// claims are those of the pods.
+var claims = map[string]string{"one": "data", "two": "data", "three": "disk"}
+
+// round wants other pods, kills at random moments, and waits until the pods run.
+func (c *chaos) round() {
+	var wanted []string
+	for name := range claims {
+		if c.rng.IntN(2) == 0 {
+			wanted = append(wanted, name)
+		}
+	}
+	c.want(wanted...)
+	for range 1 + c.rng.IntN(4) {
+		for end := time.Now().Add(time.Duration(c.rng.IntN(400)) * time.Millisecond); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			c.checkUse()
+		}
+		for _, k := range []*killable{c.agent, c.driver} {
+			if c.rng.IntN(2) == 0 {
+				k.kill()
+				k.start()
+				c.kills++
+			}
+		}
+	}
+	c.wait(fmt.Sprintf("pods %v run", wanted), func() bool { return len(c.running()) == len(wanted) })
+}
+
+// want writes the manifests of pods, and deletes those of the others.
+func (c *chaos) want(pods ...string) {
+	c.t.Helper()
+	for name, claim := range claims {
+		path := filepath.Join(c.dir, "manifests", name+".json")
+		err := os.Remove(path)
+		if strings.Contains(" "+strings.Join(pods, " ")+" ", " "+name+" ") {
+			err = os.WriteFile(path, fmt.Appendf(nil, manifest, name, claim), 0o600)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// running returns where the containers that run have their volumes.
+func (c *chaos) running() map[string]string {
+	paths := map[string]string{} // by the pod
+	for _, call := range c.node.Journal().Of(critest.CreateContainer) {
+		req := call.Request().(*runtimeapi.CreateContainerRequest)
+		for _, m := range req.Config.GetMounts() {
+			if m.ContainerPath == "/data" {
+				paths[req.SandboxConfig.GetMetadata().GetUid()] = m.HostPath
+			}
+		}
+	}
+	at := map[string]string{}
+	for _, p := range c.node.Processes() {
+		if p.Ended.IsZero() {
+			at[p.ContainerID] = paths[p.PodUID]
+		}
+	}
+	return at
+}
+
+// checkUse checks that each container that runs has its volume mounted.
+func (c *chaos) checkUse() {
+	c.t.Helper()
+	for id, path := range c.running() {
+		if isMountPoint(path) {
+			continue
+		}
+		if _, ok := c.running()[id]; ok {
+			c.t.Fatalf("the volume at %s was unmounted while a container uses it", path)
+		}
+	}
+}
+
+func (c *chaos) wait(what string, done func() bool) {
+	c.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
+		c.checkUse()
+		if time.Now().After(end) {
+			points, _ := mounts.Below(c.dir)
+			c.t.Fatalf("not after 2 min: %s; running: %v; mounted: %v", what, c.running(), points)
+		}
+	}
+}
