@@ -49,7 +49,7 @@ func SandboxStatus(s *runtimeapi.PodSandboxStatus) runtime.SandboxStatus {
 	}
 }
 
-// listedSandbox is what a list tells of a sandbox: all but its network.
+// listedSandbox converts a sandbox of a list, which has no network.
 func listedSandbox(s *runtimeapi.PodSandbox) runtime.SandboxStatus {
 	return runtime.SandboxStatus{
 		ID:             s.GetId(),
@@ -91,14 +91,11 @@ func sandboxNetwork(n *runtimeapi.PodSandboxNetworkStatus, mode runtime.Namespac
 	return network
 }
 
-// ContainerStatus converts an answer of ContainerStatus. typ is the runtime's
-// name, sandboxID the sandbox the container is in, which CRI does not repeat
-// here; empty when it is not known. It does not keep s.
+// ContainerStatus converts a response of ContainerStatus. typ is the runtime's name; sandboxID is
+// the container's sandbox, which CRI does not repeat here, empty if unknown. It does not retain s.
 //
-// Name, attempt and hash are those recorded in labels and annotations when the
-// container was created; for what was made without them, the metadata's.
-// What a runtime reports of resources is rounded, so that it is no
-// runtime.ContainerResources.
+// Name, attempt and hash are those in the labels and annotations; without these, the metadata's. A
+// runtime reports rounded resources, which are not a runtime.ContainerResources.
 func ContainerStatus(s *runtimeapi.ContainerStatus, typ, sandboxID string) runtime.ContainerStatus {
 	return runtime.ContainerStatus{
 		ID:         runtime.ContainerID{Type: typ, ID: s.GetId()},
@@ -196,8 +193,8 @@ func firstOf(a, b string) string {
 	return b
 }
 
-// wallClock reads CRI's nanoseconds since 1970, in which 0 means not yet or not
-// known. A negative time is what a zero time.Time becomes, and as little known.
+// wallClock converts CRI's nanoseconds since 1970, in which 0 means not yet or unknown. A zero
+// time.Time becomes a negative number, which also means unknown.
 func wallClock(ns int64) time.Time {
 	if ns <= 0 {
 		return time.Time{}

@@ -22,16 +22,15 @@ type Config struct {
 	Endpoint string
 	// Timeouts bound the calls.
 	Timeouts Timeouts
-	// MaxMessageBytes is the largest message sent or received; the answer of an ExecSync may have
-	// 1 MiB at most, because a container decides what is in it. Default 16 MiB, as
-	// in a kubelet; gRPC's own 4 MiB are too few for a list of many containers. CRI
-	// lists all of them in one message, at 0.9 kB each for containers of podsync, more
-	// with many labels, so the default is enough for about 19,000. Of a node with more
-	// lists fail with ErrExhausted, and an agent that begins there waits. The runtime has
-	// a limit of its own, which for containerd is 16 MiB, too.
+	// MaxMessageBytes is the maximum size of a message sent or received; the response of an
+	// ExecSync is limited to 1 MiB, because a container controls its contents. Default 16 MiB, as
+	// in a kubelet; gRPC's own 4 MiB are too few for a list of many containers. CRI lists all of
+	// them in one message, at 0.9 kB for each container of podsync, more with many labels, so the
+	// default suffices for about 19,000. With more, lists fail with ErrExhausted, and an agent that
+	// starts waits. The runtime has a limit of its own, 16 MiB in containerd.
 	MaxMessageBytes int
-	// MaxReconnectDelay bounds the pause between two attempts to reach a runtime
-	// that went away, and so how late its return is noticed. Default 1 s.
+	// MaxReconnectDelay limits the pause between two attempts to reconnect, and so the delay until
+	// the runtime's return is noticed. Default 1 s.
 	MaxReconnectDelay time.Duration
 	// Dialer opens the connection, in place of a dial to Endpoint. Default none.
 	Dialer func(context.Context) (net.Conn, error)
@@ -48,12 +47,11 @@ const (
 	handshake = 5 * time.Second
 )
 
-// Client is a connection to a container runtime: the generated clients of both
-// CRI services on one gRPC connection that bounds every call as its Timeouts say
-// and reconnects by itself.
+// Client is a connection to a container runtime: the generated clients of both CRI services on one
+// gRPC connection, with timeouts on every call and automatic reconnection.
 //
-// Its methods return the errors of the generated clients; Classify tells them
-// apart. All methods may be called concurrently.
+// Its methods return the errors of the generated clients; use Classify to distinguish them. All
+// methods may be called concurrently.
 type Client struct {
 	runtimeapi.RuntimeServiceClient
 	runtimeapi.ImageServiceClient
@@ -62,12 +60,11 @@ type Client struct {
 	version *runtimeapi.VersionResponse
 }
 
-// Dial connects to a runtime and asks for its version. It waits for a runtime
-// that is not there yet until ctx ends or Timeouts.Connect is over.
+// Dial connects to a runtime and requests its version. It waits for the runtime until ctx ends or
+// Timeouts.Connect is over.
 //
-// A runtime that does not serve CRI v1 is refused with an error of class
-// ErrUnimplemented, one that cannot be reached with one of class ErrUnavailable
-// or ErrDeadline. The caller closes the client.
+// If the runtime does not serve CRI v1, the error has class ErrUnimplemented; if it cannot be
+// reached, class ErrUnavailable or ErrDeadline. The caller must close the client.
 func Dial(ctx context.Context, c Config) (*Client, error) {
 	dialer, name, err := c.dialer()
 	if err != nil {
@@ -87,9 +84,9 @@ func Dial(ctx context.Context, c Config) (*Client, error) {
 	return client, nil
 }
 
-// NewClient returns a Client on a connection the caller has made, with the
-// bounds and the message sizes of that connection. It makes no call, so it does not know
-// the runtime's name: give that to whoever asks for it, as syncpod.Config.RuntimeName.
+// NewClient returns a Client on a connection of the caller, with that connection's timeouts and
+// message sizes. It makes no call, so it does not know the runtime's name: pass the name on, for
+// example as syncpod.Config.RuntimeName.
 func NewClient(conn *grpc.ClientConn) *Client {
 	return &Client{
 		RuntimeServiceClient: runtimeapi.NewRuntimeServiceClient(conn),

@@ -20,8 +20,8 @@ type endpoint struct {
 	address string // a path, as the operating system wants it
 }
 
-// parseEndpoint reads the forms that kubelets and crictl take. The error says
-// what was wrong with the one given.
+// parseEndpoint parses the forms that kubelets and crictl accept. The error describes what is
+// wrong.
 func parseEndpoint(s string) (endpoint, error) {
 	ep, err := splitEndpoint(s)
 	if err != nil {

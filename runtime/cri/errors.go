@@ -24,7 +24,7 @@ func (c Class) Error() string { return string(c) }
 const (
 	// ErrNotFound: the object is not there. For a stop or a remove that is success.
 	ErrNotFound Class = "not found"
-	// ErrAlreadyExists: an object with that name is there.
+	// ErrAlreadyExists: an object with that name exists.
 	ErrAlreadyExists Class = "already exists"
 	// ErrNameReserved: another create with the same name is in flight, or was
 	// left half done; see Error.Holder (containerd #4604, cri-o #7010).
@@ -79,10 +79,10 @@ func (e *Error) Error() string {
 // Unwrap lets errors.Is find the class and errors.As the error beneath.
 func (e *Error) Unwrap() []error { return []error{e.Class, e.Err} }
 
-// Classify returns err with its class. It is nil for nil, and returns an error
-// that has a class already as it is. Errors from a generated CRI client, plain
-// or wrapped, are told apart by their gRPC code and, where runtimes use the
-// codes loosely, by their text; this is the only place that looks at either.
+// Classify returns err with its class. It returns nil for nil, and an error that has a class
+// unchanged. It distinguishes errors of a generated CRI client, plain or wrapped, by their gRPC
+// code and, where runtimes use the codes inconsistently, by their text; no other code interprets
+// either.
 func Classify(err error) error {
 	var classified *Error
 	if err == nil || errors.As(err, &classified) {
@@ -92,8 +92,8 @@ func Classify(err error) error {
 	return &Error{Class: class, Holder: holder, Err: err}
 }
 
-// Ambiguous reports whether err leaves open if the call had, or will yet have,
-// its effect. Only a look at the runtime can tell.
+// Ambiguous reports whether err leaves the outcome of the call unknown: it may have, or may still
+// get, its effect. Only an inspection of the runtime shows that.
 func Ambiguous(err error) bool {
 	err = Classify(err)
 	return errors.Is(err, ErrDeadline) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrCanceled) ||

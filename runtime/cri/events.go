@@ -36,14 +36,13 @@ func (t EventType) String() string {
 	return "unknown"
 }
 
-// Event is a runtime's word that something happened in a pod. It is a hint to
-// look again, and not more: runtimes drop, repeat, delay and reorder events,
-// containerd keeps those that nobody has read for the next stream, and what an
-// event says of a container may not be true any more (kubernetes #121003,
-// KEP-3386). It therefore carries no status.
+// Event reports that something happened in a pod. It is only a hint to inspect the pod: runtimes
+// drop, repeat, delay and reorder events, containerd keeps unread ones for the next stream, and the
+// state of a container in an event may be outdated (kubernetes #121003, KEP-3386). It therefore
+// carries no status.
 type Event struct {
-	// PodUID, PodName and PodNamespace name the pod. They are empty if the runtime
-	// did not say: then ContainerID has to be known already, or all pods looked at.
+	// PodUID, PodName and PodNamespace identify the pod. They are empty if the runtime did not
+	// report them: then ContainerID must be known already, or all pods must be inspected.
 	PodUID                types.UID
 	PodName, PodNamespace string
 	// ContainerID is the container's or, for a sandbox's own events, the sandbox's
@@ -54,15 +53,14 @@ type Event struct {
 	CreatedAt time.Time
 }
 
-// EventHandler gets what an event stream brings, all calls from one goroutine.
+// EventHandler receives the events of a stream, all from one goroutine.
 //
-// A call holds up the stream, and a runtime may end a stream that nobody reads,
-// so a handler must not wait for anything. It should note, per pod, that there
-// is something to look at: the newest note replaces the ones before, and no
-// queue can run full.
+// A call blocks the stream, and a runtime may end a stream that is not read, so a handler must not
+// block. It should record, for each pod, that an inspection is needed: later records replace
+// earlier ones, and no queue can overflow.
 type EventHandler interface {
-	// StreamOpened is called when a stream was opened. Events may have been missed
-	// before: look at all pods once.
+	// StreamOpened is called when a stream was opened. Events may have been missed before: inspect
+	// all pods once.
 	StreamOpened()
 	// HandleEvent is called for each event of a pod of this agent.
 	HandleEvent(Event)

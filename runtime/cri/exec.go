@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// maxExecAnswer is the largest answer of an ExecSync that is received, in bytes. A container
-	// decides how much its probes and handlers print, and nobody reads more than the end of it.
+	// maxExecAnswer is the maximum size of an ExecSync response, in bytes. A container controls how
+	// much its probes and handlers print, and only the end of it is used.
 	maxExecAnswer = 1 << 20
-	// parallelExecAnswers is how many answers of ExecSync are received at a time.
+	// parallelExecAnswers is how many ExecSync responses are received at a time.
 	parallelExecAnswers = 4
 	// streamWindow is how much of an answer the runtime may send before it is received: the least
 	// that gRPC lets a client say. A window that grows by itself grows to 16 MiB for each call.

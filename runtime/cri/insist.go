@@ -8,10 +8,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RunPodSandbox is the call of that name. A request that CRI-O has not answered within
-// 10 s is made again beside it, and later again, because CRI-O may hold one for a name that
-// is reserved; the first success counts, or else the answer to the first request. Only for a
-// client of Dial, which knows the runtime's name.
+// RunPodSandbox calls RunPodSandbox. If CRI-O has not responded within 10 s, the request is
+// repeated concurrently, and again later, because CRI-O may block a request for a reserved name;
+// the first success is returned, or else the response to the first request. This requires a client
+// of Dial, which knows the runtime's name.
 func (c *Client) RunPodSandbox(ctx context.Context, in *runtimeapi.RunPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.RunPodSandboxResponse, error) {
 	ask := func(ctx context.Context) (*runtimeapi.RunPodSandboxResponse, error) {
 		return c.RuntimeServiceClient.RunPodSandbox(ctx, in, opts...)
@@ -22,10 +22,10 @@ func (c *Client) RunPodSandbox(ctx context.Context, in *runtimeapi.RunPodSandbox
 	return ask(ctx)
 }
 
-// CreateContainer is the call of that name. A request that CRI-O has not answered within
-// 10 s is made again beside it, and later again, because CRI-O may hold one for a name that
-// is reserved; the first success counts, or else the answer to the first request. Only for a
-// client of Dial, which knows the runtime's name.
+// CreateContainer calls CreateContainer. If CRI-O has not responded within 10 s, the request is
+// repeated concurrently, and again later, because CRI-O may block a request for a reserved name;
+// the first success is returned, or else the response to the first request. This requires a client
+// of Dial, which knows the runtime's name.
 func (c *Client) CreateContainer(ctx context.Context, in *runtimeapi.CreateContainerRequest, opts ...grpc.CallOption) (*runtimeapi.CreateContainerResponse, error) {
 	ask := func(ctx context.Context) (*runtimeapi.CreateContainerResponse, error) {
 		return c.RuntimeServiceClient.CreateContainer(ctx, in, opts...)
@@ -36,21 +36,21 @@ func (c *Client) CreateContainer(ctx context.Context, in *runtimeapi.CreateConta
 	return ask(ctx)
 }
 
-// stalls reports whether the runtime does not answer a request for what it is
-// making for another.
+// stalls reports whether the runtime blocks a request for an object that another request is
+// creating.
 func (c *Client) stalls() bool { return c.RuntimeName() == "cri-o" }
 
-// firstInsistence is after how long insist asks for the second time.
+// firstInsistence is the time until the first repetition.
 const firstInsistence = 10 * time.Second
 
-// insist asks, and asks again beside that after a while and then less and less
-// often, until one of the requests has succeeded or the first has failed.
+// insist calls ask, and repeats it concurrently with growing pauses, until one of the requests has
+// succeeded or the first has failed.
 //
-// CRI-O holds a request for what it is making already for another one, such as an
-// agent that was killed since, until its deadline, whatever becomes of it; but it
-// answers one that comes when that is made. To give up and ask again would end what
-// takes long for good reason, because that ends with its request. Two requests for
-// one name and attempt do not make two sandboxes or containers.
+// CRI-O does not reject a request for an object that another request is creating; it blocks until
+// the caller's deadline, even if the other caller was killed. But it answers a request that arrives
+// after the creation. Cancelling and repeating would abort a creation that takes long for good
+// reason, because it ends with its request. Two requests with one name and attempt do not create
+// two objects.
 func insist[R any](ctx context.Context, ask func(context.Context) (*R, error)) (*R, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

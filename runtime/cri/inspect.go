@@ -80,8 +80,8 @@ func (in *inspection) containers(ctx context.Context, p *ListedPod, sandboxes []
 	return all, nil
 }
 
-// shared returns the ID of a sandbox, as the string that its status has, if that is there:
-// a status is held for as long as its pod is there.
+// shared returns the ID of a sandbox as the string in its status, if there is one, because a status
+// is kept as long as its pod.
 func shared(id string, sandboxes []runtime.SandboxStatus) string {
 	for i := range sandboxes {
 		if sandboxes[i].ID == id {

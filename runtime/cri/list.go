@@ -15,12 +15,11 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// ListedPod is one pod as the runtime's lists show it: which sandboxes and
-// containers there are and in which state, but neither addresses nor exit codes.
-// It is cheap to get for all pods at once, and enough to tell whether a pod has
-// changed. Reader.Inspect makes a status of it.
+// ListedPod is one pod as in the runtime's lists: its sandboxes and containers with their states,
+// but neither addresses nor exit codes. Lists of all pods are cheap, and show whether a pod has
+// changed. Reader.Inspect completes it to a status.
 //
-// A ListedPod is not written to after it was made.
+// A ListedPod is not modified after its creation.
 type ListedPod struct {
 	UID       types.UID
 	Name      string
@@ -32,10 +31,10 @@ type ListedPod struct {
 	containers []*runtimeapi.Container  // newest first
 }
 
-// Changed reports whether the pod differs from prev in which sandboxes and
-// containers there are, or in any one's state. A nil prev is a pod with none.
+// Changed reports whether the pod's set of sandboxes and containers, or the state of one of them,
+// differs from prev. A nil prev has none.
 //
-// A change that leaves all states as they are does not show in a list.
+// Lists do not show changes that leave all states the same.
 func (p *ListedPod) Changed(prev *runtime.PodStatus) bool {
 	known := knownPod{prev}
 	if sandboxes, containers := known.count(); len(p.sandboxes) != sandboxes || len(p.containers) != containers {
@@ -131,7 +130,7 @@ func listError(of string, err error) error {
 	return err
 }
 
-// sorted puts all in order, and drops what was listed twice.
+// sorted sorts the pods and drops duplicates.
 func sorted(pods map[types.UID]*ListedPod) []*ListedPod {
 	all := make([]*ListedPod, 0, len(pods))
 	for _, p := range pods {

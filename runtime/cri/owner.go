@@ -34,7 +34,7 @@ type Owner struct {
 	AdoptUnmarked bool
 }
 
-// Validate says what is wrong with the name.
+// Validate validates the name.
 func (o Owner) Validate() error {
 	if problems := validation.IsValidLabelValue(o.name()); len(problems) > 0 {
 		return fmt.Errorf("cri: Owner.Name %q: %s", o.Name, strings.Join(problems, "; "))
@@ -60,9 +60,8 @@ func (o Owner) Owns(labels map[string]string) bool {
 	return owner == o.name()
 }
 
-// Selector returns the label selector that makes the runtime leave out what
-// cannot belong to the agent, nil if nothing can be left out. What it finds has
-// still to pass Owns.
+// Selector returns a label selector that excludes objects of other agents, nil if none can be
+// excluded. Its results must still pass Owns.
 func (o Owner) Selector() map[string]string {
 	if o.AdoptUnmarked {
 		return nil

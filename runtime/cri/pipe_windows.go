@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// errPipeBusy is ERROR_PIPE_BUSY: all instances of the pipe serve somebody.
+// errPipeBusy is ERROR_PIPE_BUSY: all instances of the pipe are in use.
 const errPipeBusy = syscall.Errno(231)
 
 // dialPipe opens a named pipe for overlapped reads and writes. A busy pipe is

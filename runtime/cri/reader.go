@@ -25,8 +25,8 @@ type ReaderConfig struct {
 	Owner Owner
 }
 
-// Reader reads pods from a runtime. It keeps no pods: what is known already is
-// handed in, so the same Reader serves any number of concurrent callers.
+// Reader reads pods from a runtime. It stores no pods: the caller passes the known status, so one
+// Reader serves any number of concurrent callers.
 type Reader struct {
 	runtime StatusCalls
 	name    string
@@ -67,7 +67,7 @@ func (r *Reader) PodStatus(ctx context.Context, uid types.UID, prev *runtime.Pod
 	}
 	for _, p := range pods {
 		if p.UID == uid {
-			p.UID = uid // one string for all that is known of the pod
+			p.UID = uid // one string for all parts of the pod
 			return r.Inspect(ctx, p, prev)
 		}
 	}
@@ -86,22 +86,22 @@ func (r *Reader) SandboxStatus(ctx context.Context, id string) (runtime.SandboxS
 	return SandboxStatus(resp.GetStatus()), nil
 }
 
-// Inspect completes a listed pod to its status. It asks only for what the lists
-// and prev together do not tell:
+// Inspect completes a listed pod to its status. It requests only the parts that the list and prev
+// lack:
 //
 //   - a container that is not in prev, or has another state there;
 //   - a ready sandbox that is not in prev, or was not ready there, or has no
 //     address yet and should get one;
 //   - the latest sandbox, if it is not in prev or has another state there. The
-//     network of older sandboxes that are not ready is of no use to anyone; they
-//     are reported as listed.
+//     network of older sandboxes that are not ready is not needed; they are
+//     reported as listed.
 //
-// A runtime that answers for a sandbox with the statuses of its containers, too,
-// is not asked for those again.
+// If the runtime includes the statuses of a sandbox's containers in its response, they are not
+// requested again.
 //
-// What is listed and then not found is gone, and left out (kubernetes #107670).
-// Any other error is returned, and no status. With a nil prev everything is read
-// anew. prev is not written to; parts of it become part of the answer.
+// An object that is listed and then not found is left out (kubernetes #107670). Any other error is
+// returned without a status. With a nil prev everything is read. prev is not modified; parts of it
+// become part of the result.
 func (r *Reader) Inspect(ctx context.Context, p *ListedPod, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	in := inspection{Reader: r, known: knownPod{prev}, answered: map[string]*runtimeapi.ContainerStatus{}}
 	status := &runtime.PodStatus{UID: p.UID, Name: p.Name, Namespace: p.Namespace, ObservedAt: p.ObservedAt}
@@ -151,8 +151,7 @@ func (k knownPod) count() (sandboxes, containers int) {
 	return len(k.Sandboxes), len(k.Containers)
 }
 
-// unchangedSandbox returns what is known of a sandbox, if that is still true and
-// complete.
+// unchangedSandbox returns the known status of a sandbox if it is still valid and complete.
 func (k knownPod) unchangedSandbox(s *runtimeapi.PodSandbox) *runtime.SandboxStatus {
 	known := k.sandbox(s.GetId())
 	if known == nil || known.State != sandboxState(s.GetState()) || awaitsAddress(known) {

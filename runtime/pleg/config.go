@@ -25,10 +25,10 @@ type Reader interface {
 type Config struct {
 	// Reader reads. Required.
 	Reader Reader
-	// Events streams the runtime's container events. A *cri.Client does, whatever
-	// the runtime: one that has no events is noticed. Nil means lists alone.
+	// Events streams the runtime's container events. A *cri.Client implements it for all runtimes;
+	// the Watcher detects that a runtime has no events. Nil means that only lists are used.
 	Events cri.EventStreamer
-	// Owner says whose events are heard. It should be the Reader's. Default: those
+	// Owner is the owner whose events are used. It should be the Reader's. Default: the owner of
 	// of what podsync made.
 	Owner cri.Owner
 	// Cache is filled. Nothing else should write to it. Default one of the
@@ -36,22 +36,21 @@ type Config struct {
 	Cache *runtime.Cache
 
 	// Observed is called with each status that was read, changed or not, before the pod is read
-	// again: the runtime may have lost by then what the status shows. It is called from one
-	// goroutine per pod, after those that wait for the status have it, and must return soon.
-	// The status is not to be written to. Default: not called.
+	// again: the runtime may lose the observed state. Calls for one pod come from one goroutine,
+	// after waiters have received the status, and must return soon. The status must not be
+	// modified. Default: not called.
 	Observed func(ctx context.Context, status *runtime.PodStatus)
-	// Changed is told when a pod's status differs from the one last told, and when
-	// a pod could be read again that could not. Status is the newest one, which is
-	// not to be written to; without sandboxes and containers, the pod is gone.
+	// Changed is called when a pod's status differs from the last one passed on, and when a pod
+	// becomes readable again. status is the newest one and must not be modified; without sandboxes
+	// and containers, the pod is gone.
 	//
-	// It is called from one goroutine per pod, one call after the other, and for
-	// different pods at once. It must not wait for anything: the pod is not looked
-	// at before it returns. Default: nobody is told.
+	// Calls for one pod come from one goroutine, one after the other, and for different pods
+	// concurrently. They must not block: the pod is not inspected again before the call returns.
+	// Default: not called.
 	Changed func(uid types.UID, status *runtime.PodStatus)
-	// AvailableChanged is told when the runtime has gone away, with the error that
-	// says why, and with nil when it is there and all pods were listed; the first
-	// time soon after Run has begun. It is called from one goroutine and must not
-	// wait for anything. Default: nobody is told.
+	// AvailableChanged is called when the runtime becomes unavailable, with the error, and with nil
+	// when it is available and all pods were listed; first soon after the start of Run. Calls come
+	// from one goroutine and must not block. Default: not called.
 	AvailableChanged func(err error)
 	// Busy reports whether a pod is in transition: being started or stopped. Where
 	// there are no events, all pods are listed at least every second while any pod
@@ -75,17 +74,17 @@ type Config struct {
 	// Default 8.
 	parallel int
 
-	// Observer is told what the Watcher does. Default: nobody is.
+	// Observer is notified of the Watcher's work. Default: none.
 	Observer Observer
-	// Log gets a line when the runtime goes away and comes back, when events begin
+	// Log receives a line when the runtime becomes unavailable or available, when events start
 	// and cease to be heard, and when a pod cannot be read and can be again.
 	// Default silent.
 	Log logr.Logger
 }
 
-// What is not worth a field.
+// Constants that need no configuration.
 const (
-	// slowLook is how long a look counts among those that run at a time.
+	// slowLook is how long an inspection counts towards Parallel.
 	slowLook = 100 * time.Millisecond
 	// eventHold is how long an event may wait for the end of the work on its pod.
 	eventHold = time.Second
@@ -96,8 +95,8 @@ const (
 	maxReopen = 10 * time.Second
 	// listCost is how many times what a list took is left alone after it.
 	listCost = 4
-	// resumePatience is how long the looks at what changed while the runtime was
-	// away may hold up the news that it is back.
+	// resumePatience is how long inspections of changed pods may delay the report that the runtime
+	// is available again.
 	resumePatience = time.Second
 )
 

@@ -11,14 +11,14 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// UnavailableError is returned by Fresh while the runtime is away. It is temporary, and
-// wraps the error of the list that found the runtime away.
+// UnavailableError is returned by Fresh while the runtime is unavailable. It is temporary, and
+// wraps the error of the list that detected that.
 type UnavailableError struct {
 	Since time.Time
 	Err   error
 }
 
-// Error says since when the runtime is away, and why.
+// Error returns since when the runtime is unavailable, and the cause.
 func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("the runtime is away since %s: %v", e.Since.Format(time.RFC3339), e.Err)
 }
@@ -29,19 +29,16 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // Temporary returns true: the Watcher looks whether the runtime is back.
 func (e *UnavailableError) Temporary() bool { return true }
 
-// Fresh returns the status of a pod from a read that began after since: the one in
-// the cache, the one in flight, or one that is made right now, which several
-// callers share. The zero since asks for any status. If since is in the future, it waits
-// until then. A pod that the runtime does not know has a status without sandboxes and
-// containers. An empty uid is an error.
+// Fresh returns the status of a pod from a read that began after since: the cached one, the one in
+// flight, or a new one, which concurrent callers share. The zero since accepts any status. If since
+// is in the future, it waits until then. A pod that the runtime does not have gets a status without
+// sandboxes and containers. An empty uid is an error.
 //
-// What Fresh returns counts as told: Changed is not called for it. Who calls it
-// acts on the status, or looks again later. For a mere look at what is known there
-// is the Cache.
+// Changed is not called for a status that Fresh has returned: the caller acts on it, or inspects
+// the pod again later. To read the known state only, use the Cache.
 //
-// Fresh returns the error of the read if that fails, an *UnavailableError at once while
-// the runtime is away, and the error of ctx when that ends. Before Run has listed
-// the pods it waits.
+// Fresh returns the error of the read, an *UnavailableError immediately while the runtime is
+// unavailable, and the error of ctx when that ends. Before Run has listed the pods it waits.
 func (w *Watcher) Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	if uid == "" {
 		return nil, errors.New("pleg: Fresh: the pod's UID is empty")
@@ -99,11 +96,10 @@ func (w *Watcher) fresh(uid types.UID, since time.Time) (*runtime.PodStatus, *lo
 	return nil, l, nil
 }
 
-// lookAfter returns a look that begins after since: the one in flight, one that only completes
-// what a list of all pods has shown after it, or one that is asked for now. To ask for a pod
-// costs the runtime a walk through all that it has, so nobody does for what was listed just
-// now: after a restart of the agent that are all pods at once. It must be called with mu
-// held.
+// lookAfter returns an inspection that begins after since: the one in flight, one that only
+// completes a later list of all pods, or a new one. An inspection makes the runtime walk through
+// all its objects, so pods that have just been listed are not inspected again: after a restart of
+// the agent those are all pods. It requires mu to be held.
 func (w *Watcher) lookAfter(p *pod, since time.Time) *look {
 	switch {
 	case p.now != nil && p.now.began.After(since):
@@ -114,8 +110,8 @@ func (w *Watcher) lookAfter(p *pod, since time.Time) *look {
 	return w.ask(p)
 }
 
-// leave ends the wait for a look. If nobody has taken what it brought, that is
-// still to be told.
+// leave ends the wait for an inspection. If no caller has taken the result, Changed is called for
+// it.
 func (w *Watcher) leave(uid types.UID, l *look, taken bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

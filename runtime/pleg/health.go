@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Health is what is wrong at a moment, and since when. It is a plain value.
+// Health describes problems at a moment, and since when they exist. It is a plain value.
 type Health struct {
 	// At is the moment.
 	At time.Time
-	// Err is why the runtime is not available, nil if it is, and Since since when
-	// that is so; see Watcher.Available.
+	// Err is why the runtime is unavailable, nil if it is available; Since is the time of the last
+	// change. See Watcher.Available.
 	Err   error
 	Since time.Time
 	// Listing is when the list began that is being read, zero if none is. An old
@@ -29,23 +29,22 @@ type Health struct {
 	// no stream or it is about to begin.
 	Streaming bool
 	StreamErr error
-	// Pods are those that cannot be read, or whose look has taken long, in the order
-	// of their UIDs.
+	// Pods are the pods that cannot be read, or whose inspection takes long, sorted by UID.
 	Pods []ReadFailure
 }
 
 // A ReadFailure is a pod that cannot be read, or whose look takes long.
 type ReadFailure struct {
 	UID types.UID
-	// Err is why the last look at it failed, nil if none has, and Since since when
-	// all have.
+	// Err is the error of the last inspection, nil if it succeeded; Since is when the failures
+	// began.
 	Err   error
 	Since time.Time
 	// Looking is when the look began that is in flight, zero if none is.
 	Looking time.Time
 }
 
-// Health returns what is wrong now. It waits for nothing but a lock.
+// Health returns the current health. It does not block, except for a lock.
 func (w *Watcher) Health() Health {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +68,7 @@ func (w *Watcher) Health() Health {
 	return h
 }
 
-// longLook is how long a look at a pod may take before Health tells of it.
+// longLook is how long an inspection may take before Health reports it.
 const longLook = 5 * time.Second
 
 func (p *pod) readFailure() ReadFailure {
@@ -80,20 +79,20 @@ func (p *pod) readFailure() ReadFailure {
 	return t
 }
 
-// OK reports whether nothing is wrong: the runtime is there, lists succeed and do
-// not hang, and all pods can be read. That events are not heard is not wrong.
+// OK reports whether there is no problem: the runtime is available, lists succeed and do not hang,
+// and all pods can be read. A missing event stream is not a problem.
 func (h Health) OK() bool {
 	return h.Err == nil && h.ListErr == nil && !h.listHangs() && len(h.Pods) == 0
 }
 
 func (h Health) listHangs() bool { return !h.Listing.IsZero() && h.At.Sub(h.Listing) >= longLook }
 
-// String says what is wrong, one thing a line, with how long it has been so.
+// String describes the problems, one on each line, with their duration.
 func (h Health) String() string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	switch {
-	case h.Err != nil && h.Since.IsZero(): // nobody has looked yet
+	case h.Err != nil && h.Since.IsZero(): // there was no list yet
 		say("runtime: not available: %v", h.Err)
 	case h.Err != nil:
 		say("runtime: not available for %v: %v", h.ago(h.Since), h.Err)

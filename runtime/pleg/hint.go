@@ -9,19 +9,18 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Hold tells that someone works on a pod from now on: events of it, which are mostly
-// of what that work does, have it looked at only when Release is called, or after a
-// second, and not at all if the newest status shows what they are about. Lists, Look and
-// Fresh are not held back. Each Hold is followed by one Release.
+// Hold reports the start of work on a pod. Until Release is called, but for a second at most,
+// events of the pod cause no inspection, because most of them are due to that work; none is caused
+// if the newest status shows their cause. Lists, Look and Fresh are not delayed. Each Hold must be
+// followed by one Release.
 func (w *Watcher) Hold(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pod(uid).held++
 }
 
-// Release ends a Hold. It has the pod looked at if there was an event of it that no
-// look has followed, or if changed says that the work has changed something, which a
-// runtime without events does not tell.
+// Release ends a Hold. The pod is inspected if there was an event without a later inspection, or if
+// changed says that the work has changed something, which a runtime without events does not report.
 func (w *Watcher) Release(uid types.UID, changed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,8 +54,7 @@ func (w *Watcher) hear(p *pod, e cri.Event) {
 	}
 }
 
-// hold puts the look at a pod off until the work on it ends. It must be called
-// with mu held.
+// hold delays the inspection of a pod until the work on it ends. It requires mu to be held.
 func (w *Watcher) hold(p *pod) {
 	p.heard = true
 	if by := time.Now().Add(eventHold); p.retryAt.IsZero() || by.Before(p.retryAt) {

@@ -59,8 +59,8 @@ func (w *Watcher) listFailed(began time.Time, err error) {
 	w.config.AvailableChanged(away)
 }
 
-// listed compares a list with what is known, and returns the looks that follow
-// from it and whether events can be relied on now.
+// listed compares a list with the known state, and returns the resulting inspections and whether
+// events are reliable now.
 func (w *Watcher) listed(pods []*cri.ListedPod, began time.Time, busy bool) (looks []*look, settled bool) {
 	uids := make([]types.UID, len(pods))
 	for i, p := range pods {
@@ -78,7 +78,7 @@ func (w *Watcher) listed(pods []*cri.ListedPod, began time.Time, busy bool) (loo
 	return looks, settled
 }
 
-// compare returns the looks at those pods that are not as they were.
+// compare returns the inspections of changed pods.
 func (w *Watcher) compare(pods []*cri.ListedPod) (looks []*look) {
 	for _, listed := range pods {
 		p := w.pod(listed.UID)
@@ -102,7 +102,7 @@ func (w *Watcher) compare(pods []*cri.ListedPod) (looks []*look) {
 		default:
 			w.confirm(p, listed.ObservedAt)
 		}
-		if first && !changed { // an event showed it, and who was told did not find it in Pods
+		if first && !changed { // an event has shown it, and the receiver did not find it in Pods
 			p.untold = true
 			w.wake(p)
 		}
@@ -131,8 +131,8 @@ func (w *Watcher) confirm(p *pod, observed time.Time) {
 	w.cache.Set(p.uid, p.latest, nil, observed)
 }
 
-// compareMissing returns the looks at those pods that are not in the list. They
-// make no call: that there is nothing is all that there is to read.
+// compareMissing returns the inspections of pods that are not in the list. They make no call,
+// because the list says everything.
 func (w *Watcher) compareMissing(uids []types.UID, began time.Time) (looks []*look) {
 	there := make(map[types.UID]bool, len(uids))
 	for _, uid := range uids {
@@ -147,8 +147,8 @@ func (w *Watcher) compareMissing(uids []types.UID, began time.Time) (looks []*lo
 	return looks
 }
 
-// resume says that the runtime is there, if that is news, once what the looks have
-// brought was told, or they have taken too long.
+// resume reports that the runtime is available, if that was not reported yet, once the results of
+// the inspections were reported or have taken too long.
 func (w *Watcher) resume(ctx context.Context, looks []*look) {
 	w.mu.Lock()
 	news := !w.announced

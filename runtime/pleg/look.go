@@ -31,7 +31,7 @@ func (w *Watcher) look(ctx context.Context, p *pod) *look {
 	return l
 }
 
-// begin takes the look that was asked for, or nil if looks must not happen now.
+// begin takes the requested inspection, or nil if inspections must not run now.
 func (w *Watcher) begin(p *pod) (*look, *runtime.PodStatus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,8 +121,8 @@ func (w *Watcher) succeeded(p *pod, l *look, status *runtime.PodStatus) {
 	} else {
 		p.tries = 0
 	}
-	// Who waits for this look is told by its end, but not that Pods has one less, nor what a
-	// list has found meanwhile.
+	// Callers that wait for this inspection learn its result from it, but not that Pods has one pod
+	// less, nor what a concurrent list has found.
 	p.untold = p.untold || (differs || recovered) && l.waiting == 0 || wasListed && p.listed == nil
 }
 
@@ -144,7 +144,7 @@ func (c *Config) retryPause(failures int) time.Duration {
 	return pause
 }
 
-// observe keeps what Pods tells in step with a look.
+// observe keeps Pods up to date after an inspection.
 func (p *pod) observe(status *runtime.PodStatus) {
 	switch {
 	case status.Empty():

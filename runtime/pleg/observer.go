@@ -6,20 +6,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Observer is told what a Watcher does, to count and to trace. Its methods are
-// called from many goroutines at once, without any lock held, and must return
-// soon. Embed NopObserver to be told only of some of it.
+// Observer is notified of a Watcher's work, for metrics and traces. Its methods are called
+// concurrently, without a lock held, and must return soon. Embed NopObserver to implement only
+// some.
 //
-// Of the work on pods podworkers.Observer and syncpod.Observer are told, and of pulls
-// image.Observer. A loop.Config takes this one as Watch.Observer; see syncpod.Observer
-// for the others.
+// Use podworkers.Observer and syncpod.Observer for the work on pods, and image.Observer for pulls.
+// A loop.Config has this observer as Watch.Observer; see syncpod.Observer for the others.
 type Observer interface {
-	// Listed tells how a list of all pods ended, how many it showed and how long it
-	// took.
+	// Listed is called after a list of all pods, with the number of pods and the duration.
 	Listed(pods int, took time.Duration, err error)
-	// Looked tells how a look at one pod ended and how long it took.
+	// Looked is called after the inspection of a pod.
 	Looked(uid types.UID, took time.Duration, err error)
-	// Streaming tells that events are relied on from now on, or no longer.
+	// Streaming is called when events become reliable, or stop being so.
 	Streaming(on bool)
 }
 

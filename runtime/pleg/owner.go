@@ -6,9 +6,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// owners are the pods by the IDs of their sandboxes and containers. A runtime that has
-// removed one may tell of that without saying whose it was, and of each one of all pods
-// when they are stopped together. Nil until the first such event: others need none.
+// owners maps the IDs of sandboxes and containers to pods. A runtime may report the removal of an
+// object without its pod, and does so for each object when all pods are stopped together. Nil until
+// the first such event.
 type owners map[string]*pod
 
 // ownerOf returns the pod that has a container or sandbox, or nil if it is not known. It
@@ -45,7 +45,7 @@ func (o owners) remove(p *pod) {
 	}
 }
 
-// ids are those of all that a status shows.
+// ids returns the IDs of everything in a status.
 func ids(s *runtime.PodStatus) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if s == nil {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lists is what is known of the lists of all pods, and when the next one is due.
-// It is guarded by the Watcher's mu.
+// lists is the state of the lists of all pods, and when the next one is due. The Watcher's mu
+// guards it.
 type lists struct {
 	// reading: a list is being read, since began. Otherwise began and ended are
 	// those of the last one.
@@ -55,8 +55,7 @@ func (w *Watcher) pace(busy bool) time.Duration {
 	return min(last+last/4, c.quietRelist)
 }
 
-// busy reports whether any pod is in transition. It matters, and is asked for,
-// only while no events are streamed.
+// busy reports whether any pod is in transition. It is only used while no events are streamed.
 func (w *Watcher) busy() bool {
 	for _, uid := range w.watched() {
 		if w.config.Busy(uid) {

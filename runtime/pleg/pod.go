@@ -14,19 +14,19 @@ import (
 // or while there is something to do. All of it is guarded by the Watcher's mu.
 type pod struct {
 	uid types.UID
-	// latest is the newest status read, and told the one that Changed or a caller
-	// of Fresh got last. Nil is a pod of which nothing is known.
+	// latest is the newest status, told the last one passed to Changed or returned by Fresh. Nil
+	// means that nothing is known of the pod.
 	latest, told *runtime.PodStatus
-	// listed is what Pods tells, nil if no list showed the pod or it is gone.
+	// listed is the pod's entry in Pods, nil if no list has shown the pod or it is gone.
 	listed *Pod
 
 	now  *look // in flight
-	next *look // to begin after it, nil if none is asked for
+	next *look // to begin after it, nil if none is requested
 	// kick ends the wait of the goroutine that is at work for the pod, nil if none is.
 	kick chan struct{}
-	// untold: latest is to be told.
+	// untold means that latest must be reported.
 	untold bool
-	// held counts those who work on the pod and will have it looked at when they are
+	// held counts the Holds of the pod, whose Release inspects it; heard means
 	// done; heard: there was an event meanwhile.
 	held  int
 	heard bool
@@ -43,7 +43,7 @@ type pod struct {
 	retryAt time.Time
 }
 
-// A look is one read of a pod, which several may have asked for.
+// A look is one inspection of a pod, which several callers may share.
 type look struct {
 	asked time.Time
 	// began is when the read began, zero before that.
@@ -55,7 +55,7 @@ type look struct {
 	waiting int
 
 	done   chan struct{} // closed at the end; status and err are set before
-	told   chan struct{} // closed when Changed was told, if there was news
+	told   chan struct{} // closed after Changed has returned, if it was called
 	status *runtime.PodStatus
 	err    error
 }
@@ -89,14 +89,14 @@ func (w *Watcher) pod(uid types.UID) *pod {
 	return p
 }
 
-// forget drops a pod of which the runtime has nothing and nobody wants anything.
+// forget drops a pod that the runtime does not have and that no caller waits for.
 func (w *Watcher) forget(p *pod) {
 	if p.kick == nil && p.held == 0 && !p.due() && p.listed == nil && p.latest.Empty() && p.told.Empty() && w.pods[p.uid] == p {
 		delete(w.pods, p.uid)
 	}
 }
 
-// ask makes sure that a look at the pod begins from now on.
+// ask ensures that an inspection of the pod begins from now on.
 func (w *Watcher) ask(p *pod) *look {
 	if p.next == nil {
 		p.next = &look{done: make(chan struct{}), told: make(chan struct{})}
@@ -106,8 +106,8 @@ func (w *Watcher) ask(p *pod) *look {
 	return p.next
 }
 
-// offer makes sure that a pod is looked at that a list showed. What was asked for
-// before the list began is answered from it, too.
+// offer ensures that a listed pod is inspected. The list also answers requests that were made
+// before it began.
 func (w *Watcher) offer(p *pod, listed *cri.ListedPod) *look {
 	switch {
 	case p.next == nil:
@@ -119,7 +119,7 @@ func (w *Watcher) offer(p *pod, listed *cri.ListedPod) *look {
 	return p.next
 }
 
-// wake sees to it that a goroutine is at work for the pod.
+// wake ensures that a goroutine serves the pod.
 func (w *Watcher) wake(p *pod) {
 	switch {
 	case w.gate != gateOpen:
@@ -201,7 +201,7 @@ func pause(ctx context.Context, d time.Duration, kick <-chan struct{}) {
 	}
 }
 
-// tell tells the newest status of the pod.
+// tell reports the newest status of the pod.
 func (w *Watcher) tell(p *pod) {
 	w.mu.Lock()
 	status := p.latest

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// ErrStopped is returned by a Watcher whose Run is over or about to be.
+// ErrStopped is returned by a Watcher whose Run has ended or is about to.
 var ErrStopped = errors.New("pleg: the watcher has stopped")
 
 // A Watcher watches the pods of a runtime. Its methods may be called
@@ -28,11 +28,11 @@ type Watcher struct {
 	mu      sync.Mutex
 	running bool // until all goroutines of a Run have ended
 	tasks   sync.WaitGroup
-	ctx     context.Context // that of Run, for the goroutines of pods
+	ctx     context.Context // Run's context, for the goroutines of pods
 	gate    gate
 	away    *UnavailableError // while the gate is away
 	since   time.Time         // when the gate was opened or went away
-	// announced: AvailableChanged was told that the runtime is there.
+	// announced means that AvailableChanged has reported the runtime as available.
 	announced bool
 	pods      map[types.UID]*pod
 	owners    owners
@@ -46,8 +46,8 @@ type gate uint8
 const (
 	gateStarting gate = iota // nothing was listed yet: who asks has to wait
 	gateOpen
-	gateAway    // who asks is turned away
-	gateStopped // Run is over
+	gateAway    // requests fail
+	gateStopped // Run has ended
 )
 
 // New returns a Watcher that does nothing until Run is called.
@@ -119,8 +119,7 @@ func (w *Watcher) shut(g gate, err error) (streamed bool) {
 	return streamed
 }
 
-// reopen lets looks happen, those that were asked for meanwhile first of all. It
-// must be called with mu held.
+// reopen lets inspections start, first those requested in the meantime. It requires mu to be held.
 func (w *Watcher) reopen() {
 	w.gate, w.away, w.since = gateOpen, nil, time.Now()
 	for _, p := range w.pods {
@@ -159,7 +158,7 @@ func (w *Watcher) unavailable() error {
 	return nil
 }
 
-// A Pod is a pod of which the runtime has something.
+// A Pod is a pod that the runtime has.
 type Pod struct {
 	UID             types.UID
 	Name, Namespace string
@@ -173,10 +172,9 @@ type Pod struct {
 	ObservedAt time.Time
 }
 
-// Pods returns the pods of which the runtime has something, in the order of their
-// UIDs: those that the last list of all pods showed, as the newest looks at them
-// found them. Pods that were made since are not among them. It is empty until
-// Available returns nil.
+// Pods returns the pods that the runtime has, sorted by UID: those of the last list of all pods,
+// updated by later inspections. It does not contain pods created since. It is empty until Available
+// returns nil.
 func (w *Watcher) Pods() []Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()

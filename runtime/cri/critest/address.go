@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// addresses are those of sandboxes, handed out from a prefix each. What is free is found
-// without a look at all that is not.
+// addresses allocates addresses of sandboxes, one from each prefix. It finds a free one without a
+// scan of the used ones.
 type addresses struct {
 	prefixes []netip.Prefix
 	// used counts the sandboxes that have an address: a test may give two the same.

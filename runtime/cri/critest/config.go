@@ -26,8 +26,8 @@ type Config struct {
 	Like Model
 	// Images are on the node from the start.
 	Images []Image
-	// Registry is what can be pulled. Nil means that every image can, at once
-	// and without credentials; its content is then an [Image] of that name.
+	// Registry lists the images that can be pulled. Nil means that every image can, immediately and
+	// without credentials; its content is then an [Image] of that name.
 	Registry []RemoteImage
 	// Programs are commands by name, for containers and ExecSync. They come
 	// before those of the command language. A program that is called as an image is, in the
@@ -52,8 +52,8 @@ type Config struct {
 	cgroupDriver runtimeapi.CgroupDriver
 }
 
-// withDefaults checks a config, fills in what is unset and copies what the
-// caller could still change.
+// withDefaults validates a config, sets defaults and copies everything that the caller could still
+// modify.
 func (c Config) withDefaults() (Config, error) {
 	if c.Like > CRIO {
 		return c, fmt.Errorf("critest: Config.Like: unknown model %d", c.Like)

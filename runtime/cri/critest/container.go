@@ -36,8 +36,8 @@ type container struct {
 	reason     string
 	message    string
 	resources  *runtimeapi.LinuxContainerResources
-	ran        *Process // once it was started
-	unclaimed  bool     // made for a caller who had gone: CRI-O does not show it
+	ran        *Process // set once it was started
+	unclaimed  bool     // created for a caller that had gone: CRI-O does not show it
 	starting   bool
 	removing   bool
 	running    bool  // the process lives, whatever the state says

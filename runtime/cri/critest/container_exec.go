@@ -13,8 +13,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
-// ExecSync runs a command of the command language, or of Config.Programs,
-// beside the container's process: it sees the same files and ends with it.
+// ExecSync runs a command of the command language, or of Config.Programs, next to the container's
+// process: it sees the same files and ends with the process.
 func (s service) ExecSync(ctx context.Context, req *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 	c := s.container(req.GetContainerId())
 	if c == nil {

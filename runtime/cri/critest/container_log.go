@@ -20,8 +20,8 @@ const maxLogLine = 16 << 10
 //	2006-01-02T15:04:05.000000000Z stdout F line
 type containerLog struct {
 	host *host
-	// dir is the log directory of the sandbox, and name that of the log in it. Without
-	// either everything is thrown away.
+	// dir is the log directory of the sandbox, name the name of the log in it. Without either,
+	// output is discarded.
 	dir, name string
 
 	mu      sync.Mutex
@@ -40,13 +40,13 @@ func (l *containerLog) open() error {
 		return err
 	}
 	if l.out != nil {
-		_ = l.out.Close() // what was rotated away is complete already
+		_ = l.out.Close() // the rotated file is complete
 	}
 	l.out = out
 	return nil
 }
 
-// close writes what has no end of line as a partial line, as runtimes do.
+// close writes an unfinished line as a partial one, as runtimes do.
 func (l *containerLog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ContainerStatus tells one container's status. Verbose adds the sandbox's ID,
-// never the config: it has the environment in it.
+// ContainerStatus returns one container's status. Verbose adds the sandbox's ID, but not the
+// config, which contains the environment.
 func (s service) ContainerStatus(_ context.Context, req *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

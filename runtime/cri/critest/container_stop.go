@@ -11,19 +11,17 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
-// What a runtime tells of a container whose exit it has not seen.
+// The status of a container whose exit the runtime has not observed.
 const (
 	unknownExitCode   = 255
 	unknownExitReason = "Unknown"
 )
 
-// notStartedCode is what CRI-O tells of a container that was stopped before it was
-// started.
+// notStartedCode is CRI-O's exit code of a container that was stopped before it was started.
 const notStartedCode = 2
 
-// StopContainer sends the stop signal, waits for the timeout and kills. A
-// container that was not started or has exited is a success, and one that is not
-// there mostly, too.
+// StopContainer sends the stop signal, waits for the timeout and kills. It succeeds for a container
+// that was not started or has exited, and in most models for one that does not exist.
 func (s service) StopContainer(ctx context.Context, req *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
 	c := s.container(req.GetContainerId())
 	switch {
@@ -159,7 +157,7 @@ func linuxSignal(s runtimeapi.Signal) sh.Signal {
 	return sh.SIGTERM
 }
 
-// errNoContainer is the answer to a call that needs the container to be there.
+// errNoContainer is the error of calls that require the container.
 func errNoContainer(id string) error {
 	return status.Errorf(codes.NotFound, "an error occurred when try to find container %q: not found", id)
 }

@@ -10,8 +10,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// UpdateContainerResources changes the resources that ContainerStatus tells:
-// those that the request sets, as a runtime merges them.
+// UpdateContainerResources merges the resources in the request into those in ContainerStatus, as a
+// runtime does.
 func (s service) UpdateContainerResources(_ context.Context, req *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

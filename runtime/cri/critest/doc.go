@@ -1,17 +1,16 @@
-// Package critest is a container runtime in memory, for tests of node agents
-// and for trying them out: it speaks CRI v1 over real gRPC and needs no root.
+// Package critest is an in-memory container runtime, for tests of node agents and for experiments:
+// it serves CRI v1 over real gRPC and needs no root.
 //
-// An agent cannot tell it from a runtime by what it is answered. How we know:
-// package conformance says in sentences what an agent relies on, and these rules
-// hold on critest, on containerd 1.6 and 2.4 and on CRI-O 1.34. Beyond that the
-// project's end-to-end tests compare codes with those of these runtimes.
+// An agent cannot distinguish its responses from a real runtime's. The evidence: package
+// conformance contains the rules on which an agent relies, and they hold on critest, on containerd
+// 1.6 and 2.4 and on CRI-O 1.34. In addition, the project's end-to-end tests compare its error
+// codes with those of these runtimes.
 //
 // # A test in virtual time
 //
-// Time is package time, and no goroutine outlives [Runtime.Close]. So a whole
-// agent can be tested in a [testing/synctest] bubble, where a stop of 30 s and
-// a back-off of 5 min take no time, and where a goroutine that is left behind
-// fails the test:
+// Time is package time, and no goroutine outlives [Runtime.Close]. So a whole agent can be tested
+// in a [testing/synctest] bubble, where a stop of 30 s and a back-off of 5 min take no time, and
+// where a leaked goroutine fails the test:
 //
 //	func TestAgentStopsADeafPod(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -28,24 +27,24 @@
 //		})
 //	}
 //
-// In startMyAgent a Loop is made with
+// In startMyAgent, create a Loop with
 //
 //	loop.Config{Client: cri.NewClient(conn), Sync: syncpod.Config{RuntimeName: "critest"}, Root: t.TempDir(), ...}
 //
-// because a client of NewClient does not know the runtime's name. Which name that is
-// matters only for the container IDs that are reported.
+// because a client of NewClient does not know the runtime's name. The name only appears in reported
+// container IDs.
 //
-// Make the runtime, its gates and the agent inside the bubble, and advance time
-// with time.Sleep or wait for quiet with synctest.Wait. A unix socket is no part
-// of a bubble; [Runtime.Dial] and bufconn are.
+// Create the runtime, its gates and the agent inside the bubble, and advance time with time.Sleep
+// or wait with synctest.Wait. A unix socket cannot be part of a bubble; [Runtime.Dial] and bufconn
+// can.
 //
-// Outside of tests, [New], [Runtime.Listen] and [Runtime.Close] make a runtime
-// that an agent is pointed at, as any other, by its endpoint.
+// Outside of tests, use [New], [Runtime.Listen] and [Runtime.Close], and pass the endpoint to the
+// agent.
 //
 // # Commands
 //
-// A container's process, and an ExecSync or Exec, is one of the following. All of it
-// means the same to busybox in a real container, but for the last two.
+// A container's process, an ExecSync or an Exec is one of the following. Except for the last two,
+// busybox in a real container behaves the same.
 //
 //   - sh -c SCRIPT with a part of the POSIX shell: lists with ; && || & and
 //     lines, if, while, until, ( ) and { }, quotes, variables ($NAME, ${NAME},
@@ -54,17 +53,17 @@
 //   - sleep N (also 0.5, 2m, infinity), echo [-n], printf (%s, %d), cat, touch,
 //     rm [-f], test and [ (-e -f -s -n -z = != !), env, kill [-SIGNAL] 1, true,
 //     false, mkdir (which does nothing);
-//   - a [Program] of Config.Programs, which is a function in Go;
-//   - for a container's process, anything else is a server: it runs until it is
-//     told to stop and exits with 128 and the signal's number, 143. In an image
-//     that is OnlyKnown it does not exist instead, and the start fails.
+//   - a [Program] of Config.Programs, which is a Go function;
+//   - for a container's process, anything else is a server: it runs until it is stopped and exits
+//     with 128 plus the signal's number, 143. In an image that is OnlyKnown such a command does
+//     not exist, and the start fails.
 //
 // On a terminal (exec -it, or a container with tty and stdin) Return is a newline, keys are echoed, Backspace
 // erases, Ctrl-C ends the command that a shell runs, or is SIGINT, and Ctrl-D ends the input.
 //
 // A script outside this is a syntax error: a line in the log, and exit code 2.
 //
-// Some behaviours and how to ask for them:
+// Some behaviours and their commands:
 //
 //	runs for ever                       any server, or sleep infinity
 //	ends well after 5 s                 sleep 5
@@ -76,45 +75,41 @@
 //	writes a termination message        echo why > /dev/termination-log; exit 1
 //	logs                                echo to stdout; echo to stderr >&2
 //
-// As on Linux, process 1 of a PID namespace does not notice a signal that it
-// has no handler for: "sleep 1000" in a container with a namespace of its own is
-// killed when the stop's time is over, with 137; in a namespace that the pod
-// shares it ends at once, with 143. And a shell runs its trap when the command
-// that it waits for has ended, except for wait. A turn of a loop takes at least a
-// millisecond.
+// As on Linux, process 1 of a PID namespace ignores signals without a handler: "sleep 1000" in a
+// container with a namespace of its own is killed when the stop times out, with 137; in a namespace
+// shared by the pod it exits immediately, with 143. A shell runs its trap when its current command
+// has ended, except for wait. An iteration of a loop takes at least a millisecond.
 //
 // # Streams
 //
-// Exec, Attach and PortForward give URLs, as a runtime does, which lead to
-// [Runtime.DialStream]: a server in memory, so that all of it runs in virtual time. It
-// speaks SPDY 3.1 and WebSocket, as the streaming servers of containerd and CRI-O do, with
-// v4.channel.k8s.io for processes; ports are portforward.k8s.io over SPDY, and
-// v4.channel.k8s.io over WebSocket. There it speaks v5.channel.k8s.io as well, in which the
-// end of the standard input can be told, as it can be over SPDY. A
-// [Program] has a standard input and the size of the terminal, and listens on ports of
-// its pod with [Command.Listen].
+// Exec, Attach and PortForward return URLs, as a runtime does. Connect to them with
+// [Runtime.DialStream], which leads to an in-memory server, so that everything runs in virtual
+// time. It serves SPDY 3.1 and WebSocket, as the streaming servers of containerd and CRI-O do, with
+// v4.channel.k8s.io for processes; ports use portforward.k8s.io over SPDY, and v4.channel.k8s.io
+// over WebSocket. Over WebSocket it also serves v5.channel.k8s.io, which can signal the end of the
+// standard input, as SPDY can. A [Program] has a standard input and the size of the terminal, and
+// listens on ports of its pod with [Command.Listen].
 //
 // # Files
 //
-// Below Config.Dir and Config.LogsRoot, logs and mounts are real files, and no path
-// or link leads out of them. All other files are in memory, those of the node for
-// [Runtime.ReadFile] and [Runtime.WriteFile]: without these two fields a runtime
-// touches nothing of the machine, whatever paths it is told. Then containers do not see the
-// files of ConfigMap, Secret and other volumes that an agent has written, and packages logs
-// and server find no logs: for tests of those set Dir to the agent's Root, and LogsRoot to
-// its syncpod.Node.LogsRoot.
+// Below Config.Dir and Config.LogsRoot, logs and mounts are real files, and no path or link leads
+// out of them. All other files are in memory; those of the node are accessible with
+// [Runtime.ReadFile] and [Runtime.WriteFile]. Without these two fields a runtime does not touch the
+// machine, whatever paths it receives. Then containers do not see the ConfigMap, Secret and other
+// volumes that an agent has written, and packages logs and server find no logs: to test those, set
+// Dir to the agent's Root, and LogsRoot to its syncpod.Node.LogsRoot.
 //
-// What a container prints is written as CRI has it to the log path in the log
-// directory of its sandbox; directories that the agent has not made are made. An agent that is a program of its
-// own, as a kubelet is, gets its root directory as Dir, and its LogsRoot:
+// The output of a container is written in CRI's format to the log path in the log directory of its
+// sandbox; missing directories are created. For an agent that is a separate program, such as a
+// kubelet, use its root directory as Dir, and its LogsRoot:
 //
 //	rt, err := critest.New(critest.Config{Dir: "/var/lib/kubelet", LogsRoot: "/var/log/pods"})
 //	endpoint, err := rt.Listen("/run/critest.sock")
 //
 // # Faults
 //
-// [Runtime.Inject] strikes calls, chosen by method, pod, container or anything
-// else, some times or always; [Runtime.InjectEvent] strikes events.
+// [Runtime.Inject] injects faults into calls, selected by method, pod, container or other criteria,
+// a number of times or always; [Runtime.InjectEvent] injects faults into events.
 //
 //	F1  hang until released                 Fault{Hang: new(Gate)}; with IgnoreCancel it succeeds late
 //	F2  done, but answered with an error    Fault{When: After, Err: err}
@@ -132,11 +127,10 @@
 //	F13 pull hangs, fails, wants a secret   F1 to F3 on PullImage; RemoteImage, Runtime.SetCredentials
 //	F14 agent stopped between two calls     Runtime.CrashAfter, Runtime.OnCall
 //
-// [Runtime.ExitContainer] ends a process by hand, for OOMKilled.
-// [Runtime.SetRandom] does all that happens to calls and events from a seed.
+// [Runtime.ExitContainer] ends a process, for example as OOMKilled. [Runtime.SetRandom] injects
+// random faults into calls and events from a seed.
 //
-// To crash an agent after every call of a scenario, count its calls once and
-// run it again for each k:
+// To crash an agent after every call of a scenario, count its calls once and repeat it for each k:
 //
 //	rt.CrashAfter(k, func() { conn.Close(); cancel() })
 //
@@ -144,32 +138,33 @@
 //
 // # Journal
 //
-// [Runtime.Journal] has every call with start, end, subject and outcome. Printing
-// it shows no secret. Its queries are for assertions: that a pod caused so many
-// calls, in this order, never two at once.
+// [Runtime.Journal] has every call with start, end, subject and result. Printing it shows no
+// secret. Its queries support assertions: that a pod caused a number of calls, in some order, or
+// never two concurrently.
 //
-// [Runtime.Processes] has what really ran and when, whatever calls were answered:
-// the truth that a journal and published statuses are held against.
+// [Runtime.Processes] has the processes that really ran and when, whatever the calls returned: the
+// truth with which to compare a journal and published statuses.
 //
 // # Where each rule lives
 //
-//	runtime.go, serve.go, pipe.go  the runtime, and how it is reached
-//	config.go, model.go            Config, and runtimes that differ
-//	sandbox*.go, container*.go, image*.go, runtime_status.go, stats.go  a call each
-//	name.go, index.go, address.go  who has a name or an address, and what belongs together
+//	runtime.go, serve.go, pipe.go  the runtime, and its connections
+//	config.go, model.go            Config, and differences between runtimes
+//	sandbox*.go, container*.go, image*.go, runtime_status.go, stats.go  one call each
+//	name.go, index.go, address.go  names, addresses, and which objects belong together
 //	clock.go                       steps of the clock
-//	process.go                     what runs in a container, by package sh
+//	process.go                     the processes in a container, with package sh
 //	host.go, memory.go             files: real ones, and those in memory
-//	intercept.go, method.go, subject.go  what happens to every call
+//	intercept.go, method.go, subject.go  interception of every call
 //	journal*.go                    the Journal and its queries
 //	processes.go                   what really ran
 //	pod_dial.go, pod_answer.go           connections to ports of pods, and what servers answer
 //	stream*.go                     Exec, Attach and PortForward
-//	event*.go                      events, and what befalls them
+//	event*.go                      events, and faults in them
 //	fault*.go, restart.go          faults
 //
-// # What is not here
+// # Limits
 //
-// Checkpoints, metrics and the streaming lists answer Unimplemented. Of a container's config, what a kernel would enforce (security
-// context, devices, limits) is kept and told, not enforced. Network is an address.
+// Checkpoints, metrics and the streaming lists return Unimplemented. The parts of a container's
+// config that a kernel would enforce (security context, devices, limits) are stored and reported,
+// not enforced. A network is only an address.
 package critest

@@ -12,8 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// keepEvents is how long events that nobody listens for wait for a listener,
-// as in containerd 2.
+// keepEvents is how long events wait for a listener, as in containerd 2.
 const keepEvents = 5 * time.Minute
 
 // An event is due at a time, which is now unless a fault delays it.
@@ -26,7 +25,7 @@ type event struct {
 type broker struct {
 	mu      sync.Mutex
 	streams []*eventStream
-	unheard queue // nobody was listening
+	unheard queue // events without a listener
 	faults  []injectedEventFault
 	held    []event   // reordered: they wait for the next one
 	last    time.Time // when the last one was due
@@ -48,7 +47,7 @@ func (es *eventStream) notify() {
 	}
 }
 
-// emit tells an event with the state of the pod as it is now.
+// emit sends an event with the current state of the pod.
 func (r *Runtime) emit(id, sandboxID string, t runtimeapi.ContainerEventType) {
 	msg := &runtimeapi.ContainerEventResponse{
 		ContainerId: id, ContainerEventType: t, CreatedAt: time.Now().UnixNano(),
@@ -93,11 +92,10 @@ func (b *broker) deliver(e event) {
 	}
 }
 
-// queue holds events in the order in which they are due, and those that are due together
-// in the order in which they came.
+// queue holds events in the order in which they are due, and equal ones in the order of arrival.
 type queue []event
 
-// add costs a search only for what is due before others that have come already.
+// add scans only the events that are due later than e.
 func (q *queue) add(e event) {
 	at := len(*q)
 	for at > 0 && (*q)[at-1].due.After(e.due) {
@@ -117,7 +115,7 @@ func (q *queue) dropStale() {
 	}
 }
 
-// subscribe gives the first listener what nobody has heard yet.
+// subscribe gives the first listener the events that waited for one.
 func (b *broker) subscribe() *eventStream {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,8 +143,7 @@ func (b *broker) disconnect(err error) {
 	}
 }
 
-// take returns the event that is due first, or how long there is to wait for
-// one: a negative time means until there is news.
+// take returns the next due event, or how long to wait for one; negative means until there is news.
 func (b *broker) take(es *eventStream) (msg *runtimeapi.ContainerEventResponse, wait time.Duration, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -192,7 +189,7 @@ func (s service) GetContainerEvents(_ *runtimeapi.GetEventsRequest, out grpc.Ser
 	}
 }
 
-// wait waits for news, for a time if it is not negative.
+// wait waits for news, at most for d if that is not negative.
 func (es *eventStream) wait(out grpc.ServerStream, d time.Duration) error {
 	var due <-chan time.Time
 	if d >= 0 {

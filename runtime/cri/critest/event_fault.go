@@ -10,7 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// EventAction is what goes wrong with an event.
+// EventAction is a fault in an event.
 type EventAction uint8
 
 const (
@@ -18,9 +18,9 @@ const (
 	EventDrop EventAction = iota
 	// EventDuplicate sends it twice.
 	EventDuplicate
-	// EventReorder sends it after the next one that comes.
+	// EventReorder sends it after the next event.
 	EventReorder
-	// EventDelay sends it later by EventFault.Delay. It keeps its time and content.
+	// EventDelay sends it later by EventFault.Delay, with its original time and content.
 	EventDelay
 	// EventTimeless takes its time away.
 	EventTimeless
@@ -28,8 +28,7 @@ const (
 	EventBare
 )
 
-// EventFault says what goes wrong with which events. A zero matching field
-// matches all.
+// EventFault selects events and a fault. A zero field matches all.
 type EventFault struct {
 	PodUID    string
 	Container string // name; events of sandboxes have none
@@ -91,7 +90,7 @@ func (b *broker) afflict(e event, who subject) []event {
 	b.held = nil
 	f, lag := b.strike(e, who)
 	if e.due = e.due.Add(lag); e.due.Before(b.last) {
-		e.due = b.last // what is merely slow stays in order
+		e.due = b.last // a delay alone does not reorder
 	}
 	b.last = e.due
 	if f == nil {

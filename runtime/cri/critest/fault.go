@@ -57,8 +57,8 @@ const Always = -1
 // Never is an address that does not come by itself.
 const Never = time.Duration(1<<63 - 1)
 
-// Fault says what goes wrong with which calls. Its parts happen in the order
-// of its fields; parts that are zero do not.
+// Fault selects calls and a fault. Its parts apply in the order of the fields; zero parts do not
+// apply.
 type Fault struct {
 	Match Match
 	// Skip lets so many matching calls pass, Times strikes so many: 0 is one,
@@ -68,11 +68,11 @@ type Fault struct {
 	// Delay takes time, Hang waits for the gate to open.
 	Delay time.Duration
 	Hang  *Gate
-	// IgnoreCancel makes the whole call not notice that its caller has gone: when
-	// Delay and Hang are over it succeeds late, with nobody to tell. A call that
-	// is not deaf fails when its context ends, and what was midway is undone.
+	// IgnoreCancel makes the call ignore the end of its context: after Delay and Hang it succeeds
+	// late, without a caller. Without it the call fails when its context ends, and a half-done
+	// effect is undone.
 	IgnoreCancel bool
-	// Err is the answer, a status error. After an Err the call is over.
+	// Err is the response, a status error. It ends the call.
 	Err error
 	// IPAfter makes the address of a RunPodSandbox's sandbox appear so much
 	// later than its READY state; Never waits for EditSandbox.
@@ -85,7 +85,7 @@ type Fault struct {
 // testing/synctest bubble, make it inside.
 type Gate struct {
 	mu      sync.Mutex
-	open    chan struct{} // made when it is first asked for
+	open    chan struct{} // created when it is first needed
 	opened  bool
 	waiting int
 }

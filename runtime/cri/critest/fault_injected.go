@@ -7,10 +7,10 @@ import (
 
 // Injected is a fault in force, on calls or on events.
 type Injected struct {
-	// mu guards what follows. It is that of whoever strikes.
+	// // mu guards the fields below. It is the lock of the component that applies faults.
 	mu      *sync.Mutex
 	skip    int
-	left    int // Always stays
+	left    int // Always does not change
 	strikes int
 	// dropUsed takes the faults that are used up off the list of faults.
 	dropUsed func()
@@ -46,11 +46,10 @@ func (i *Injected) Remove() {
 	i.dropUsed()
 }
 
-// used reports whether the fault strikes no more. It must be called with mu held.
+// used reports whether the fault applies no more. It requires mu to be held.
 func (i *Injected) used() bool { return i.left == 0 }
 
-// strike reports whether the fault meets what it matches. It must be called with
-// mu held.
+// strike reports whether the fault applies to a matching call. It requires mu to be held.
 func (i *Injected) strike() bool {
 	if i.skip > 0 {
 		i.skip--

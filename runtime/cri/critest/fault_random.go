@@ -13,13 +13,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Random makes a runtime unreliable from a seed. What happens to a call
-// depends on the seed, on what the call is about and on how many such calls
-// there were, not on the order in which goroutines run: the same agent meets
-// the same faults in every run.
+// Random makes a runtime unreliable from a seed. A fault depends on the seed, on the subject of the
+// call and on the number of such calls, not on the order of goroutines: the same agent meets the
+// same faults in every run.
 type Random struct {
 	Seed uint64
-	// Rate is the share of calls that something happens to, between 0 and 1.
+	// Rate is the share of calls with a fault, between 0 and 1.
 	Rate float64
 	// Methods can be struck; nil means all. Event streams begin undisturbed.
 	Methods []Method
@@ -33,8 +32,8 @@ type Random struct {
 	// from the seed: so hardly two things happen in the same instant, and in what order
 	// goroutines run decides little. 0 is none.
 	Latency time.Duration
-	// Budget is the number of calls, and that of events, that are struck in all,
-	// so that an agent can be asked to arrive in the end. 0 means no limit.
+	// Budget is the maximum number of calls, and of events, with a fault, so that an agent must
+	// eventually succeed. 0 means no limit.
 	Budget int
 }
 
@@ -105,7 +104,7 @@ func (c *chance) call(call *Call) (*rand.Rand, time.Duration) {
 	return c.next(fmt.Sprintf("%s %s %s %d %s %s", call.Method, call.PodUID, call.Container, call.Attempt, call.Image, call.asked()))
 }
 
-// asked tells lists apart that are about no one thing.
+// asked distinguishes lists, which have no subject.
 func (c *Call) asked() string {
 	switch q := c.request.(type) {
 	case *runtimeapi.ListPodSandboxRequest:

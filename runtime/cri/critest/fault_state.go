@@ -13,10 +13,9 @@ import (
 
 var errNoID = errors.New("no such container, sandbox or image")
 
-// EditContainer changes what the runtime says of a container: state, times,
-// exit code, reason, message. edit gets a copy; other fields are not taken from
-// it. The process does not notice, and when it ends the truth is written over.
-// No event tells of the change.
+// EditContainer changes the reported status of a container: state, times, exit code, reason,
+// message. edit gets a copy; other fields are ignored. The process is not affected, and its exit
+// overwrites the change. There is no event.
 func (r *Runtime) EditContainer(id string, edit func(*runtimeapi.ContainerStatus)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -31,9 +30,8 @@ func (r *Runtime) EditContainer(id string, edit func(*runtimeapi.ContainerStatus
 	return nil
 }
 
-// EditSandbox changes what the runtime says of a sandbox: state, time of
-// creation and addresses, which are then told from now on. edit gets a copy.
-// Its containers do not notice, and no event tells of the change.
+// EditSandbox changes the reported status of a sandbox: state, time of creation and addresses. edit
+// gets a copy. Its containers are not affected, and there is no event.
 func (r *Runtime) EditSandbox(id string, edit func(*runtimeapi.PodSandboxStatus)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,10 +57,10 @@ func (r *Runtime) EditSandbox(id string, edit func(*runtimeapi.PodSandboxStatus)
 	return nil
 }
 
-// View is a way to look at a container or sandbox.
+// View is a view of a container or sandbox.
 type View uint8
 
-// What can disagree. They can be or-ed.
+// The views that can disagree. They can be combined.
 const (
 	InList   View = 1 << iota // ListContainers, ListPodSandbox
 	InStatus                  // ContainerStatus, PodSandboxStatus: NotFound
@@ -81,10 +79,9 @@ func (r *Runtime) Hide(id string, from View) (show func()) {
 	}
 }
 
-// Remove removes a container, a sandbox with all that is in it, or an image,
-// by ID or an image by name, as an administrator does who does not ask the
-// agent. Processes are killed and events sent, no call is in the journal. It
-// waits for a container that is stubborn to SIGKILL.
+// Remove removes a container, a sandbox with its contents, or an image, by ID or an image by name,
+// as an administrator does without the agent. Processes are killed and events sent; the journal has
+// no call. It waits for a container that ignores SIGKILL.
 func (r *Runtime) Remove(id string) error {
 	s := service{Runtime: r}
 	if c := r.container(id); c != nil {

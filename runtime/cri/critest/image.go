@@ -17,8 +17,8 @@ import (
 
 // Image is an image on the node.
 type Image struct {
-	// Name is how it is asked for. Names are completed as runtimes do:
-	// "nginx" is "docker.io/library/nginx:latest".
+	// Name is the requested name. Names are completed as in runtimes: "nginx" is
+	// "docker.io/library/nginx:latest".
 	Name string
 	// ID is the image's. Default: a digest made of the name.
 	ID string
@@ -26,8 +26,7 @@ type Image struct {
 	Digest string
 	// Size in bytes. Default: 1 MiB.
 	Size uint64
-	// User is the one that the image's processes run as: "1000", "nobody" or
-	// "1000:1000". Empty means root.
+	// User is the user of the image's processes: "1000", "nobody" or "1000:1000". Empty means root.
 	User            string
 	Entrypoint, Cmd []string
 	Env             map[string]string
@@ -44,8 +43,7 @@ type RemoteImage struct {
 	Image
 	// PullTime is how long a pull takes.
 	PullTime time.Duration
-	// Credentials are those that may pull it: any one of them is right. None
-	// means that everybody may.
+	// Credentials can pull the image: any one of them. None means that everyone can.
 	Credentials []*runtimeapi.AuthConfig
 }
 

@@ -9,7 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ImageStatus answers without an image for one that is not on the node.
+// ImageStatus returns no image for one that is not present.
 func (s service) ImageStatus(_ context.Context, req *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,7 +23,7 @@ func (s service) ImageStatus(_ context.Context, req *runtimeapi.ImageStatusReque
 	return resp, nil
 }
 
-// ListImages lists by name, all or the one that the filter names.
+// ListImages returns all images sorted by name, or the one in the filter.
 func (s service) ListImages(_ context.Context, req *runtimeapi.ListImagesRequest) (*runtimeapi.ListImagesResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,8 +40,8 @@ func (s service) ListImages(_ context.Context, req *runtimeapi.ListImagesRequest
 	return resp, nil
 }
 
-// RemoveImage removes every name of the image. An unknown image is a success,
-// and containers keep what they run.
+// RemoveImage removes every name of the image. It succeeds for an unknown image, and containers
+// keep running.
 func (s service) RemoveImage(_ context.Context, req *runtimeapi.RemoveImageRequest) (*runtimeapi.RemoveImageResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,8 +57,8 @@ func (s imageStore) remove(ref string) bool {
 	return ok
 }
 
-// ImageFsInfo tells the sum of the images' sizes. Its mountpoint is there: agents
-// ask the system how much room it has.
+// ImageFsInfo returns the sum of the images' sizes. Its mount point exists, because agents query
+// the system for its capacity.
 func (s service) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest) (*runtimeapi.ImageFsInfoResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

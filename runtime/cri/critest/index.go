@@ -1,7 +1,6 @@
 package critest
 
-// groups finds what is in one of many groups without a look at the others. What is in
-// none is nowhere.
+// groups finds the members of a group without a scan of other groups.
 type groups[T any] map[string]map[string]T // by group, by ID
 
 func (g groups[T]) add(group, id string, member T) {

@@ -12,8 +12,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// errAway is what a call gets while the runtime is down, and one that was in
-// flight when it went down: what a client sees of a broken connection.
+// errAway is the error of calls while the runtime is down, and of those in flight when it went
+// down: the error of a broken connection.
 var errAway = status.Error(codes.Unavailable, "error reading from server: EOF")
 
 // unary is the way of every call but event streams: journal, downtime,
@@ -31,7 +31,7 @@ func (r *Runtime) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 	}
 	if err != nil {
 		resp, err = nil, asStatus(err)
-		time.Sleep(lag) // those that a restart has cut short do not all end in one instant
+		time.Sleep(lag) // calls ended by a restart do not all end at the same instant
 	}
 	r.end(call, resp, f, err)
 	return resp, err

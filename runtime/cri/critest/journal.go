@@ -16,11 +16,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Call is one CRI call that the runtime got.
+// Call is one CRI call that the runtime received.
 //
-// It is safe to print: no form of it shows credentials, environments, commands
-// or output. Request and Response give the messages themselves, of which only
-// the credentials of a registry have been taken out.
+// It is safe to print: no form of it shows credentials, environments, commands or output. Request
+// and Response return the messages themselves, without registry credentials.
 type Call struct {
 	N      int // in order of arrival, from 1
 	Method Method
@@ -30,12 +29,12 @@ type Call struct {
 	Container              string // name
 	ContainerID            string
 	Attempt                uint32 // of the container, or else of the sandbox
-	Image                  string // as asked for
-	// Caller is the user agent of the connection, see grpc.WithUserAgent: it tells the
-	// agents on one runtime apart. gRPC adds its own name to it.
+	Image                  string // as requested
+	// Caller is the user agent of the connection, see grpc.WithUserAgent, which distinguishes the
+	// agents on one runtime. gRPC appends its own name.
 	Caller     string
 	Start, End time.Time // End is zero while the call runs
-	Err        error     // what the caller was told, a status error
+	Err        error     // the response, a status error
 	Fault      string    // what struck it, in words; "" for none
 
 	request, response proto.Message
@@ -74,9 +73,9 @@ func fingerprint(a *runtimeapi.AuthConfig) [sha256.Size]byte {
 		a.GetUsername(), a.GetPassword(), a.GetAuth(), a.GetIdentityToken(), a.GetRegistryToken()))
 }
 
-// Subject is the method and what it is about, without IDs: the same in every
-// run. Examples: "RunPodSandbox default/web attempt 0", "StartContainer
-// default/web app attempt 2", "PullImage nginx:1".
+// Subject is the method and its object, without IDs: the same in every run. Examples:
+// "RunPodSandbox default/web attempt 0", "StartContainer default/web app attempt 2", "PullImage
+// nginx:1".
 func (c Call) Subject() string {
 	parts := []string{string(c.Method)}
 	if c.Pod != "" {
@@ -134,8 +133,8 @@ func (j *journal) enter(c *Call) {
 
 type watcher struct{ f func(done int, c Call) }
 
-// An entry is a call while it runs: what is in the journal, and what it was
-// when it began, which nobody writes to.
+// An entry is a running call: its copy in the journal, and its state at the beginning, which is not
+// modified.
 type entry struct {
 	kept *Call // guarded by the journal's mu
 	Call
@@ -164,7 +163,7 @@ func callerOf(ctx context.Context) string {
 	return strings.Join(md.Get("user-agent"), " ")
 }
 
-// end enters the outcome and then tells those who watch.
+// end records the result and then notifies watchers.
 func (r *Runtime) end(e *entry, resp any, f *Fault, err error) {
 	j := &r.journal
 	j.mu.Lock()

@@ -56,7 +56,7 @@ func (j Journal) Running() Journal {
 	return j.Where(func(c Call) bool { return !c.Done() })
 }
 
-// Changes keeps the calls that change something: all but those that look.
+// Changes returns the calls that change something, without those that read.
 func (j Journal) Changes() Journal {
 	return j.Where(func(c Call) bool { return c.Method.changes() })
 }
@@ -87,8 +87,8 @@ func (j Journal) Sequence() []string {
 	return s
 }
 
-// MaxConcurrent is how many of the calls ran at one time. A call that ends in
-// the instant in which another starts does not overlap it.
+// MaxConcurrent is the maximum number of concurrent calls. A call that ends at the instant at which
+// another starts does not overlap it.
 func (j Journal) MaxConcurrent() int {
 	most := 0
 	for _, a := range j {

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Model is a runtime to be like, where runtimes differ and agents notice.
+// Model selects a real runtime's behaviour where runtimes differ and agents notice.
 //
 //	                                      Containerd2         Containerd16  CRIO
 //	a name that is taken                  FailedPrecondition  Unknown       the ID that has it
@@ -25,8 +25,8 @@ import (
 //	address of a stopped sandbox          none                none          the one it had
 //	log directory that is not there       made at a start     the same      made with the sandbox
 //
-// What is said is compared with containerd 2.4 and 1.6 and with CRI-O 1.34 by the
-// project's end-to-end tests.
+// The project's end-to-end tests compare this table with containerd 2.4 and 1.6 and with CRI-O
+// 1.34.
 type Model uint8
 
 const (
@@ -34,13 +34,13 @@ const (
 	// container's) from the first moment of its creation until its removal, with
 	// an error that says for which ID it is reserved.
 	Containerd2 Model = iota
-	// Containerd16 has no events and tells less apart.
+	// Containerd16 has no events and fewer distinct error codes.
 	Containerd16
-	// CRIO answers a request for a name that is taken with the ID that has it. While
-	// that one is still being made, the request waits as long as its caller does, even
-	// when it has been made or has failed meanwhile, and the next one gets it. What was
-	// made for a caller who had given up is not shown to anyone before it is asked for
-	// again. (CRI-O removes it if nobody does for a minute or two; critest does not.)
+	// CRIO answers a request for a taken name with the ID of the existing object. While that object
+	// is being created, the request blocks until its caller's deadline, even after the creation has
+	// succeeded or failed, and the next request gets the ID. An object created for a caller that
+	// had gone is hidden until it is requested again. (CRI-O removes it if nobody requests it
+	// within a minute or two; critest does not.)
 	CRIO
 )
 
@@ -68,7 +68,7 @@ func (m Model) execNotRunning() codes.Code {
 	return codes.Unknown
 }
 
-// errNoContainer is the answer to some calls that need the container to be there.
+// errNoContainer is the error of some calls that require the container.
 func (m Model) errNoContainer(id string) error {
 	if m == CRIO {
 		return status.Errorf(codes.Unknown, "could not find container %q: container with ID starting with %s not found: ID does not exist", id, id)

@@ -43,8 +43,8 @@ func (r *Runtime) reserve(kind, name, id string) (claim, error) {
 	return claim{existing: existing, pending: existing == ""}, nil
 }
 
-// claimed shows what was made for a caller who had gone, now that it is asked
-// for again. It must be called with mu held.
+// claimed shows an object that was created for a caller that had gone, now that it is requested
+// again. It requires mu to be held.
 func (r *Runtime) claimed(id string) string {
 	if sb := r.sandboxes[id]; sb != nil {
 		sb.unclaimed = false
@@ -66,10 +66,9 @@ func (r *Runtime) isUnclaimed(id string) bool {
 // stall is how long CRI-O lets a caller wait who sets no deadline.
 const stall = 4 * time.Minute
 
-// await returns the ID to answer with if a name is another one's, and none if it is
-// the caller's. A request for what is being made is not answered before its caller
-// gives up, whatever becomes of what it waits for: so CRI-O slows its callers down.
-// They get the ID when they ask again.
+// await returns the existing ID if the name is taken, and none if the caller may use it. A request
+// for an object in creation is blocked until its caller's deadline, whatever happens to the object:
+// that is how CRI-O slows its callers down. They get the ID with the next request.
 func (c claim) await(ctx context.Context, kind, name string) (existing string, _ error) {
 	if !c.pending {
 		return c.existing, nil
@@ -105,10 +104,9 @@ func (r *Runtime) release(name, id string) {
 	}
 }
 
-// HoldName keeps a name reserved for an ID that nobody ever sees, as a
-// runtime does that lost track of a creation. The name is a sandbox's
-// "pod_namespace_uid_attempt" or a container's "container_pod_namespace_uid_attempt".
-// It ends with a Restart or with the function that HoldName returns.
+// HoldName reserves a name for an ID without an object, like a runtime that lost track of a
+// creation. The name is a sandbox's "pod_namespace_uid_attempt" or a container's
+// "container_pod_namespace_uid_attempt". A Restart or the returned function ends it.
 func (r *Runtime) HoldName(name string) (free func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

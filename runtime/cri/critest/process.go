@@ -17,7 +17,7 @@ import (
 type Command struct {
 	Args           []string // the first is the name it was called by
 	Env            map[string]string
-	Stdin          io.Reader // empty if nobody is connected to it
+	Stdin          io.Reader // empty if no client is attached
 	Stdout, Stderr io.Writer
 	// TTY: it runs on a terminal, whose size is delivered by Sizes whenever it changes.
 	TTY   bool
@@ -30,8 +30,8 @@ type Command struct {
 	listen  func(port int32) (net.Listener, error)
 }
 
-// Listen listens on a port of the pod, to which PortForward connects and nothing else.
-// The listener is in memory. Whoever calls it closes it.
+// Listen listens on a port of the pod, which only PortForward reaches. The listener is in memory.
+// The caller must close it.
 func (c *Command) Listen(port int32) (net.Listener, error) { return c.listen(port) }
 
 // ReadFile reads a file of the container.
@@ -124,8 +124,7 @@ func (c *container) environment() map[string]string {
 	return env
 }
 
-// server is a process that serves until it is told to stop, and then goes
-// with the exit code of the signal, as most do.
+// server runs until it is stopped, and exits with the signal's exit code, as most servers do.
 func server(ctx context.Context, c *sh.Call) int {
 	select {
 	case n := <-c.Signals:

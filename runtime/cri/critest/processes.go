@@ -17,15 +17,15 @@ type Process struct {
 	ExitCode int32
 }
 
-// Overlaps reports whether both ran at one time. One that began in the instant in
-// which the other ended did not.
+// Overlaps reports whether the two ran at the same time. One that began at the instant at which the
+// other ended does not overlap it.
 func (p Process) Overlaps(o Process) bool {
 	return (p.Ended.IsZero() || o.Started.Before(p.Ended)) && (o.Ended.IsZero() || p.Started.Before(o.Ended))
 }
 
-// Processes returns the containers' processes in the order in which they started,
-// the last Config.JournalLimit of them: what really ran, to hold a journal and what an
-// agent reports against. Handlers and probes are not among them.
+// Processes returns the containers' processes in the order of their starts, the last
+// Config.JournalLimit of them: what really ran, to compare with a journal and an agent's reports.
+// It does not include handlers and probes.
 func (r *Runtime) Processes() []Process {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RestartEffect is what a restart of the runtime does to what runs.
+// RestartEffect is the effect of a restart of the runtime on running objects.
 type RestartEffect uint8
 
 const (
@@ -39,10 +39,9 @@ type Restart struct {
 	Sandboxes, Containers RestartEffect
 }
 
-// Restart ends all calls in flight and all event streams with Unavailable,
-// also those that a fault has made deaf, cuts the streams of processes and ports, and
-// forgets names held for nothing. It
-// returns at once, when the runtime has just gone down.
+// Restart ends all calls in flight, also those with IgnoreCancel, and all event streams with
+// Unavailable, cuts the streams of processes and ports, and drops names reserved without an object.
+// It returns immediately, when the runtime has gone down.
 func (r *Runtime) Restart(rs Restart) error {
 	if rs.Down < 0 || rs.Sandboxes > EffectUnknown || rs.Containers > EffectUnknown {
 		return errors.New("critest: Restart.Down is negative, or a Fate unknown")
@@ -109,7 +108,7 @@ func (r *Runtime) meetSandbox(sb *sandbox, f RestartEffect) {
 	}
 }
 
-// forgetNames leaves the names of what is there. It must be called with mu held.
+// forgetNames keeps only the names of existing objects. It requires mu to be held.
 func (r *Runtime) forgetNames() {
 	clear(r.names)
 	clear(r.pending)

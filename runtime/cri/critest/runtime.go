@@ -16,10 +16,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Runtime is a CRI runtime in memory. Its methods may be called concurrently.
+// Runtime is an in-memory CRI runtime. Its methods may be called concurrently.
 //
-// Whoever calls New calls Close, which ends every call, process and server of
-// the runtime. Inside a testing/synctest bubble both belong in the bubble.
+// The caller of New must call Close, which ends every call, process and server of the runtime. Call
+// both inside a testing/synctest bubble.
 type Runtime struct {
 	cfg     Config
 	host    *host
@@ -51,7 +51,7 @@ type Runtime struct {
 	names      map[string]string // to the ID it is reserved for
 	pending    map[string]bool   // names whose holder is being made
 	hidden     map[string]View
-	subjects   map[string]subject // by ID, also of what was removed
+	subjects   map[string]subject // by ID, also of removed objects
 	processes  []*Process         // in the order of their starts
 	images     imageStore
 	addresses  addresses

@@ -32,15 +32,15 @@ func (r *Runtime) setCondition(c *runtimeapi.RuntimeCondition) {
 	r.conditions = append(r.conditions, c)
 }
 
-// Version answers whatever version was asked for with v1.
+// Version returns v1, whichever version was requested.
 func (s service) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
 	return &runtimeapi.VersionResponse{
 		Version: "0.1.0", RuntimeName: s.cfg.Name, RuntimeVersion: s.cfg.version, RuntimeApiVersion: "v1",
 	}, nil
 }
 
-// Status tells the conditions, and the handlers with "" first, which is the one that can mount
-// read-only recursively.
+// Status returns the conditions, and the handlers; "" comes first and supports recursive read-only
+// mounts.
 func (s service) Status(_ context.Context, req *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

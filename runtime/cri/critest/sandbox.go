@@ -21,10 +21,10 @@ type sandbox struct {
 	state     runtimeapi.PodSandboxState
 	createdAt int64
 	ips       []string  // none for the node's network and once torn down
-	lastIPs   []string  // what CRI-O goes on to tell then
-	ipsFrom   time.Time // when they start to be told
-	unclaimed bool      // made for a caller who had gone: CRI-O does not show it
-	silent    bool      // CRI-O tells nothing of its removal, nor of what it takes along
+	lastIPs   []string  // CRI-O still reports them after that
+	ipsFrom   time.Time // when they start to be reported
+	unclaimed bool      // created for a caller that had gone: CRI-O does not show it
+	silent    bool      // CRI-O sends no event of its removal, nor of its containers'
 	overhead  *runtimeapi.LinuxContainerResources
 	resources *runtimeapi.LinuxContainerResources
 	ports     map[int32]*pipe // that programs listen on

@@ -6,8 +6,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RemovePodSandbox stops the sandbox if it must and removes it with all that
-// is in it. An unknown sandbox is a success.
+// RemovePodSandbox stops the sandbox if necessary and removes it with its containers. It succeeds
+// for an unknown sandbox.
 func (s service) RemovePodSandbox(ctx context.Context, req *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {
 	sb := s.sandbox(req.GetPodSandboxId())
 	if sb == nil {

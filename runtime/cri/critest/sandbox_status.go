@@ -10,8 +10,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// PodSandboxStatus tells one sandbox's status, and if it is like CRI-O those of
-// its containers as of the timestamp.
+// PodSandboxStatus returns one sandbox's status and, like CRI-O, those of its containers as of the
+// timestamp.
 func (s service) PodSandboxStatus(_ context.Context, req *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +33,7 @@ func (s service) PodSandboxStatus(_ context.Context, req *runtimeapi.PodSandboxS
 	return resp, nil
 }
 
-// UpdatePodSandboxResources keeps what it is told, for tests to see in the journal.
+// UpdatePodSandboxResources does nothing but appear in the journal.
 func (s service) UpdatePodSandboxResources(_ context.Context, req *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

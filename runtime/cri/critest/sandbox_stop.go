@@ -6,8 +6,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// StopPodSandbox ends what runs in the sandbox and takes its network away. Unknown
-// and stopped sandboxes are a success.
+// StopPodSandbox stops everything in the sandbox and releases its network. It succeeds for unknown
+// and stopped sandboxes.
 func (s service) StopPodSandbox(ctx context.Context, req *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
 	if sb := s.sandbox(req.GetPodSandboxId()); sb != nil {
 		if err := s.stopSandbox(ctx, sb); err != nil {

@@ -59,15 +59,15 @@ func (c *container) stats() *runtimeapi.ContainerStats {
 	return st
 }
 
-// Usage is what a container that runs is told to use.
+// Usage is the reported usage of a running container.
 type Usage struct {
 	// MemoryBytes is its memory, all of it in the working set. Default: 1 MiB.
 	MemoryBytes uint64
-	// RootFSBytes and RootFSInodes are what it has written beside volumes.
+	// RootFSBytes and RootFSInodes are the usage of its writable layer.
 	RootFSBytes, RootFSInodes uint64
 }
 
-// SetUsage changes what a container uses, as long as it is there. That of its pod follows.
+// SetUsage changes a container's reported usage; that of its pod follows.
 func (r *Runtime) SetUsage(container string, u Usage) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

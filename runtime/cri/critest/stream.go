@@ -37,7 +37,7 @@ func (v *visit) accept(protocols ...string) (*websocket.Conn, error) {
 	return ws, err
 }
 
-// streams are those that nobody has connected to yet, and the server for them.
+// streams are those that no client has connected to yet, and their server.
 type streams struct {
 	mu      sync.Mutex
 	waiting map[string]stream // by path
@@ -46,8 +46,8 @@ type streams struct {
 	address string
 }
 
-// Exec gives a URL for a command of the command language, or of Config.Programs, that
-// is run beside the container's process once somebody connects.
+// Exec returns a URL for a command of the command language, or of Config.Programs, which runs next
+// to the container's process once a client connects.
 func (s service) Exec(_ context.Context, req *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
 	c := s.container(req.GetContainerId())
 	if c == nil {
@@ -94,7 +94,7 @@ func (s service) PortForward(_ context.Context, req *runtimeapi.PortForwardReque
 	return &runtimeapi.PortForwardResponse{Url: url}, err
 }
 
-// checkStream refuses what a runtime refuses before anybody connects.
+// checkStream rejects what a runtime rejects before a client connects.
 func (s service) checkStream(c *container, stdin, stdout, stderr, tty bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,14 +200,14 @@ func (r *Runtime) serveStream(epoch context.Context, conn net.Conn) {
 	read := bufio.NewReader(conn)
 	req, err := http.ReadRequest(read)
 	if err != nil {
-		return // whoever connected wants no stream
+		return // the client requests no stream
 	}
 	r.streams.mu.Lock()
 	st := r.streams.waiting[req.URL.Path]
 	delete(r.streams.waiting, req.URL.Path)
 	r.streams.mu.Unlock()
 	if st == nil {
-		_ = websocket.Refuse(conn, http.StatusNotFound, "there is no such stream, or not any more") // whoever has gone
+		_ = websocket.Refuse(conn, http.StatusNotFound, "there is no such stream, or not any more") // the client may have disconnected
 		return
 	}
 	st(&visit{conn, read, req, epoch})

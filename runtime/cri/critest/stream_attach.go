@@ -12,7 +12,7 @@ type audience struct {
 	listeners []*listener
 }
 
-// join has a listener told what is printed from now on, until leave is called.
+// join sends a listener the output from now on, until leave is called.
 func (a *audience) join(l *listener) (leave func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -25,8 +25,7 @@ func (a *audience) join(l *listener) (leave func()) {
 	}
 }
 
-// A heard stream is written to a log and told to the audience, for which the process
-// does not wait.
+// A heard stream is written to a log and sent to the audience, without blocking the process.
 type heard struct {
 	log      io.Writer
 	audience *audience
@@ -42,7 +41,7 @@ func (h heard) Write(b []byte) (int, error) {
 	return h.log.Write(b)
 }
 
-// A listener is told what is printed, in its own time.
+// A listener receives output at its own speed.
 type listener struct {
 	wants map[byte]bool // channels
 
@@ -57,7 +56,7 @@ func newListener(out, errs bool) *listener {
 	return &listener{wants: map[byte]bool{channelStdout: out, channelStderr: errs}, more: make(chan struct{}, 1)}
 }
 
-// add adds to the queue. What is too much is lost.
+// add enqueues output. Output beyond the limit is dropped.
 func (l *listener) add(channel byte, b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +75,7 @@ func (l *listener) close() {
 	notify(l.more)
 }
 
-// tell sends what is in the queue until it is closed and empty, or the client has gone.
+// tell sends the queue until it is closed and empty, or the client disconnects.
 func (l *listener) tell(ch *channels) {
 	for {
 		l.mu.Lock()

@@ -23,7 +23,7 @@ const (
 // TerminalSize is how large a terminal is, in characters.
 type TerminalSize struct{ Width, Height uint16 }
 
-// A carrier carries messages, of which the first byte says the channel.
+// A carrier carries messages whose first byte is the channel.
 type carrier interface {
 	Read() ([]byte, error)
 	Write(message ...[]byte) error
@@ -45,8 +45,8 @@ type stdin interface {
 	close()
 }
 
-// openChannels answers a request for so many streams, and reads what comes to a stdin, which is
-// closed if closes is set when nothing more does.
+// openChannels accepts a request for the given number of streams, and reads messages for stdin.
+// With closes set, stdin is closed at the end of the messages.
 func openChannels(v *visit, streams int, to stdin, closes bool) (*channels, error) {
 	conn, err := v.carry(streams)
 	if err != nil {
@@ -54,7 +54,7 @@ func openChannels(v *visit, streams int, to stdin, closes bool) (*channels, erro
 	}
 	ctx, cancel := context.WithCancel(v.ctx)
 	ch := &channels{conn: conn, stdin: to, sizes: make(chan TerminalSize, 1), ctx: ctx, done: make(chan struct{})}
-	context.AfterFunc(ctx, func() { conn.Close() }) // whoever writes to it waits no longer
+	context.AfterFunc(ctx, func() { conn.Close() }) // unblocks writers
 	go func() {
 		defer close(ch.done)
 		defer cancel()
@@ -63,7 +63,7 @@ func openChannels(v *visit, streams int, to stdin, closes bool) (*channels, erro
 	return ch, nil
 }
 
-// carry accepts what is spoken by whoever has connected.
+// carry accepts the protocol of the client.
 func (v *visit) carry(streams int) (carrier, error) {
 	if v.speaksSPDY() {
 		return v.acceptStreams(streams)
@@ -104,7 +104,7 @@ func (ch *channels) take(channel byte, data []byte, closes bool) {
 
 func (ch *channels) resize(size TerminalSize) {
 	select {
-	case <-ch.sizes: // an older one that nobody has taken
+	case <-ch.sizes: // an older one that was not read
 	default:
 	}
 	ch.sizes <- size
@@ -125,11 +125,11 @@ func (w channelWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// end tells how the process ended, and waits for the reader. Of one that was cut short by
-// the end of the client, or of the runtime, nothing is told.
+// end sends the process's status, and waits for the reader. If the process was ended by the client
+// or the runtime, no status is sent.
 func (ch *channels) end(code int, err error) {
 	if text, merr := json.Marshal(ended(code, err)); merr == nil && ch.ctx.Err() == nil {
-		_ = ch.conn.Write([]byte{channelError}, text) // whoever has gone does not need it
+		_ = ch.conn.Write([]byte{channelError}, text) // the client may have disconnected
 	}
 	ch.conn.Close()
 	<-ch.done

@@ -6,7 +6,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// serveExec runs a command for whoever has connected. It is killed when they go.
+// serveExec runs a command for a client, and kills it when the client disconnects.
 func (s service) serveExec(v *visit, c *container, req *runtimeapi.ExecRequest) {
 	in := newInput()
 	if !req.GetStdin() {
@@ -42,7 +42,7 @@ func (s service) serveExec(v *visit, c *container, req *runtimeapi.ExecRequest) 
 	ch.end(code, err)
 }
 
-// count is how many streams there are: those that are wanted, and one for how it ends.
+// count returns the number of streams: the requested ones, and one for the status.
 func count(wanted ...bool) int {
 	n := 1
 	for _, is := range wanted {
@@ -61,8 +61,8 @@ func wanted(ch *channels, channel byte, is bool) io.Writer {
 	return ch.writer(channel)
 }
 
-// serveAttach tells whoever has connected what the container's process prints, until
-// that ends or they go.
+// serveAttach sends a client the output of the container's process, until the process ends or the
+// client disconnects.
 func (s service) serveAttach(v *visit, c *container, req *runtimeapi.AttachRequest) {
 	in := c.stdin
 	if !req.GetStdin() {

@@ -8,11 +8,10 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
-// maxInput is how much of what nobody has read is kept, in bytes.
+// maxInput is how many unread bytes are kept.
 const maxInput = 4 << 20
 
-// An input is what is sent to a process and was not read yet. Who sends never waits. A
-// nil one throws everything away.
+// An input is the unread input of a process. Senders never block. A nil one discards everything.
 type input struct {
 	mu     sync.Mutex
 	text   bytes.Buffer
@@ -29,7 +28,7 @@ type input struct {
 
 func newInput() *input { return &input{more: make(chan struct{}, 1)} }
 
-// add adds to it. What is too much is lost.
+// add appends input. Input beyond the limit is dropped.
 func (in *input) add(b []byte) {
 	if in == nil {
 		return
@@ -88,7 +87,7 @@ func (in *input) take(b []byte) (n int, err error) {
 	case len(in.ends) > 0 && in.ends[0] == 0:
 		in.ends, err = in.ends[1:], io.EOF
 	default:
-		n, _ = in.text.Read(b[:in.most(len(b))]) // the end is not that of the buffer
+		n, _ = in.text.Read(b[:in.most(len(b))]) // an empty buffer is not the end
 		for i := range in.ends {
 			in.ends[i] -= n
 		}
@@ -124,7 +123,8 @@ func (in *input) end() {
 	notify(in.more)
 }
 
-// interrupt is Ctrl-C: what was not read is discarded, and a Read that waits ends after the process was interrupted.
+// interrupt is Ctrl-C: it discards unread input, and a pending Read ends after the process was
+// interrupted.
 func (in *input) interrupt(process func()) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

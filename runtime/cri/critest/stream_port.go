@@ -45,8 +45,8 @@ func (l *portListener) Close() error {
 	return l.pipe.Close()
 }
 
-// servePorts connects whoever has connected to ports of a sandbox. Of each there are two
-// channels, for data and for what is wrong, and each begins with the port's number.
+// servePorts connects a client to ports of a sandbox. Each port has two channels, for data and
+// errors, and each begins with the port's number.
 func (s service) servePorts(v *visit, sb *sandbox, ports []int32) {
 	if v.speaksSPDY() {
 		s.servePortStreams(v, sb)
@@ -85,7 +85,7 @@ func (s service) servePort(fwd *forwarding, i int, sb *sandbox, port int32) {
 	}
 	to, err := s.connect(fwd.ctx, sb, port)
 	if err != nil {
-		_, _ = fmt.Fprintf(errs, "error forwarding port %d to pod: %v", port, err) // whoever has gone does not need it
+		_, _ = fmt.Fprintf(errs, "error forwarding port %d to pod: %v", port, err) // the client may have disconnected
 		return
 	}
 	handOn(fwd.ctx, to, data, fwd.inputs[i])
@@ -98,7 +98,7 @@ type forwarding struct {
 	inputs []*input // of each port
 }
 
-// read hands on what the client sends, until it has gone.
+// read passes on the client's data until the client disconnects.
 func (f *forwarding) read() {
 	stop := context.AfterFunc(f.ctx, func() { f.conn.Close() })
 	defer stop()
@@ -113,20 +113,20 @@ func (f *forwarding) read() {
 			return
 		}
 		if len(message) == 0 || message[0]%2 != 0 || int(message[0])/2 >= len(f.inputs) {
-			continue // what is wrong is told in the other direction
+			continue // errors are reported in the other direction
 		}
 		f.inputs[message[0]/2].add(message[1:])
 	}
 }
 
-// handOn hands on in both directions, until one of the ends has gone.
+// handOn copies in both directions until one end disconnects.
 func handOn(ctx context.Context, to net.Conn, data io.Writer, in *input) {
 	stop := context.AfterFunc(ctx, func() { to.Close() })
 	defer stop()
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_, _ = io.Copy(to, in) // until the client or the program has gone
+		_, _ = io.Copy(to, in) // until the client or the program disconnects
 		to.Close()
 	}()
 	_, _ = io.Copy(data, to) // likewise

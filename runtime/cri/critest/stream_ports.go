@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/internal/base/spdy"
 )
 
-// servePortStreams connects whoever has connected to ports of a sandbox, over SPDY.
+// servePortStreams connects a client to ports of a sandbox, over SPDY.
 func (s service) servePortStreams(v *visit, sb *sandbox) {
 	conn, err := v.acceptSPDY("portforward.k8s.io")
 	if err != nil {
@@ -39,7 +39,7 @@ type portStreams struct {
 	inputs map[uint32]*input    // by stream
 }
 
-// A portPair are the streams for data of one connection to a port, and for what is wrong.
+// A portPair is the data stream and the error stream of one connection to a port.
 type portPair struct {
 	port       uint64
 	data, errs uint32
@@ -66,7 +66,7 @@ func (f *portStreams) opened(m spdy.Message) *portPair {
 	id, kind := m.Header.Get("requestid"), m.Header.Get("streamtype")
 	port, err := strconv.ParseUint(m.Header.Get("port"), 10, 16)
 	if err != nil || port == 0 || kind != "data" && kind != "error" {
-		_ = f.conn.Reset(m.Stream) // whoever has gone is noticed by the next Read
+		_ = f.conn.Reset(m.Stream) // the next Read notices a disconnected client
 		return nil
 	}
 	pair := f.pairs[id]
@@ -94,7 +94,7 @@ func (s service) servePortPair(ctx context.Context, conn *spdy.Conn, sb *sandbox
 	if err == nil {
 		handOn(ctx, to, streamWriter{conn, p.data}, p.in)
 	} else {
-		_, _ = fmt.Fprintf(streamWriter{conn, p.errs}, "error forwarding port %d to pod: %v", p.port, err) // whoever has gone does not need it
+		_, _ = fmt.Fprintf(streamWriter{conn, p.errs}, "error forwarding port %d to pod: %v", p.port, err) // the client may have disconnected
 	}
 	for _, stream := range []uint32{p.data, p.errs} {
 		_ = conn.CloseWrite(stream) // likewise

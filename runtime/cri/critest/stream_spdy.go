@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/internal/base/websocket"
 )
 
-// protocolHeader is what is spoken over SPDY.
+// protocolHeader is the header of the protocol over SPDY.
 const protocolHeader = "X-Stream-Protocol-Version"
 
 func (v *visit) speaksSPDY() bool { return strings.EqualFold(v.Header.Get("Upgrade"), spdy.Protocol) }
@@ -21,7 +21,7 @@ func (v *visit) speaksSPDY() bool { return strings.EqualFold(v.Header.Get("Upgra
 func (v *visit) acceptSPDY(protocol string) (*spdy.Conn, error) {
 	if !slices.Contains(v.Header[protocolHeader], protocol) {
 		err := fmt.Errorf("critest: of the protocols %q none is known", v.Header[protocolHeader])
-		_ = websocket.Refuse(v.Conn, http.StatusForbidden, err.Error()) // whoever has gone
+		_ = websocket.Refuse(v.Conn, http.StatusForbidden, err.Error()) // the client may have disconnected
 		return nil, err
 	}
 	_, err := fmt.Fprintf(v.Conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s: %s\r\n\r\n", spdy.Protocol, protocolHeader, protocol)
@@ -79,8 +79,7 @@ func (s *spdyStreams) opened(m spdy.Message) error {
 	return s.conn.Accept(m.Stream)
 }
 
-// Read returns what is sent on a stream, and that nothing more is, as a message of
-// v5.channel.k8s.io.
+// Read returns the data of a stream, and its end, as messages of v5.channel.k8s.io.
 func (s *spdyStreams) Read() ([]byte, error) {
 	for {
 		m, err := s.conn.Read()

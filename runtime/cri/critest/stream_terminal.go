@@ -144,7 +144,7 @@ func newScreen() *screen {
 	return &screen{turn: make(chan struct{}, 1), more: make(chan struct{}, 1)}
 }
 
-// echo adds echo. What is too much is lost.
+// echo enqueues echo. Echo beyond the limit is dropped.
 func (s *screen) echo(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *screen) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// show prints echo until hide is called, and what is left then.
+// show prints echo until hide is called, which prints the rest.
 func (s *screen) show() (hide func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {

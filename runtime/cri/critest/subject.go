@@ -84,7 +84,7 @@ func (r *Runtime) remembered(id string) subject {
 	return r.subjects[id]
 }
 
-// answered adds the ID that the answer told.
+// answered adds the ID in the response.
 func (c *Call) answered(resp any) {
 	switch a := resp.(type) {
 	case *runtimeapi.RunPodSandboxResponse:

@@ -15,7 +15,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Config is what the rules need to know of the runtime that they are checked on.
+// Config describes the runtime to check.
 type Config struct {
 	// Image is the name of an image on the node with busybox in /bin and
 	// without an entrypoint. Required.
@@ -26,7 +26,7 @@ type Config struct {
 	// Dir is a directory on the runtime's machine, which must be this one,
 	// where logs and mounts are made. Default: os.TempDir().
 	Dir string
-	// Namespace is that of the pods that are made. Default: conformance.
+	// Namespace is the namespace of the created pods. Default: conformance.
 	Namespace string
 	// Around runs each rule, for example synctest.Test, which it fits, so that
 	// the rules take no time on a runtime in this process. dial is called inside.
@@ -41,13 +41,12 @@ type rule struct {
 	check    func(b *bench)
 }
 
-// Run checks on a runtime what a node agent relies on, a subtest for each
-// rule. When a rule is broken the test says the rule in a sentence, and then
-// what was seen. Rules on what a runtime leaves unimplemented, where CRI lets
-// it, are skipped with the reason.
+// Run checks the rules on which a node agent relies, each in a subtest. For a broken rule the test
+// prints the rule as a sentence, and then the observation. Rules about optional parts of CRI that
+// the runtime does not implement are skipped with the reason.
 //
-// dial is called once for each rule. Run removes the pods that it makes and
-// touches no others; it removes no image.
+// dial is called once for each rule. Run removes the pods that it creates and touches no others; it
+// removes no image.
 func Run(t *testing.T, dial func(t *testing.T) *grpc.ClientConn, cfg Config) {
 	t.Helper()
 	if cfg.Image == "" {
@@ -77,8 +76,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Rules are the rules in the order in which Run checks them: the name of each, which
-// is that of its subtest, and its sentence.
+// Rules returns the rules in the order in which Run checks them: the name of each, which is that of
+// its subtest, and its sentence.
 func Rules() iter.Seq2[string, string] {
 	return func(yield func(name, sentence string) bool) {
 		for _, r := range rules() {
@@ -174,8 +173,8 @@ func (b *bench) must(err error) {
 	}
 }
 
-// gone reports whether an error is none or NotFound: for what is not there,
-// both are success.
+// gone reports whether an error is nil or NotFound: for an object that does not exist, both are
+// success.
 func gone(err error) bool {
 	return err == nil || status.Code(err) == codes.NotFound
 }

@@ -15,8 +15,8 @@ var eventRules = []rule{
 	{"events-sandbox", "An event carries the status of the pod's sandbox, by which one knows whose it is; or GetContainerEvents is unimplemented.", checkEventsSandbox},
 }
 
-// listen opens the stream and collects what is about the pod's container or
-// its sandbox until the removal of the container.
+// listen opens the stream and collects the events of the pod's container and sandbox until the
+// container's removal.
 func (b *bench) listen(do func(p *pod) string) []*runtimeapi.ContainerEventResponse {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
@@ -53,7 +53,7 @@ func (b *bench) listen(do func(p *pod) string) []*runtimeapi.ContainerEventRespo
 		events = append(events, e)
 		if e.GetContainerEventType() == runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT {
 			cancel()
-			for range received { // until the receiver has gone
+			for range received { // until the receiver has ended
 			}
 			return events
 		}

@@ -61,8 +61,8 @@ func runShell(s *shell, args []string, io stdio) int {
 	return s.fork().script(args[2], io)
 }
 
-// runLines runs each line once it is there. One that is not understood ends nothing but
-// itself, as where somebody types.
+// runLines runs each line once it is complete. An invalid line fails alone, as in an interactive
+// shell.
 func runLines(s *shell, io stdio) int {
 	if !s.main {
 		s = s.fork()

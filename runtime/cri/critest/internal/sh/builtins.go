@@ -97,7 +97,7 @@ func wait(s *shell, _ []string, io stdio) int {
 	return 0
 }
 
-// exec replaces the shell: its handlers are gone, what it ignores stays ignored.
+// exec replaces the shell: its handlers are dropped, ignored signals stay ignored.
 func exec(s *shell, args []string, io stdio) int {
 	if len(args) < 2 {
 		return 0

@@ -27,8 +27,8 @@ type Call struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Files          Files
-	// Signals delivers the numbers of what is sent to the process, except SIGKILL, which ends
-	// the program's context. A program that never reads it ignores signals.
+	// Signals delivers the numbers of signals to the process, except SIGKILL, which ends the
+	// program's context. A program that never reads it ignores signals.
 	Signals <-chan int
 }
 
@@ -40,8 +40,8 @@ type Program func(ctx context.Context, c *Call) int
 type Config struct {
 	Args []string
 	Env  map[string]string
-	// Stdin is what commands read that are not told what to read. It is closed when the
-	// process has ended, if it can be. Nil is empty.
+	// Stdin is the default input of commands. It is closed, if possible, when the process has
+	// ended. Nil is empty.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Terminal: Stdin is a terminal. It returns one line for each Read, [ErrInterrupted] from a Read that
@@ -94,7 +94,7 @@ func New(cfg Config) *Process {
 	return &Process{cfg: cfg, ctx: ctx, end: end, traps: map[Signal]string{}, wake: make(chan struct{}, 1)}
 }
 
-// Found reports whether the command exists. Run of one that does not returns 127.
+// Found reports whether the command exists. Otherwise Run returns 127.
 func (p *Process) Found() bool {
 	return p.cfg.Fallback != nil || p.lookup(p.cfg.Args[0]) != nil
 }
@@ -229,8 +229,7 @@ func (p *Process) lookup(name string) applet {
 	return nil
 }
 
-// foreground makes an applet of a program: while it runs, it is the one that
-// signals go to.
+// foreground returns an applet that runs a program: while it runs, it receives the signals.
 func (p *Process) foreground(prog Program) applet {
 	return func(s *shell, args []string, io stdio) int {
 		signals := make(chan int, 16)
