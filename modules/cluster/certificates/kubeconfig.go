@@ -12,15 +12,40 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"github.com/podsync/podsync/internal/base/durable"
+	"github.com/podsync/podsync/internal/base/regular"
 )
 
-// load reads a kubeconfig.
+// maxFile is the size of the largest kubeconfig or certificate that is read, in bytes.
+const maxFile = 4 << 20
+
+// load reads a kubeconfig from a regular file. Paths in it are relative to its directory.
 func load(path string) (*rest.Config, error) {
-	c, err := clientcmd.BuildConfigFromFlags("", path)
+	c, err := parse(path)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
 	return c, nil
+}
+
+func parse(path string) (*rest.Config, error) {
+	text, err := regular.ReadPath(path, maxFile) // opening a FIFO would wait for a writer
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.Load(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, cluster := range config.Clusters {
+		cluster.LocationOfOrigin = path
+	}
+	for _, user := range config.AuthInfos {
+		user.LocationOfOrigin = path
+	}
+	if err := clientcmd.ResolveLocalPaths(config); err != nil {
+		return nil, err
+	}
+	return clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
 }
 
 func hasCertificate(c *rest.Config) bool { return c.CertFile != "" || len(c.CertData) > 0 }
@@ -33,7 +58,7 @@ func expired(c *rest.Config) bool {
 	text := c.CertData
 	if len(text) == 0 {
 		var err error
-		if text, err = os.ReadFile(c.CertFile); err != nil {
+		if text, err = regular.ReadPath(c.CertFile, maxFile); err != nil {
 			return true
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -20,6 +19,8 @@ import (
 	"k8s.io/client-go/util/certificate"
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/klog/v2"
+
+	"github.com/podsync/podsync/internal/base/regular"
 )
 
 // ServingConfig configures a Serving.
@@ -130,7 +131,7 @@ func RenewSelfSigned(ctx context.Context, dir, host string, ips func() []net.IP,
 // it.
 func SelfSigned(dir, host string, ips []net.IP) (certFile, keyFile string, err error) {
 	certFile, keyFile = filepath.Join(dir, "kubelet.crt"), filepath.Join(dir, "kubelet.key")
-	if text, err := os.ReadFile(certFile); err == nil {
+	if text, err := regular.ReadPath(certFile, maxFile); err == nil {
 		all, err := cert.ParseCertsPEM(text)
 		_, pairErr := tls.LoadX509KeyPair(certFile, keyFile)
 		if err == nil && pairErr == nil && time.Until(all[0].NotAfter) > renewBefore {

@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
-	"os"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -35,18 +34,8 @@ func Load(s Sources) (c *kubelet.KubeletConfiguration, warnings []string, err er
 // maxFile is several times the size of a configuration with all its fields and a comment to each.
 const maxFile = 256 << 10
 
-func read(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err == nil && len(text) > maxFile {
-		err = fmt.Errorf("%s has more than %d bytes", path, maxFile)
-	}
-	return text, err
-}
+// read reads a regular file: opening a FIFO would wait for a writer.
+func read(path string) ([]byte, error) { return regular.ReadPath(path, maxFile) }
 
 // toJSON converts YAML, within limits that the package yaml does not have.
 func toJSON(text []byte) ([]byte, error) {

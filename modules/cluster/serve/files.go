@@ -21,7 +21,7 @@ const (
 // called. It fails if the first load fails. If a later load fails, the last certificate is used until
 // it expires, and log is called with each error.
 func Files(certificate, key string, log func(error)) (func() (*tls.Certificate, error), error) {
-	first, err := tls.LoadX509KeyPair(certificate, key)
+	first, err := readPair(certificate, key)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func Files(certificate, key string, log func(error)) (func() (*tls.Certificate, 
 		defer mu.Unlock()
 		if time.Since(read) >= rereadAfter {
 			read = time.Now()
-			pair, err := tls.LoadX509KeyPair(certificate, key)
+			pair, err := readPair(certificate, key)
 			if failed = err; err != nil {
 				log(err)
 			} else {
@@ -45,6 +45,20 @@ func Files(certificate, key string, log func(error)) (func() (*tls.Certificate, 
 		}
 		return last, nil
 	}, nil
+}
+
+// readPair reads a certificate and its key from regular files: opening a FIFO would wait for a writer, and
+// all handshakes with it.
+func readPair(certificate, key string) (tls.Certificate, error) {
+	chain, err := regular.ReadPath(certificate, maxBundle)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	private, err := regular.ReadPath(key, maxBundle)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(chain, private)
 }
 
 // Authorities returns a function that returns the authorities of client certificates in a file. It

@@ -27,3 +27,25 @@ func TestAuthoritiesInAFIFO(t *testing.T) {
 		t.Error("the server waits for a writer of the FIFO")
 	}
 }
+
+// TestCertificateInAFIFO: the files of the server's certificate are replaced while it runs.
+func TestCertificateInAFIFO(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tls.crt")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan error, 1)
+	go func() {
+		_, err := Files(path, filepath.Join(dir, "tls.key"), func(error) {})
+		answer <- err
+	}()
+	select {
+	case err := <-answer:
+		if err == nil {
+			t.Error("a certificate is read from a FIFO")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the server waits for a writer of the FIFO")
+	}
+}
