@@ -51,8 +51,8 @@ type Input struct {
 	UserNamespace *runtimeapi.UserNamespace
 	// ExtraGroups are supplemental groups that the pod's volumes need.
 	ExtraGroups []int64
-	// Labels are added to those of the pod, such as the mark of the agent that owns
-	// the sandbox. They win over the pod's, not over those that identify the pod.
+	// Labels are added to those of the pod, such as the label of the owning agent. They take
+	// precedence over the pod's labels, but not over those that identify the pod.
 	Labels map[string]string
 }
 

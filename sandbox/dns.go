@@ -13,8 +13,8 @@ import (
 // NodeDNS is what a node knows about name resolution. Everything is optional.
 type NodeDNS struct {
 	// Servers, Searches and Options are the node's own resolver configuration; see
-	// [ParseResolvConf]. A node without one that still wants lookups of a
-	// pod to end on the node gives Servers ["127.0.0.1"] and Searches ["."].
+	// [ParseResolvConf]. For a node without one, whose pods' lookups should end on the node, use
+	// Servers ["127.0.0.1"] and Searches ["."].
 	Servers, Searches, Options []string
 	// ClusterServers are the addresses of the cluster's DNS service. Without one,
 	// pods that ask for cluster DNS get the node's configuration, and a warning.
@@ -24,10 +24,9 @@ type NodeDNS struct {
 	ClusterDomain string
 }
 
-// DNS returns the resolver configuration of a pod: what its dnsPolicy selects,
-// with its dnsConfig added (KEP-504), cut to what a resolver can hold. What could
-// not be given as asked for is told in the warnings, in a fixed order; the
-// configuration is usable all the same.
+// DNS returns the resolver configuration of a pod: the one of its dnsPolicy, with its dnsConfig
+// added (KEP-504), truncated to a resolver's limits. The warnings, in a fixed order, report parts
+// that could not be applied; the configuration is usable nevertheless.
 //
 // The node's settings come first, then the pod's. Servers and searches listed
 // twice are kept once; an option of the pod takes the place of the node's option

@@ -23,8 +23,8 @@ const (
 type DNSWarningKind uint8
 
 const (
-	// ClusterDNSMissing: the pod asks for the cluster's DNS, the node knows of
-	// none, and the pod got the node's configuration.
+	// ClusterDNSMissing: the pod requests cluster DNS, the node has none, and the pod got the
+	// node's configuration.
 	ClusterDNSMissing DNSWarningKind = iota + 1
 	// NameserversCut: some nameservers were left out.
 	NameserversCut
@@ -32,11 +32,11 @@ const (
 	SearchesCut
 )
 
-// DNSWarning tells of a resolver configuration that is not what the pod asked for.
+// DNSWarning reports that a resolver configuration differs from the pod's request.
 type DNSWarning struct {
 	Kind DNSWarningKind
-	// Applied is the list that is left, and Omitted what was taken from it, both in
-	// their first order. Both are nil for ClusterDNSMissing.
+	// Applied is the remaining list, Omitted the removed part, both in the original order. Both are
+	// nil for ClusterDNSMissing.
 	Applied, Omitted []string
 }
 

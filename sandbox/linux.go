@@ -100,7 +100,7 @@ func dotted(name string) string {
 	return strings.NewReplacer("/", ".", ".", "/").Replace(name)
 }
 
-// overhead is what the pod costs beside its containers, requested and limited.
+// overhead returns the pod's overhead, requested and limited.
 func overhead(o v1.ResourceList, cpu linux.CPUBandwidth) *runtimeapi.LinuxContainerResources {
 	if o == nil {
 		return &runtimeapi.LinuxContainerResources{}

@@ -186,8 +186,8 @@ func (g grant) has(c credential) bool {
 	return slices.Contains(g.with, fingerprintOf(c))
 }
 
-// allows reports whether whoever has these credentials may use the image. Who
-// asks for it by its identifier asks for it from every repository.
+// allows reports whether a pod with these credentials may use the image. A request by image ID
+// requires that for every repository.
 func (a *access) allows(img *Image, ref imageRef, credentials []credential) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -46,11 +46,11 @@ type CollectorConfig struct {
 	// Keep lists names or IDs of images that are never removed. The sandbox image need not be
 	// listed if the runtime reports it: containerd 1 and CRI-O report it, containerd 2 pins it.
 	Keep []string
-	// Pods tell in each pass which images are in use, so that their last use is known
-	// while they are not listed. Default: only what is listed, or was leased, counts.
+	// Pods reports which images are in use, so that their last use is known although passes list
+	// nothing. Default: only listed containers and leases count as use.
 	Pods collectorPods
-	// AlwaysList has images listed in each pass, however much room there is: so that it is
-	// known how old they are when RemoveUnused is called. Default: below LowPercent nothing is.
+	// AlwaysList makes each pass list the images, however much room there is, so that their age is
+	// known when RemoveUnused is called. Default: below LowPercent a pass lists nothing.
 	AlwaysList bool
 	// Statfs returns the usage of the file system that contains the path. fs.ErrNotExist and
 	// errors.ErrUnsupported mean that it is unknown. Default: statfs(2) on Linux; on other systems

@@ -136,8 +136,8 @@ func (m *Manager) pullAndInspect(ctx context.Context, w want, lease *Lease) (*Im
 	return img, nil
 }
 
-// mustPull decides by the policy. An image that is there and that the pod may not
-// use is, to the policy, not there.
+// mustPull applies the policy. An image that is present and that the pod may not use counts as
+// absent.
 func (m *Manager) mustPull(req Request, ref imageRef, img *Image) (bool, error) {
 	usable, err := m.mayUse(req, ref, img)
 	if err != nil {
@@ -153,7 +153,7 @@ func (m *Manager) mustPull(req Request, ref imageRef, img *Image) (bool, error) 
 	return false, &Error{Reason: reason, Image: req.Image, Err: err}
 }
 
-// mayUse looks at the secrets only where that can make a difference.
+// mayUse reads the secrets only if the result depends on them.
 func (m *Manager) mayUse(req Request, ref imageRef, img *Image) (bool, error) {
 	if img == nil || m.config.ShareImages || m.access.allows(img, ref, nil) {
 		return img != nil, nil

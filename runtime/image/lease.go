@@ -175,7 +175,7 @@ func imageNames(img *runtimeapi.Image) []string {
 	return names
 }
 
-// namesOf are all names of an image that was asked for by ref.
+// namesOf returns all names of an image that was requested by ref.
 func namesOf(img *runtimeapi.Image, ref imageRef) []string {
 	names := append(imageNames(img), normal(ref.full))
 	slices.Sort(names)

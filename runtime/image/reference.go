@@ -9,9 +9,8 @@ import (
 
 // imageRef is an image's name as a pod gives it, parsed.
 type imageRef struct {
-	// pull is what the runtime is asked for: the name as given, with the tag
-	// "latest" if it has neither tag nor digest. Short names stay short, because
-	// what they stand for is the runtime's to say.
+	// pull is the name passed to the runtime: the name as given, with the tag "latest" if it has
+	// neither tag nor digest. Short names stay short, because the runtime resolves them.
 	pull string
 	// repository is the full name without tag and digest, "docker.io/library/nginx"
 	// for "nginx". Credentials are matched against it.
@@ -20,7 +19,7 @@ type imageRef struct {
 	full string
 }
 
-// parseReference parses an image's name. The error says what was wrong.
+// parseReference parses an image name. The error says why the name is invalid.
 func parseReference(name string) (imageRef, error) {
 	if name == "" {
 		return imageRef{}, errors.New("the image's name is empty")
@@ -37,9 +36,8 @@ func parseReference(name string) (imageRef, error) {
 	return ref, nil
 }
 
-// isLatest reports whether the image is meant to be new each time: what the API
-// takes as the reason to default to the policy Always. It looks at the tag alone,
-// even where a digest says which image it is.
+// isLatest reports whether the tag is "latest", for which the API defaults to the policy Always. As
+// in the API, a digest makes no difference.
 func (r imageRef) isLatest() bool {
 	named, err := reference.ParseNormalizedNamed(r.pull)
 	if err != nil {

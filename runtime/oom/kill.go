@@ -31,10 +31,10 @@ func (k Kill) String() string {
 	return fmt.Sprintf("process %q, PID %d, of %s: %s is at its limit", k.Process, k.PID, k.Cgroup, k.Limit)
 }
 
-// Containers returns the IDs of containers in the cgroup's path, the outermost first, as runtimes and
-// systemd make names of cgroups of them. The process was in the container of the first ID that the
-// caller's runtime has. IDs before that one are those of containers in which the whole node runs. A
-// container may choose the names of cgroups below its own, so IDs behind that one prove nothing.
+// Containers returns the container IDs in the cgroup's path, the outermost first, from the names
+// that runtimes and systemd give to cgroups. The process was in the container of the first ID that
+// the caller's runtime knows. IDs before that one belong to containers in which the whole node
+// runs. A container may choose the names of cgroups below its own, so later IDs prove nothing.
 func (k Kill) Containers() (ids []string) {
 	for name := range strings.SplitSeq(k.Cgroup, "/") {
 		name = strings.TrimSuffix(name, ".scope")

@@ -33,8 +33,9 @@ type Source interface {
 
 var _ Source = (*Reader)(nil)
 
-// A Reader reads what a node and its pods use. Make one with New; it may be used
-// concurrently. It remembers where cgroups are, and readings of CPU time to tell rates.
+// A Reader reads the resource usage of a node and its pods. Create one with New. Its methods may be
+// called concurrently. It caches the locations of cgroups, and readings of CPU time to compute
+// rates.
 type Reader struct {
 	config Config
 

@@ -5,10 +5,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Default returns a copy of the pod with the API's defaults in the fields that
-// are not set, as an API server fills them in. It is nil for nil, and a pod that
-// has its defaults comes back as it is. So does a pod that [ValidateQuantities] refuses: its defaults
-// would follow from its quantities.
+// Default returns a copy of the pod with the API's defaults in unset fields, as an API server fills
+// them in. It returns nil for nil, and a pod that has its defaults unchanged, as well as a pod that
+// [ValidateQuantities] rejects, because defaults depend on quantities.
 func Default(pod *v1.Pod) *v1.Pod {
 	if pod == nil {
 		return nil
@@ -38,7 +37,7 @@ func defaultSpec(spec *v1.PodSpec) {
 	setPointer(&spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)
 	setPointer(&spec.EnableServiceLinks, v1.DefaultEnableServiceLinks)
 	setPointer(&spec.SecurityContext, v1.PodSecurityContext{})
-	// Two names of one field, the first of which is deprecated.
+	// Two names of one field; the first is deprecated.
 	set(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
 	roundUp(spec.Overhead)
@@ -88,9 +87,8 @@ func defaultContainer(m *member) {
 	}
 }
 
-// pullPolicy is Always for an image whose tag is latest, by name or by default:
-// one that is meant to be new each time. It is IfNotPresent for a name that does
-// not parse.
+// pullPolicy returns Always for an image whose tag is latest, explicitly or by default, because it
+// is expected to change. It returns IfNotPresent for a name that does not parse.
 func pullPolicy(image string) v1.PullPolicy {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {

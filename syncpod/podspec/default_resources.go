@@ -15,7 +15,7 @@ func roundUp(list v1.ResourceList) {
 	}
 }
 
-// requestLimits requests what is limited and not requested.
+// requestLimits sets missing requests to the limits.
 func requestLimits(r *v1.ResourceRequirements) {
 	for name, limit := range r.Limits {
 		add(&r.Requests, name, limit)

@@ -32,8 +32,7 @@ func (m *member) sidecar() bool {
 	return m.kind == initial && runtime.IsSidecar(m.Container)
 }
 
-// members are all containers of a spec, in the order in which they are named
-// there: init, regular, ephemeral.
+// members returns all containers of a spec, in the order: init, regular, ephemeral.
 func members(spec *v1.PodSpec) iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		path := field.NewPath("spec")

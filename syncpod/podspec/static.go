@@ -24,36 +24,33 @@ type Source struct {
 	Kind string
 	// Location is the path of the file, or the URL.
 	Location string
-	// Name is written to the annotation runtime.AnnotationConfigSource. "" means
-	// Kind; an agent with two sources of a kind tells their pods apart by it.
+	// Name is the value of the annotation runtime.AnnotationConfigSource. "" means Kind; an agent
+	// with two sources of a kind distinguishes their pods by it.
 	Name string
-	// Seen is when the pod was first seen there. Zero leaves the annotation out.
+	// Seen is when the pod was first seen there. Zero omits the annotation.
 	Seen time.Time
 }
 
-// Static returns a copy of the pod with the identity a kubelet gives to a pod
-// that is in no API server: the name <name>-<node>, the namespace "default" if it
-// has none, a UID if it has none, the node's name, the annotations that tell a
-// static pod, and the phase Pending. A pod of a file tolerates everything that
-// would evict it. Static is for manifests as they are written, each once: a second
-// call would give the pod a second name. It is nil for nil.
+// Static returns a copy of the pod with the identity that a kubelet gives to a static pod: the name
+// <name>-<node>, the namespace "default" if it has none, a UID if it has none, the node's name, the
+// annotations of a static pod, and the phase Pending. A pod from a file tolerates all NoExecute
+// taints. Call Static once for each manifest as written: a second call would extend the name again.
+// It returns nil for nil.
 //
-// The pod is to be looked up by its UID, or by its new name. A name that [Validate] refuses,
-// or none, stays as it is.
+// Look the pod up by its UID, or by its new name. A name that [Validate] rejects, or an empty one,
+// is not changed.
 //
-// The UID is the 128-bit FNV-1a hash, as 32 hexadecimal digits, of the pod's
-// metadata and spec followed by "host:<node>file:<path>", or "url:<URL>" for a
-// source that is not a file. So the same pod on two nodes or in two files has two
-// UIDs, and one that is edited becomes another pod. Metadata and spec are hashed
-// as compact JSON with sorted keys and without null, "" and empty lists and
-// objects: a field that is added to the Kubernetes API changes no UID.
+// The UID is the 128-bit FNV-1a hash, as 32 hexadecimal digits, of the pod's metadata and spec
+// followed by "host:<node>file:<path>", or "url:<URL>" for other sources. So the same pod on two
+// nodes or in two files has two UIDs, and an edited one becomes another pod. Metadata and spec are
+// hashed as compact JSON with sorted keys and without null, "" and empty lists and objects, so that
+// a new field of the Kubernetes API changes no UID.
 //
-// A pod that [ValidateQuantities] refuses gets no UID: its spec cannot be hashed.
+// A pod that [ValidateQuantities] rejects gets no UID: its spec cannot be hashed.
 //
-// A kubelet hashes a Go dump of Kubernetes' internal types with the defaults of
-// its version in it. That is not reproducible outside of it, and changes with
-// its versions, so the UID of a manifest is not the one a kubelet would give. A
-// manifest's own UID is kept by both.
+// A kubelet hashes a Go dump of Kubernetes' internal types with its version's defaults. That is not
+// reproducible elsewhere, and changes between versions, so the UID differs from the kubelet's. Both
+// keep a manifest's own UID.
 func Static(pod *v1.Pod, nodeName string, source Source) *v1.Pod {
 	if pod == nil {
 		return nil
@@ -124,7 +121,7 @@ func canonical(pod *v1.Pod) []byte {
 	if err := decoder.Decode(&tree); err != nil {
 		return text
 	}
-	text, _ = json.Marshal(pruned(tree)) // what was JSON is JSON
+	text, _ = json.Marshal(pruned(tree)) // a JSON value can be marshalled
 	return text
 }
 

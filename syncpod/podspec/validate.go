@@ -12,13 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns what is wrong with a pod by the rules of the API that a node
-// relies on, or nil. The error joins all that was found, each a *field.Error
-// that names the field; its Errors method lists them, in an order that is
-// always the same. Values that may be secrets are not repeated.
+// Validate returns the errors of a pod by the API's rules that a node relies on, or nil. The error
+// joins them, each a *field.Error that names the field; its Errors method lists them in a
+// deterministic order. Values that may be secrets are not repeated.
 //
-// The pod is expected to have its defaults; see [Default]. One that an API server has admitted is
-// for [ValidateAdmitted] to judge.
+// The pod must have its defaults; see [Default]. Use [ValidateAdmitted] for a pod that an API
+// server has admitted.
 func Validate(pod *v1.Pod) error {
 	if pod == nil {
 		return field.Required(field.NewPath("pod"), "")
@@ -31,7 +30,7 @@ func Validate(pod *v1.Pod) error {
 	return v.errs.ToAggregate()
 }
 
-// validator collects what is wrong.
+// validator collects errors.
 type validator struct {
 	errs field.ErrorList
 }
@@ -82,7 +81,7 @@ func oneOf[T ~string](v *validator, at *field.Path, value T, known ...T) {
 	}
 }
 
-// unique returns a check that adds what it is given a second time.
+// unique returns a check for duplicates.
 func (v *validator) unique() func(at *field.Path, value string) {
 	seen := map[string]bool{}
 	return func(at *field.Path, value string) {
@@ -121,7 +120,7 @@ func (v *validator) metadata(pod *v1.Pod) {
 	v.add(inRange(at.Child("deletionGracePeriodSeconds"), pod.DeletionGracePeriodSeconds, 0, maxSeconds)...)
 }
 
-// identity checks by which names the pod is known.
+// identity checks the pod's names.
 func (v *validator) identity(pod *v1.Pod) {
 	at := field.NewPath("metadata")
 	v.text(at.Child("name"), pod.Name, validation.IsDNS1123Subdomain)

@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateAdmitted returns what keeps a node from running a pod that an API server has admitted,
-// or nil: names that become parts of paths and labels, paths that must stay in a volume, and what
-// [ValidateQuantities] finds. The rules of the API itself are the server's alone. They depend on its version, and are looser for
-// a pod that was admitted by an earlier one, so that a node that judged by its own would fail
-// pods that run.
+// ValidateAdmitted returns the reasons why a node cannot run an admitted pod, or nil: invalid names
+// that would become parts of paths and labels, paths that must stay in a volume, and the errors of
+// [ValidateQuantities]. Only the server applies the rules of the API. They depend on its version,
+// and are looser for pods that an earlier version admitted, so a node with rules of its own would
+// fail running pods.
 //
-// The pod is expected to have its defaults; see [Default]. The error is as that of [Validate].
+// The pod must have its defaults; see [Default]. The error is like that of [Validate].
 func ValidateAdmitted(pod *v1.Pod) error {
 	if pod == nil {
 		return field.Required(field.NewPath("pod"), "")

@@ -12,12 +12,12 @@ import (
 	"github.com/podsync/podsync/internal/base/quantities"
 )
 
-// ValidateQuantities returns which quantities of a pod, of its spec or status, take too long to compare,
-// add or print, or nil. 1e1666660 is such a quantity: the API's parser accepts it at once. The error is as
-// that of [Validate], but for the quantities themselves, which it does not repeat.
+// ValidateQuantities returns the quantities in a pod's spec or status that take too long to
+// compare, add or print, or nil. 1e1666660 is such a quantity: the API's parser accepts it quickly.
+// The error is like that of [Validate], but does not contain the quantities.
 //
-// [Validate] and [ValidateAdmitted] include this check. A program that has pods from elsewhere calls it
-// before it does anything else with their quantities. Nil is valid.
+// [Validate] and [ValidateAdmitted] include this check. A program with pods from other sources must
+// call it before it uses their quantities. Nil is valid.
 func ValidateQuantities(pod *v1.Pod) error {
 	if pod == nil {
 		return nil

@@ -47,8 +47,8 @@ func (v *validator) resources(at *field.Path, r *v1.ResourceRequirements) {
 	}
 }
 
-// besideLimits returns the requests that are not those of the limits: what is wrong with a
-// limit is said once, and not again of the request that it is the default of.
+// besideLimits returns the requests that differ from the limits: an error of a limit is reported
+// once, and not again for the request that defaults to it.
 func besideLimits(r *v1.ResourceRequirements) v1.ResourceList {
 	requests := maps.Clone(r.Requests)
 	maps.DeleteFunc(requests, func(name v1.ResourceName, q resource.Quantity) bool {
@@ -58,8 +58,8 @@ func besideLimits(r *v1.ResourceRequirements) v1.ResourceList {
 	return requests
 }
 
-// overcommitted reports whether a node may promise more of a resource than it
-// has. That is so for the native ones but huge pages.
+// overcommitted reports whether a node may promise more of a resource than it has: true for the
+// native ones except huge pages.
 func overcommitted(name v1.ResourceName) bool {
 	domain, _, qualified := strings.Cut(string(name), "/")
 	native := !qualified || strings.HasSuffix(domain, "kubernetes.io")

@@ -27,8 +27,8 @@ type target struct {
 
 // outcome is what a check has come to. The zero outcome is success.
 type outcome struct {
-	failure string // what failed, for people
-	warning string // what is odd about a success, for people
+	failure string // the failure, for people
+	warning string // a warning about a success, for people
 	unknown bool   // nothing can be said
 }
 
@@ -103,11 +103,11 @@ func (p *Prober) httpGet(ctx context.Context, t target) outcome {
 	return outcome{}
 }
 
-// maxBody bounds what is told of the body of a redirect, in bytes: an event has room for
-// 1024 of them in all.
+// maxBody limits the part of a redirect's body in a message, in bytes: the message of an event is
+// limited to 1024.
 const maxBody = 512
 
-// beginning is that of a body, as text.
+// beginning returns the beginning of a body as text.
 func beginning(body []byte) string {
 	return strings.ToValidUTF8(string(body[:min(len(body), maxBody)]), "")
 }

@@ -1,38 +1,35 @@
 // Package probe runs the startup, liveness and readiness probes of containers.
 //
-// A [Prober] is told what pods should be and are with Observe, and keeps a probe
-// for each that a running container declares. Its results are read with
-// ProbeResults, and whoever runs it is told when one has changed. It decides
-// nothing: what follows from a result is decided in package actions, and what is
-// reported in package apistatus.
+// A [Prober] receives the desired and actual state of pods through Observe, and runs each probe
+// that a running container declares. Read its results with ProbeResults; a callback reports
+// changes. It makes no decisions: package actions decides the consequences of a result, and package
+// apistatus what is reported.
 //
 // # When a container is probed
 //
-// First initialDelaySeconds after it has started, then every periodSeconds. Of a
-// container with a startup probe nothing else is probed before that has succeeded,
-// and then at once. One that ran long before it was heard of, as when the agent
-// was started anew, is probed first at some time within a period, so that not all
-// are at once.
+// First initialDelaySeconds after its start, then every periodSeconds. A startup probe blocks the
+// other probes until it succeeds, and then they run immediately. A container that was already
+// running when the agent started is first probed at a random time within a period, to spread the
+// load.
 //
-// A result changes when successThreshold successes or failureThreshold failures
-// have come in a row. A startup or liveness probe that has failed rests: the
-// container is going to be stopped, and the next one is a new one. When its pod
-// ends, a container is probed for readiness alone (kubernetes #107473, #140882).
+// A result changes after successThreshold successes or failureThreshold failures in a row. A failed
+// startup or liveness probe pauses, because the container will be stopped. When its pod ends, only
+// a container's readiness is probed (kubernetes #107473, #140882).
 //
 // # What counts as success
 //
-//   - exec: the command ends with exit code 0. A command that could not be run at
-//     all says nothing and is tried again after a period, as with a kubelet.
-//   - httpGet: an answer from 200 to 399. Redirects within the host are followed; one to
-//     another host is the answer, and told with the beginning of its body.
-//   - tcpSocket: the connection can be made.
-//   - grpc: the health service answers SERVING.
+//   - exec: the command exits with code 0. If it could not be run, there is no result, and it is retried
+//     after a period, as in a kubelet.
+//   - httpGet: a response from 200 to 399. Redirects within the host are followed; one to another host
+//     is the response, and is reported with the beginning of its body.
+//   - tcpSocket: the connection succeeds.
+//   - grpc: the health service responds with SERVING.
 //
-// All must happen within timeoutSeconds. What a probe answers or prints else is not kept
-// and not told, as it may hold secrets.
+// All must happen within timeoutSeconds. Other responses and output of probes are neither stored
+// nor reported, because they may contain secrets.
 //
 // # Concurrency
 //
-// A probe that waits for its time has a timer and no goroutine. All methods may be
-// called concurrently, and wait only for a lock that is held for microseconds.
+// A waiting probe has a timer and no goroutine. All methods may be called concurrently, and block
+// only for a lock that is held for microseconds.
 package probe

@@ -9,28 +9,28 @@ import (
 	"github.com/podsync/podsync/actions"
 )
 
-// Observer is told of each check that a Prober makes, for metrics. Its methods are called
-// one at a time, while the Prober is locked: they must return soon, and must not call it.
-// Embed NopObserver to be told only of some of it.
+// Observer is notified of each check of a Prober, for metrics. Its methods are called one at a
+// time, while the Prober is locked: they must return soon, and must not call it. Embed NopObserver
+// to implement only some.
 //
-// A loop.Config takes it as ProbeObserver; see syncpod.Observer for the others.
+// A loop.Config has it as ProbeObserver; see syncpod.Observer for the others.
 type Observer interface {
-	// Checked tells how a check ended. Of one that was cut short, such as by the end
-	// of its container, nothing is told.
+	// Checked is called after a check, except after one that was cancelled, for example by the end
+	// of its container.
 	Checked(Check)
-	// PodForgotten tells that no check of a pod follows, unless it comes again. It is
-	// told of pods without probes, too, and may be told twice.
+	// PodForgotten is called when no further check of a pod follows, unless the pod is observed
+	// again. It is also called for pods without probes, and may be called twice.
 	PodForgotten(uid types.UID)
 }
 
-// Check is one turn of a probe. What was asked and answered is not in it.
+// Check is one execution of a probe, without request and response.
 type Check struct {
-	// Pod is the one that was probed. It is not to be written to.
+	// Pod is the pod that was probed. It must not be modified.
 	Pod       *v1.Pod
 	Container string
 	Kind      Kind
-	// Outcome is that of this check alone, whatever the thresholds: ProbeUnknown if
-	// nothing can be said, as when a command could not be run.
+	// Outcome is the result of this check alone, independent of thresholds: ProbeUnknown if there
+	// is none, for example because a command could not be run.
 	Outcome actions.ProbeResult
 	Took    time.Duration
 }

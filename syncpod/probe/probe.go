@@ -13,25 +13,23 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// old is how long a container has run to be taken for one that ran before the agent
-// was started.
+// old is the age of a container that counts as running since before the start of the agent.
 const old = time.Minute
 
-// pod is what is known of a pod with probes. All of it is guarded by Prober.mu.
+// pod is the state of a pod with probes. Prober.mu guards it.
 type pod struct {
 	spec   *v1.Pod
 	ip     string
 	probes map[key]*probe
 }
 
-// key tells the probes of a pod apart: another instance has others.
+// key identifies a probe of a pod: another instance has other probes.
 type key struct {
 	id   runtime.ContainerID
 	kind Kind
 }
 
-// probe is one probe of one instance. All but what is set when it is made is
-// guarded by Prober.mu.
+// probe is one probe of one instance. Prober.mu guards everything that is not set at its creation.
 type probe struct {
 	pod       *pod
 	key       key
@@ -80,8 +78,8 @@ func (p *probe) first() time.Duration {
 	return 0
 }
 
-// untilDue is how long it takes until the first check may be. A start in the future is
-// that of a clock that was set back since (kubernetes #134153): it prolongs no wait.
+// untilDue returns the time until the first check. A start in the future means that the clock was
+// set back (kubernetes #134153): it does not prolong the wait.
 func (p *probe) untilDue() time.Duration {
 	delay := time.Duration(p.spec.InitialDelaySeconds) * time.Second
 	return max(0, min(time.Until(p.startedAt.Add(delay)), delay))
@@ -150,8 +148,7 @@ func failureThreshold(spec *v1.Probe) int32 {
 	return spec.FailureThreshold
 }
 
-// schedule has a probe checked after a while, if it is its turn. It must be called
-// with mu held.
+// schedule checks a probe after wait, if it may run. It requires mu to be held.
 func (p *Prober) schedule(probe *probe, wait time.Duration) {
 	if p.ctx != nil && probe.ready() {
 		probe.timer = time.AfterFunc(wait, func() { p.check(probe) })
@@ -179,7 +176,7 @@ func (p *Prober) check(probe *probe) {
 	}
 }
 
-// tell has people hear of what failed, or is odd.
+// tell reports a failure or a warning.
 func (p *Prober) tell(probe *probe, spec *v1.Pod, o outcome) {
 	container, kind := probe.container.Name, probe.key.kind
 	switch {
@@ -204,8 +201,8 @@ func (p *Prober) start(probe *probe) (context.Context, *v1.Pod, target) {
 	return ctx, probe.pod.spec, target{container: probe.container, id: probe.key.id.ID, ip: probe.pod.ip, probe: probe.spec, timeout: probe.timeout()}
 }
 
-// finish takes the outcome. It does not count if the check was ended from outside;
-// if it has changed the result, changed is whom to tell.
+// finish records the outcome. It does not count if the check was cancelled; if it has changed the
+// result, changed is the callback.
 func (p *Prober) finish(probe *probe, ctx context.Context, o outcome, took time.Duration) (counts bool, changed func(uid types.UID)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/hook"
 )
 
-// userAgent is how a kubelet of v1.36 introduces itself to what it probes.
+// userAgent is the User-Agent of kubelet v1.36 for probes.
 const userAgent = "kube-probe/1.36"
 
 // Kind is one of the three probes that a container can have.
@@ -33,23 +33,21 @@ const (
 type Config struct {
 	// Exec runs the commands of exec probes. Required.
 	Exec cri.Execer
-	// Dial connects to what is probed, for agents that reach their pods another way
-	// than through the node's network. It must return when its context ends.
-	// Default: a net.Dialer.
+	// Dial connects to the probed endpoint, for agents that do not reach their pods through the
+	// node's network. It must return when its context ends. Default: a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// HostIP returns the address at which pods in the node's network are probed. It is called
 	// before each check, by several goroutines at a time. Default, also if it returns "":
 	// 127.0.0.1.
 	HostIP func() string
-	// Unhealthy is told of each failure of a probe, with a message for people. It
-	// must not wait for anything. Default: nobody is.
+	// Unhealthy is called after each failure, with a message for people. It must not block.
+	// Default: none.
 	Unhealthy func(pod *v1.Pod, container string, kind Kind, message string)
-	// Warning is told, in the same way, of each redirect to another host that an httpGet
-	// was answered with, which counts as success: with up to 512 bytes of its body, as
-	// users of Kubernetes expect. What an endpoint writes there is not for secrets.
-	// Default: nobody is.
+	// Warning is called, in the same way, after each redirect of an httpGet to another host, which
+	// counts as success: with up to 512 bytes of its body, as users of Kubernetes expect. An
+	// endpoint must not write secrets there. Default: none.
 	Warning func(pod *v1.Pod, container string, kind Kind, message string)
-	// Observer is told of each check. Default: nobody is.
+	// Observer is notified of each check. Default: none.
 	Observer Observer
 }
 
@@ -128,8 +126,8 @@ func (p *Prober) begin(ctx context.Context, changed func(types.UID)) bool {
 	return true
 }
 
-// Observe tells what a pod should be and is. While it is ending, only the readiness
-// of its containers is probed. Neither is written to.
+// Observe passes the desired and the actual state of a pod. While it is ending, only the readiness
+// of its containers is probed. Neither is modified.
 func (p *Prober) Observe(spec *v1.Pod, status *runtime.PodStatus, ending bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

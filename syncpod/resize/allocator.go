@@ -20,17 +20,17 @@ import (
 
 // Config is what an Allocator is made of. State is required.
 type Config struct {
-	// State is a directory, an absolute path, with a file for each pod that says what it
-	// is allotted. It has to outlive the agent, or what waits is taken as accepted.
+	// State is the absolute path of a directory with a file for each pod with its allocation. It
+	// must outlive the agent; otherwise pending resizes count as accepted.
 	State string
-	// Allocatable is what the node can give to pods. Of what is not there it has enough.
+	// Allocatable are the node's resources for pods. A resource that is not in it is unlimited.
 	Allocatable v1.ResourceList
-	// Accept decides in place of Decide.
+	// Accept replaces Decide.
 	Accept Accepter
-	// Retry is how often what waits is tried again if nothing was given back meanwhile:
-	// an Accepter may know of more. Default 1 min.
+	// Retry is the interval at which pending resizes are retried if no resources were freed: an
+	// Accepter may have other criteria. Default 1 min.
 	Retry time.Duration
-	// Log gets a line for each change that is accepted. Default silent.
+	// Log receives a line for each accepted resize. Default: no log.
 	Log logr.Logger
 }
 
@@ -57,21 +57,21 @@ type Allocator struct {
 	// loaded is set once the files of the agent before were read.
 	loaded bool
 	pods   map[types.UID]*entry
-	// changed is told of pods that were allotted what they had waited for: those of
-	// accepted, once mu is not held any more.
+	// changed is called for pods whose pending resize was accepted: those in accepted, after mu is
+	// released.
 	changed  func(types.UID)
 	accepted []types.UID
 }
 
 // entry is one pod.
 type entry struct {
-	// pod is the pod as it is to be, nil for one that only its file tells of.
+	// pod is the desired pod, nil for a pod that is only known from its file.
 	pod      *v1.Pod
 	allotted Allotment
-	// requests are those of the pod as it is allotted.
+	// requests are those of the allocated pod.
 	requests v1.ResourceList
-	// since is when it has asked for what it waits for, zero if it does not, asked is
-	// that, and verdict what came of it last.
+	// since is when the pending resize was requested, zero if there is none; asked is the requested
+	// allocation, verdict the last decision on it.
 	since   time.Time
 	asked   Allotment
 	verdict Verdict
@@ -79,10 +79,10 @@ type entry struct {
 	reserved bool
 }
 
-// storedVersion is that of the format of files. The first ones had none.
+// storedVersion is the version of the files' format. The first files had none.
 const storedVersion = 1
 
-// stored is the content of a file. Of a newer version what has these names is read.
+// stored is the content of a file. Of a newer version, fields with these names are read.
 type stored struct {
 	Version    int             `json:"version"`
 	Containers Allotment       `json:"containers"`
@@ -109,8 +109,8 @@ func New(c Config) (*Allocator, error) {
 	return &Allocator{config: c, files: podfile.Dir(c.State), pods: map[types.UID]*entry{}}, nil
 }
 
-// Notify says who is to be told of pods that were allotted what they had waited for
-// while another pod was worked on. A loop.Loop does that for its syncpod.Extensions.Allocations.
+// Notify registers a callback for pods whose pending resize was accepted while another pod was
+// processed. A loop.Loop calls Notify of its syncpod.Extensions.Allocations.
 func (a *Allocator) Notify(changed func(types.UID)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,17 +119,17 @@ func (a *Allocator) Notify(changed func(types.UID)) {
 
 // Answer is what a pod is allotted.
 type Answer struct {
-	// Pod is the pod as it is allotted: the work on it is done for that one.
+	// Pod is the pod with its allocated resources: the sync uses this one.
 	Pod *v1.Pod
-	// Waits is why it is not allotted what it asks for, nil if it is.
+	// Waits is why the requested resources are not allocated, nil if they are.
 	Waits *Verdict
-	// NextTry is when to ask again, zero for never.
+	// NextTry is the time of the next call, zero for never.
 	NextTry time.Time
 }
 
-// Allot returns what a pod is allotted. If it asks for something else than before, that is
-// decided now, after what comes before it in [Order]. What was accepted is in its file
-// when Allot returns; on an error nothing has changed, and it is to be called again.
+// Allot returns the allocation of a pod. If the pod requests something else than before, that is
+// decided now, after pending resizes that precede it in [Order]. An accepted allocation is in its
+// file when Allot returns; after an error nothing has changed, and the caller must retry.
 func (a *Allocator) Allot(_ context.Context, pod *v1.Pod) (Answer, error) {
 	a.mu.Lock()
 	defer a.unlock(pod.UID)
@@ -146,7 +146,7 @@ func (a *Allocator) Allot(_ context.Context, pod *v1.Pod) (Answer, error) {
 	return a.answer(a.pods[pod.UID]), nil
 }
 
-// unlock ends a call for a pod, and tells of the others that were changed by it.
+// unlock ends a call for a pod, and notifies about the other pods that it changed.
 func (a *Allocator) unlock(pod types.UID) {
 	tell, changed := a.changed, a.accepted
 	a.accepted = nil
@@ -158,8 +158,8 @@ func (a *Allocator) unlock(pod types.UID) {
 	}
 }
 
-// know takes note of a pod. One that is new is allotted what it asks for, and one of which
-// the file is lost what was reported of it.
+// know records a pod. A new one is allocated its requests, and one whose file is lost its reported
+// allocation.
 func (a *Allocator) know(pod *v1.Pod) error {
 	e := a.pods[pod.UID]
 	if e == nil || e.reserved {
@@ -186,9 +186,9 @@ func (a *Allocator) answer(e *entry) Answer {
 	return answer
 }
 
-// Allotted returns a pod as it is allotted by now, and decides nothing. One that is new is
-// allotted what it asks for. Files that cannot be read count as none here, and are an
-// error of [Allocator.Allot].
+// Allotted returns the pod with its allocated resources, without a new decision. A new pod is
+// allocated its requests. Unreadable files count as missing here, and are an error of
+// [Allocator.Allot].
 func (a *Allocator) Allotted(pod *v1.Pod) *v1.Pod {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -205,10 +205,10 @@ func (a *Allocator) allottedNow(pod *v1.Pod) *v1.Pod {
 	return reported(pod).Apply(pod)
 }
 
-// Reserve counts a new pod from now on, if fits says that it has room beside the others; allotted
-// returns those as Allotted does. No change is accepted between the two, so that a resize cannot
-// take the room of a pod that was admitted and not worked on yet. fits must return soon, and not
-// call the Allocator. It is not called for a pod that is counted already.
+// Reserve counts a new pod from now on, if fits returns true; allotted returns other pods as
+// Allotted does. No resize is accepted in between, so that it cannot take the resources of a pod
+// that was admitted and not synced yet. fits must return soon, and must not call the Allocator. It
+// is not called for a pod that is counted already.
 func (a *Allocator) Reserve(pod *v1.Pod, fits func(allotted func(*v1.Pod) *v1.Pod) bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -230,7 +230,7 @@ func (a *Allocator) CleanPod(ctx context.Context, pod *v1.Pod) error {
 	return a.RemovePod(ctx, pod.UID)
 }
 
-// RemovePod is CleanPod for a pod of which no more than its UID is known.
+// RemovePod is CleanPod for a pod of which only the UID is known.
 func (a *Allocator) RemovePod(_ context.Context, uid types.UID) error {
 	a.mu.Lock()
 	defer a.unlock(uid)
@@ -261,8 +261,7 @@ func (a *Allocator) load() error {
 	return nil
 }
 
-// read reads the file of a pod. One that cannot be understood is set aside, and counts as
-// none.
+// read reads the file of a pod. An invalid one is set aside, and counts as missing.
 func (a *Allocator) read(uid types.UID) (*entry, error) {
 	text, err := a.files.Read(uid)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Allotment is what the containers of a pod are allotted, by name: requests and limits
-// of what can change while they run. The name "" stands for the pod as a whole, if it has
-// resources as such (KEP-2837). It is what is kept in a file.
+// Allotment is the allocation of a pod's containers, by name: requests and limits of the resizable
+// resources. The name "" means the pod as a whole, if it has pod-level resources (KEP-2837). Its
+// JSON is stored in a file.
 type Allotment map[string]v1.ResourceRequirements
 
 // AllotmentOf returns what a pod asks for. It shares nothing with the pod.
@@ -27,8 +27,8 @@ func AllotmentOf(pod *v1.Pod) Allotment {
 	return a
 }
 
-// reported returns what a pod was allotted by its status, which an agent before has made,
-// and where that does not say it what it asks for.
+// reported returns the allocation in a pod's status, which an earlier agent has written, and the
+// requested resources where the status has none.
 func reported(pod *v1.Pod) Allotment {
 	a := AllotmentOf(pod)
 	if r := pod.Status.Resources; r != nil && pod.Spec.Resources != nil {
@@ -44,9 +44,9 @@ func reported(pod *v1.Pod) Allotment {
 	return a
 }
 
-// reportedOf is what one container was allotted by its status. That has the limits in
-// force, which differ from those allotted during a resize: where what is asked for is as
-// much as was allotted, or has limits that are its requests, it is known better.
+// reportedOf returns the allocation of one container from its status. The status has the limits in
+// force, which differ from the allocated ones during a resize: if the request equals the allocated
+// one, or the limits equal the requests, the allocated limits are known.
 func reportedOf(s *v1.ContainerStatus, asked v1.ResourceRequirements) v1.ResourceRequirements {
 	requests := resizable(s.AllocatedResources)
 	switch {
@@ -89,9 +89,9 @@ func equalLists(a, b v1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-// Apply returns the pod as it is allotted, which is the pod itself if it asks for just
-// that. Containers of which nothing is known are allotted what they ask for. The pod is
-// not written to; what is returned may share parts of it, and is read only as well.
+// Apply returns the pod with its allocated resources, which is the pod itself if they are equal.
+// Unknown containers are allocated their requests. The pod is not modified; the result may share
+// parts of it, and is read-only too.
 func (a Allotment) Apply(pod *v1.Pod) *v1.Pod {
 	if AllotmentOf(pod).Equal(a.of(pod)) {
 		return pod
@@ -132,8 +132,8 @@ func (a Allotment) apply(list []v1.Container) []v1.Container {
 	return all
 }
 
-// replace returns a list with other amounts of what can change, nil only if there is
-// nothing in it and was no list.
+// replace returns a copy of the list with other amounts of the resizable resources, nil only if it
+// is empty and there was no list.
 func replace(list, allotted v1.ResourceList) v1.ResourceList {
 	if list == nil && len(allotted) == 0 {
 		return nil

@@ -14,13 +14,13 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// Request is one change of resources, and what it has to fit beside.
+// Request is one resize, and what it must fit next to.
 type Request struct {
-	// Pod is the pod as it is to be, Allotted as it is allotted by now.
+	// Pod is the desired pod, Allotted the pod with its current allocation.
 	Pod, Allotted *v1.Pod
-	// Beside are the other pods that run or are to run, as they are allotted.
+	// Beside are the other active pods, with their allocations.
 	Beside []*v1.Pod
-	// Allocatable is what the node can give to pods. Of what is not there it has enough.
+	// Allocatable are the node's resources for pods. A resource that is not in it is unlimited.
 	Allocatable v1.ResourceList
 }
 
@@ -32,15 +32,14 @@ type Verdict struct {
 	Message string
 }
 
-// Outcome is one word. Those that are not Accepted are reasons of the condition
-// PodResizePending.
+// Outcome is one word. Those other than Accepted are reasons of the condition PodResizePending.
 type Outcome string
 
-// The outcomes that there are.
+// The outcomes.
 const (
-	// Accepted: the pod is allotted what it asks for.
+	// Accepted: the requested resources are allocated.
 	Accepted Outcome = "Accepted"
-	// Deferred: it would fit the node without other pods, and is tried again.
+	// Deferred: it would fit the node without other pods, and is retried.
 	Deferred Outcome = v1.PodReasonDeferred
 	// Infeasible: it can never be on this node.
 	Infeasible Outcome = v1.PodReasonInfeasible
@@ -117,8 +116,8 @@ func negative(pod *v1.Pod) (field string, q resource.Quantity) {
 	return "", resource.Quantity{}
 }
 
-// count is an amount as schedulers count it: CPU in thousandths, all else in ones. What is
-// more than can be counted is the most that can.
+// count returns an amount as schedulers count it: CPU in thousandths, everything else in units. It
+// saturates.
 func count(name v1.ResourceName, q resource.Quantity) int64 {
 	most := *resource.NewQuantity(math.MaxInt64/1000, resource.DecimalSI)
 	switch {

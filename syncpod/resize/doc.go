@@ -1,31 +1,29 @@
-// Package resize decides which resources a pod is allotted when those in its spec change
-// while it runs (KEP-1287), and remembers what each pod is allotted.
+// Package resize decides which resources are allocated to a pod when those in its spec change while
+// it runs (KEP-1287), and persists the allocations.
 //
-// What a pod asks for and what it has are two things then. [Decide] says of one change
-// whether it is accepted, has to wait for other pods to go (Deferred), or can never be
-// on this node (Infeasible); [Order] which of several that wait comes first. Both are
-// pure. An [Allocator] asks them, or an [Accepter] of the embedder in place of Decide,
-// keeps the answers in files that outlive the agent, and tries again what waits whenever
-// something is given back. It is a syncpod.Extensions.Allocations: the work on a pod is then
-// done for the pod as it is allotted, and its status has the condition PodResizePending.
+// The requested and the allocated resources may then differ. [Decide] decides whether a resize is
+// accepted, must wait for other pods to end (Deferred), or can never fit this node (Infeasible);
+// [Order] sorts pending ones. Both are pure. An [Allocator] calls them, or an [Accepter] of the
+// embedder instead of Decide, persists the results in files, and retries pending resizes whenever
+// resources are freed. It is a syncpod.Extensions.Allocations: a sync then uses the pod's allocated
+// resources, and the status has the condition PodResizePending.
 //
 //	allocator, err := resize.New(resize.Config{State: "/var/lib/my-agent/allocations", Allocatable: node})
 //	sync := syncpod.Config{Extensions: syncpod.Extensions{Allocations: allocator}}
 //
-// Without one each pod is allotted what it asks for.
+// Without an Allocator each pod is allocated its requests.
 //
-// # What is allotted
+// # Allocated resources
 //
-// Requests and limits of CPU and memory of the containers, sidecars and init containers. A
-// pod that is new is allotted what it asks for: whether it fits is for admission to say
-// (loop.Config.Admission), which should count other pods as [Allocator.Allotted] has
-// them.
+// Requests and limits of CPU and memory of the containers, sidecars and init containers. A new pod
+// is allocated its requests: admission decides whether it fits (loop.Config.Admission), and should
+// count other pods as [Allocator.Allotted] returns them.
 //
 // # Where each rule lives
 //
-//	decide.go       Decide: does a change fit?
-//	order.go        Order: which change comes first
-//	allotment.go    Allotment: what a pod is allotted, apart from the pod
-//	allocator.go    Allocator: what all pods are allotted, remembered
-//	pending.go      what waits, tried again
+//	decide.go       Decide: does a resize fit?
+//	order.go        Order: which resize comes first
+//	allotment.go    Allotment: the allocation, apart from the pod
+//	allocator.go    Allocator: the persisted allocations of all pods
+//	pending.go      retries of pending resizes
 package resize

@@ -12,16 +12,16 @@ import (
 
 // Pending is a change that was not accepted yet.
 type Pending struct {
-	// Pod is the pod as it is to be, Allotted as it is allotted.
+	// Pod is the desired pod, Allotted the pod with its allocation.
 	Pod, Allotted *v1.Pod
-	// Since is when the change was asked for.
+	// Since is when the resize was requested.
 	Since time.Time
 }
 
-// Order sorts changes in the order in which they are tried: first those that ask for no
-// more, for they may make room; then by priority of the pod, the highest first; then
-// Guaranteed pods before others; then the one that waits for longest, and between equal
-// ones by UID. One that does not fit does not hold up those behind it.
+// Order sorts resizes in the order in which to try them: first those that need no more resources,
+// because they may make room; then by priority of the pod, the highest first; then Guaranteed pods
+// before others; then the longest pending; then by UID. One that does not fit does not block those
+// behind it.
 func Order(list []Pending) {
 	slices.SortFunc(list, func(a, b Pending) int {
 		return cmp.Or(

@@ -21,7 +21,7 @@ type file struct {
 	data []byte
 	mode int32
 	user int
-	// got is when a token was got, zero for what is not renewed by its age.
+	// got is when a token was received, zero for files that are not renewed by age.
 	got time.Time
 }
 
@@ -29,7 +29,7 @@ type file struct {
 type content struct {
 	*Volumes
 	pod *v1.Pod
-	// dir is the pod's directory, and path that of the volume.
+	// dir is the pod's directory, path the volume's.
 	dir, path string
 	owners    owners
 	// files are by their path in the volume.
@@ -146,7 +146,7 @@ func (c *content) secretOf(ctx context.Context, name string, p picked) error {
 	return nil
 }
 
-// pick adds the items asked for, or a file for each key.
+// pick adds the requested items, or a file for each key.
 func (c *content) pick(data map[string][]byte, p picked) error {
 	if len(p.items) == 0 {
 		for _, key := range slices.Sorted(maps.Keys(data)) {
@@ -230,8 +230,8 @@ func (c *content) besideOthers(name string) error {
 	return nil
 }
 
-// cleanPath checks the path of a file. Those that begin with .. are for our own
-// links.
+// cleanPath validates the path of a file. Names that begin with .. are reserved for the volume's
+// own links.
 func cleanPath(name string) (string, error) {
 	if err := safepath.Relative("path of a file", name); err != nil {
 		return "", err

@@ -16,8 +16,8 @@ type directory struct {
 	access
 }
 
-// make makes the directory, whatever the process's umask, unless it is there. It gets
-// its name last, so that what is there is as it should be.
+// make creates the directory if it does not exist, whatever the process's umask. It gets its name
+// last, so an existing one is complete.
 func (d directory) make() error {
 	if _, err := os.Lstat(d.path); !errors.Is(err, fs.ErrNotExist) {
 		return err

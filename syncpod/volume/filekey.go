@@ -74,9 +74,8 @@ func readEnvFile(volume, name string) (string, error) {
 	return string(text), err
 }
 
-// parseKey returns the first value of a key. A line is KEY='value', in which value may have
-// more lines and is taken as it is; a blank one, or a comment. After KEY= a blank means
-// nothing, as in a shell.
+// parseKey returns the first value of a key. A line is KEY='value', where value may span lines and
+// is literal; or it is blank, or a comment. A blank after KEY= means an empty value, as in a shell.
 func parseKey(text, key string) (string, error) {
 	for n := 1; text != ""; {
 		line, rest, _ := strings.Cut(text, "\n")

@@ -51,15 +51,15 @@ func (f *fixed) forget(dir string) {
 	delete(f.pods, filepath.Clean(dir))
 }
 
-// get returns a ConfigMap or Secret: the one that the pod has, if that is immutable,
-// or what its source has now. A source that has nothing may say so by nil, too.
+// get returns a ConfigMap or Secret: the pod's copy if that is immutable, otherwise the current one
+// of its source. A source may return nil for not found.
 func get[T any](ctx context.Context, c *content, key objectKey, from func(ctx context.Context, namespace, name string) (*T, error)) (*T, error) {
 	if known, ok := c.fixed.find(c.dir, key).(*T); ok {
 		return known, nil
 	}
 	object, err := from(ctx, c.pod.Namespace, key.name)
 	if err == nil && ctx.Err() != nil {
-		return nil, ctx.Err() // who asked has gone, and maybe the pod
+		return nil, ctx.Err() // the caller has gone, and maybe the pod
 	}
 	if err == nil && object == nil {
 		err = env.ErrNotFound

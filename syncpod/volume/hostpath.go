@@ -12,8 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// checkHostPath checks that the path is what its type says, or makes it so. What an event tells
-// of a path that is not has the words of a kubelet, by which it is looked for.
+// checkHostPath checks that the path matches its type, or creates it. The messages of events are a
+// kubelet's, because users search for them.
 func checkHostPath(source *v1.HostPathVolumeSource) error {
 	path := filepath.FromSlash(source.Path)
 	if !filepath.IsAbs(path) {
@@ -42,8 +42,7 @@ func checkHostPath(source *v1.HostPathVolumeSource) error {
 	return nil
 }
 
-// createHostPath makes what is not there and may be made. A file's directory
-// must be there.
+// createHostPath creates a missing path if its type allows that. A file's directory must exist.
 func createHostPath(t v1.HostPathType, path string) error {
 	switch t {
 	case v1.HostPathDirectoryOrCreate:
@@ -61,9 +60,9 @@ func createHostPath(t v1.HostPathType, path string) error {
 	return nil
 }
 
-// makeHostDir makes a directory and those above it that are missing. Links lead where they lead,
-// but of what is missing each is made in the directory that is open, so that no link is followed
-// which a container puts there meanwhile, and nothing else is changed.
+// makeHostDir creates a directory and its missing parents. Existing links are followed, but each
+// missing directory is created inside the open one above it, so that no link is followed that a
+// container creates meanwhile, and nothing else is changed.
 func makeHostDir(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -8,14 +8,13 @@ import (
 	"os"
 )
 
-// onlyDir at the end of a path has the kernel refuse what is no directory. Without it a FIFO that
-// a container puts there would be opened, and wait for a writer.
+// onlyDir at the end of a path makes the kernel reject everything but a directory. Without it, a
+// FIFO created by a container would be opened, and would wait for a writer.
 const onlyDir = "/."
 
-// makeDirIn makes a directory with that mode, whatever the process's umask, unless there is
-// something of that name, and opens it. Where parent has its setgid bit set it has the group of
-// that. Containers may write to parent: a link is not followed, and no mode is changed but that of
-// the directory that was made.
+// makeDirIn creates a directory with that mode, whatever the process's umask, unless the name
+// exists, and opens it. If parent has its setgid bit set, the directory has its group. Containers
+// may write to parent: no link is followed, and only the created directory's mode is changed.
 func makeDirIn(parent *os.Root, name string, mode fs.FileMode) (*os.Root, error) {
 	err := parent.Mkdir(name, mode.Perm())
 	exists := errors.Is(err, fs.ErrExist)
@@ -42,7 +41,7 @@ func takeOver(parent *os.Root, name string, mode fs.FileMode) (*os.Root, error) 
 	return dir, nil
 }
 
-// enter opens the directory of that name, which is no link, and returns what it is.
+// enter opens the directory of that name, which must not be a link, and returns its FileInfo.
 func enter(parent *os.Root, name string) (*os.Root, fs.FileInfo, error) {
 	found, err := parent.Lstat(name)
 	if err != nil {
@@ -72,8 +71,8 @@ func open(parent *os.Root, name string, found fs.FileInfo) (*os.Root, fs.FileInf
 
 var errReplaced = errors.New("it was replaced while it was made")
 
-// setMode gives a directory that was just made its mode. One that is not as it was made, empty and
-// the agent's with no more rights than were asked for, was put in its place.
+// setMode sets the mode of a directory that was just created. If the directory is not empty, or has
+// other owners or more permissions than requested, it was replaced.
 func setMode(dir *os.Root, made fs.FileInfo, mode fs.FileMode) error {
 	if made.Mode()&^fs.ModeType == mode {
 		return nil

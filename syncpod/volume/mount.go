@@ -124,7 +124,7 @@ func find(pod *v1.Pod, name string) *v1.Volume {
 	return nil
 }
 
-// hostPathOf is what is mounted: the volume, or what is at a path in it.
+// hostPathOf returns the path to mount: the volume, or a path in it.
 func (v *Volumes) hostPathOf(req container.MountRequest, index int, dir, volume string, kept *pins) (string, error) {
 	ask := &req.Container.VolumeMounts[index]
 	vol := find(req.Pod, ask.Name)
@@ -189,8 +189,7 @@ func expandSubPath(ask *v1.VolumeMount, vars []env.Var) (string, error) {
 	return expanded, nil
 }
 
-// recursiveReadOnly says whether what is mounted below the volume is to be
-// read-only, too (KEP-3857).
+// recursiveReadOnly reports whether mounts below the volume must be read-only too (KEP-3857).
 func (v *Volumes) recursiveReadOnly(ask *v1.VolumeMount, handler string) (bool, error) {
 	if ask.RecursiveReadOnly == nil || *ask.RecursiveReadOnly == v1.RecursiveReadOnlyDisabled {
 		return false, nil

@@ -16,13 +16,12 @@ import (
 const (
 	// unmountNoFollow is UMOUNT_NOFOLLOW of umount(2).
 	unmountNoFollow = 0x8
-	// openPath is O_PATH of open(2): what is there is found, and not opened.
+	// openPath is O_PATH of open(2): it resolves the file without opening it.
 	openPath = 0x200000
 )
 
-// mountTmpfs mounts a file system in memory that is not swapped to the disk,
-// where the kernel can (Linux 6.4). One that everybody may write to is sticky, as the
-// kernel makes them and a kubelet leaves them.
+// mountTmpfs mounts a file system in memory that is not swapped to disk if the kernel supports that
+// (Linux 6.4). A world-writable one is sticky, which is the kernel's default and a kubelet's.
 func mountTmpfs(d directory, size int64) error {
 	mode := d.mode.Perm()
 	if d.mode&fs.ModeSetgid != 0 {
@@ -106,8 +105,8 @@ func bindToItself(dir string) error {
 	return nil
 }
 
-// pin mounts what is at that path in the volume, as it is now, at target. It is
-// found first and mounted by its descriptor, whatever becomes of the path: a device is not opened.
+// pin mounts the current file or directory at a path in the volume at target. It resolves the path
+// and mounts the descriptor, whatever happens to the path afterwards; a device is not opened.
 func pin(root *os.Root, below, target string) error {
 	below, err := regular.Resolve(root, below)
 	if err != nil {

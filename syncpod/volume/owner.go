@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// keep stands for a user or group that is left as it is: the agent's.
+// keep leaves a user or group unchanged: the agent's.
 const keep = -1
 
-// groupReads is what the group may do with a file that it is given, and
-// groupEnters with a directory, in which new files are the group's, too.
+// groupReads are the group's permissions on a file, groupEnters those on a directory, in which new
+// files also get the group.
 const (
 	groupReads  fs.FileMode = 0o440
 	groupEnters             = 0o550 | fs.ModeSetgid
@@ -30,8 +30,8 @@ type owners struct {
 	user int
 }
 
-// ownersOf returns the owners of what is made for a pod. An agent that may not give
-// files away keeps what it cannot give.
+// ownersOf returns the owners of files created for a pod. An agent that may not change owners keeps
+// its own.
 func (v *Volumes) ownersOf(pod *v1.Pod) (owners, error) {
 	group, groupErr := idOf("spec.securityContext.fsGroup", fsGroup(pod), validation.IsValidGroupID)
 	user, userErr := idOf("securityContext.runAsUser", commonUser(pod), validation.IsValidUserID)

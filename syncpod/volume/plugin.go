@@ -20,12 +20,12 @@ import (
 	"github.com/podsync/podsync/syncpod/container"
 )
 
-// A Plugin provides volumes that the node does not make by itself, such as those of PersistentVolumeClaims and CSI
-// drivers. Package csi of modules/csi has one. Its methods are called concurrently for different pods, and SetUp also
-// for different volumes of one pod. Nothing that is passed to them may be changed.
+// A Plugin provides volumes that need a driver, such as those of PersistentVolumeClaims and CSI
+// drivers. Package csi of modules/csi has one. Its methods are called concurrently for different
+// pods, and SetUp also for different volumes of one pod. Arguments must not be modified.
 //
-// A Plugin keeps its own record of what it has mounted, for the next agent. Only TearDown ends the use of a volume:
-// that a pod is not mentioned for a while means nothing.
+// A Plugin persists what it has mounted, for the next agent. Only TearDown ends the use of a
+// volume: the absence of calls for a pod means nothing.
 type Plugin interface {
 	// Provides reports whether the plugin provides volumes of this kind. It is not called for the kinds that
 	// Volumes makes.
@@ -37,8 +37,9 @@ type Plugin interface {
 	SetUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string) error
 	// Locate returns where SetUp has made a volume available. It returns an error if the volume is not mounted.
 	Locate(pod *v1.Pod, vol *v1.Volume, dir string) (Location, error)
-	// TearDown unmounts all volumes of a pod of which nothing runs. It is called until it succeeds, also by the next
-	// agent, and for pods that have none. The pod's directory stays until it has succeeded.
+	// TearDown unmounts all volumes of a pod of which nothing runs. It is called until it succeeds,
+	// also by the next agent, and for pods that have none. The pod's directory is kept until it has
+	// succeeded.
 	TearDown(ctx context.Context, pod types.UID, dir string) error
 }
 
@@ -147,8 +148,8 @@ func keepForeign(dir string) error {
 	return nil
 }
 
-// removeEmpty removes a directory and those below it that have no file, by rmdir(2) alone. It looks at the three levels
-// <plugin>/<volume>/mount, and enters no mount.
+// removeEmpty removes a directory and those below it that contain no file, using only rmdir(2). It
+// visits the three levels <plugin>/<volume>/mount, and enters no mount.
 func removeEmpty(plugin string, levels int) error {
 	if at, err := mounts.At(plugin); at || err != nil {
 		return err

@@ -11,22 +11,21 @@ import (
 )
 
 const (
-	// refreshInterval is how often ConfigMaps and Secrets are asked for while a pod
-	// that mounts them runs, about as often as a kubelet does.
+	// refreshInterval is how often ConfigMaps and Secrets are read while a pod that mounts them
+	// runs, about as often as in a kubelet.
 	refreshInterval = time.Minute
-	// retryInterval is after how long what could not be brought up to date is tried
-	// again.
+	// retryInterval is the pause after a failed update.
 	retryInterval = 30 * time.Second
 )
 
-// Refresh brings up to date the files of the volumes that SetUp has made below the
-// pod's directory dir. Containers may run meanwhile: they see all of an update or
-// nothing, and what has not changed is not written.
+// Refresh updates the files of the volumes that SetUp has created below the pod's directory dir.
+// Containers may run meanwhile: they see an update completely or not at all, and unchanged files
+// are not written.
 //
-// next is when to call it again unless the pod changes before, zero if nothing else
-// can change: in a minute as long as ConfigMaps and Secrets may change, when a token
-// is to be renewed, and in half a minute after an error. All volumes are tried;
-// errors are joined, and leave a volume as it was.
+// next is the time of the next call unless the pod changes before, zero if nothing else can change:
+// in a minute while ConfigMaps and Secrets may change, when a token must be renewed, and in half a
+// minute after an error. All volumes are tried; errors are joined, and a volume with an error is
+// unchanged.
 func (v *Volumes) Refresh(ctx context.Context, pod *v1.Pod, dir string) (next time.Time, err error) {
 	if pod == nil {
 		return time.Time{}, errors.New("volumes: the pod is nil")
@@ -64,7 +63,7 @@ func (v *Volumes) refresh(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir 
 	return c.next, errors.Join(c.stale...)
 }
 
-// update makes the files of a volume what they should be, within the room that is left.
+// update updates the files of a volume, within the remaining limit.
 func (v *Volumes) update(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string, left *room) (*content, error) {
 	path, err := pathOf(vol, dir)
 	if err != nil {
@@ -98,7 +97,7 @@ func isOfFiles(vol *v1.Volume) bool {
 	return vol.ConfigMap != nil || vol.Secret != nil || vol.DownwardAPI != nil || vol.Projected != nil
 }
 
-// sooner returns the earlier of two times, of which zero is never.
+// sooner returns the earlier of two times; zero means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

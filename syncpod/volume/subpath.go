@@ -43,7 +43,7 @@ func (p pins) release() error {
 	return errors.Join(errs...)
 }
 
-// unpin unmounts what is at a place, if something is, and removes the place.
+// unpin unmounts a place if it is a mount point, and removes the place.
 func unpin(place string) error {
 	if _, err := os.Lstat(place); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -63,9 +63,8 @@ func unmountPin(place string) error {
 	return unmount(place)
 }
 
-// subPath returns the path on the node of what is at a path in a volume, which
-// symbolic links do not lead out of. A directory is made if nothing is there. It adds a pin that
-// ends with the start to kept.
+// subPath returns the path on the node of a path in a volume, which symbolic links cannot lead out
+// of. A missing directory is created. If its pin ends with the start, it is added to kept.
 func (v *Volumes) subPath(volume, below string, at pinPath, kept *pins) (string, error) {
 	root, err := os.OpenRoot(volume + onlyDir)
 	if err != nil {
@@ -103,12 +102,12 @@ func link(path, at string) error {
 	return os.Symlink(path, at)
 }
 
-// isPinned reports whether dir, or a directory below it, is mounted into a container by
-// a subPath, of which the pins, mounts or links, are below pins: the container would
-// lose its files. A file that is mounted needs no name, and does not count.
+// isPinned reports whether dir, or a directory below it, is mounted into a container by a subPath,
+// whose pins, mounts or links, are below pins: the container would lose its files. A mounted file
+// needs no name, and does not count.
 func isPinned(root *os.Root, dir, pins string) bool {
 	var pinned []fs.FileInfo
-	places, _ := fs.Glob(os.DirFS(pins), "*/*") // a pattern without a fault
+	places, _ := fs.Glob(os.DirFS(pins), "*/*") // the pattern is valid
 	for _, place := range places {
 		if info, err := os.Stat(filepath.Join(pins, filepath.FromSlash(place))); err == nil && info.IsDir() {
 			pinned = append(pinned, info)
@@ -118,7 +117,7 @@ func isPinned(root *os.Root, dir, pins string) bool {
 		return false
 	}
 	found := false
-	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error { // what is not found is not pinned
+	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error { // a missing file is not pinned
 		if err != nil || !d.IsDir() {
 			return err
 		}
@@ -129,7 +128,7 @@ func isPinned(root *os.Root, dir, pins string) bool {
 	return found
 }
 
-// makeSubPath makes a directory like the volume's own if nothing is there.
+// makeSubPath creates a directory with the volume's mode and owners if nothing exists at the path.
 func makeSubPath(root *os.Root, below string) error {
 	_, err := root.Stat(below)
 	if !errors.Is(err, fs.ErrNotExist) {

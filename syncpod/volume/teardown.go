@@ -42,8 +42,8 @@ func (v *Volumes) TearDown(ctx context.Context, uid types.UID, dir string) error
 // anyName stands for every name in a directory.
 const anyName = "*"
 
-// unmountEach unmounts what is mounted at the places below dir that have those elements, where the agent alone
-// makes names. It visits them: the table of mounts has paths that containers choose.
+// unmountEach unmounts the places below dir with those elements, where only the agent creates
+// names. It visits them instead of reading the table of mounts, whose paths containers can choose.
 func unmountEach(dir string, places []string, unmountOne func(place string) error) error {
 	if len(places) == 0 {
 		return unmountAll(dir, unmountOne)
@@ -65,7 +65,7 @@ func unmountEach(dir string, places []string, unmountOne func(place string) erro
 	return errors.Join(errs...)
 }
 
-// unmountAll unmounts what is mounted at a place, once for each time that something was mounted there.
+// unmountAll unmounts all mounts stacked at a place.
 func unmountAll(place string, unmountOne func(place string) error) error {
 	for {
 		at, err := mounts.At(place)

@@ -18,21 +18,20 @@ import (
 )
 
 const (
-	// These are the API's: defaultTokenLife is the time that a token is asked for if its
-	// volume does not say, minTokenLife the shortest that may be asked for, and
-	// maxTokenAge the age at which one is renewed at the latest.
+	// These are the API's: defaultTokenLife is the default lifetime, minTokenLife the minimum, and
+	// maxTokenAge the age at which a token is renewed at the latest.
 	defaultTokenLife = time.Hour
 	minTokenLife     = 10 * time.Minute
 	maxTokenAge      = 24 * time.Hour
-	// maxTokenSeconds is the longest time that may be asked for.
+	// maxTokenSeconds is the maximum lifetime.
 	maxTokenSeconds = 1 << 32
 
-	// maxToken is the most bytes that are read of a token which is there.
+	// maxToken is the maximum number of bytes read of an existing token.
 	maxToken = 1 << 20
 )
 
-// lifeOf returns how long a token is valid: for the time that was asked for, or for less if the
-// token itself says so. The issuer may grant less.
+// lifeOf returns the lifetime of a token: the requested one, or a shorter one in the token itself.
+// The issuer may grant less than requested.
 func lifeOf(ask *v1.ServiceAccountTokenProjection, token []byte) time.Duration {
 	life := defaultTokenLife
 	if ask.ExpirationSeconds != nil {
@@ -47,9 +46,9 @@ func lifeOf(ask *v1.ServiceAccountTokenProjection, token []byte) time.Duration {
 // renewalOf returns the age at which a token is renewed.
 func renewalOf(life time.Duration) time.Duration { return min(life*8/10, maxTokenAge) }
 
-// grantedLife returns the time between the issue of a JSON Web Token and its end (RFC 7519), zero
-// if it is none or does not say. It is counted from when the token came, so that a clock that
-// differs from that of the issuer does not matter, and known to the next agent, too.
+// grantedLife returns the time between the issue of a JSON Web Token and its expiry (RFC 7519),
+// zero if it is not one or has no expiry. It counts from when the token was received, so a
+// difference to the issuer's clock does not matter, and the next agent knows it too.
 func grantedLife(token []byte) time.Duration {
 	_, rest, _ := bytes.Cut(token, []byte("."))
 	payload, _, signed := bytes.Cut(rest, []byte("."))
@@ -71,9 +70,8 @@ func grantedLife(token []byte) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// token adds the file of a token: the one that is there, until it is due to be
-// renewed. If that fails it serves for the rest of its life, and then the last one that
-// Tokens know.
+// token adds the file of a token: the existing one, until it must be renewed. If the renewal fails,
+// it is used until it expires, and then the last one that Tokens returned.
 func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjection, mode int32) error {
 	c.secret = true
 	if c.config.Tokens == nil {
@@ -111,8 +109,8 @@ func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjecti
 	return nil
 }
 
-// lastToken returns the token that is in the volume, the zero file if there is none.
-// Its age is that of its file.
+// lastToken returns the token in the volume, the zero file if there is none. Its age is that of its
+// file.
 func (c *content) lastToken(name string) file {
 	root, err := os.OpenRoot(c.path)
 	if err != nil {

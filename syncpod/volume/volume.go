@@ -20,35 +20,35 @@ import (
 // Config is what a [Volumes] is made of. Its zero value makes volumes that need
 // nothing from outside the pod.
 type Config struct {
-	// ConfigMaps, Secrets and Tokens are where the content of volumes comes from. A
-	// volume that needs one that is nil is an error.
+	// ConfigMaps, Secrets and Tokens provide the contents of volumes. A volume that needs a nil one
+	// is an error.
 	ConfigMaps env.ConfigMaps
 	Secrets    env.Secrets
 	Tokens     Tokens
-	// Allocatable is what the node can give to pods, which files of the downward
-	// API tell as a limit that is not set.
+	// Allocatable are the node's resources for pods, the downward API's value for a limit that is
+	// not set.
 	Allocatable v1.ResourceList
-	// RecursiveReadOnly are the runtime handlers that can mount read-only what is mounted
-	// below a volume, too (KEP-3857); the default one is "".
+	// RecursiveReadOnly are the runtime handlers that support recursive read-only mounts
+	// (KEP-3857); the default one is "".
 	RecursiveReadOnly []string
 	// Unprivileged does without mounting anything. Secrets are then written to the
 	// disk, a subPath is checked but not pinned, and an emptyDir in memory is an
 	// error. If the agent is not root, either, files are given to an fsGroup only if it
 	// is a member of it, and remain its own otherwise.
 	Unprivileged bool
-	// Observer is told of each volume that SetUp has made, or could not make, and how
-	// long that took. It must return soon. Default: nobody is.
+	// Observer is called for each volume that SetUp has set up or failed to, with the duration. It
+	// must return soon. Default: none.
 	Observer func(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error)
-	// Plugin provides the volumes of other kinds. Default: a pod that has one fails.
+	// Plugin provides volumes of other kinds. Default: a pod with such a volume fails.
 	Plugin Plugin
 }
 
 // Tokens gets tokens of service accounts.
 type Tokens interface {
-	// Token returns a token that is valid for the time asked for, or nearly, or a JSON Web
-	// Token that says for how long: it is renewed after 80 % of that. With an error may come the last one that was issued, which
-	// may have expired: if the volume has no other it serves, and soon another one is asked
-	// for. An error must not hold a token.
+	// Token returns a token with about the requested lifetime, or a JSON Web Token that contains a
+	// shorter one: it is renewed after 80 % of that. With an error, it may return the last token
+	// issued, which may have expired: it is used if the volume has no other, and a new one is
+	// requested soon. An error must not contain a token.
 	Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
 }
 
@@ -64,7 +64,7 @@ func (f TokensFunc) Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccou
 // pods, and Mounts for different containers.
 type Volumes struct {
 	config Config
-	// fixed is what is kept in memory, until TearDown.
+	// fixed is kept in memory until TearDown.
 	fixed fixed
 }
 
@@ -78,7 +78,7 @@ type Error struct {
 	// Operation is what failed, in a kubelet's words: "MountVolume.MountDevice" if a [Plugin] could not prepare the
 	// volume for the node. Empty means "MountVolume.SetUp".
 	Operation string
-	// Err is what is wrong. It does not hold what the volume does.
+	// Err is the cause. It does not contain the volume's contents.
 	Err error
 }
 
@@ -163,7 +163,7 @@ func mounted(pod *v1.Pod) map[string]bool {
 	return used
 }
 
-// setUp makes one volume. byPlugin waits for one that the plugin mounts.
+// setUp sets up one volume. byPlugin waits for a volume that the plugin mounts.
 func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string, left *room, byPlugin func(*v1.Volume) error) error {
 	switch {
 	case v.provides(vol):

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// filesDirMode is that of the directories of files, which any user may read.
+	// filesDirMode is the mode of the directories of files, which any user may read.
 	filesDirMode = 0o755
 	// dataLink leads to the version that counts. Programs that watch their files
 	// for updates watch for it.
@@ -46,8 +46,7 @@ func (c *content) write() error {
 	return c.publish(root)
 }
 
-// publish makes the files those that are seen, all at once. Cut short at any
-// point, it can be called again.
+// publish makes the files visible atomically. After an interruption it can be called again.
 func (c *content) publish(root *os.Root) error {
 	version, err := root.Readlink(dataLink)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +104,7 @@ func following(version string) string {
 }
 
 func (c *content) writeVersion(root *os.Root, version string) error {
-	if err := root.RemoveAll(version); err != nil { // what was cut short
+	if err := root.RemoveAll(version); err != nil { // an interrupted one
 		return err
 	}
 	if err := c.makeDirs(root, version); err != nil {
@@ -151,9 +150,9 @@ func (c *content) makeDirs(root *os.Root, name string) error {
 	return give(root, name, c.owners.dir(filesDirMode))
 }
 
-// stamp sets the time of each file with a token to when it was got, by which it is
-// renewed. In a new version it does so before anyone can see it: a token that looks
-// younger than it is would not be renewed in time.
+// stamp sets the modification time of each token's file to the time of its receipt, which
+// determines its renewal. In a new version it does so before containers can see it: a token that
+// looks younger than it is would be renewed too late.
 func (c *content) stamp(root *os.Root, version string) error {
 	for name, f := range c.files {
 		if f.got.IsZero() {
@@ -176,8 +175,7 @@ func replaceLink(root *os.Root, version string) error {
 	return root.Rename(nextLink, dataLink)
 }
 
-// shown returns what stands at the top of the volume: files, and the directories
-// that files are in.
+// shown returns the entries at the top of the volume: files, and directories with files.
 func shown(files map[string]file) []string {
 	var names []string
 	for name := range files {
@@ -188,7 +186,7 @@ func shown(files map[string]file) []string {
 	return slices.Compact(names)
 }
 
-// showAll makes the links by which containers see the files.
+// showAll creates the links through which containers see the files.
 func showAll(root *os.Root, files map[string]file) error {
 	for _, name := range shown(files) {
 		to := path.Join(dataLink, name)
@@ -205,8 +203,8 @@ func showAll(root *os.Root, files map[string]file) error {
 	return nil
 }
 
-// prune removes links to files that are no more, and the other versions, except those
-// of which a container has mounted a directory.
+// prune removes links to removed files, and other versions, except those with a directory that a
+// container has mounted.
 func (c *content) prune(root *os.Root, version string) error {
 	top, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {

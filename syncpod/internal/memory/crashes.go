@@ -99,7 +99,7 @@ func savedCrashes(all map[string]CrashBackOff) (saved []savedCrash) {
 	return saved
 }
 
-// definition stands for what a key has beside the container's name.
+// definition returns the parts of a key other than the container's name, hashed.
 func (k Key) definition() string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(k.Image + "\x00" + k.Resources)) // never fails
@@ -129,7 +129,7 @@ func (b *Crashes) useRestored(container string, key Key) {
 	b.backOffs.Restore(key, backoff.State{Failures: recorded.Failures, FailedAt: recorded.CountedAt, Failure: recorded.FinishedAt})
 }
 
-// save returns what is to be recorded of crashes, by the names of the containers.
+// save returns the crashes to record, by container name.
 func (b *Crashes) save() (saved []savedCrash) {
 	for name, recorded := range b.restored {
 		saved = append(saved, savedCrash{name, recorded})

@@ -11,7 +11,7 @@ import (
 // Limits are the bounds of all back-offs. Zero values are those of package backoff.
 type Limits struct{ Initial, Max time.Duration }
 
-// Check returns what is wrong with the limits.
+// Check validates the limits.
 func (l *Limits) Check() error {
 	_, err := l.backoff(false)
 	return err

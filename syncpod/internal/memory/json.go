@@ -8,8 +8,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// recordVersion is that of the format in which a Record is written. Files without one
-// have the names of recordV0.
+// recordVersion is the version of a Record's format. Files without a version have the names of
+// recordV0.
 const recordVersion = 1
 
 // recordV1 is a Record as JSON.
@@ -71,8 +71,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads all versions. Of one that is newer than the newest known here it
-// reads what is named as here.
+// UnmarshalJSON reads all versions. Of a newer version than this agent's it reads the fields that
+// have the same names.
 func (r *Record) UnmarshalJSON(text []byte) error {
 	var read recordV1
 	if err := json.Unmarshal(text, &read); err != nil || read.Version == 0 {

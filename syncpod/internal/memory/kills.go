@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// KillDeadlines are the deadlines of what has to stop while its pod runs on: that of an
-// instance by its ID, that of the whole pod by [AllOfPod]. The zero value has none.
+// KillDeadlines are the deadlines of containers that must stop while the pod keeps running: by
+// instance ID, or [AllOfPod] for the whole pod. The zero value has none.
 type KillDeadlines struct{ by map[string]time.Time }
 
 // AllOfPod stands for all containers of a pod, which have to stop with their sandbox.
 const AllOfPod = ""
 
-// Begin returns the deadline of what has to stop: the earliest that was given, however
-// often the kill has to be tried.
+// Begin returns the deadline of a kill: the earliest one given, however often the kill is retried.
 func (k *KillDeadlines) Begin(what string, deadline time.Time) time.Time {
 	if k.by == nil { // few pods ever need it
 		k.by = map[string]time.Time{}

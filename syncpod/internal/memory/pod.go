@@ -17,7 +17,7 @@ type Pod struct {
 	Instances  Instances
 	// Crashes hold up containers that end again and again.
 	Crashes Crashes
-	// Kills are the deadlines of what has to stop while the pod runs on.
+	// Kills are the deadlines of kills while the pod keeps running.
 	Kills KillDeadlines
 	// Sandbox holds the facts about the pod's sandboxes.
 	Sandbox Sandbox
@@ -84,7 +84,7 @@ func (p *Pod) Hasten(deadline time.Time) time.Time {
 	return p.deadline
 }
 
-// Deadline returns when the pod's time to end is over, zero while it may run.
+// Deadline returns the end of the pod's grace period, zero while it may run.
 func (p *Pod) Deadline() time.Time { return p.deadline }
 
 // CallOff forgets an end that has not come: an earlier agent was to end the pod and was
@@ -121,9 +121,9 @@ func (p *Pod) StartsOver(pod *v1.Pod, status *runtime.PodStatus, reported bool) 
 	return p.startingOver
 }
 
-// See keeps of the newest status what the runtime may lose: the highest attempts, the exited
-// containers, whose exit codes are to be reported (kubernetes #104107), and those that
-// were started and are not to be started again, of each name the current one.
+// See records the parts of the newest status that the runtime may lose: the highest attempts, the
+// exited containers, whose exit codes must be reported (kubernetes #104107), and the started ones
+// that must not start again, for each name the current one.
 func (p *Pod) See(status *runtime.PodStatus) {
 	p.Instances.dropMissing(status)
 	p.Observe(status)

@@ -4,8 +4,8 @@ import "github.com/podsync/podsync/runtime"
 
 // Sandbox holds the facts about a pod's sandboxes.
 type Sandbox struct {
-	// made is the sandbox that this agent created last, and unaddressed one that is, or was,
-	// waited for to get an address.
+	// made is the sandbox that this agent created last; unaddressed is the one whose address is, or
+	// was, waited for.
 	made, unaddressed string
 }
 

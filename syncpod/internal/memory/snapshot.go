@@ -139,8 +139,8 @@ func (r Snapshot) requestsMore(old Snapshot) bool {
 	})
 }
 
-// unmarked returns the recorded instances without one mark, and drops those of which nothing else
-// is recorded.
+// unmarked returns the recorded instances without one mark, and drops instances with no other
+// record.
 func unmarked(all []savedInstance, without Mark) []savedInstance {
 	var rest []savedInstance
 	for _, i := range all {
@@ -175,8 +175,8 @@ func (p *Pod) Outdate() { p.loaded, p.outdated = true, true }
 // whose record was deleted.
 func (p *Pod) Close() { p.closed = true }
 
-// Restore adds to a memory what was recorded, once. Much may have happened since the record
-// was first read.
+// Restore adds the record to the memory, once. Much may have happened since the record was first
+// read.
 func (p *Pod) Restore(r Record) {
 	if p.loaded {
 		return
@@ -211,7 +211,7 @@ func (p *Pod) restoreEnd(r Record) {
 	}
 }
 
-// Snapshot returns what is to be recorded, and whether that is not what is stored.
+// Snapshot returns the state to record, and whether it differs from the stored one.
 func (p *Pod) Snapshot() (s Snapshot, news bool) {
 	if !p.loaded || p.closed {
 		return Snapshot{}, false

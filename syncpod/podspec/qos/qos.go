@@ -1,6 +1,5 @@
-// Package qos tells the quality of service of a pod, which follows from its
-// resources: what is killed first when memory runs out, and which cgroup the pod
-// is in, depend on it.
+// Package qos determines the quality of service of a pod from its resources. It decides the order
+// of OOM kills and the pod's cgroup.
 package qos
 
 import (
@@ -8,9 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Class returns the quality of service of a pod: what its status says, or else
-// what follows from its resources. The class of a pod never changes, so one that
-// was recorded holds.
+// Class returns the quality of service of a pod: from its status, or else from its resources. The
+// class of a pod never changes, so a recorded one applies.
 func Class(pod *v1.Pod) v1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
