@@ -62,7 +62,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("critest: Config.JournalLimit is negative: %d", c.JournalLimit)
 	}
 	for m := range c.Latency {
-		if !m.known() {
+		if !known(m) {
 			return c, fmt.Errorf("critest: Config.Latency: unknown method %q", m)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
+	"github.com/podsync/podsync/runtime/cri/critest/program"
 )
 
 // ExecSync runs a command of the command language, or of Config.Programs, next to the container's
@@ -46,7 +47,7 @@ type console struct {
 	in        *input // nil for nothing
 	out, errs io.Writer
 	tty       bool
-	sizes     <-chan TerminalSize
+	sizes     <-chan program.Size
 }
 
 func (s service) newExec(c *container, cmd []string, io console) (*sh.Process, error) {

@@ -152,10 +152,10 @@
 //	sandbox*.go, container*.go, image*.go, runtime_status.go, stats.go  one call each
 //	name.go, index.go, address.go  names, addresses, and which objects belong together
 //	clock.go                       steps of the clock
-//	process.go                     the processes in a container, with package sh
+//	process.go                     the processes in a container, with packages sh and program
 //	host.go, memory.go             files: real ones, and those in memory
 //	intercept.go, method.go, subject.go  interception of every call
-//	journal*.go                    the Journal and its queries
+//	journal.go                     records calls; package journal has them and their queries
 //	processes.go                   what really ran
 //	pod_dial.go, pod_answer.go           connections to ports of pods, and what servers answer
 //	stream*.go                     Exec, Attach and PortForward

@@ -32,7 +32,7 @@ const (
 type EventFault struct {
 	PodUID    string
 	Container string // name; events of sandboxes have none
-	Type      *runtimeapi.ContainerEventType
+	eventType *runtimeapi.ContainerEventType
 	// Skip lets so many matching events pass, Times strikes so many: 0 is one,
 	// Always is all.
 	Skip, Times int
@@ -43,7 +43,7 @@ type EventFault struct {
 func (f EventFault) matches(e event, who subject) bool {
 	return (f.PodUID == "" || f.PodUID == who.uid) &&
 		(f.Container == "" || f.Container == who.container) &&
-		(f.Type == nil || *f.Type == e.msg.GetContainerEventType())
+		(f.eventType == nil || *f.eventType == e.msg.GetContainerEventType())
 }
 
 // InjectEvent puts an event fault in force, for all streams. Where several

@@ -31,10 +31,10 @@ func TestF9_EventFaults(t *testing.T) {
 		want  string // at once
 		later string // after ten more seconds
 	}{
-		{EventFault{Action: EventDrop, Type: &started}, "CXD", "CXD"},
-		{EventFault{Action: EventDuplicate, Type: &started}, "CSSXD", "CSSXD"},
-		{EventFault{Action: EventReorder, Type: &started}, "CXSD", "CXSD"},
-		{EventFault{Action: EventDelay, Type: &started, Delay: 10 * time.Second}, "CXD", "CXDS"},
+		{EventFault{Action: EventDrop, eventType: &started}, "CXD", "CXD"},
+		{EventFault{Action: EventDuplicate, eventType: &started}, "CSSXD", "CSSXD"},
+		{EventFault{Action: EventReorder, eventType: &started}, "CXSD", "CXSD"},
+		{EventFault{Action: EventDelay, eventType: &started, Delay: 10 * time.Second}, "CXD", "CXDS"},
 		{EventFault{Action: EventDrop, Skip: 1, Times: 2}, "CD", "CD"},
 		{EventFault{Action: EventDrop, Times: Always}, "", ""},
 		{EventFault{Action: EventDrop, PodUID: "another", Times: Always}, "CSXD", "CSXD"},

@@ -31,7 +31,7 @@ func (m Match) matches(c Call) bool {
 		(m.Container == "" || m.Container == c.Container) &&
 		(m.ID == "" || m.ID == c.ContainerID || m.ID == c.SandboxID) &&
 		(m.Image == "" || m.Image == c.Image) &&
-		(m.Command == "" || strings.Contains(c.command(), m.Command)) &&
+		(m.Command == "" || strings.Contains(commandOf(c), m.Command)) &&
 		(m.If == nil || m.If(c))
 }
 
@@ -173,7 +173,7 @@ func (f *Fault) String() string {
 
 func (f *Fault) validate() error {
 	switch {
-	case f.Match.Method != "" && !f.Match.Method.known():
+	case f.Match.Method != "" && !known(f.Match.Method):
 		return fmt.Errorf("critest: Fault.Match.Method: unknown method %q", f.Match.Method)
 	case f.When > After:
 		return fmt.Errorf("critest: Fault.When: unknown moment %d", f.When)
@@ -249,9 +249,12 @@ func midway(ctx context.Context) error {
 	return nil
 }
 
-// command is what an ExecSync runs.
-func (c Call) command() string {
-	if q, ok := c.request.(*runtimeapi.ExecSyncRequest); ok {
+// commandOf returns what an ExecSync runs.
+func commandOf(c Call) string {
+	if c.Method != ExecSync {
+		return ""
+	}
+	if q, ok := c.Request().(*runtimeapi.ExecSyncRequest); ok {
 		return strings.Join(q.GetCmd(), " ")
 	}
 	return ""

@@ -32,9 +32,9 @@ type Random struct {
 	// from the seed: so hardly two things happen in the same instant, and in what order
 	// goroutines run decides little. 0 is none.
 	Latency time.Duration
-	// Budget is the maximum number of calls, and of events, with a fault, so that an agent must
+	// budget is the maximum number of calls, and of events, with a fault, so that an agent must
 	// eventually succeed. 0 means no limit.
-	Budget int
+	budget int
 }
 
 // A chance is one stream of decisions, on calls or on events.
@@ -64,7 +64,7 @@ func (c *chance) next(kind string) (rng *rand.Rand, lag time.Duration) {
 
 // strikes decides whether something happens.
 func (c *chance) strikes(rng *rand.Rand) bool {
-	if c == nil || c.Budget > 0 && c.struck >= c.Budget || rng.Float64() >= c.rate {
+	if c == nil || c.budget > 0 && c.struck >= c.budget || rng.Float64() >= c.rate {
 		return false
 	}
 	c.struck++
@@ -77,11 +77,11 @@ func (r *Runtime) SetRandom(c Random) error {
 	switch {
 	case c.Rate < 0 || c.Rate > 1 || c.EventRate < 0 || c.EventRate > 1:
 		return errors.New("critest: Random.Rate and Random.EventRate must be between 0 and 1")
-	case c.MaxDelay < 0 || c.Latency < 0 || c.Budget < 0:
-		return errors.New("critest: Random.MaxDelay, Random.Latency and Random.Budget must not be negative")
+	case c.MaxDelay < 0 || c.Latency < 0 || c.budget < 0:
+		return errors.New("critest: Random.MaxDelay, Random.Latency and Random.budget must not be negative")
 	}
 	for _, m := range c.Methods {
-		if !m.known() {
+		if !known(m) {
 			return fmt.Errorf("critest: Random.Methods: unknown method %q", m)
 		}
 	}
@@ -101,12 +101,15 @@ func (r *Runtime) SetRandom(c Random) error {
 // call begins the decisions on a call. It must be called with the faults' mu held, as
 // what follows from it.
 func (c *chance) call(call *Call) (*rand.Rand, time.Duration) {
-	return c.next(fmt.Sprintf("%s %s %s %d %s %s", call.Method, call.PodUID, call.Container, call.Attempt, call.Image, call.asked()))
+	return c.next(fmt.Sprintf("%s %s %s %d %s %s", call.Method, call.PodUID, call.Container, call.Attempt, call.Image, listed(call)))
 }
 
-// asked distinguishes lists, which have no subject.
-func (c *Call) asked() string {
-	switch q := c.request.(type) {
+// listed distinguishes lists, which have no subject.
+func listed(c *Call) string {
+	if c.Method != ListPodSandbox && c.Method != ListContainers {
+		return ""
+	}
+	switch q := c.Request().(type) {
 	case *runtimeapi.ListPodSandboxRequest:
 		return fmt.Sprint(q.GetFilter().GetLabelSelector()) // sorted
 	case *runtimeapi.ListContainersRequest:

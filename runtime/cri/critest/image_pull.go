@@ -48,12 +48,18 @@ func (s service) find(ref string, auth *runtimeapi.AuthConfig) (RemoteImage, err
 	case !ok:
 		return remote, status.Errorf(codes.NotFound, "failed to pull and unpack image %q: failed to resolve reference %q: %s: not found", name, name, name)
 	case len(remote.Credentials) > 0 && !slices.ContainsFunc(remote.Credentials, func(a *runtimeapi.AuthConfig) bool {
-		return fingerprint(a) == fingerprint(auth)
+		return sameCredentials(a, auth)
 	}):
 		return remote, status.Errorf(codes.Unknown,
 			"failed to pull and unpack image %q: failed to resolve reference %q: pull access denied, repository does not exist or may require authorization", name, name)
 	}
 	return remote, nil
+}
+
+// sameCredentials reports whether both log in alike.
+func sameCredentials(a, b *runtimeapi.AuthConfig) bool {
+	return a.GetUsername() == b.GetUsername() && a.GetPassword() == b.GetPassword() && a.GetAuth() == b.GetAuth() &&
+		a.GetIdentityToken() == b.GetIdentityToken() && a.GetRegistryToken() == b.GetRegistryToken()
 }
 
 // SetCredentials changes who may pull an image; none means everybody.

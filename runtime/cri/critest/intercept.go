@@ -25,7 +25,7 @@ func (r *Runtime) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 	}
 	call := r.begin(ctx, methodOf(info.FullMethod), msg)
 	f, lag := r.strike(&call.Call)
-	resp, err := r.perform(ctx, lag+r.cfg.Latency[call.Method], f, call.Method.midways(), func(ctx context.Context) (any, error) { return handle(ctx, req) })
+	resp, err := r.perform(ctx, lag+r.cfg.Latency[call.Method], f, hasMidway(call.Method), func(ctx context.Context) (any, error) { return handle(ctx, req) })
 	if err == nil {
 		err = ctx.Err() // the caller gave up before a deaf call ended, and gets no answer
 	}

@@ -2,8 +2,6 @@ package critest
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -11,108 +9,18 @@ import (
 	"time"
 
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/journal"
 )
 
-// Call is one CRI call that the runtime received.
-//
-// It is safe to print: no form of it shows credentials, environments, commands or output. Request
-// and Response return the messages themselves, without registry credentials.
-type Call struct {
-	N      int // in order of arrival, from 1
-	Method Method
-	// What the call is about, as far as it says so or the ID it has is known.
-	Namespace, Pod, PodUID string
-	SandboxID              string
-	Container              string // name
-	ContainerID            string
-	Attempt                uint32 // of the container, or else of the sandbox
-	Image                  string // as requested
-	// Caller is the user agent of the connection, see grpc.WithUserAgent, which distinguishes the
-	// agents on one runtime. gRPC appends its own name.
-	Caller     string
-	Start, End time.Time // End is zero while the call runs
-	Err        error     // the response, a status error
-	Fault      string    // what struck it, in words; "" for none
+// Call is one CRI call that the runtime got: see [journal.Call].
+type Call = journal.Call
 
-	request, response proto.Message
-	auth              [sha256.Size]byte
-}
+// Journal is calls in order of arrival: see [journal.Journal].
+type Journal = journal.Journal
 
-// Done reports whether the call has ended.
-func (c Call) Done() bool { return !c.End.IsZero() }
-
-// Duration is the time from start to end, 0 while the call runs.
-func (c Call) Duration() time.Duration {
-	if !c.Done() {
-		return 0
-	}
-	return c.End.Sub(c.Start)
-}
-
-// Request is the caller's copy of the request, without registry credentials.
-func (c Call) Request() proto.Message { return proto.Clone(c.request) }
-
-// Response is the caller's copy of the response, nil for an error.
-func (c Call) Response() proto.Message {
-	if c.response == nil {
-		return nil
-	}
-	return proto.Clone(c.response)
-}
-
-// AuthIs reports whether a PullImage came with exactly these credentials.
-func (c Call) AuthIs(a *runtimeapi.AuthConfig) bool {
-	return c.Method == PullImage && c.auth == fingerprint(a)
-}
-
-func fingerprint(a *runtimeapi.AuthConfig) [sha256.Size]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q",
-		a.GetUsername(), a.GetPassword(), a.GetAuth(), a.GetIdentityToken(), a.GetRegistryToken()))
-}
-
-// Subject is the method and its object, without IDs: the same in every run. Examples:
-// "RunPodSandbox default/web attempt 0", "StartContainer default/web app attempt 2", "PullImage
-// nginx:1".
-func (c Call) Subject() string {
-	parts := []string{string(c.Method)}
-	if c.Pod != "" {
-		parts = append(parts, c.Namespace+"/"+c.Pod)
-	}
-	if c.Container != "" {
-		parts = append(parts, c.Container)
-	}
-	if c.Pod != "" && (c.Container != "" || c.SandboxID != "" || c.Method == RunPodSandbox) {
-		parts = append(parts, fmt.Sprintf("attempt %d", c.Attempt))
-	}
-	if c.Image != "" && c.Container == "" {
-		parts = append(parts, c.Image)
-	}
-	return strings.Join(parts, " ")
-}
-
-// String is one line: number, subject, duration, outcome and fault.
-func (c Call) String() string {
-	outcome := "OK"
-	switch {
-	case !c.Done():
-		outcome = "running"
-	case c.Err != nil:
-		outcome = status.Code(c.Err).String()
-	}
-	s := fmt.Sprintf("%d %s %v %s", c.N, c.Subject(), c.Duration(), outcome)
-	if c.Fault != "" {
-		s += " (" + c.Fault + ")"
-	}
-	return s
-}
-
-// Format prints String under every verb, so that nothing else of the call does.
-func (c Call) Format(w fmt.State, _ rune) { fmt.Fprint(w, c.String()) }
-
-type journal struct {
+type recorder struct {
 	mu       sync.Mutex
 	limit    int // of the calls kept, 0 for none
 	begun    int
@@ -122,7 +30,7 @@ type journal struct {
 }
 
 // enter numbers a call and keeps it. It must be called with mu held.
-func (j *journal) enter(c *Call) {
+func (j *recorder) enter(c *Call) {
 	j.begun++
 	c.N = j.begun
 	j.calls = append(j.calls, c)
@@ -146,12 +54,9 @@ func (r *Runtime) begin(ctx context.Context, m Method, req proto.Message) *entry
 	c := &Call{
 		Method: m, Start: time.Now(), Namespace: s.namespace, Pod: s.pod, PodUID: s.uid,
 		SandboxID: s.sandboxID, Container: s.container, ContainerID: s.containerID,
-		Attempt: s.attempt, Image: s.image, Caller: callerOf(ctx), request: proto.Clone(req),
+		Attempt: s.attempt, Image: s.image, Caller: callerOf(ctx),
 	}
-	if q, ok := c.request.(*runtimeapi.PullImageRequest); ok {
-		c.auth = fingerprint(q.GetAuth())
-		mask(q.GetAuth())
-	}
+	c.SetRequest(req)
 	r.journal.mu.Lock()
 	defer r.journal.mu.Unlock()
 	r.journal.enter(c)
@@ -173,28 +78,13 @@ func (r *Runtime) end(e *entry, resp any, f *Fault, err error) {
 		c.Fault = f.String()
 	}
 	if msg, ok := resp.(proto.Message); ok && err == nil {
-		c.response = proto.Clone(msg)
-		c.answered(msg)
+		c.SetResponse(msg)
 	}
 	j.done++
 	done, ended, watchers := j.done, *c, slices.Clone(j.watchers)
 	j.mu.Unlock()
 	for _, w := range watchers {
 		w.f(done, ended)
-	}
-}
-
-const masked = "***"
-
-// mask takes credentials out of a message that is ours.
-func mask(a *runtimeapi.AuthConfig) {
-	if a == nil {
-		return
-	}
-	for _, s := range []*string{&a.Username, &a.Password, &a.Auth, &a.IdentityToken, &a.RegistryToken} {
-		if *s != "" {
-			*s = masked
-		}
 	}
 }
 

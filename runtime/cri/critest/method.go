@@ -3,10 +3,12 @@ package critest
 import (
 	"path"
 	"slices"
+
+	"github.com/podsync/podsync/runtime/cri/critest/journal"
 )
 
-// Method is the short name of a CRI call.
-type Method string
+// Method is the short name of a CRI call: see [journal.Method].
+type Method = journal.Method
 
 // The calls that the runtime implements. All others answer Unimplemented.
 const (
@@ -56,11 +58,11 @@ var methods = []Method{
 	PullImage, ImageStatus, ListImages, RemoveImage, ImageFsInfo,
 }
 
-func (m Method) known() bool { return slices.Contains(methods, m) }
+func known(m Method) bool { return slices.Contains(methods, m) }
 
-// midways reports whether the method has a middle: names are reserved, or the
+// hasMidway reports whether the method has a middle: names are reserved, or the
 // process is about to be made, and nothing can be seen yet.
-func (m Method) midways() bool {
+func hasMidway(m Method) bool {
 	switch m {
 	case RunPodSandbox, CreateContainer, StartContainer, PullImage:
 		return true

@@ -2,7 +2,6 @@ package critest
 
 import (
 	"context"
-	"io"
 	"net"
 	"slices"
 
@@ -11,50 +10,21 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
+	"github.com/podsync/podsync/runtime/cri/critest/program"
 )
 
-// Command is one run of a [Program].
-type Command struct {
-	Args           []string // the first is the name it was called by
-	Env            map[string]string
-	Stdin          io.Reader // empty if no client is attached
-	Stdout, Stderr io.Writer
-	// TTY: it runs on a terminal, whose size is delivered by Sizes whenever it changes.
-	TTY   bool
-	Sizes <-chan TerminalSize
-	// Signals delivers the numbers of the signals that are sent to the process,
-	// except SIGKILL, which ends the program's context. A program that never
-	// reads it ignores them.
-	Signals <-chan int
-	call    *sh.Call
-	listen  func(port int32) (net.Listener, error)
-}
+// Command is one run of a [Program]: see [program.Command].
+type Command = program.Command
 
-// Listen listens on a port of the pod, which only PortForward reaches. The listener is in memory.
-// The caller must close it.
-func (c *Command) Listen(port int32) (net.Listener, error) { return c.listen(port) }
-
-// ReadFile reads a file of the container.
-func (c *Command) ReadFile(name string) ([]byte, error) { return c.call.Files.ReadFile(name) }
-
-// WriteFile writes a file of the container.
-func (c *Command) WriteFile(name string, data []byte) error {
-	return c.call.Files.WriteFile(name, data, false)
-}
-
-// Program is a command written in Go. It returns the exit code, and must
-// return soon after ctx has ended: the process has been killed.
-type Program func(ctx context.Context, c *Command) int
+// Program is a command written in Go: see [program.Program].
+type Program = program.Program
 
 // programs are those of the Config, as they run in a container.
 func (s service) programs(c *container, io console) map[string]sh.Program {
 	m := map[string]sh.Program{}
 	for name, p := range s.cfg.Programs {
 		m[name] = func(ctx context.Context, call *sh.Call) int {
-			return p(ctx, &Command{
-				Args: call.Args, Env: call.Env, Stdin: call.Stdin, Stdout: call.Stdout, Stderr: call.Stderr, TTY: io.tty, Sizes: io.sizes,
-				Signals: call.Signals, call: call, listen: func(port int32) (net.Listener, error) { return s.listen(c.sandbox, port) },
-			})
+			return p(ctx, program.New(call, io.tty, io.sizes, func(port int32) (net.Listener, error) { return s.listen(c.sandbox, port) }))
 		}
 	}
 	return m

@@ -3,25 +3,12 @@ package critest
 import (
 	"slices"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/journal"
 )
 
-// Process is what ran as a container, whatever was answered of it, and whether or
-// not the container is still there.
-type Process struct {
-	PodUID, SandboxID      string
-	Container, ContainerID string // name, and ID
-	Attempt                uint32
-	// Started and Ended are its whole time. Ended is zero while it runs.
-	Started, Ended time.Time
-	// ExitCode is what the runtime recorded of its end, seen or not.
-	ExitCode int32
-}
-
-// Overlaps reports whether the two ran at the same time. One that began at the instant at which the
-// other ended does not overlap it.
-func (p Process) Overlaps(o Process) bool {
-	return (p.Ended.IsZero() || o.Started.Before(p.Ended)) && (o.Ended.IsZero() || p.Started.Before(o.Ended))
-}
+// Process is what ran as a container: see [journal.Process].
+type Process = journal.Process
 
 // Processes returns the containers' processes in the order of their starts, the last
 // Config.JournalLimit of them: what really ran, to compare with a journal and an agent's reports.

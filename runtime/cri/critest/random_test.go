@@ -58,7 +58,7 @@ func TestRandomIsTheSameForASeed(t *testing.T) {
 
 func TestRandomHasLimits(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
-		n.ok(n.SetRandom(Random{Seed: 1, Rate: 1, Methods: []Method{version}, Budget: 4, MaxDelay: time.Millisecond}))
+		n.ok(n.SetRandom(Random{Seed: 1, Rate: 1, Methods: []Method{version}, budget: 4, MaxDelay: time.Millisecond}))
 		start := time.Now()
 		for range 10 {
 			_, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{})
@@ -69,7 +69,7 @@ func TestRandomHasLimits(t *testing.T) {
 			n.Errorf("%v, want 4 of them and 4 and at most %v", hit, 4*time.Millisecond)
 		}
 		n.ok(n.SetRandom(Random{}))
-		for _, c := range []Random{{Rate: 2}, {Rate: -1}, {MaxDelay: -1}, {Budget: -1}, {Methods: []Method{"x"}}} {
+		for _, c := range []Random{{Rate: 2}, {Rate: -1}, {MaxDelay: -1}, {budget: -1}, {Methods: []Method{"x"}}} {
 			if n.SetRandom(c) == nil {
 				n.Errorf("%+v", c)
 			}
@@ -98,7 +98,7 @@ func TestRandomEvents(t *testing.T) {
 	if len(plain) != 40 || slices.Equal(plain, first) || !slices.Equal(first, again) {
 		t.Errorf("%d events without, %d and %d with a seed", len(plain), len(first), len(again))
 	}
-	if len(run(Random{Seed: 3, EventRate: 1, Budget: 2})) < 38 {
+	if len(run(Random{Seed: 3, EventRate: 1, budget: 2})) < 38 {
 		t.Error("the budget does not count for events")
 	}
 }

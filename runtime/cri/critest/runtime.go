@@ -28,7 +28,7 @@ type Runtime struct {
 	close   context.CancelFunc
 	running sync.WaitGroup // processes and servers
 
-	journal journal
+	journal recorder
 	faults  faults
 	events  broker
 	conns   connections

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/program"
 )
 
 // What the first byte of a message says it is, in v4.channel.k8s.io and v5.
@@ -20,9 +22,6 @@ const (
 	channelClose  = 255 // in v5: of the channel that follows
 )
 
-// TerminalSize is how large a terminal is, in characters.
-type TerminalSize struct{ Width, Height uint16 }
-
 // A carrier carries messages whose first byte is the channel.
 type carrier interface {
 	Read() ([]byte, error)
@@ -34,7 +33,7 @@ type carrier interface {
 type channels struct {
 	conn  carrier
 	stdin stdin
-	sizes chan TerminalSize // the newest one
+	sizes chan program.Size // the newest one
 	ctx   context.Context   // ends when the client has gone
 	done  chan struct{}     // closed when nothing is read any more
 }
@@ -53,7 +52,7 @@ func openChannels(v *visit, streams int, to stdin, closes bool) (*channels, erro
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(v.ctx)
-	ch := &channels{conn: conn, stdin: to, sizes: make(chan TerminalSize, 1), ctx: ctx, done: make(chan struct{})}
+	ch := &channels{conn: conn, stdin: to, sizes: make(chan program.Size, 1), ctx: ctx, done: make(chan struct{})}
 	context.AfterFunc(ctx, func() { conn.Close() }) // unblocks writers
 	go func() {
 		defer close(ch.done)
@@ -91,7 +90,7 @@ func (ch *channels) take(channel byte, data []byte, closes bool) {
 	case channelStdin:
 		ch.stdin.add(data)
 	case channelResize:
-		var size TerminalSize
+		var size program.Size
 		if json.Unmarshal(data, &size) == nil {
 			ch.resize(size)
 		}
@@ -102,7 +101,7 @@ func (ch *channels) take(channel byte, data []byte, closes bool) {
 	}
 }
 
-func (ch *channels) resize(size TerminalSize) {
+func (ch *channels) resize(size program.Size) {
 	select {
 	case <-ch.sizes: // an older one that was not read
 	default:

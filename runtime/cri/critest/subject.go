@@ -83,13 +83,3 @@ func (r *Runtime) remembered(id string) subject {
 	defer r.mu.Unlock()
 	return r.subjects[id]
 }
-
-// answered adds the ID in the response.
-func (c *Call) answered(resp any) {
-	switch a := resp.(type) {
-	case *runtimeapi.RunPodSandboxResponse:
-		c.SandboxID = a.GetPodSandboxId()
-	case *runtimeapi.CreateContainerResponse:
-		c.ContainerID = a.GetContainerId()
-	}
-}

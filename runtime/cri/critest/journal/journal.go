@@ -1,4 +1,4 @@
-package critest
+package journal
 
 import (
 	"slices"
@@ -128,15 +128,4 @@ func (j Journal) String() string {
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-// changes reports whether a call of the method leaves anything different.
-func (m Method) changes() bool {
-	switch m {
-	case updateRuntimeConfig, RunPodSandbox, StopPodSandbox, RemovePodSandbox, UpdatePodSandboxResources,
-		CreateContainer, StartContainer, StopContainer, RemoveContainer, UpdateContainerResources,
-		ReopenContainerLog, ExecSync, PullImage, RemoveImage:
-		return true
-	}
-	return false
 }

@@ -1,0 +1,55 @@
+// Package program has the programs that a test writes in Go, to run in the containers of a
+// runtime in memory: see Config.Programs of [github.com/podsync/podsync/runtime/cri/critest].
+package program
+
+import (
+	"context"
+	"io"
+	"net"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
+)
+
+// Command is one run of a [Program].
+type Command struct {
+	Args           []string // the first is the name it was called by
+	Env            map[string]string
+	Stdin          io.Reader // empty if no client is attached
+	Stdout, Stderr io.Writer
+	// TTY: it runs on a terminal, whose size is delivered by Sizes whenever it changes.
+	TTY   bool
+	Sizes <-chan Size
+	// Signals delivers the numbers of the signals that are sent to the process,
+	// except SIGKILL, which ends the program's context. A program that never
+	// reads it ignores them.
+	Signals <-chan int
+	files   sh.Files
+	listen  func(port int32) (net.Listener, error)
+}
+
+// New makes the Command of a process of the runtime.
+func New(call *sh.Call, tty bool, sizes <-chan Size, listen func(port int32) (net.Listener, error)) *Command {
+	return &Command{
+		Args: call.Args, Env: call.Env, Stdin: call.Stdin, Stdout: call.Stdout, Stderr: call.Stderr, TTY: tty, Sizes: sizes,
+		Signals: call.Signals, files: call.Files, listen: listen,
+	}
+}
+
+// Size is how large a terminal is, in characters.
+type Size struct{ Width, Height uint16 }
+
+// Listen listens on a port of the pod, which only PortForward reaches. The listener is in memory.
+// The caller must close it.
+func (c *Command) Listen(port int32) (net.Listener, error) { return c.listen(port) }
+
+// ReadFile reads a file of the container.
+func (c *Command) ReadFile(name string) ([]byte, error) { return c.files.ReadFile(name) }
+
+// WriteFile writes a file of the container.
+func (c *Command) WriteFile(name string, data []byte) error {
+	return c.files.WriteFile(name, data, false)
+}
+
+// Program is a command written in Go. It returns the exit code, and must
+// return soon after ctx has ended: the process has been killed.
+type Program func(ctx context.Context, c *Command) int
