@@ -11,7 +11,7 @@ import (
 // implement only some methods.
 //
 // syncpod.Observer receives the steps of the work, pleg.Observer the events of the runtime, and
-// image.Observer the pulls. In a loop.Config this one is Workers.Observer; see syncpod.Observer for the
+// image.Observer the pulls. In an agent.Config this one is Workers.Observer; see syncpod.Observer for the
 // others.
 //
 // SyncStarted and SyncEnded of one pod alternate, unless work is abandoned, and have the same Work.Revision

@@ -82,7 +82,7 @@ type Objects struct {
 type Extensions struct {
 	// Admit are the checks that a pod has to pass to run, in order. Each work on the pod
 	// asks again, so they must be quick; a pod that is refused waits. To refuse one for good
-	// use loop.Config.Admission.
+	// use agent.Config.Admission.
 	Admit []Admitter
 	// Network says whether pods can have a network. Default: they can.
 	Network Network

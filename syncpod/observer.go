@@ -14,8 +14,7 @@ import (
 //
 // There are five observers: this one for the work on pods, podworkers.Observer for its scheduling,
 // pleg.Observer for the detection of changes, probe.Observer for probes, and image.Observer for
-// pulls. A loop.Config has them as Sync.Observer, Workers.Observer, Watch.Observer and
-// ProbeObserver, and the last one in Sync.Deps.Images, which is created by image.New.
+// pulls. Observe of an agent.Config adds any of them.
 type Observer interface {
 	// PlanMade is called with the plan of each sync that needs a change, before any of it is
 	// carried out. Steps that wait, for example for a back-off, are included.

@@ -93,7 +93,7 @@ type AdmitterFunc func(ctx context.Context, pod *v1.Pod) *Rejection
 func (f AdmitterFunc) AdmitPod(ctx context.Context, pod *v1.Pod) *Rejection { return f(ctx, pod) }
 
 // Rejection is why a pod may not run. Reason and message are published in the pod's status. A
-// pod that loop.Config.Admission rejects is Failed for good, and its published message begins
+// pod that agent.Config.Admission rejects is Failed for good, and its published message begins
 // with "Pod was rejected: ". A pod that an [Admitter] rejects is Pending, and is admitted later
 // if the Admitter then returns nil.
 type Rejection struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -23,9 +24,10 @@ type Agent struct {
 // New returns an agent that keeps what it has to remember in a folder.
 func New(conn *grpc.ClientConn, folder string, sink syncpod.StatusSink) (*Agent, error) {
 	pods := source.NewStaticPush("mine")
-	l, err := loop.New(loop.Config{
+	l, err := agent.New(agent.Config{
 		Client: cri.NewClient(conn), Root: folder, Sources: []source.Source{pods},
-		Sync: syncpod.Config{RuntimeName: "critest", Sink: sink, Node: syncpod.Node{LogsRoot: folder + "/logs"}},
+		NoEviction: true, // the disk of the machine that runs the tests may be full
+		Sync:       syncpod.Config{RuntimeName: "critest", Sink: sink, Node: syncpod.Node{LogsRoot: folder + "/logs"}},
 	})
 	return &Agent{pods, l}, err
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -28,7 +29,7 @@ var (
 
 // An Agent runs the pods that it is told to run, by their namespace and name.
 type Agent struct {
-	*loop.Loop
+	*agent.Agent
 	source *source.Push
 
 	mu sync.Mutex
@@ -39,12 +40,12 @@ type Agent struct {
 
 // New returns an agent that does nothing until Run is called. Sources and
 // Workers.Observer of the configuration are its own.
-func New(c loop.Config) (*Agent, error) {
+func New(c agent.Config) (*Agent, error) {
 	a := &Agent{source: source.NewStaticPush("http"), pods: map[types.NamespacedName]*v1.Pod{}}
 	c.Sources = []source.Source{a.source}
 	c.Workers.Observer = observer{agent: a}
 	var err error
-	a.Loop, err = loop.New(c)
+	a.Agent, err = agent.New(c)
 	return a, err
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 )
 
 // served is an agent in virtual time, spoken to over HTTP.
@@ -38,8 +38,8 @@ func onNode(t *testing.T, test func(n *served)) {
 
 // start runs an agent until the test ends, or the end of it is asked for.
 func start(t *testing.T, conn *grpc.ClientConn, root string) (handler http.Handler, end func()) {
-	agent, err := New(loop.Config{
-		Client: cri.NewClient(conn), Root: root,
+	agent, err := New(agent.Config{
+		Client: cri.NewClient(conn), Root: root, NoEviction: true, NoLogRotation: true, // no process writes logs, and this machine may be short of something
 		Sync: syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}},
 	})
 	if err != nil {

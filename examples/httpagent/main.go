@@ -38,7 +38,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 )
 
 func main() {
@@ -59,6 +59,10 @@ func main() {
 	}
 }
 
+// inMemory reports whether the runtime is one in memory: the logs of others are where a kubelet has
+// them. It uses no room, however full the disk of the node is.
+func inMemory(logs string) bool { return logs != "" }
+
 // run serves until ctx ends, and leaves the pods running. The logs of containers are in
 // logs, or where a kubelet has them.
 func run(ctx context.Context, listen, endpoint, root, logs string) error {
@@ -67,7 +71,7 @@ func run(ctx context.Context, listen, endpoint, root, logs string) error {
 		return err
 	}
 	defer client.Close()
-	agent, err := New(loop.Config{Client: client, Root: root, Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: logs}}})
+	agent, err := New(agent.Config{Client: client, Root: root, NoEviction: inMemory(logs), Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: logs}}})
 	if err != nil {
 		return err
 	}

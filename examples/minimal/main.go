@@ -23,13 +23,13 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
 // run is all that an embedder writes. Below root is what the agent remembers of its
 // pods, and what it makes for them.
-func run(ctx context.Context, endpoint, root string) error {
+func run(ctx context.Context, endpoint, root string, inMemory bool) error {
 	client, err := cri.Dial(ctx, cri.Config{Endpoint: endpoint})
 	if err != nil {
 		return err
@@ -42,10 +42,12 @@ func run(ctx context.Context, endpoint, root string) error {
 	if err := pods.Set(hello()); err != nil {
 		return err
 	}
-	agent, err := loop.New(loop.Config{
+	agent, err := agent.New(agent.Config{
 		Client:  client,
 		Root:    root,
 		Sources: []source.Source{pods},
+		// A runtime in memory uses no room, however full the disk of the node is.
+		NoEviction: inMemory,
 		Sync: syncpod.Config{
 			Sink: syncpod.StatusSinkFunc(show), // statuses go here: to an API server, say
 			Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")},
@@ -90,7 +92,7 @@ func main() {
 	if *endpoint == "" {
 		err = runInMemory(ctx)
 	} else {
-		err = run(ctx, *endpoint, *root)
+		err = run(ctx, *endpoint, *root, false)
 	}
 	if err != nil {
 		log.Fatal(err)
@@ -113,5 +115,5 @@ func runInMemory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return run(ctx, endpoint, root)
+	return run(ctx, endpoint, root, true)
 }

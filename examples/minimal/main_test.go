@@ -31,7 +31,7 @@ func TestRun(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
-	if err := run(ctx, endpoint, root); err != nil {
+	if err := run(ctx, endpoint, root, true); err != nil {
 		t.Error(err)
 	}
 	if !remembersRunning(root) {

@@ -12,11 +12,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
 // drain stops all pods, or as many as stop before it is told again to end.
-func drain(agent *loop.Loop, s *screen) {
+func drain(agent *agent.Agent, s *screen) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {

@@ -8,14 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podsync/podsync/runtime/stats"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/timeline"
 )
 
 // remembered has what happens to pods remembered, if anybody may look into the agent.
-func (o options) remembered(c *loop.Config) (http.Handler, error) {
+func (o options) remembered(c *agent.Config) (http.Handler, error) {
 	if o.serve == "" {
 		return nil, nil
 	}
@@ -28,17 +27,13 @@ func (o options) remembered(c *loop.Config) (http.Handler, error) {
 }
 
 // lookedInto serves those who look into the agent until ctx ends, if they may.
-func lookedInto(ctx context.Context, o options, agent *loop.Loop, conn *connection, history http.Handler) error {
+func lookedInto(ctx context.Context, o options, agent *agent.Agent, conn *connection, history http.Handler) error {
 	if o.serve == "" {
 		<-ctx.Done()
 		return nil
 	}
-	figures, err := stats.New(stats.Config{Runtime: conn, Dir: o.root})
-	if err != nil {
-		return err
-	}
 	s, err := server.New(server.Config{
-		Agent: agent, Runtime: conn, Stats: figures, NodeName: o.node, StreamTransport: conn.streams,
+		Agent: agent, Runtime: conn, Stats: agent.Stats(), NodeName: o.node, StreamTransport: conn.streams,
 		Timeline:      history,
 		Authenticator: certified{}, Authorizer: certified{},
 	})

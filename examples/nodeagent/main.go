@@ -47,8 +47,8 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/container/env"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 	"github.com/podsync/podsync/syncpod/volume"
 )
@@ -100,12 +100,14 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	if err != nil {
 		return err
 	}
-	config := loop.Config{
+	config := agent.Config{
 		Client:    conn.Client,
 		Root:      o.root,
 		NodeName:  o.node,
 		Sources:   []source.Source{manifests},
 		LogPolicy: logPolicy,
+		// The runtime in memory has no processes, and uses none of the node.
+		NoEviction: o.runtime == memory, NoImageGC: o.runtime == memory, NoOOMEvents: o.runtime == memory,
 		Sync: syncpod.Config{
 			Owner:      cri.Owner{Name: o.owner},
 			Sink:       s,
@@ -119,7 +121,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	if err != nil {
 		return err
 	}
-	agent, err := loop.New(config)
+	agent, err := agent.New(config)
 	if err != nil {
 		return err
 	}
@@ -145,7 +147,7 @@ func (o options) share(s *screen) {
 
 // serve runs the loop and the server until ctx has ended, and until the pods are drained
 // if they are to be.
-func serve(ctx context.Context, agent *loop.Loop, drained bool, s *screen, server func(context.Context) error) error {
+func serve(ctx context.Context, agent *agent.Agent, drained bool, s *screen, server func(context.Context) error) error {
 	running, detach := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -15,13 +15,14 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
 // observer shows how an agent and its pods do, on a screen.
 type observer struct {
-	agent  *loop.Loop
+	agent  *agent.Agent
 	screen *screen
 	pods   []v1.Pod                       // as they were at the last look
 	ended  map[types.UID]podworkers.Phase // of pods that are being removed from the node
@@ -38,7 +39,7 @@ const (
 )
 
 // follow shows an agent's pods as they change, until ctx ends.
-func follow(ctx context.Context, agent *loop.Loop, s *screen) {
+func follow(ctx context.Context, agent *agent.Agent, s *screen) {
 	o := observer{agent: agent, screen: s, told: map[types.UID]row{}}
 	garbage := newCollection()
 	tick := time.NewTicker(time.Second) // ages, and what ends without a word

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -42,10 +41,10 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// No log is rotated unless it is asked for, and then as a kubelet does.
+// Logs are rotated as by a kubelet, unless the flags say otherwise.
 func TestParseRotation(t *testing.T) {
-	for args, want := range map[string]*logs.RotationPolicy{
-		"":                              nil,
+	for args, want := range map[string]logs.RotationPolicy{
+		"":                              {},
 		"-container-log-max-size 1.5Mi": {MaxSize: 3 << 19},
 		"-container-log-max-files 7":    {MaxFiles: 7},
 		"-container-log-max-size 1Ki -container-log-max-files 2": {MaxSize: 1024, MaxFiles: 2},
@@ -55,7 +54,7 @@ func TestParseRotation(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.discard()
-		if got, err := o.logs.policy(); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := o.logs.policy(); err != nil || got != want {
 			t.Errorf("%q: %+v, %v, want %+v", args, got, err, want)
 		}
 	}

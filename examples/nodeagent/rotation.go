@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/logs"
 )
 
-// A rotation is when logs are rotated, in the spelling of a kubelet. The zero one is never.
+// A rotation says when logs are rotated, in the spelling of a kubelet. The zero one is its default.
 type rotation struct {
 	maxSize  string
 	maxFiles int
@@ -18,28 +18,25 @@ type rotation struct {
 
 func (r *rotation) flags(flags *flag.FlagSet) {
 	flags.StringVar(&r.maxSize, "container-log-max-size", "", "`size`, such as 10Mi, from which on the log of a container is rotated and compressed, as a kubelet does "+
-		"(default 10Mi with -container-log-max-files; without both no log is rotated)")
-	flags.IntVar(&r.maxFiles, "container-log-max-files", 0, "`number` of files of a container's log at most, rotated ones and the one written to (default 5 with -container-log-max-size)")
+		"(default 10Mi)")
+	flags.IntVar(&r.maxFiles, "container-log-max-files", 0, "`number` of files of a container's log at most, rotated ones and the one written to (default 5)")
 }
 
-// policy is nil if no log is rotated.
-func (r rotation) policy() (*logs.RotationPolicy, error) {
-	if r == (rotation{}) {
-		return nil, nil
-	}
-	p := &logs.RotationPolicy{MaxFiles: r.maxFiles}
+// policy returns the policy of the flags. A zero field is the default of a kubelet.
+func (r rotation) policy() (logs.RotationPolicy, error) {
+	p := logs.RotationPolicy{MaxFiles: r.maxFiles}
 	if r.maxSize != "" {
 		size, err := resource.ParseQuantity(r.maxSize)
 		if err == nil && size.Value() <= 0 {
 			err = errors.New("want more than nothing")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("-container-log-max-size %s: %w", r.maxSize, err)
+			return p, fmt.Errorf("-container-log-max-size %s: %w", r.maxSize, err)
 		}
 		p.MaxSize = size.Value()
 	}
 	if err := p.Validate(); err != nil {
-		return nil, fmt.Errorf("-container-log-max-files %d: %w", r.maxFiles, err)
+		return p, fmt.Errorf("-container-log-max-files %d: %w", r.maxFiles, err)
 	}
 	return p, nil
 }

@@ -4,37 +4,27 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 
 	"github.com/go-logr/logr"
 
-	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 )
 
 // An Agent is a loop that is watched. Its metrics are served at /metrics.
 type Agent struct {
-	*loop.Loop
+	*agent.Agent
 	counts *metrics
 }
 
 // New returns an agent on what the configuration says, which logs and counts.
-func New(log *slog.Logger, c loop.Config) (*Agent, error) {
+func New(log *slog.Logger, c agent.Config) (*Agent, error) {
 	a := &Agent{counts: newMetrics()}
 	c.Log = logr.FromSlogHandler(log.Handler()) // of all parts: it stands for theirs
-	c.Workers.Observer = workers{metrics: a.counts}
-	c.Watch.Observer = watcher{metrics: a.counts}
-	c.Sync.Observer = containers{metrics: a.counts}
-	config := image.Config{Runtime: c.Client, Observer: pulls{metrics: a.counts}}
-	if c.Root != "" { // who may use which image outlives the agent
-		config.Dir = filepath.Join(c.Root, "images")
-	}
-	images, err := image.New(config)
-	if err != nil {
-		return nil, err
-	}
-	c.Sync.Deps.Images = images
-	a.Loop, err = loop.New(c)
+	c.Observe(agent.Observers{
+		Workers: workers{metrics: a.counts}, Watch: watcher{metrics: a.counts}, Sync: containers{metrics: a.counts}, Images: pulls{metrics: a.counts},
+	})
+	var err error
+	a.Agent, err = agent.New(c)
 	return a, err
 }
 

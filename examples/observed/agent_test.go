@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -32,7 +32,7 @@ func TestObserved(t *testing.T) {
 		}
 		var log bytes.Buffer
 		root, pods := t.TempDir(), source.NewPush()
-		agent, err := New(slog.New(slog.NewJSONHandler(&log, nil)), loop.Config{
+		agent, err := New(slog.New(slog.NewJSONHandler(&log, nil)), agent.Config{
 			Client: cri.NewClient(conn), Root: root, Sources: []source.Source{pods},
 			Sync: syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}},
 		})

@@ -36,7 +36,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -70,8 +70,10 @@ func run(ctx context.Context, listen, endpoint, root, logs string) error {
 		return err
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-1)}))
-	agent, err := New(logger, loop.Config{
-		Client: client, Root: root, Sources: []source.Source{pods}, Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: logs}},
+	agent, err := New(logger, agent.Config{
+		Client: client, Root: root, Sources: []source.Source{pods},
+		NoEviction: logs != "", // in memory: that uses no room, however full the disk of the node is
+		Sync:       syncpod.Config{Node: syncpod.Node{LogsRoot: logs}},
 	})
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 )
 
 func main() {
@@ -69,7 +69,7 @@ func connect(ctx context.Context, kubeconfig, name, endpoint, root, logs string)
 		return err
 	}
 	defer client.Close()
-	return Run(ctx, kube, name, loop.Config{Client: client, Root: root, Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: logs}}})
+	return Run(ctx, kube, name, agent.Config{Client: client, Root: root, Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: logs}}})
 }
 
 // runInMemory is for trying it out: the runtime is a part of this process.

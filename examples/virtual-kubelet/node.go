@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 
 // Run is a node of that name until ctx ends: its pods are those of the API server. What
 // the configuration leaves open of sources and sinks is filled in.
-func Run(ctx context.Context, kube kubernetes.Interface, name string, c loop.Config) error {
+func Run(ctx context.Context, kube kubernetes.Interface, name string, c agent.Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	mine := informers.NewSharedInformerFactoryWithOptions(kube, resync, informers.WithTweakListOptions(func(o *metav1.ListOptions) {

@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 )
 
 const nodeName = "edge-7"
@@ -68,7 +68,7 @@ func (s *site) start() {
 	ctx, cancel := context.WithCancel(s.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Run(ctx, s.kube, nodeName, loop.Config{
+		ended <- Run(ctx, s.kube, nodeName, agent.Config{
 			Client: cri.NewClient(s.conn), Root: s.root,
 			Sync: syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(s.root, "logs")}},
 		})

@@ -14,6 +14,7 @@ import (
 	listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -23,7 +24,7 @@ import (
 // virtual-kubelet knows pods by their names, and podsync by their UIDs: that a pod has
 // taken the place of another one of its name is seen here, by what the API server has.
 type Provider struct {
-	*loop.Loop
+	*agent.Agent
 	source *source.Push
 	lister listers.PodLister
 
@@ -42,11 +43,11 @@ var (
 
 // NewProvider returns a provider that does nothing until Run is called. Sources and
 // Sync.Sink of the configuration are its own.
-func NewProvider(pods listers.PodLister, c loop.Config) (*Provider, error) {
+func NewProvider(pods listers.PodLister, c agent.Config) (*Provider, error) {
 	p := &Provider{source: source.NewPush(), lister: pods, notify: func(*v1.Pod) {}, pods: map[types.UID]*v1.Pod{}}
 	c.Sources, c.Sync.Sink = []source.Source{p.source}, p
 	var err error
-	p.Loop, err = loop.New(c)
+	p.Agent, err = agent.New(c)
 	return p, err
 }
 

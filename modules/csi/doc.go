@@ -3,7 +3,7 @@
 // not need it do not link the API of CSI.
 //
 //	manager, err := csi.New(csi.Config{Root: root, Objects: csi.Static(volumes, claims)})
-//	agent, err := loop.New(loop.Config{
+//	agent, err := agent.New(agent.Config{
 //		Root: root,
 //		Sync: syncpod.Config{Extensions: syncpod.Extensions{Volumes: manager}},
 //		...

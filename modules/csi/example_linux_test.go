@@ -22,7 +22,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -135,7 +135,7 @@ func runExample(pv *v1.PersistentVolume, drive, root string) {
 }
 
 // newAgent returns an agent whose pods find a PersistentVolume under the claim default/data.
-func newAgent(pv *v1.PersistentVolume, root string, pods source.Source, statuses chan<- v1.PodStatus) (*loop.Loop, *csi.Manager, error) {
+func newAgent(pv *v1.PersistentVolume, root string, pods source.Source, statuses chan<- v1.PodStatus) (*agent.Agent, *csi.Manager, error) {
 	node, err := critest.New(critest.Config{})
 	if err != nil {
 		return nil, nil, err
@@ -149,8 +149,8 @@ func newAgent(pv *v1.PersistentVolume, root string, pods source.Source, statuses
 	if err != nil {
 		return nil, nil, err
 	}
-	agent, err := loop.New(loop.Config{
-		Client: cri.NewClient(conn), Root: root, Sources: []source.Source{pods},
+	agent, err := agent.New(agent.Config{
+		Client: cri.NewClient(conn), Root: root, Sources: []source.Source{pods}, NoEviction: true, // this machine may be short of something
 		Sync: syncpod.Config{
 			RuntimeName: "critest", // a connection of cri.Dial knows it
 			Extensions:  syncpod.Extensions{Volumes: manager},

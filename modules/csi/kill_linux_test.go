@@ -22,7 +22,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -91,8 +91,8 @@ func runAgent(dir string) error {
 	if err != nil {
 		return err
 	}
-	agent, err := loop.New(loop.Config{
-		Client: client, Root: filepath.Join(dir, "root"), Sources: []source.Source{pods},
+	agent, err := agent.New(agent.Config{
+		Client: client, Root: filepath.Join(dir, "root"), Sources: []source.Source{pods}, NoEviction: true, // this machine may be short of something
 		Sync: syncpod.Config{Extensions: syncpod.Extensions{Volumes: manager}, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}},
 	})
 	if err != nil {

@@ -3,7 +3,7 @@
 // podsync. It is a separate module, so that other agents do not depend on the API's types.
 //
 //	manager, err := devices.New(devices.Config{State: "/var/lib/my-agent/devices"})
-//	agent, err := loop.New(loop.Config{
+//	agent, err := agent.New(agent.Config{
 //		...
 //		Admission: manager,
 //		Sync:      syncpod.Config{Extensions: syncpod.Extensions{Devices: manager}},

@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -107,7 +107,7 @@ func ExampleManager() {
 	}
 	statuses := make(chan v1.PodStatus, 100)
 	pods := source.NewPush()
-	agent, err := loop.New(loop.Config{
+	agent, err := agent.New(agent.Config{
 		Client: cri.NewClient(conn), Root: filepath.Join(dir, "root"), Sources: []source.Source{pods},
 		Admission: manager, // refuses pods for which there are too few devices
 		Sync: syncpod.Config{

@@ -3,9 +3,9 @@
 //
 //	tracing, err := otel.New(otel.Config{TracerProvider: provider})
 //	client, err := cri.Dial(ctx, cri.Config{Endpoint: endpoint, Options: tracing.DialOptions()})
-//	config := loop.Config{Client: client, ...}
+//	config := agent.Config{Client: client, ...}
 //	err = tracing.Trace(&config)
-//	agent, err := loop.New(config)
+//	agent, err := agent.New(config)
 //
 // The embedder owns the provider, its sampler and its exporter, and shuts them down.
 //

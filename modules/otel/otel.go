@@ -13,7 +13,7 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 )
 
 // Config configures a Tracing.
@@ -45,9 +45,9 @@ func New(c Config) (*Tracing, error) {
 	return &Tracing{tracer: c.TracerProvider.Tracer(name), propagator: c.Propagator}, nil
 }
 
-// Trace enables tracing in a configuration of a Loop. It sets Workers.Trace, and returns an error
-// if that is set already.
-func (t *Tracing) Trace(c *loop.Config) error {
+// Trace has a Loop that is made of this configuration trace its work. It sets
+// Workers.Trace, and refuses a configuration that has it.
+func (t *Tracing) Trace(c *agent.Config) error {
 	if c.Workers.Trace != nil {
 		return errors.New("otel: Config.Workers.Trace is set already")
 	}

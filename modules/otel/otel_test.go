@@ -28,7 +28,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -67,14 +67,14 @@ func traced(t *testing.T, told *parents) tracetest.SpanStubs {
 		t.Fatal(err)
 	}
 	pods := source.NewPush()
-	config := loop.Config{
+	config := agent.Config{
 		Client: cri.NewClient(conn), Sources: []source.Source{pods}, Root: filepath.Join(dir, "root"),
 		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, RuntimeName: "critest"},
 	}
 	if err := tracing.Trace(&config); err != nil {
 		t.Fatal(err)
 	}
-	agent, err := loop.New(config)
+	agent, err := agent.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestWhatIsMissingOrTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := loop.Config{}
+	c := agent.Config{}
 	c.Workers.Trace = func(ctx context.Context, _ podworkers.Work) (context.Context, func(error)) {
 		return ctx, func(error) {}
 	}

@@ -4,9 +4,9 @@
 //
 //	metrics, err := prometheus.New(prometheus.Config{NodeName: "edge-7"})
 //	client, err := cri.Dial(ctx, cri.Config{Endpoint: endpoint, Options: metrics.DialOptions()})
-//	config := loop.Config{Client: client, ...}
+//	config := agent.Config{Client: client, ...}
 //	metrics.Observe(&config)
-//	agent, err := loop.New(config)
+//	agent, err := agent.New(config)
 //	handler, err := metrics.Handler(agent) // for server.Config.Metrics
 //
 // [Metrics.Handler] also exports the metrics of Go and of the process. Use [Metrics.Collector] with

@@ -12,10 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/pleg"
-	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/probe"
@@ -107,42 +105,21 @@ func counters(name, help string) *client.CounterVec {
 	return client.NewCounterVec(client.CounterOpts{Subsystem: subsystem, Name: name, Help: help}, []string{operationType})
 }
 
-// Observe connects the Metrics to a configuration of a Loop. It sets the Observers of Sync,
-// Workers, Watch and probes, and Evicted; it keeps calling those that were set before. If Sync has
-// Cgroups, it wraps them.
-func (m *Metrics) Observe(c *loop.Config) {
-	c.Sync.Observer = podObserver{or(c.Sync.Observer, syncpod.Observer(syncpod.NopObserver{})), m}
-	c.Workers.Observer = workObserver{or(c.Workers.Observer, podworkers.Observer(podworkers.NopObserver{})), m}
-	c.Watch.Observer = &listObserver{Observer: or(c.Watch.Observer, pleg.Observer(pleg.NopObserver{})), metrics: m}
-	if c.Probes == nil { // the prober of the embedder must use Probes
-		c.ProbeObserver = m.Probes(c.ProbeObserver)
-	}
-	next := c.Evicted
-	c.Evicted = func(e eviction.Eviction) {
-		m.CountEviction(string(e.Signal))
-		if next != nil {
-			next(e)
-		}
-	}
+// Observe has an agent that is made of this configuration tell the Metrics how its work
+// goes: it adds observers. The Cgroups of Sync, if there are any, are called by way of
+// the Metrics from then on.
+func (m *Metrics) Observe(c *nodeagent.Config) {
+	c.Observe(nodeagent.Observers{
+		Sync: podObserver{metrics: m}, Workers: workObserver{metrics: m}, Watch: &listObserver{metrics: m}, Probes: m.Probes(),
+		Evicted: func(e eviction.Eviction) { m.CountEviction(string(e.Signal)) },
+	})
 	if c.Sync.Extensions.Cgroups != nil {
 		c.Sync.Extensions.Cgroups = &cgroups{Cgroups: c.Sync.Extensions.Cgroups, durations: m.cgroups, made: map[types.UID]bool{}}
 	}
 }
 
-// or returns the observer, or nop if it is nil.
-func or[T comparable](observer, nop T) T {
-	var none T
-	if observer == none {
-		return nop
-	}
-	return observer
-}
-
-// Probes returns the observer of probes that Observe installs, for a prober of the embedder's own.
-// It also calls next, unless that is nil.
-func (m *Metrics) Probes(next probe.Observer) probe.Observer {
-	return probeObserver{or(next, probe.Observer(probe.NopObserver{})), m.probes}
-}
+// Probes is the observer of probes that Observe adds, for programs that have a prober of their own.
+func (m *Metrics) Probes() probe.Observer { return probeObserver{m.probes} }
 
 // CountEviction counts an evicted pod by its signal, such as memory.available. Observe counts the
 // evictions of the Loop; call CountEviction for others.

@@ -11,21 +11,18 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// Each observer here also calls the observer that it replaces.
 type podObserver struct {
-	syncpod.Observer
+	syncpod.NopObserver
 	metrics *Metrics
 }
 
 // PodRunning counts the start of a pod.
 func (o podObserver) PodRunning(pod *v1.Pod, took time.Duration) {
-	o.Observer.PodRunning(pod, took)
 	o.metrics.podStart.Observe(took.Seconds())
 }
 
 // VolumeSetUp counts the set-up of a volume, which a kubelet counts as its mount.
 func (o podObserver) VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error) {
-	o.Observer.VolumeSetUp(pod, volume, took, err)
 	status := "success"
 	if err != nil {
 		status = "fail-unknown"
@@ -34,14 +31,13 @@ func (o podObserver) VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Durat
 }
 
 type workObserver struct {
-	podworkers.Observer
+	podworkers.NopObserver
 	metrics *Metrics
 }
 
 // SyncEnded counts work, however it ended, except for removals: they are no work of a kubelet's pod
 // workers.
 func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error) {
-	o.Observer.SyncEnded(w, took, err)
 	if w.Type == podworkers.RemovePod {
 		return
 	}
@@ -53,7 +49,7 @@ func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error
 }
 
 type listObserver struct {
-	pleg.Observer
+	pleg.NopObserver
 	metrics *Metrics
 
 	mu   sync.Mutex
@@ -63,7 +59,6 @@ type listObserver struct {
 // Listed counts a list, failed or not. Only a successful list updates the time when the runtime was
 // last seen.
 func (o *listObserver) Listed(pods int, took time.Duration, err error) {
-	o.Observer.Listed(pods, took, err)
 	now := time.Now()
 	o.mu.Lock()
 	before := o.last

@@ -44,20 +44,15 @@ func (p *probes) Collect(metrics chan<- client.Metric) {
 	p.duration.Collect(metrics)
 }
 
-type probeObserver struct {
-	probe.Observer // also called
-	probes         *probes
-}
+type probeObserver struct{ probes *probes }
 
 // Checked counts a check.
 func (o probeObserver) Checked(c probe.Check) {
-	o.Observer.Checked(c)
 	o.probes.count(c)
 }
 
 // PodForgotten removes the series of a pod.
 func (o probeObserver) PodForgotten(uid types.UID) {
-	o.Observer.PodForgotten(uid)
 	o.probes.forget(uid)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
@@ -83,7 +83,7 @@ func TestProbesOfOneName(t *testing.T) {
 	if a.metrics, err = prometheus.New(prometheus.Config{NodeName: "node1"}); err != nil {
 		t.Fatal(err)
 	}
-	observer := a.metrics.Probes(nil)
+	observer := a.metrics.Probes()
 	check := func(uid types.UID, outcome actions.ProbeResult) {
 		p := pod("web", "")
 		p.UID = uid
@@ -141,7 +141,7 @@ func TestObserversThatWereThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	c := loop.Config{ProbeObserver: toldOfProbes{&n}}
+	c := nodeagent.Config{ProbeObserver: toldOfProbes{&n}}
 	c.Sync.Observer, c.Workers.Observer, c.Watch.Observer = told{n: &n}, toldOfWork{n: &n}, toldOfLists{n: &n}
 	m.Observe(&c)
 	c.Sync.Observer.PodRunning(nil, 0)

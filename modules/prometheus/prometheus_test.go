@@ -25,6 +25,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
@@ -32,7 +33,7 @@ import (
 
 // An agent is one whose metrics are counted.
 type agent struct {
-	*loop.Loop
+	*nodeagent.Agent
 	t       *testing.T
 	metrics *prometheus.Metrics
 	cgroups *cgroups
@@ -54,14 +55,15 @@ func newAgent(t *testing.T) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := loop.Config{
+	config := nodeagent.Config{
 		Client: cri.NewClient(conn), Sources: []source.Source{a.pods}, Root: dir + "/root",
-		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: dir + "/logs"}, RuntimeName: "critest"},
+		NoEviction: true, // this machine may be short of something
+		Sync:       syncpod.Config{Node: syncpod.Node{LogsRoot: dir + "/logs"}, RuntimeName: "critest"},
 	}
 	a.cgroups = &cgroups{}
 	config.Sync.Extensions.Cgroups = a.cgroups
 	a.metrics.Observe(&config)
-	if a.Loop, err = loop.New(config); err != nil {
+	if a.Agent, err = nodeagent.New(config); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -226,7 +228,7 @@ func TestInterval(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := loop.Config{}
+		config := nodeagent.Config{}
 		m.Observe(&config)
 		watch := config.Watch.Observer
 		watch.Listed(1, 2*time.Second, nil)
@@ -290,7 +292,7 @@ func TestEvictions(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := 0
-	config := loop.Config{Evicted: func(eviction.Eviction) { told++ }}
+	config := nodeagent.Config{Evicted: func(eviction.Eviction) { told++ }}
 	m.Observe(&config)
 	config.Evicted(eviction.Eviction{Signal: eviction.EmptyDirLimit})
 	if got := value(scrape(t, m, none{}, "/metrics"), "kubelet_evictions", "eviction_signal", "emptydirfs.limit"); got != 1 || told != 1 {

@@ -7,8 +7,8 @@ import "time"
 // return. Embed NopObserver to implement only some methods.
 //
 // Use podworkers.Observer and syncpod.Observer for the work on pods, and pleg.Observer for the
-// detection of changes. A loop.Config receives this observer through Sync.Deps.Images, which is
-// created by New from a Config with an Observer; see syncpod.Observer for the others.
+// detection of changes. An agent.Config has this observer as Images.Observer; see syncpod.Observer
+// for the others.
 type Observer interface {
 	// PullStarted is called before the runtime is asked.
 	PullStarted(Pull)

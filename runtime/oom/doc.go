@@ -7,7 +7,8 @@
 // # Source
 //
 // Package oom reads the kernel's log, /dev/kmsg, as the kubelet does. One file covers all
-// containers, with cgroup v1 and v2; a read blocks until there is a record; and only this log names
+// containers, with cgroup v1 and v2; one read a second is enough, so that a Watcher also runs in
+// virtual time (testing/synctest); and only this log names
 // the killed process and says whether a container or the node ran out of memory. The notifications
 // of cgroups (memory.events, an eventfd on memory.oom_control) only count, must be set up for each
 // container before it runs out of memory, and do not cover the node. Reading the log requires

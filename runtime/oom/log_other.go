@@ -8,4 +8,6 @@ import (
 )
 
 // openLog returns errors.ErrUnsupported: only Linux has this log.
-func openLog() (Log, error) { return nil, fmt.Errorf("the kernel's log: %w", errors.ErrUnsupported) }
+func openLog() (kernelLog, error) {
+	return nil, fmt.Errorf("the kernel's log: %w", errors.ErrUnsupported)
+}

@@ -101,3 +101,19 @@ func TestRunOnTheSystem(t *testing.T) {
 		t.Error("the end of the context does not end it")
 	}
 }
+
+// An agent that watches the log of the system runs in virtual time: an hour takes none.
+func TestRunOnTheSystemInVirtualTime(t *testing.T) {
+	log, err := openLog()
+	if err != nil {
+		t.Skip(err)
+	}
+	log.Close()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := new(Watcher).Run(ctx, func(Kill) {}); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -11,7 +11,7 @@ import (
 // some.
 //
 // Use podworkers.Observer and syncpod.Observer for the work on pods, and image.Observer for pulls.
-// A loop.Config has this observer as Watch.Observer; see syncpod.Observer for the others.
+// An agent.Config has this observer as Watch.Observer; see syncpod.Observer for the others.
 type Observer interface {
 	// Listed is called after a list of all pods, with the number of pods and the duration.
 	Listed(pods int, took time.Duration, err error)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -71,7 +71,7 @@ func TestActiveDeadlineOfOthers(t *testing.T) {
 func TestK7_ActiveDeadlineOverARestart(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		records := &stickyRecords{all: map[types.UID]syncpod.Record{}}
-		with := func(c *loop.Config) { c.Sync.Deps.Records = records }
+		with := func(c *nodeagent.Config) { c.Sync.Deps.Records = records }
 		p := pod("api", "bounded", "b", "trap '' TERM; sleep infinity")
 		p.Spec.TerminationGracePeriodSeconds, p.Spec.ActiveDeadlineSeconds = new(int64(600)), new(int64(60))
 		push := source.NewPush()

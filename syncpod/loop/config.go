@@ -11,14 +11,9 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/runtime/pleg"
-	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
-	"github.com/podsync/podsync/syncpod/probe"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -50,45 +45,11 @@ type Config struct {
 	Store StatusStore
 	// Admission decides which new pods may run on the node. Default: all may.
 	Admission Admission
-	// Probes runs the probes of pods. Default: those of package probe, with the Client; without
-	// one, probes do not run, and containers that declare one are never ready.
+	// Probes runs the probes of pods. Default: no probe runs, and a container with a startup or
+	// readiness probe is never ready.
 	Probes Probes
-	// ProbeObserver is notified of each check of the default Probes; with others it must be nil.
-	// Default: none.
-	ProbeObserver probe.Observer
-	// Collectors remove from the node what pods have left. Default: with a Client, that
-	// of package gc, which removes dead containers and their logs, but the newest ones;
-	// logs only where Sync.Deps.Logs is missing, too. It makes no call on a node where
-	// nothing ends. An empty slice is none.
-	Collectors []Collector
-
-	// ImagePolicy says when unused images of any agent are removed: the zero policy is a kubelet's.
-	// Default: none are removed.
-	ImagePolicy *image.GCPolicy
-	// ImageCollector removes images. Default: that of package image, if there is an ImagePolicy,
-	// which requires a Client.
-	ImageCollector ImageCollector
-	// EvictionPolicy says when pods are evicted because the node runs low on memory, disk or
-	// processes, or because they exceed their storage limits: the zero policy is a kubelet's. With
-	// an ImagePolicy, images are removed before pods are evicted. Under pressure new pods are also
-	// rejected, before Admission is called. It requires a Client or Stats. Default: no evictions.
-	EvictionPolicy *eviction.Policy
-	// Evicted is called at the start of each eviction. It must not block. Default: none.
-	Evicted func(eviction.Eviction)
-	// Stats reads the usage of node and pods for an EvictionPolicy. Default: that of package stats,
-	// with the Client and the file system of Root.
-	Stats stats.Source
-	// OOM reports processes that are killed because memory runs out: the zero oom.Watcher does
-	// where the kernel's log is readable. They become events: OOMKilling of a container, SystemOOM
-	// of the node. Errors are logged. Default: none.
-	OOM OOMWatcher
-	// LogPolicy says when the logs of containers are rotated, in which the runtime takes part: the
-	// zero policy is a kubelet's. It requires a Client, and logs that are files. Default: none are
-	// rotated, and runtimes do not rotate them either.
-	LogPolicy *logs.RotationPolicy
-	// NodeName is the involved object of events that concern no pod: that images cannot be
-	// removed, or that the node is under pressure. Default: there are no such events.
-	NodeName string
+	// Parts run beside the pods, from the start of Run until its end.
+	Parts []Part
 
 	// Watch configures the detection of changes in the runtime. Its Changed, AvailableChanged,
 	// Observed and Busy must be nil; its Owner is that of Sync. If its Reader is a
@@ -103,12 +64,6 @@ type Config struct {
 	// HousekeepingInterval is the time after which what could not be tidied up is
 	// tried again. Default 2 s.
 	HousekeepingInterval time.Duration
-	// CollectInterval is the time between calls of a Collector. Default 1 min.
-	CollectInterval time.Duration
-	// ImageInterval is the interval of checks of the disk usage. Default 5 min.
-	ImageInterval time.Duration
-	// LogInterval is the interval of checks of log sizes. Default 10 s.
-	LogInterval time.Duration
 
 	// Log gets a line for each pod that comes, changes at its source or goes, and for
 	// what sources refuse. It stands for Log in Sync, Watch and Workers where those
@@ -129,9 +84,6 @@ func (c Config) withDefaults() (Config, error) {
 		def   time.Duration
 	}{
 		{"HousekeepingInterval", &c.HousekeepingInterval, 2 * time.Second},
-		{"CollectInterval", &c.CollectInterval, time.Minute},
-		{"ImageInterval", &c.ImageInterval, 5 * time.Minute},
-		{"LogInterval", &c.LogInterval, 10 * time.Second},
 		{"Sync.Limits.CleanupTimeout", &c.Sync.Limits.CleanupTimeout, 10 * time.Second},
 		{"Workers.ResyncInterval", &c.Workers.ResyncInterval, 5 * time.Minute},
 	} {
@@ -194,9 +146,9 @@ func (c *Config) checkParts() error {
 	if err := assemble.CheckClient(c.Sync.Client); err != nil {
 		return fmt.Errorf("loop: Config.Sync.Client is %w", err)
 	}
-	for i, collector := range c.Collectors {
-		if collector == nil {
-			return fmt.Errorf("loop: Config.Collectors[%d] is nil", i)
+	for i, part := range c.Parts {
+		if part == nil {
+			return fmt.Errorf("loop: Config.Parts[%d] is nil", i)
 		}
 	}
 	if c.Root != "" && !filepath.IsAbs(c.Root) {
@@ -232,7 +184,11 @@ func (c Config) connected() (Config, error) {
 		c.Workers.Observer = podworkers.NopObserver{}
 	}
 	c.shareLog()
-	for _, fill := range []func() error{c.makeProbes, c.makeReader, c.makeSandboxes, c.makeCollectors, c.makeImageCollector, c.makeStats, c.makeStore} {
+	if c.Probes == nil {
+		c.Probes = noProbes{}
+	}
+	c.Sync.Deps.Probes = c.Probes
+	for _, fill := range []func() error{c.makeReader, c.makeSandboxes, c.makeStore} {
 		if err := fill(); err != nil {
 			return c, err
 		}

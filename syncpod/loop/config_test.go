@@ -13,12 +13,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
-	"github.com/podsync/podsync/syncpod/probe"
 	"github.com/podsync/podsync/syncpod/source"
 )
-
-// unprobed is Probes of an embedder.
-type unprobed struct{ loop.Probes }
 
 // What is missing or wrong in a Config is told by the name of its field.
 func TestConfigNamesWhatIsWrong(t *testing.T) {
@@ -34,10 +30,8 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"Config.Sources[0] has no name", func(c *loop.Config) { c.Sources = []source.Source{&scripted{}} }},
 		{"Config.Client is missing", func(c *loop.Config) { c.Client = nil }},
 		{"Config.Root \"here\" is not an absolute path", func(c *loop.Config) { c.Root = "here" }},
-		{"Config.Collectors[0] is nil", func(c *loop.Config) { c.Collectors = []loop.Collector{nil} }},
+		{"Config.Parts[0] is nil", func(c *loop.Config) { c.Parts = []loop.Part{nil} }},
 		{"Config.HousekeepingInterval is negative", func(c *loop.Config) { c.HousekeepingInterval = -1 }},
-		{"Config.CollectInterval is negative", func(c *loop.Config) { c.CollectInterval = -1 }},
-		{"Config.ProbeObserver is set, and so is Probes", func(c *loop.Config) { c.Probes, c.ProbeObserver = unprobed{}, probe.NopObserver{} }},
 		{"Config.Watch.Observed is set", func(c *loop.Config) { c.Watch.Observed = func(context.Context, *runtime.PodStatus) {} }},
 		{"Config.Watch.Busy is set", func(c *loop.Config) { c.Watch.Busy = func(types.UID) bool { return false } }},
 		{"Config.Watch.Owner", func(c *loop.Config) { c.Watch.Owner = cri.Owner{Name: "other"} }},

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -93,7 +93,7 @@ func TestW3_DeletedAndRemovedBeforeTheFirstList(t *testing.T) {
 		n.leave(nil, web, job)
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Delay: 20 * time.Second})
 		src, began, count := source.NewPush(), time.Now(), newCounter()
-		n.start([]source.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
+		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Workers.Observer = count })
 		set(t, src, deleted(web, 30), job)
 		time.Sleep(5 * time.Second)
 		set(t, src, job)
@@ -159,7 +159,7 @@ func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			records := syncpod.FileRecords{Dir: t.TempDir()}
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				keep := func(c *loop.Config) { c.Sync.Deps.Records = records }
+				keep := func(c *nodeagent.Config) { c.Sync.Deps.Records = records }
 				web := api(pod("", "web", "u", deaf))
 				n.leave(keep, web)
 				if err := trouble(n); err != nil {

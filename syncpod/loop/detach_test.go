@@ -7,7 +7,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -22,7 +22,7 @@ func TestE3_RunWaitsForStopsOfSandboxes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				src := source.NewStaticPush("file")
-				agent := n.start([]source.Source{src}, func(l *loop.Config) { l.Sync.Limits.CleanupTimeout = c.cleanup })
+				agent := n.start([]source.Source{src}, func(l *nodeagent.Config) { l.Sync.Limits.CleanupTimeout = c.cleanup })
 				set(t, src, pod("file", "web", "u", forever))
 				time.Sleep(time.Minute)
 				n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Delay: c.stop})
@@ -74,7 +74,7 @@ func TestC2_AttemptOfAContainerThatIsNotWantedAnyMore(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 3 * time.Second, IgnoreCancel: true})
 		records := syncpod.FileRecords{Dir: t.TempDir()}
-		withRecords := func(c *loop.Config) { c.Sync.Deps.Records = records }
+		withRecords := func(c *nodeagent.Config) { c.Sync.Deps.Records = records }
 		push := source.NewStaticPush("file")
 		first := n.start([]source.Source{push}, withRecords)
 		set(t, push, pod("file", "web", "web", "sleep 1000000"))

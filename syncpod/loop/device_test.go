@@ -17,8 +17,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/device"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -79,7 +79,7 @@ func TestDevices(t *testing.T) {
 				t.Fatal(err)
 			}
 			src := source.NewPush()
-			return n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Extensions.Devices = keeper }), src
+			return n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Extensions.Devices = keeper }), src
 		}
 		a, src := run()
 		web := api(pod("", "web", "u", "sleep 600; exit 1"))
@@ -138,7 +138,7 @@ func TestDevicesOfAPodThatIsGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		src := source.NewPush()
-		n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Extensions.Devices = keeper })
+		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Extensions.Devices = keeper })
 		time.Sleep(10 * time.Second)
 		if gone := given.released(); len(gone) > 0 {
 			t.Errorf("given back were the cards of %v before the source has said what it wants", gone)

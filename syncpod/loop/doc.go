@@ -1,4 +1,6 @@
-// Package loop is a whole node agent: it connects the packages of podsync.
+// Package loop keeps the pods of a node running: it connects sources, workers, statuses and the life of pods.
+// Package [github.com/podsync/podsync/syncpod/agent] adds what else a kubelet does: probes, log rotation, garbage
+// collection, evictions and events of OOM kills.
 //
 // The sources of a [Loop] deliver the pods that should run, and the runtime reports the containers that run. The Loop
 // passes both to package podworkers, which calls package syncpod:
@@ -15,9 +17,8 @@
 //	feed.go        the last snapshot of each source, and the pods that all of them want
 //	reconcile.go   compares them with the pods of the workers: stop, update, add
 //	table.go       the pods that the workers know
-//	notices.go     log lines and events about pods and the node
-//	evictor.go     connects a pressure.Manager to the workers
-//	oom.go         events and metrics of OOM kills
+//	notices.go     log lines and events about pods
+//	host.go        the Loop as its parts see it
 //	admitted.go    the active pods, for an Admission
 //	worker_pod.go  one pod that the workers know; which changes of a pod count
 //	state.go       the state of each pod, beside its definition
@@ -25,7 +26,6 @@
 //	housekeeping.go  reports orphans to the workers: pods that no source wants, and
 //	               containers that run although their pod has ended
 //	remove.go      RemovePod removes a pod from the node
-//	collect.go     garbage collection of containers, logs and images
 //
 //	work.go        the work on a pod, done with package syncpod
 //	reader.go      reads of pods, which use the statuses of an earlier agent; looks.go, the reads
@@ -63,22 +63,12 @@
 // delivered, it deletes the records and directories of pods that no longer exist. [Loop.Drain] stops the pods
 // first.
 //
-// # When the node runs short
-//
-// With a Config.EvictionPolicy the agent measures the node every 10 s. Under pressure of memory, disk or processes it
-// removes unused images and dead containers, and then evicts one pod after the other, as package
-// [github.com/podsync/podsync/syncpod/eviction] decides. It also evicts pods that exceed their storage limits. An
-// evicted pod is reported as Failed with the reason Evicted, and does not start again. Static and critical pods
-// are not evicted. Under pressure the agent rejects new pods. [Loop.Pressure] returns the conditions of the node, and the
-// reason why each pod is evicted or kept. With a Config.OOM the agent records OOM kills of the kernel as events.
-//
 // # Files
 //
 // The files that outlive the agent are below Config.Root, by the UIDs of pods:
 //
 //	pods/<uid>/           the directory of a pod, see package poddir
 //	statuses/<uid>.json   the last status of a pod, and of the runtime: [FileStore], read when Run begins
-//	evictions/<uid>.json  an eviction that has not ended, with an EvictionPolicy
 //	records/<uid>.json    the record of a pod: syncpod.FileRecords, read when the work on the pod begins
 //
 // # While the runtime is unavailable

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -99,9 +100,8 @@ func TestE2_HousekeepingHoldsUpNobody(t *testing.T) {
 			}
 		}
 		src = source.NewStaticPush("file")
-		slow := collector{gate: gate}
-		n.start([]source.Source{src}, func(c *loop.Config) {
-			c.Collectors, c.CollectInterval = []loop.Collector{slow}, time.Second
+		n.start([]source.Source{src}, func(c *nodeagent.Config) {
+			c.Parts = []loop.Part{hanging{}}
 		})
 		set(t, src)
 		time.Sleep(5 * time.Second)
@@ -118,10 +118,10 @@ func TestE2_HousekeepingHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// collector hangs like the runtime does.
-type collector struct{ gate *critest.Gate }
+// hanging is a part that hangs like the runtime does.
+type hanging struct{}
 
-func (c collector) Collect(ctx context.Context, lives loop.PodStates) error {
+func (hanging) Run(ctx context.Context, _ loop.Host) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -153,12 +153,12 @@ func TestE3_StopLeavesPodsRunning(t *testing.T) {
 	})
 }
 
-// The agent does not wait for a runtime that is away when it is to end, and nothing is collected meanwhile.
+// The agent does not wait for a runtime that is unavailable when it is to end, and its parts are told so.
 func TestE3_StopWhileTheRuntimeIsAway(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, seen := source.NewStaticPush("file"), &asker{}
-		a := n.start([]source.Source{src}, func(c *loop.Config) {
-			c.Collectors, c.CollectInterval = []loop.Collector{seen}, 10*time.Second
+		a := n.start([]source.Source{src}, func(c *nodeagent.Config) {
+			c.Parts = []loop.Part{seen}
 		})
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
@@ -166,17 +166,14 @@ func TestE3_StopWhileTheRuntimeIsAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
-		seen.mu.Lock()
-		seen.lives = nil
-		seen.mu.Unlock()
 		set(t, src, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
 		time.Sleep(time.Minute)
+		if seen.lives.Available() == nil {
+			t.Error("a part is told that the runtime is available")
+		}
 		began := time.Now()
 		if a.stop(); time.Since(began) > time.Second {
 			t.Errorf("the agent ended after %v", time.Since(began))
-		}
-		if seen.lives != nil {
-			t.Error("garbage was collected while the runtime was away")
 		}
 	})
 }

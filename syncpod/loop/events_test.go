@@ -18,7 +18,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/probe"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -32,7 +32,7 @@ func (r *recorder) has(text string) bool {
 func TestPodThatCannotBeLookedAtIsTold(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, told := source.NewStaticPush("file"), &recorder{}
-		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Events = told })
+		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Events = told })
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
 		fault, err := n.Inject(critest.Fault{
@@ -82,7 +82,7 @@ func (d *dropped) EventDropped(k8sruntime.Object, string) { d.count.Add(1) }
 func TestEventsHoldUpNothing(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, events := source.NewStaticPush("file"), &gated{gate: make(chan struct{})}
-		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Events = events })
+		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Events = events })
 		db := pod("file", "db", "v", forever)
 		db.Spec.Containers[0].Image = "registry.test/db:1" // or else only one of them pulls
 		set(t, src, pod("file", "web", "u", forever), db)
@@ -120,7 +120,7 @@ func TestEventsAtTheEndOfRun(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				src, lost := source.NewStaticPush("file"), &dropped{}
 				events := &gated{gate: make(chan struct{}), took: tc.took}
-				a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Events, c.Sync.Observer = events, lost })
+				a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Events, c.Sync.Observer = events, lost })
 				set(t, src, pod("file", "web", "u", forever))
 				time.Sleep(time.Minute)
 				if tc.open {
@@ -157,7 +157,7 @@ func TestEventOfAFailingProbe(t *testing.T) {
 		paths := map[string]bool{}
 		var mu sync.Mutex
 		src := source.NewStaticPush("file")
-		n.start([]source.Source{src}, func(c *loop.Config) {
+		n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Sync.Events = syncpod.EventRecorderFunc(func(object k8sruntime.Object, _, reason, _ string, _ ...any) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -200,7 +200,7 @@ func TestProbeObserver(t *testing.T) {
 		web, plain := pod("file", "web", "u", forever), pod("file", "plain", "p", forever)
 		web.Spec.Containers[0].ReadinessProbe = &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"true"}}}, PeriodSeconds: 1}
 		src, c := source.NewStaticPush("file"), &checks{told: map[types.UID][]string{}}
-		n.start([]source.Source{src}, func(config *loop.Config) { config.ProbeObserver = c })
+		n.start([]source.Source{src}, func(config *nodeagent.Config) { config.ProbeObserver = c })
 		set(t, src, web, plain)
 		time.Sleep(time.Minute)
 		set(t, src)

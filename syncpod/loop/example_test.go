@@ -25,8 +25,7 @@ spec:
   - {name: app, image: registry.test/app:1}
 `
 
-// A whole node agent: the pods in a folder of manifests are kept running, until ctx
-// ends.
+// A Loop alone keeps the pods of a folder of manifests running until ctx ends.
 func Example() {
 	dir, endpoint, done := exampleNode()
 	defer done()

@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -59,7 +60,9 @@ func TestC3_CrashLoopOfADay(t *testing.T) {
 		if err := os.Mkdir(links, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		onDisk := func(c *loop.Config) { c.Sync.Node.LogsRoot, c.Sync.Deps.Logs, c.Sync.Node.LogLinks = logs, nil, links }
+		onDisk := func(c *nodeagent.Config) {
+			c.Sync.Node.LogsRoot, c.Sync.Deps.Logs, c.Sync.Node.LogLinks = logs, nil, links
+		}
 		src := source.NewStaticPush("file")
 		a := n.start([]source.Source{src}, onDisk)
 		p := pod("file", "web", "u", "echo I; exit 3")
@@ -124,16 +127,17 @@ func wantBounded(t *testing.T, n *node, a *agent, logs, links string, before int
 	return got.RestartCount
 }
 
-// asker is a Collector that collects nothing.
+// asker is a part that asks the Host when a test does.
 type asker struct {
 	mu    sync.Mutex
-	lives loop.PodStates
+	lives loop.Host
 }
 
-func (a *asker) Collect(_ context.Context, lives loop.PodStates) error {
+func (a *asker) Run(ctx context.Context, host loop.Host) error {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.lives = lives
+	a.lives = host
+	a.mu.Unlock()
+	<-ctx.Done()
 	return nil
 }
 
@@ -150,11 +154,11 @@ func (a *asker) want(t *testing.T, why string, uid types.UID, dead, content bool
 // Of a pod that is not known something may be removed once all sources have spoken,
 // and if none of them wants it. One that comes again waits for what is left of the
 // one before it (W10).
-func TestM3_CollectorsMayRemoveWhatIsCertain(t *testing.T) {
+func TestM3_PartsMayRemoveWhatIsCertain(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, other, a, asked := source.NewStaticPush("file"), source.NewStaticPush("other"), &asker{}, map[types.UID]int{}
-		n.start([]source.Source{src, other}, func(c *loop.Config) {
-			c.Collectors, c.CollectInterval = []loop.Collector{a}, time.Second
+		n.start([]source.Source{src, other}, func(c *nodeagent.Config) {
+			c.Parts = []loop.Part{a}
 			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Rejection {
 				asked[p.UID]++
 				return nil
@@ -190,7 +194,7 @@ func TestM3_CollectorsMayRemoveWhatIsCertain(t *testing.T) {
 	})
 }
 
-// Where nothing ends nothing is removed, nor asked for: a Collector cannot list.
+// Where nothing ends nothing is removed, nor asked for: the collection of containers does not list.
 func TestQuietNodeIsNotAskedForGarbage(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
@@ -210,11 +214,11 @@ func TestQuietNodeIsNotAskedForGarbage(t *testing.T) {
 	})
 }
 
-// Without Collectors all stays, as the Config says.
-func TestNoCollectors(t *testing.T) {
+// With NoContainerGC all containers stay.
+func TestNoContainerGC(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
-		n.start([]source.Source{src}, func(c *loop.Config) { c.Collectors = []loop.Collector{} })
+		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.NoContainerGC = true })
 		set(t, src, pod("file", "web", "u", "exit 3"))
 		time.Sleep(time.Hour)
 		if got := len(n.instances("u").Containers); got < 10 {

@@ -20,6 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -51,21 +52,21 @@ type agent struct {
 }
 
 // start starts an agent with sources. change may change its Config.
-func (n *node) start(sources []source.Source, change func(*loop.Config)) *agent {
+func (n *node) start(sources []source.Source, change func(*nodeagent.Config)) *agent {
 	n.Helper()
 	conn, err := n.Runtime.Dial()
 	if err != nil {
 		n.Fatal(err)
 	}
 	seen := &statuses{last: map[types.UID]v1.PodStatus{}}
-	c := loop.Config{
-		Client: cri.NewClient(conn), Sources: sources, Store: n.store,
+	c := nodeagent.Config{
+		Client: cri.NewClient(conn), Sources: sources, Store: n.store, NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true,
 		Sync: syncpod.Config{RuntimeName: "critest", Sink: seen, Node: syncpod.Node{LogsRoot: "/var/log/pods"}, Deps: syncpod.Dependencies{Logs: noLogs{}}},
 	}
 	if change != nil {
 		change(&c)
 	}
-	l, err := loop.New(c)
+	l, err := newLoop(c)
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -79,6 +80,19 @@ func (n *node) start(sources []source.Source, change func(*loop.Config)) *agent 
 	}()
 	n.Cleanup(a.stop)
 	return a
+}
+
+// newLoop returns a Loop with the parts of an agent: probes run, and dead containers are collected. One
+// without a Client has no parts.
+func newLoop(c nodeagent.Config) (*loop.Loop, error) {
+	if c.Client == nil {
+		return loop.New(loop.Config{Root: c.Root, Sources: c.Sources, Store: c.Store, Sync: c.Sync, Watch: c.Watch, Workers: c.Workers})
+	}
+	a, err := nodeagent.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return a.Loop, nil
 }
 
 // stop detaches the agent.
@@ -197,7 +211,7 @@ func pod(source, name, uid, script string) *v1.Pod {
 const forever = "trap 'exit 0' TERM; sleep infinity & wait"
 
 // leave has an agent run pods of one source for a minute, and be killed.
-func (n *node) leave(change func(*loop.Config), pods ...*v1.Pod) {
+func (n *node) leave(change func(*nodeagent.Config), pods ...*v1.Pod) {
 	n.Helper()
 	src := newPush(pods[0].Annotations[runtime.AnnotationConfigSource])
 	agent := n.start([]source.Source{src}, change)
@@ -278,4 +292,13 @@ func (c *counter) of(uid string, w podworkers.WorkType) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ends[types.UID(uid)][w]
+}
+
+func conditionOf(status v1.PodStatus, name v1.PodConditionType) *v1.PodCondition {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == name {
+			return &status.Conditions[i]
+		}
+	}
+	return nil
 }

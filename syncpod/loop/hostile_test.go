@@ -15,8 +15,7 @@ import (
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -52,9 +51,9 @@ func hostileLife(t *testing.T, seed uint64) {
 	pods := []*v1.Pod{pod("file", "a", "a1", "sleep 100000"), pod("file", "b", "b1", "sleep 60"), withInit(pod("file", "c", "c1", "sleep 100000")), once(pod("file", "job", "j1", "sleep 5"))}
 	n.Must(src.Set(pods...))
 	before := heap()
-	a := n.start([]source.Source{src}, func(c *loop.Config) {
+	a := n.start([]source.Source{src}, func(c *nodeagent.Config) {
 		c.Client = cri.NewClient(conn)
-		c.ImagePolicy = &image.GCPolicy{}
+		c.NoImageGC = false
 	})
 	time.Sleep(3 * time.Minute)
 	n.Must(src.Set(pods[1:]...)) // one ends while the runtime lies

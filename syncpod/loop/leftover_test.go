@@ -11,7 +11,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -58,7 +58,7 @@ func TestW11_RecordThatCouldNotBeDeleted(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		records := &stickyRecords{from: time.Now().Add(2 * time.Minute), all: map[types.UID]syncpod.Record{}}
 		push := source.NewPush()
-		n.start([]source.Source{push}, func(c *loop.Config) { c.Sync.Deps.Records = records })
+		n.start([]source.Source{push}, func(c *nodeagent.Config) { c.Sync.Deps.Records = records })
 		set(t, push, pod("api", "web", "u", forever))
 		time.Sleep(time.Minute)
 		set(t, push)

@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -32,7 +33,7 @@ func once(p *v1.Pod) *v1.Pod {
 func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 5 * time.Second}}, func(t *testing.T, n *node) {
 		src, count := source.NewStaticPush("file"), newCounter()
-		a := n.start([]source.Source{src}, func(c *loop.Config) {
+		a := n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Watch.EventRelist, c.Workers.Observer = 10*time.Second, count
 		})
 		job := once(pod("file", "job", "u", "exit 0"))
@@ -75,7 +76,7 @@ func TestW7_FinishedPodStaysFinished(t *testing.T) {
 		before := len(n.Journal())
 		src := source.NewStaticPush("file")
 		count, beside := newCounter(), -1
-		second := n.start([]source.Source{src}, func(c *loop.Config) {
+		second := n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Workers.Observer = count
 			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, others []*v1.Pod) *syncpod.Rejection {
 				if p.UID == "u" {
@@ -125,7 +126,7 @@ func TestW7_RunningPodIsAdopted(t *testing.T) {
 
 		before := len(n.Journal())
 		src = source.NewStaticPush("file")
-		second := n.start([]source.Source{src}, func(c *loop.Config) {
+		second := n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Admission = loop.AdmissionFunc(func(*v1.Pod, []*v1.Pod) *syncpod.Rejection {
 				return &syncpod.Rejection{Reason: "OutOfCpu", Message: "no"}
 			})
@@ -155,7 +156,7 @@ func TestOldPodsAreNotAskedFor(t *testing.T) {
 		deleted.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		src := source.NewPush()
 		set(t, src, over, deleted)
-		n.start([]source.Source{src}, func(c *loop.Config) {
+		n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Rejection {
 				t.Errorf("asked for pod %s", p.Name)
 				return nil
@@ -168,7 +169,7 @@ func TestOldPodsAreNotAskedFor(t *testing.T) {
 // A pod is refused, and told of: it is never started, and is gone when its source
 // lets it go; also with a deletion mark that only the next agent sees.
 func TestW8_RefusedPodEnds(t *testing.T) {
-	refuse := func(c *loop.Config) {
+	refuse := func(c *nodeagent.Config) {
 		c.Admission = loop.AdmissionFunc(func(*v1.Pod, []*v1.Pod) *syncpod.Rejection {
 			return &syncpod.Rejection{Reason: "OutOfCpu", Message: "2 asked for, 1 left"}
 		})
@@ -179,7 +180,7 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 				src := newPush(from)
 				p := pod(from, "web", "u", forever)
 				events := &recorder{}
-				a := n.start([]source.Source{src}, func(c *loop.Config) { refuse(c); c.Sync.Events = events })
+				a := n.start([]source.Source{src}, func(c *nodeagent.Config) { refuse(c); c.Sync.Events = events })
 				set(t, src, p)
 				synctest.Wait()
 				got := a.sink.of("u")
@@ -238,7 +239,7 @@ func TestW10_UIDComesAgain(t *testing.T) {
 			inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.RunPodSandbox: time.Second, critest.RemovePodSandbox: 3 * time.Second}}, func(t *testing.T, n *node) {
 				src := source.NewStaticPush("file")
 				count := newCounter()
-				a := n.start([]source.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
+				a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Workers.Observer = count })
 				set(t, src, once(pod("file", "web", "u", tt.script)))
 				time.Sleep(tt.after)
 				synctest.Wait()
@@ -378,7 +379,7 @@ func TestW6_KillPodThatWasAdopted(t *testing.T) {
 				n.leave(nil, pod("file", "web", "u", slow))
 				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Delay: time.Hour})
 				push := source.NewStaticPush("file")
-				a := n.start([]source.Source{push}, func(c *loop.Config) { c.Workers.MaxConcurrent = 1 })
+				a := n.start([]source.Source{push}, func(c *nodeagent.Config) { c.Workers.MaxConcurrent = 1 })
 				set(t, push, pod("file", "first", "f", forever), pod("file", "web", "u", slow))
 				time.Sleep(time.Second)
 				began := time.Now()

@@ -18,7 +18,6 @@ import (
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/internal/podref"
-	"github.com/podsync/podsync/syncpod/internal/pressure"
 )
 
 // A Loop keeps the pods running that its sources want. Make one with New; its
@@ -35,12 +34,9 @@ type Loop struct {
 	before     *seenBefore // by an earlier agent
 	house      *housekeeper
 	reconciler *reconciler
-	collectors *collectors
 	events     *eventQueue // nil if the embedder has no recorder
-	// pressure is nil without an EvictionPolicy.
-	pressure *pressure.Manager
-	runtime  gate
-	ran      atomic.Bool
+	runtime    gate
+	ran        atomic.Bool
 	// children are what Run has started.
 	children sync.WaitGroup
 	// storeErr is why the store, or the records of pods, could not be read. It is guarded by
@@ -58,7 +54,7 @@ func New(c Config) (*Loop, error) {
 	}
 	l := &Loop{config: c, events: events, states: &podStates{pods: map[types.UID]*podState{}}, before: newSeenBefore()}
 	l.table = &podTable{
-		notices: notices{c.Log, c.Sync.Events, c.NodeName}, states: l.states, cache: c.Watch.Cache,
+		notices: notices{c.Log, c.Sync.Events}, states: l.states, cache: c.Watch.Cache,
 		news: make(flag, 1), housekeeping: make(flag, 1), pods: map[types.UID]*workerPod{},
 	}
 	l.sink = sink{podStates: l.states, seen: l.table.lastStatus, store: c.Store, next: c.Sync.Sink}
@@ -94,10 +90,6 @@ func (l *Loop) assemble() error {
 	if l.watcher, err = pleg.New(watchConfig); err != nil {
 		return fmt.Errorf("loop: Config.Watch: %w", err)
 	}
-	rotator, err := c.makeRotator()
-	if err != nil {
-		return err
-	}
 	workersConfig := c.Workers
 	workersConfig.Syncer, workersConfig.Status, workersConfig.Observer = l.work(), workStatuses{l}, observer{l, c.Workers.Observer}
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
@@ -109,13 +101,12 @@ func (l *Loop) assemble() error {
 		removes: c.Client != nil, interval: c.HousekeepingInterval,
 	}
 	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission}
-	l.collectors = &collectors{config: c, notices: l.table.notices, watcher: l.watcher, rotator: rotator, states: gcStates{l.workers, l.sources}}
 	for _, part := range []any{c.Sync.Extensions.Allocations, c.Sync.Extensions.Devices, c.Sync.Extensions.Lifecycle} {
 		if n, ok := part.(notifier); ok {
 			n.Notify(l.table.lookAgain)
 		}
 	}
-	return l.makeEvictor()
+	return nil
 }
 
 // notifier reports pods that need a sync for a reason of its own.
@@ -157,18 +148,14 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	start(l.workers.Run)
 	start(l.runProbes)
+	for i, part := range l.config.Parts {
+		start(func(ctx context.Context) error { return l.runPart(ctx, fmt.Sprintf("Parts[%d]", i), part) })
+	}
 	for _, f := range l.sources.all {
 		l.children.Go(func() { l.sources.run(ctx, f) })
 	}
 	l.children.Go(func() { l.reconciler.run(ctx) })
 	l.children.Go(func() { l.house.run(ctx) })
-	l.collectors.start(ctx, &l.children)
-	if oom := l.config.OOM; oom != nil {
-		l.children.Go(func() { newOOMReporter(oom, l.table).run(ctx) })
-	}
-	if l.pressure != nil {
-		l.children.Go(func() { l.relieve(ctx) })
-	}
 	<-ctx.Done()
 	l.windUp()
 	select {
@@ -196,9 +183,11 @@ func (l *Loop) windUp() {
 	sandboxes.Wait()
 }
 
-func (l *Loop) runProbes(ctx context.Context) error {
-	if err := l.config.Probes.Run(ctx, l.table.lookAgain); err != nil {
-		return fmt.Errorf("loop: Config.Probes: %w", err)
+func (l *Loop) runProbes(ctx context.Context) error { return l.runPart(ctx, "Probes", l.config.Probes) }
+
+func (l *Loop) runPart(ctx context.Context, field string, part Part) error {
+	if err := part.Run(ctx, host{l}); err != nil {
+		return fmt.Errorf("loop: Config.%s: %w", field, err)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestT2_ExitIsSeenWhileTheWorkGoesOn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
-		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
+		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Watch.EventRelist = 10 * time.Second })
 		two := pod("file", "web", "u", "sleep 5; exit 3")
 		two.Spec.Containers = append(two.Spec.Containers, *pod("file", "web", "u", forever).Spec.Containers[0].DeepCopy())
 		two.Spec.Containers[1].Name = "other"
@@ -44,7 +44,7 @@ func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
 			records := syncpod.FileRecords{Dir: t.TempDir()}
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				src := source.NewStaticPush("file")
-				keep := func(c *loop.Config) { c.Sync.Deps.Records = records }
+				keep := func(c *nodeagent.Config) { c.Sync.Deps.Records = records }
 				a := n.start([]source.Source{src}, keep)
 				job := once(pod("file", "job", "u", "exit 0"))
 				forget := n.OnCall(func(_ int, c critest.Call) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -82,7 +83,7 @@ func TestW6_StrayOfAPodThatWasAnOrphan(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.orphanThatDoesNotStop(critest.StopPodSandbox, 10)
 		src := source.NewStaticPush("file")
-		n.start([]source.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
+		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Watch.EventRelist = 10 * time.Second })
 		set(t, src)
 		time.Sleep(10 * time.Second)
 		job := once(pod("file", "web", "u", "exit 3"))
@@ -186,7 +187,7 @@ func TestW10_AdmissionWaitsForTheOrphan(t *testing.T) {
 		src := source.NewStaticPush("file")
 		var decided []time.Duration
 		began := time.Now()
-		a := n.start([]source.Source{src}, func(c *loop.Config) {
+		a := n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Rejection {
 				if p.UID == "u" {
 					decided = append(decided, time.Since(began))

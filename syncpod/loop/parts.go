@@ -7,10 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/oom"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/internal/gc"
 )
 
 // Admission decides which new pods may run on the node, for example by the remaining resources. It
@@ -37,12 +36,13 @@ func (f AdmissionFunc) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 type Probes interface {
 	// ProbeResults are the newest results, which the work on the pod heeds.
 	syncpod.Probes
-	// Run probes until ctx ends, and returns when nothing is probed any more. It
-	// calls changed for each pod one of whose results has changed.
-	Run(ctx context.Context, changed func(pod types.UID)) error
-	// Observe passes the desired and the actual state of a pod, before each sync. While the pod is
-	// ending, only readiness matters: no probe stops its containers any more, while services need
-	// to know which of them still serve (kubernetes #107473, #140882).
+	// Part's Run probes until ctx ends. It calls PodChanged of the Host for each pod one of
+	// whose results has changed.
+	Part
+	// Observe tells what a pod should be and is, before each work on it. While it is
+	// ending only its readiness is of interest: no probe stops its containers any
+	// more, while services need to know which of them still serve (kubernetes
+	// #107473, #140882).
 	Observe(pod *v1.Pod, status *runtime.PodStatus, ending bool)
 	// Forget is called when nothing of a pod runs or will run.
 	Forget(pod types.UID)
@@ -52,33 +52,35 @@ type Probes interface {
 type noProbes struct{}
 
 func (noProbes) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults { return nil }
-func (noProbes) Run(context.Context, func(types.UID)) error                          { return nil }
+func (noProbes) Run(context.Context, Host) error                                     { return nil }
 func (noProbes) Observe(*v1.Pod, *runtime.PodStatus, bool)                           {}
 func (noProbes) Forget(types.UID)                                                    {}
 
-// A Collector removes what pods have left in the runtime or on the node. It is called every
-// Config.CollectInterval, in a goroutine of its own without overlap, and not while the runtime is
-// unavailable. Errors are logged.
-type Collector interface {
-	Collect(ctx context.Context, lives PodStates) error
+// A Part runs beside the pods of a Loop: it rotates logs, for example, or evicts pods. Package
+// [github.com/podsync/podsync/syncpod/agent] has those that a kubelet has.
+type Part interface {
+	// Run runs until ctx ends. An error that it returns before then ends the Loop.
+	Run(ctx context.Context, host Host) error
 }
 
-// An ImageCollector removes unused images from the node. It is called every Config.ImageInterval,
-// in a goroutine of its own without overlap, and not while the runtime is unavailable. Errors are
-// logged, and reported as an event if there is a Config.NodeName. If it has a method
-// RemoveUnused(context.Context) error, that is called before a pod is evicted for lack of disk
-// space, possibly concurrently with Collect. An *image.Collector implements it.
-type ImageCollector interface {
-	Collect(ctx context.Context) error
+// A Host is the Loop as its parts see it. Its methods may be called concurrently.
+type Host interface {
+	// RuntimeShouldBeRemoved reports whether the dead containers and the sandboxes of a pod may be
+	// removed, and ContentShouldBeRemoved whether its volumes and logs may be. Those of an unknown pod may
+	// be removed once all sources have delivered their pods.
+	RuntimeShouldBeRemoved(pod types.UID) bool
+	ContentShouldBeRemoved(pod types.UID) bool
+	// Pods returns the pods as Loop.Pods does.
+	Pods() []Pod
+	// State returns the state of a pod in the workers.
+	State(pod types.UID) podworkers.PodState
+	// KillPod stops a pod as Loop.KillPod does.
+	KillPod(ctx context.Context, pod types.UID, stop podworkers.StopRequest) error
+	// PodChanged requests a sync of a pod.
+	PodChanged(pod types.UID)
+	// Available returns nil, or why the runtime is unavailable.
+	Available() error
+	// Events records events. They wait for the recorder of the Config; without one they are
+	// dropped.
+	Events() syncpod.EventRecorder
 }
-
-// An OOMWatcher reports processes that are killed because memory runs out. An *oom.Watcher
-// implements it.
-type OOMWatcher interface {
-	// Run calls report for each of them, one after the other, until ctx ends.
-	Run(ctx context.Context, report func(oom.Kill)) error
-}
-
-// PodStates reports to a [Collector] what it may remove. An unknown pod counts as gone only once
-// all sources have delivered.
-type PodStates = gc.PodStates

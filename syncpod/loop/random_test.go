@@ -17,7 +17,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -188,7 +188,7 @@ func (l *randomLife) heal() {
 
 func (l *randomLife) startAgent() {
 	l.src = source.NewStaticPush("file")
-	l.a = l.start([]source.Source{l.src}, func(c *loop.Config) {
+	l.a = l.start([]source.Source{l.src}, func(c *nodeagent.Config) {
 		c.Store, c.Root, c.Sync.Node.LogsRoot = nil, l.root, l.root+"/logs"
 		c.Sync.Deps.Logs = nil
 	})

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -40,7 +41,7 @@ func TestTakeOverAsksForWhatHasChanged(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				store := tt.store(t)
-				withStore := func(c *loop.Config) { c.Store = store }
+				withStore := func(c *nodeagent.Config) { c.Store = store }
 				pods := []*v1.Pod{pod("file", "job", "job", "sleep 20; exit 3")}
 				pods[0].Spec.RestartPolicy = v1.RestartPolicyNever
 				for i := range 3 {

@@ -22,7 +22,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -82,8 +82,8 @@ func goroutinesStarted() uint64 {
 }
 
 // withoutClient gives a Loop parts of its Client in place of that.
-func withoutClient(t *testing.T) func(*loop.Config) {
-	return func(c *loop.Config) {
+func withoutClient(t *testing.T) func(*nodeagent.Config) {
+	return func(c *nodeagent.Config) {
 		client := c.Client
 		reader, err := cri.NewReader(cri.ReaderConfig{Runtime: client, RuntimeName: "critest"})
 		if err != nil {
@@ -163,7 +163,7 @@ func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
 				return uids
 			}
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				below := func(c *loop.Config) {
+				below := func(c *nodeagent.Config) {
 					c.Store = nil
 					c.Root, c.Sync.Node.LogsRoot = root, t.TempDir()
 				}
@@ -203,7 +203,7 @@ func TestG5_WhatIsKeptIsDeletedInTheEnd(t *testing.T) {
 
 		busy := &busyRemains{busy: "u", until: time.Now().Add(5 * time.Minute)}
 		src := source.NewStaticPush("file")
-		n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Extensions.Clean = []syncpod.Cleaner{busy} })
+		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Extensions.Clean = []syncpod.Cleaner{busy} })
 		set(t, src)
 		time.Sleep(time.Second)
 		if busy.count("v") != 1 {
@@ -262,7 +262,7 @@ func TestHugeRemainsDoNotHoldUpOthers(t *testing.T) {
 
 		huge := &hugeRemains{needs: 10 * time.Minute, spent: map[types.UID]time.Duration{}}
 		src := source.NewStaticPush("file")
-		n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Extensions.Clean = []syncpod.Cleaner{huge} })
+		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Extensions.Clean = []syncpod.Cleaner{huge} })
 		set(t, src)
 		time.Sleep(5 * time.Minute)
 		if got := huge.tried(); got != pods {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -43,7 +43,7 @@ func (r *slowRecords) tried() int {
 func TestNewPodDoesNotWaitForATimeoutOfTheStore(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		records, src := &slowRecords{}, source.NewStaticPush("file")
-		n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Deps.Records = records })
+		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Deps.Records = records })
 		set(t, src, once(pod("file", "web", "u", deaf)))
 		time.Sleep(time.Minute)
 		set(t, src)

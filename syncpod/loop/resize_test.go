@@ -12,8 +12,8 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/device"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/resize"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -49,7 +49,7 @@ func TestC10_DeferredResizeGetsItsRoom(t *testing.T) {
 						t.Fatal(err)
 					}
 					push := source.NewPush()
-					return push, n.start([]source.Source{push}, func(c *loop.Config) {
+					return push, n.start([]source.Source{push}, func(c *nodeagent.Config) {
 						c.Sync.Extensions.Allocations, c.Sync.Deps.Records = allocator, syncpod.FileRecords{Dir: records}
 					})
 				}
@@ -114,18 +114,18 @@ func (d *devices) CleanPod(context.Context, *v1.Pod) error { return nil }
 // A device that falls ill is reported at once (KEP-4680), whoever of the two has given it.
 func TestDeviceFallsIll(t *testing.T) {
 	t.Run("Lifecycle", func(t *testing.T) {
-		deviceFallsIll(t, func(c *loop.Config, d *devices) { c.Sync.Extensions.Lifecycle = d })
+		deviceFallsIll(t, func(c *nodeagent.Config, d *devices) { c.Sync.Extensions.Lifecycle = d })
 	})
 	t.Run("Devices", func(t *testing.T) {
-		deviceFallsIll(t, func(c *loop.Config, d *devices) { c.Sync.Extensions.Devices = d })
+		deviceFallsIll(t, func(c *nodeagent.Config, d *devices) { c.Sync.Extensions.Devices = d })
 	})
 }
 
-func deviceFallsIll(t *testing.T, given func(c *loop.Config, d *devices)) {
+func deviceFallsIll(t *testing.T, given func(c *nodeagent.Config, d *devices)) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		d := &devices{health: v1.ResourceHealthStatusHealthy}
 		push := source.NewPush()
-		a := n.start([]source.Source{push}, func(c *loop.Config) { given(c, d) })
+		a := n.start([]source.Source{push}, func(c *nodeagent.Config) { given(c, d) })
 		set(t, push, api(pod("api", "a", "a", forever)))
 		time.Sleep(time.Minute)
 		reported := func() v1.ResourceHealthStatus {

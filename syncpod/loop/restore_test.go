@@ -10,6 +10,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -55,7 +56,7 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 					}
 				}
 				push = source.NewStaticPush("file")
-				a := n.start([]source.Source{push}, func(c *loop.Config) {
+				a := n.start([]source.Source{push}, func(c *nodeagent.Config) {
 					c.Store = lateStore{n.store, time.Now().Add(tt.away), tt.err}
 				})
 				set(t, push, job)
@@ -84,7 +85,7 @@ func TestP1_SinkHangsAfterARestart(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("api", "web", "u", "sleep 300; exit 1"))
 		push := source.NewPush()
-		n.start([]source.Source{push}, func(c *loop.Config) { c.Sync.Sink = hangingSink{} })
+		n.start([]source.Source{push}, func(c *nodeagent.Config) { c.Sync.Sink = hangingSink{} })
 		set(t, push, pod("api", "web", "u", "sleep 300; exit 1"))
 		time.Sleep(10 * time.Minute)
 		if ran := len(n.Processes()); ran < 2 {

@@ -83,7 +83,7 @@ func TestAdmittedPods(t *testing.T) {
 // it is asked of each one that has left something.
 func TestToAskOfOnePodIsNotToWalkThroughAll(t *testing.T) {
 	r := reconcilerOf(t, 1000)
-	states := gcStates{r.table.workers, r.sources}
+	states := host{&Loop{workers: r.table.workers, sources: r.sources}}
 	if states.isCertain("other") != true || r.sources.unwanted("00007") {
 		t.Error("what is not wanted is said to be, or the other way round")
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/shutdown"
 	"github.com/podsync/podsync/syncpod/source"
@@ -119,7 +120,7 @@ func TestShutdownWhileAPodIsAdmitted(t *testing.T) {
 		src := source.NewPush()
 		var a *agent
 		ended := make(chan error, 1)
-		a = n.start([]source.Source{src}, func(c *loop.Config) {
+		a = n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Admission = loop.AdmissionFunc(func(pod *v1.Pod, _ []*v1.Pod) *syncpod.Rejection {
 				if pod.Name == "late" && len(ended) == 0 {
 					go func() { ended <- a.Shutdown(t.Context(), shutdown.Policy{GracePeriod: 30 * time.Second}) }()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -268,7 +269,7 @@ func TestChangesThatMatter(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				src := &scripted{name: "api", next: make(chan source.Snapshot, 1), snapshots: []source.Snapshot{{Pods: []*v1.Pod{api(pod("", "web", "u", forever))}}}}
 				count := newCounter()
-				n.start([]source.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
+				n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Workers.Observer = count })
 				time.Sleep(10 * time.Second)
 				before := count.of("u", 0)
 				changed := api(pod("", "web", "u", forever))
@@ -288,7 +289,7 @@ func TestOrderOfAdditions(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewPush()
 		var order []string
-		n.start([]source.Source{src}, func(c *loop.Config) {
+		n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 				order = append(order, fmt.Sprint(p.Name, len(beside)))
 				return nil

@@ -13,7 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -62,7 +62,7 @@ func TestT1_StaticPodEnds(t *testing.T) {
 				}
 			}
 			src, told := source.NewStaticPush("file"), &phases{}
-			a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Sink = told })
+			a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Sink = told })
 			set(t, src, pod("file", "web", "u", tc.script))
 			time.Sleep(time.Minute)
 			return a, src, told
@@ -97,7 +97,7 @@ func TestM2_ManifestPutBack(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		told := make(chan v1.PodPhase, 100)
-		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Sink = sinkOf(told) })
+		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Sink = sinkOf(told) })
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
 		set(t, src)

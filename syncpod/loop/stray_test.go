@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -24,7 +24,7 @@ func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		var idle atomic.Bool
-		a := n.start([]source.Source{src}, func(c *loop.Config) {
+		a := n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Watch.EventRelist = 10 * time.Second
 			c.Sync.Extensions.Clean = []syncpod.Cleaner{syncpod.CleanerFunc(func(context.Context, *v1.Pod) error {
 				if !idle.Load() {
@@ -69,7 +69,7 @@ func TestW6_ContainerThatIsCreatedLate(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 8 * time.Second, IgnoreCancel: true})
 		src := source.NewStaticPush("file")
-		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
+		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Watch.EventRelist = 10 * time.Second })
 		set(t, src, pod("file", "web", "u", "sleep 1000000"))
 		time.Sleep(2 * time.Second)
 		stop := podworkers.StopRequest{Evict: true, Report: &podworkers.StopReport{Reason: "Evicted", Message: "the disk is full"}}

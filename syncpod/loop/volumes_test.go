@@ -14,8 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/container/env"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -80,7 +80,7 @@ func TestVolumesFollowTheirSource(t *testing.T) {
 	root := t.TempDir()
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, settings, events := source.NewStaticPush("file"), &configs{text: "one"}, &recorder{}
-		n.start([]source.Source{src}, func(c *loop.Config) {
+		n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Root, c.Sync.Objects.Sources, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
 		})
 		set(t, src, withConfig(pod("file", "web", "u", forever)), pod("file", "plain", "p", forever))
@@ -111,7 +111,7 @@ func TestVolumesWhoseSourceFails(t *testing.T) {
 	root := t.TempDir()
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, settings, events := source.NewStaticPush("file"), &configs{text: "one"}, &recorder{}
-		a := n.start([]source.Source{src}, func(c *loop.Config) {
+		a := n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Root, c.Sync.Objects.Sources, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
 		})
 		set(t, src, withConfig(pod("file", "web", "u", forever)))
@@ -141,7 +141,7 @@ func TestVolumesWhoseSourceHangs(t *testing.T) {
 	root := t.TempDir()
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, settings := source.NewStaticPush("file"), &configs{text: "one"}
-		n.start([]source.Source{src}, func(c *loop.Config) {
+		n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Root, c.Sync.Objects.Sources = root, env.Sources{ConfigMaps: settings}
 		})
 		p := withConfig(pod("file", "web", "u", forever))

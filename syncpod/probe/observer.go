@@ -13,7 +13,7 @@ import (
 // time, while the Prober is locked: they must return soon, and must not call it. Embed NopObserver
 // to implement only some.
 //
-// A loop.Config has it as ProbeObserver; see syncpod.Observer for the others.
+// An agent.Config has it as ProbeObserver; see syncpod.Observer for the others.
 type Observer interface {
 	// Checked is called after a check, except after one that was cancelled, for example by the end
 	// of its container.

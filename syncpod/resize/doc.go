@@ -16,7 +16,7 @@
 // # Allocated resources
 //
 // Requests and limits of CPU and memory of the containers, sidecars and init containers. A new pod
-// is allocated its requests: admission decides whether it fits (loop.Config.Admission), and should
+// is allocated its requests: admission decides whether it fits (agent.Config.Admission), and should
 // count other pods as [Allocator.Allotted] returns them.
 //
 // # Where each rule lives

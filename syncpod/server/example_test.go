@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -41,7 +41,7 @@ func Example() {
 	}
 	client := cri.NewClient(conn)
 	defer client.Close()
-	agent, err := loop.New(loop.Config{Client: client, Sources: []source.Source{source.NewPush()}, Sync: syncpod.Config{RuntimeName: "critest"}})
+	agent, err := agent.New(agent.Config{Client: client, Sources: []source.Source{source.NewPush()}, Sync: syncpod.Config{RuntimeName: "critest"}})
 	if err != nil {
 		log.Fatal(err)
 	}

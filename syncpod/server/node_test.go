@@ -24,7 +24,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -36,7 +36,7 @@ const patience = 20 * time.Second
 type node struct {
 	*testnode.Node
 	dir     string
-	agent   *loop.Loop
+	agent   *agent.Agent
 	pods    *source.Push
 	handler *server.Server
 	url     string
@@ -89,8 +89,8 @@ func newNode(t testing.TB, change func(*server.Config)) *node {
 	dir := t.TempDir()
 	n := &node{Node: testnode.New(t, critest.Config{Dir: dir}), dir: dir, pods: source.NewPush(), asked: make(chan any, 1000)}
 	var err error
-	n.agent, err = loop.New(loop.Config{
-		Client: n.Client, Sources: []source.Source{n.pods},
+	n.agent, err = agent.New(agent.Config{
+		Client: n.Client, Sources: []source.Source{n.pods}, NoEviction: true, // this machine may be short of something
 		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: n.logsRoot()}, RuntimeName: "critest"},
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -88,7 +88,7 @@ func inBubble(t *testing.T, test func(t *testing.T, rt *critest.Runtime, dial fu
 	synctest.Test(t, func(t *testing.T) {
 		rt, conn := critest.Start(t, critest.Config{Programs: map[string]critest.Program{"greeter": greeter}})
 		client, pods := cri.NewClient(conn), source.NewPush()
-		agent, err := loop.New(loop.Config{Client: client, Sources: []source.Source{pods}, Sync: syncpod.Config{RuntimeName: "critest"}})
+		agent, err := agent.New(agent.Config{Client: client, Sources: []source.Source{pods}, Sync: syncpod.Config{RuntimeName: "critest"}})
 		if err != nil {
 			t.Fatal(err)
 		}

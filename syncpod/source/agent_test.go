@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/container/env"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -78,8 +78,8 @@ func TestFolderConfigsAreSeenAtOnce(t *testing.T) {
 func runAgent(t *testing.T, root string, folder *source.Folder) *critest.Runtime {
 	t.Helper()
 	rt, conn := critest.Start(t, critest.Config{})
-	agent, err := loop.New(loop.Config{
-		Client: cri.NewClient(conn), Root: root, Sources: []source.Source{folder},
+	agent, err := agent.New(agent.Config{
+		Client: cri.NewClient(conn), Root: root, Sources: []source.Source{folder}, NoEviction: true, // this machine may be short of something
 		Sync: syncpod.Config{RuntimeName: "critest", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}, Objects: syncpod.Objects{Sources: env.Sources{ConfigMaps: folder}}},
 	})
 	if err != nil {

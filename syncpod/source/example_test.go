@@ -67,7 +67,7 @@ func ExampleRemembered() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// It takes the place of server in loop.Config.Sources.
+	// It takes the place of server in agent.Config.Sources.
 	fmt.Println(remembered.Name())
 	// Output: api
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/container/env"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -60,7 +60,7 @@ type machine struct {
 	root   string
 	server *server
 	rt     *critest.Runtime
-	agent  *loop.Loop
+	agent  *agent.Agent
 	push   *source.Push
 	off    func()
 }
@@ -91,8 +91,8 @@ func (m *machine) run(static bool) {
 	if err != nil {
 		m.Fatal(err)
 	}
-	m.agent, err = loop.New(loop.Config{
-		Client: cri.NewClient(conn), Root: m.root, Sources: []source.Source{mem},
+	m.agent, err = agent.New(agent.Config{
+		Client: cri.NewClient(conn), Root: m.root, Sources: []source.Source{mem}, NoEviction: true, // this machine may be short of something
 		Sync: syncpod.Config{
 			RuntimeName: "critest", Node: syncpod.Node{LogsRoot: filepath.Join(m.root, "logs")},
 			Objects: syncpod.Objects{Sources: env.Sources{ConfigMaps: mem, Secrets: mem}},

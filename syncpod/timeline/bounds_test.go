@@ -13,7 +13,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/podworkers"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/probe"
 	"github.com/podsync/podsync/syncpod/timeline"
 )
@@ -34,7 +34,7 @@ func TestBoundOfAPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c loop.Config
+	var c nodeagent.Config
 	h.Observe(&c)
 	p := pod("web", "")
 	if err := c.Sync.Sink.SetPodStatus(t.Context(), p, v1.PodStatus{Phase: v1.PodRunning}); err != nil {
@@ -66,7 +66,7 @@ func TestRepetitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c loop.Config
+	var c nodeagent.Config
 	h.Observe(&c)
 	p := pod("web", "")
 	for range 1000 {
@@ -97,7 +97,7 @@ func TestBoundOfAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c loop.Config
+	var c nodeagent.Config
 	h.Observe(&c)
 	live := func(i int) *v1.Pod {
 		p := pod(fmt.Sprint("live-", i), "")
@@ -139,7 +139,7 @@ func TestConcurrently(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c loop.Config
+	var c nodeagent.Config
 	h.Observe(&c)
 	var group sync.WaitGroup
 	for i := range 8 {

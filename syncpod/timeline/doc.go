@@ -3,7 +3,7 @@
 //
 //	history, err := timeline.New(timeline.Config{NodeName: "edge-7"})
 //	history.Observe(&config)
-//	agent, err := loop.New(config)
+//	agent, err := agent.New(config)
 //	// server.Config.Timeline: history
 //
 // A [Timeline] receives the calls of observers, and the reported statuses. It starts no goroutine,

@@ -13,39 +13,24 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
-// Observe connects the Timeline to a configuration of a Loop. It sets the Observers of Sync,
-// Workers and probes, and the Sink; those that were set before are still called.
-func (t *Timeline) Observe(c *loop.Config) {
+// Observe has an agent that is made of this configuration tell the Timeline what happens: it adds
+// observers, and a Sink that passes each status on.
+func (t *Timeline) Observe(c *agent.Config) {
 	c.Sync.Sink = sink{t, c.Sync.Sink}
-	if c.Sync.Observer == nil {
-		c.Sync.Observer = syncpod.NopObserver{}
-	}
-	c.Sync.Observer = podObserver{c.Sync.Observer, t}
-	if c.Workers.Observer == nil {
-		c.Workers.Observer = podworkers.NopObserver{}
-	}
-	c.Workers.Observer = workObserver{c.Workers.Observer, t}
-	if c.Probes != nil {
-		return // the embedder's prober has an observer of its own
-	}
-	if c.ProbeObserver == nil {
-		c.ProbeObserver = probe.NopObserver{}
-	}
-	c.ProbeObserver = probeObserver{c.ProbeObserver, t}
+	c.Observe(agent.Observers{Sync: podObserver{Timeline: t}, Workers: workObserver{Timeline: t}, Probes: probeObserver{Timeline: t}})
 }
 
 // A workObserver records the phases of pods on the node.
 type workObserver struct {
-	podworkers.Observer
+	podworkers.NopObserver
 	*Timeline
 }
 
 func (o workObserver) PodSeen(uid types.UID, at time.Time) {
-	o.Observer.PodSeen(uid, at)
 	o.with(uid, nil, func(r *record) {
 		if len(r.entries) > 0 && !r.pod.Over {
 			return // its work began before the observer was attached
@@ -57,7 +42,6 @@ func (o workObserver) PodSeen(uid types.UID, at time.Time) {
 }
 
 func (o workObserver) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
-	o.Observer.PhaseChanged(uid, from, to)
 	o.with(uid, nil, func(r *record) {
 		if to <= r.phase { // two steps of a short life may come in either order
 			return
@@ -82,7 +66,6 @@ func (o workObserver) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 }
 
 func (o workObserver) SyncStarted(w podworkers.Work) {
-	o.Observer.SyncStarted(w)
 	if w.Pod == nil {
 		return // the pod is not known
 	}
@@ -111,7 +94,6 @@ func why(w podworkers.Work, plan actions.Plan) string {
 }
 
 func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error) {
-	o.Observer.SyncEnded(w, took, err)
 	if w.Pod == nil {
 		return
 	}
@@ -143,7 +125,7 @@ func reasons(err error) string {
 
 // A podObserver records the work on pods.
 type podObserver struct {
-	syncpod.Observer
+	syncpod.NopObserver
 	*Timeline
 }
 
@@ -155,12 +137,10 @@ func (o podObserver) of(pod *v1.Pod, do func(*record)) {
 }
 
 func (o podObserver) PlanMade(pod *v1.Pod, plan actions.Plan) {
-	o.Observer.PlanMade(pod, plan)
 	o.of(pod, func(r *record) { r.plan = plan })
 }
 
 func (o podObserver) SandboxCreated(pod *v1.Pod, took time.Duration, err error) {
-	o.Observer.SandboxCreated(pod, took, err)
 	o.of(pod, func(r *record) {
 		r.took(Entry{Kind: Sandbox, Name: "Sandbox", Reason: r.plan.Sandbox.Reason.String(), Failed: err != nil}, took)
 	})
@@ -170,7 +150,6 @@ func (o podObserver) SandboxCreated(pod *v1.Pod, took time.Duration, err error) 
 const quick = 10 * time.Millisecond
 
 func (o podObserver) VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error) {
-	o.Observer.VolumeSetUp(pod, volume, took, err)
 	if err == nil && took < quick {
 		return
 	}
@@ -178,7 +157,6 @@ func (o podObserver) VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Durat
 }
 
 func (o podObserver) ImagePulled(pod *v1.Pod, c actions.ContainerRef, name string, took time.Duration, err error) {
-	o.Observer.ImagePulled(pod, c, name, took, err)
 	e := Entry{Container: c.Name, Kind: Pull, Name: name, Failed: err != nil}
 	if failed, ok := errors.AsType[*image.Error](err); ok {
 		e.Reason = string(failed.Reason)
@@ -187,14 +165,12 @@ func (o podObserver) ImagePulled(pod *v1.Pod, c actions.ContainerRef, name strin
 }
 
 func (o podObserver) HookEnded(pod *v1.Pod, container string, hook syncpod.Hook, took time.Duration, err error) {
-	o.Observer.HookEnded(pod, container, hook, took, err)
 	o.of(pod, func(r *record) {
 		r.took(Entry{Container: container, Kind: Hook, Name: string(hook), Failed: err != nil}, took)
 	})
 }
 
 func (o podObserver) ContainerStarted(pod *v1.Pod, c actions.ContainerRef, took time.Duration, err error) {
-	o.Observer.ContainerStarted(pod, c, took, err)
 	o.of(pod, func(r *record) {
 		e := Entry{Container: c.Name, Kind: Start, Name: "Start", Reason: r.whyStarted(c), Failed: err != nil}
 		if failed := reasons(err); failed != "" {
@@ -208,7 +184,6 @@ func (o podObserver) ContainerStarted(pod *v1.Pod, c actions.ContainerRef, took 
 }
 
 func (o podObserver) ContainerStopped(pod *v1.Pod, container string, took time.Duration, err error) {
-	o.Observer.ContainerStopped(pod, container, took, err)
 	o.of(pod, func(r *record) {
 		e := r.took(Entry{Container: container, Kind: Stop, Name: "Stop", Reason: r.whyStopped(container), Failed: err != nil}, took)
 		r.without(e, Hook)
@@ -269,13 +244,12 @@ func (r *record) whyStopped(container string) string {
 
 // A probeObserver records probes.
 type probeObserver struct {
-	probe.Observer
+	probe.NopObserver
 	*Timeline
 }
 
 // Checked records failing probes until they succeed.
 func (o probeObserver) Checked(c probe.Check) {
-	o.Observer.Checked(c)
 	if c.Outcome == actions.ProbeUnknown {
 		return
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/timeline"
 )
 
@@ -31,7 +31,7 @@ func told(t *testing.T, n int) *timeline.Timeline {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c loop.Config
+	var c nodeagent.Config
 	h.Observe(&c)
 	for i := range n {
 		p := pod(fmt.Sprint("web-", i), "")
@@ -179,7 +179,7 @@ func TestSeenLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c loop.Config
+	var c nodeagent.Config
 	h.Observe(&c)
 	p := pod("web", "")
 	c.Workers.Observer.SyncStarted(podworkers.Work{UID: p.UID, Pod: p})
@@ -205,7 +205,7 @@ func TestOverWhenALaterStepComesFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c loop.Config
+	var c nodeagent.Config
 	h.Observe(&c)
 	p := pod("web", "")
 	c.Workers.Observer.PodSeen(p.UID, time.Now())

@@ -21,14 +21,14 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 	"github.com/podsync/podsync/syncpod/timeline"
 )
 
 // An agent is one whose pods are remembered.
 type agent struct {
-	*loop.Loop
+	*nodeagent.Agent
 	t       *testing.T
 	history *timeline.Timeline
 	rt      *critest.Runtime
@@ -48,12 +48,13 @@ func newAgent(t *testing.T, c timeline.Config) *agent {
 	if a.history, err = timeline.New(c); err != nil {
 		t.Fatal(err)
 	}
-	config := loop.Config{
+	config := nodeagent.Config{
 		Client: cri.NewClient(conn), Sources: []source.Source{a.pods}, Root: filepath.Join(dir, "root"),
-		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, RuntimeName: "critest"},
+		NoEviction: true, // this machine may be short of something
+		Sync:       syncpod.Config{Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, RuntimeName: "critest"},
 	}
 	a.history.Observe(&config)
-	if a.Loop, err = loop.New(config); err != nil {
+	if a.Agent, err = nodeagent.New(config); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -82,7 +83,7 @@ func observed(t *testing.T, c timeline.Config) (*timeline.Timeline, syncpod.Stat
 	if err != nil {
 		t.Fatal(err)
 	}
-	var config loop.Config
+	var config nodeagent.Config
 	h.Observe(&config)
 	return h, config.Sync.Sink
 }

@@ -24,7 +24,7 @@ var rooms = []room{
 
 	{"runtime/cri", []string{"runtime"}, "it turns the runtime's messages into the words of package runtime, and decides nothing"},
 	{"runtime/cri/critest/conformance", nil, "it is held against any runtime, and so knows CRI alone and none of them"},
-	{"runtime/cri/critest/agenttest/loopagent", []string{"runtime", "runtime/cri", "runtime/cri/critest/agenttest", "syncpod", "syncpod/loop", "syncpod/source"},
+	{"runtime/cri/critest/agenttest/loopagent", []string{"runtime", "runtime/cri", "runtime/cri/critest/agenttest", "syncpod", "syncpod/agent", "syncpod/source"},
 		"it is podsync's loop as an agent under test: the one place where both are known"},
 	{"runtime/cri/critest/...", []string{"internal/base/spdy", "internal/base/websocket", "runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
 	{"runtime/image", []string{"backoff", "internal/base/podfile", "runtime", "runtime/cri"}, "images serve without pods being synced"},
@@ -77,14 +77,18 @@ var rooms = []room{
 	{"syncpod/shutdown", []string{"runtime"}, "an order follows from pods alone: who stops them is not its business"},
 	{"syncpod/source", []string{"internal/base/durable", "internal/base/quantities", "internal/base/regular", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
-		"actions", "internal/base/podfile", "internal/base/statusjson", "podworkers", "runtime", "runtime/cri", "syncpod/internal/gc", "runtime/image", "runtime/logs", "syncpod/internal/rotate", "runtime/oom", "runtime/pleg", "runtime/stats", "sandbox",
-		"syncpod", "syncpod/apistatus", "syncpod/eviction", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/podspec/...", "syncpod/internal/pressure", "syncpod/probe", "syncpod/shutdown", "syncpod/source",
-	}, "the loop is on top of all the others, and never on a fake runtime"},
+		"actions", "internal/base/podfile", "internal/base/statusjson", "podworkers", "runtime", "runtime/cri", "runtime/pleg",
+		"syncpod", "syncpod/apistatus", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/podspec", "syncpod/shutdown", "syncpod/source",
+	}, "it keeps pods running, and what runs beside them it sees through an interface; it is never on a fake runtime"},
+	{"syncpod/agent", []string{
+		"actions", "podworkers", "runtime", "runtime/cri", "runtime/image", "runtime/logs", "runtime/oom", "runtime/pleg", "runtime/stats", "sandbox",
+		"syncpod", "syncpod/eviction", "syncpod/internal/assemble", "syncpod/internal/gc", "syncpod/internal/podref", "syncpod/internal/pressure", "syncpod/internal/rotate", "syncpod/loop", "syncpod/probe", "syncpod/source",
+	}, "it is on top of all the others: it gives a loop the parts of a kubelet, and is never on a fake runtime"},
 
 	{"syncpod/server", []string{"internal/base/regular", "internal/base/spdy", "internal/base/websocket", "runtime", "runtime/cri", "runtime/logs", "runtime/stats", "syncpod/internal/podcontainer", "syncpod/loop"},
 		"it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
 
-	{"syncpod/timeline", []string{"actions", "podworkers", "runtime/image", "syncpod", "syncpod/loop", "syncpod/probe"},
+	{"syncpod/timeline", []string{"actions", "podworkers", "runtime/image", "syncpod", "syncpod/agent", "syncpod/probe"},
 		"it remembers what observers tell it; nothing that is done for a pod knows of it"},
 
 	{"internal/base/creation", []string{"runtime/cri"}, "it says what a lost answer is worth, whatever was to be made"},
@@ -103,7 +107,7 @@ var rooms = []room{
 	{"internal/base/durable", nil, "it replaces files, for anyone"},
 	{"internal/base/podfile", []string{"internal/base/durable", "internal/base/regular", "internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
 	{"internal/rig/testnode", []string{"runtime", "runtime/cri", "runtime/cri/critest"}, "it is the node that tests of any package start from"},
-	{"internal/rig/plancheck", []string{"actions", "podworkers", "runtime", "syncpod", "syncpod/loop"}, "it holds the calls of any rig's agent against its plans"},
+	{"internal/rig/plancheck", []string{"actions", "podworkers", "runtime", "syncpod", "syncpod/agent"}, "it holds the calls of any rig's agent against its plans"},
 	{"internal/rig/apisurface", nil, "it reads the module as the compiler does"},
 	{"internal/rig/architecture", nil, "it reads the module from outside"},
 	{"internal/rig/licences", nil, "it reads the module cache"},

@@ -20,7 +20,7 @@ import (
 const maxScope = 30
 
 // scoped are the packages that the limit holds for.
-var scoped = []string{"podworkers", "syncpod", "syncpod/internal/...", "syncpod/loop"}
+var scoped = []string{"podworkers", "syncpod", "syncpod/internal/...", "syncpod/agent", "syncpod/loop"}
 
 // A scope is a struct type and the number of the methods that a pointer to it has.
 type scope struct {

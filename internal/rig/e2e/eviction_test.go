@@ -17,16 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/rig/plancheck"
-	"github.com/podsync/podsync/runtime/oom"
 	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/eviction"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
 // A relief is an agent in this process, of pods that are not static: those are never evicted.
 type relief struct {
-	*loop.Loop
+	*nodeagent.Agent
 	t    *testing.T
 	pods *source.Push
 	// detach ends the agent, and leaves its pods as they are.
@@ -40,21 +39,21 @@ type relief struct {
 // onRelief runs a test on each endpoint, with an agent that sees its own pods alone.
 func onRelief(t *testing.T, policy eviction.Policy, test func(r *relief)) {
 	onEdges(t, func(t *testing.T, e *edge) {
-		r := newRelief(t, e, func(c *loop.Config) { c.EvictionPolicy, c.OOM = &policy, &oom.Watcher{} })
+		r := newRelief(t, e, func(c *nodeagent.Config) { c.NoEviction, c.EvictionPolicy = false, policy })
 		test(r)
 	})
 }
 
 // newRelief starts an agent with what is changed of its configuration. Its pods stop with the test,
 // unless it was detached from them.
-func newRelief(t *testing.T, e *edge, change func(c *loop.Config)) *relief {
+func newRelief(t *testing.T, e *edge, change func(c *nodeagent.Config)) *relief {
 	t.Helper()
 	r := &relief{t: t, pods: source.NewPush(), last: map[types.UID]v1.PodStatus{}}
 	dir := t.TempDir()
 	owner := e.owner
 	owner.Name += "-" + strings.ToLower(filepath.Base(t.Name()[:strings.Index(t.Name(), "/")]))
-	config := loop.Config{
-		Client: e.client, Root: filepath.Join(dir, "root"), Sources: []source.Source{r.pods}, NodeName: nodeName,
+	config := nodeagent.Config{
+		Client: e.client, Root: filepath.Join(dir, "root"), Sources: []source.Source{r.pods}, NodeName: nodeName, NoEviction: true, NoImageGC: true,
 		Sync: syncpod.Config{
 			Owner: owner, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, Events: syncpod.EventRecorderFunc(r.event), Sink: syncpod.StatusSinkFunc(r.reported),
 		},
@@ -63,11 +62,11 @@ func newRelief(t *testing.T, e *edge, change func(c *loop.Config)) *relief {
 		change(&config)
 	}
 	plancheck.Check(t, &config)
-	agent, err := loop.New(config)
+	agent, err := nodeagent.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Loop = agent
+	r.Agent = agent
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- agent.Run(ctx) }()

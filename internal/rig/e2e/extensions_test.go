@@ -16,8 +16,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/device"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/shutdown"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -44,7 +44,7 @@ func TestDevicesInContainers(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(library, "version"), []byte("card driver 7"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r := newRelief(t, e, func(c *loop.Config) {
+		r := newRelief(t, e, func(c *nodeagent.Config) {
 			keeper, err := device.New(device.Config{State: filepath.Join(c.Root, "devices"), Allocator: nulls{library}})
 			if err != nil {
 				t.Fatal(err)
@@ -127,7 +127,7 @@ func TestE5_StartWithoutTheServer(t *testing.T) {
 	onEdges(t, func(t *testing.T, e *edge) {
 		dir, server := t.TempDir(), &shelf{}
 		start := func() *relief {
-			return newRelief(t, e, func(c *loop.Config) {
+			return newRelief(t, e, func(c *nodeagent.Config) {
 				remembered, err := source.NewRemembered(source.RememberedConfig{
 					Source: c.Sources[0], Path: filepath.Join(dir, "remembered.json"), ConfigMaps: server, Patience: time.Second, WriteInterval: 100 * time.Millisecond,
 				})

@@ -20,8 +20,8 @@ import (
 	"github.com/podsync/podsync/internal/rig/plancheck"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/podspec"
 	"github.com/podsync/podsync/syncpod/resize"
 	"github.com/podsync/podsync/syncpod/source"
@@ -63,15 +63,15 @@ func (r *resizer) start() {
 	allocations, err := resize.New(resize.Config{State: filepath.Join(r.root, "allocations"), Allocatable: list("2", "4Gi")})
 	r.must(err)
 	r.push = source.NewPush()
-	config := loop.Config{
-		Client: client, Root: r.root, NodeName: nodeName, Sources: []source.Source{r.push},
+	config := nodeagent.Config{
+		Client: client, Root: r.root, NodeName: nodeName, Sources: []source.Source{r.push}, NoEviction: true, NoImageGC: true,
 		Sync: syncpod.Config{
 			Sink: syncpod.StatusSinkFunc(r.keep), Node: syncpod.Node{LogsRoot: r.logs},
 			Extensions: syncpod.Extensions{Cgroups: cgroups, Allocations: allocations},
 		},
 	}
 	plancheck.Check(r, &config)
-	agent, err := loop.New(config)
+	agent, err := nodeagent.New(config)
 	r.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	r.end, r.ended = cancel, make(chan error, 1)

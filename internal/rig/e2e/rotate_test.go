@@ -15,7 +15,7 @@ import (
 
 	podlogs "github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -27,9 +27,9 @@ const printed = 20000
 func TestRotatedWhileFollowed(t *testing.T) {
 	onEdges(t, func(t *testing.T, e *edge) {
 		dir, pods := t.TempDir(), source.NewPush()
-		agent, err := loop.New(loop.Config{
-			Client: e.client, Root: filepath.Join(dir, "root"), Sources: []source.Source{pods},
-			LogPolicy: &podlogs.RotationPolicy{MaxSize: 200 << 10, MaxFiles: 50}, LogInterval: 100 * time.Millisecond,
+		agent, err := nodeagent.New(nodeagent.Config{
+			Client: e.client, Root: filepath.Join(dir, "root"), Sources: []source.Source{pods}, NoEviction: true, NoImageGC: true,
+			LogPolicy: logs.RotationPolicy{MaxSize: 200 << 10, MaxFiles: 50}, LogInterval: 100 * time.Millisecond,
 			Sync: syncpod.Config{Owner: e.owner, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}},
 		})
 		if err != nil {

@@ -2,7 +2,7 @@
 // that it made: each call has to belong to a step of the last plan for its pod, in the order
 // of the plan, and each step has to be carried out.
 //
-// A [Checker] watches one run of a loop.Loop, on any runtime. The calls of housekeeping, which
+// A [Checker] watches one run of an agent.Agent, on any runtime. The calls of housekeeping, which
 // removes what has ended, and those that end a pod belong to no plan; nothing else may
 // be created, started, resized or stopped by them.
 package plancheck
@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 )
 
 // Checker judges one run of an agent. Its methods may be called concurrently.
@@ -38,19 +38,13 @@ func New() *Checker {
 	return &Checker{pods: map[types.UID]*pod{}, containers: map[string]*container{}, sandboxes: map[string]types.UID{}}
 }
 
-// Watch has the Checker see the calls and the plans of a loop that is made with the config,
-// whose Client must be set. The loop gets a Client of its own, on the same connection.
-func (c *Checker) Watch(cfg *loop.Config) {
+// Watch has the Checker see the calls and the plans of an agent that is made with the config,
+// whose Client must be set. The agent gets a Client of its own, on the same connection.
+func (c *Checker) Watch(cfg *nodeagent.Config) {
 	own := *cfg.Client
 	own.RuntimeServiceClient = client{own.RuntimeServiceClient, c}
 	cfg.Client = &own
-	if cfg.Sync.Observer == nil {
-		cfg.Sync.Observer = syncpod.NopObserver{}
-	}
-	if cfg.Workers.Observer == nil {
-		cfg.Workers.Observer = podworkers.NopObserver{}
-	}
-	cfg.Sync.Observer, cfg.Workers.Observer = planObserver{cfg.Sync.Observer, c}, workObserver{cfg.Workers.Observer, c}
+	cfg.Observe(nodeagent.Observers{Sync: planObserver{c: c}, Workers: workObserver{c: c}})
 }
 
 // Verdict returns how many calls and works were judged, and what was wrong with them.
@@ -60,9 +54,9 @@ func (c *Checker) Verdict() (judged int, broken []string) {
 	return c.judged, c.broken
 }
 
-// Check has the Checker watch a loop that a test makes with the config, and fails the test in
+// Check has the Checker watch an agent that a test makes with the config, and fails the test in
 // the end if a call or a plan was wrong.
-func Check(t testing.TB, cfg *loop.Config) {
+func Check(t testing.TB, cfg *nodeagent.Config) {
 	c := New()
 	c.Watch(cfg)
 	t.Cleanup(func() {
@@ -85,33 +79,29 @@ func (c *Checker) pod(uid types.UID) *pod {
 }
 
 type planObserver struct {
-	syncpod.Observer
+	syncpod.NopObserver
 	c *Checker
 }
 
 func (o planObserver) PlanMade(p *v1.Pod, plan actions.Plan) {
 	o.c.planMade(p, plan)
-	o.Observer.PlanMade(p, plan)
 }
 
 func (o planObserver) ImagePulled(p *v1.Pod, container actions.ContainerRef, image string, took time.Duration, err error) {
 	o.c.pulled(p.UID, image, err)
-	o.Observer.ImagePulled(p, container, image, took, err)
 }
 
 type workObserver struct {
-	podworkers.Observer
+	podworkers.NopObserver
 	c *Checker
 }
 
 func (o workObserver) SyncStarted(w podworkers.Work) {
 	o.c.workBegan(w.UID, w.Type)
-	o.Observer.SyncStarted(w)
 }
 
 func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 	o.c.workEnded(w.UID, err)
-	o.Observer.SyncEnded(w, took, err)
 }
 
 func (c *Checker) workBegan(uid types.UID, work podworkers.WorkType) {

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 )
 
 // yes is a runtime that has container old of the pod, which runs, and does what it is asked.
@@ -65,7 +65,7 @@ func (yes) ListContainers(context.Context, *runtimeapi.ListContainersRequest, ..
 type agent struct {
 	t   *testing.T
 	c   *Checker
-	cfg loop.Config
+	cfg nodeagent.Config
 	pod *v1.Pod
 }
 

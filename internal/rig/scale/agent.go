@@ -17,7 +17,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -28,7 +28,7 @@ const settleTime = 5 * time.Second
 // agent is a node agent in this process.
 type agent struct {
 	task
-	loop   *loop.Loop
+	loop   *nodeagent.Agent
 	client *cri.Client
 	pods   *source.Push
 	count  *count
@@ -59,8 +59,9 @@ func (a *agent) run(ctx context.Context) (err error) {
 	if a.client, err = cri.Dial(ctx, cri.Config{Endpoint: "unix://" + a.socket()}); err != nil {
 		return err
 	}
-	a.loop, err = loop.New(loop.Config{
+	a.loop, err = nodeagent.New(nodeagent.Config{
 		Client: a.client, Root: filepath.Join(a.Dir, "root"), Sources: []source.Source{a.pods},
+		NoEviction: true, NoImageGC: true, // the disk of this machine is not measured
 		Sync: syncpod.Config{Sink: a.count, Node: syncpod.Node{LogsRoot: filepath.Join(a.Dir, "logs")}},
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -42,9 +42,9 @@ func newOwner(name string) *owner {
 	return o
 }
 
-// agent is one run of a Loop.
+// agent is one run of an Agent.
 type agent struct {
-	*loop.Loop
+	*nodeagent.Agent
 	ctx    context.Context
 	cancel context.CancelFunc
 	conn   *grpc.ClientConn
@@ -66,8 +66,10 @@ func (w *world) start(o *owner) {
 		a.push[name] = newPush(name)
 		all = append(all, a.push[name])
 	}
-	cfg := loop.Config{
+	cfg := nodeagent.Config{
 		Client: cri.NewClient(conn), Sources: all, Store: o.disk,
+		// These depend on this machine.
+		NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true,
 		Sync: syncpod.Config{
 			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Deps: syncpod.Dependencies{Logs: noLogs{}, Records: o.disk, Prepare: syncpod.PreparerFunc(w.prepare)},
 			Limits: syncpod.Limits{MaxParallelStarts: -1}, // turns depend on how busy the machine is
@@ -76,7 +78,7 @@ func (w *world) start(o *owner) {
 	}
 	a.span.plans = plancheck.New()
 	a.span.plans.Watch(&cfg)
-	a.Loop, err = loop.New(cfg)
+	a.Agent, err = nodeagent.New(cfg)
 	w.check(err)
 	a.span.from = time.Now()
 	w.trace.agents = append(w.trace.agents, a.span)

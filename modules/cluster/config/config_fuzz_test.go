@@ -25,7 +25,8 @@ func FuzzConfiguration(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for what, err := range map[string]error{"Eviction": second(Eviction(c)), "Logs": second(Logs(c)), "TLS": second(TLS(c))} {
+		_, _, logs := Logs(c)
+		for what, err := range map[string]error{"Eviction": second(Eviction(c)), "Logs": logs, "TLS": second(TLS(c))} {
 			if err != nil {
 				t.Errorf("%s of a configuration that was accepted: %v", what, err)
 			}

@@ -53,19 +53,20 @@ func TestLogs(t *testing.T) {
 	for _, tt := range []struct {
 		size  string
 		files *int32
-		want  *logs.RotationPolicy
+		want  logs.RotationPolicy
+		never bool
 		err   string
 	}{
-		{"", nil, &logs.RotationPolicy{}, ""},
-		{"5Mi", new(int32(2)), &logs.RotationPolicy{MaxSize: 5 << 20, MaxFiles: 2}, ""},
-		{"-1", nil, nil, ""},
-		{"much", nil, nil, "containerLogMaxSize"},
-		{"1e-266666600", nil, nil, "containerLogMaxSize is \"1e-266666600\", want an amount: the exponent"},
-		{"", new(int32(1)), nil, "containerLogMaxFiles"},
+		{"", nil, logs.RotationPolicy{}, false, ""},
+		{"5Mi", new(int32(2)), logs.RotationPolicy{MaxSize: 5 << 20, MaxFiles: 2}, false, ""},
+		{"-1", nil, logs.RotationPolicy{}, true, ""},
+		{"much", nil, logs.RotationPolicy{}, false, "containerLogMaxSize"},
+		{"1e-266666600", nil, logs.RotationPolicy{}, false, "containerLogMaxSize is \"1e-266666600\", want an amount: the exponent"},
+		{"", new(int32(1)), logs.RotationPolicy{}, false, "containerLogMaxFiles"},
 	} {
-		got, err := config.Logs(&kubelet.KubeletConfiguration{ContainerLogMaxSize: tt.size, ContainerLogMaxFiles: tt.files})
-		if !reflect.DeepEqual(got, tt.want) || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-			t.Errorf("%q: %+v, %v, want %+v, %q", tt.size, got, err, tt.want, tt.err)
+		got, never, err := config.Logs(&kubelet.KubeletConfiguration{ContainerLogMaxSize: tt.size, ContainerLogMaxFiles: tt.files})
+		if err == nil && (got != tt.want || never != tt.never) || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%q: %+v, %v, %v, want %+v, %v, %q", tt.size, got, never, err, tt.want, tt.never, tt.err)
 		}
 	}
 }

@@ -10,26 +10,25 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
-// Logs returns when the logs of containers are rotated, by containerLogMaxSize and
-// containerLogMaxFiles; nil is never, which a negative size stands for.
-func Logs(c *kubelet.KubeletConfiguration) (*logs.RotationPolicy, error) {
-	var policy logs.RotationPolicy
+// Logs returns the policy by which the logs of containers are rotated, from containerLogMaxSize and
+// containerLogMaxFiles. A negative size means that they are never rotated.
+func Logs(c *kubelet.KubeletConfiguration) (policy logs.RotationPolicy, never bool, err error) {
 	if c.ContainerLogMaxSize != "" {
 		size, err := podspec.ParseQuantity(c.ContainerLogMaxSize)
 		if err != nil {
-			return nil, fmt.Errorf("containerLogMaxSize is %.200q, want an amount: %w", c.ContainerLogMaxSize, err)
+			return policy, false, fmt.Errorf("containerLogMaxSize is %.200q, want an amount: %w", c.ContainerLogMaxSize, err)
 		}
 		if size.Sign() < 0 {
-			return nil, nil
+			return policy, true, nil
 		}
 		policy.MaxSize = max(size.Value(), 1)
 	}
 	if c.ContainerLogMaxFiles != nil {
 		if policy.MaxFiles = int(*c.ContainerLogMaxFiles); policy.MaxFiles < 2 {
-			return nil, fmt.Errorf("containerLogMaxFiles is %d, want 2 or more", policy.MaxFiles)
+			return policy, false, fmt.Errorf("containerLogMaxFiles is %d, want 2 or more", policy.MaxFiles)
 		}
 	}
-	return &policy, nil
+	return policy, false, nil
 }
 
 // Amounts reads a field such as kubeReserved.

@@ -29,7 +29,7 @@
 //
 // In startMyAgent, create a Loop with
 //
-//	loop.Config{Client: cri.NewClient(conn), Sync: syncpod.Config{RuntimeName: "critest"}, Root: t.TempDir(), ...}
+//	agent.Config{Client: cri.NewClient(conn), Sync: syncpod.Config{RuntimeName: "critest"}, Root: t.TempDir(), ...}
 //
 // because a client of NewClient does not know the runtime's name. The name only appears in reported
 // container IDs.

@@ -5,7 +5,7 @@
 // parent of sandboxes.
 //
 //	cgroups, err := tree.New(tree.Config{State: "/var/lib/my-agent/cgroups"})
-//	agent, err := loop.New(loop.Config{..., Sync: syncpod.Config{
+//	agent, err := agent.New(agent.Config{..., Sync: syncpod.Config{
 //		Extensions: syncpod.Extensions{Cgroups: cgroups},
 //	}})
 //

@@ -28,6 +28,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/source"
@@ -39,7 +40,7 @@ const patience = time.Minute
 // A node is an agent with a server that lets in whoever has the token.
 type node struct {
 	config *rest.Config
-	agent  *loop.Loop
+	agent  *agent.Agent
 	pods   *source.Push
 	image  string
 	uid    types.UID
@@ -176,15 +177,15 @@ func onRuntimes(t *testing.T) map[string]func(*testing.T) *node {
 func serve(t *testing.T, client *cri.Client, config server.Config, image, dir string) *node {
 	t.Helper()
 	n := &node{pods: source.NewPush(), image: image, uid: types.UID(fmt.Sprintf("uid-%x", time.Now().UnixNano()))}
-	c := loop.Config{
-		Client: client, Sources: []source.Source{n.pods}, Root: filepath.Join(dir, "root"),
+	c := agent.Config{
+		Client: client, Sources: []source.Source{n.pods}, Root: filepath.Join(dir, "root"), NoEviction: true, NoImageGC: true,
 		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, Owner: cri.Owner{Name: "clients"}},
 	}
 	if image == "registry.test/app:1" {
 		c.Sync.RuntimeName = "critest"
 	}
 	var err error
-	if n.agent, err = loop.New(c); err != nil {
+	if n.agent, err = agent.New(c); err != nil {
 		t.Fatal(err)
 	}
 	config.Agent, config.NodeName = n.agent, "node1"

@@ -25,13 +25,10 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/runtime/logs"
-	"github.com/podsync/podsync/runtime/oom"
-	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
 	"github.com/podsync/podsync/syncpod/eviction"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -87,11 +84,11 @@ func beAgent(ctx context.Context, args []string) error {
 	}
 	defer client.Close()
 	pods := source.NewPush()
-	agent, figures, err := newAgent(client, pods, *dir, *name)
+	agent, err := newAgent(client, pods, *dir, *name)
 	if err != nil {
 		return err
 	}
-	looks, err := server.New(server.Config{Agent: agent, Runtime: client, Stats: figures, NodeName: "node"})
+	looks, err := server.New(server.Config{Agent: agent, Runtime: client, Stats: agent.Stats(), NodeName: "node"})
 	if err != nil {
 		return err
 	}
@@ -106,29 +103,24 @@ func beAgent(ctx context.Context, args []string) error {
 	return cmp.Or(first, <-ended, <-ended)
 }
 
-func newAgent(client *cri.Client, pods source.Source, dir, name string) (*loop.Loop, *stats.Reader, error) {
+func newAgent(client *cri.Client, pods source.Source, dir, name string) (*agent.Agent, error) {
 	root, speaks := filepath.Join(dir, "root"), &speaker{out: json.NewEncoder(os.Stdout)}
 	allocatable := v1.ResourceList{v1.ResourceCPU: resource.MustParse("64"), v1.ResourceMemory: resource.MustParse("64Gi")}
 	driver, err := tree.DriverOf(context.Background(), client)
 	if err != nil && !errors.Is(err, cri.ErrUnimplemented) {
-		return nil, nil, err
+		return nil, err
 	}
 	cgroups, err := tree.New(tree.Config{
 		State: filepath.Join(root, "cgroups"), Root: name, Driver: driver, Allocatable: allocatable, PodPIDs: podPIDs,
 	})
 	if err != nil {
-		return nil, nil, err
-	}
-	figures, err := stats.New(stats.Config{Runtime: client, Dir: root})
-	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// No node that tests run on is this short of anything: limits of pods alone evict.
 	policy := eviction.Policy{Hard: map[eviction.Signal]string{eviction.MemoryAvailable: "1Mi"}, Interval: 2 * time.Second}
-	agent, err := loop.New(loop.Config{
+	return agent.New(agent.Config{
 		Client: client, Root: root, NodeName: "node", Sources: []source.Source{pods},
-		ImagePolicy: &image.GCPolicy{HighPercent: 99, LowPercent: 98},
-		LogPolicy:   &logs.RotationPolicy{}, EvictionPolicy: &policy, Stats: figures, OOM: &oom.Watcher{},
+		ImagePolicy: image.GCPolicy{HighPercent: 99, LowPercent: 98}, EvictionPolicy: policy,
 		Sync: syncpod.Config{
 			Owner: cri.Owner{Name: name}, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs"), Allocatable: allocatable},
 			Extensions: syncpod.Extensions{Cgroups: cgroups},
@@ -136,12 +128,11 @@ func newAgent(client *cri.Client, pods source.Source, dir, name string) (*loop.L
 		},
 		Log: funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, time.Now().Format(time.StampMilli), prefix, args) }, funcr.Options{}),
 	})
-	return agent, figures, err
 }
 
 // control takes pods: PUT /pods with a pod as JSON, DELETE /pods/UID. GET /pods/UID answers
 // 404 if the agent has forgotten the pod.
-func control(ctx context.Context, socket string, pods *source.Push, agent *loop.Loop) error {
+func control(ctx context.Context, socket string, pods *source.Push, agent *agent.Agent) error {
 	if err := pods.Set(); err != nil {
 		return err
 	}

@@ -17,13 +17,10 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/runtime/logs"
-	"github.com/podsync/podsync/runtime/oom"
-	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
 	"github.com/podsync/podsync/syncpod/eviction"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/resize"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/source"
@@ -88,20 +85,15 @@ func beAgent(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	figures, err := stats.New(stats.Config{Runtime: client, Dir: *root})
-	if err != nil {
-		return err
-	}
-	agent, err := loop.New(loop.Config{
+	agent, err := nodeagent.New(nodeagent.Config{
 		Client: client, Root: *root, NodeName: *node, Sources: []source.Source{remembered},
-		ImagePolicy: &image.GCPolicy{HighPercent: 99, LowPercent: 98},
-		LogPolicy:   &logs.RotationPolicy{}, EvictionPolicy: &eviction.Policy{Hard: plenty()}, Stats: figures, OOM: &oom.Watcher{},
+		ImagePolicy: image.GCPolicy{HighPercent: 99, LowPercent: 98}, EvictionPolicy: eviction.Policy{Hard: plenty()},
 		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: *podLogs}, Extensions: syncpod.Extensions{Cgroups: cgroups, Allocations: allocations}},
 	})
 	if err != nil {
 		return err
 	}
-	s, err := server.New(server.Config{Agent: agent, Runtime: client, Stats: figures, NodeName: *node})
+	s, err := server.New(server.Config{Agent: agent, Runtime: client, Stats: agent.Stats(), NodeName: *node})
 	if err != nil {
 		return err
 	}

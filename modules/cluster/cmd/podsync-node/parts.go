@@ -31,6 +31,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
@@ -49,8 +50,7 @@ type parts struct {
 	objects  *objects.Objects
 	mirrors  *mirrors.Mirrors
 	statuses *status.Manager
-	devices  *devices.Manager
-	loop     *loop.Loop
+	loop     *nodeagent.Agent
 }
 
 func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *parts, err error) {
@@ -239,16 +239,19 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 	if pods, sync.Objects = p.source, p.objects.Supply(); p.memory != nil {
 		pods, sync.Objects = p.memory, objects.SupplyRemembered(p.memory)
 	}
-	c := loop.Config{
+	c := nodeagent.Config{
 		Client: a.runtime, Root: a.root, Sources: []source.Source{pods}, NodeName: a.name, Log: a.log,
-		Admission: p.admission(&node.Admission{Node: p.node, Allotted: allocator.Allotted, Reserve: allocator.Reserve}), Sync: sync,
-		EvictionPolicy: &a.policy, Stats: a.figures,
-		ImagePolicy: &image.GCPolicy{
+		Admission: &node.Admission{Node: p.node, Allotted: allocator.Allotted, Reserve: allocator.Reserve}, Sync: sync,
+		EvictionPolicy: a.policy, Stats: a.figures,
+		ImagePolicy: image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),
 			MinAge: a.kubelet.ImageMinimumGCAge.Duration, MaxAge: a.kubelet.ImageMaximumGCAge.Duration,
 		},
 	}
-	if c.LogPolicy, err = config.Logs(a.kubelet); err != nil {
+	if c.Images, err = a.images(); err != nil {
+		return err
+	}
+	if c.LogPolicy, c.NoLogRotation, err = config.Logs(a.kubelet); err != nil {
 		return err
 	}
 	c.Workers.Observer = p.statuses
@@ -263,7 +266,7 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 		return err
 	}
 	c.Sources = append(c.Sources, p.mirrors.Source(static))
-	p.loop, err = loop.New(c)
+	p.loop, err = nodeagent.New(c)
 	return err
 }
 
@@ -315,23 +318,17 @@ func (a *agent) sync(ctx context.Context, room room, events record.EventRecorder
 	if c.Node.RecursiveReadOnly, err = a.recursiveReadOnly(ctx); err != nil {
 		return c, err
 	}
-	if c.Deps.Images, err = a.images(); err != nil {
-		return c, err
-	}
 	if *k.CgroupsPerQOS {
 		c.Extensions.Cgroups, err = a.cgroups(ctx, room.enforced)
 	}
 	return c, err
 }
 
-// images makes sure that images are there, and keeps who may use which over restarts.
-func (a *agent) images() (*image.Manager, error) {
-	c := image.Config{Runtime: pullsOf(a.runtime, a.kubelet), MaxParallelPulls: a.parallelPulls(), Dir: filepath.Join(a.root, "images"), Log: a.log}
-	var err error
-	if c.ShareImages, c.VerifyPreloaded, err = config.Images(a.kubelet); err != nil {
-		return nil, err
-	}
-	return image.New(c)
+// images configures the pulls of images.
+func (a *agent) images() (c image.Config, err error) {
+	c.Runtime, c.MaxParallelPulls = pullsOf(a.runtime, a.kubelet), a.parallelPulls()
+	c.ShareImages, c.VerifyPreloaded, err = config.Images(a.kubelet)
+	return c, err
 }
 
 func (a *agent) parallelPulls() int {

@@ -17,8 +17,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/together"
 	"github.com/podsync/podsync/modules/cluster/node"
 	"github.com/podsync/podsync/modules/cluster/serve"
-	"github.com/podsync/podsync/runtime/stats"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -28,7 +27,7 @@ const firstBackOff = 10 * time.Second
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
 // serve serves the API of the node until ctx ends.
-func (a *agent) serve(ctx context.Context, l *loop.Loop, n *node.Node) error {
+func (a *agent) serve(ctx context.Context, l *nodeagent.Agent, n *node.Node) error {
 	k := a.kubelet
 	if !*k.EnableServer {
 		<-ctx.Done()
@@ -46,17 +45,13 @@ func (a *agent) serve(ctx context.Context, l *loop.Loop, n *node.Node) error {
 	if err != nil {
 		return err
 	}
-	figures, err := stats.New(stats.Config{Runtime: a.runtime, Dir: a.root})
-	if err != nil {
-		return err
-	}
 	restrictions, err := config.TLS(k)
 	if err != nil {
 		return err
 	}
 	authz := k.Authorization.Webhook
 	s, err := server.New(server.Config{
-		Agent: l, Runtime: a.runtime, NodeName: a.name, Metrics: metrics, Stats: figures, Log: a.log,
+		Agent: l, Runtime: a.runtime, NodeName: a.name, Metrics: metrics, Stats: l.Stats(), Log: a.log,
 		Configz:       map[string]any{"kubeletconfig": config.Effective(k)},
 		Authenticator: serve.NewAuthenticator(tokens, clients, k.Authentication.Webhook.CacheTTL.Duration),
 		NoDebugging:   !*k.EnableDebuggingHandlers, StreamIdleTimeout: k.StreamingConnectionIdleTimeout.Duration,

@@ -21,8 +21,8 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/apistatus"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/resize"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/source"
@@ -39,7 +39,7 @@ type life struct {
 	object   *node.Node
 	source   *pods.Source
 	statuses *status.Manager
-	loop     *loop.Loop
+	loop     *agent.Agent
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -98,8 +98,9 @@ func (l *life) make() (err error) {
 	if err != nil {
 		return err
 	}
-	c := loop.Config{
+	c := agent.Config{
 		Client: l.client, Root: n.root(), Sources: []source.Source{l.source}, NodeName: n.Name, Log: f.config.Log,
+		NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true, // the nodes share one machine, which is not theirs
 		Admission: &node.Admission{Node: l.object, Allotted: allocator.Allotted, Reserve: allocator.Reserve},
 		Sync: syncpod.Config{
 			RuntimeName: runtimeName, Sink: l.statuses, Events: f.events, Objects: f.objects.Supply(),
@@ -110,7 +111,7 @@ func (l *life) make() (err error) {
 		},
 	}
 	c.Workers.Observer = l.statuses
-	l.loop, err = loop.New(c)
+	l.loop, err = agent.New(c)
 	return err
 }
 

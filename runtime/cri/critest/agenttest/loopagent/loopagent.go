@@ -15,16 +15,16 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest/agenttest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
 // New returns what Config.Agent of agenttest asks for. For each life of the agent the
 // config of its loop is made: on the node's runtime and directories, with static pods and
 // with statuses that are reported to the node. configure may change it, nil for not at all.
-func New(configure func(agenttest.Node, *loop.Config)) func(agenttest.Node) (agenttest.Agent, error) {
+func New(configure func(agenttest.Node, *nodeagent.Config)) func(agenttest.Node) (agenttest.Agent, error) {
 	if configure == nil {
-		configure = func(agenttest.Node, *loop.Config) {}
+		configure = func(agenttest.Node, *nodeagent.Config) {}
 	}
 	return func(node agenttest.Node) (agenttest.Agent, error) {
 		return &agent{node: node, configure: configure}, nil
@@ -34,7 +34,7 @@ func New(configure func(agenttest.Node, *loop.Config)) func(agenttest.Node) (age
 // agent is one loop after the other, on one node.
 type agent struct {
 	node      agenttest.Node
-	configure func(agenttest.Node, *loop.Config)
+	configure func(agenttest.Node, *nodeagent.Config)
 	pods      []*v1.Pod
 
 	// What follows is of the present life, or of the last one.
@@ -52,12 +52,13 @@ func (a *agent) Start() error {
 		return err
 	}
 	push := source.NewStaticPush(runtime.ConfigSourceFile)
-	cfg := loop.Config{
+	cfg := nodeagent.Config{
 		Client: cri.NewClient(conn), Root: a.node.Root, Sources: []source.Source{push},
-		Sync: syncpod.Config{RuntimeName: "critest", Sink: syncpod.StatusSinkFunc(a.report), Node: syncpod.Node{LogsRoot: a.node.Logs}},
+		NoEviction: true, // this machine may be short of something
+		Sync:       syncpod.Config{RuntimeName: "critest", Sink: syncpod.StatusSinkFunc(a.report), Node: syncpod.Node{LogsRoot: a.node.Logs}},
 	}
 	a.configure(a.node, &cfg)
-	l, err := loop.New(cfg)
+	l, err := nodeagent.New(cfg)
 	if err == nil {
 		err = push.Set(a.pods...)
 	}

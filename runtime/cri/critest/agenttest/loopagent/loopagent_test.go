@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/internal/rig/plancheck"
 	"github.com/podsync/podsync/runtime/cri/critest/agenttest"
 	"github.com/podsync/podsync/runtime/cri/critest/agenttest/loopagent"
-	"github.com/podsync/podsync/syncpod/loop"
+	nodeagent "github.com/podsync/podsync/syncpod/agent"
 )
 
 // A bare loop keeps every promise, in the scenarios that every agent is played. They put
@@ -24,8 +24,8 @@ func TestLoop(t *testing.T) {
 }
 
 // asPlanned has each loop's calls held against its plans.
-func asPlanned(t *testing.T) func(agenttest.Node, *loop.Config) {
-	return func(_ agenttest.Node, cfg *loop.Config) { plancheck.Check(t, cfg) }
+func asPlanned(t *testing.T) func(agenttest.Node, *nodeagent.Config) {
+	return func(_ agenttest.Node, cfg *nodeagent.Config) { plancheck.Check(t, cfg) }
 }
 
 // seedsHere is how many random scenarios are played where PODSYNC_REFEREE does not say.

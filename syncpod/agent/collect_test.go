@@ -1,8 +1,6 @@
-package loop_test
+package agent_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,13 +14,11 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -46,20 +42,18 @@ func (e *nodeEvents) all() []string {
 	return slices.Clone(e.events)
 }
 
-// If it is asked to, an agent looks at the disk every five minutes, and at no image. The
+// An agent checks the disk of images every five minutes, and no image. The
 // disk is one that is not there, lest the test goes by how full that of this machine is.
-func TestImagesAreCollectedOnDemand(t *testing.T) {
-	almostFull := &image.GCPolicy{HighPercent: 99} // the disk is this machine's
+func TestImagesAreCollected(t *testing.T) {
+	almostFull := image.GCPolicy{HighPercent: 99} // the disk is this machine's
 	for _, tt := range []struct {
 		name   string
-		change func(*loop.Config)
+		change func(*agent.Config)
 		want   int // calls of ImageFsInfo in an hour
 	}{
-		{"default", nil, 0},
-		{"a policy", func(c *loop.Config) { c.ImagePolicy = almostFull }, 12},
-		{"another interval", func(c *loop.Config) { c.ImagePolicy, c.ImageInterval = almostFull, time.Minute }, 60},
-		{"never", func(c *loop.Config) { c.ImagePolicy = &image.GCPolicy{HighPercent: 100} }, 0},
-		{"another collector", func(c *loop.Config) { c.ImagePolicy, c.ImageCollector = almostFull, &failing{} }, 0},
+		{"off", nil, 0},
+		{"a policy", func(c *agent.Config) { c.NoImageGC, c.ImagePolicy = false, almostFull }, 12},
+		{"never", func(c *agent.Config) { c.NoImageGC, c.ImagePolicy = false, image.GCPolicy{HighPercent: 100} }, 0},
 	} {
 		dir := filepath.Join(t.TempDir(), "runtime")
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -81,23 +75,14 @@ func TestImagesAreCollectedOnDemand(t *testing.T) {
 	}
 }
 
-// unleased has images, and does not tell which are about to be used.
-type unleased struct{ *cri.Client }
-
-func (u unleased) EnsureImage(context.Context, image.Request) (*image.Image, error) {
-	return nil, errors.New("not here")
-}
-
-func (unleased) Forget(types.UID) {}
-
 // G1: the agent's own pods never find their image gone, and images that nobody uses go,
 // as soon as they may.
 func TestG1_ImagesOfPodsStay(t *testing.T) {
 	images := []critest.Image{{Name: "registry.test/app:1"}, {Name: "registry.test/old:1"}}
 	inBubble(t, critest.Config{Images: images}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
-		n.start([]source.Source{src}, func(c *loop.Config) {
-			c.ImagePolicy, c.ImageInterval = &image.GCPolicy{HighPercent: 100, MinAge: 1, MaxAge: time.Second}, time.Second
+		n.start([]source.Source{src}, func(c *agent.Config) {
+			c.NoImageGC, c.ImagePolicy = false, image.GCPolicy{HighPercent: 100, MinAge: 1, MaxAge: time.Second}
 		})
 		var pods []*v1.Pod
 		for i := range 3 {
@@ -113,7 +98,7 @@ func TestG1_ImagesOfPodsStay(t *testing.T) {
 			t.Errorf("%d images were removed, want the old one:\n%v", len(removed), removed)
 		}
 		set(t, src)
-		time.Sleep(time.Minute)
+		time.Sleep(6 * time.Minute)
 		if got := n.Journal().Count(critest.RemoveImage); got != 2 {
 			t.Errorf("%d images were removed after the pods were", got)
 		}
@@ -125,8 +110,8 @@ func TestG1_ImagesOfPodsStay(t *testing.T) {
 func TestImagesOfPodsAreKnownWithoutAList(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
-		n.start([]source.Source{src}, func(c *loop.Config) {
-			c.ImagePolicy, c.ImageInterval = &image.GCPolicy{HighPercent: 100, MaxAge: 90 * time.Minute}, time.Hour
+		n.start([]source.Source{src}, func(c *agent.Config) {
+			c.NoImageGC, c.ImagePolicy = false, image.GCPolicy{HighPercent: 100, MaxAge: 90 * time.Minute}
 		})
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(90 * time.Minute)
@@ -144,33 +129,19 @@ func TestImagesOfPodsAreKnownWithoutAList(t *testing.T) {
 	})
 }
 
-// failing is an ImageCollector that fails.
-type failing struct{ err error }
-
-func (f *failing) Collect(context.Context) error { return f.err }
-
-// What goes wrong is told of the node, in the words that a kubelet's users know.
+// Failures are events of the node, in the words that a kubelet's users know.
 func TestImageEvents(t *testing.T) {
-	full := fmt.Errorf("image: %w: of 2 bytes", image.ErrDiskFull)
-	for _, tt := range []struct {
-		collector loop.ImageCollector
-		node      string
-		want      string
-	}{
-		{&failing{full}, "n", "n Warning FreeDiskSpaceFailed: " + full.Error()},
-		{&failing{errors.New("boom")}, "n", "n Warning ImageGCFailed: boom"},
-		{&failing{errors.New("boom")}, "", ""},
-		{&failing{}, "n", ""},
-		{nil, "n", "n Warning ImageGCFailed: image: where images are: not now"},
+	for _, tt := range []struct{ node, want string }{
+		{"n", "n Warning ImageGCFailed: image: where images are: not now"},
+		{"", ""},
 	} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 			if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.ImageFsInfo}, Err: status.Error(codes.Unknown, "not now")}); err != nil {
 				t.Fatal(err)
 			}
 			events := &nodeEvents{}
-			n.start([]source.Source{source.NewStaticPush("file")}, func(c *loop.Config) {
-				c.ImagePolicy, c.ImageCollector = &image.GCPolicy{}, tt.collector
-				c.NodeName, c.Sync.Events = tt.node, events
+			n.start([]source.Source{source.NewStaticPush("file")}, func(c *agent.Config) {
+				c.NoImageGC, c.NodeName, c.Sync.Events = false, tt.node, events
 			})
 			time.Sleep(7 * time.Minute)
 			if got := strings.Join(events.all(), "\n"); !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
@@ -188,7 +159,7 @@ func TestE2_AHangingImageCollector(t *testing.T) {
 		}
 		src := source.NewStaticPush("file")
 		events := &nodeEvents{}
-		a := n.start([]source.Source{src}, func(c *loop.Config) { c.NodeName, c.Sync.Events = "n", events })
+		a := n.start([]source.Source{src}, func(c *agent.Config) { c.NoImageGC, c.NodeName, c.Sync.Events = false, "n", events })
 		time.Sleep(5*time.Minute + time.Second)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(5 * time.Second)
@@ -204,20 +175,11 @@ func TestE2_AHangingImageCollector(t *testing.T) {
 	})
 }
 
-func TestImageConfig(t *testing.T) {
-	client := cri.NewClient(nil)
-	for _, tc := range []struct {
-		field  string
-		change func(*loop.Config)
-	}{
-		{"ImageInterval", func(c *loop.Config) { c.ImageInterval = -1 }},
-		{"ImagePolicy", func(c *loop.Config) { c.ImagePolicy = &image.GCPolicy{LowPercent: 90} }},
-		{"ImagePolicy", func(c *loop.Config) { c.ImagePolicy, c.Sync.Deps.Images = &image.GCPolicy{}, unleased{client} }},
-	} {
-		c := loop.Config{Client: client, Sources: []source.Source{source.NewStaticPush("s")}, Sync: syncpod.Config{RuntimeName: "critest"}}
-		tc.change(&c)
-		if _, err := loop.New(c); err == nil || !strings.Contains(err.Error(), "loop: Config."+tc.field) {
-			t.Errorf("%v, want %s named", err, tc.field)
-		}
+func TestImagePolicyIsChecked(t *testing.T) {
+	_, conn := critest.Start(t, critest.Config{})
+	c := agent.Config{Client: cri.NewClient(conn), Sources: []source.Source{source.NewPush()}, ImagePolicy: image.GCPolicy{LowPercent: 90}}
+	c.Sync.RuntimeName, c.Sync.Node.LogsRoot = "critest", "/var/log/pods"
+	if _, err := agent.New(c); err == nil || !strings.Contains(err.Error(), "agent: Config.ImagePolicy") {
+		t.Errorf("%v, want Config.ImagePolicy named", err)
 	}
 }

@@ -1,4 +1,4 @@
-package loop_test
+package agent_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/logs"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -61,11 +61,11 @@ func TestLogsAreRotated(t *testing.T) {
 	inBubble(t, critest.Config{Dir: dir}, func(t *testing.T, n *node) {
 		root := filepath.Join(dir, "logs")
 		files := 1000
-		run := func() *agent {
+		run := func() *running {
 			src := source.NewStaticPush("file")
-			a := n.start([]source.Source{src}, func(c *loop.Config) {
-				c.Sync.Node.LogsRoot, c.Sync.Deps.Logs = root, nil
-				c.LogPolicy = &logs.RotationPolicy{MaxSize: 4 << 10, MaxFiles: files}
+			a := n.start([]source.Source{src}, func(c *agent.Config) {
+				c.Sync.Node.LogsRoot = root
+				c.NoLogRotation, c.LogPolicy = false, logs.RotationPolicy{MaxSize: 4 << 10, MaxFiles: files}
 			})
 			set(t, src, pod("file", "web", "u", chatty(4000)))
 			return a
@@ -107,12 +107,12 @@ func TestLogsAreRotated(t *testing.T) {
 	})
 }
 
-// Without a LogPolicy no log is touched.
-func TestLogsAreNotRotatedUnasked(t *testing.T) {
+// With NoLogRotation no log is touched.
+func TestNoLogRotation(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, critest.Config{Dir: dir}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
-		n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Node.LogsRoot, c.Sync.Deps.Logs = filepath.Join(dir, "logs"), nil })
+		n.start([]source.Source{src}, func(c *agent.Config) { c.Sync.Node.LogsRoot = filepath.Join(dir, "logs") })
 		set(t, src, pod("file", "web", "u", "X="+strings.Repeat("x", 1<<16)+strings.Repeat("; echo $X", 180)+"; sleep infinity"))
 		time.Sleep(time.Hour)
 		if info, err := os.Stat(filepath.Join(dir, "logs", "default_web_u", "app", "0.log")); err != nil || info.Size() < 11<<20 {
@@ -125,16 +125,15 @@ func TestLogsAreNotRotatedUnasked(t *testing.T) {
 }
 
 func TestLogPolicyIsChecked(t *testing.T) {
-	for want, change := range map[string]func(*loop.Config){
-		"loop: Config.LogPolicy: MaxFiles is 1":         func(c *loop.Config) { c.LogPolicy.MaxFiles, c.Sync.Deps.Logs = 1, nil },
-		"loop: Config.LogPolicy: Sync.Deps.Logs is set": func(*loop.Config) {},
-		"loop: Config.LogInterval is negative: -1s":     func(c *loop.Config) { c.LogInterval = -time.Second },
+	for want, change := range map[string]func(*agent.Config){
+		"agent: Config.LogPolicy: MaxFiles is 1":     func(c *agent.Config) { c.LogPolicy.MaxFiles = 1 },
+		"agent: Config.LogInterval is negative: -1s": func(c *agent.Config) { c.LogInterval = -time.Second },
 	} {
 		_, conn := critest.Start(t, critest.Config{})
-		c := loop.Config{Client: cri.NewClient(conn), Sources: []source.Source{source.NewPush()}, LogPolicy: &logs.RotationPolicy{}}
-		c.Sync.RuntimeName, c.Sync.Node.LogsRoot, c.Sync.Deps.Logs = "critest", "/var/log/pods", noLogs{}
+		c := agent.Config{Client: cri.NewClient(conn), Sources: []source.Source{source.NewPush()}}
+		c.Sync.RuntimeName, c.Sync.Node.LogsRoot = "critest", "/var/log/pods"
 		change(&c)
-		if _, err := loop.New(c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := agent.New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %q", err, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package loop_test
+package agent_test
 
 import (
 	"context"
@@ -23,8 +23,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/eviction"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -71,9 +71,9 @@ func (s *shortNode) has(left uint64) {
 }
 
 // evicting is the change of a Config that evicts.
-func (s *shortNode) evicting(p eviction.Policy) func(*loop.Config) {
-	return func(c *loop.Config) {
-		c.EvictionPolicy, c.Stats, c.NodeName = &p, s, "node"
+func (s *shortNode) evicting(p eviction.Policy) func(*agent.Config) {
+	return func(c *agent.Config) {
+		c.NoEviction, c.EvictionPolicy, c.Stats, c.NodeName = false, p, s, "node"
 		c.Sync.Events = syncpod.EventRecorderFunc(func(about k8sruntime.Object, _, reason, format string, args ...any) {
 			if reason != "Evicted" && reason != "EvictionThresholdMet" {
 				return
@@ -118,7 +118,7 @@ func conditionOf(status v1.PodStatus, name v1.PodConditionType) *v1.PodCondition
 	return nil
 }
 
-func underPressure(a *agent) (list []v1.NodeConditionType) {
+func underPressure(a *running) (list []v1.NodeConditionType) {
 	for _, c := range a.Pressure().Conditions {
 		if c.Status == v1.ConditionTrue {
 			list = append(list, c.Type)
@@ -128,7 +128,7 @@ func underPressure(a *agent) (list []v1.NodeConditionType) {
 }
 
 // wantEvicted checks what is reported of pods: these were evicted, and no others.
-func wantEvicted(t *testing.T, a *agent, want ...types.UID) {
+func wantEvicted(t *testing.T, a *running, want ...types.UID) {
 	t.Helper()
 	var got []types.UID
 	for _, p := range a.Pods() {
@@ -149,7 +149,7 @@ func TestEvictionForMemory(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		short, src := newShortNode(n), source.NewPush()
 		counted := &heard{}
-		a := n.start([]source.Source{src}, func(c *loop.Config) {
+		a := n.start([]source.Source{src}, func(c *agent.Config) {
 			short.evicting(eviction.Policy{})(c)
 			c.Evicted = func(e eviction.Eviction) { counted.add(string(e.Signal)) }
 		})
@@ -257,7 +257,7 @@ func TestEvictionOverARestart(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		short, src := newShortNode(n), source.NewPush()
 		root := t.TempDir()
-		change := func(c *loop.Config) {
+		change := func(c *agent.Config) {
 			short.evicting(eviction.Policy{})(c)
 			c.Root = root
 		}
@@ -304,7 +304,7 @@ func TestEvictionForALimit(t *testing.T) {
 	inBubble(t, critest.Config{Dir: dir}, func(t *testing.T, n *node) {
 		short, src := newShortNode(n), source.NewPush()
 		root := t.TempDir()
-		a := n.start([]source.Source{src}, func(c *loop.Config) {
+		a := n.start([]source.Source{src}, func(c *agent.Config) {
 			short.evicting(eviction.Policy{})(c)
 			c.Root = root
 		})
@@ -337,11 +337,11 @@ func TestEvictionForALimit(t *testing.T) {
 }
 
 func TestEvictionPolicyIsChecked(t *testing.T) {
-	c := loop.Config{Client: newNode(t, critest.Config{}).client(t), Sources: []source.Source{source.NewPush()}}
+	c := agent.Config{Client: newNode(t, critest.Config{}).client(t), Sources: []source.Source{source.NewPush()}}
 	c.Sync.RuntimeName = "critest"
-	c.EvictionPolicy = &eviction.Policy{Hard: map[eviction.Signal]string{eviction.MemoryAvailable: "most"}}
-	_, err := loop.New(c)
-	if want := `loop: Config.EvictionPolicy: pressure: Config.Policy: eviction: Policy.Hard["memory.available"] is "most"`; err == nil || !strings.HasPrefix(err.Error(), want) {
+	c.EvictionPolicy = eviction.Policy{Hard: map[eviction.Signal]string{eviction.MemoryAvailable: "most"}}
+	_, err := agent.New(c)
+	if want := `agent: Config.EvictionPolicy: pressure: Config.Policy: eviction: Policy.Hard["memory.available"] is "most"`; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
@@ -376,7 +376,7 @@ func TestEvictionOfATerminatingPod(t *testing.T) {
 			dir := t.TempDir()
 			inBubble(t, critest.Config{Dir: dir}, func(t *testing.T, n *node) {
 				short, src, root := newShortNode(n), source.NewPush(), t.TempDir()
-				a := n.start([]source.Source{src}, func(c *loop.Config) {
+				a := n.start([]source.Source{src}, func(c *agent.Config) {
 					short.evicting(eviction.Policy{})(c)
 					c.Root = root
 				})

@@ -1,4 +1,4 @@
-package loop
+package agent
 
 import (
 	"cmp"
@@ -8,11 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/oom"
 	"github.com/podsync/podsync/syncpod/internal/podref"
+	"github.com/podsync/podsync/syncpod/loop"
 )
 
 // maxLateKills bounds the unknown containers whose kills wait, and lateKillPauses are the times until
@@ -29,8 +32,11 @@ const killInterval = time.Minute
 
 // oomReporter reports processes that the kernel has killed for lack of memory.
 type oomReporter struct {
-	watcher OOMWatcher
-	table   *podTable
+	watcher oomWatcher
+	cache   *runtime.Cache
+	node    nodeEvents
+	log     logr.Logger
+	host    loop.Host // since Run
 	// tasks are the goroutines of late kills and of intervals.
 	tasks sync.WaitGroup
 
@@ -49,12 +55,28 @@ type killSubject struct {
 	system    bool
 }
 
-func newOOMReporter(watcher OOMWatcher, table *podTable) *oomReporter {
-	return &oomReporter{watcher: watcher, table: table, late: map[string]int{}, recent: map[killSubject]int{}}
+// An oomWatcher calls tell for each process that the kernel kills for lack of memory, one after the
+// other, until ctx ends. An *oom.Watcher does.
+type oomWatcher interface {
+	Run(ctx context.Context, tell func(oom.Kill)) error
 }
 
-// run reports processes that are killed, until ctx ends.
-func (r *oomReporter) run(ctx context.Context) {
+// makeOOMReporter returns nil if the agent reports no OOM kills.
+func (c *Config) makeOOMReporter() *oomReporter {
+	if c.NoOOMEvents {
+		return nil
+	}
+	if c.oom == nil {
+		c.oom = &oom.Watcher{}
+	}
+	return &oomReporter{
+		watcher: c.oom, cache: c.Watch.Cache, node: nodeEvents(c.NodeName), log: c.Log, late: map[string]int{}, recent: map[killSubject]int{},
+	}
+}
+
+// Run reports processes that are killed, until ctx ends.
+func (r *oomReporter) Run(ctx context.Context, host loop.Host) error {
+	r.host = host
 	defer r.tasks.Wait()
 	err := r.watcher.Run(ctx, func(k oom.Kill) {
 		if k.System() {
@@ -65,8 +87,9 @@ func (r *oomReporter) run(ctx context.Context) {
 		}
 	})
 	if err != nil && ctx.Err() == nil {
-		r.table.logger.Error(err, "processes that are killed for lack of memory are not reported")
+		r.log.Error(err, "OOM kills are not reported")
 	}
+	return nil
 }
 
 // reportContainer reports kills in a container of a pod; k is the first. It returns false if the
@@ -173,8 +196,8 @@ func (r *oomReporter) further(ctx context.Context, subject killSubject) int {
 }
 
 func (r *oomReporter) sayNode(message string) {
-	r.table.logger.Info("the node is out of memory", "message", message)
-	r.table.nodeEvent("SystemOOM", message)
+	r.log.Info("the node is out of memory", "message", message)
+	r.node.warn(r.host.Events(), "SystemOOM", message)
 }
 
 func (r *oomReporter) sayContainer(pod *v1.Pod, container string, system bool, message string) {
@@ -182,10 +205,8 @@ func (r *oomReporter) sayContainer(pod *v1.Pod, container string, system bool, m
 	if system {
 		why = "the node is out of memory"
 	}
-	r.table.log(pod).Info("killed for lack of memory", "container", container, "message", message, "reason", why)
-	if r.table.events != nil {
-		r.table.events.Eventf(podref.ContainerNamed(pod, container), v1.EventTypeWarning, "OOMKilling", "%s: %s", message, why)
-	}
+	podref.Log(r.log, pod).Info("killed for lack of memory", "container", container, "message", message, "reason", why)
+	r.host.Events().Eventf(podref.ContainerNamed(pod, container), v1.EventTypeWarning, "OOMKilling", "%s: %s", message, why)
 }
 
 // containerOf returns the first container of the cgroup's path that a pod has, with its ID; a nil pod if
@@ -193,15 +214,15 @@ func (r *oomReporter) sayContainer(pod *v1.Pod, container string, system bool, m
 func (r *oomReporter) containerOf(k oom.Kill) (pod *v1.Pod, container, id string) {
 	ids := k.Containers()
 	first := len(ids)
-	for _, p := range r.table.all() {
-		status := r.table.lastStatus(p.UID)
+	for _, p := range r.host.Pods() {
+		status := statusOf(r.cache, p.Pod.UID)
 		if status == nil {
 			continue
 		}
 		for i := range status.Containers {
 			c := &status.Containers[i]
 			if at := slices.Index(ids[:first], c.ID.ID); at >= 0 {
-				first, pod, container, id = at, p, c.Name, c.ID.ID
+				first, pod, container, id = at, p.Pod, c.Name, c.ID.ID
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package loop_test
+package agent_test
 
 import (
 	"testing"
@@ -9,16 +9,16 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/eviction"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
 // startEvicting starts an agent that evicts pods for their limits alone.
-func (n *node) startEvicting(src source.Source) *agent {
+func (n *node) startEvicting(src source.Source) *running {
 	n.Helper()
 	short, root := newShortNode(n), n.TempDir()
-	return n.start([]source.Source{src}, func(c *loop.Config) {
+	return n.start([]source.Source{src}, func(c *agent.Config) {
 		short.evicting(eviction.Policy{})(c)
 		c.Root = root
 	})

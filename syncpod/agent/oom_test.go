@@ -1,4 +1,4 @@
-package loop_test
+package agent_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/oom"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -85,9 +85,10 @@ func TestOOMEvents(t *testing.T) {
 }
 
 // tellingOOM is the change of a Config that makes events of kills.
-func tellingOOM(killed kills, events *heard) func(*loop.Config) {
-	return func(c *loop.Config) {
-		c.OOM, c.NodeName = killed, "node-1"
+func tellingOOM(killed kills, events *heard) func(*agent.Config) {
+	return func(c *agent.Config) {
+		agent.WatchKills(c, killed)
+		c.NodeName = "node-1"
 		c.Sync.Events = syncpod.EventRecorderFunc(func(about k8sruntime.Object, kind, reason, format string, args ...any) {
 			if ref := about.(*v1.ObjectReference); strings.Contains(reason, "OOM") {
 				events.add(fmt.Sprintf("%s %s%s %s %s: %s", ref.Kind, ref.Name, ref.FieldPath, kind, reason, fmt.Sprintf(format, args...)))

@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/runtime/stats"
+	"github.com/podsync/podsync/syncpod/eviction"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// An Agent runs the pods of a node. Make one with New; its methods may be called concurrently.
+type Agent struct {
+	*loop.Loop
+	stats     *stats.Reader
+	evictions *evictions // nil if it evicts no pods
+}
+
+// New returns an Agent that does nothing until Run is called. The error names the field of the Config
+// that is missing or wrong.
+func New(c Config) (*Agent, error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	reader, err := stats.New(stats.Config{Runtime: c.Client, Dir: c.Root})
+	if err != nil {
+		return nil, fmt.Errorf("agent: Config.Root: %w", err)
+	}
+	images, err := image.New(c.Images)
+	if err != nil {
+		return nil, fmt.Errorf("agent: Config.Images: %w", err)
+	}
+	c.Sync.Deps.Images = images
+	a := &Agent{stats: reader}
+	probes, err := c.makeProbes()
+	if err != nil {
+		return nil, err
+	}
+	parts, err := a.parts(&c, images)
+	if err != nil {
+		return nil, err
+	}
+	a.Loop, err = loop.New(c.loop(probes, parts))
+	return a, err
+}
+
+// parts makes what runs beside the pods.
+func (a *Agent) parts(c *Config, manager *image.Manager) (all []loop.Part, err error) {
+	rotation, err := c.makeRotation()
+	if err != nil {
+		return nil, err
+	}
+	containers, err := c.makeContainerGC()
+	if err != nil {
+		return nil, err
+	}
+	images, err := c.makeImageGC(manager)
+	if err != nil {
+		return nil, err
+	}
+	if a.evictions, err = c.makeEvictions(a.stats, containers, images); err != nil {
+		return nil, err
+	}
+	if rotation != nil {
+		all = append(all, rotation)
+	}
+	if containers != nil {
+		all = append(all, containers)
+	}
+	if images != nil {
+		all = append(all, images)
+	}
+	if a.evictions != nil {
+		all = append(all, a.evictions)
+	}
+	if kills := c.makeOOMReporter(); kills != nil {
+		all = append(all, kills)
+	}
+	return append(all, c.Parts...), nil
+}
+
+// Stats returns the reader of what the node and its pods use.
+func (a *Agent) Stats() *stats.Reader { return a.stats }
+
+// Pressure returns the last decision about evictions: the conditions MemoryPressure, DiskPressure and
+// PIDPressure of the node, the thresholds that are met, and the reason why each pod is evicted or
+// kept. With NoEviction, and before the first measurement, it is the zero Decision.
+func (a *Agent) Pressure() eviction.Decision {
+	if a.evictions == nil {
+		return eviction.Decision{}
+	}
+	return a.evictions.Last()
+}

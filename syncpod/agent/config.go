@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/runtime/logs"
+	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/runtime/stats"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/eviction"
+	"github.com/podsync/podsync/syncpod/internal/assemble"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/probe"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// Config configures an Agent. The least is a Client, a Root and a Source. A zero field means the
+// default of a kubelet.
+type Config struct {
+	// Client is the connection to the runtime. Required.
+	Client *cri.Client
+	// Root is the directory that the agent may write below, an absolute path. Default: see
+	// loop.Config.
+	Root string
+	// NodeName is the involved object of events that concern no pod: that images cannot be removed,
+	// or that the node is under pressure. Default: there are no such events.
+	NodeName string
+	// Sources, Sync, Store, Admission, Watch, Workers, HousekeepingInterval and Log are those of a
+	// loop.Config. Sources are required.
+	Sources              []source.Source
+	Sync                 syncpod.Config
+	Store                loop.StatusStore
+	Admission            loop.Admission
+	Watch                pleg.Config
+	Workers              podworkers.Config
+	HousekeepingInterval time.Duration
+	Log                  logr.Logger
+
+	// NoProbes has the agent run no probes: a container with a startup or readiness probe is then
+	// never ready. ProbeObserver is told of each check of a probe. Default: nobody is.
+	NoProbes      bool
+	ProbeObserver probe.Observer
+
+	// NoLogRotation has the agent leave the logs of containers to another program. LogPolicy is the
+	// size at which a log is rotated, and the number of files of each container. Default 10 Mi and
+	// 5 files. LogInterval is the time between two checks of all logs. Default 10 s.
+	NoLogRotation bool
+	LogPolicy     logs.RotationPolicy
+	LogInterval   time.Duration
+
+	// NoContainerGC has the agent keep dead containers and sandboxes, and their logs, as long as the
+	// runtime keeps them. Default: every minute it removes all but the newest dead instance of each
+	// container.
+	NoContainerGC bool
+
+	// Images configures the pulls of images. Its Runtime is by default the Client, its Dir the
+	// directory images below Root, and its Log that of the agent.
+	Images image.Config
+	// NoImageGC has the agent remove no images. ImagePolicy decides which images that no container
+	// uses are removed, whether this agent has pulled them or not. Default: from 85 % of the disk on,
+	// until 80 % are reached.
+	NoImageGC   bool
+	ImagePolicy image.GCPolicy
+
+	// NoEviction has the agent evict no pods. EvictionPolicy decides when pods are evicted because
+	// the node is under pressure of memory, disk or processes, or because they exceed their limits of
+	// storage. Under pressure new pods are rejected, too, before Admission is asked. Default: the hard
+	// thresholds of a kubelet.
+	NoEviction     bool
+	EvictionPolicy eviction.Policy
+	// Evicted is told of each pod whose eviction begins. It must not block. Default: nobody is.
+	Evicted func(eviction.Eviction)
+	// Stats reads the usage of the node and of pods for evictions. Default: the Stats of the Agent.
+	Stats stats.Source
+
+	// NoOOMEvents has the agent not read the kernel's log. By default the kills that the kernel
+	// logs for lack of memory become events: OOMKilling of a container, SystemOOM of the node. Where
+	// the log may not be read, the agent only says so in its own log.
+	NoOOMEvents bool
+
+	// Parts run beside those of the agent.
+	Parts []loop.Part
+
+	// oom replaces the kernel's log in tests.
+	oom oomWatcher
+}
+
+// complete checks what the parts have in common, and fills it in.
+func (c *Config) complete() error {
+	if c.Client == nil {
+		return errors.New("agent: Config.Client is missing")
+	}
+	if err := assemble.CheckClient(c.Client); err != nil {
+		return fmt.Errorf("agent: Config.Client is %w", err)
+	}
+	if c.Watch.Cache == nil {
+		c.Watch.Cache = &runtime.Cache{}
+	}
+	if c.Images.Runtime == nil {
+		c.Images.Runtime = c.Client
+	}
+	if c.Images.Dir == "" && c.Root != "" {
+		c.Images.Dir = filepath.Join(c.Root, "images")
+	}
+	if c.Images.Log.IsZero() {
+		c.Images.Log = c.Log
+	}
+	c.Sync.Root = cmp.Or(c.Sync.Root, c.Root)
+	return nil
+}
+
+// loop returns the configuration of the Loop, with its parts.
+func (c *Config) loop(probes loop.Probes, parts []loop.Part) loop.Config {
+	return loop.Config{
+		Client: c.Client, Root: c.Root, Sources: c.Sources, Sync: c.Sync, Store: c.Store, Admission: c.Admission, Probes: probes, Parts: parts,
+		Watch: c.Watch, Workers: c.Workers, HousekeepingInterval: c.HousekeepingInterval, Log: c.Log,
+	}
+}

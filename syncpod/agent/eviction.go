@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/stats"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/eviction"
+	"github.com/podsync/podsync/syncpod/internal/podref"
+	"github.com/podsync/podsync/syncpod/internal/pressure"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// evictions measure the node, and evict pods when it is under pressure.
+type evictions struct {
+	*pressure.Manager
+	evictor  *evictor
+	interval time.Duration
+}
+
+// makeEvictions returns nil if the agent evicts no pods.
+func (c *Config) makeEvictions(reader *stats.Reader, containers *containerGC, images *imageGC) (*evictions, error) {
+	if c.NoEviction {
+		return nil, nil
+	}
+	if c.Stats == nil {
+		c.Stats = reader
+	}
+	e := &evictor{cache: c.Watch.Cache, containers: containers, images: images, node: nodeEvents(c.NodeName)}
+	config := pressure.Config{Policy: c.EvictionPolicy, Agent: e, Stats: c.Stats, Evicted: c.Evicted, Log: c.Log, LogsRoot: c.logsRoot()}
+	if c.Root != "" {
+		config.State, config.PodsRoot = filepath.Join(c.Root, "evictions"), filepath.Join(c.Root, "pods")
+	}
+	manager, err := pressure.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("agent: Config.EvictionPolicy: %w", err)
+	}
+	c.Admission = underPressure{manager, c.Admission}
+	return &evictions{manager, e, c.EvictionPolicy.Every()}, nil
+}
+
+// Run looks after the node until ctx ends.
+func (e *evictions) Run(ctx context.Context, host loop.Host) error {
+	e.evictor.host = host
+	defer e.Wait()
+	e.Look(ctx)
+	every(ctx, host, e.interval, func() { e.Look(ctx) })
+	return nil
+}
+
+// underPressure rejects new pods while the node is under pressure, and asks the next Admission
+// about all others.
+type underPressure struct {
+	manager *pressure.Manager
+	next    loop.Admission // nil if all pods are admitted
+}
+
+func (a underPressure) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
+	if message, ok := eviction.Admit(pod, a.manager.Last().Conditions); !ok {
+		return &syncpod.Rejection{Reason: eviction.Reason, Message: message}
+	}
+	if a.next == nil {
+		return nil
+	}
+	return a.next.Admit(pod, beside)
+}
+
+// An evictor does what a pressure.Manager asks for.
+type evictor struct {
+	cache      *runtime.Cache
+	containers *containerGC // nil if dead containers stay
+	images     *imageGC     // nil if images stay
+	node       nodeEvents
+	host       loop.Host // since Run
+}
+
+var _ pressure.Agent = (*evictor)(nil)
+
+// Running returns a pod that is terminating, or that has ended by its status, while a container of it may
+// run: it uses the node for as long as its grace period lasts, which its author chooses.
+func (e *evictor) Running() []pressure.Pod {
+	var list []pressure.Pod
+	for _, p := range e.host.Pods() {
+		uid := p.Pod.UID
+		state, status := e.host.State(uid), statusOf(e.cache, uid)
+		if !state.Known || !state.MayHaveRunningContainers || status.Empty() {
+			continue
+		}
+		ends := runtime.IsTerminal(p.Status.Phase) || p.Phase >= podworkers.Terminated
+		if (state.TerminationRequested || ends) && !slices.ContainsFunc(status.Containers, alive) {
+			continue
+		}
+		list = append(list, pressure.Pod{Pod: p.Pod, Status: status})
+	}
+	return list
+}
+
+func alive(c runtime.ContainerStatus) bool { return c.Live() }
+
+// statusOf returns what the runtime last reported of a pod, nil if that is not known.
+func statusOf(cache *runtime.Cache, uid types.UID) *runtime.PodStatus {
+	status, err := cache.Get(uid)
+	if err != nil {
+		return nil
+	}
+	return status
+}
+
+func (e *evictor) Find(uid types.UID) (known *v1.Pod, unwanted bool) {
+	for _, p := range e.host.Pods() {
+		if p.Pod.UID == uid && e.host.State(uid).Known {
+			return p.Pod, false
+		}
+	}
+	return nil, e.host.ContentShouldBeRemoved(uid)
+}
+
+func (e *evictor) Evict(ctx context.Context, evicted eviction.Eviction) error {
+	return e.host.KillPod(ctx, evicted.Pod.UID, podworkers.StopRequest{
+		Evict: true, GracePeriodSeconds: &evicted.GraceSeconds,
+		Report: &podworkers.StopReport{Reason: eviction.Reason, Message: evicted.Message, Disruption: evicted.Disruption},
+	})
+}
+
+func (e *evictor) CleanedUp(uid types.UID) bool { return e.host.State(uid).ShouldBeFinished }
+
+func (e *evictor) Reclaim(ctx context.Context, what eviction.Reclaim) error {
+	switch {
+	case what == eviction.UnusedImages && e.images != nil:
+		return e.images.collector.RemoveUnused(ctx)
+	case what != eviction.UnusedImages && e.containers != nil:
+		return e.containers.collect(ctx, e.host)
+	}
+	return nil
+}
+
+func (e *evictor) Warn(about *v1.Pod, reason, message string) {
+	if about == nil {
+		e.node.warn(e.host.Events(), reason, message)
+		return
+	}
+	e.host.Events().Eventf(podref.Pod(about), v1.EventTypeWarning, reason, "%s", message)
+}

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/syncpod/internal/gc"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+const (
+	// containerInterval is the time between two removals of dead containers, and imageInterval the
+	// time between two checks of the disk of images.
+	containerInterval = time.Minute
+	imageInterval     = 5 * time.Minute
+)
+
+// containerGC removes dead containers, sandboxes and logs.
+type containerGC struct {
+	collector *gc.Collector
+	log       logr.Logger
+	// mu is held while the collector works, because an eviction may ask for a pass, too.
+	mu sync.Mutex
+}
+
+// makeContainerGC returns nil if the agent has none.
+func (c *Config) makeContainerGC() (*containerGC, error) {
+	if c.NoContainerGC {
+		return nil, nil
+	}
+	config := gc.Config{Pods: c.Watch.Cache, Runtime: c.Client}
+	if config.LogsRoot = c.logsRoot(); config.LogsRoot != "" {
+		config.LogLinks = c.Sync.Node.LogLinks
+	}
+	collector, err := gc.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("agent: Config.NoContainerGC is false: %w", err)
+	}
+	return &containerGC{collector: collector, log: c.Log}, nil
+}
+
+// Run collects at intervals until ctx ends.
+func (g *containerGC) Run(ctx context.Context, host loop.Host) error {
+	every(ctx, host, containerInterval, func() {
+		if err := g.collect(ctx, host); err != nil && ctx.Err() == nil {
+			g.log.Error(err, "not collected")
+		}
+	})
+	return nil
+}
+
+func (g *containerGC) collect(ctx context.Context, host loop.Host) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.collector.Collect(ctx, host)
+}
+
+// imageGC removes images that no container uses.
+type imageGC struct {
+	collector *image.Collector
+	node      nodeEvents
+	log       logr.Logger
+}
+
+// makeImageGC returns nil if the agent has none. Its collector shares the leases of the manager that
+// hands images out.
+func (c *Config) makeImageGC(manager *image.Manager) (*imageGC, error) {
+	if c.NoImageGC {
+		return nil, nil
+	}
+	if err := c.ImagePolicy.Validate(); err != nil {
+		return nil, fmt.Errorf("agent: Config.ImagePolicy: %w", err)
+	}
+	collector, err := image.NewCollector(image.CollectorConfig{
+		Runtime: c.Client, Leases: manager.Leases(), Policy: c.ImagePolicy, Pods: c.Watch.Cache, Log: c.Log,
+		AlwaysList: !c.NoEviction, // an eviction may need to remove all of them
+	})
+	if err != nil {
+		return nil, fmt.Errorf("agent: Config.ImagePolicy: %w", err)
+	}
+	return &imageGC{collector: collector, node: nodeEvents(c.NodeName), log: c.Log}, nil
+}
+
+// Run collects at intervals until ctx ends.
+func (g *imageGC) Run(ctx context.Context, host loop.Host) error {
+	every(ctx, host, imageInterval, func() {
+		err := g.collector.Collect(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		g.log.Error(err, "images not collected")
+		reason := "ImageGCFailed"
+		if errors.Is(err, image.ErrDiskFull) {
+			reason = "FreeDiskSpaceFailed"
+		}
+		g.node.warn(host.Events(), reason, err.Error())
+	})
+	return nil
+}

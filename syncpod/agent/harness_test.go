@@ -1,0 +1,188 @@
+package agent_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/rig/testnode"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/agent"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// node is a node with a runtime in memory.
+type node struct{ *testnode.Node }
+
+func newNode(t *testing.T, c critest.Config) *node { return &node{testnode.New(t, c)} }
+
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, c critest.Config, test func(t *testing.T, n *node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newNode(t, c)) })
+}
+
+// running is one run of an agent.
+type running struct {
+	*agent.Agent
+	cancel context.CancelFunc
+	conn   *grpc.ClientConn
+	ended  chan struct{}
+	sink   *statuses
+}
+
+// start starts an agent with sources, whose parts are off but probes and the collection of dead
+// containers. change may change its Config.
+func (n *node) start(sources []source.Source, change func(*agent.Config)) *running {
+	n.Helper()
+	conn, err := n.Runtime.Dial()
+	n.Must(err)
+	seen := &statuses{last: map[types.UID]v1.PodStatus{}}
+	c := agent.Config{
+		Client: cri.NewClient(conn), Sources: sources, NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true,
+		Sync: syncpod.Config{RuntimeName: "critest", Sink: seen, Node: syncpod.Node{LogsRoot: filepath.Join(n.TempDir(), "logs")}},
+	}
+	if change != nil {
+		change(&c)
+	}
+	l, err := agent.New(c)
+	n.Must(err)
+	ctx, cancel := context.WithCancel(n.Context())
+	a := &running{Agent: l, cancel: cancel, conn: conn, ended: make(chan struct{}), sink: seen}
+	go func() {
+		defer close(a.ended)
+		if err := l.Run(ctx); err != nil {
+			n.Errorf("Run: %v", err)
+		}
+	}()
+	n.Cleanup(a.stop)
+	return a
+}
+
+// stop detaches the agent.
+func (a *running) stop() {
+	a.cancel()
+	<-a.ended
+	a.conn.Close()
+}
+
+// kill ends the agent as a crash would: it cannot say anything more.
+func (a *running) kill() {
+	a.conn.Close()
+	a.cancel()
+	<-a.ended
+}
+
+// statuses is a sink.
+type statuses struct {
+	mu   sync.Mutex
+	last map[types.UID]v1.PodStatus
+}
+
+func (s *statuses) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last[pod.UID] = status
+	return nil
+}
+
+func (s *statuses) of(uid types.UID) v1.PodStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last[uid]
+}
+
+// pod returns a pod of a source whose one container runs a script.
+func pod(source, name, uid, script string) *v1.Pod {
+	grace := int64(5)
+	p := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID(uid),
+			Annotations: map[string]string{runtime.AnnotationConfigSource: source},
+		},
+		Spec: v1.PodSpec{
+			RestartPolicy: v1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace,
+			Containers: []v1.Container{{
+				Name: "app", Image: "registry.test/app:1", ImagePullPolicy: v1.PullIfNotPresent,
+				Command: []string{"sh", "-c", script},
+			}},
+		},
+	}
+	return p
+}
+
+const forever = "trap 'exit 0' TERM; sleep infinity & wait"
+
+// running returns how many containers of a pod run.
+func (n *node) running(uid string) int {
+	n.Helper()
+	count := 0
+	for _, c := range n.Status(types.UID(uid)).Containers {
+		if c.State == runtime.ContainerRunning {
+			count++
+		}
+	}
+	return count
+}
+
+func set(t testing.TB, p *source.Push, pods ...*v1.Pod) {
+	t.Helper()
+	if err := p.Set(pods...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantRunning checks how many containers of pods run.
+func (n *node) wantRunning(want int, uids ...string) {
+	n.Helper()
+	for _, uid := range uids {
+		if got := n.running(uid); got != want {
+			n.Errorf("%v: %d containers of pod %s run, want %d", time.Now(), got, uid, want)
+		}
+	}
+}
+
+// instances returns what the runtime has of a pod.
+func (n *node) instances(uid string) *runtime.PodStatus {
+	n.Helper()
+	conn, err := n.Runtime.Dial()
+	if err != nil {
+		n.Fatal(err)
+	}
+	defer conn.Close()
+	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: cri.NewClient(conn), RuntimeName: "critest"})
+	if err != nil {
+		n.Fatal(err)
+	}
+	status, err := reader.PodStatus(n.Context(), types.UID(uid), nil)
+	if err != nil {
+		n.Fatal(err)
+	}
+	return status
+}
+
+func countFiles(t *testing.T, pattern string) int {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found)
+}
+
+// once returns a pod whose containers are not restarted.
+func once(p *v1.Pod) *v1.Pod {
+	p.Spec.RestartPolicy = v1.RestartPolicyNever
+	return p
+}

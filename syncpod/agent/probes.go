@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod/internal/podref"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/probe"
+)
+
+// probes run the probes of pods, and record what fails as events.
+type probes struct {
+	*probe.Prober
+	host loop.Host // since Run
+}
+
+var _ loop.Probes = (*probes)(nil)
+
+// makeProbes returns nil if the agent runs none.
+func (c *Config) makeProbes() (loop.Probes, error) {
+	if c.NoProbes {
+		return nil, nil
+	}
+	p := &probes{}
+	config := probe.Config{Exec: c.Client, Dial: c.Sync.Node.DialPod, Unhealthy: p.event("Unhealthy"), Warning: p.event("ProbeWarning"), Observer: c.ProbeObserver}
+	if hostIPs := c.Sync.Node.HostIPs; hostIPs != nil {
+		config.HostIP = func() string {
+			for _, ip := range hostIPs() {
+				return ip
+			}
+			return ""
+		}
+	}
+	var err error
+	if p.Prober, err = probe.New(config); err != nil {
+		return nil, fmt.Errorf("agent: Config.Client: %w", err)
+	}
+	return p, nil
+}
+
+// event returns a function that records an event of a probe. The Prober calls it while Run runs.
+func (p *probes) event(reason string) func(*v1.Pod, string, probe.Kind, string) {
+	return func(pod *v1.Pod, container string, _ probe.Kind, message string) {
+		p.host.Events().Eventf(podref.ContainerNamed(pod, container), v1.EventTypeWarning, reason, "%s", message)
+	}
+}
+
+// Run probes until ctx ends.
+func (p *probes) Run(ctx context.Context, host loop.Host) error {
+	p.host = host
+	return p.Prober.Run(ctx, host.PodChanged)
+}
