@@ -97,7 +97,7 @@ func check(c *kubelet.KubeletConfiguration) error {
 	if _, _, err := Images(c); err != nil {
 		return err
 	}
-	if _, err := Logs(c); err != nil {
+	if _, _, err := Logs(c); err != nil {
 		return err
 	}
 	if _, err := Eviction(c); err != nil {
