@@ -50,6 +50,7 @@ type parts struct {
 	objects  *objects.Objects
 	mirrors  *mirrors.Mirrors
 	statuses *status.Manager
+	devices  *devices.Manager
 	loop     *nodeagent.Agent
 }
 
@@ -241,7 +242,7 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 	}
 	c := nodeagent.Config{
 		Client: a.runtime, Root: a.root, Sources: []source.Source{pods}, NodeName: a.name, Log: a.log,
-		Admission: &node.Admission{Node: p.node, Allotted: allocator.Allotted, Reserve: allocator.Reserve}, Sync: sync,
+		Admission: p.admission(&node.Admission{Node: p.node, Allotted: allocator.Allotted, Reserve: allocator.Reserve}), Sync: sync,
 		EvictionPolicy: a.policy, Stats: a.figures,
 		ImagePolicy: image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),
