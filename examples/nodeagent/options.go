@@ -11,13 +11,14 @@ import (
 	"strings"
 
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/sandbox"
 )
 
 const seeHelp = "See nodeagent -h."
 
 const (
 	defaultRoot    = "/var/lib/podsync"
-	defaultPodLogs = "/var/log/pods"
+	defaultPodLogs = sandbox.DefaultLogsRoot
 	defaultServe   = "/run/podsync.sock"
 	// serveVariable names the endpoint of the agent for all commands, in the environment.
 	serveVariable = "PODSYNC_SERVE"

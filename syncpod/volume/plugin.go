@@ -18,6 +18,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/internal/volumedir"
 )
 
 // A Plugin provides volumes that need a driver, such as those of PersistentVolumeClaims and CSI
@@ -60,7 +61,7 @@ var errNoProvider = errors.New("nobody provides volumes of this kind")
 
 // provides reports whether the plugin provides a volume.
 func (v *Volumes) provides(vol *v1.Volume) bool {
-	return v.config.Plugin != nil && vol.HostPath == nil && vol.Image == nil && pluginOf(vol) == "" && v.config.Plugin.Provides(vol)
+	return v.config.Plugin != nil && vol.HostPath == nil && vol.Image == nil && volumedir.Of(vol) == "" && v.config.Plugin.Provides(vol)
 }
 
 // setUpByPlugin has the plugin mount all volumes that it provides at the same time: each may wait for a driver.
@@ -129,7 +130,7 @@ func (v *Volumes) device(req container.MountRequest, ask *v1.VolumeDevice, dir s
 // ones: a file in one of them is no file of the agent. It may be the data of a volume whose mount is not visible
 // here, and nothing below the pod's directory may be deleted then (kubernetes #72257, #74650).
 func keepForeign(dir string) error {
-	own := []string{emptyDirPlugin, configMapPlugin, secretPlugin, downwardAPIPlugin, projectedPlugin}
+	own := volumedir.All()
 	var errs []error
 	for _, parent := range []string{"volumes", "volumeDevices"} {
 		plugins, err := os.ReadDir(filepath.Join(dir, parent))

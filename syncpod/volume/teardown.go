@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/mounts"
+	"github.com/podsync/podsync/syncpod/internal/volumedir"
 )
 
 // TearDown unmounts what SetUp and Mounts have mounted below the pod's directory
@@ -25,7 +26,7 @@ func (v *Volumes) TearDown(ctx context.Context, uid types.UID, dir string) error
 		return err
 	}
 	errs := []error{unmountEach(dir, []string{subPathsDir, anyName, anyName, anyName}, unmountPin)}
-	for _, plugin := range []string{emptyDirPlugin, secretPlugin, projectedPlugin} {
+	for _, plugin := range []string{volumedir.EmptyDir, volumedir.Secret, volumedir.Projected} {
 		errs = append(errs, unmountEach(dir, []string{"volumes", plugin, anyName}, unmount)) // if it is in memory
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/internal/volumedir"
 )
 
 // Config is what a [Volumes] is made of. Its zero value makes volumes that need
@@ -192,7 +193,7 @@ func pathOf(vol *v1.Volume, dir string) (string, error) {
 	if vol.HostPath != nil {
 		return filepath.FromSlash(vol.HostPath.Path), nil
 	}
-	plugin := pluginOf(vol)
+	plugin := volumedir.Of(vol)
 	if plugin == "" {
 		return "", errNoProvider
 	}
@@ -200,31 +201,6 @@ func pathOf(vol *v1.Volume, dir string) (string, error) {
 		return "", err
 	}
 	return filepath.Join(dir, "volumes", plugin, vol.Name), nil
-}
-
-// The directories of kinds of volumes, as a kubelet names them.
-const (
-	emptyDirPlugin    = "kubernetes.io~empty-dir"
-	configMapPlugin   = "kubernetes.io~configmap"
-	secretPlugin      = "kubernetes.io~secret"
-	downwardAPIPlugin = "kubernetes.io~downward-api"
-	projectedPlugin   = "kubernetes.io~projected"
-)
-
-func pluginOf(vol *v1.Volume) string {
-	switch {
-	case vol.EmptyDir != nil:
-		return emptyDirPlugin
-	case vol.ConfigMap != nil:
-		return configMapPlugin
-	case vol.Secret != nil:
-		return secretPlugin
-	case vol.DownwardAPI != nil:
-		return downwardAPIPlugin
-	case vol.Projected != nil:
-		return projectedPlugin
-	}
-	return ""
 }
 
 // kind returns the name of the field of the API that says what a volume is.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -132,7 +133,7 @@ func setDefaults(c *kubelet.KubeletConfiguration) {
 	orZero(&c.Address, "0.0.0.0")
 	orZero(&c.Port, 10250)
 	orZero(&c.MaxPods, 110)
-	orZero(&c.PodLogsDir, "/var/log/pods")
+	orZero(&c.PodLogsDir, sandbox.DefaultLogsRoot)
 	orZero(&c.CgroupDriver, "cgroupfs")
 	orZero(&c.Authorization.Mode, kubelet.KubeletAuthorizationModeWebhook)
 	orZero(&c.NodeLeaseDurationSeconds, 40)

@@ -17,6 +17,7 @@ import (
 	"github.com/podsync/podsync/internal/base/filetree"
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/syncpod/eviction"
+	"github.com/podsync/podsync/syncpod/internal/volumedir"
 )
 
 const (
@@ -324,10 +325,8 @@ func (m *measurer) complete(pod *v1.Pod, u *eviction.Usage) *eviction.Usage {
 // any other.
 func directoryOf(v *v1.Volume) string {
 	switch {
-	case v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault:
-		return "kubernetes.io~empty-dir"
-	case v.ConfigMap != nil:
-		return "kubernetes.io~configmap"
+	case v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault, v.ConfigMap != nil:
+		return volumedir.Of(v)
 	}
 	return ""
 }
