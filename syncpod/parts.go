@@ -156,6 +156,14 @@ type Devices interface {
 	Cleaner
 }
 
+// DeviceChooser is an optional interface of [Devices]: it chooses the devices of a container before its image is
+// present, so that statuses report them meanwhile.
+type DeviceChooser interface {
+	// Choose chooses what Allot returns later, if it can do so at once. It is called before the image of the
+	// container is waited for. Allot reports errors again, so those of Choose are ignored.
+	Choose(ctx context.Context, pod *v1.Pod, container *v1.Container) error
+}
+
 // MirrorClient manages the mirror pods that represent static pods in an API server. A mirror's UID
 // never identifies a running pod.
 type MirrorClient interface {

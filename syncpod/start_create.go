@@ -99,6 +99,13 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 	})
 }
 
+// chooseDevices has the devices of the container chosen, which its status reports while its image is pulled.
+func (st creating) chooseDevices(ctx context.Context) {
+	if c, ok := st.config.Extensions.Devices.(DeviceChooser); ok {
+		_ = c.Choose(ctx, st.pod, st.spec) // Allot reports it
+	}
+}
+
 // devices is what the container is given of the node's devices.
 func (st creating) devices(ctx context.Context) (device.Allotment, error) {
 	if st.config.Extensions.Devices == nil {

@@ -44,6 +44,7 @@ var (
 	_ syncpod.OrphanCleaner  = (*Manager)(nil)
 	_ syncpod.OrphanLister   = (*Manager)(nil)
 	_ syncpod.DeviceReporter = (*Manager)(nil)
+	_ syncpod.DeviceChooser  = (*Manager)(nil)
 	_ loop.Admission         = (*Manager)(nil)
 )
 
@@ -70,6 +71,24 @@ func (m *Manager) Allot(ctx context.Context, pod *v1.Pod, container *v1.Containe
 		return device.Allotment{}, err
 	}
 	return given, m.preStart(ctx, given.Resources)
+}
+
+// Choose allocates the devices of a container if they are available at once. It does not call PreStartContainer.
+func (m *Manager) Choose(ctx context.Context, pod *v1.Pod, container *v1.Container) error {
+	m.mu.Lock()
+	needs := m.ledger.Needs(container)
+	var err error
+	for resource, n := range needs {
+		if _, missing := m.choose(pod, container.Name, resource, n); missing != nil {
+			err = missing
+		}
+	}
+	m.mu.Unlock()
+	if err != nil || len(needs) == 0 {
+		return err
+	}
+	_, err = m.keeper.Allot(ctx, pod, container)
+	return err
 }
 
 // CleanPod frees the devices of a pod.

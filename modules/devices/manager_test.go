@@ -283,7 +283,7 @@ func TestBadRegistrations(t *testing.T) {
 	deaf := r.plugin("a.test/x")
 	deaf.optionsE = errors.New("it has none")
 	deaf.serve()
-	if err := deaf.register("v1beta1"); err == nil || !strings.Contains(err.Error(), "it has none") {
+	if err := deaf.register("v1beta1"); err == nil || !strings.Contains(err.Error(), "failed to get device plugin options: rpc error: code = Unknown desc = it has none") {
 		t.Errorf("one that does not tell its options: %v", err)
 	}
 	if all, _ := r.Capacity(); len(all) != 1 {

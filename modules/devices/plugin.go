@@ -38,6 +38,7 @@ func (m *Manager) connect(running, registering context.Context, req *pluginapi.R
 	m.mu.Lock()
 	before := m.plugins[p.resource]
 	m.plugins[p.resource], m.preStarts[p.resource] = p, p.options.GetPreStartRequired()
+	m.ledger.Register(p.resource)
 	m.mu.Unlock()
 	if before != nil {
 		before.end()
@@ -66,7 +67,7 @@ func (m *Manager) dial(ctx context.Context, resource, path string) (*plugin, err
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	if p.options, err = p.api.GetDevicePluginOptions(ctx, &pluginapi.Empty{}, grpc.WaitForReady(true)); err != nil {
-		return nil, errors.Join(fmt.Errorf("endpoint is %q: %w", filepath.Base(path), err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("endpoint is %q: failed to get device plugin options: %w", filepath.Base(path), err), conn.Close())
 	}
 	return p, nil
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -121,6 +123,38 @@ func TestDevices(t *testing.T) {
 		}
 		if left, err := os.ReadDir(filepath.Join(dir, "devices")); err != nil || len(left) > 0 {
 			t.Errorf("left is %v, %v, want no left and no error", left, err)
+		}
+	})
+}
+
+// A chooser is a keeper that chooses early.
+type chooser struct{ *device.Keeper }
+
+func (c chooser) Choose(ctx context.Context, pod *v1.Pod, container *v1.Container) error {
+	_, err := c.Allot(ctx, pod, container)
+	return err
+}
+
+// Devices that can be chosen early are chosen while the image of the container cannot be pulled.
+func TestDevicesAreChosenBeforeTheImage(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "devices")
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		keeper, err := device.New(device.Config{State: dir, Allocator: &cards{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: status.Error(codes.Unknown, "no registry")})
+		src := source.NewPush()
+		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Extensions.Devices = chooser{keeper} })
+		web := api(pod("", "web", "u", "sleep 600"))
+		web.Spec.Containers[0].ImagePullPolicy = v1.PullAlways
+		set(t, src, web)
+		time.Sleep(time.Minute)
+		if w := a.sink.of("u").ContainerStatuses[0].State.Waiting; w == nil || w.Reason != "ImagePullBackOff" {
+			t.Errorf("without its image the container waits as %+v", w)
+		}
+		if kept, err := keeper.KeptPods(); err != nil || !slices.Equal(kept, []types.UID{"u"}) {
+			t.Errorf("devices have %v, %v, want those of u", kept, err)
 		}
 	})
 }

@@ -157,6 +157,24 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// From its registration on a resource is one of plugins, and a container waits for a device of it. What is known of devices stays.
+func TestRegister(t *testing.T) {
+	l, pod := New(5*time.Minute), podOf("u", "app:1")
+	if l.IsKnown(card) {
+		t.Error("a resource is known before its plugin has registered")
+	}
+	l.Register(card)
+	capacity, allocatable := l.Count(card, start)
+	if _, err := l.Choose(pod, "app", card, 1, start); !l.IsKnown(card) || capacity != 0 || allocatable != 0 || !errors.Is(err, ErrWait) || l.Fits(pod, nil, start) == nil {
+		t.Errorf("after the registration there are %d, %d, and the error of a container is %v", capacity, allocatable, err)
+	}
+	l.Report(card, devices("a"))
+	l.Register(card)
+	if capacity, allocatable := l.Count(card, start); capacity != 1 || allocatable != 1 {
+		t.Errorf("after another registration there are %d, %d", capacity, allocatable)
+	}
+}
+
 // After a restart of the agent a container waits for its plugin, also with what it had before.
 func TestReady(t *testing.T) {
 	l, pod := New(5*time.Minute), podOf("u", "app:1")

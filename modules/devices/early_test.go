@@ -1,0 +1,52 @@
+package devices
+
+import (
+	"reflect"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+)
+
+// A container has its devices before it is started, with their health, and its plugin is told of a start only by Allot. What
+// cannot be had at once is not waited for.
+func TestDevicesAreChosenEarly(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card)
+	p.options = &pluginapi.DevicePluginOptions{PreStartRequired: true}
+	p.start("a", "b!")
+	r.counts(card, 2, 1)
+	pod, other := podOf("web", map[string]int64{card: 1}), podOf("other", map[string]int64{card: 1})
+	must(t, r.Choose(t.Context(), pod, containerOf(pod, "app")))
+	want := map[string][]v1.ResourceStatus{"app": {{Name: card, Resources: []v1.ResourceHealth{{ResourceID: "a", Health: v1.ResourceHealthStatusHealthy}}}}}
+	if got := r.Devices(pod); !reflect.DeepEqual(got, want) {
+		t.Errorf("devices are %v, want %v", got, want)
+	}
+	if got := p.journal(); got != "allocate[a]" {
+		t.Errorf("the plugin was asked %s", got)
+	}
+	r.given(pod, "app", card, "a")
+	if got := p.journal(); got != "prestart[a]" {
+		t.Errorf("at the start the plugin was asked %s", got)
+	}
+	r.waitTimeout = patience
+	if err := r.Choose(t.Context(), other, containerOf(other, "app")); err == nil || len(r.Devices(other)) > 0 {
+		t.Errorf("a device that another container has is given: %v, %v", r.Devices(other), err)
+	}
+	none := podOf("none", nil)
+	must(t, r.Choose(t.Context(), none, containerOf(none, "app")))
+	if kept, err := r.KeptPods(); err != nil || len(kept) != 1 {
+		t.Errorf("kept is what %v have, %v", kept, err)
+	}
+}
+
+// A plugin that registers and never reports a device has a resource without any.
+func TestPluginThatReportsNothing(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card)
+	p.serve()
+	close(p.closing)
+	must(t, p.register(pluginapi.Version))
+	r.counts(card, 0, 0)
+	r.refused(podOf("web", map[string]int64{card: 1}), "app", card)
+}
