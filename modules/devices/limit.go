@@ -1,7 +1,9 @@
 package devices
 
 import (
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,12 +27,14 @@ func newServer() *grpc.Server {
 		grpc.MaxHeaderListSize(maxHeaders), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime}))
 }
 
-// boundedListener closes new connections while maxConnections are open.
+// boundedListener closes new connections while maxConnections are open. Its Close closes them all: a
+// gRPC server that stops waits for callers that have connected and say nothing.
 type boundedListener struct {
 	net.Listener
 
-	mu   sync.Mutex
-	open int
+	mu     sync.Mutex
+	open   map[*boundedConn]bool
+	closed bool
 }
 
 func (l *boundedListener) Accept() (net.Conn, error) {
@@ -39,36 +43,49 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.enter() {
-			return &boundedConn{Conn: conn, leave: sync.OnceFunc(l.leave)}, nil
+		if bounded := l.enter(conn); bounded != nil {
+			return bounded, nil
 		}
 		_ = conn.Close() // its caller notices
 	}
 }
 
-func (l *boundedListener) enter() bool {
+// enter counts a connection, and returns nil if it is one too many.
+func (l *boundedListener) enter(conn net.Conn) *boundedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open == maxConnections {
-		return false
+	if l.closed || len(l.open) == maxConnections {
+		return nil
 	}
-	l.open++
-	return true
+	if l.open == nil {
+		l.open = map[*boundedConn]bool{}
+	}
+	c := &boundedConn{Conn: conn, of: l}
+	l.open[c] = true
+	return c
 }
 
-func (l *boundedListener) leave() {
+func (l *boundedListener) Close() error {
+	err := l.Listener.Close()
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open--
+	l.closed = true
+	open := slices.Collect(maps.Keys(l.open))
+	l.mu.Unlock()
+	for _, c := range open {
+		_ = c.Close() // the server may have closed it
+	}
+	return err
 }
 
 // boundedConn is a connection that a boundedListener counts until it is closed.
 type boundedConn struct {
 	net.Conn
-	leave func()
+	of *boundedListener
 }
 
 func (c *boundedConn) Close() error {
-	defer c.leave()
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
 	return c.Conn.Close()
 }
