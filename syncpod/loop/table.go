@@ -47,17 +47,6 @@ func (t *podTable) find(uid types.UID) *v1.Pod {
 	return nil
 }
 
-// all returns the pods that the workers know, in the order of their UIDs.
-func (t *podTable) all() []*v1.Pod {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var pods []*v1.Pod
-	for _, uid := range t.uids() {
-		pods = append(pods, t.pods[uid].pod)
-	}
-	return pods
-}
-
 // uids returns the pods that the workers know, in order. It must be called with mu
 // held.
 func (t *podTable) uids() []types.UID { return slices.Sorted(maps.Keys(t.pods)) }
