@@ -44,8 +44,8 @@ var moduleRooms = []room{
 	{"modules/devices", []string{"internal/base/durable", "modules/devices/internal/ledger", "runtime", "syncpod", "syncpod/device", "syncpod/loop"},
 		"plugins provide the devices of containers"},
 	{"modules/devices/internal/ledger", []string{"runtime"}, "the choice of devices is pure"},
-	{"modules/otel", []string{"podworkers", "syncpod", "syncpod/loop"}, "spans follow from the calls of observers"},
-	{"modules/prometheus", []string{"actions", "podworkers", "runtime", "runtime/pleg", "syncpod", "syncpod/eviction", "syncpod/loop", "syncpod/probe"},
+	{"modules/otel", []string{"podworkers", "syncpod", "syncpod/agent"}, "spans follow from the calls of observers"},
+	{"modules/prometheus", []string{"actions", "podworkers", "runtime", "runtime/pleg", "syncpod", "syncpod/agent", "syncpod/eviction", "syncpod/loop", "syncpod/probe"},
 		"metrics follow from the calls of observers"},
 }
 
