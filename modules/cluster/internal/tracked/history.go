@@ -14,7 +14,7 @@ import (
 )
 
 // keptEvents is how many changes of a kind are kept for watches that begin later.
-const keptEvents = 4096
+const keptEvents = 2048
 
 // A change is one write. Neither object is written to.
 type change struct {

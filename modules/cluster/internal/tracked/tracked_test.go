@@ -1,0 +1,228 @@
+package tracked_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/podsync/podsync/modules/cluster/internal/tracked"
+)
+
+// A bench has a client of a Store.
+type bench struct {
+	*testing.T
+	typedv1.PodInterface
+	kube kubernetes.Interface
+}
+
+func onBench(t *testing.T, test func(b *bench)) {
+	synctest.Test(t, func(t *testing.T) {
+		kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://test", Transport: &tracked.Server{Store: tracked.New(scheme.Scheme)}, QPS: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(&bench{t, kube.CoreV1().Pods("default"), kube})
+	})
+}
+
+func (b *bench) make(name, node string) *v1.Pod {
+	b.Helper()
+	pod, err := b.Create(b.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{NodeName: node, Containers: []v1.Container{{Name: "c", Image: "i"}}}}, metav1.CreateOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return pod
+}
+
+func (b *bench) watch(o metav1.ListOptions) watch.Interface {
+	b.Helper()
+	w, err := b.PodInterface.Watch(b.Context(), o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(w.Stop)
+	return w
+}
+
+// got returns the events that a watch has.
+func (b *bench) got(w watch.Interface) (all []string) {
+	for {
+		synctest.Wait()
+		select {
+		case e := <-w.ResultChan():
+			all = append(all, fmt.Sprint(e.Type, " ", e.Object.(metav1.Object).GetName()))
+		default:
+			return all
+		}
+	}
+}
+
+func (b *bench) want(w watch.Interface, want ...string) {
+	b.Helper()
+	if got := b.got(w); fmt.Sprint(got) != fmt.Sprint(want) {
+		b.Errorf("the watch got %q, want %q", got, want)
+	}
+}
+
+// A watch gets the events of what it selects, and an object that is not selected any more is deleted for it.
+func TestWatchesSelect(t *testing.T) {
+	onBench(t, func(b *bench) {
+		list, err := b.List(b.Context(), metav1.ListOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		from := func(selector string) metav1.ListOptions {
+			return metav1.ListOptions{FieldSelector: selector, ResourceVersion: list.ResourceVersion}
+		}
+		here, named, waiting := b.watch(from("spec.nodeName=n1")), b.watch(from("metadata.name=b")), b.watch(from("spec.nodeName="))
+		b.make("a", "n1")
+		b.make("b", "n2")
+		b.make("c", "")
+		binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Target: v1.ObjectReference{Name: "n1"}}
+		if err := b.Bind(b.Context(), binding, metav1.CreateOptions{}); err != nil {
+			b.Fatal(err)
+		}
+		b.want(here, "ADDED a", "ADDED c")
+		b.want(named, "ADDED b")
+		b.want(waiting, "ADDED c", "DELETED c")
+		if err := b.Bind(b.Context(), binding, metav1.CreateOptions{}); !apierrors.IsConflict(err) {
+			b.Errorf("a second binding: %v, want a conflict", err)
+		}
+	})
+}
+
+// What happens between a list and the watch that follows is not lost, and a version that is too old is refused.
+func TestNothingIsLostBetweenListAndWatch(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.make("a", "n1")
+		list, err := b.List(b.Context(), metav1.ListOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.make("b", "n1")
+		b.want(b.watch(metav1.ListOptions{ResourceVersion: list.ResourceVersion}), "ADDED b")
+		for i := range 2*2048 {
+			patch := fmt.Appendf(nil, `{"metadata":{"labels":{"n":"%d"}}}`, i)
+			if _, err := b.Patch(b.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if _, err := b.PodInterface.Watch(b.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion}); !apierrors.IsResourceExpired(err) {
+			b.Errorf("a watch from version %s: %v, want that it is too old", list.ResourceVersion, err)
+		}
+	})
+}
+
+// Any number of events waits for whoever reads slowly.
+func TestManyEventsWait(t *testing.T) {
+	onBench(t, func(b *bench) {
+		w := b.watch(metav1.ListOptions{})
+		for i := range 1000 {
+			b.make(fmt.Sprint("p", i), "n1")
+		}
+		if got := b.got(w); len(got) != 1000 {
+			b.Errorf("%d events, want %d", len(got), 1000)
+		}
+	})
+}
+
+// A pod on a node is deleted once its node says so, and its grace period only becomes shorter.
+func TestDeletionHasAGracePeriod(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.make("waits", "")
+		pod := b.make("runs", "n1")
+		for _, name := range []string{"waits", "runs"} {
+			if err := b.Delete(b.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(20))}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if _, err := b.Get(b.Context(), "waits", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			b.Errorf("a pod on no node: %v, want that it is gone", err)
+		}
+		b.grace("runs", 20)
+		for _, grace := range []int64{30, 5} {
+			if err := b.Delete(b.Context(), "runs", metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
+				b.Fatal(err)
+			}
+			b.grace("runs", min(grace, 20))
+		}
+		wrong := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions("other")}
+		if err := b.Delete(b.Context(), "runs", wrong); !apierrors.IsConflict(err) {
+			b.Errorf("deletion of another UID: %v, want a conflict", err)
+		}
+		right := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
+		if err := b.Delete(b.Context(), "runs", right); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := b.Get(b.Context(), "runs", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			b.Errorf("after the node has ended it: %v, want that it is gone", err)
+		}
+	})
+}
+
+func (b *bench) grace(name string, want int64) {
+	b.Helper()
+	pod, err := b.Get(b.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if got := *pod.DeletionGracePeriodSeconds; got != want || pod.DeletionTimestamp.Sub(time.Now()) > time.Duration(want)*time.Second {
+		b.Errorf("the grace period is %d s until %v, want %d s", got, pod.DeletionTimestamp, want)
+	}
+}
+
+// An object with finalizers goes with the last of them.
+func TestFinalizers(t *testing.T) {
+	onBench(t, func(b *bench) {
+		maps := b.kube.CoreV1().ConfigMaps("default")
+		if _, err := maps.Create(b.Context(), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m", Finalizers: []string{"x/y"}}}, metav1.CreateOptions{}); err != nil {
+			b.Fatal(err)
+		}
+		if err := maps.Delete(b.Context(), "m", metav1.DeleteOptions{}); err != nil {
+			b.Fatal(err)
+		}
+		m, err := maps.Get(b.Context(), "m", metav1.GetOptions{})
+		if err != nil || m.DeletionTimestamp == nil {
+			b.Fatalf("%v, %v, want it to wait for its finalizer", m, err)
+		}
+		m.Finalizers = nil
+		if _, err := maps.Update(b.Context(), m, metav1.UpdateOptions{}); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := maps.Get(b.Context(), "m", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			b.Errorf("without its finalizer: %v, want that it is gone", err)
+		}
+	})
+}
+
+// A status is written by itself, an update has no status, and an old version is refused.
+func TestStatusIsASubresource(t *testing.T) {
+	onBench(t, func(b *bench) {
+		old := b.make("p", "n1")
+		next := old.DeepCopy()
+		next.Labels, next.Status.Phase = map[string]string{"l": "1"}, v1.PodRunning
+		pod, err := b.UpdateStatus(b.Context(), next, metav1.UpdateOptions{})
+		if err != nil || pod.Status.Phase != v1.PodRunning || len(pod.Labels) != 0 || pod.Generation != 1 {
+			b.Errorf("%v, %v, want the status alone", pod, err)
+		}
+		if _, err := b.Update(b.Context(), next, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+			b.Errorf("an old version: %v, want a conflict", err)
+		}
+		pod.Labels, pod.Status.Phase, pod.Spec.ActiveDeadlineSeconds = map[string]string{"l": "1"}, v1.PodFailed, new(int64(5))
+		pod, err = b.Update(b.Context(), pod, metav1.UpdateOptions{})
+		if err != nil || pod.Status.Phase != v1.PodRunning || pod.Labels["l"] != "1" || pod.Generation != 2 {
+			b.Errorf("%v, %v, want all but the status, and generation %d", pod, err, 2)
+		}
+	})
+}
