@@ -1,0 +1,91 @@
+// Command podsync-fleet runs many nodes in one process, for tests of schedulers, autoscalers and controllers: each node
+// has podsync's whole agent and a container runtime in memory, so that containers start, fail and use their grace
+// periods, and no machine is needed for them.
+//
+//	podsync-fleet --kubeconfig=admin.conf --nodes=1000 --pods-per-node=110
+//	podsync-fleet --in-memory --nodes=100 --pods=1000 --for=5m
+//
+// It prints a line every --every, and a summary when it ends: latencies from binding to Ready and from deletion to
+// gone, requests to the API server, memory and CPU. The nodes leave the cluster with it, but their Node objects stay.
+//
+//	main.go    flags
+//	run.go     the fleet and its API server
+//	shapes.go  what the nodes are like
+//	churn.go   what goes wrong
+//	report.go  lines and the summary
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+)
+
+// options are the flags.
+type options struct {
+	kubeconfig, shapes, dir string
+	inMemory                bool
+	nodes, podsPerNode, own int
+	seed                    uint64
+	crashes, deaths         float64
+	downtime, pull          time.Duration
+	every, length           time.Duration
+}
+
+func parse(args []string) (o options, err error) {
+	flags := flag.NewFlagSet("podsync-fleet", flag.ContinueOnError)
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of a user who may do what nodes do; default: the service account of the pod")
+	flags.BoolVar(&o.inMemory, "in-memory", false, "use an API server and a binder in this process instead of a cluster")
+	flags.IntVar(&o.nodes, "nodes", 10, "number of nodes")
+	flags.IntVar(&o.podsPerNode, "pods-per-node", 110, "number of pods that a node has room for")
+	flags.IntVar(&o.own, "pods", 0, "number of pods to create in the namespace default")
+	flags.StringVar(&o.shapes, "shapes", "", "file with the shapes of the nodes, which take turns")
+	flags.StringVar(&o.dir, "dir", "", "directory for the files of the nodes; default: one that is removed at the end")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of what goes wrong")
+	flags.Float64Var(&o.crashes, "crashes", 0, "crashes of each container in an hour")
+	flags.Float64Var(&o.deaths, "node-deaths", 0, "power failures of each node in an hour")
+	flags.DurationVar(&o.downtime, "downtime", time.Minute, "time until a node is switched on again after a power failure")
+	flags.DurationVar(&o.pull, "pull", 0, "time that the pull of an image takes")
+	flags.DurationVar(&o.every, "every", 5*time.Second, "time between lines")
+	flags.DurationVar(&o.length, "for", 0, "time after which the fleet ends; default: it ends with SIGINT or SIGTERM")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	for name, value := range map[string]float64{"nodes": float64(o.nodes - 1), "pods-per-node": float64(o.podsPerNode - 1), "pods": float64(o.own), "crashes": o.crashes, "node-deaths": o.deaths, "every": float64(o.every - 1), "for": float64(o.length)} {
+		if value < 0 {
+			return o, fmt.Errorf("--%s is too small", name)
+		}
+	}
+	if o.nodes > maxNodes {
+		return o, fmt.Errorf("--nodes is %d, want at most %d", o.nodes, maxNodes)
+	}
+	return o, nil
+}
+
+// maxNodes is how many prefixes of pod addresses there are.
+const maxNodes = 1 << 16
+
+func main() {
+	klog.SetLogger(logr.Discard()) // client-go's, about each watch that breaks
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err == nil {
+		err = run(ctx, o, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "podsync-fleet:", err)
+		os.Exit(1)
+	}
+}

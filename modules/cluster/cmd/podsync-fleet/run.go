@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/podsync/podsync/modules/cluster/internal/binder"
+	"github.com/podsync/podsync/modules/cluster/internal/fleet"
+	"github.com/podsync/podsync/modules/cluster/internal/gate"
+	"github.com/podsync/podsync/modules/cluster/internal/tracked"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// keptCalls is how many calls each runtime remembers.
+const keptCalls = 100
+
+// run runs a fleet until ctx ends, or its time is over.
+func run(ctx context.Context, o options, out io.Writer) (err error) {
+	if o.length > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.length)
+		defer cancel()
+	}
+	if o.dir == "" {
+		if o.dir, err = os.MkdirTemp("", "podsync-fleet-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
+	} else if o.dir, err = filepath.Abs(o.dir); err != nil {
+		return err
+	}
+	specs, err := shapes(o)
+	if err != nil {
+		return err
+	}
+	kube, counts, err := connect(o)
+	if err != nil {
+		return err
+	}
+	f, err := fleet.New(fleet.Config{Kube: kube, Dir: o.dir, Runtime: critest.Config{
+		JournalLimit: keptCalls, Latency: map[critest.Method]time.Duration{critest.PullImage: o.pull},
+	}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	r := newReport(kube, f, counts, out)
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	parts.Go(func() { r.watch(ctx) })
+	if o.inMemory {
+		b, err := binder.New(kube)
+		if err != nil {
+			return err
+		}
+		parts.Go(func() { b.Run(ctx) })
+	}
+	for _, s := range specs {
+		node, err := f.Add(s)
+		if err == nil {
+			err = node.Start()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	parts.Go(func() { churn(ctx, o, f, out) })
+	if err := createPods(ctx, kube, o.own); err != nil && ctx.Err() == nil {
+		return err
+	}
+	r.lines(ctx, o.every)
+	r.summary()
+	return nil
+}
+
+// connect returns a client, and how many requests it has made.
+func connect(o options) (kubernetes.Interface, func() map[string]int, error) {
+	if o.inMemory {
+		g := gate.New(&tracked.Server{Store: tracked.New(scheme.Scheme)}, tracked.Verb)
+		kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: g, QPS: -1})
+		return kube, g.Counts, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	config.QPS, config.UserAgent = -1, "podsync-fleet"
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	var g *gate.Gate
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		g = gate.New(next, tracked.Verb)
+		return g
+	})
+	client, err := rest.HTTPClientFor(config) // one for all groups of the API, and one Gate with it
+	if err != nil {
+		return nil, nil, err
+	}
+	kube, err := kubernetes.NewForConfigAndClient(config, client)
+	return kube, g.Counts, err
+}
+
+func createPods(ctx context.Context, kube kubernetes.Interface, pods int) error {
+	for i := range pods {
+		_, err := kube.CoreV1().Pods("default").Create(ctx, &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("fleet-%d", i), Labels: map[string]string{"app": "fleet"}},
+			Spec: v1.PodSpec{AutomountServiceAccountToken: new(false), Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1"}},
+				Tolerations: []v1.Toleration{{Operator: v1.TolerationOpExists}}},
+		}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podsync/podsync/modules/cluster/internal/fleet"
+)
+
+// A shape is what some of the nodes are like.
+type shape struct {
+	// Count is how many nodes in a row have it. Default 1.
+	Count int `json:"count"`
+	// Zones are the zones that these nodes are in, in turns.
+	Zones    []string          `json:"zones"`
+	Labels   map[string]string `json:"labels"`
+	Taints   []v1.Taint        `json:"taints"`
+	Capacity v1.ResourceList   `json:"capacity"` // cpu, memory, and devices by their names
+}
+
+// shapes returns the nodes of the fleet: those of the file over and over.
+func shapes(o options) ([]fleet.Spec, error) {
+	all := []shape{{Count: 1}}
+	if o.shapes != "" {
+		text, err := os.ReadFile(o.shapes)
+		if err != nil {
+			return nil, err
+		}
+		all = nil
+		if err := yaml.UnmarshalStrict(text, &all); err != nil {
+			return nil, fmt.Errorf("--shapes: %s: %w", o.shapes, err)
+		}
+		if len(all) == 0 {
+			return nil, fmt.Errorf("--shapes: %s has no shape", o.shapes)
+		}
+	}
+	var specs []fleet.Spec
+	for len(specs) < o.nodes {
+		for _, s := range all {
+			for range max(s.Count, 1) {
+				if len(specs) < o.nodes {
+					specs = append(specs, s.spec(len(specs), o.podsPerNode))
+				}
+			}
+		}
+	}
+	return specs, nil
+}
+
+func (s shape) spec(n, pods int) fleet.Spec {
+	labels := maps.Clone(s.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if len(s.Zones) > 0 {
+		labels[v1.LabelTopologyZone] = s.Zones[n%len(s.Zones)]
+	}
+	capacity := v1.ResourceList{v1.ResourcePods: *resource.NewQuantity(int64(pods), resource.DecimalSI)}
+	maps.Copy(capacity, s.Capacity)
+	return fleet.Spec{Name: fmt.Sprintf("fleet-%d", n), Labels: labels, Taints: s.Taints, Capacity: capacity}
+}
