@@ -31,6 +31,10 @@ import (
 // runtimeName is what the runtimes call themselves.
 const runtimeName = "critest"
 
+// connBuffer is the size of the buffers of a connection to a runtime, in bytes: there is one for each node, and all are in
+// this process.
+const connBuffer = 4 << 10
+
 // A life is that of an agent, from its start to its end.
 type life struct {
 	node     *Node
@@ -54,7 +58,9 @@ func (n *Node) newLife() (*life, error) {
 	l := &life{node: n, dead: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(n.fleet.ctx)
 	var err error
-	if l.conn, err = n.Runtime.Dial(grpc.WithChainUnaryInterceptor(l.unlessDead, cri.Timeouts{}.Interceptor())); err != nil {
+	l.conn, err = n.Runtime.Dial(grpc.WithChainUnaryInterceptor(l.unlessDead, cri.Timeouts{}.Interceptor()),
+		grpc.WithReadBufferSize(connBuffer), grpc.WithWriteBufferSize(connBuffer), grpc.WithSharedWriteBuffer(true))
+	if err != nil {
 		return nil, err
 	}
 	l.client = cri.NewClient(l.conn)

@@ -112,7 +112,7 @@ func TestNothingIsLostBetweenListAndWatch(t *testing.T) {
 		}
 		b.make("b", "n1")
 		b.want(b.watch(metav1.ListOptions{ResourceVersion: list.ResourceVersion}), "ADDED b")
-		for i := range 2*2048 {
+		for i := range 2 * 2048 {
 			patch := fmt.Appendf(nil, `{"metadata":{"labels":{"n":"%d"}}}`, i)
 			if _, err := b.Patch(b.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 				b.Fatal(err)
