@@ -1,5 +1,5 @@
-// Package agenttest is a node agent as somebody might write it, here to show how it is held
-// against what pods are promised: see agent_test.go. It is a module of its own, as yours is.
+// Package agenttest is a sample node agent that shows how to test an agent against the promises of
+// pods: see agent_test.go. It is a module of its own, like yours.
 package agenttest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// Agent keeps the pods running that it is told.
+// Agent runs the given pods.
 type Agent struct {
 	pods *source.Push
 	loop *loop.Loop

@@ -1,7 +1,6 @@
-// Package downstream is a node agent as somebody who embeds podsync might write it,
-// here to show how such an agent is tested: see agent_test.go. Its tests need no root,
-// no container runtime and no time: they run a runtime in memory, in virtual time, and
-// can break it in every way that a runtime is known to break.
+// Package downstream is a sample agent of an embedder that shows how to test such an agent: see
+// agent_test.go. Its tests need no root, no container runtime and no time: they use an in-memory
+// runtime in virtual time, with all known faults of runtimes.
 package downstream
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// An Agent runs the pods it is told to, and knows how they do.
+// An Agent runs the given pods, and reports their state.
 type Agent struct {
 	*agent.Agent
 	// Pods is told which pods should run.

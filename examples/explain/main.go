@@ -73,7 +73,7 @@ func readPod(file string) (*v1.Pod, error) {
 	return pod, actions.Input{Pod: pod}.Validate()
 }
 
-// explain prints what is to be done for the pod, and why for each container.
+// explain prints the plan for the pod, and the reason for each container.
 func explain(out io.Writer, s state, in actions.Input) {
 	fmt.Fprintf(out, "== %s: %s\n\n%s\n\n", s.name, s.story, indent(actions.Compute(in).String()))
 	for _, name := range containerNames(in.Pod) {

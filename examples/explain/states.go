@@ -10,7 +10,7 @@ import (
 // state is a situation that a pod can be in.
 type state struct {
 	name, story string
-	// happen changes a pod of which all is well into one in this state.
+	// happen changes a healthy pod to one in this state.
 	happen func(n *node)
 }
 
@@ -52,8 +52,8 @@ type node struct {
 	probes map[runtime.ContainerID]actions.ProbeResults
 }
 
-// healthy is a pod of which all is well: init containers have succeeded,
-// sidecars have started, and the others run.
+// healthy returns a healthy pod: init containers have succeeded, sidecars have started, and the
+// others run.
 func healthy(pod *v1.Pod) *node {
 	n := &node{pod: pod, status: &runtime.PodStatus{UID: pod.UID}, probes: map[runtime.ContainerID]actions.ProbeResults{}}
 	sandbox := runtime.SandboxStatus{ID: "sandbox-0", State: runtime.SandboxReady}

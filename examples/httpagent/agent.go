@@ -27,7 +27,7 @@ var (
 	errStopping = errors.New("the pod of this name is being deleted: try again when it is gone")
 )
 
-// An Agent runs the pods that it is told to run, by their namespace and name.
+// An Agent runs the pods that it receives, identified by namespace and name.
 type Agent struct {
 	*agent.Agent
 	source *source.Push

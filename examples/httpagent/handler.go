@@ -16,7 +16,7 @@ import (
 // and some.
 const maxBody = 4 << 20
 
-// A refusal is an error of whoever asks, and what HTTP calls it.
+// A refusal is a client's error with its HTTP status.
 type refusal struct {
 	code int
 	err  error
@@ -40,8 +40,7 @@ func (a *Agent) Handler() http.Handler {
 	return mux
 }
 
-// answer serves what a function makes of a request: a code, and a value to be told as
-// JSON.
+// answer serves the result of a function: a status code, and a value that is sent as JSON.
 func answer(serve func(r *http.Request) (int, any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)

@@ -13,10 +13,10 @@
 // A pod is what its manifest says: to PUT the same again changes nothing, and to PUT
 // another one stops the pod and starts the new one after it.
 //
-// Pods go on when the agent ends, and the next one knows how they did, but not which
-// it is to run: that is for whoever drives it. Pods that are PUT again are taken over as
-// they run, and a PUT of a v1.PodList to /pods says that there are no others, so that
-// what else an earlier agent has started is stopped.
+// Pods keep running when the agent ends. The next one knows their state, but not which pods it
+// should run: the client must PUT them again. It adopts running pods that are PUT again, and a PUT
+// of a v1.PodList to /pods says that the list is complete, so that all other pods of an earlier
+// agent are stopped.
 //
 // Any peer that reaches the port may run anything on the node: listen to localhost alone, or
 // put an authenticating proxy before it. Requests for a host of another name are refused, so that
@@ -80,7 +80,7 @@ func run(ctx context.Context, listen, endpoint, root, logs string) error {
 	defer cancel()
 	served := make(chan error, 1)
 	go func() {
-		defer cancel() // an agent that nobody can talk to is to end
+		defer cancel() // without its API the agent is useless
 		served <- server.ListenAndServe()
 	}()
 	log.Printf("Pods on %s %s are at http://%s/pods", client.RuntimeName(), client.RuntimeVersion(), listen)

@@ -1,5 +1,5 @@
-// Command minimal is the least that makes a node agent: it keeps one pod running,
-// says how it does, and leaves it running when it is told to end.
+// Command minimal is the smallest node agent: it keeps one pod running, prints its state, and
+// leaves it running when it is stopped.
 //
 //	go run ./examples/minimal                                                  # on a runtime in memory
 //	go run ./examples/minimal -runtime unix:///run/containerd/containerd.sock  # as root

@@ -24,7 +24,7 @@ func (c *certificates) flags(flags *flag.FlagSet) {
 // addressOf returns the address that an endpoint such as https://:10250 names.
 func addressOf(serve string) (address string, ok bool) { return strings.CutPrefix(serve, "https://") }
 
-// check says what is missing for what is to be served.
+// check returns which files are missing for the address to serve.
 func (c *certificates) check(serve string) error {
 	_, isAddress := addressOf(serve)
 	if !isAddress {

@@ -16,7 +16,7 @@ type collection struct {
 	changed time.Time
 }
 
-// How much the memory in use grows between two collections, in percent of what is used.
+// How much the heap grows between two collections, in percent of its size.
 const (
 	busyPercent    = 200
 	settledPercent = 40
@@ -31,7 +31,7 @@ func newCollection() *collection {
 	return c
 }
 
-// busy tells that a pod has changed.
+// busy records that a pod has changed.
 func (c *collection) busy() {
 	c.changed = time.Now()
 	c.set(busyPercent)

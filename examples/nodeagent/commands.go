@@ -119,8 +119,9 @@ func streamFlags(l *looking, flags *flag.FlagSet) {
 	})
 }
 
-// nearest returns the candidate that a mistyped word most likely stands for, empty if none is like it.
-// A candidate that continues the word after a hyphen is: the name of a static pod ends with that of its node.
+// nearest returns the candidate that a mistyped word most likely means, empty if none is similar. A
+// candidate that continues the word after a hyphen is similar, because the name of a static pod
+// ends with its node's.
 func nearest(word string, candidates []string) string {
 	best, least := "", max(1, len(word)/3)+1
 	for _, c := range slices.Sorted(slices.Values(candidates)) {

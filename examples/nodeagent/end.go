@@ -33,7 +33,7 @@ func drain(agent *agent.Agent, s *screen) {
 	}
 }
 
-// atEnd says what becomes of the pods when the agent is told to end.
+// atEnd describes what happens to the pods when the agent ends.
 func (o options) atEnd() string {
 	switch {
 	case o.drain:
@@ -64,8 +64,8 @@ func (o options) farewell(running, waiting int) string {
 	return "Detached from " + strings.Join(pods, " and ") + ". " + then
 }
 
-// running counts the pods that have not ended, those of which a container runs and those
-// that wait for one to: to be made, or to be started again.
+// running counts the unfinished pods with a running container, and those with a container that
+// waits to be created or restarted.
 func running(pods []loop.Pod) (running, waiting int) {
 	for _, pod := range pods {
 		s := pod.Status

@@ -55,7 +55,7 @@ func (l *looking) stream(ctx context.Context, what string, q url.Values) error {
 	}
 	err = l.receive(ws)
 	if ctx.Err() != nil {
-		return nil // told to end
+		return nil // interrupted
 	}
 	return err
 }
@@ -79,7 +79,7 @@ func (l *looking) open(ctx context.Context, path string, protocols ...string) (*
 	return ws, protocol, err
 }
 
-// sendInput sends what is read from the console.
+// sendInput sends the console's input.
 func (l *looking) sendInput(ws *websocket.Conn, closes bool) {
 	buf := make([]byte, 32<<10)
 	for {

@@ -22,7 +22,7 @@ func printLogs(ctx context.Context, l *looking) error {
 	defer resp.Body.Close()
 	_, err = io.Copy(l.out, resp.Body)
 	if ctx.Err() != nil {
-		return nil // told to end
+		return nil // interrupted
 	}
 	return err
 }

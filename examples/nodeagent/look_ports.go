@@ -105,7 +105,7 @@ func (l *looking) forward(ctx context.Context, conn net.Conn, path string) error
 	}
 }
 
-// A channel is that of the data.
+// A channel is the data channel.
 type channel struct{ ws *websocket.Conn }
 
 func (c channel) Write(b []byte) (int, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/podsync/podsync/internal/base/websocket"
 )
 
-// terminal has the console pass on each key as it is pressed, and tells the process how
-// large the terminal is whenever that changes. The function undoes it.
+// terminal puts the console into raw mode, and sends the process the size of the terminal whenever
+// it changes. The function undoes that.
 func (l *looking) terminal(ctx context.Context, ws *websocket.Conn) (undo func()) {
 	restore := raw(l.in)
 	ctx, cancel := context.WithCancel(ctx)
@@ -50,7 +50,7 @@ func (l *looking) tellSize(ws *websocket.Conn) {
 	}
 }
 
-// raw has a terminal interpret nothing. What is none stays as it is.
+// raw puts a terminal into raw mode. It does nothing for other files.
 func raw(f *os.File) (restore func()) {
 	var was syscall.Termios
 	if !termios(f, syscall.TCGETS, &was) {

@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/runtime/stats"
 )
 
-// A usage is what is used, by the node or a pod, in the part of the stats API's JSON that
-// top prints.
+// A usage is the resource usage of the node or a pod: the part of the stats API's JSON that top
+// prints.
 type usage struct {
 	Name, NodeName string
 	PodRef         struct{ Namespace, Name string }
@@ -39,7 +39,7 @@ func printTop(ctx context.Context, l *looking) error {
 		case <-time.After(rateAfter):
 			all, err = l.usages(ctx)
 		case <-ctx.Done():
-			return nil // told to end
+			return nil // interrupted
 		}
 	}
 	if err != nil {

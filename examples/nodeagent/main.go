@@ -28,10 +28,9 @@
 // Agents that share a runtime need an -owner and a -root each: what belongs to an
 // owner is one agent's, and what it does not know of that it stops.
 //
-// It exits with 0 when it was told to stop, 2 if it was started wrongly, 3 if it
-// may not use the runtime's socket or one of its folders, 4 if there is no runtime,
-// 5 if that does not speak CRI v1, and 1 for all else. nodeagent exec exits with what
-// its command does.
+// It exits with 0 when it was stopped, 2 for invalid arguments, 3 without permission for the
+// runtime's socket or one of its folders, 4 if there is no runtime, 5 if the runtime does not
+// support CRI v1, and 1 for all other errors. nodeagent exec exits with the code of its command.
 package main
 
 import (
@@ -85,7 +84,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	s := newScreen(stdout, o.output)
 	conn, err := connect(ctx, o, s.say)
 	if err != nil && ctx.Err() != nil {
-		return nil // told to end before there was anything to do
+		return nil // interrupted before there was anything to do
 	}
 	if err != nil {
 		return err

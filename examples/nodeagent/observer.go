@@ -104,8 +104,8 @@ func (o *observer) rows(pods []v1.Pod) []row {
 	return rows
 }
 
-// tell prints what has changed with pods since they were told of last: first which are
-// gone, because another may have the name of one.
+// tell prints the changes of pods since the last call. It starts with removed pods, because a new
+// pod may have the name of one.
 func (o *observer) tell(pods []v1.Pod) {
 	gone := maps.Clone(o.told)
 	for i := range pods {
@@ -168,7 +168,7 @@ func troubles(h loop.Health) []record {
 	return wrong
 }
 
-// goesOn says so of what is wrong with a manifest of which an earlier version counts.
+// goesOn adds to an error in a manifest that its previous version stays in use.
 func goesOn(err error) string {
 	if e, ok := errors.AsType[*source.ManifestError](err); ok && e.Kept {
 		return ". What was read before goes on."
@@ -176,8 +176,7 @@ func goesOn(err error) string {
 	return ""
 }
 
-// untold are the errors of the work on a pod of which no event tells: those of its
-// steps have one each.
+// untold returns the errors of a pod that no event reports: errors of steps have an event each.
 func untold(err error) []error {
 	switch e := err.(type) {
 	case *syncpod.StepError:

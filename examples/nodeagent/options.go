@@ -28,7 +28,7 @@ const (
 type options struct {
 	manifests, runtime, root, podLogs, node, owner, cgroups, output string
 	drain                                                           bool
-	// serve is a socket or an address, empty if nobody may look into the agent.
+	// serve is a socket or an address, empty if the agent serves nothing.
 	serve        string
 	certificates certificates
 	logs         rotation
@@ -40,7 +40,7 @@ type options struct {
 func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("nodeagent", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // of errors main tells
+	flags.SetOutput(io.Discard) // main prints errors
 	flags.StringVar(&o.manifests, "manifests", "", "`folder` of pod manifests, YAML or JSON (default samples, with the runtime in memory)")
 	flags.StringVar(&o.runtime, "runtime", memory, "`endpoint` of the runtime, such as unix:///run/containerd/containerd.sock, "+
 		"or memory for one that needs nothing: it acts containers out, but a hostPath is one of this machine, and is made there if its type says so")

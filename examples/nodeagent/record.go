@@ -14,8 +14,8 @@ import (
 // object for a program by its fields.
 type record struct {
 	Time time.Time `json:"time"`
-	// Kind is Event, Pod for a pod that has changed, Gone for one that is no more, or
-	// Message for what is about no pod.
+	// Kind is Event, Pod for a changed pod, Gone for a removed one, or Message for a line about no
+	// pod.
 	Kind string `json:"kind"`
 
 	Namespace string    `json:"namespace,omitempty"`
@@ -26,7 +26,7 @@ type record struct {
 
 	// Type is Normal or Warning, of an event.
 	Type string `json:"type,omitempty"`
-	// Reason is that of an event, or how a pod is, in one word of kubectl's.
+	// Reason is that of an event, or the state of a pod in one word, as kubectl prints it.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// row is what kubectl get pods tells of a pod.
+// row is a pod's line in kubectl get pods.
 type row struct {
 	Namespace, Name, Status string
 	Ready, Containers       int
@@ -76,8 +76,8 @@ func statusOf(pod *v1.Pod, sidecars map[string]bool, initialized bool) string {
 	return word
 }
 
-// phaseWord is a pod's phase, or the reason for it. A pod of which nothing has been
-// told yet is one that an API server says is pending.
+// phaseWord returns a pod's phase, or the reason for it. A pod without a status is Pending, as in
+// an API server.
 func phaseWord(pod *v1.Pod) string {
 	return orElse(pod.Status.Reason, orElse(string(pod.Status.Phase), string(v1.PodPending)))
 }

@@ -87,8 +87,8 @@ func connect(ctx context.Context, o options, say func(string, ...any)) (*connect
 	return &connection{client, streams, func() { _, _ = client.Close(), rt.Close() }}, nil
 }
 
-// clearAway removes the socket of a runtime in memory that was killed: one at which
-// nobody answers. A process that is just being killed may answer for a moment.
+// clearAway removes the socket of an in-memory runtime that was killed: one without a listener. A
+// process that is being killed may answer for a moment.
 func clearAway(ctx context.Context, socket, root string) error {
 	err := reachable(ctx, socket)
 	for end := time.Now().Add(time.Second); err == nil && time.Now().Before(end) && ctx.Err() == nil; err = reachable(ctx, socket) {
@@ -129,8 +129,8 @@ func dial(ctx context.Context, endpoint string, say func(string, ...any)) (*cri.
 	return nil, err
 }
 
-// reachable tells a socket that may not be used from one that is not there, which
-// may yet come. Endpoints that are no sockets it leaves to others.
+// reachable distinguishes a socket without permission from a missing one, which may still appear.
+// It ignores endpoints that are not sockets.
 func reachable(ctx context.Context, endpoint string) error {
 	path := strings.TrimPrefix(endpoint, "unix://")
 	if !strings.HasPrefix(path, "/") {

@@ -10,7 +10,7 @@ import (
 //go:embed samples/*.yaml
 var samples embed.FS
 
-// writeSamples puts sample manifests into a folder, for whoever has none at hand.
+// writeSamples writes sample manifests to a folder.
 func writeSamples(dir string) error {
 	files, err := fs.Glob(samples, "samples/*.yaml")
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 // events and statuses.
 type screen struct {
 	format format
-	// size is that of the terminal.
+	// size returns the size of the terminal.
 	size func() (width, height int)
 	// changed holds one when there is something new to show.
 	changed chan struct{}
@@ -52,7 +52,7 @@ func newScreen(out *os.File, output string) *screen {
 	return s
 }
 
-// SetPodStatus tells that a pod has changed.
+// SetPodStatus records that a pod has changed.
 func (s *screen) SetPodStatus(context.Context, *v1.Pod, v1.PodStatus) error {
 	select {
 	case s.changed <- struct{}{}:
@@ -92,8 +92,8 @@ func (s *screen) close(format string, args ...any) {
 	s.say(format, args...)
 }
 
-// print prints a record, above the table if there is one. Nobody could be told that
-// the output is closed.
+// print prints a record, above the table if there is one. It ignores errors of the output, because
+// there is no other.
 func (s *screen) print(r record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

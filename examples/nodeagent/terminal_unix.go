@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// terminalSize tells how large a terminal is, in characters, and whether it is one.
-// Zero is a size that the terminal does not know.
+// terminalSize returns the size of a terminal, in characters, and whether the file is a terminal.
+// The size is zero if the terminal does not know it.
 func terminalSize(f *os.File) (width, height int, ok bool) {
 	var size struct{ rows, columns, x, y uint16 }
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))

@@ -7,13 +7,13 @@
 //
 // It runs two pods, one of which crashes. What to copy:
 //
-//   - slog for the agent's log: Log in New. podsync logs each transition in one line at the
-//     level Info, and at Error what fails. Details have logr's V(1), which is slog's level -1.
-//   - Observers for metrics: observers.go. There are five, each told in the words of its
-//     package: podworkers of work on pods, syncpod of sandboxes and containers, pleg of
-//     lists and looks at the runtime, image of pulls, and probe of checks. They are called while work
-//     waits, so they count and return.
-//   - How the pods do now is asked for when somebody wants to know: Agent.Metrics.
+//   - slog for the agent's log: Log in New. podsync logs each transition in one line at the level
+//     Info, and failures at Error. Details have logr's V(1), which is slog's level -1.
+//   - Observers for metrics: observers.go. There are five, one for each package: podworkers for the
+//     work on pods, syncpod for sandboxes and containers, pleg for lists and inspections of the
+//     runtime, image for pulls, and probe for checks. They are called while work waits, so they
+//     count and return.
+//   - The current state of the pods is computed on request: Agent.Metrics.
 package main
 
 import (

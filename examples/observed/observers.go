@@ -27,7 +27,7 @@ func (o workers) SyncAbandoned(w podworkers.Work) {
 	o.add("podsync_work_abandoned_total", 1, "type", w.Type.String())
 }
 
-// containers counts what is made for pods, and how long a pod takes to run.
+// containers counts sandboxes and containers, and measures how long a pod takes to run.
 type containers struct {
 	syncpod.NopObserver
 	*metrics

@@ -56,7 +56,7 @@ type options struct {
 func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("referee", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // of errors main tells
+	flags.SetOutput(io.Discard) // main prints errors
 	flags.StringVar(&o.config, "config", "", "`file` with the agent's configuration, in which words are replaced as in COMMAND")
 	flags.StringVar(&o.scenarios, "scenarios", "", "`names` of the scenarios to play, with commas between them (default all; see -list)")
 	flags.IntVar(&o.random, "random", 0, "`how many` scenarios to draw at random, and play besides")
@@ -97,8 +97,8 @@ func (o options) check() error {
 	return nil
 }
 
-// configText is what is in the file of -config, empty if it cannot be read, which is told
-// when it is used.
+// configText returns the contents of the file of -config, empty if it cannot be read; the error is
+// reported when the file is used.
 func (o options) configText() string {
 	text, _ := os.ReadFile(o.config)
 	return string(text)

@@ -11,10 +11,10 @@
 //	nodeName: edge-7
 //	tolerations: [{key: virtual-kubelet.io/provider, operator: Exists}]
 //
-// The provider is in provider.go: all that virtual-kubelet asks of one, on a source.Push.
-// ConfigMaps, Secrets, Services and tokens come from the API server, see cluster.go.
-// What is not here is the node's own HTTP API: kubectl logs and exec need virtual-kubelet's
-// package node/api, and whatever answers it.
+// The provider is in provider.go: virtual-kubelet's interface, implemented with a source.Push.
+// ConfigMaps, Secrets, Services and tokens come from the API server, see cluster.go. The node's own
+// HTTP API is not included: kubectl logs and exec need virtual-kubelet's package node/api, and an
+// implementation of it.
 package main
 
 import (

@@ -79,7 +79,7 @@ func Run(ctx context.Context, kube kubernetes.Interface, name string, c agent.Co
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-pc.Ready(): // which is once it has told the provider of all pods, or will
+			case <-pc.Ready(): // it is ready once it has passed all pods to the provider, or will do so
 			}
 			if err := provider.Complete(); err != nil {
 				events.Event(object(name), v1.EventTypeWarning, "InvalidPods", err.Error())

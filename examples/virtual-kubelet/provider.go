@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// A Provider runs the pods that virtual-kubelet tells it of.
+// A Provider runs the pods of virtual-kubelet.
 //
 // virtual-kubelet knows pods by their names, and podsync by their UIDs: that a pod has
 // taken the place of another one of its name is seen here, by what the API server has.
@@ -88,8 +88,8 @@ func (p *Provider) UpdatePod(_ context.Context, pod *v1.Pod) error {
 	return p.set(pod)
 }
 
-// DeletePod begins to stop a pod, within the time that the API server gives it. It is
-// called again when the API server has forgotten the pod; nothing of it is told then.
+// DeletePod starts to stop a pod, within the grace period in its object. It is called again when
+// the API server has deleted the object; that call reports nothing.
 func (p *Provider) DeletePod(_ context.Context, pod *v1.Pod) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +160,7 @@ func (p *Provider) GetPods(context.Context) ([]*v1.Pod, error) {
 	return slices.Collect(maps.Values(p.pods)), nil
 }
 
-// NotifyPods says who is to be told of statuses.
+// NotifyPods registers the function that receives statuses.
 func (p *Provider) NotifyPods(_ context.Context, notify func(*v1.Pod)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -112,7 +112,7 @@ func (w *world) mark() {
 	}
 }
 
-// hastenedGrace is what is left to a pod in the end that was given more, in seconds.
+// hastenedGrace is the shortened grace period of a pod, in seconds.
 const hastenedGrace = 1
 
 // hasten gives a pod that is being deleted less time than it has.

@@ -25,10 +25,10 @@ type file struct {
 // order, nothing of it can be read or written.
 type disk struct {
 	outage
-	// unsaved are the pods of which a file is not what the agent knows: the last attempt to
-	// write it, or to read it first, has failed.
+	// unsaved are the pods whose file is out of date: the last attempt to write it, or to read it
+	// first, has failed.
 	unsaved map[file]bool
-	// blind is told of each pod whose record could not be read.
+	// blind is called for each pod whose record could not be read.
 	blind func(types.UID)
 	// readable is when the present agent could first read all of it.
 	readable time.Time
@@ -120,7 +120,7 @@ func (d *disk) try(f file) error {
 	return err
 }
 
-// takeUnsaved returns the pods of which the agent that ends could not write all.
+// takeUnsaved returns the pods whose state the ending agent could not write completely.
 func (d *disk) takeUnsaved() map[types.UID]bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -19,28 +19,28 @@
 //
 // # Words
 //
-//	world     a node, and what happens on it in one life
-//	owner     one of those that share the runtime, with its agents one after the other, and
+//	world     a node, and the events of one life
+//	owner     one of the agents that share the runtime, with its successive processes, and
 //	          the disk that outlives them
-//	kind      what pods of one kind run, and how they are in the end
-//	act       something that is done to a node, such as to add a pod
-//	trouble   a way in which things go wrong; each life draws some
+//	kind      what pods of one kind run, and their final state
+//	act       an action on a node, such as adding a pod
+//	trouble   a kind of failure; each life draws some
 //	outage    a time in which a disk, volumes or reports fail
-//	lost      a record of which an agent that ended could not write all, or that the next
-//	          one could not read: that one cannot know what came before
-//	trace     what has happened; instances in it are what really ran
-//	rule      what has to hold of every trace; a verdict is what came of it in one life
+//	lost      a record that the last agent could not write completely, or that the next
+//	          one could not read: the next agent lacks that part of the history
+//	trace     the history; its instances are the processes that really ran
+//	rule      a property of every trace; a verdict is its result for one life
 //
-// # Where what is
+// # Where each rule lives
 //
 //	world.go         a life from its beginning to its end
-//	owner.go         owners and their agents, and what outlives them: disk.go
-//	pods.go          what pods do
-//	acts.go          what is done to them
-//	troubles.go      what goes wrong besides: each life draws some
-//	trace.go         what has happened, for
-//	rules*.go        what has to hold
-//	result.go        what is told of a life
+//	owner.go         owners and their agents; disk.go the disk that outlives them
+//	pods.go          the behaviour of pods
+//	acts.go          actions
+//	troubles.go      failures: each life draws some
+//	trace.go         the history, for
+//	rules*.go        the rules
+//	result.go        the report of a life
 //	worker_test.go   lives in processes of their own
-//	mutants          changes to podsync that break it, each of which a life or a test notices
+//	mutants          changes to podsync that break it; a life or a test must notice each
 package simulation

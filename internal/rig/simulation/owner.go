@@ -53,7 +53,7 @@ type agent struct {
 	push   map[string]*source.Push
 }
 
-// start starts an agent that is told of all pods sooner or later, source by source.
+// start starts an agent that receives all pods sooner or later, source by source.
 func (w *world) start(o *owner) {
 	conn, err := w.rt.Dial(append(asDialled(), grpc.WithUserAgent(o.name))...)
 	w.check(err)
@@ -126,8 +126,8 @@ func (w *world) stop(o *owner, crash bool) {
 	o.agent = nil
 }
 
-// hears reports whether a change of a source is told now: there is an agent, and the
-// source has spoken to it.
+// hears reports whether a change of a source is delivered now: an agent runs, and the source has
+// delivered to it.
 func (o *owner) hears(source string) bool {
 	return o.agent != nil && !o.agent.span.told[source].IsZero()
 }

@@ -17,7 +17,7 @@ const (
 	deaf   = "trap '' TERM; sleep infinity"
 )
 
-// outcome is how a pod is in the end if nobody removes it.
+// outcome is the final state of a pod that is not removed.
 type outcome uint8
 
 const (
@@ -143,7 +143,7 @@ func sidecars(scripts ...string) []v1.Container {
 	return all
 }
 
-// image is that of a container. Pods of one kind have the same ones.
+// image returns the image of a container. Pods of one kind have the same images.
 func image(p *v1.Pod, container string, version int) string {
 	kind, _, _ := strings.Cut(string(p.UID), "-")
 	return fmt.Sprintf("registry.test/%s-%s:%d", kind, container, version)

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// result is what is told of a life by the process that lived it.
+// result is the report of a life by the process that ran it.
 type result struct {
 	Seed uint64
 	// Broken are the rules that did not hold.
@@ -70,8 +70,7 @@ type event struct {
 	text string
 }
 
-// story tells what happened, in order. What happened in one instant is in the order of
-// the words.
+// story returns the events in order. Simultaneous events are sorted by their text.
 func (tr *trace) story() []event {
 	all := slices.Clone(tr.said)
 	for _, c := range tr.calls {

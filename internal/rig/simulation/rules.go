@@ -111,7 +111,7 @@ func (tr *trace) attemptsGrow(v *verdict) {
 	last := map[string]critest.Call{}
 	for _, c := range tr.calls.Of(critest.CreateContainer) {
 		if c.Err != nil || c.ContainerID == "" || !tr.livedOn(c) {
-			continue // nobody was told of it
+			continue // no agent received the answer
 		}
 		key := c.PodUID + " " + c.Container
 		before, ok := last[key]
@@ -122,7 +122,7 @@ func (tr *trace) attemptsGrow(v *verdict) {
 	}
 }
 
-// runsOnce lets a second run pass only of what nobody could know to have run.
+// runsOnce accepts a second run only if no agent could know of the first.
 func (tr *trace) runsOnce(v *verdict) {
 	for _, uid := range tr.uids() {
 		known := tr.pods[uid]
@@ -141,9 +141,9 @@ func (tr *trace) runsOnce(v *verdict) {
 	}
 }
 
-// knew reports whether an agent knew by then that an instance was started: the call that
-// asked for it was answered to an agent that lived on, or an agent has told of it. Else
-// the start was in flight when the agent or the runtime ended, or its answer was lost.
+// knew reports whether an agent knew by then that an instance was started: the start call was
+// answered to an agent that survived, or an agent has reported the instance. Otherwise the start
+// was in flight when the agent or the runtime ended, or its answer was lost.
 func (tr *trace) knew(i *instance, by time.Time) bool {
 	for _, c := range tr.calls.Of(critest.StartContainer) {
 		if c.ContainerID == i.ContainerID && c.Err == nil && c.Done() && tr.livedOn(c) {

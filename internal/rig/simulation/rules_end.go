@@ -55,7 +55,7 @@ func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
 	last := tr.lastStatus(uid)
 	phase := last.status.Phase
 	switch {
-	case tr.evicted(uid).IsZero() && tr.asked(uid): // and nobody knows whether it was heard
+	case tr.evicted(uid).IsZero() && tr.asked(uid): // it is unknown whether the request arrived
 	case tr.asked(uid) || known.kind.outcome == finishes:
 		if phaseOrder[phase] != 3 || ready > 0 || len(running) > 0 {
 			broken = append(broken, fmt.Sprintf("it is %s with %d ready sandboxes and %v", phase, ready, running))
@@ -67,7 +67,7 @@ func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
 		if !made && phase != v1.PodPending || phaseOrder[phase] == 3 {
 			broken = append(broken, fmt.Sprintf("it is %s with %v though nothing of it can run", phase, running))
 		}
-	case known.kind.name == "stuck" && len(tr.recordsLost[uid]) > 0: // nobody knows that its handler has yet to end
+	case known.kind.name == "stuck" && len(tr.recordsLost[uid]) > 0: // the record that its handler has yet to end is lost
 	case known.kind.outcome == restarts:
 		if started := tr.of(uid); len(started) == 0 || started[len(started)-1].Started.Before(tr.end.Add(-10*time.Minute)) {
 			broken = append(broken, "it is not restarted any more")

@@ -13,11 +13,12 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// hadItsRun checks that no pod is said to have ended of which nothing has run that could
-// end it: a regular container, or an init container that failed. What nobody wants may. An
-// init container in an unknown state has failed: that it has succeeded may be seen when the
-// pod is over by that. After the records of a pod were lost, the agent takes an end that the runtime
-// reports for the end of a run: it does not know that the container was never started.
+// hadItsRun checks that no pod is reported as finished without a run that could finish it: of a
+// regular container, or of an init container that failed. Pods that are no longer wanted are
+// exempt. An init container in an unknown state counts as failed, because its success may be
+// observed only after the pod has finished. After the loss of a pod's records, the agent takes an
+// exit that the runtime reports for the end of a run, because it does not know that the container
+// was never started.
 func (tr *trace) hadItsRun(v *verdict) {
 	failed := map[types.UID]bool{}
 	for _, s := range tr.statuses {
@@ -40,9 +41,8 @@ func reportsAnEnd(status v1.PodStatus) bool {
 	})
 }
 
-// couldNotRun reports whether a status tells of a container that has failed, and by that
-// the pod: one that the runtime has refused to start, or an init container that has run
-// and was lost.
+// couldNotRun reports whether a status contains a container whose failure fails the pod: one that
+// the runtime refused to start, or an init container that ran and was lost.
 func (tr *trace) couldNotRun(s published) bool {
 	return slices.ContainsFunc(containerStatuses(s.status), func(c v1.ContainerStatus) bool {
 		ran := strings.HasPrefix(c.Name, "i") && slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool {
@@ -104,8 +104,8 @@ func (tr *trace) addressesStay(v *verdict) {
 	}
 }
 
-// staysUp checks that what runs and is wanted as it is, is left alone, also when the agent
-// ends. A start of which the agent was not told that it has succeeded is undone.
+// staysUp checks that running pods that match their desired state are left alone, also when the
+// agent ends. A start whose success did not reach the agent is undone.
 func (tr *trace) staysUp(v *verdict) {
 	if !tr.quiet("restart runtime", "restart both", "sandbox lost", "late address", "change", "resize") {
 		return

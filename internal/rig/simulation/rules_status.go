@@ -58,7 +58,7 @@ func (tr *trace) exitCodes(v *verdict) {
 // toldEnds is what earlier statuses said of ends.
 type toldEnds struct {
 	codes map[string]int32     // by container ID
-	known map[string]time.Time // when those with an ID were told first, by pod, container and attempt
+	known map[string]time.Time // when those with an ID were first reported, by pod, container and attempt
 	// attempts are those of the containers that were started, by container ID.
 	attempts map[string]uint32
 }
@@ -130,7 +130,7 @@ func (tr *trace) restartCounts(v *verdict) {
 	}
 }
 
-// endsAreTrue holds against the truth what is told of ends with a container's ID.
+// endsAreTrue compares reported exits that have a container ID with the truth.
 func (tr *trace) endsAreTrue(v *verdict) {
 	for _, s := range tr.statuses {
 		for _, c := range containerStatuses(s.status) {

@@ -48,8 +48,8 @@ func (tr *trace) nothingUnwanted(v *verdict) {
 	}
 }
 
-// stopsInTime checks what is asked for, not what comes of it: the runtime may be
-// broken. The time counts from the first agent that was told and could note it.
+// stopsInTime checks the requests, not their effects: the runtime may be broken. The time counts
+// from the first agent that received the request and could record it.
 func (tr *trace) stopsInTime(v *verdict) {
 	for _, c := range tr.calls.Of(critest.StopContainer) {
 		known := tr.pods[types.UID(c.PodUID)]
@@ -67,11 +67,11 @@ func (tr *trace) stopsInTime(v *verdict) {
 	}
 }
 
-// noted is how long an agent has to live to have noted what it was told.
+// noted is how long an agent must live to have recorded a request.
 const noted = 100 * time.Millisecond
 
-// toldToStop is when an agent was told first that a pod is to stop, of those that there
-// were until a time, zero if none was.
+// toldToStop returns when the first agent, of those started before a time, received the request to
+// stop a pod, zero if none did.
 func (tr *trace) toldToStop(pod *podSpan, until time.Time) time.Time {
 	for _, a := range tr.agents {
 		told := latest(a.told[pod.source], pod.unwanted(), a.readable)

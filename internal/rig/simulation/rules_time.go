@@ -20,7 +20,7 @@ func (tr *trace) quiet(troubles ...string) bool {
 // has to have its signal, one for calls.
 const stopSlack = 3 * time.Second
 
-// stopsSoon checks when what nobody wants has really ended, whatever fails but the runtime.
+// stopsSoon checks when unwanted pods have really ended, whatever fails except the runtime.
 func (tr *trace) stopsSoon(v *verdict) {
 	if !tr.quiet("calls go wrong", "restart runtime", "restart agent", "restart both") {
 		return
@@ -72,8 +72,8 @@ func (tr *trace) waits(v *verdict) {
 // pod is being stopped, when the others have ended, too.
 const toldWithin = 15 * time.Second
 
-// endsAreTold looks at the time of peace: nothing keeps an end from being seen and told, but
-// a sandbox that was to come late since before. What its pod's work did is told when it ends.
+// endsAreTold checks the quiet time at the end: everything but a late sandbox allows exits to be
+// observed and reported. The results of a pod's sync are reported when it ends.
 func (tr *trace) endsAreTold(v *verdict) {
 	from, to := tr.end.Add(-rest+time.Minute), tr.end.Add(-toldWithin)
 	for _, i := range tr.inOrder() {

@@ -93,7 +93,7 @@ type published struct {
 type agentSpan struct {
 	span
 	owner string
-	// told is when its sources delivered first, by name.
+	// told is when its sources first delivered, by name.
 	told map[string]time.Time
 	// readable is when it could read what was remembered: nothing is done before.
 	readable time.Time

@@ -84,7 +84,7 @@ func (w *world) drawTroubles() {
 	}
 }
 
-// first orders what is before what is not.
+// first sorts true before false.
 func first(is bool) int {
 	if is {
 		return 0
@@ -122,7 +122,7 @@ func (o *outage) set(until time.Time) {
 
 var errOutage = errors.New("simulation: out of order")
 
-// err is that of a try now, nil if it works.
+// err returns the error of an attempt now, nil if it works.
 func (o *outage) err() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -248,8 +248,8 @@ func (w *world) lateAddress() {
 	w.add()
 }
 
-// lateSandbox has a new pod's sandbox come up when nobody waits for it any more: the call
-// has timed out, or the pod was stopped.
+// lateSandbox makes a new pod's sandbox appear when no call waits for it any more: the call has
+// timed out, or the pod was stopped.
 func (w *world) lateSandbox() {
 	d := []time.Duration{w.upTo(30 * time.Second), 4*time.Minute + w.upTo(2*time.Minute)}[w.rng.IntN(2)]
 	w.say("a sandbox comes %v late", d)

@@ -49,7 +49,7 @@ type world struct {
 	volumes, reports outage
 }
 
-// timer is what is to be done at a time.
+// timer is an action at a time.
 type timer struct {
 	at time.Time
 	do func()
@@ -90,7 +90,7 @@ func (w *world) drawKinds() {
 	}
 }
 
-// sleep passes time, and does what is due meanwhile.
+// sleep passes time, and runs due actions.
 func (w *world) sleep(d time.Duration) {
 	until := time.Now().Add(d)
 	for len(w.timers) > 0 && !w.timers[0].at.After(until) {
@@ -120,13 +120,12 @@ func (w *world) check(err error) {
 	}
 }
 
-// say notes what is done to the node.
+// say records an action on the node.
 func (w *world) say(format string, args ...any) {
 	w.trace.said = append(w.trace.said, event{time.Now(), fmt.Sprintf(format, args...)})
 }
 
-// settle leaves the node in peace until it must have arrived, and looks at what is
-// there.
+// settle leaves the node undisturbed until it must have converged, and then inspects it.
 func (w *world) settle() {
 	for _, a := range w.last {
 		w.perform(a)

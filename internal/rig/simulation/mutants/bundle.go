@@ -16,9 +16,9 @@ import (
 // variable names the mutant that a process is to have, by its number.
 const variable = "PODSYNC_MUTANT"
 
-// bundle writes what has the go command compile all mutants at once, and returns the overlay
-// that it is told of. Of each function that a mutant changes there is a copy, and the function
-// begins with a question: which mutant is it to be? Without an answer it is as it was.
+// bundle writes the files for compiling all mutants at once, and returns the overlay for the go
+// command. Each function that a mutant changes has a copy, and the function first checks which
+// mutant is selected. Without a selection it is unchanged.
 func bundle(all []mutant, root, dir string) (overlay string, err error) {
 	replace := map[string]string{}
 	add := func(path, text string) error {
@@ -50,7 +50,7 @@ func bundle(all []mutant, root, dir string) (overlay string, err error) {
 	return overlay, os.WriteFile(overlay, text, 0o644)
 }
 
-// number is what is in a further file of each package that has a mutant.
+// number is the contents of an additional file in each package with a mutant.
 const number = `package %s
 
 import (
@@ -65,7 +65,7 @@ var podsyncMutant, _ = strconv.Atoi(os.Getenv("%s"))
 type source struct {
 	text string
 	file *ast.File
-	// base is what is taken off a position to have the place in the text.
+	// base is subtracted from a position to get the offset in the text.
 	base int
 	// funcs are the functions, by receiver and name.
 	funcs map[string]*ast.FuncDecl

@@ -2,14 +2,14 @@
 //
 //	go run ./internal/rig/simulation/mutants [-lives 300] [-row K1] [-from 3] [-to 5]
 //
-// mutants.txt lists changes to single files, each of which breaks what one row of
-// docs/FAILURES.md relies on. Nothing of them is in the product: all are compiled at once
-// beside what they change (go test -overlay), and a process has the one that its environment
-// names. It lives the lives of package simulation until one of them breaks a rule. If none
-// does, the tests of the package are run. For some, which no life can show, the list names
-// the package of the tests that notice them. For each mutant a row of a Markdown table is
-// printed: the row of the catalogue, the file, what is broken, how many lives it took, and
-// which rules or tests noticed. The command fails if a mutant is not noticed.
+// mutants.txt lists changes to single files, each of which breaks a mechanism behind one row of
+// docs/FAILURES.md. The product contains none of them: all are compiled at once next to the
+// original code (go test -overlay), and the environment of a process selects one. The process runs
+// lives of package simulation until one of them breaks a rule. If none does, the tests of the
+// package are run. For mutants that no life can show, the list names the package whose tests notice
+// them. For each mutant a row of a Markdown table is printed: the row of the catalogue, the file,
+// the broken mechanism, the number of lives, and the rules or tests that noticed. The command fails
+// if a mutant is not noticed.
 //
 // The files:
 //

@@ -26,8 +26,8 @@ type mutant struct {
 	from, to string
 }
 
-// mutants reads the list: paragraphs, of which the first line has the row and the file, and
-// the package whose tests notice what no life can show; the second says what is broken, those
+// mutants parses the list. The first line of each paragraph has the row and the file, and for a
+// mutant that no life shows the package with the tests; the second line describes the mutant. Lines
 // with a minus are replaced by those with a plus.
 func mutants(list string) ([]mutant, error) {
 	var all []mutant

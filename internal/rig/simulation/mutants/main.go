@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// run tries all mutants that are wanted. Its error tells of those that nobody notices.
+// run tries all wanted mutants. Its error names those that were not noticed.
 func run(lives int, wanted func(mutant) bool) error {
 	root, err := moduleRoot()
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 type outcome struct {
 	// lives is how many it took until one broke a rule, 0 if none did.
 	lives int
-	// by are the rules that it broke, or the tests that failed. A mutant that nobody has
-	// noticed has none.
+	// by are the rules that it broke, or the tests that failed; none if it was not noticed.
 	by []string
 }
 

@@ -15,15 +15,15 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// Agent is what is tested: something that keeps pods running on a CRI runtime. Its
-// methods are called one after the other, but for Kill.
+// Agent is the agent under test: a program that keeps pods running on a CRI runtime. Its methods
+// are called one after the other, except Kill.
 type Agent interface {
 	// Start starts the agent, again after a Stop or Kill. It need not wait until the
 	// agent does anything.
 	Start() error
-	// Want says which pods should run, all of them. It is called while the agent runs and
-	// while it does not: then the agent is told when it starts. The pods are the caller's
-	// and stay as they are.
+	// Want sets the pods that should run, all of them. It is called while the agent runs and while
+	// it does not: then the agent gets the pods when it starts. The pods belong to the caller and
+	// do not change.
 	Want(pods []*v1.Pod) error
 	// Stop ends the agent in peace. Its pods run on.
 	Stop() error
@@ -43,15 +43,15 @@ type Node struct {
 	report  func(types.UID, v1.PodStatus)
 }
 
-// listening is the runtime's socket, which is there once somebody asks for it.
+// listening is the runtime's socket, which is created when it is first needed.
 type listening struct {
 	sync.Once
 	endpoint string
 	err      error
 }
 
-// Endpoint is that of the runtime: unix:///path. In virtual time use Dial: a socket is no
-// part of a bubble of testing/synctest.
+// Endpoint returns the runtime's endpoint: unix:///path. In virtual time use Dial, because a socket
+// cannot be part of a bubble of testing/synctest.
 func (n Node) Endpoint() (string, error) {
 	n.listen.Do(func() { n.listen.endpoint, n.listen.err = n.runtime.Listen(filepath.Join(n.Root, "cri.sock")) })
 	return n.listen.endpoint, n.listen.err
@@ -60,12 +60,12 @@ func (n Node) Endpoint() (string, error) {
 // Dial connects to the runtime without a socket. The caller closes the connection.
 func (n Node) Dial(opts ...grpc.DialOption) (*grpc.ClientConn, error) { return n.runtime.Dial(opts...) }
 
-// Report is for an agent that tells statuses of pods: each that it would write to an API
-// server. It may be called concurrently. An agent that never calls it is judged by its
-// calls and by what ran.
+// Report receives statuses of pods, for an agent that reports them: each that it would write to an
+// API server. It may be called concurrently. An agent that never calls it is judged by its calls
+// and by the processes that ran.
 func (n Node) Report(uid types.UID, status v1.PodStatus) { n.report(uid, status) }
 
-// Config says what is tested, and how.
+// Config configures a test of an agent.
 type Config struct {
 	// Agent makes the agent of one scenario. It starts nothing. Required.
 	Agent func(Node) (Agent, error)
@@ -82,8 +82,7 @@ type Config struct {
 	// Dir is where the directories of scenarios are made. Default os.TempDir(). Its path
 	// should be short, for the sake of the sockets in it.
 	Dir string
-	// Progress is told when a scenario begins and when it has ended, one call at a time.
-	// Nil for nobody.
+	// Progress is called at the start and the end of a scenario, one call at a time. Nil for none.
 	Progress func(Progress)
 }
 

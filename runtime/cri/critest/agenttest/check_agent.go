@@ -73,8 +73,7 @@ func plain(k kind) bool {
 	return k.outcome == runs && k.name != "slow" && k.name != "unready"
 }
 
-// spared judges the plain processes that were told to stop, or were let live, to which a
-// promise applies.
+// spared judges the plain processes that were stopped, or left running, to which a promise applies.
 func (h *history) spared(v *verdict, applies func(critest.Process, call) bool) {
 	for _, l := range h.inOrder() {
 		if !plain(l.kind()) {

@@ -247,7 +247,7 @@ func (h *history) backsOff(v *verdict) {
 	})
 }
 
-// killed reports whether a process was told to stop.
+// killed reports whether a stop of the process was requested.
 func (h *history) killed(p critest.Process) bool {
 	for _, c := range h.callsOf(critest.StopContainer) {
 		if c.ContainerID == p.ContainerID && (p.Ended.IsZero() || c.Start.Before(p.Ended)) {

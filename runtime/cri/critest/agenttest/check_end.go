@@ -33,7 +33,7 @@ var endPromises = []Promise{
 	},
 }
 
-// missing says what is not yet as it should be, pod by pod.
+// missing describes, for each pod, its difference to the desired state.
 func (h *history) missing() map[types.UID]string {
 	all := map[types.UID]string{}
 	for uid, l := range h.pods {
@@ -282,7 +282,7 @@ var imagePromises = []Promise{
 	},
 }
 
-// pulls judges the pulls of images that a policy is about, each of which one container has.
+// pulls judges the pulls of images with a policy, each of which belongs to one container.
 func (h *history) pulls(v *verdict, policy v1.PullPolicy, allowed func(call, v1.Container) (bool, string)) {
 	for _, l := range h.inOrder() {
 		for _, version := range l.versions {

@@ -115,7 +115,7 @@ func (h *history) startedBefore(name string, by critest.Process) bool {
 	return false
 }
 
-// lastOfGrace is the end of a grace period, in which all that is left may be told to stop.
+// lastOfGrace is the end of a grace period, in which everything left may be stopped.
 const lastOfGrace = 3 * time.Second
 
 func (h *history) sidecarsLast(v *verdict) {
@@ -172,8 +172,8 @@ func (h *history) sidecarsRestart(v *verdict) {
 	}
 }
 
-// regularRunsThroughout shortens what is asked for to the time in which a regular container
-// runs: if that is too short nothing is judged.
+// regularRunsThroughout shortens a period to the time in which a regular container runs: if the
+// rest is too short, nothing is judged.
 func (h *history) regularRunsThroughout(l *podLife, from, to time.Time) bool {
 	for _, p := range h.of(l.uid) {
 		if isRegular(p.Container) && !p.Started.After(from) && (p.Ended.IsZero() || p.Ended.After(to)) && h.end.After(to) {

@@ -70,7 +70,7 @@ func bareID(id string) string {
 	return id
 }
 
-// eachEnd calls judge for each end that is told of what ran.
+// eachEnd calls judge for each reported exit of a process.
 func (h *history) eachEnd(judge func(t told, c v1.ContainerStatus, p critest.Process, end *v1.ContainerStateTerminated)) {
 	for _, t := range h.told {
 		for _, c := range containerStatuses(t.status) {
@@ -105,9 +105,9 @@ func (h *history) endsAreTrue(v *verdict) {
 	})
 }
 
-// eachChange calls judge for each status that is told of a pod and the one before it. Each
-// time that a pod comes again after it was removed, what is told may begin anew once: that
-// may be later, when what is left of it has ended.
+// eachChange calls judge for each reported status of a pod and the one before it. Each time that a
+// pod is added again after its removal, the statuses may start over once, possibly later, when the
+// rest of the old pod has ended.
 func (h *history) eachChange(v *verdict, judge func(before, t told) (wrong string)) {
 	last, begun := map[types.UID]told{}, map[types.UID]int{}
 	for _, t := range h.told {

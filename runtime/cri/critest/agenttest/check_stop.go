@@ -58,11 +58,11 @@ var deletePromises = []Promise{
 // leniency is how much less or more than a second's worth of a time is let pass.
 const leniency = 2 * time.Second
 
-// minimum is the least that a kubelet gives what is to stop.
+// minimum is the minimum grace period of a kubelet.
 const minimum = 2 * time.Second
 
-// firstStops are the StopContainer calls that told a process of a removed pod to stop first,
-// with the time in which the pod is not wanted.
+// firstStops calls judge for the first StopContainer call for each process of a removed pod, with
+// the time in which the pod is not wanted.
 func (h *history) firstStops(judge func(l *podLife, gap span, p critest.Process, c call)) {
 	seen := map[string]bool{}
 	for _, c := range h.callsOf(critest.StopContainer) {
@@ -94,8 +94,8 @@ func (h *history) graceGiven(v *verdict) {
 	})
 }
 
-// wasStopped reports whether a process had been told to stop before some time: for another
-// reason, which has a time of its own.
+// wasStopped reports whether a stop of the process was requested before some time, for another
+// reason with a deadline of its own.
 func (h *history) wasStopped(p critest.Process, before time.Time) bool {
 	return slices.ContainsFunc(h.callsOf(critest.StopContainer), func(c call) bool {
 		return c.ContainerID == p.ContainerID && c.Start.Before(before)

@@ -271,8 +271,8 @@ func (s *stage) loseSandbox(step Step) error {
 	return nil
 }
 
-// latency bounds what each call takes at least, and each event: so hardly two things happen
-// in one instant, and what came first can be told.
+// latency is the minimum duration of each call and each event, so that few things happen at the
+// same instant and their order is known.
 const latency = 3 * time.Millisecond
 
 // chaosDelay bounds how long a call takes that is struck by chance.
@@ -321,7 +321,7 @@ func (s *stage) life(uid types.UID) *podLife {
 	return l
 }
 
-// report takes a status that the agent tells.
+// report receives a status from the agent.
 func (s *stage) report(uid types.UID, st v1.PodStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

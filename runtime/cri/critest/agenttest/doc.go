@@ -17,33 +17,32 @@
 //
 // # Words
 //
-//	scenario  what is done to a node, as data: [Scenarios] are the same for everyone,
+//	scenario  actions on a node, as data: [Scenarios] are the same for everyone,
 //	          [Random] draws one from a seed
-//	promise   one thing that holds, with the document that says so: see [Promises]
-//	history   what has happened: what was done, the agent's calls, what really ran
-//	check     holds a history against a promise. It lets pass every order of things that
-//	          the promise allows, and slowness up to a bound that it states; how long
-//	          things take is a [Figure]
-//	story     the shortest way to see why a promise is broken
+//	promise   a property that must hold, with the document that states it: see [Promises]
+//	history   what has happened: actions, the agent's calls, and what really ran
+//	check     compares a history with a promise. It accepts every order that the promise
+//	          allows, and slowness up to a stated bound; durations are a [Figure]
+//	story     the shortest explanation of a broken promise
 //
 // A promise that was not put to the test is not judged, and neither kept nor broken. One
 // that no document of Kubernetes or CRI makes is marked as podsync's own.
 //
-// The package knows CRI alone, as package critest does, and nothing of podsync: its checks
-// are not those of the project's simulation, which judge by what only podsync tells of
-// itself, and the one cannot inherit a mistake of the other.
+// The package depends on CRI only, like package critest, and on nothing of podsync: the project's
+// simulation has other checks, which use podsync's own reports, so neither can inherit a mistake of
+// the other.
 //
 // It does not import testing, so that a program can link it.
 //
-// # Where what is
+// # Where each rule lives
 //
-//	agent.go                  what is tested, and Config
+//	agent.go                  the agent under test, and Config
 //	run.go                    Run and Judge
-//	scenario.go, random.go    what is done; pods.go to which pods
-//	stage.go, deed.go         how it is done
+//	scenario.go, random.go    actions; pods.go the pods
+//	stage.go, deed.go         how actions are carried out
 //	history.go, call.go       what has happened
-//	promise.go, check_*.go    what has to hold
-//	story.go                  what is told of it
-//	report.go, report_*.go    what came of all scenarios
+//	promise.go, check_*.go    what must hold
+//	story.go                  explanations
+//	report.go, report_*.go    the results of all scenarios
 //	program*.go               agents that are programs
 package agenttest

@@ -26,7 +26,7 @@ type history struct {
 	watched        []span
 	chaos          []span
 	execHung       []span
-	// calls are the agent's, processes what really ran, told its statuses.
+	// calls are the agent's calls, processes what really ran, told the agent's statuses.
 	calls     []call
 	processes []critest.Process
 	told      []told
@@ -74,7 +74,7 @@ type version struct {
 	pod *v1.Pod
 }
 
-// podLife is what became of a pod at whoever wants it.
+// podLife is the desired state of a pod over time.
 type podLife struct {
 	uid      types.UID
 	versions []version
@@ -192,8 +192,8 @@ func (h *history) chaosIn(from, to time.Time) bool {
 	return slices.ContainsFunc(h.chaos, func(s span) bool { return s.meets(from.Add(-chaosDelay-time.Second), to) })
 }
 
-// struck reports whether a call of a pod was struck by a fault in some of a time. An error
-// alone says nothing: of what is not there, NotFound is an answer.
+// struck reports whether a fault was injected into a call for a pod during some time. An error
+// alone proves nothing: for an object that does not exist, NotFound is a normal response.
 func (h *history) struck(uid types.UID, from, to time.Time) bool {
 	return slices.ContainsFunc(h.calls, func(c call) bool {
 		return c.PodUID == string(uid) && c.Fault != "" && span{c.Start, c.End}.meets(from, to)

@@ -126,7 +126,7 @@ func sidecars(scripts ...string) []v1.Container {
 	return all
 }
 
-// kindOf finds the kind of a pod by its name, which is that of its kind, or that and a
+// kindOf returns the kind of a pod by its name: the name of the kind, optionally followed by a
 // number: web, web-2.
 func kindOf(pod string) (kind, bool) {
 	name, _, _ := strings.Cut(pod, "-")

@@ -33,8 +33,8 @@ type Program struct {
 	Config string
 	// Output is where the agent's output goes. Nil for nowhere.
 	Output io.Writer
-	// stopTime is how long the agent has to end when it is told to. Then it is killed, and
-	// that is an error. Default 30 s.
+	// stopTime is how long the agent may take to end after the signal. After that it is killed,
+	// which is an error. Default 30 s.
 	stopTime time.Duration
 }
 
@@ -91,7 +91,7 @@ func (a *programAgent) Start() error {
 	return nil
 }
 
-// Want writes what is new or changed, each file at once, and removes what is not wanted.
+// Want writes new and changed manifests, each atomically, and removes unwanted ones.
 func (a *programAgent) Want(pods []*v1.Pod) error {
 	wanted := map[string]string{}
 	for _, p := range pods {
@@ -139,7 +139,7 @@ func (a *programAgent) Stop() error {
 	}
 	select {
 	case <-a.ended:
-		return nil // with whatever code: it was told to
+		return nil // with any exit code, because it was stopped
 	case <-time.After(a.stopTime):
 		return errors.Join(fmt.Errorf("agenttest: %s did not end within %v of SIGTERM", a.args[0], a.stopTime), a.Kill())
 	}

@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// unmountBelow undoes the mounts that an agent has made below a directory and left there,
-// the last one first: a kubelet mounts its root, and volumes in memory. Without them the
-// directory can be removed, and it is not what is mounted that is.
+// unmountBelow undoes the mounts that an agent has left below a directory, the last one first: a
+// kubelet mounts its root, and volumes in memory. Then the directory can be removed without
+// removing the contents of a mount.
 func unmountBelow(dir string) {
 	text, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -18,7 +18,7 @@ func unmountBelow(dir string) {
 	for n := len(lines) - 1; n >= 0; n-- {
 		fields := strings.Fields(lines[n])
 		if len(fields) > 1 && strings.HasPrefix(fields[1], dir+"/") {
-			_ = syscall.Unmount(fields[1], syscall.MNT_DETACH) // what stays is told when the directory is removed
+			_ = syscall.Unmount(fields[1], syscall.MNT_DETACH) // a failure is reported when the directory is removed
 		}
 	}
 }

@@ -22,7 +22,7 @@ type Promise struct {
 	Breaks string
 	// Own: no documentation of Kubernetes or CRI makes this promise, podsync does.
 	Own bool
-	// Evidence is what the promise is judged by, and what is let pass.
+	// Evidence says how the promise is judged, and what is accepted.
 	Evidence string
 
 	check func(*history, *verdict)
@@ -78,8 +78,8 @@ type verdict struct {
 type at struct {
 	uid types.UID
 	t   time.Time
-	// call is the number of a call, container the ID of a process, if one of them is
-	// what is wrong.
+	// call is the number of the call, container the ID of the process that breaks the promise, if
+	// there is one.
 	call      int
 	container string
 }

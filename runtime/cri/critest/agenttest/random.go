@@ -49,7 +49,7 @@ func (d *draw) some(from []func(*draw) Step, n int) []func(*draw) Step {
 // upTo is a time in seconds, in steps of a hundredth.
 func (d *draw) upTo(seconds int) float64 { return float64(d.rng.IntN(100*seconds)) / 100 }
 
-// next is what is done next: pods come and go, and what goes wrong does.
+// next returns the next step: pods are added and removed, and failures start and end.
 func (d *draw) next() Step {
 	acts := []func(*draw) Step{(*draw).add, (*draw).add, (*draw).remove, (*draw).remove, (*draw).bringBack}
 	acts = append(acts, d.troubles...)

@@ -8,7 +8,7 @@ import (
 
 // Report is what came of scenarios. As JSON it can be kept.
 type Report struct {
-	// Agent is what was tested, as whoever ran it calls it.
+	// Agent is the name of the tested agent.
 	Agent     string
 	Began     time.Time
 	Scenarios []Played
@@ -51,7 +51,7 @@ type Breach struct {
 	Pod      string `json:",omitempty"`
 	// At is when, in seconds from the beginning of the scenario.
 	At float64
-	// Why says what is wrong.
+	// Why describes the violation.
 	Why   string
 	Story []Line
 }
@@ -60,8 +60,8 @@ type Breach struct {
 type Line struct {
 	// At is when, in seconds from the beginning of the scenario.
 	At float64
-	// Who is one of asked, for what the scenario did, called, for what the agent did, ran,
-	// for what the node did, and told, for what the agent said.
+	// Who is one of asked, for the scenario's actions, called, for the agent's calls, ran, for the
+	// node's processes, and told, for the agent's reports.
 	Who  string
 	Text string
 	// Until is when what began then ended, in seconds; 0 if it did at once, or has not.

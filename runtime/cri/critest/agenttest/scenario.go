@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// Scenario is what is done to a node, as data: it can be kept as JSON and played again.
+// Scenario is a sequence of actions on a node, as data: it can be stored as JSON and repeated.
 type Scenario struct {
 	Name string
 	// Seed is where chance comes from: which calls a step "chaos" strikes.
@@ -123,9 +123,9 @@ func after(seconds float64, steps ...Step) []Step {
 	return steps
 }
 
-// Scenarios are those that every agent should be played. They put each promise to the
-// test but those that need statuses of an agent that tells none. None takes longer than
-// about a minute and a half before what comes of it is awaited.
+// Scenarios returns the scenarios for every agent. They test each promise, except those that need
+// statuses of an agent that reports none. None takes longer than about a minute and a half before
+// its results are awaited.
 func Scenarios() []Scenario {
 	return []Scenario{
 		{Name: "in-peace", Steps: slices.Concat(

@@ -40,13 +40,13 @@ type stage struct {
 	errs   []error
 }
 
-// timer is what is to be done at a time.
+// timer is an action at a time.
 type timer struct {
 	at time.Time
 	do func()
 }
 
-// userAgent tells our calls from those of the agent.
+// userAgent distinguishes the rig's calls from the agent's.
 const userAgent = "referee"
 
 func ofAgent(c critest.Call) bool { return !strings.HasPrefix(c.Caller, userAgent) }
@@ -187,7 +187,7 @@ func (s *stage) calm() error {
 	return s.rt.SetRandom(critest.Random{Seed: s.h.scenario.Seed, Latency: latency})
 }
 
-// pass lets time pass, and does what is due meanwhile.
+// pass lets time pass, and runs due actions.
 func (s *stage) pass(d time.Duration) error {
 	until := time.Now().Add(d)
 	for len(s.timers) > 0 && !s.timers[0].at.After(until) {
@@ -246,7 +246,7 @@ func (s *stage) endLife() bool {
 	return alive
 }
 
-// note keeps an error of a goroutine that nobody waits for.
+// note keeps an error of a goroutine that no other goroutine waits for.
 func (s *stage) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,8 +258,7 @@ func (s *stage) note(err error) {
 // others is the pod that is not the agent's.
 const others types.UID = "of-others"
 
-// makeOthers has the runtime run a pod that somebody else has made, without a label that
-// any agent writes.
+// makeOthers makes the runtime run a pod of another owner, without any agent's label.
 func (s *stage) makeOthers() error {
 	sandbox := &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Namespace: "others", Name: "others", Uid: string(others)},

@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	// mostLines bounds a story: what comes last before the break is told.
+	// mostLines limits a story: it contains the last lines before the violation.
 	mostLines = 24
 	// look is how far back a story goes that is not about one pod.
 	look = 10 * time.Second
 )
 
-// story tells what led to a moment: what was asked for, what the agent did, and what ran.
+// story returns the events before a moment: the scenario's actions, the agent's calls, and the
+// processes.
 func (h *history) story(where at) []Line {
 	lines := slices.Concat(h.asked(where), h.called(where), h.ran(where), h.saying(where))
 	slices.SortStableFunc(lines, func(a, b Line) int {
@@ -134,7 +135,7 @@ func (h *history) ran(where at) []Line {
 	return lines
 }
 
-// saying are the statuses that were told of the pod.
+// saying returns the reported statuses of the pod.
 func (h *history) saying(where at) []Line {
 	var lines []Line
 	for _, t := range h.told {

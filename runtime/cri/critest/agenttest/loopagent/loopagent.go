@@ -45,7 +45,7 @@ type agent struct {
 	err    error // of Run, once ended is closed
 }
 
-// Start starts a loop that is told of the pods at once.
+// Start starts a loop that receives the pods immediately.
 func (a *agent) Start() error {
 	conn, err := a.node.Dial(grpc.WithChainUnaryInterceptor(cri.Timeouts{}.Interceptor()))
 	if err != nil {
@@ -101,5 +101,5 @@ func (a *agent) Kill() error {
 	err := a.conn.Close()
 	a.cancel()
 	<-a.ended
-	return err // that of Run says that the runtime is away
+	return err // Run's error: the runtime is unavailable
 }
