@@ -20,16 +20,16 @@
 //
 // Pods that run as a kubelet runs them, and keep running when your agent does not:
 //
-//   - [github.com/podsync/podsync/syncpod/loop]: sources of pods and news of the
-//     runtime in, work on pods out, and what is left of pods removed. The least that
-//     an agent is made of is examples/minimal, one to run is examples/nodeagent.
+//   - [github.com/podsync/podsync/syncpod/loop]: a whole node agent, which connects
+//     sources of pods, the runtime, the pod workers and syncpod. examples/minimal is the
+//     smallest agent, examples/nodeagent one to run.
 //   - [github.com/podsync/podsync/syncpod/source]: the pods that should run, from a
 //     folder of manifests, from the program itself, or from a source of your own.
-//   - [github.com/podsync/podsync/podworkers]: where each pod stands in its life,
-//     and a goroutine for each that there is work on. It never does two things for
-//     one pod, never loses a request to stop, and answers each.
-//   - [github.com/podsync/podsync/syncpod]: the work itself: one pod, from what
-//     should be to what is, and to its end.
+//   - [github.com/podsync/podsync/podworkers]: the phase of each pod, and a
+//     goroutine for each pod with pending work. It never makes two calls for one pod at a
+//     time, never loses a stop request, and answers each.
+//   - [github.com/podsync/podsync/syncpod]: one sync of one pod: it brings the
+//     pod to its desired state, and stops it.
 //
 // # What decides
 //
@@ -59,39 +59,39 @@
 //
 // # What acts
 //
-//   - [github.com/podsync/podsync/runtime]: pods as their runtime reports them, and
-//     the cache that says how old that is.
+//   - [github.com/podsync/podsync/runtime]: the pods as the runtime reports them,
+//     and a cache of their statuses.
 //   - [github.com/podsync/podsync/runtime/cri]: a connection to a runtime, the
 //     classes of its errors, its events, and pod statuses with few calls.
-//   - [github.com/podsync/podsync/runtime/pleg]: when to look at which pod: at once
-//     where the runtime streams events, by lists where it does not.
-//   - [github.com/podsync/podsync/runtime/image]: is the image of a container
-//     there: pull policy, credentials, back-off, parallel pulls; and which images may
-//     go when the disk fills.
-//   - [github.com/podsync/podsync/sandbox]: the sandbox of a pod: its configuration,
-//     which is pure, and made, stopped and removed so that no lost answer leaves
-//     two of them, or none for ever.
+//   - [github.com/podsync/podsync/runtime/pleg]: detects changed pods: by events if
+//     the runtime streams them, otherwise by lists.
+//   - [github.com/podsync/podsync/runtime/image]: pulls images: pull policy,
+//     credentials, back-off, parallel pulls; and removes unused images when the disk
+//     fills.
+//   - [github.com/podsync/podsync/sandbox]: the sandbox of a pod: its configuration
+//     (pure), creation, stop and removal. A lost response never leaves two sandboxes,
+//     or none forever.
 //   - [github.com/podsync/podsync/syncpod/internal/poddir]: a pod's directories, its
 //     /etc/hosts and its termination messages.
 //   - [github.com/podsync/podsync/syncpod/volume]: the volumes that a node makes by
 //     itself, from emptyDir to projected.
 //   - [github.com/podsync/podsync/syncpod/cgroup/tree]: the cgroups of pods, made,
 //     kept up to date and removed with what runs in them.
-//   - [github.com/podsync/podsync/syncpod/device]: what containers were given of the
-//     devices of the node, kept over restarts.
+//   - [github.com/podsync/podsync/syncpod/device]: persists the allocation of the
+//     node's devices to containers.
 //   - [github.com/podsync/podsync/syncpod/internal/hook]: postStart and preStop handlers.
 //   - [github.com/podsync/podsync/syncpod/probe]: startup, liveness and readiness
 //     probes.
-//   - [github.com/podsync/podsync/syncpod/internal/pressure]: the node is looked after: what
-//     nobody needs is removed, and pods are evicted, when it runs short.
-//   - [github.com/podsync/podsync/runtime/logs]: what containers have printed, as
-//     kubectl logs wants it: its end, its beginning at some time, or followed.
-//   - [github.com/podsync/podsync/runtime/oom]: processes that the kernel kills because
-//     memory runs out are told, of containers and of the node.
-//   - [github.com/podsync/podsync/syncpod/internal/rotate]: logs that are full are rotated
-//     away, compressed and in the end removed, without the loss of a line.
-//   - [github.com/podsync/podsync/syncpod/internal/gc]: dead containers, sandboxes and logs
-//     that nothing depends on are removed.
+//   - [github.com/podsync/podsync/syncpod/internal/pressure]: reclaims unused resources
+//     and evicts pods when the node runs low.
+//   - [github.com/podsync/podsync/runtime/logs]: reads container logs, with the
+//     options of kubectl logs.
+//   - [github.com/podsync/podsync/runtime/oom]: reports processes that the kernel kills
+//     because a container or the node runs out of memory.
+//   - [github.com/podsync/podsync/syncpod/internal/rotate]: rotates, compresses and
+//     removes logs without losing a line.
+//   - [github.com/podsync/podsync/syncpod/internal/gc]: removes dead containers, sandboxes
+//     and logs.
 //
 // # What shows it
 //

@@ -16,7 +16,7 @@ import (
 type Set struct {
 	pods    map[types.UID]*state
 	statics statics
-	// revision is that of the last work handed out.
+	// revision is the revision of the last work handed out.
 	revision Revision
 	// synced: SyncKnownPods has been called. The node has no pod that the Set does not know.
 	synced bool

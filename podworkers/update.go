@@ -43,8 +43,8 @@ func (t UpdateType) String() string {
 // pod is in flight only the last update is kept, because each one is complete.
 type Update struct {
 	Type UpdateType
-	// Pod is the pod as its source has it. The Set keeps the pointer and hands it to later
-	// work; nobody may write to the pod. Required unless RuntimePod is set.
+	// Pod is the pod as its source has it. The Set keeps the pointer and passes it to later
+	// work; the pod must not be modified. Required unless RuntimePod is set.
 	Pod *v1.Pod
 	// RuntimePod without a Pod identifies a pod that only the runtime knows. Such a pod can
 	// only be killed: other types of updates are ignored.

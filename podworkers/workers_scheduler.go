@@ -8,7 +8,7 @@ import (
 
 // scheduler decides which work starts, ends early and is retried when. Workers.mu guards all
 // of it, its workers and their jobs included. No method blocks, calls the embedder or reads the
-// clock: a change brings the time, and takes what is reported once the lock is released.
+// clock: a change contains the time, and collects reports for after the lock is released.
 type scheduler struct {
 	// config is never written to.
 	config *Config
@@ -139,7 +139,7 @@ func (s *scheduler) forget(p *worker, then *change) {
 	s.drain.finished(p.uid)
 }
 
-// fire does what is due by now.
+// fire starts everything that is due.
 func (s *scheduler) fire(then *change) {
 	for p := s.timers.next(then.now); p != nil; p = s.timers.next(then.now) {
 		if p.job != nil {

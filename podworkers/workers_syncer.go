@@ -13,7 +13,7 @@ import (
 // time, unless an earlier call was abandoned (see Config.AbandonAfter). A Loop adapts a *syncpod.Syncer to
 // this interface.
 //
-// The context of a call is that of Workers.Run, without its deadline: it is
+// The context of a call derives from the context of Workers.Run, without its deadline: it is
 // cancelled when other work has become more urgent (context.Cause is
 // ErrInterrupted), when the workers stop (ErrStopped), and when the call has
 // returned. The work and the status are read-only; the Syncer may keep them.

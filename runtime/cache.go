@@ -111,7 +111,7 @@ func (c *Cache) Newer(uid types.UID, since time.Time) (status *PodStatus, ok boo
 }
 
 // WaitNewer returns the result of Newer. If there is none yet, it waits for such a read, but does
-// not trigger one. The error is that of the read, or ctx's.
+// not trigger one. The error is the read's, or ctx's.
 func (c *Cache) WaitNewer(ctx context.Context, uid types.UID, since time.Time) (*PodStatus, error) {
 	for {
 		status, updated, err := c.newerOrUpdated(uid, since)

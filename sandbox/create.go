@@ -20,7 +20,7 @@ import (
 // Created is a ready sandbox.
 type Created struct {
 	ID string
-	// Attempt is the attempt number of the sandbox, at least that of the config.
+	// Attempt is the attempt number of the sandbox, at least the config's.
 	Attempt uint32
 	// Adopted: an earlier Create, whose answer was lost, has created the sandbox.
 	Adopted bool

@@ -30,7 +30,7 @@ type NodeDNS struct {
 //
 // The node's settings come first, then the pod's. Servers and searches listed
 // twice are kept once; an option of the pod takes the place of the node's option
-// of the same name. The order is that of the lists given.
+// of the same name. The order of the lists is preserved.
 //
 // pod is required. An unknown dnsPolicy is an error; an empty one is ClusterFirst, the
 // API's default.

@@ -30,7 +30,7 @@ type Config struct {
 	// or a slash. Default: the name that a Client of cri.Dial received. Required without a Client,
 	// and with one of cri.NewClient.
 	RuntimeName string
-	// Owner labels the created objects. It must equal that of Deps.Statuses and Deps.Sandboxes.
+	// Owner labels the created objects. It must equal the Owner of Deps.Statuses and Deps.Sandboxes.
 	// Default: the agent "podsync".
 	Owner cri.Owner
 
@@ -51,7 +51,7 @@ type Config struct {
 	Extensions Extensions
 	// Limits are timeouts and limits.
 	Limits Limits
-	// Deps are the parts that do the work, each of which can be replaced.
+	// Deps are the parts that do the work; each can be replaced.
 	Deps Dependencies
 }
 

@@ -179,8 +179,8 @@ type Dependencies struct {
 	// Prepare gets the node ready for a pod. Default: with a Root, a *poddir.Dirs;
 	// without, nothing is to be done.
 	Prepare Preparer
-	// Refresh updates the volumes of running pods. Default: that of Prepare if Prepare is the
-	// default, otherwise none.
+	// Refresh updates the volumes of running pods. Default: Prepare's if Prepare is the default,
+	// otherwise none.
 	Refresh Refresher
 	// Volumes sets up the volumes of pods below Root. Default: a *volume.Volumes with the Objects.
 	Volumes poddir.Volumes

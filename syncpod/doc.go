@@ -55,7 +55,7 @@
 //
 // # Where each rule lives
 //
-// Package actions decides what a pod needs, and package apistatus what is reported. The files of this package carry the
+// Package actions decides what a pod needs, and package apistatus computes its status. The files of this package carry the
 // plan out, in the order of the steps above:
 //
 //	sync.go            SyncPod: the order of the steps

@@ -123,8 +123,8 @@ func (w gathering) mayRestart(c runtime.ContainerStatus) bool {
 	return found && ref.Kind != actions.EphemeralContainer
 }
 
-// startedBefore returns the ephemeral containers that have been started and of which the runtime
-// has nothing. Their logs are read once. Unreadable logs show nothing here; they fail the start.
+// startedBefore returns the ephemeral containers that have been started and that the runtime
+// does not have. Their logs are read once. Unreadable logs show nothing here; they fail the start.
 func (w gathering) startedBefore() (names []string) {
 	for i := range w.pod.Spec.EphemeralContainers {
 		name := w.pod.Spec.EphemeralContainers[i].Name

@@ -116,7 +116,7 @@ type NetworkFunc func(ctx context.Context) error
 func (f NetworkFunc) NetworkReady(ctx context.Context) error { return f(ctx) }
 
 // Cgroups manages the cgroups of pods. A *tree.Tree implements it. If it also is an
-// [OrphanCleaner], that is called for pods of which only the UID is known.
+// [OrphanCleaner], that is called for pods whose spec is unknown.
 type Cgroups interface {
 	// EnsureCgroup makes the cgroup of a pod, or brings it up to date, and returns
 	// it as the runtime's cgroup driver wants it called. It is called whenever there is
@@ -136,7 +136,7 @@ type CgroupRaiser interface {
 }
 
 // Allocations decides which resources are allocated to a pod (KEP-1287). As a [Cleaner] it frees
-// them. If it also is an [OrphanCleaner], that is called for pods of which only the UID is known.
+// them. If it also is an [OrphanCleaner], that is called for pods whose spec is unknown.
 type Allocations interface {
 	// Allot returns what a pod is allotted, with whatever it asks for now decided. It is
 	// called whenever there is work on a pod that may run. While it fails nothing is done.
@@ -147,7 +147,7 @@ type Allocations interface {
 }
 
 // Devices allocates devices of the node to containers. As a [Cleaner] it frees them. If it also is
-// an [OrphanCleaner], that is called for pods of which only the UID is known.
+// an [OrphanCleaner], that is called for pods whose spec is unknown.
 type Devices interface {
 	// Allot returns what a container is given. It is called before each creation of it,
 	// and should answer the same for as long as the pod lives. While it fails the container
@@ -267,10 +267,10 @@ type Cleaner interface {
 	CleanPod(ctx context.Context, pod *v1.Pod) error
 }
 
-// OrphanCleaner is an optional interface of a [Cleaner]: it cleans up a pod of which only the UID
-// is known, because the pod was deleted while no agent ran. A *poddir.Dirs implements it.
+// OrphanCleaner is an optional interface of a [Cleaner]: it cleans up a pod whose spec is
+// unknown, because the pod was deleted while no agent ran. A *poddir.Dirs implements it.
 type OrphanCleaner interface {
-	// RemovePod cleans up a pod of which nothing runs. It succeeds if there is nothing to clean up.
+	// RemovePod cleans up a pod that does not run. It succeeds if there is nothing to clean up.
 	RemovePod(ctx context.Context, pod types.UID) error
 }
 

@@ -54,7 +54,7 @@ type Record struct {
 	Deadline time.Time
 	// NextAttempts are the lowest attempts of the next instances, by container.
 	NextAttempts map[string]uint32
-	// EverStarted are the containers of which an instance was started, sorted.
+	// EverStarted are the containers with an instance that was started, sorted.
 	EverStarted []string
 	// Exited are the current instances that have exited, by name, sorted.
 	Exited []runtime.ContainerStatus

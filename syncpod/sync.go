@@ -69,14 +69,14 @@ func validate(pod *v1.Pod) error {
 	return nil
 }
 
-// observedPod is a pod, and what is known of it.
+// observedPod is a pod with its observed state.
 type observedPod struct {
 	notices
 	syncer *Syncer
 	// pod is the pod as it is allotted.
 	pod    *v1.Pod
 	memory *podMemory
-	// status is what the runtime has of the pod, completed by what is remembered.
+	// status is the runtime's status of the pod, completed from memory.
 	status *runtime.PodStatus
 	// memoryInUse is why the memory limit of the pod as a whole stays higher than it is to
 	// be, nil if it does not.
@@ -162,7 +162,7 @@ func (w syncing) unresolved(before []*StepError) (kept, started []*StepError) {
 	return kept, started
 }
 
-// act does what is to be done, as far as that goes.
+// act carries out the plan as far as possible.
 func (w syncing) act(ctx context.Context) {
 	if w.over = w.plan.TerminatesPod(); w.over {
 		return

@@ -13,7 +13,7 @@ type turn struct {
 	freed chan struct{}
 }
 
-// take waits for the turn. The error is that of ctx if that ends first.
+// take waits for the turn. If ctx ends first, it returns ctx's error.
 func (t *turn) take(ctx context.Context) error {
 	for {
 		freed := t.tryTake()

@@ -1,4 +1,4 @@
-// Command httpagent is a node agent that is told over HTTP which pods should run.
+// Command httpagent is a node agent that receives the desired pods over HTTP.
 //
 //	go run ./examples/httpagent                                                  # on a runtime in memory
 //	go run ./examples/httpagent -runtime unix:///run/containerd/containerd.sock  # as root
@@ -8,7 +8,7 @@
 //	curl localhost:8010/pods                         # all of them
 //	curl -X DELETE localhost:8010/pods/default/web   # 202: it is stopped within its grace period, and then gone
 //	curl -X DELETE 'localhost:8010/pods/default/web?gracePeriodSeconds=1'
-//	curl localhost:8010/health                       # 200, or 503 and what is wrong
+//	curl localhost:8010/health                       # 200, or 503 and the problems
 //
 // A pod is what its manifest says: to PUT the same again changes nothing, and to PUT
 // another one stops the pod and starts the new one after it.

@@ -26,7 +26,7 @@ type record struct {
 
 	// Type is Normal or Warning, of an event.
 	Type string `json:"type,omitempty"`
-	// Reason is that of an event, or the state of a pod in one word, as kubectl prints it.
+	// Reason is the reason of an event, or the state of a pod in one word, as kubectl prints it.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 

@@ -5,7 +5,7 @@
 //	go run ./examples/observed -runtime unix:///run/containerd/containerd.sock  # as root
 //	curl localhost:8011/metrics
 //
-// It runs two pods, one of which crashes. What to copy:
+// It runs two pods; one crashes. What to copy:
 //
 //   - slog for the agent's log: Log in New. podsync logs each transition in one line at the level
 //     Info, and failures at Error. Details have logr's V(1), which is slog's level -1.

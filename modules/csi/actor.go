@@ -122,7 +122,7 @@ func restOf(now time.Time, plan Plan) time.Duration {
 	return wait
 }
 
-// facts returns what is known of a volume, and what pods want. The lock is held.
+// facts returns the known state of a volume, and the state that pods want. The caller holds the lock.
 func (m *Manager) facts(e *entry) (Volume, Want) {
 	r := e.record
 	v := Volume{Staged: r.Staged, Published: map[types.UID]Condition{}, Expanded: r.Expanded, Attached: e.attached, NotBefore: maps.Clone(e.notBefore), Ready: true}
@@ -277,7 +277,7 @@ func (m *Manager) succeed(e *entry, step Step) {
 	}
 }
 
-// conditionOf returns what is known of the result of a step. The lock is held.
+// conditionOf returns the known result of a step. The caller holds the lock.
 func (e *entry) conditionOf(key StepKey) Condition {
 	switch key.Action {
 	case Stage, Unstage:

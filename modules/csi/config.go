@@ -17,7 +17,7 @@ import (
 const (
 	// firstRetry and lastRetry are the waits before a step that failed is tried again: a kubelet's.
 	firstRetry, lastRetry = 500 * time.Millisecond, 2*time.Minute + 2*time.Second
-	// waitTimeout is how long SetUp waits for a driver or an attachment before it returns what is missing. It is called
+	// waitTimeout is how long SetUp waits for a driver or an attachment before it returns an error that says what it waits for. It is called
 	// again later.
 	waitTimeout = 10 * time.Second
 	// attachPause is how often an attachment that is missing is read.
@@ -28,10 +28,10 @@ const (
 
 // Config is what a Manager is made of.
 type Config struct {
-	// Root is the root directory of the agent, an absolute path: that of syncpod.Config. Volumes are below it in a
+	// Root is the root directory of the agent, an absolute path: the Root of syncpod.Config. Volumes are below it in a
 	// kubelet's layout, and records of them in its directory csi. Required.
 	Root string
-	// Node is the name of the node, of which the names of VolumeAttachments are made. Required if there is an
+	// Node is the name of the node, which is part of the names of VolumeAttachments. Required if there is an
 	// Objects.Attachment.
 	Node string
 	// Objects gets the claims, PersistentVolumes and secrets of pods. [Static] returns those of an agent without an API
@@ -40,10 +40,10 @@ type Config struct {
 	// Drivers are the connections to drivers that need not register, by name. The caller closes them after Run.
 	Drivers map[string]grpc.ClientConnInterface
 	// Registered is called when the set of registered drivers has changed, for the CSINode. It must return soon.
-	// Default: nobody is informed.
+	// Default: none.
 	Registered func([]DriverInfo)
 	// Expanded is called when the node has expanded the file system of a PersistentVolume. It must return soon.
-	// Default: nobody is informed.
+	// Default: none.
 	Expanded func(volume string, bytes int64)
 	// Log gets a line for each step, and for each driver that registers. Default silent.
 	Log logr.Logger

@@ -61,7 +61,7 @@ type Want struct {
 	Republish []types.UID
 }
 
-// An Action is what is done with a volume.
+// An Action is the kind of a step.
 type Action string
 
 // The actions. Wait means that nothing can be done for a pod now.
@@ -131,7 +131,7 @@ func (s Step) String() string {
 	return b.String()
 }
 
-// A Plan is what is done with volumes: for each of them in order. Steps of different volumes are independent.
+// A Plan is a list of steps. The steps of one volume are in order. Steps of different volumes are independent.
 type Plan []Step
 
 // String returns one line for each step.

@@ -21,7 +21,7 @@ const (
 	callTimeout = 2 * time.Minute
 	// maxAnswer bounds an answer of a driver, in bytes.
 	maxAnswer = 1 << 20
-	// maxMessage bounds what is repeated of a driver's error.
+	// maxMessage limits the part of a driver's error that is repeated.
 	maxMessage = 1024
 	// maxDriver bounds the name of a driver, as CSI does.
 	maxDriver = 63

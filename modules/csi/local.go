@@ -21,7 +21,7 @@ func (localBackend) unstage(context.Context, *source) error { return nil }
 
 func (localBackend) expand(context.Context, *source, types.UID) error { return nil }
 
-// publish mounts the directory of a local volume in that of the pod, or checks that a hostPath is what it should be.
+// publish mounts the directory of a local volume in the pod's directory, or checks the type of a hostPath.
 func (b localBackend) publish(ctx context.Context, s *source, pod Pod) error {
 	if len(s.MountOptions) > 0 {
 		return notStarted{errors.New("mountOptions: a directory of the node has none")}
@@ -52,8 +52,8 @@ func (b localBackend) publish(ctx context.Context, s *source, pod Pod) error {
 	return giveToGroup(ctx, target, int(*pod.FSGroup), pod.Always)
 }
 
-// unpublish unmounts a local volume. Its directory in that of the pod is removed if it is empty: what else is in it
-// then is no data of the volume, and stays.
+// unpublish unmounts a local volume. Its directory in the pod's directory is removed if it is empty: other
+// contents do not belong to the volume, and are kept.
 func (b localBackend) unpublish(_ context.Context, s *source, pod types.UID) error {
 	if s.Plugin == hostPlugin || s.Block {
 		return nil

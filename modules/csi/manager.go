@@ -299,7 +299,7 @@ func (e *entry) failureOf(pod types.UID, tried int) *stepFailure {
 	return nil
 }
 
-// waitingFor returns what is missing for a pod, nil if a step is under way or is tried again soon. The lock is held.
+// waitingFor returns what a pod waits for, nil if a step is in progress or is retried soon. The caller holds the lock.
 func (e *entry) waitingFor(pod types.UID) error {
 	wait, ok := e.waits[pod]
 	if all, found := e.waits[""]; found {
@@ -408,7 +408,7 @@ func (m *Manager) InUse() []VolumeID {
 	return ids
 }
 
-// Plan returns what is to be done now.
+// Plan returns the steps that are due now.
 func (m *Manager) Plan() Plan {
 	m.mu.Lock()
 	defer m.mu.Unlock()

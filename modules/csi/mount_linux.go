@@ -32,7 +32,7 @@ func bind(path, target string) error {
 	return os.NewSyscallError("bind", syscall.Mount(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), target, "", syscall.MS_BIND|syscall.MS_REC, ""))
 }
 
-// unmount unmounts what is at a path. It fails while a process uses it.
+// unmount unmounts a path. It fails while a process uses it.
 func unmount(path string) error {
 	err := syscall.Unmount(path, unmountNoFollow)
 	if errors.Is(err, syscall.EBUSY) { // mounts below it, or a copy that is going
@@ -102,7 +102,7 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// entry gives one entry of a directory, after what is in it.
+// entry changes one entry of a directory, after its contents.
 func (g giver) entry(dir *os.Root, name string, depth int) error {
 	if err := g.ctx.Err(); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (g giver) give(dir *os.Root, name string, info fs.FileInfo) error {
 		return err
 	}
 	if !info.Mode().IsRegular() && !info.IsDir() {
-		return nil // the mode of a link is that of its target
+		return nil // a link has the mode of its target
 	}
 	return dir.Chmod(name, info.Mode()|wantedOf(info))
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Objects gets the API objects that volumes refer to. Each function may be called concurrently, must return when ctx
-// ends, and returns an object that nobody changes. A nil function means that there are no such objects.
+// ends, and returns an object that must not be modified. A nil function means that there are no such objects.
 type Objects struct {
 	// Claim returns a PersistentVolumeClaim, and Volume a PersistentVolume.
 	Claim  func(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error)

@@ -33,7 +33,7 @@ func (l layout) podDir(pod types.UID) (string, error) {
 	return filepath.Join(l.root, "pods", string(pod)), nil
 }
 
-// escape turns the name of a plugin into that of a directory.
+// escape converts the name of a plugin to a directory name.
 func escape(name string) string { return strings.ReplaceAll(name, "/", "~") }
 
 // target returns where a volume is published for a pod: for a CSI driver below the directory of the volume, which the

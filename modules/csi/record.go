@@ -21,7 +21,7 @@ const maxRecord = 1 << 20
 
 // A record is what outlives the agent of one volume. It is written before each call that may change the volume.
 type record struct {
-	// Boot is that of the node when the record was written: a mount does not outlive it.
+	// Boot is the node's boot ID when the record was written: a mount does not outlive it.
 	Boot   string
 	Source source
 	Staged Condition `json:",omitempty"`
@@ -120,8 +120,8 @@ func readRecord(root *os.Root, name string) (*record, error) {
 	return r, nil
 }
 
-// reconstruct turns the record of an earlier agent into what is known now: after a restart of the node nothing is
-// certain, and a mount that was there and is not any more neither.
+// reconstruct converts the record of an earlier agent to the present state: after a restart of the node nothing is
+// certain, nor is a mount that has disappeared.
 func (r *record) reconstruct(l layout, boot string) {
 	if r.Pods == nil {
 		r.Pods = map[types.UID]*use{}

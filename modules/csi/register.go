@@ -48,8 +48,8 @@ func (m *Manager) register(ctx context.Context) error {
 	}
 }
 
-// A registry is what is known of the sockets in the directory: those that have registered, and when those that did not
-// are tried again.
+// A registry is the state of the sockets in the directory: which have registered, and when the others are
+// retried.
 type registry struct {
 	sockets   map[string]fs.FileInfo
 	notBefore map[string]time.Time

@@ -25,12 +25,12 @@ const (
 // A source is where a volume comes from. It is recorded, so that the next agent can unmount the volume without its
 // objects. It refers to secrets and has none.
 type source struct {
-	// Plugin is one of the names above, and Name that of the directory: the PersistentVolume, or the volume of the
+	// Plugin is one of the names above, Name the name of the directory: the PersistentVolume, or the volume of the
 	// pod for an ephemeral one.
 	Plugin, Name string
 	// Driver and Handle identify a volume of a CSI driver.
 	Driver, Handle string `json:",omitempty"`
-	// Path is that of a local volume or a hostPath.
+	// Path is the path of a local volume or a hostPath.
 	Path string           `json:",omitempty"`
 	Type *v1.HostPathType `json:",omitempty"`
 	// Ephemeral is a volume that the pod itself describes.
@@ -44,7 +44,7 @@ type source struct {
 	Attributes   map[string]string               `json:",omitempty"`
 	// StageSecret, PublishSecret and ExpandSecret name secrets.
 	StageSecret, PublishSecret, ExpandSecret *v1.SecretReference `json:",omitempty"`
-	// Size is the capacity of the PersistentVolume if it has grown beyond that of its claim.
+	// Size is the capacity of the PersistentVolume if it is larger than the claim's.
 	Size int64 `json:",omitempty"`
 }
 

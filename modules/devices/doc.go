@@ -24,12 +24,12 @@
 // node. [Manager.ServePodResources] reports the NUMA nodes.
 //
 //	config.go         Config, New
-//	manager.go        Manager, and what stands in it while it runs
-//	register.go       the socket at which plugins register; plugin.go one that did
-//	allot.go          what a container is given; merge.go as its plugins say it
-//	admit.go          which pods fit; report.go what is told of devices
-//	known.go          what the next agent has to know of plugins
-//	podresources.go   the API of a kubelet for who watches devices
+//	manager.go        Manager
+//	register.go       the socket at which plugins register; plugin.go a registered plugin
+//	allot.go          allocation; merge.go merges the responses of plugins
+//	admit.go          which pods fit; report.go capacity and health
+//	known.go          the resources that the next agent must know
+//	podresources.go   a kubelet's pod resources API, for monitoring
 //	limit.go          the limits of callers at the sockets
 //
 // Package internal/ledger decides which devices a container gets.

@@ -96,7 +96,7 @@ func (m *Manager) CleanPod(ctx context.Context, pod *v1.Pod) error {
 	return m.keeper.CleanPod(ctx, pod)
 }
 
-// RemovePod is CleanPod for a pod of which only the UID is known.
+// RemovePod is CleanPod for a pod whose spec is unknown.
 func (m *Manager) RemovePod(ctx context.Context, uid types.UID) error {
 	return m.keeper.RemovePod(ctx, uid)
 }

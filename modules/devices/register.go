@@ -113,7 +113,7 @@ func checkRegistration(req *pluginapi.RegisterRequest) error {
 	return checkResource(req.GetResourceName())
 }
 
-// checkResource returns an error unless the name is that of an extended resource.
+// checkResource returns an error unless the name is a valid extended resource name.
 func checkResource(name string) error {
 	if !strings.Contains(name, "/") || strings.Contains(name, v1.ResourceDefaultNamespacePrefix) || strings.HasPrefix(name, v1.DefaultResourceRequestsPrefix) {
 		return fmt.Errorf("resource_name is %q: it must have the domain of a vendor before a slash", name)

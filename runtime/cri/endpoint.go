@@ -20,8 +20,8 @@ type endpoint struct {
 	address string // a path, as the operating system wants it
 }
 
-// parseEndpoint parses the forms that kubelets and crictl accept. The error describes what is
-// wrong.
+// parseEndpoint parses the forms that kubelets and crictl accept. The error describes the
+// problem.
 func parseEndpoint(s string) (endpoint, error) {
 	ep, err := splitEndpoint(s)
 	if err != nil {

@@ -156,7 +156,7 @@ func location(registry string) string {
 const defaultRegistry = "index.docker.io"
 
 // lookup returns the credentials for an image's full repository, the most specific first and each
-// once. As in a kubelet, a credential's host must have as many labels as the image's, each of which
+// once. As in a kubelet, a credential's host must have as many labels as the image's, and each label
 // may be a pattern as in path.Match; its port must be the same; its path must be a prefix of the
 // image's. If none matches an image of docker.io, the credentials for exactly index.docker.io
 // apply, which is Docker's name of that registry in configurations.

@@ -43,11 +43,11 @@
 // [ErrTruncated]. An incomplete entry at the end of a log is not an error: the runtime may be about
 // to complete it.
 //
-//	reader.go   Reader and Log: the parts of a log are found and read
-//	options.go  what is wrong with options, and what they mean
+//	reader.go   Reader and Log: finds and reads the parts of a log
+//	options.go  validates and interprets options
 //	rotation.go RotationPolicy
-//	entry.go    one line of a log; scan.go cuts files into those
-//	print.go    entries to what is printed
+//	entry.go    one line of a log; scan.go splits files into lines
+//	print.go    prints entries
 //	tail.go     where a tail begins
 //	parts.go    the files of a log, and Attempts
 //	follow.go   prints lines as they are written; watch.go watches directories

@@ -44,7 +44,7 @@ func Attempts(dir string) ([]uint32, error) {
 	return slices.Compact(attempts), nil
 }
 
-// isRotated reports whether a name is that of a rotated part of the log.
+// isRotated reports whether a name belongs to a rotated part of the log.
 func isRotated(name, log string) bool {
 	stamp, ok := strings.CutPrefix(name, log+".")
 	_, err := time.Parse(rotatedFormat, strings.TrimSuffix(stamp, compressed))

@@ -3,7 +3,7 @@ package logs
 import "fmt"
 
 // RotationPolicy says when the log of a container is rotated, and how many files of it are
-// kept. The zero RotationPolicy is that of a kubelet.
+// kept. The zero RotationPolicy is a kubelet's default.
 type RotationPolicy struct {
 	// MaxSize is the size in bytes from which on a log is rotated. A log may grow beyond it
 	// before the next check. Default 10 MiB.

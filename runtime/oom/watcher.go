@@ -15,7 +15,7 @@ type kernelLog io.ReadCloser
 
 // A Watcher reports killed processes. The zero Watcher reads /dev/kmsg.
 type Watcher struct {
-	// open opens the log behind its last record. Default: that of the system.
+	// open opens the log after its last record. Default: /dev/kmsg.
 	open func() (kernelLog, error)
 }
 

@@ -4,7 +4,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A lack is a pod of which the runtime does not report all figures.
+// A lack is a pod with figures that the runtime does not report.
 type lack struct {
 	pod     *Pod
 	sandbox *runtime.SandboxStatus

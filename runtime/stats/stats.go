@@ -22,8 +22,8 @@ type Node struct {
 	CPU      *CPU
 	Memory   *Memory
 	Network  *Network
-	// FS is the file system of Config.Dir, ImageFS that of the runtime's images, ContainerFS that
-	// of the containers' writable layers.
+	// FS is the file system of Config.Dir, ImageFS the one of the runtime's images, ContainerFS
+	// the one of the containers' writable layers.
 	FS, ImageFS, ContainerFS *FS
 	// Processes is the number of processes and threads, MaxProcesses the limit on it. Only ReadNode
 	// sets them.
@@ -64,7 +64,7 @@ type Container struct {
 	RootFS *FS
 }
 
-// CPU is CPU time. The JSON of this type and of those below is that of the kubelet's stats API.
+// CPU is CPU time. The JSON of this type and of those below follows the kubelet's stats API.
 type CPU struct {
 	// Time is when the figures were read.
 	Time time.Time `json:"time"`

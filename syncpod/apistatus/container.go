@@ -308,7 +308,7 @@ func (v *view) hadTurn() bool {
 	return len(v.Pod.Spec.InitContainers) == 0 || v.begun || told != nil && told.Status == v1.ConditionTrue
 }
 
-// reported reports whether the last status was that of this instance.
+// reported reports whether the last status describes this instance.
 func (k *subject) reported(id runtime.ContainerID) bool {
 	return k.before != nil && names(k.before.ContainerID, id)
 }

@@ -25,7 +25,7 @@
 //  7. The conditions, from containers and phase (conditions.go).
 //  8. The addresses (addresses.go).
 //
-// # What is read from the last status, and why
+// # Uses of the last status
 //
 //   - A terminal phase: it is final.
 //   - The exits of containers: once an exit code was reported, every later status of that instance

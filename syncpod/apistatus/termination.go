@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// LostExitCode is the exit code of a container whose exit was not observed: that of SIGKILL.
+// LostExitCode is the exit code of a container whose exit was not observed: the code of SIGKILL.
 const LostExitCode = 137
 
 // Lost returns the status of an instance that is known to have started and that the runtime no
@@ -62,7 +62,7 @@ func (k *subject) seen(id runtime.ContainerID) *v1.ContainerStateTerminated {
 	return nil
 }
 
-// lost returns the exit of a container that ran and of which no record exists.
+// lost returns the exit of a container that ran and has no record.
 func lost(message string) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{Reason: string(StatusUnknown), Message: message, ExitCode: LostExitCode}
 }

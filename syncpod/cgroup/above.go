@@ -17,7 +17,7 @@ type Above struct {
 	Pods []*v1.Pod
 	// Allocatable are the node's resources for pods. A resource that is not in it is not limited.
 	Allocatable v1.ResourceList
-	// MemoryReservation must equal that of the pods; see [Input].
+	// MemoryReservation must equal the setting of the pods; see [Input].
 	MemoryReservation bool
 }
 

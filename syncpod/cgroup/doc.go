@@ -12,7 +12,7 @@
 //	└── besteffort                      all BestEffort pods
 //	    └── pod<uid>
 //
-// A runtime places the cgroups of sandbox and containers below that of the pod. The kernel's OOM
+// A runtime places the cgroups of sandbox and containers below the pod's. The kernel's OOM
 // killer, CPU shares, and limits of the pod as a whole depend on this tree.
 //
 // # Names

@@ -3,7 +3,7 @@ package cgroup
 import "maps"
 
 // Larger returns settings with the larger of each two limits, which fit both pods. The period is
-// that of next.
+// next's.
 func Larger(last, next Resources) Resources {
 	r := next
 	r.CPUShares = max(last.CPUShares, next.CPUShares)

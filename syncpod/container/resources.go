@@ -25,7 +25,7 @@ func (in *Input) resources(c *v1.Container) (*runtimeapi.LinuxContainerResources
 	return r, err
 }
 
-// limit returns the container's own limit or, without one, that of the pod (KEP-2837), so that the
+// limit returns the container's own limit or, without one, the pod's (KEP-2837), so that the
 // process sees the effective limit.
 func (in *Input) limit(c *v1.Container, name v1.ResourceName) *resource.Quantity {
 	own := named(c.Resources.Limits, name)

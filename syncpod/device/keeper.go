@@ -100,7 +100,7 @@ func (k *Keeper) Allot(ctx context.Context, pod *v1.Pod, container *v1.Container
 
 // Allotments returns the persisted allocations of the containers of all pods, by container name. An
 // Allocator uses it at start to learn the allocations of earlier agents. errs holds the errors of
-// pods whose file is unreadable or invalid, by pod; err is that of the directory.
+// pods whose file is unreadable or invalid, by pod; err is the directory's.
 func (k *Keeper) Allotments() (given map[types.UID]map[string]Allotment, errs map[types.UID]error, err error) {
 	uids, err := k.files.List()
 	if err != nil {
@@ -131,7 +131,7 @@ func (k *Keeper) KeptPods() ([]types.UID, error) {
 // CleanPod frees the allocations of a pod.
 func (k *Keeper) CleanPod(ctx context.Context, pod *v1.Pod) error { return k.RemovePod(ctx, pod.UID) }
 
-// RemovePod is CleanPod for a pod of which only the UID is known.
+// RemovePod is CleanPod for a pod whose spec is unknown.
 func (k *Keeper) RemovePod(ctx context.Context, uid types.UID) error {
 	p := k.of(uid)
 	p.mu.Lock()

@@ -13,8 +13,8 @@ import (
 // systemCritical is the priority of system-cluster-critical; only system-node-critical is higher.
 const systemCritical = 2_000_000_000
 
-// isCritical reports whether a pod stays whatever the node is short of: static pods, which
-// would not come back, and those whose priority is that of system-cluster-critical or more.
+// isCritical reports whether a pod is never evicted for pressure on the node: static pods, which would
+// not be recreated, and pods with the priority of system-cluster-critical or higher.
 func isCritical(pod *v1.Pod) bool {
 	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
 	return mirror || runtime.IsStatic(pod) || priorityOf(pod) >= systemCritical

@@ -22,7 +22,7 @@ type State struct {
 	// Reclaimed means that everything in the last Decision.Reclaim was removed, and that the
 	// readings are later.
 	Reclaimed bool
-	// Memory is that of the previous Decision, zero for the first.
+	// Memory is the previous Decision's, zero for the first.
 	Memory Memory
 }
 

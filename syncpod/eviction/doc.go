@@ -20,7 +20,7 @@
 // # Where each rule lives
 //
 //	policy.go     Policy, and its Rules; threshold.go amounts
-//	signal.go     Signal: what is measured; Layout: which file systems are the same
+//	signal.go     Signal: the measured quantities; Layout: which file systems are the same
 //	reading.go    Reading: the value of a signal, and whether it is valid
 //	decide.go     Decide: which thresholds are met, and the consequences
 //	condition.go  the conditions of the node

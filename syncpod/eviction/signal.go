@@ -17,8 +17,8 @@ const (
 	// ImageFSAvailable and ImageFSInodesFree are of the file system of images.
 	ImageFSAvailable  Signal = "imagefs.available"
 	ImageFSInodesFree Signal = "imagefs.inodesFree"
-	// ContainerFSAvailable and ContainerFSInodesFree are those of the file system with the
-	// containers' writable layers. It is the same as the node's or that of images, so their
+	// ContainerFSAvailable and ContainerFSInodesFree measure the file system with the
+	// containers' writable layers. It is the same as the node's or the images', so those
 	// thresholds also apply; a kubelet has no thresholds for these signals, a Policy may.
 	ContainerFSAvailable  Signal = "containerfs.available"
 	ContainerFSInodesFree Signal = "containerfs.inodesFree"

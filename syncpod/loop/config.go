@@ -52,7 +52,7 @@ type Config struct {
 	Parts []Part
 
 	// Watch configures the detection of changes in the runtime. Its Changed, AvailableChanged,
-	// Observed and Busy must be nil; its Owner is that of Sync. If its Reader is a
+	// Observed and Busy must be nil; its Owner is Sync's. If its Reader is a
 	// syncpod.StatusReader, as the default is, syncs inspect pods through the watcher, unless
 	// Sync.Deps.Statuses is set.
 	Watch pleg.Config

@@ -194,7 +194,7 @@ func (l *Loop) runPart(ctx context.Context, field string, part Part) error {
 
 // Drain stops all pods, each within its own grace period, and returns when nothing of them runs and
 // all are cleaned up, or when ctx ends; new pods are not accepted from now on. The last status of
-// each pod is then that of the stopped pod; the phase of a static pod, which the next agent starts
+// each pod then describes the stopped pod; the phase of a static pod, which the next agent starts
 // again, does not change. Run must be running, and should be ended afterwards. Draining is not
 // persisted: the next agent starts the pods again, except those that have finished by their restart
 // policy.

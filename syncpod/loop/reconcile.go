@@ -91,7 +91,7 @@ func (r *reconciler) stopUndesired(desired desiredPods) {
 	}
 }
 
-// deleted returns the pod marked as deleted, so that its last status is that of a pod that does not
+// deleted returns the pod marked as deleted, so that its last status describes a pod that does not
 // come back, although it is static (kubernetes #116484).
 func deleted(pod *v1.Pod) *v1.Pod {
 	if pod.DeletionTimestamp != nil || !runtime.IsStatic(pod) {
@@ -137,7 +137,7 @@ func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 	return additions
 }
 
-// add adds a new pod, of which an earlier agent may have left running containers. A rejected pod is
+// add adds a new pod. An earlier agent may have left running containers of it. A rejected pod is
 // added as finished: it is cleaned up once, whatever its source does (kubernetes #118472).
 func (r *reconciler) add(w desiredPod, running bool) {
 	uid := w.pod.UID

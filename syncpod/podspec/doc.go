@@ -9,7 +9,7 @@
 //   - [References] lists the ConfigMaps and Secrets that a pod refers to.
 //   - Package [github.com/podsync/podsync/syncpod/podspec/qos] determines the quality of service.
 //
-// Call them in this order: the identity of a pod is that of the manifest as written, independent of
+// Call them in this order: the identity of a pod depends on the manifest as written, independent of
 // the defaults of a module version, and Validate expects the defaults.
 //
 // Everything is pure: no argument is modified, and results share no memory with arguments. No pod

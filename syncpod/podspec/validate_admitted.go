@@ -12,7 +12,7 @@ import (
 // and are looser for pods that an earlier version admitted, so a node with rules of its own would
 // fail running pods.
 //
-// The pod must have its defaults; see [Default]. The error is like that of [Validate].
+// The pod must have its defaults; see [Default]. The error is like [Validate]'s.
 func ValidateAdmitted(pod *v1.Pod) error {
 	if pod == nil {
 		return field.Required(field.NewPath("pod"), "")

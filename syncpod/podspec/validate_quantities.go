@@ -14,7 +14,7 @@ import (
 
 // ValidateQuantities returns the quantities in a pod's spec or status that take too long to
 // compare, add or print, or nil. 1e1666660 is such a quantity: the API's parser accepts it quickly.
-// The error is like that of [Validate], but does not contain the quantities.
+// The error is like [Validate]'s, but does not contain the quantities.
 //
 // [Validate] and [ValidateAdmitted] include this check. A program with pods from other sources must
 // call it before it uses their quantities. Nil is valid.

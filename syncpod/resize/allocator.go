@@ -230,7 +230,7 @@ func (a *Allocator) CleanPod(ctx context.Context, pod *v1.Pod) error {
 	return a.RemovePod(ctx, pod.UID)
 }
 
-// RemovePod is CleanPod for a pod of which only the UID is known.
+// RemovePod is CleanPod for a pod whose spec is unknown.
 func (a *Allocator) RemovePod(_ context.Context, uid types.UID) error {
 	a.mu.Lock()
 	defer a.unlock(uid)

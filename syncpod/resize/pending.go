@@ -21,8 +21,8 @@ func (e *entry) ask(now time.Time) {
 	}
 }
 
-// settle decides on all that waits, in order, and again as long as what is accepted may
-// make room for more. The error is that of the pod.
+// settle decides on all pending resizes, in order, and again while an accepted one may make
+// room for more. It returns the error of the pod.
 func (a *Allocator) settle(pod types.UID) error {
 	var errs []error
 	for again := true; again; {
@@ -78,8 +78,8 @@ func (a *Allocator) try(p Pending) (accepted bool, err error) {
 	return true, nil
 }
 
-// beside are the other pods as they are allotted. Of one that has not been seen yet its
-// file tells what it requests.
+// beside returns the other pods with their allocations. The requests of a pod that was not
+// seen yet come from its file.
 func (a *Allocator) beside(uid types.UID) []*v1.Pod {
 	var pods []*v1.Pod
 	for other, e := range a.pods {

@@ -23,7 +23,7 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// agent is what is served. A *loop.Loop is one.
+// agent is the agent to serve. A *loop.Loop implements it.
 type agent interface {
 	Pods() []loop.Pod
 	Health() loop.Health
@@ -31,7 +31,7 @@ type agent interface {
 	Explain(pod types.UID) string
 }
 
-// criRuntime is what is asked of the container runtime. A *cri.Client is one.
+// criRuntime is the part of the CRI that a Server calls. A *cri.Client implements it.
 type criRuntime interface {
 	cri.Execer
 	stats.Runtime
@@ -48,7 +48,7 @@ type Config struct {
 	Agent agent
 	// Runtime is the agent's. Required.
 	Runtime criRuntime
-	// NodeName is the node of which Authorizer is asked, and that of /stats/summary.
+	// NodeName is the name of the node for the Authorizer and for /stats/summary.
 	NodeName string
 
 	// Authenticator identifies users, Authorizer decides what they may do. Default: every request

@@ -90,7 +90,7 @@ func (s *Server) known() []*runtime.PodStatus {
 	return list
 }
 
-// The summary is that of the kubelet's stats API, without fields that are unknown here.
+// The summary has the form of the kubelet's stats API, without fields that are unknown here.
 type summary struct {
 	Node nodeSummary  `json:"node"`
 	Pods []podSummary `json:"pods"`

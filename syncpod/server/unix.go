@@ -13,7 +13,7 @@ import (
 )
 
 // ServeUnix serves a Unix socket until ctx ends, and then returns nil. Processes whose user is
-// root, that of this process, or one of uids (numeric user IDs) have full access; all other
+// root, this process's user, or one of uids (numeric user IDs) have full access; all other
 // connections are closed. It does not use the Authenticator. The peer is known only on Linux: on
 // other systems every connection is closed.
 //

@@ -54,7 +54,7 @@ type manifest struct {
 
 // The limits of one file, in addition to its size.
 const (
-	// maxDocuments is the maximum number of documents, maxObjects that of objects in them.
+	// maxDocuments limits the number of documents, maxObjects the number of objects in them.
 	maxDocuments, maxObjects = 1000, 10_000
 	// maxProblems is how many errors are kept, and how many warnings. After that many
 	// errors the rest of the file is not read.

@@ -22,7 +22,7 @@ const (
 
 // PollConfig configures a [Poll].
 type PollConfig struct {
-	// Name is the name of the source. It must not be that of another source, nor runtime.ConfigSourceAPI.
+	// Name is the name of the source. It must not be used by another source, nor runtime.ConfigSourceAPI.
 	// Required.
 	Name string
 	// List returns all pods that should run. Each needs a UID; podspec.Static gives one to a pod that has none.

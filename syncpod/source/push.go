@@ -135,8 +135,8 @@ func (p *Push) Update(pod *v1.Pod) error {
 	return nil
 }
 
-// Delete removes a pod. The agent stops it within its last grace period: that of its spec, or that
-// of an Update with a metadata.deletionTimestamp and deletionGracePeriodSeconds, which may directly
+// Delete removes a pod. The agent stops it within its last grace period: the one in its spec, or the one
+// in an Update with a metadata.deletionTimestamp and deletionGracePeriodSeconds, which may directly
 // precede the Delete. An unknown UID has no effect.
 func (p *Push) Delete(uid types.UID) {
 	p.mu.Lock()

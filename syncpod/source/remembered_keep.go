@@ -11,7 +11,7 @@ const confirmInterval = time.Minute
 
 // Confirm records that the last snapshot of the source is still valid, for example because its
 // server has answered a heartbeat. It has an effect once the source has delivered a complete
-// snapshot. It may be called often: at most once a minute it replaces a small file next to that of
+// snapshot. It may be called often: at most once a minute it replaces a small file next to the one of
 // the pods. See [RememberedConfig.MaxAge].
 func (r *Remembered) Confirm() {
 	r.mu.Lock()

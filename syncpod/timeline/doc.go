@@ -10,7 +10,7 @@
 // and costs nothing if it is not used. Its size is limited, for each pod and in total: the oldest
 // entries are dropped first, and those of finished pods before others.
 //
-// # What is recorded
+// # Recorded events
 //
 // For a pod: its phases, why it was stopped, its sandboxes, slow or failed volumes, and failed
 // syncs. For its containers: when each instance ran and how it exited, its waiting reasons
@@ -20,7 +20,7 @@
 // Running containers are recorded from the statuses, so they begin at the time that the runtime
 // reports, which may be before the agent was started.
 //
-// # What is not recorded
+// # Events that are not recorded
 //
 // Commands, environments, arguments, labels, termination messages, texts of errors, and responses
 // or output of probes. Names of pods, containers, images and volumes are recorded, and reasons:

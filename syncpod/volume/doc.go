@@ -21,7 +21,7 @@
 // is empty after a change.
 //
 // A service account token is renewed after 80 % of its lifetime, or a day, also by the next agent:
-// its age is that of its file. Its lifetime is the requested one, or less if the token, a JSON Web
+// its age is its file's. Its lifetime is the requested one, or less if the token, a JSON Web
 // Token, contains a shorter one. If the renewal fails, the old token is used until it expires.
 //
 // # Owners

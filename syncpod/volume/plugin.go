@@ -38,7 +38,7 @@ type Plugin interface {
 	SetUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string) error
 	// Locate returns where SetUp has made a volume available. It returns an error if the volume is not mounted.
 	Locate(pod *v1.Pod, vol *v1.Volume, dir string) (Location, error)
-	// TearDown unmounts all volumes of a pod of which nothing runs. It is called until it succeeds,
+	// TearDown unmounts all volumes of a pod that does not run. It is called until it succeeds,
 	// also by the next agent, and for pods that have none. The pod's directory is kept until it has
 	// succeeded.
 	TearDown(ctx context.Context, pod types.UID, dir string) error

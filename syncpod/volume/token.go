@@ -109,8 +109,8 @@ func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjecti
 	return nil
 }
 
-// lastToken returns the token in the volume, the zero file if there is none. Its age is that of its
-// file.
+// lastToken returns the token in the volume, the zero file if there is none. Its age is its
+// file's.
 func (c *content) lastToken(name string) file {
 	root, err := os.OpenRoot(c.path)
 	if err != nil {

@@ -36,7 +36,7 @@ type Found[T any] struct {
 
 // Resolve lists the objects and removes those that must not exist. It calls wanted after the list:
 // if that returns false, nothing is adopted. So ctx must not be the context of the request, which
-// may have ended. The error is that of the list, or of a removal if nothing was adopted.
+// may have ended. It returns the error of the list, or of a removal if nothing was adopted.
 func (l Lookup[T]) Resolve(ctx context.Context, wanted func() bool) (Found[T], error) {
 	listed, err := l.List(ctx)
 	if err != nil {

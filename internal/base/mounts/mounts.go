@@ -19,8 +19,8 @@ import (
 const (
 	// pointField is the number of fields before the mount point of a line.
 	pointField = 4
-	// maxPoint is how many bytes of a mount point are kept: a path of 4,096 bytes, each of which
-	// the kernel may write as four.
+	// maxPoint is how many bytes of a mount point are kept: a path of 4,096 bytes; the kernel may
+	// escape each byte as four.
 	maxPoint = 4 * 4096
 )
 

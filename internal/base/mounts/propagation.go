@@ -33,7 +33,7 @@ type propagation struct {
 	id    string
 	field int
 	word  []byte
-	// ours means that the line is that of the mount, options that the field is an optional one.
+	// ours means that the line describes the mount, options that the field is an optional one.
 	ours, options bool
 	found, shared bool
 }

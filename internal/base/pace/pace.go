@@ -44,7 +44,7 @@ type Pace struct {
 	underWay int
 	lines    []*line   // of each priority, the highest first
 	waiting  int       // turns in all lines
-	gaveWay  bool      // the last start was that of overdue work
+	gaveWay  bool      // the last work started was overdue
 	asked    time.Time // when spare was asked last
 	looker   *time.Timer
 }

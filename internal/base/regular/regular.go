@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 )
 
-// ErrNotRegular is wrapped by the error if a name is not that of a regular file.
+// ErrNotRegular is wrapped by the error if a name does not refer to a regular file.
 var ErrNotRegular = errors.New("not a regular file")
 
 // ErrTooLarge is wrapped by the error if a file is larger than the caller's limit.

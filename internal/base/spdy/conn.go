@@ -199,7 +199,7 @@ func (c *Conn) Write(stream uint32, data []byte) error {
 	return c.send(stream, data, 0)
 }
 
-// CloseWrite tells the peer that no more is sent on a stream.
+// CloseWrite ends a stream in the direction of the peer.
 func (c *Conn) CloseWrite(stream uint32) error { return c.send(stream, nil, flagFin) }
 
 func (c *Conn) send(stream uint32, data []byte, flags byte) error {

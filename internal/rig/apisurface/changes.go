@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Gone returns the lines that a release had and that are not there any more: names
-// that were removed, or that mean something else. New names break nobody, and methods
+// Gone returns the lines of a release that no longer exist: names that were removed, or
+// whose meaning has changed. New names break no program, and methods
 // that an interface has in addition are a change of the interface's own line.
 func Gone(release, now []string) []string {
 	return slices.DeleteFunc(slices.Clone(release), func(line string) bool { return slices.Contains(now, line) })
@@ -67,8 +67,8 @@ func Announced(changelog string) []string {
 }
 
 // Unannounced returns the lines whose names were not announced. A name stands for its
-// members as well: that of a type for its fields and methods, that of a package for all
-// that is in it.
+// members: a type for its fields and methods, a package for everything
+// in it.
 func Unannounced(gone, announced []string) []string {
 	return slices.DeleteFunc(slices.Clone(gone), func(line string) bool {
 		name, _, _ := strings.Cut(line, " ")
@@ -86,7 +86,7 @@ func Latest(versions []string) string {
 
 var versionForm = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$`)
 
-// parseVersion returns the three numbers of a version, nil of what is none.
+// parseVersion returns the three numbers of a version, nil if it is not a version.
 func parseVersion(version string) []int {
 	m := versionForm.FindStringSubmatch(version)
 	if m == nil {

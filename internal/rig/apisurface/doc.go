@@ -1,5 +1,5 @@
-// Package apisurface holds the module to its word on the API: what is exported is
-// written down, and what a release had does not go unannounced.
+// Package apisurface checks the compatibility of the API: it records the exported names,
+// and fails if a name of a release is removed without announcement.
 //
 //	go test ./internal/rig/apisurface -rewrite
 //
@@ -10,8 +10,8 @@
 //
 // The tests fail if next.txt is not what the code exports, and if a line of the last
 // release is gone or has changed and CHANGELOG.md does not name it under "Breaking".
-// They also ask for a comment on each exported name, for an example that runs in each
-// public package, and that documents name and link to what is there.
+// They also require a comment on each exported name, a running example in each public
+// package, and valid names and links in documents.
 //
 //	lines.go     the lines of a package
 //	packages.go  the public packages, as the compiler has them

@@ -47,8 +47,8 @@ func (p *printer) text(t types.Type) string {
 	})
 }
 
-// signature is a function's type without the names of its parameters, which nobody's
-// program depends on.
+// signature is a function's type without the names of its parameters, on which no
+// program depends.
 func (p *printer) signature(s *types.Signature) string {
 	bare := types.NewSignatureType(nil, nil, nil, unnamed(s.Params()), unnamed(s.Results()), s.Variadic())
 	return typeParams(s.TypeParams(), p) + strings.TrimPrefix(p.text(bare), "func")
@@ -86,8 +86,8 @@ func (p *printer) object(obj types.Object) {
 	}
 }
 
-// value is that of a constant, but for the numbers of an enumeration of the package: their
-// names are all that a program may rely on.
+// value returns the value of a constant, except for the numbers of an enumeration of the
+// package: programs may rely only on their names.
 func (p *printer) value(c *types.Const) string {
 	if named, ok := c.Type().(*types.Named); ok && named.Obj().Pkg() == p.pkg && c.Val().Kind() == constant.Int {
 		return ""

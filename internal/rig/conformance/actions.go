@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// neverRan: a pod that runs once, and of which no container has ever run, gets a
+// neverRan: a pod that runs once and none of whose containers has run gets a
 // new sandbox for a lost one. The kubelet then only kills the pod, which waits
 // for ever (kubernetes #118321, #123839).
 const neverRan = "S3: a pod that never ran is started"

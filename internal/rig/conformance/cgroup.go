@@ -14,7 +14,7 @@ import (
 )
 
 // cgroupCase is a pod made at random, and the cgroup that kubelet v1.36.2 made for
-// it. What is null in Want is not set; its names are below the root kubepods.
+// it. Null values in Want are unset; its names are below the root kubepods.
 type cgroupCase struct {
 	Name                    string
 	Pod                     *v1.Pod

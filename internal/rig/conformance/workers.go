@@ -33,8 +33,8 @@ const (
 	// for none, and forgets the pod's own time when it was SyncPod that ended the
 	// pod (kubernetes #83916).
 	graceNotRaised = "W3: a longer request does not raise the time a pod was given"
-	// runtimePodStops: a static pod that never had its turn, and of which the
-	// runtime has something, is stopped before it is finished. The kubelet takes it
+	// runtimePodStops: a static pod that was never synced, and that the runtime
+	// has, is stopped before it is finished. The kubelet takes it
 	// for finished at once, whatever runs, and does not keep its definition
 	// (kubernetes #139833).
 	runtimePodStops = "W6: a static pod that the runtime has is stopped before it is finished"
@@ -96,7 +96,7 @@ type workersRun struct {
 	deviations map[string]bool
 	// lives are the pods that the Set knows.
 	lives map[types.UID]*life
-	// line is that of the static pods, for the kubelet's way.
+	// line is the kubelet's queue of static pods.
 	line []types.UID
 	// answers counts the answers to each request.
 	answers map[podworkers.StopID]int

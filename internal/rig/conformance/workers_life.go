@@ -23,8 +23,8 @@ type life struct {
 	// inRuntime: the runtime was said to have it before it was stopped. stopped: a call
 	// that stops it has succeeded.
 	inRuntime, stopped bool
-	// grace is the time to stop that it was told last, in seconds; zero if it was never
-	// told. lengthened: it was told a longer one after that.
+	// grace is the last grace period, in seconds, zero if there was none. lengthened
+	// means that a longer one followed.
 	grace      int64
 	lengthened bool
 	// pod is its last definition.
@@ -48,8 +48,8 @@ func (r *workersRun) life(uid types.UID, first podworkers.Update) *life {
 }
 
 // take notes news that the Set has taken, and after which the pod is being stopped or
-// not. For the kubelet, a deletion grace period of zero does not bound what is asked for
-// with the same news.
+// not. For the kubelet, a deletion grace period of zero does not limit a request in
+// the same update.
 func (l *life) take(u podworkers.Update, stopping bool) {
 	if u.Pod != nil {
 		l.pod = u.Pod
@@ -79,7 +79,7 @@ func (l *life) worked(w podworkers.Work, result podworkers.Outcome) {
 	l.synced = true
 }
 
-// told notes the time that a pod is told to stop in.
+// told records the grace period of a pod.
 func (l *life) told(grace *int64) {
 	if grace == nil {
 		l.lengthened = l.lengthened || l.grace != 0

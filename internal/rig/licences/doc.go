@@ -1,6 +1,6 @@
-// Package licences lists the licences of what is linked into programs that use the
-// module, and holds them to be permissive: whoever ships such a program has to name
-// them, and must not be surprised.
+// Package licences lists the licences of the modules linked into programs that use this
+// module, and checks that they are permissive, because the distributor of such a program
+// has to comply with them.
 //
 //	go test ./internal/rig/licences -rewrite
 //

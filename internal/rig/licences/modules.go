@@ -24,11 +24,11 @@ type Module struct {
 	Licences []string
 	// Notices are the files that the Apache License asks to be handed on.
 	Notices []string
-	dirs    []string // from that of the module down to those of linked packages
+	dirs    []string // from the module's down to those of linked packages
 }
 
 // Linked returns the modules that the packages of the module in a directory, tests left
-// out, are linked with, by path. The error joins what is wrong with each licence.
+// out, are linked with, by path. The error joins the problems of all licences.
 func Linked(dir string) ([]*Module, error) {
 	byPath := map[string]*Module{}
 	for _, system := range systems {
@@ -92,7 +92,7 @@ func (m *Module) enter(top, dir string) {
 	}
 }
 
-// documents are the licences of a module's documents, which nobody links.
+// documents are the licences of a module's documents, which are not linked.
 var documents = []string{"LICENSE.docs"}
 
 // read fills in what the files of the module say.

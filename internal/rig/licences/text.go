@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A text is how a licence is told: by all of some phrases and none of others.
+// A text identifies a licence by phrases that must, and must not, occur.
 type text struct {
 	id      string // SPDX
 	has     []string

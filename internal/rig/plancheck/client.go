@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// client shows a Checker the calls that change the runtime, and learns from answers which
-// container and sandbox is of which pod.
+// client shows a Checker the calls that change the runtime, and learns from responses which
+// pod each container and sandbox belongs to.
 type client struct {
 	runtimeapi.RuntimeServiceClient
 	c *Checker
@@ -109,7 +109,7 @@ func seen(labels map[string]string, of *runtimeapi.ContainerMetadata, state runt
 	}
 }
 
-// learn notes what is known of an instance. One that has ended has ended for good.
+// learn records the state of an instance. An exited one stays exited.
 func (c *Checker) learn(id string, now container) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// container is what is known of an instance.
+// container is the known state of an instance.
 type container struct {
 	pod     types.UID
 	name    string
@@ -15,7 +15,7 @@ type container struct {
 	ended bool
 }
 
-// judge judges a call that begins. rule returns what is wrong with it, empty if nothing is.
+// judge judges a call that begins. rule returns the violation, empty if there is none.
 func (c *Checker) judge(uid types.UID, call string, rule func(*pod) string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +33,7 @@ func (c *Checker) judge(uid types.UID, call string, rule func(*pod) string) {
 	}
 }
 
-// create judges a CreateContainer. The attempt may be higher than that of the plan.
+// create judges a CreateContainer. The attempt may be higher than in the plan.
 func (p *pod) create(name string, attempt uint32) string {
 	wrong, at := p.startsNow(name)
 	if wrong == "" && attempt < p.plan.Start[at].Attempt {

@@ -67,7 +67,7 @@ func (p *progress) resizeOf(id string) int {
 	return slices.IndexFunc(p.plan.Resize, func(s actions.ResizeStep) bool { return s.ID.ID == id })
 }
 
-// enter notes that a step of a stage begins. It returns what is wrong with that.
+// enter records the start of a step of a stage. It returns the violation, if any.
 func (p *progress) enter(next stage) string {
 	if next < p.past {
 		return "comes too late: later steps of the plan have been begun"

@@ -35,7 +35,7 @@ import (
 	"time"
 )
 
-// settings are what is measured.
+// settings are the parameters of the measurement.
 type settings struct {
 	pods    []int
 	idle    time.Duration
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// start plays the part that the arguments name: that of a child, or of who starts them.
+// start runs as a child or as the parent, according to the arguments.
 func start(ctx context.Context, args []string, out io.Writer) error {
 	if isChild(args) {
 		return play(ctx, args, os.Stdin, out)
@@ -119,7 +119,7 @@ func measure(ctx context.Context, s settings, pods int) (m measures, err error) 
 	return m, err
 }
 
-// report runs an agent until it has told what it has measured.
+// report runs an agent until it has reported its measurements.
 func report(ctx context.Context, as string, task task, m *measures) error {
 	agent, err := begin(ctx, as, task)
 	if err != nil {
@@ -128,7 +128,7 @@ func report(ctx context.Context, as string, task task, m *measures) error {
 	return errors.Join(agent.receive(m), agent.end())
 }
 
-// measures are what is printed. Each agent fills in its part.
+// measures are the printed results. Each agent sets its part.
 type measures struct {
 	Pods            int           `json:"-"` // as it was asked for
 	Start, StartCPU time.Duration `json:",omitzero"`

@@ -46,7 +46,7 @@ func (a *agent) create(name string) (*os.File, error) {
 	return os.Create(filepath.Join(a.Profile, name))
 }
 
-// saveHeap writes a profile of what is in use.
+// saveHeap writes a heap profile.
 func (a *agent) saveHeap() error {
 	file, err := a.create(fmt.Sprintf("idle-%d.heap", a.Pods))
 	if file == nil {
@@ -56,7 +56,7 @@ func (a *agent) saveHeap() error {
 	return errors.Join(pprof.WriteHeapProfile(file), file.Close())
 }
 
-// heap is what is in use after a collection, in bytes.
+// heap returns the size of the heap after a collection, in bytes.
 func heap() int64 {
 	goruntime.GC()
 	goruntime.GC() // what has a finalizer, or is in a pool, goes with the second

@@ -30,7 +30,7 @@ type Node struct {
 	testing.TB
 	*critest.Runtime
 	Client *cri.Client
-	Owner  cri.Owner // of what is made and read: podsync's own agent, unless As says another
+	Owner  cri.Owner // the owner of objects: podsync's own agent, unless As sets another
 
 	SandboxIDs map[string]string // of the last one of each pod, by UID
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// SandboxConfig is that of a pod of the owner, whose name is its UID.
+// SandboxConfig returns the configuration for a pod of the owner, whose name is its UID.
 func (n *Node) SandboxConfig(uid string) *runtimeapi.PodSandboxConfig {
 	return &runtimeapi.PodSandboxConfig{
 		Metadata:    &runtimeapi.PodSandboxMetadata{Name: uid, Namespace: "ns", Uid: uid},
@@ -15,7 +15,7 @@ func (n *Node) SandboxConfig(uid string) *runtimeapi.PodSandboxConfig {
 	}
 }
 
-// RunSandbox runs a sandbox, and what is started of that pod next runs in it.
+// RunSandbox runs a sandbox; containers of that pod that are started later run in it.
 func (n *Node) RunSandbox(uid string) {
 	n.Helper()
 	resp, err := n.Client.RunPodSandbox(n.Context(), &runtimeapi.RunPodSandboxRequest{Config: n.SandboxConfig(uid)})

@@ -16,7 +16,7 @@
 //		})
 //	}
 //
-// With a Config.RESTConfig the nodes join the cluster of any API server, such as that of envtest, in real time.
+// With a Config.RESTConfig the nodes join the cluster of any API server, such as envtest, in real time.
 //
 // # What runs
 //
@@ -73,7 +73,7 @@ type Config struct {
 	Programs map[string]critest.Program
 	// Registry has the images that can be pulled. Default: every image can, at once.
 	Registry []critest.RemoteImage
-	// RESTConfig is that of an API server that the nodes join. It must be allowed all that nodes do, for all nodes.
+	// RESTConfig is the configuration of a client of the API server that the nodes join. It needs the permissions of all nodes.
 	// Default: an API server in memory.
 	RESTConfig *rest.Config
 	// Scheme has the kinds that the API server in memory knows. Default: those of client-go.

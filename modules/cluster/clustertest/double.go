@@ -50,7 +50,7 @@ func (r *podRecorder) all() map[string]*v1.Pod {
 type process struct {
 	critest.Process
 	node string
-	pod  *v1.Pod // nil if nobody saw it
+	pod  *v1.Pod // nil if it was not seen
 }
 
 // name is the identity that two runs must not share: the container of a pod of that name.

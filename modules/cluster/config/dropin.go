@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// dropInSuffix is that of the names of drop-ins. Other files of the folder are not read.
+	// dropInSuffix is the suffix of drop-ins. Other files in the folder are not read.
 	dropInSuffix = ".conf"
-	// maxDropIns is the highest number of drop-ins, and maxEntries that of files and folders below the folder.
+	// maxDropIns is the highest number of drop-ins, and maxEntries the highest number of files and folders below the folder.
 	maxDropIns, maxEntries = 256, 4096
 )
 

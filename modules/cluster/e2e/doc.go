@@ -11,7 +11,7 @@
 // cluster has one node, n1, and nothing else runs on it.
 //
 //	PODSYNC_E2E_IMAGE   an image with a shell. Default registry.k8s.io/e2e-test-images/busybox:1.37.0-1
-//	PODSYNC_E2E_PAUSE   an image that ends at once when it is told to. Default registry.k8s.io/pause:3.10.2
+//	PODSYNC_E2E_PAUSE   an image that exits immediately when it is stopped. Default registry.k8s.io/pause:3.10.2
 //	PODSYNC_E2E_AUDIT   the API server's audit log, by which requests are counted. Default: they are not
 //	PODSYNC_HOURS       how long TestHostileHours runs, such as 5m or 1h. Default: it is skipped
 //
@@ -19,6 +19,6 @@
 // that drops, delays and half-opens connections, while controllers replace pods. Every 5 s it holds the node
 // against the rules of package hours: suite.sh hours DIR.
 //
-// TestMeasure is run with -run Measure alone, and tells in a table how long pods take and
-// what the agent needs, be it podsync-node or a kubelet.
+// TestMeasure is run with -run Measure alone, and prints a table of the durations of pods and
+// the resource usage of the agent, podsync-node or a kubelet.
 package e2e

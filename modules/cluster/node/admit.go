@@ -21,8 +21,8 @@ type Admission struct {
 	// Allotted returns a copy of a pod with its allocated resources, which may differ from the
 	// requested ones. Default: the requested resources count.
 	Allotted func(*v1.Pod) *v1.Pod
-	// Reserve calls fits and, if it returns true, counts the pod from then on, like that of a
-	// resize.Allocator: no resize can take the resources in between. Default: fits decides.
+	// Reserve calls fits and, if it returns true, counts the pod from then on, like
+	// Reserve of a resize.Allocator: no resize can take the resources in between. Default: fits decides.
 	Reserve func(pod *v1.Pod, fits func(allotted func(*v1.Pod) *v1.Pod) bool) bool
 }
 

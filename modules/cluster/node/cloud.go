@@ -9,7 +9,7 @@ import (
 const (
 	// uninitialized is the taint of a Node that no cloud controller manager has completed yet, which then removes it.
 	uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
-	// providedIPs is the annotation that tells a cloud controller manager which addresses of the machine to choose.
+	// providedIPs is the annotation from which a cloud controller manager takes the node's addresses.
 	providedIPs = "alpha.kubernetes.io/provided-node-ip"
 )
 
@@ -33,7 +33,7 @@ func (n *Node) annotations() map[string]*string {
 	return map[string]*string{providedIPs: new(strings.Join(ips, ","))}
 }
 
-// addresses returns those of the Node. Where a cloud controller manager writes them, the node keeps what is there.
+// addresses returns the addresses of the Node. If a cloud controller manager writes them, the node keeps the existing ones.
 func (n *Node) addresses(there []v1.NodeAddress) (all []v1.NodeAddress) {
 	if n.config.ExternalCloud && len(there) > 0 {
 		return there

@@ -105,8 +105,8 @@ var reservedBy = map[eviction.Signal]v1.ResourceName{
 	eviction.MemoryAvailable: v1.ResourceMemory, eviction.NodeFSAvailable: v1.ResourceEphemeralStorage,
 }
 
-// Reserved is what is kept free of a capacity: pods are evicted before the node has less. As for a
-// kubelet that is memory and ephemeral storage, by hard thresholds.
+// Reserved returns the part of a capacity that hard eviction thresholds keep free: memory and
+// ephemeral storage, as in a kubelet.
 func Reserved(rules eviction.Rules, capacity v1.ResourceList) v1.ResourceList {
 	reserved := v1.ResourceList{}
 	for _, t := range rules.Thresholds {

@@ -98,7 +98,7 @@ func (n *Node) initial() *v1.Node {
 	}
 }
 
-// ownLabels returns the labels that the node has, whoever made its object, unless Config.Labels names them.
+// ownLabels returns the labels that every Node object must have, unless Config.Labels contains them.
 func (n *Node) ownLabels() map[string]string {
 	labels := map[string]string{v1.LabelHostname: n.config.Name}
 	for _, k := range []string{v1.LabelOSStable, "beta.kubernetes.io/os"} {

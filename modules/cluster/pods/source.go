@@ -28,7 +28,7 @@ type Config struct {
 	// After is closed when the Source may start to watch: after the registration of the node,
 	// because admission depends on its labels. Default: immediately.
 	After <-chan struct{}
-	// Refused is called for each invalid pod of which no version was valid, on each event of the
+	// Refused is called for each invalid pod without an earlier valid version, on each event of the
 	// API server for it: no component handles such a pod. It must not call the Source. Default:
 	// none.
 	Refused func(pod *v1.Pod, err error)

@@ -191,7 +191,7 @@ func (p *peer) asks() (user string, known, tooOften bool) {
 	return p.user, p.known, !p.known && p.requests > strangerRequests
 }
 
-// peerKey is the context key of a connection's peer, visitKey that of a request's visit.
+// peerKey is the context key of a connection's peer, visitKey the key of a request's visit.
 type peerKey struct{}
 type visitKey struct{}
 

@@ -56,7 +56,7 @@ type Manager struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*entry
-	// finished are pods of which nothing is left on the node.
+	// finished are pods without any remains on the node.
 	finished map[types.UID]bool
 }
 
@@ -260,7 +260,7 @@ func (m *Manager) refetch(ctx context.Context, old *v1.Pod) (*v1.Pod, error) {
 	return pod, err
 }
 
-// delete deletes the object of a pod that is being deleted and of which nothing is left.
+// delete deletes the object of a pod that is being deleted and has nothing left on the node.
 func (m *Manager) delete(ctx context.Context, pod *v1.Pod) error {
 	err := m.config.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),

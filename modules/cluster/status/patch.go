@@ -62,7 +62,7 @@ func withIdentity(body []byte, pod *v1.Pod, anyVersion bool) ([]byte, error) {
 }
 
 // merge returns the status to write, with the fields of other writers. A terminal phase is final,
-// whoever has written it.
+// regardless of its writer.
 func merge(theirs, ours *v1.PodStatus) v1.PodStatus {
 	merged := *ours.DeepCopy()
 	merged.NominatedNodeName = theirs.NominatedNodeName

@@ -75,7 +75,7 @@ type Fault struct {
 	Times int
 	// Code is the error that is returned. OK with Delay alone.
 	Code codes.Code
-	// Message is that of the error. Default: the name of the code.
+	// Message is the error's message. Default: the name of the code.
 	Message string
 	// Delay is how long the call takes.
 	Delay time.Duration

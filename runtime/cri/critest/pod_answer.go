@@ -49,7 +49,7 @@ type bufferedConn struct {
 
 func (c bufferedConn) Read(p []byte) (int, error) { return c.Reader.Read(p) }
 
-// answerTLS answers HTTP over TLS, with a certificate that nobody has signed.
+// answerTLS answers HTTP over TLS, with a self-signed certificate.
 func (r *Runtime) answerTLS(conn net.Conn) {
 	certificate, err := r.certificate()
 	if err != nil {

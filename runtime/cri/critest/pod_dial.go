@@ -14,8 +14,8 @@ import (
 
 // DialPod connects to a port of a pod, by an address of its sandbox. It has the form of a
 // dialer: with it as syncpod.Node.DialPod, the probes and handlers of an agent reach
-// containers in memory. Any address that no sandbox has is that of the node, whose ports
-// are those of the pods in its network.
+// containers in memory. Any other address counts as the node's, whose ports
+// belong to the pods in its network.
 //
 // A program listens with [Command.Listen]. A server, which is any command that is not
 // known, has all other ports of its pod, and answers as probes expect: it accepts

@@ -14,8 +14,8 @@ func ready() []*runtimeapi.RuntimeCondition {
 	}
 }
 
-// setCondition changes what Status tells of a condition, RuntimeReady or
-// NetworkReady or one of your own. Nil changes nothing.
+// setCondition changes a condition in Status: RuntimeReady, NetworkReady or a custom one. Nil
+// changes nothing.
 func (r *Runtime) setCondition(c *runtimeapi.RuntimeCondition) {
 	if c == nil {
 		return

@@ -67,7 +67,7 @@ type Usage struct {
 	RootFSBytes, RootFSInodes uint64
 }
 
-// SetUsage changes a container's reported usage; that of its pod follows.
+// SetUsage changes a container's reported usage; its pod's follows.
 func (r *Runtime) SetUsage(container string, u Usage) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

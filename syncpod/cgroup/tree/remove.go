@@ -115,7 +115,7 @@ type descent struct {
 	mount *os.Root
 	dir   string
 	do    func(above *os.Root, name string) error
-	names []string   // one for each level, of which the first is not needed
+	names []string   // one for each level; the first is unused
 	open  []*os.Root // the directories of levels 0, stride, 2*stride and so on
 }
 

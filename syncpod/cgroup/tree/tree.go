@@ -186,7 +186,7 @@ func (t *Tree) RemoveCgroup(ctx context.Context, pod *v1.Pod) error {
 	return t.RemovePod(ctx, pod.UID)
 }
 
-// RemovePod is RemoveCgroup for a pod of which only the UID is known.
+// RemovePod is RemoveCgroup for a pod whose spec is unknown.
 func (t *Tree) RemovePod(ctx context.Context, uid types.UID) error {
 	pod := t.forget(uid)
 	if _, err := t.made.Read(uid); err != nil {
@@ -219,7 +219,7 @@ func (t *Tree) forget(uid types.UID) *v1.Pod {
 	return pod
 }
 
-// settle updates the cgroups above that of a removed pod.
+// settle updates the cgroups above a removed pod's.
 func (t *Tree) settle(ctx context.Context, mount *os.Root, pod *v1.Pod) error {
 	if pod == nil {
 		return nil

@@ -78,7 +78,7 @@ func Resolve(ctx context.Context, in Input, from Sources) ([]Var, error) {
 // exist. It may be created later.
 var ErrNotFound = errors.New("not found")
 
-// Error says which variable of which container could not be resolved, and why.
+// Error names the container and the variable that could not be resolved, and the cause.
 type Error struct {
 	Namespace, Pod, Container string
 	// Item is what could not be resolved: "variable X", "envFrom[2]", or "service

@@ -7,7 +7,7 @@
 // reads the statuses from a runtime.Cache, so that a pass without garbage makes no call to the
 // runtime.
 //
-// # What is kept
+// # Kept objects
 //
 // Of each container, by name and of any kind:
 //

@@ -59,7 +59,7 @@ func (c *Collector) pruneLogs(live []*runtime.PodStatus, gone bool, lives PodSta
 	return errors.Join(append(errs, c.pruneLinks(root, live))...)
 }
 
-// removeDirectory removes the logs of a pod of which the runtime has nothing left.
+// removeDirectory removes the logs of a pod that the runtime no longer has.
 func (c *Collector) removeDirectory(root *os.Root, uid types.UID, lives PodStates) error {
 	if status, err := c.config.Pods.Get(uid); err != nil || !status.Empty() || !lives.ContentShouldBeRemoved(uid) {
 		return nil

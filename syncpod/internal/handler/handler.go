@@ -12,7 +12,7 @@ const (
 )
 
 // Address returns the address for the handlers of a pod: the primary address that the runtime
-// reports, or else that of the pod's status. The pod is nil if no spec is known.
+// reports, or else the one in the pod's status. The pod is nil if no spec is known.
 func Address(pod *v1.Pod, reported []string) string {
 	switch {
 	case len(reported) > 0 && reported[0] != "":

@@ -19,7 +19,7 @@ const (
 )
 
 // The causes of failures, for errors.Is. Otherwise an error of an exec has a class of package cri,
-// and that of an ended context is the context's.
+// and after the end of its context the error is the context's.
 var (
 	// ErrInvalid: the handler is invalid and can never run.
 	ErrInvalid = errors.New("invalid handler")

@@ -114,8 +114,8 @@ func (c *Containers) SetEverStarted(name string, is bool) (news bool) {
 	return news
 }
 
-// NoteRunOnce notes which containers of the pod are to run once: the ephemeral ones, and
-// those that do not run again after an end of which nothing is known.
+// NoteRunOnce records which containers of the pod must run only once: the ephemeral ones, and
+// those that do not run again after an unknown exit.
 func (c *Containers) NoteRunOnce(pod *v1.Pod) {
 	for _, known := range *c {
 		known.once = false
@@ -133,8 +133,8 @@ func isMissing(c *runtime.ContainerStatus, status *runtime.PodStatus) bool {
 	return latest == nil || latest.Attempt < c.Attempt
 }
 
-// Started keeps an instance of which the runtime has answered that it was started. It
-// reports whether that is worth keeping: the container is to run once.
+// Started records an instance that the runtime has confirmed as started. It reports whether
+// the record is needed: the container must run only once.
 func (c Containers) Started(instance runtime.ContainerStatus) (news bool) {
 	at, found := c.find(instance.Name)
 	return found && c[at].once && c[at].keep(&instance)

@@ -28,8 +28,8 @@ type Key struct{ Container, Image, Resources string }
 // KeyOf returns the key of a container's start.
 func KeyOf(c *v1.Container) Key { return Key{c.Name, c.Image, c.Resources.String()} }
 
-// Failures hold up steps that have failed, each of which is described by an F. Most pods never
-// need any: what holds them is made with the first failure.
+// Failures are the back-offs of failed steps; an F describes each failure. Most pods have none:
+// the maps are created with the first failure.
 type Failures[F any] struct {
 	limits   *Limits
 	backOffs *backoff.Backoff[Key]

@@ -27,8 +27,8 @@
 // # Safety
 //
 // No name of a pod leads out of Root, and no symbolic link that a container has
-// made in a volume is followed when a directory is removed. What is mounted below
-// a pod's directory is never deleted: as long as a mount is there nothing is
+// made in a volume is followed when a directory is removed. The contents of a mount below
+// a pod's directory are never deleted: while there is a mount, nothing is
 // removed, and the error wraps [ErrMounted].
 //
 // # Concurrency

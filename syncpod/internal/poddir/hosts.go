@@ -84,8 +84,8 @@ func (d *Dirs) hosts(pod *v1.Pod, ips []string) ([]byte, error) {
 	return podHosts(name, ips, pod.Spec.HostAliases), nil
 }
 
-// The first line of the file tells those who read it whose it is. Tools look for
-// these words.
+// The first line of the file says which component manages it. Tools match this
+// text.
 const (
 	managedHosts     = "# Kubernetes-managed hosts file.\n"
 	managedNodeHosts = "# Kubernetes-managed hosts file (host network).\n"

@@ -148,9 +148,9 @@ func (d *Dirs) leftInLog(pod *v1.Pod, c *runtime.ContainerStatus) (string, error
 	return text(logTail(end)), err
 }
 
-// readEnd returns the last bytes of a regular file below dir, at most n. There
-// are none if there is no file. What is no regular file could block, or lead
-// elsewhere, and is not read.
+// readEnd returns the last bytes of a regular file below dir, at most n. It
+// returns none if the file does not exist. Other than regular files are not read,
+// because they could block, or lead elsewhere.
 func readEnd(dir, name string, n int64) ([]byte, error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -29,19 +29,19 @@ type Config struct {
 	// ClusterDomain is the DNS domain of the cluster, such as "cluster.local", as
 	// in the names of pods that have a subdomain.
 	ClusterDomain string
-	// NodeHosts is the node's own hosts file, of which pods on the node's network
-	// get a copy. "" means /etc/hosts.
+	// NodeHosts is the node's own hosts file; pods on the node's network get a
+	// copy. "" means /etc/hosts.
 	NodeHosts string
 	// Volumes makes the pods' volumes. Default: there are none, and a container
 	// that mounts one is an error.
 	Volumes Volumes
 }
 
-// Volumes makes the volumes of pods below their directories, of which it is told
-// the absolute path. A *volume.Volumes does.
+// Volumes sets up the volumes of pods below their directories, which it receives
+// as absolute paths. A *volume.Volumes implements it.
 type Volumes interface {
-	// SetUp makes the pod's volumes, or brings them up to date. An error that joins a
-	// *volume.Error for each volume that failed is told volume by volume.
+	// SetUp creates or updates the pod's volumes. If the error joins a *volume.Error
+	// for each failed volume, each is reported separately.
 	SetUp(ctx context.Context, pod *v1.Pod, dir string) error
 	// Mounts returns the mounts and devices of a container, in the order of its spec.
 	Mounts(ctx context.Context, req container.MountRequest, dir string) (container.Mounts, error)
@@ -102,7 +102,7 @@ const (
 	// removalTurn is how long one directory is removed while others wait, and tearDownTimeout how
 	// long the volumes of one pod may take.
 	removalTurn, tearDownTimeout = 10 * time.Second, 2 * time.Minute
-	// dirMode is that of directories that no container sees, as a kubelet has it.
+	// dirMode is the mode of directories that no container sees, as in a kubelet.
 	dirMode = 0o750
 	// containersDir, volumesDir and pluginsDir are in each pod's directory.
 	containersDir, volumesDir, pluginsDir = "containers", "volumes", "plugins"

@@ -29,8 +29,8 @@ func (d *Dirs) CleanPod(ctx context.Context, pod *v1.Pod) error {
 	return d.RemovePod(ctx, pod.UID)
 }
 
-// RemovePod removes the directory of a pod of which nothing runs. That there is
-// none is no error. A directory that takes long is removed in turns with those of other
+// RemovePod removes the directory of a pod that does not run. It succeeds if there is
+// none. The removal of a large directory alternates with those of other
 // pods. After an error, such as one that wraps [ErrMounted], or the end of ctx, RemovePod
 // may be called again, and continues.
 func (d *Dirs) RemovePod(ctx context.Context, uid types.UID) error {

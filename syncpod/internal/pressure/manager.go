@@ -51,7 +51,7 @@ type Config struct {
 	Policy eviction.Policy
 	// Agent has the pods. Required.
 	Agent Agent
-	// Stats says what is used. Required.
+	// Stats reads resource usage. Required.
 	Stats stats.Source
 	// PodsRoot has the directories of pods, PodsRoot/<UID>/volumes/<kind>/<name>, and LogsRoot
 	// their logs, LogsRoot/<namespace>_<name>_<UID>: absolute paths. Default: this disk usage
@@ -202,7 +202,7 @@ func (m *Manager) running(which func(*v1.Pod) bool) []Pod {
 	return pods
 }
 
-// candidates returns the pods with their usage. Disk usage is that of the last measurement.
+// candidates returns the pods with their usage. Disk usage comes from the last measurement.
 func (m *Manager) candidates(ctx context.Context, pods []Pod) []eviction.Candidate {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -52,7 +52,7 @@ const (
 	// parallel limits concurrent rotations, and concurrent compressions. If the runtime hangs, only
 	// so many calls wait for it.
 	parallel = 4
-	// compressTime limits the compressions of a pass, compressTurn that of one log within a pass.
+	// compressTime limits the compressions of a pass, compressTurn the time for one log within a pass.
 	// The next pass resumes.
 	compressTime, compressTurn = 10 * time.Second, 2 * time.Second
 	// reopenTimeout limits the call that asks the runtime to reopen a log.

@@ -49,7 +49,7 @@ type Hooks interface {
 	Run(ctx context.Context, req hook.Request) (hook.Result, error)
 }
 
-// Memory holds what is remembered of the instances of a pod's containers.
+// Memory records marks on the instances of a pod's containers.
 type Memory interface {
 	// Mark marks an instance, and reports whether it did not have the mark.
 	Mark(id string, what memory.Mark) (first bool)

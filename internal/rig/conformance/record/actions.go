@@ -34,8 +34,8 @@ type Sandbox struct {
 	IP      *string `json:"ip"`
 }
 
-// Container is a recorded container. SpecChanged tells that its recorded hash is
-// not that of the container in the pod.
+// Container is a recorded container. SpecChanged means that its recorded hash
+// differs from the hash of the container in the pod.
 type Container struct {
 	ID           string `json:"id"`
 	Name         string `json:"name"`

@@ -71,7 +71,7 @@ type WorkersKnown struct {
 	Static    bool   `json:"static"`
 }
 
-// IsKnown reports whether the step tells which pods are desired; all others are
+// IsKnown reports whether the step sets the desired pods; all other steps are
 // updates.
 func (d *WorkersDo) IsKnown() (bool, error) {
 	var known bool

@@ -67,7 +67,7 @@ func startAgent(s settings, client *cri.Client) (*agent, error) {
 	return a, nil
 }
 
-// program is that of the agent, and its first arguments.
+// program returns the agent's program and its first arguments.
 func (s settings) program() (program string, args []string, err error) {
 	if !s.everything {
 		return s.agent, nil, nil
@@ -110,9 +110,8 @@ func (a *agent) run(ctx context.Context, prefix string, sh shape) ([]float64, er
 	return since(began, started), nil
 }
 
-// all waits until all pods of a shape are among those that events have told of, and returns
-// when it was for each. Without events the runtime is asked each interval; with them once a second,
-// for what they may have left out.
+// all waits until events have reported all pods of a shape, and returns the time of each. Without
+// events the runtime is polled each interval; with them once a second, because events may be lost.
 func (a *agent) all(ctx context.Context, prefix string, sh shape, told func(string) map[string]time.Time,
 	interval time.Duration, ask func(map[string]time.Time) error,
 ) (map[string]time.Time, error) {

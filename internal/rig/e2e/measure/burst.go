@@ -56,8 +56,8 @@ func burst(ctx context.Context, s settings, client *cri.Client, out io.Writer) e
 	return nil
 }
 
-// longestPause is the longest time between two of these times, the first of which counts
-// from the beginning.
+// longestPause is the longest time between two of these times; the first counts from the
+// beginning.
 func longestPause(times []float64) (longest float64) {
 	last := 0.0
 	for _, at := range slices.Sorted(slices.Values(times)) {

@@ -13,8 +13,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// eventLog is what the runtime has told by its events. The agent's pods are seen by them, because
-// to ask for them costs the runtime time that the agent needs, and the floor does not miss.
+// eventLog records the runtime's events. State comes from the event stream: polling would slow the
+// runtime and bias the comparison.
 type eventLog struct {
 	client  *cri.Client
 	since   time.Time // events from before, which a runtime may have kept, do not count

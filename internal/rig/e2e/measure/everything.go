@@ -53,8 +53,8 @@ func plenty() map[eviction.Signal]string {
 	}
 }
 
-// beAgent is an agent that keeps cgroups, decides on resizes, collects images, rotates logs, looks
-// for pressure and for processes that are killed, remembers its source, runs probes and tells what is used.
+// beAgent runs an agent with every optional feature: cgroups, resizes, image collection, log rotation,
+// evictions, OOM events, a checkpoint of its source, probes and stats.
 func beAgent(ctx context.Context, args []string) error {
 	debug.SetGCPercent(40) // as nodeagent, once it has settled
 	flags := flag.NewFlagSet(asAgent, flag.ContinueOnError)

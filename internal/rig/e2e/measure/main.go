@@ -1,6 +1,6 @@
 // Command measure takes the time from a pod's manifest to its running container, from the
 // end of a manifest to the end of its pod, and what an idle agent costs, on a real runtime
-// that nobody else uses:
+// without other users:
 //
 //	go build -o nodeagent ./examples/nodeagent
 //	sudo measure -agent ./nodeagent -runtime unix:///run/containerd/containerd.sock -image localhost/busybox:e2e
@@ -8,8 +8,8 @@
 // For each number of pods and init containers the agent is compared with the floor:
 // the same pods made, and ended, with bare CRI calls in the only possible order, all pods
 // at once, which no agent can beat. As a kubelet's, their sandboxes have the runtime's seccomp
-// profile, and their containers PID namespaces of their own. Floor and agent take turns, and a
-// ratio is that of one turn, so that a machine which slows down meanwhile slows down both. The
+// profile, and their containers PID namespaces of their own. Floor and agent alternate, and a
+// ratio compares two adjacent runs, so that a change of the machine's speed affects both. The
 // medians of the rounds are printed, for the pod in the middle and for the last one. Polite pods end on
 // SIGTERM; deaf ones are killed after a grace period of two seconds. With -burst 250 an agent
 // gets so many pods at once.
@@ -35,7 +35,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// settings are what is measured, and with what.
+// settings are the subject and the parameters of the measurement.
 type settings struct {
 	agent, endpoint, image string
 	rounds, idle, burst    int

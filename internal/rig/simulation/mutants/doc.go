@@ -5,7 +5,7 @@
 // mutants.txt lists changes to single files, each of which breaks a mechanism behind one row of
 // docs/FAILURES.md. The product contains none of them: all are compiled at once next to the
 // original code (go test -overlay), and the environment of a process selects one. The process runs
-// lives of package simulation until one of them breaks a rule. If none does, the tests of the
+// lives of package simulation until one breaks a rule. If none does, the tests of the
 // package are run. For mutants that no life can show, the list names the package whose tests notice
 // them. For each mutant a row of a Markdown table is printed: the row of the catalogue, the file,
 // the broken mechanism, the number of lives, and the rules or tests that noticed. The command fails

@@ -35,7 +35,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	var ips string
 	flags := flag.NewFlagSet("podsync-node", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // of errors main tells
+	flags.SetOutput(io.Discard) // main prints errors
 	flags.StringVar(&o.config, "config", "", "`file` with a KubeletConfiguration (kubelet.config.k8s.io/v1beta1)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that says where the API server is, and who the node is")
 	flags.StringVar(&o.bootstrap, "bootstrap-kubeconfig", "", "`file` with which a first client certificate is asked for, and --kubeconfig written, if that is not there or its certificate has expired")

@@ -146,7 +146,7 @@ func (p *parts) confirm() {
 	}
 }
 
-// memoryKeySize is that of a key of AES-256, in bytes.
+// memoryKeySize is the size of an AES-256 key, in bytes.
 const memoryKeySize = 32
 
 // readKey reads a key from a file that no other user may read.
@@ -189,7 +189,7 @@ type room struct {
 	allocatable, enforced v1.ResourceList
 }
 
-// room subtracts what is reserved from the capacity of the machine.
+// room subtracts the reservations from the capacity of the machine.
 func (a *agent) room(machine node.Machine, capacity v1.ResourceList) (r room, err error) {
 	system, err := config.Amounts("systemReserved", a.kubelet.SystemReserved)
 	if err != nil {
@@ -281,7 +281,7 @@ func (a *agent) static() (source.Source, error) {
 	return none, none.Set()
 }
 
-// refused tells of a pod that nobody looks after because it is not valid, and lets it be deleted.
+// refused reports a pod that cannot run because it is invalid, and lets it be deleted.
 func (p *parts) refused(pod *v1.Pod, err error) {
 	status := apistatus.Rejected(v1.PodStatus{}, "InvalidPod", err.Error())
 	_ = p.statuses.SetPodStatus(context.Background(), pod, status) // which only notes it

@@ -187,8 +187,8 @@ func (a *agent) run(ctx context.Context) error {
 	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.servePlugins), with(a.servePodResources), with(a.join))
 }
 
-// join runs what needs the API server, once that knows the node. What is remembered of pods
-// needs none.
+// join runs the parts that need the API server, after the registration of the node. The checkpoint of
+// pods does not need it.
 func (a *agent) join(ctx context.Context, p *parts) error {
 	if err := a.client.Ready(ctx); err != nil {
 		return err

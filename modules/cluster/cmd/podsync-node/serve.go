@@ -77,8 +77,8 @@ func (a *agent) serveHealth(ctx context.Context) error {
 	return nil
 }
 
-// certificate returns the certificate of the server, and what renews it: it is asked for,
-// read from files, or one that nobody has signed.
+// certificate returns the serving certificate, and the function that renews it: it is requested,
+// read from files, or self-signed.
 func (a *agent) certificate(n *node.Node) (get func() (*tls.Certificate, error), run func(context.Context) error, err error) {
 	k := a.kubelet
 	nothing := func(context.Context) error { return nil }

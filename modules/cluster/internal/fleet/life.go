@@ -35,7 +35,7 @@ const runtimeName = "critest"
 // this process.
 const connBuffer = 4 << 10
 
-// A life is that of an agent, from its start to its end.
+// A life is one run of an agent, from its start to its end.
 type life struct {
 	node     *Node
 	conn     *grpc.ClientConn
@@ -121,7 +121,7 @@ func (l *life) make() (err error) {
 	return err
 }
 
-// refused reports a pod that nobody looks after because it is not valid, and lets it be deleted.
+// refused reports a pod that cannot run because it is invalid, and lets it be deleted.
 func (l *life) refused(pod *v1.Pod, err error) {
 	_ = l.statuses.SetPodStatus(l.ctx, pod, apistatus.Rejected(v1.PodStatus{}, "InvalidPod", err.Error())) // which only notes it
 	l.statuses.PhaseChanged(pod.UID, podworkers.Terminated, podworkers.Finished)

@@ -23,7 +23,7 @@ type Spec struct {
 	// Labels and Taints are those that its Node is made with.
 	Labels map[string]string
 	Taints []v1.Taint
-	// Capacity is what it has for pods. Default: 4 CPUs, 16 GiB of memory and 110 pods, for what is missing.
+	// Capacity is its capacity for pods. Default, for each missing resource: 4 CPUs, 16 GiB of memory and 110 pods.
 	Capacity v1.ResourceList
 }
 
@@ -33,7 +33,7 @@ func (s Spec) capacity() v1.ResourceList {
 	return all
 }
 
-// A Node is a machine with a runtime in memory, and an agent of which one life follows another. Its methods may be
+// A Node is a machine with a runtime in memory, and a sequence of agents, one after the other. Its methods may be
 // called concurrently.
 type Node struct {
 	Spec

@@ -19,7 +19,7 @@ const (
 	Drop
 	// Delay forwards all data, each piece after a pause of a second.
 	Delay
-	// HalfOpen closes the side of the server and leaves that of the client open: the client reads nothing, and
+	// HalfOpen closes the server's side and leaves the client's side open: the client reads nothing, and
 	// what it writes is lost. So it is for connections that are opened meanwhile. Connections stay so when the
 	// mode changes, as after a firewall has lost its state.
 	HalfOpen
@@ -27,7 +27,7 @@ const (
 
 func (m Mode) String() string { return [...]string{"forward", "drop", "delay", "half-open"}[m] }
 
-// pause is that of Delay.
+// pause is the pause of Delay.
 const pause = time.Second
 
 // A Proxy forwards connections to a server. Its methods may be called concurrently.

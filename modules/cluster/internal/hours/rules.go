@@ -48,7 +48,7 @@ type Container struct {
 	Running        bool
 }
 
-// Runs are what the instances of a container have recorded themselves, whoever started them.
+// Runs are the records that the instances of a container have written, regardless of the agent that started them.
 type Runs struct {
 	// Started counts the instances, Ran those that lived for a second.
 	Started, Ran int
@@ -88,7 +88,7 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.Subject, v.Detail) }
 
-// History is what Check knows of earlier snapshots. The zero value is that of the first one.
+// History is Check's state from earlier snapshots. The zero value is for the first one.
 type History struct {
 	at       time.Time
 	faults   int
@@ -204,7 +204,7 @@ func isDown(pod *v1.Pod, container string, containers []Container) bool {
 	})
 }
 
-// checkRestarts compares the restart count of a container with that of the last snapshot, and with
+// checkRestarts compares the restart count of a container with the last snapshot, and with
 // the runs that the container has recorded.
 func checkRestarts(next *podHistory, was podHistory, pod *v1.Pod, container string, now Snapshot, calm time.Duration) (found []Violation) {
 	name := pod.Namespace + "/" + pod.Name + "/" + container

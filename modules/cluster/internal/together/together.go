@@ -1,4 +1,4 @@
-// Package together runs the functions of which a program consists concurrently.
+// Package together runs the parts of a program concurrently.
 package together
 
 import (

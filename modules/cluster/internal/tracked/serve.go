@@ -70,7 +70,7 @@ func readBody(req *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// do answers what is no watch.
+// do answers all requests except watches.
 func (s *Store) do(req *http.Request, r request, body []byte) (any, error) {
 	switch Verb(req) {
 	case "get":
@@ -164,7 +164,7 @@ func (s *Server) watch(req *http.Request, r request) *http.Response {
 	return response(req, http.StatusOK, &stream{watcher: w, ctx: ctx, end: func() { cancel(); end() }})
 }
 
-// A stream is the body of the answer to a watch. Whoever reads it encodes the events, so that an open watch has no
+// A stream is the body of the answer to a watch. Its reader encodes the events, so that an open watch has no
 // goroutine of its own.
 type stream struct {
 	*watcher

@@ -282,7 +282,7 @@ var imagePromises = []Promise{
 	},
 }
 
-// pulls judges the pulls of images with a policy, each of which belongs to one container.
+// pulls judges the pulls of images with a policy, each used by one container.
 func (h *history) pulls(v *verdict, policy v1.PullPolicy, allowed func(call, v1.Container) (bool, string)) {
 	for _, l := range h.inOrder() {
 		for _, version := range l.versions {

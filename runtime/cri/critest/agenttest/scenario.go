@@ -32,9 +32,9 @@ type Scenario struct {
 //	                   unknown; Disconnect breaks connections, too
 //	fail, lose-answer  the next N calls of Method for Pod: they fail, or have their effect
 //	                   and fail
-//	late               the next N such calls take For seconds and succeed, though nobody waits
+//	late               the next N such calls take For seconds and succeed, though the caller has gone
 //	exit               ends the process of Container of Pod with the code N
-//	lose-sandbox       the sandbox of Pod is not ready any more; no event tells of it
+//	lose-sandbox       the sandbox of Pod is not ready any more; without an event
 //	drop-events, double-events, late-events  the next N events
 //	break-events       ends the streams of events
 //	hang-exec          handlers and probes hang for For seconds

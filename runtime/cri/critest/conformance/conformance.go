@@ -76,8 +76,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Rules returns the rules in the order in which Run checks them: the name of each, which is that of
-// its subtest, and its sentence.
+// Rules returns the rules in the order in which Run checks them: the name of each, which is also
+// its subtest's, and its sentence.
 func Rules() iter.Seq2[string, string] {
 	return func(yield func(name, sentence string) bool) {
 		for _, r := range rules() {

@@ -15,7 +15,7 @@ import (
 // source is a file that mutants are made of.
 type source struct {
 	path string
-	// name is that of its package.
+	// name is the name of its package.
 	name string
 	text []byte
 	// places are all that can be done to the file.
@@ -76,7 +76,7 @@ type finder struct {
 	function string
 }
 
-// nameOf returns the name of a function, after that of its receiver.
+// nameOf returns the name of a function, prefixed with its receiver.
 func (f finder) nameOf(fn *ast.FuncDecl) string {
 	if fn.Recv == nil {
 		return fn.Name.Name

@@ -15,8 +15,8 @@ func independent(a, b ast.Stmt) bool {
 	return !inA.assignsWhat(inB) && !inB.assignsWhat(inA)
 }
 
-// names are those in a statement. A field has its own name and not that of the value, for two
-// values may be one.
+// names are the names in a statement. A field counts under its own name, because two
+// variables may hold the same value.
 type names struct{ used, assigned map[string]bool }
 
 func (n *names) assignsWhat(other *names) bool {
