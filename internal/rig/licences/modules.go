@@ -141,7 +141,7 @@ func (m *Module) file(dir string, e fs.DirEntry) error {
 // Table is the document that lists the modules.
 func Table(modules []*Module) string {
 	var b strings.Builder
-	b.WriteString(`# Licences of what is linked
+	b.WriteString(`# Licences of linked modules
 
 podsync is under the Apache License 2.0, see [LICENSE](../LICENSE). A program that uses all of it is linked with packages of the modules below, for Linux,
 macOS or Windows. Their licences ask to be named, with their text, where such a program is handed on; a notice is to be handed on with it. The texts
