@@ -52,7 +52,7 @@ func (o options) farewell(running, waiting int) string {
 		pods = append(pods, plural(running, "running pod"))
 	}
 	if waiting > 0 {
-		pods = append(pods, plural(waiting, "pod")+" with nothing running")
+		pods = append(pods, plural(waiting, "pod")+" without a running container")
 	}
 	then := "The next start takes over what runs."
 	switch {
