@@ -124,7 +124,7 @@ func (l *looking) receive(ws *websocket.Conn) error {
 func endOf(text []byte) error {
 	var st metav1.Status
 	if err := json.Unmarshal(text, &st); err != nil {
-		return fmt.Errorf("the end of the command is not told: %w", err)
+		return fmt.Errorf("the command's exit status is missing: %w", err)
 	}
 	if st.Status == metav1.StatusSuccess {
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	errNoLook = errors.New("whether it is in use cannot be told")
+	errNoLook = errors.New("whether it is in use is unknown")
 	errInUse  = errors.New("in use")
 )
 

@@ -258,7 +258,7 @@ func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.S
 		l.states.update(pod.UID, func(s *podState) { s.status, s.undelivered = status, true })
 	}
 	if err := l.sink.repeat(ctx, pod); err != nil {
-		return fmt.Errorf("loop: pod %s is stopped, and its status not told: %w", podref.Name(pod), err)
+		return fmt.Errorf("loop: pod %s is stopped, and its status was not reported: %w", podref.Name(pod), err)
 	}
 	return nil
 }

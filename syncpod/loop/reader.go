@@ -83,7 +83,7 @@ func (s *seenBefore) await(ctx context.Context) error {
 	case <-s.known:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("what is remembered of pods is still being read: %w", context.Cause(ctx))
+		return fmt.Errorf("the stored statuses of pods are still being read: %w", context.Cause(ctx))
 	}
 }
 

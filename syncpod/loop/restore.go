@@ -32,7 +32,7 @@ func (l *Loop) restore(ctx context.Context) {
 		if err == nil {
 			return
 		}
-		l.config.Log.Error(err, "what was remembered of pods cannot be read")
+		l.config.Log.Error(err, "the stored statuses of pods cannot be read")
 		select {
 		case <-ctx.Done():
 			return

@@ -145,7 +145,7 @@ func (f *memoryFile) confirm(at time.Time) (bool, error) {
 		return false, nil
 	}
 	if err := f.replace(f.confirmationPath(), confirmation{Of: f.savedAt, ConfirmedAt: at}); err != nil {
-		return false, fmt.Errorf("that the source still wants what is remembered: %w", err)
+		return false, fmt.Errorf("confirmation of the checkpoint: %w", err)
 	}
 	return true, nil
 }
@@ -191,7 +191,7 @@ func (f *memoryFile) open(text []byte) (m memory, err error) {
 		return m, err
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		return memory{}, errors.New("it is no JSON of what is remembered") // the original error may contain values
+		return memory{}, errors.New("it is not the JSON of a checkpoint") // the original error may contain values
 	}
 	return m, nil
 }

@@ -94,7 +94,7 @@ func (c *content) source(ctx context.Context, s *v1.VolumeProjection, mode int32
 	case s.ServiceAccountToken != nil:
 		return c.token(ctx, s.ServiceAccountToken, mode)
 	}
-	return errors.New("nobody provides sources of this kind")
+	return errors.New("there is no provider of sources of this kind")
 }
 
 // picked says which keys of an object become files.

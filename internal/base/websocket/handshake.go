@@ -133,7 +133,7 @@ func ask(conn net.Conn, reader *bufio.Reader, r *http.Request, key string, proto
 	}
 	protocol = resp.Header.Get("Sec-WebSocket-Protocol")
 	if resp.Header.Get("Sec-WebSocket-Accept") != accept(key) || !slices.Contains(protocols, protocol) {
-		return "", fmt.Errorf("websocket: what is answered is no WebSocket with one of the protocols %q", protocols)
+		return "", fmt.Errorf("websocket: the response accepts none of the protocols %q", protocols)
 	}
 	return protocol, nil
 }

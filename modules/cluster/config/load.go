@@ -85,7 +85,7 @@ func check(c *kubelet.KubeletConfiguration) error {
 	case (c.TLSCertFile == "") != (c.TLSPrivateKeyFile == ""):
 		return errors.New("of tlsCertFile and tlsPrivateKeyFile one is missing")
 	case *c.Authentication.Anonymous.Enabled:
-		return errors.New("authentication.anonymous.enabled is true: nobody is let in who is not known")
+		return errors.New("authentication.anonymous.enabled is true: anonymous requests are not supported")
 	case c.Authorization.Mode != kubelet.KubeletAuthorizationModeWebhook:
 		return fmt.Errorf("authorization.mode is %q, want %q", c.Authorization.Mode, kubelet.KubeletAuthorizationModeWebhook)
 	}

@@ -56,7 +56,7 @@ func (r *Runner) follow(ctx context.Context, get *http.Request) (Result, error) 
 		}
 		next, err := get.URL.Parse(location)
 		if err != nil {
-			return result, fmt.Errorf("%w: a redirect to what is no URL", ErrNoAnswer)
+			return result, fmt.Errorf("%w: a redirect to an invalid URL", ErrNoAnswer)
 		}
 		if !followed(get.URL, next) {
 			result.OtherHost = get.URL.Hostname() != next.Hostname()
