@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // Match chooses calls. A zero field matches every call.
@@ -19,7 +17,6 @@ type Match struct {
 	Container string // name
 	ID        string // of the container or sandbox
 	Image     string // as the call has it
-	Command   string // part of an ExecSync's command, joined by spaces
 	// If is asked last. It sees the call as it begins and must not call the
 	// runtime's methods.
 	If func(Call) bool
@@ -31,7 +28,6 @@ func (m Match) matches(c Call) bool {
 		(m.Container == "" || m.Container == c.Container) &&
 		(m.ID == "" || m.ID == c.ContainerID || m.ID == c.SandboxID) &&
 		(m.Image == "" || m.Image == c.Image) &&
-		(m.Command == "" || strings.Contains(commandOf(c), m.Command)) &&
 		(m.If == nil || m.If(c))
 }
 
@@ -247,15 +243,4 @@ func midway(ctx context.Context) error {
 		return f.act(ctx)
 	}
 	return nil
-}
-
-// commandOf returns what an ExecSync runs.
-func commandOf(c Call) string {
-	if c.Method != ExecSync {
-		return ""
-	}
-	if q, ok := c.Request().(*runtimeapi.ExecSyncRequest); ok {
-		return strings.Join(q.GetCmd(), " ")
-	}
-	return ""
 }

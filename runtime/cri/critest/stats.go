@@ -50,7 +50,7 @@ func (c *container) stats() *runtimeapi.ContainerStats {
 	}}
 	now := time.Now().UnixNano()
 	st.WritableLayer = &runtimeapi.FilesystemUsage{
-		Timestamp: now, UsedBytes: &runtimeapi.UInt64Value{Value: c.usage.RootFSBytes}, InodesUsed: &runtimeapi.UInt64Value{Value: c.usage.RootFSInodes},
+		Timestamp: now, UsedBytes: &runtimeapi.UInt64Value{Value: c.usage.RootFSBytes},
 	}
 	if c.running {
 		st.Cpu, st.Memory = usage(now, time.Duration(now-c.startedAt), 1)
@@ -63,8 +63,8 @@ func (c *container) stats() *runtimeapi.ContainerStats {
 type Usage struct {
 	// MemoryBytes is its memory, all of it in the working set. Default: 1 MiB.
 	MemoryBytes uint64
-	// RootFSBytes and RootFSInodes are the usage of its writable layer.
-	RootFSBytes, RootFSInodes uint64
+	// RootFSBytes is the usage of its writable layer.
+	RootFSBytes uint64
 }
 
 // SetUsage changes a container's reported usage; its pod's follows.
