@@ -19,6 +19,8 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
+require github.com/container-storage-interface/spec v1.12.0 // indirect
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect
@@ -54,6 +56,7 @@ require (
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
+	github.com/podsync/podsync/modules/csi v0.0.0
 	github.com/podsync/podsync/modules/otel v0.0.0
 	github.com/prometheus/client_golang v1.24.1 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
@@ -97,3 +100,5 @@ replace (
 	github.com/podsync/podsync/modules/otel => ../otel
 	github.com/podsync/podsync/modules/prometheus => ../prometheus
 )
+
+replace github.com/podsync/podsync/modules/csi => ../csi

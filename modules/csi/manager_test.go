@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -376,5 +377,35 @@ func TestExpansionAndRepublish(t *testing.T) {
 		n.mustTearDown(podOf("a", "data"))
 		n.settle()
 		n.wantNothing()
+	})
+}
+
+// A volume that grows while a pod uses it is expanded within a minute, once.
+func TestExpansionOfAVolumeInUse(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		pv, data := persistent("pv", v1.ReadWriteOnce), claim("data", "pv")
+		data.Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("2Gi")}
+		n.objects = csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{data})
+		find := n.objects.Volume
+		var grown atomic.Bool
+		n.objects.Volume = func(ctx context.Context, name string) (*v1.PersistentVolume, error) {
+			pv, err := find(ctx, name)
+			if err == nil && grown.Load() {
+				pv = pv.DeepCopy()
+				pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse("5Gi")
+			}
+			return pv, err
+		}
+		n.start()
+		n.mustSetUp(podOf("a", "data"))
+		n.settle()
+		if got := n.countCalls("NodeExpand"); got > 0 {
+			t.Errorf("%d expansions of a volume that has not grown", got)
+		}
+		grown.Store(true)
+		n.settle()
+		if got := n.countCalls("NodeExpand"); got != 1 {
+			t.Errorf("%d expansions, want 1", got)
+		}
 	})
 }

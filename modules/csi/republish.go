@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// republishAll has NodePublishVolume called again and again for drivers that ask for it, such as those that renew tokens.
+// republishAll looks once a minute whether volumes have grown, and has NodePublishVolume called again and again for drivers that ask for it, such as those that renew tokens.
 func (m *Manager) republishAll(ctx context.Context) {
 	ticker := time.NewTicker(republishPause)
 	defer ticker.Stop()
@@ -27,7 +27,38 @@ func (m *Manager) republishAll(ctx context.Context) {
 			}
 		}
 		m.mu.Unlock()
+		m.growAll(ctx)
 	}
+}
+
+// growAll has the volumes expanded that have grown while pods use them.
+func (m *Manager) growAll(ctx context.Context) {
+	for id, s := range m.growing() {
+		size, err := m.config.Objects.growth(ctx, s)
+		if err != nil || size == 0 || size == s.Size {
+			continue // it is read again
+		}
+		m.mu.Lock()
+		if e := m.volumes[id]; e != nil {
+			e.record.Source.Size = size
+			m.look(id)
+		}
+		m.mu.Unlock()
+	}
+}
+
+// growing returns the volumes that pods use and whose driver can expand them.
+func (m *Manager) growing() map[VolumeID]source {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[VolumeID]source{}
+	for id, e := range m.volumes {
+		s := e.record.Source
+		if d := m.drivers[s.Driver]; d != nil && d.expands && s.Claim != "" && len(e.record.Pods) > 0 {
+			all[id] = s
+		}
+	}
+	return all
 }
 
 // markRepublish has a volume published again for the pods that have it. The lock is held.

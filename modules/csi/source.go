@@ -44,6 +44,8 @@ type source struct {
 	Attributes   map[string]string               `json:",omitempty"`
 	// StageSecret, PublishSecret and ExpandSecret name secrets.
 	StageSecret, PublishSecret, ExpandSecret *v1.SecretReference `json:",omitempty"`
+	// Namespace and Claim are those of the claim, empty for an inline volume.
+	Namespace, Claim string `json:",omitempty"`
 	// Size is the capacity of the PersistentVolume if it is larger than the claim's.
 	Size int64 `json:",omitempty"`
 }
@@ -147,7 +149,7 @@ func (o *Objects) claimed(ctx context.Context, pod *v1.Pod, name string, readOnl
 	if err != nil {
 		return nil, err
 	}
-	s.ReadOnly = s.ReadOnly || readOnly
+	s.Namespace, s.Claim, s.ReadOnly = pod.Namespace, name, s.ReadOnly || readOnly
 	s.grow(pv, claim)
 	return s, nil
 }
@@ -175,6 +177,21 @@ func persistentSource(pv *v1.PersistentVolume) (*source, error) {
 		return nil, fmt.Errorf("PersistentVolume %s: this node supports volumes of kind csi, local and hostPath only", pv.Name)
 	}
 	return s, nil
+}
+
+// growth returns the size to which the file system of a volume must be expanded now, zero if it need not be.
+func (o *Objects) growth(ctx context.Context, s source) (int64, error) {
+	claim, err := o.Claim(ctx, s.Namespace, s.Claim)
+	if err != nil {
+		return 0, err
+	}
+	pv, err := o.Volume(ctx, s.Name)
+	if err != nil {
+		return 0, err
+	}
+	s.Size = 0
+	s.grow(pv, claim)
+	return s.Size, nil
 }
 
 // grow notes that the file system must be expanded: the volume has grown, and the status of its claim has not.

@@ -27,6 +27,9 @@ func (n *Node) describe(object *v1.Node) {
 	s.Addresses = n.addresses(s.Addresses)
 	s.DaemonEndpoints.KubeletEndpoint.Port = n.config.Port
 	s.DeclaredFeatures = declaredFeatures()
+	if n.config.VolumesInUse != nil {
+		s.VolumesInUse = n.config.VolumesInUse()
+	}
 	s.NodeInfo = n.info(look)
 	if look.images != nil {
 		s.Images = look.images

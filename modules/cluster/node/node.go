@@ -63,6 +63,9 @@ type Config struct {
 	// them pods can have. The Node has them besides the resources that others write to it; a resource
 	// that Devices has named once stays until it is named with none. It must not block. Default: no devices.
 	Devices func() (capacity, allocatable v1.ResourceList)
+	// VolumesInUse returns the attachable volumes that may be mounted on the node, which must not be detached. It must not
+	// block. Default: none.
+	VolumesInUse func() []v1.UniqueVolumeName
 	// Machine is what the machine is like.
 	Machine Machine
 	// AllowedSysctls are sysctls that pods may set in addition to the safe ones; a * at the end

@@ -25,6 +25,8 @@ import (
 	"github.com/podsync/podsync/modules/cluster/objects"
 	"github.com/podsync/podsync/modules/cluster/pods"
 	"github.com/podsync/podsync/modules/cluster/status"
+	"github.com/podsync/podsync/modules/cluster/volumes"
+	"github.com/podsync/podsync/modules/csi"
 	"github.com/podsync/podsync/modules/devices"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
@@ -51,6 +53,8 @@ type parts struct {
 	mirrors  *mirrors.Mirrors
 	statuses *status.Manager
 	devices  *devices.Manager
+	volumes  *volumes.Volumes
+	csi      *csi.Manager
 	loop     *nodeagent.Agent
 }
 
@@ -78,6 +82,9 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 		return p, err
 	}
 	if p.objects, err = objects.New(objects.Config{Kube: a.kube, Pods: p.pods, Changed: p.source.ConfigsChanged}); err != nil {
+		return p, err
+	}
+	if err = a.volumesOf(p); err != nil {
 		return p, err
 	}
 	if p.memory, err = a.remember(p); err != nil {
@@ -171,7 +178,7 @@ func readKey(path string) ([]byte, error) {
 
 // joined run as long as the node is one of the cluster.
 func (p *parts) joined() (all []func(context.Context) error) {
-	for _, run := range []func(context.Context){p.statuses.Run, p.objects.Run, p.mirrors.Run, p.node.Run} {
+	for _, run := range []func(context.Context){p.statuses.Run, p.objects.Run, p.mirrors.Run, p.node.Run, p.keepVolumes} {
 		all = append(all, func(ctx context.Context) error { run(ctx); return nil })
 	}
 	return all
@@ -216,7 +223,7 @@ func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.Re
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
 		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Events: events, Log: a.log,
 		Pressure: func() []v1.NodeCondition { return p.loop.Pressure().Conditions },
-		Devices:  p.devices.Capacity,
+		Devices:  p.devices.Capacity, VolumesInUse: p.volumesInUse,
 	}
 	if *a.kubelet.EnableServer {
 		c.Port = a.kubelet.Port
@@ -235,7 +242,7 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 		return err
 	}
 	sync.Sink, sync.Events, sync.Extensions.Allocations = p.statuses, events, allocator
-	sync.Extensions.Devices = p.devices
+	sync.Extensions.Devices, sync.Extensions.Volumes = p.devices, p.csi
 	var pods source.Source
 	if pods, sync.Objects = p.source, p.objects.Supply(); p.memory != nil {
 		pods, sync.Objects = p.memory, objects.SupplyRemembered(p.memory)

@@ -184,7 +184,7 @@ func (a *agent) run(ctx context.Context) error {
 	with := func(run func(context.Context, *parts) error) func(context.Context) error {
 		return func(ctx context.Context) error { return run(ctx, p) }
 	}
-	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.servePlugins), with(a.servePodResources), with(a.join))
+	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.servePlugins), with(a.mountVolumes), with(a.servePodResources), with(a.join))
 }
 
 // join runs the parts that need the API server, after the registration of the node. The checkpoint of

@@ -1,0 +1,149 @@
+package volumes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/podsync/podsync/modules/csi"
+)
+
+const (
+	// writePause is how long it takes until a write that failed is tried again.
+	writePause = 2 * time.Second
+	// nodeIDs is the annotation of the Node that has the names that drivers have for it.
+	nodeIDs = "csi.volume.kubernetes.io/nodeid"
+)
+
+// Registered is csi.Config.Registered: it has the CSINode written.
+func (v *Volumes) Registered(drivers []csi.DriverInfo) {
+	v.mu.Lock()
+	for _, d := range v.registered {
+		v.left[d.Name] = true
+	}
+	for _, d := range drivers {
+		delete(v.left, d.Name)
+	}
+	v.registered = drivers
+	v.mu.Unlock()
+	select {
+	case v.changed <- struct{}{}:
+	default: // it is written anyway
+	}
+}
+
+// keepCSINode writes the CSINode whenever drivers register or leave, until ctx ends. One without drivers is made at once:
+// pods that need a driver are scheduled to no node without.
+func (v *Volumes) keepCSINode(ctx context.Context) {
+	for {
+		err := v.writeCSINode(ctx)
+		if err != nil && ctx.Err() == nil {
+			v.config.Log.Error(err, "The CSINode of the node is not written")
+		}
+		var retry <-chan time.Time
+		if err != nil {
+			retry = time.After(writePause)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-v.changed:
+		case <-retry:
+		}
+	}
+}
+
+// writeCSINode makes the CSINode what it should be. Drivers of an earlier agent stay in it until they have registered and
+// left again. Labels of the topology are written to the Node first: the scheduler reads both.
+func (v *Volumes) writeCSINode(ctx context.Context) error {
+	node := v.config.Node()
+	if node == nil {
+		return fmt.Errorf("node %s is not registered", v.config.NodeName)
+	}
+	v.mu.Lock()
+	registered, left := v.registered, maps.Clone(v.left)
+	v.mu.Unlock()
+	if err := v.labelNode(ctx, node, registered); err != nil {
+		return err
+	}
+	client := v.config.Kube.StorageV1().CSINodes()
+	found, err := client.Get(ctx, v.config.NodeName, metav1.GetOptions{})
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return err
+	}
+	if missing {
+		found = &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: v.config.NodeName}}
+	}
+	next := found.DeepCopy()
+	next.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
+	next.Spec.Drivers = driversOf(found.Spec.Drivers, registered, left)
+	switch {
+	case missing:
+		_, err = client.Create(ctx, next, metav1.CreateOptions{})
+	case !equality.Semantic.DeepEqual(found, next):
+		_, err = client.Update(ctx, next, metav1.UpdateOptions{})
+	}
+	return err
+}
+
+// driversOf returns the drivers of a CSINode, sorted.
+func driversOf(before []storagev1.CSINodeDriver, registered []csi.DriverInfo, left map[string]bool) []storagev1.CSINodeDriver {
+	byName := map[string]storagev1.CSINodeDriver{}
+	for _, d := range before {
+		if !left[d.Name] {
+			byName[d.Name] = d
+		}
+	}
+	for _, d := range registered {
+		entry := storagev1.CSINodeDriver{Name: d.Name, NodeID: d.NodeID, TopologyKeys: slices.Sorted(maps.Keys(d.Topology))}
+		if d.MaxVolumes > 0 {
+			count := int32(min(d.MaxVolumes, 1<<31-1))
+			entry.Allocatable = &storagev1.VolumeNodeResources{Count: &count}
+		}
+		byName[d.Name] = entry
+	}
+	all := []storagev1.CSINodeDriver{} // the field is required
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		all = append(all, byName[name])
+	}
+	return all
+}
+
+// labelNode gives the Node the labels of the drivers' topology and the annotation of its names.
+func (v *Volumes) labelNode(ctx context.Context, node *v1.Node, registered []csi.DriverInfo) error {
+	labels, ids := map[string]string{}, map[string]string{}
+	for _, d := range registered {
+		for key, value := range d.Topology {
+			if had, ok := node.Labels[key]; ok && had != value {
+				return fmt.Errorf("driver %s: its topology has %s=%.63q, and the node has %q", d.Name, key, value, had)
+			} else if !ok {
+				labels[key] = value
+			}
+		}
+		ids[d.Name] = d.NodeID
+	}
+	text, err := json.Marshal(ids)
+	if err != nil {
+		return err
+	}
+	if len(registered) == 0 || len(labels) == 0 && node.Annotations[nodeIDs] == string(text) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels, "annotations": map[string]string{nodeIDs: string(text)}}})
+	if err != nil {
+		return err
+	}
+	_, err = v.config.Kube.CoreV1().Nodes().Patch(ctx, v.config.NodeName, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	return err
+}

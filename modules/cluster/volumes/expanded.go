@@ -1,0 +1,78 @@
+package volumes
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// maxExpansions is how many sizes wait to be written. Beyond that the node expands the volume again, which changes
+// nothing, when a pod starts.
+const maxExpansions = 256
+
+// An expansion is a PersistentVolume that the node has expanded.
+type expansion struct {
+	volume string
+	bytes  int64
+}
+
+// Expanded is csi.Config.Expanded: it has the size of the claim written.
+func (v *Volumes) Expanded(volume string, bytes int64) {
+	select {
+	case v.expanded <- expansion{volume, bytes}:
+	default:
+		v.config.Log.Info("The size of a claim is not written: too many others wait", "volume", volume)
+	}
+}
+
+// writeSizes writes the sizes of claims until ctx ends.
+func (v *Volumes) writeSizes(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-v.expanded:
+			for err := v.writeSize(ctx, e); err != nil && ctx.Err() == nil; err = v.writeSize(ctx, e) {
+				v.config.Log.Error(err, "The size of a claim is not written", "volume", e.volume)
+				select {
+				case <-ctx.Done():
+				case <-time.After(writePause):
+				}
+			}
+		}
+	}
+}
+
+// writeSize writes the capacity of the claim of a volume, and ends its conditions of a resize.
+func (v *Volumes) writeSize(ctx context.Context, e expansion) error {
+	pv, err := v.config.Kube.CoreV1().PersistentVolumes().Get(ctx, e.volume, metav1.GetOptions{})
+	if err != nil || pv.Spec.ClaimRef == nil {
+		return err
+	}
+	claims := v.config.Kube.CoreV1().PersistentVolumeClaims(pv.Spec.ClaimRef.Namespace)
+	claim, err := claims.Get(ctx, pv.Spec.ClaimRef.Name, metav1.GetOptions{})
+	if err != nil || claim.UID != pv.Spec.ClaimRef.UID {
+		return err
+	}
+	conditions := slices.DeleteFunc(slices.Clone(claim.Status.Conditions), func(c v1.PersistentVolumeClaimCondition) bool {
+		return c.Type == v1.PersistentVolumeClaimResizing || c.Type == v1.PersistentVolumeClaimFileSystemResizePending
+	})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": claim.ResourceVersion},
+		"status": map[string]any{
+			"capacity": v1.ResourceList{v1.ResourceStorage: *resource.NewQuantity(e.bytes, resource.BinarySI)}, "conditions": conditions,
+			"allocatedResourceStatuses": nil,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = claims.Patch(ctx, claim.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
+}

@@ -1,0 +1,154 @@
+package volumes
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
+
+	"github.com/podsync/podsync/modules/csi"
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+type noSecrets struct{ env.Secrets }
+
+func newVolumes(t *testing.T, objects ...k8sruntime.Object) (*Volumes, *fake.Clientset, *v1.Node, *int) {
+	t.Helper()
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node-uid"}}
+	kube := fake.NewClientset(append(objects, node.DeepCopy())...)
+	reports := 0
+	v, err := New(Config{Kube: kube, NodeName: "n", Node: func() *v1.Node { return node }, Report: func() { reports++ }, Secrets: noSecrets{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v, kube, node, &reports
+}
+
+func disk() *v1.PersistentVolume {
+	return &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: v1.PersistentVolumeSpec{
+		ClaimRef:               &v1.ObjectReference{Namespace: "ns", Name: "data", UID: "c"},
+		PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "d.example.com", VolumeHandle: "h"}},
+	}}
+}
+
+// The API server must know that the node uses a volume before the volume is mounted, or it could be detached meanwhile.
+func TestAnAttachedVolumeWaitsUntilItIsReportedInUse(t *testing.T) {
+	name := "pv"
+	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}}
+	attachment.Status.Attached = true
+	v, _, node, reports := newVolumes(t, disk(), attachment)
+	if found, err := v.attachment(t.Context(), "none"); found != nil || err != nil {
+		t.Errorf("one that does not exist: %v, %v", found, err)
+	}
+	if _, err := v.attachment(t.Context(), "va"); err == nil || !strings.Contains(err.Error(), "volumesInUse") || *reports != 1 {
+		t.Errorf("%v, %d reports, want an error and a report", err, *reports)
+	}
+	node.Status.VolumesInUse = []v1.UniqueVolumeName{"kubernetes.io/csi/d.example.com^h"}
+	if found, err := v.attachment(t.Context(), "va"); err != nil || !found.Status.Attached {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func TestCSINode(t *testing.T) {
+	old := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "old.example.com", NodeID: "x"}}}}
+	for name, objects := range map[string][]k8sruntime.Object{"new": nil, "of an earlier agent": {old}} {
+		t.Run(name, func(t *testing.T) {
+			v, kube, node, _ := newVolumes(t, objects...)
+			drivers := func() (names []string) {
+				t.Helper()
+				if err := v.writeCSINode(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				found, err := kube.StorageV1().CSINodes().Get(t.Context(), "n", metav1.GetOptions{})
+				if err != nil || len(found.OwnerReferences) != 1 || found.OwnerReferences[0].UID != "node-uid" {
+					t.Fatalf("%+v, %v", found, err)
+				}
+				for _, d := range found.Spec.Drivers {
+					names = append(names, d.Name)
+					if d.Name == "d.example.com" && (d.NodeID != "id" || *d.Allocatable.Count != 25 || !slices.Equal(d.TopologyKeys, []string{"example.com/rack"})) {
+						t.Errorf("%+v", d)
+					}
+				}
+				return names
+			}
+			var others []string
+			if objects != nil {
+				others = []string{"old.example.com"}
+			}
+			if got := drivers(); !slices.Equal(got, others) {
+				t.Errorf("before a driver: %v", got)
+			}
+			v.Registered([]csi.DriverInfo{{Name: "d.example.com", NodeID: "id", MaxVolumes: 25, Topology: map[string]string{"example.com/rack": "7"}}})
+			if got := drivers(); !slices.Equal(got, append([]string{"d.example.com"}, others...)) {
+				t.Errorf("with a driver: %v", got)
+			}
+			labelled, err := kube.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+			if err != nil || labelled.Labels["example.com/rack"] != "7" || labelled.Annotations[nodeIDs] != `{"d.example.com":"id"}` {
+				t.Errorf("%+v, %v", labelled.ObjectMeta, err)
+			}
+			v.Registered(nil)
+			if got := drivers(); !slices.Equal(got, others) {
+				t.Errorf("after it has left: %v", got)
+			}
+			node.Labels = map[string]string{"example.com/rack": "8"}
+			v.Registered([]csi.DriverInfo{{Name: "d.example.com", NodeID: "id", Topology: map[string]string{"example.com/rack": "7"}}})
+			if err := v.writeCSINode(t.Context()); err == nil {
+				t.Error("a topology that contradicts the label of the node is written")
+			}
+		})
+	}
+}
+
+func TestTheSizeOfAClaimIsWritten(t *testing.T) {
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "c"}}
+	claim.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: v1.PersistentVolumeClaimFileSystemResizePending}, {Type: "Other"}}
+	v, kube, _, _ := newVolumes(t, disk(), claim)
+	if err := v.writeSize(t.Context(), expansion{"pv", 2 << 30}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := kube.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "data", metav1.GetOptions{})
+	size := got.Status.Capacity[v1.ResourceStorage]
+	if err != nil || size.Cmp(resource.MustParse("2Gi")) != 0 || len(got.Status.Conditions) != 1 || got.Status.Conditions[0].Type != "Other" {
+		t.Errorf("%+v, %v", got.Status, err)
+	}
+}
+
+func TestTokensAreKeptForTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, kube, _, _ := newVolumes(t)
+		issued := 0
+		kube.PrependReactor("create", "serviceaccounts", func(kubetesting.Action) (bool, k8sruntime.Object, error) {
+			issued++
+			return true, &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "t", ExpirationTimestamp: metav1.NewTime(time.Now().Add(time.Hour))}}, nil
+		})
+		ask := func() {
+			t.Helper()
+			text, err := v.token(context.Background(), csi.Pod{UID: "u", Namespace: "ns", Name: "p", ServiceAccount: "robot"}, []storagev1.TokenRequest{{Audience: "vault"}})
+			if err != nil || !strings.HasPrefix(text, `{"vault":{"token":"t","expirationTimestamp":`) {
+				t.Errorf("%s, %v", text, err)
+			}
+		}
+		ask()
+		time.Sleep(47 * time.Minute)
+		ask()
+		if issued != 1 {
+			t.Errorf("%d tokens within 80 %% of their time, want 1", issued)
+		}
+		time.Sleep(2 * time.Minute)
+		ask()
+		if issued != 2 {
+			t.Errorf("%d tokens, want 2", issued)
+		}
+	})
+}
