@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/podsync/podsync/modules/csi"
@@ -123,7 +124,7 @@ func runExample(pv *v1.PersistentVolume, drive, root string) {
 	}
 	running.Go(func() { _ = manager.Run(ctx) })
 	running.Go(func() { _ = agent.Run(ctx) })
-	if err := pods.Set(database()); err != nil {
+	if err := pods.Set(database("1")); err != nil {
 		log.Fatal(err)
 	}
 	for s := range statuses {
@@ -164,9 +165,10 @@ func newAgent(pv *v1.PersistentVolume, root string, pods source.Source, statuses
 	return agent, manager, err
 }
 
-func database() *v1.Pod {
+// database returns a pod that uses the claim. Each new pod has a new UID.
+func database(uid types.UID) *v1.Pod {
 	pod := &v1.Pod{}
-	pod.Namespace, pod.Name, pod.UID = "default", "database", "1"
+	pod.Namespace, pod.Name, pod.UID = "default", "database", uid
 	pod.Spec.Containers = []v1.Container{{
 		Name: "app", Image: "registry.test/database:1", Command: []string{"sleep", "600"}, VolumeMounts: []v1.VolumeMount{{Name: "data", MountPath: "/var/lib/database"}},
 	}}

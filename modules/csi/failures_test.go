@@ -181,6 +181,32 @@ func TestV9_VolumesOfPodsThatWentWhileNoAgentRan(t *testing.T) {
 	})
 }
 
+// After a restart of the node nothing is mounted, whatever the records say.
+func TestV10_AfterARebootVolumesAreMountedAgain(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		n.start()
+		n.mustSetUp(podOf("a", "data"))
+		n.kill()
+		records, _ := filepath.Glob(filepath.Join(n.root, "csi/*.json"))
+		text, err := os.ReadFile(records[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(text), `"Source"`)
+		if err := os.WriteFile(records[0], []byte(`{"Boot":"another","Source"`+rest), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.start()
+		n.mustSetUp(podOf("a", "data"))
+		if stages, publishes := n.countCalls("NodeStage"), n.countCalls("NodePublish"); stages != 2 || publishes != 2 {
+			t.Errorf("%d stages and %d publishes, want each again", stages, publishes)
+		}
+		n.mustTearDown(podOf("a", "data"))
+		n.settle()
+		n.wantNothing()
+	})
+}
+
 // Whatever the agent and the driver go through, and whenever the agent is killed, in the end every volume that a pod
 // wants is mounted, nothing is unmounted while a container uses it, and when all pods have ended nothing is left.
 func TestV11_KilledAtAnyMoment(t *testing.T) {

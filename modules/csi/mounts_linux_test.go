@@ -3,6 +3,7 @@ package csi_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/modules/csi"
@@ -70,8 +72,8 @@ func TestExamples(t *testing.T) {
 				if round == 0 {
 					continue
 				}
-				mounted := filepath.Join(dir, "root/pods/1/volumes", map[bool]string{true: "kubernetes.io~csi/disk-1/mount", false: "kubernetes.io~local-volume/disk-1"}[drive != ""])
-				onAgent(t, pv, filepath.Join(dir, "root"), drive, func() {
+				mounted := filepath.Join(dir, "root/pods", fmt.Sprint(round), "volumes", map[bool]string{true: "kubernetes.io~csi/disk-1/mount", false: "kubernetes.io~local-volume/disk-1"}[drive != ""])
+				onAgent(t, pv, types.UID(fmt.Sprint(round)), filepath.Join(dir, "root"), drive, func() {
 					if !isMountPoint(mounted) {
 						t.Errorf("nothing is mounted at %s", mounted)
 					}
@@ -100,7 +102,7 @@ func localVolume(path string) *v1.PersistentVolume {
 }
 
 // onAgent runs an agent with the pod of the examples, calls f while the pod runs, and deletes the pod.
-func onAgent(t *testing.T, pv *v1.PersistentVolume, root, drive string, f func()) {
+func onAgent(t *testing.T, pv *v1.PersistentVolume, uid types.UID, root, drive string, f func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -121,7 +123,7 @@ func onAgent(t *testing.T, pv *v1.PersistentVolume, root, drive string, f func()
 		}
 	})
 	running.Go(func() { _ = agent.Run(ctx) })
-	if err := pods.Set(database()); err != nil {
+	if err := pods.Set(database(uid)); err != nil {
 		t.Fatal(err)
 	}
 	for s := range statuses {
@@ -133,7 +135,7 @@ func onAgent(t *testing.T, pv *v1.PersistentVolume, root, drive string, f func()
 	if err := pods.Set(); err != nil {
 		t.Fatal(err)
 	}
-	for dir := filepath.Join(root, "pods/1"); ; time.Sleep(10 * time.Millisecond) {
+	for dir := filepath.Join(root, "pods", string(uid)); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 			break
 		}
