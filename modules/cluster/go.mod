@@ -7,6 +7,7 @@ require (
 	github.com/podsync/podsync v0.0.0
 	github.com/podsync/podsync/modules/devices v0.0.0
 	github.com/podsync/podsync/modules/prometheus v0.0.0
+	github.com/podsync/podsync/modules/systemd v0.0.0
 	google.golang.org/grpc v1.85.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
@@ -20,6 +21,11 @@ require (
 )
 
 require github.com/container-storage-interface/spec v1.12.0 // indirect
+
+require (
+	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
+	github.com/godbus/dbus/v5 v5.2.4 // indirect
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -99,6 +105,7 @@ replace (
 	github.com/podsync/podsync/modules/devices => ../devices
 	github.com/podsync/podsync/modules/otel => ../otel
 	github.com/podsync/podsync/modules/prometheus => ../prometheus
+	github.com/podsync/podsync/modules/systemd => ../systemd
 )
 
 replace github.com/podsync/podsync/modules/csi => ../csi

@@ -170,7 +170,7 @@ func (a *access) removed(id string, names []string) {
 
 // and returns the grant with one credential more. Of too many the oldest is dropped.
 func (g grant) and(c credential) grant {
-	if c.reveal == nil {
+	if c.reveal == nil || c.node {
 		g.everyone = true
 		return g
 	}
@@ -180,7 +180,7 @@ func (g grant) and(c credential) grant {
 
 // has reports whether a pull with a credential has been noted.
 func (g grant) has(c credential) bool {
-	if c.reveal == nil {
+	if c.reveal == nil || c.node {
 		return g.everyone
 	}
 	return slices.Contains(g.with, fingerprintOf(c))

@@ -13,6 +13,25 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
+// An image that was pulled with a credential of the node is for all pods. A secret of an API server has a namespace, and is none of
+// the node, whatever its type.
+func TestG4_ACredentialOfTheNodeIsForAllPods(t *testing.T) {
+	for namespace, open := range map[string]bool{"": true, "default": false} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newTestManager(t, Config{Runtime: &registry{password: "right"}, Dir: t.TempDir()})
+			secret := loginSecret("node", "r.io", "bob", "right")
+			secret.Namespace, secret.Type = namespace, SecretTypeNode
+			if err := ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "first", Secrets: []v1.Secret{secret}}); err != nil {
+				t.Fatal(err)
+			}
+			err := ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "second", Policy: v1.PullNever})
+			if (err == nil) != open {
+				t.Errorf("namespace %q: %v", namespace, err)
+			}
+		})
+	}
+}
+
 // Who may use an image that a pod with a secret has pulled.
 func TestG4_AccessToAPresentImage(t *testing.T) {
 	bob := []v1.Secret{loginSecret("login", "r.io", "bob", "right")}

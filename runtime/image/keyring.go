@@ -30,12 +30,20 @@ type entry struct {
 
 // credential is a login for a registry. Because it is inside a closure, printing the credential, or
 // a value that contains it, does not reveal it.
-type credential struct{ reveal func() login }
+type credential struct {
+	reveal func() login
+	// node is set for a credential of the node: what it pulls is for all pods.
+	node bool
+}
+
+// SecretTypeNode is the type of a pull secret of the node, which has no namespace, such as one of a credential provider: every
+// pod may use the images that it pulls. A secret of an API server has a namespace, and is never one.
+const SecretTypeNode v1.SecretType = "podsync/node-credentials"
 
 type login struct{ username, password string }
 
 func newCredential(username, password string) credential {
-	return credential{func() login { return login{username, password} }}
+	return credential{reveal: func() login { return login{username, password} }}
 }
 
 // login returns the empty login for the zero credential, which means anonymous.
@@ -109,6 +117,7 @@ func (k *keyring) add(secret *v1.Secret) error {
 				return secretError(secret, key, fmt.Errorf("registry %q: %w", registry, err))
 			}
 		}
+		c.node = secret.Type == SecretTypeNode && secret.Namespace == ""
 		if c.login() != (login{}) { // a credential helper has the login, and no secret does
 			k.entries = append(k.entries, entry{location(registry), c})
 		}
@@ -161,7 +170,7 @@ const defaultRegistry = "index.docker.io"
 // image's. If none matches an image of docker.io, the credentials for exactly index.docker.io
 // apply, which is Docker's name of that registry in configurations.
 func (k keyring) lookup(repository string) []credential {
-	found := k.collect(func(location string) bool { return matchLocation(location, repository) })
+	found := k.collect(func(location string) bool { return Matches(location, repository) })
 	if len(found) == 0 && strings.HasPrefix(repository, "docker.io/") {
 		found = k.collect(func(location string) bool { return location == defaultRegistry })
 	}
@@ -179,7 +188,10 @@ func (k keyring) collect(matches func(location string) bool) []credential {
 	return found
 }
 
-func matchLocation(pattern, repository string) bool {
+// Matches reports whether a pattern of a credential, such as "*.azurecr.io" or "registry.io:8080/path", is for a repository in
+// full, as [Repository] returns it: the host has as many labels as that of the repository, each of which may be a pattern as of path.Match, the
+// port is the same, and the path is the beginning of that of the repository.
+func Matches(pattern, repository string) bool {
 	p, r := splitLocation(pattern), splitLocation(repository)
 	if p.port != r.port || !strings.HasPrefix(r.path, p.path) {
 		return false

@@ -96,3 +96,10 @@ func repositoryOf(name string) string {
 	}
 	return named.Name()
 }
+
+// Repository returns the repository of an image in full, such as "docker.io/library/nginx" for "nginx:1". Credentials are
+// matched against it, see [Matches].
+func Repository(name string) (string, error) {
+	ref, err := parseReference(name)
+	return ref.repository, err
+}

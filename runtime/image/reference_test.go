@@ -1,6 +1,7 @@
 package image
 
 import (
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -77,4 +78,12 @@ func FuzzParseReference(f *testing.F) {
 			t.Errorf("%q: the full name parses as %+v, %v", name, again, err)
 		}
 	})
+}
+
+func TestRepositoryInFull(t *testing.T) {
+	for name, want := range map[string]string{"nginx:1": "docker.io/library/nginx", "r.io:5000/a/b@sha256:" + strings.Repeat("a", 64): "r.io:5000/a/b", "": "", "A B": ""} {
+		if got, err := Repository(name); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v, want %q", name, got, err, want)
+		}
+	}
 }

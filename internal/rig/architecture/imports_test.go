@@ -77,6 +77,7 @@ var rooms = []room{
 	{"syncpod/device", []string{"internal/base/podfile", "syncpod/container/env"}, "what containers were given is kept in files; who gives it is asked through an interface"},
 	{"syncpod/shutdown", []string{"runtime"}, "an order follows from pods alone: who stops them is not its business"},
 	{"syncpod/source", []string{"internal/base/durable", "internal/base/quantities", "internal/base/regular", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
+	{"syncpod/credentialprovider", []string{"internal/base/regular", "runtime/image", "syncpod/source"}, "credentials are pull secrets: who pulls with them is not its business"},
 	{"syncpod/loop", []string{
 		"actions", "internal/base/podfile", "internal/base/statusjson", "podworkers", "runtime", "runtime/cri", "runtime/pleg",
 		"syncpod", "syncpod/apistatus", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/podspec", "syncpod/shutdown", "syncpod/source",

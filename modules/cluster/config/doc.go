@@ -13,4 +13,5 @@
 //	effective.go  the configuration as the node shows it
 //	values.go     amounts of resources in the file
 //	eviction.go   when pods are evicted
+//	shutdown.go   how long pods may take to stop when the machine shuts down
 package config

@@ -67,7 +67,7 @@ var honoured = strings.Fields(`
 	localStorageCapacityIsolation maxOpenFiles maxParallelImagePulls maxPods mergeDefaultEvictionSettings nodeLeaseDurationSeconds
 	nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj podLogsDir podPidsLimit podsPerCore port
 	preloadedImagesVerificationAllowlist protectKernelDefaults providerID registerWithTaints registryBurst registryPullQPS resolvConf
-	rotateCertificates seccompDefault serializeImagePulls serverTLSBootstrap singleProcessOOMKill staticPodPath
+	rotateCertificates seccompDefault serializeImagePulls serverTLSBootstrap shutdownGracePeriod shutdownGracePeriodByPodPriority shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodPath
 	streamingConnectionIdleTimeout systemReserved tlsCertFile tlsCipherSuites tlsCurvePreferences tlsMinVersion tlsPrivateKeyFile tracing`)
 
 // others are the fields that are refused or meaningless.
@@ -117,9 +117,6 @@ var others = []Field{
 	{Name: "volumePluginDir", Treatment: Meaningless, Reason: "there are no FlexVolumes"},
 	{Name: "kernelMemcgNotification", Treatment: Meaningless, Reason: "memory is measured at intervals"},
 	{Name: "logging", Treatment: Meaningless, Reason: "lines of text go to stderr"},
-	{Name: "shutdownGracePeriod", Treatment: Refused, Reason: "no shutdown would be delayed"},
-	{Name: "shutdownGracePeriodCriticalPods", Treatment: Refused, Reason: "no shutdown would be delayed"},
-	{Name: "shutdownGracePeriodByPodPriority", Treatment: Refused, Reason: "no shutdown would be delayed"},
 	{Name: "memoryThrottlingFactor", Treatment: Meaningless, Reason: "memory.high is not set, which a kubelet does only for the alpha feature MemoryQoS"},
 	{Name: "memoryReservationPolicy", Treatment: Refused, Reason: "no memory would be reserved for pods", Granted: []string{`"None"`}},
 	{Name: "registerNode", Treatment: Refused, Reason: "the agent registers its Node", Granted: []string{"true"}},

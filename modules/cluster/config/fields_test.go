@@ -84,7 +84,7 @@ func TestTreatments(t *testing.T) {
 	values := map[string]string{
 		"staticPodURLHeader": "{a: [b]}", "cpuManagerPolicyOptions": "{a: b}", "topologyManagerPolicyOptions": "{a: b}", "qosReserved": "{memory: 50%}",
 		"defaultPodSysctls": "{a: b}", "reservedMemory": "[{numaNode: 0, limits: {memory: 1Gi}}]", "featureGates": "{A: true}", "logging": "{verbosity: 2}",
-		"shutdownGracePeriodByPodPriority": "[{priority: 0, shutdownGracePeriodSeconds: 1}]", "memoryThrottlingFactor": "0.5",
+		"memoryThrottlingFactor": "0.5",
 	}
 	types := map[string]reflect.Type{}
 	for field := range reflect.TypeFor[kubelet.KubeletConfiguration]().Fields() {

@@ -104,6 +104,9 @@ func check(c *kubelet.KubeletConfiguration) error {
 	if _, err := Eviction(c); err != nil {
 		return err
 	}
+	if _, err := Shutdown(c); err != nil {
+		return err
+	}
 	return refuse(c)
 }
 

@@ -37,7 +37,7 @@ func (n *Node) describe(object *v1.Node) {
 	if look.status != nil {
 		s.RuntimeHandlers, s.Features = handlers(look.status), features(look.status)
 	}
-	n.setConditions(s, look.notReady(time.Now()))
+	n.setConditions(s, cmp.Or(n.config.NotReady(), look.notReady(time.Now())))
 }
 
 func (n *Node) lastLook() look {

@@ -85,6 +85,9 @@ type Config struct {
 	// Pressure returns the conditions MemoryPressure, DiskPressure and PIDPressure, as in an
 	// eviction.Decision; none if they are unknown. Default: there is no pressure.
 	Pressure func() []v1.NodeCondition
+	// NotReady returns why the node is not ready though its runtime is, "" if it is. Default: only the
+	// runtime counts.
+	NotReady func() string
 	// Events records the start of the agent, reboots, and changes of the node's conditions.
 	// Default: no events.
 	Events Recorder
@@ -166,6 +169,9 @@ func New(c Config) (*Node, error) {
 	if c.Devices == nil {
 		c.Devices = func() (capacity, allocatable v1.ResourceList) { return nil, nil }
 	}
+	if c.NotReady == nil {
+		c.NotReady = func() string { return "" }
+	}
 	if c.Pressure == nil {
 		c.Pressure = func() []v1.NodeCondition { return nil }
 	}
@@ -186,6 +192,14 @@ func (n *Node) Run(ctx context.Context) {
 	parts.Go(func() { n.watch(ctx) })
 	n.awaitLook(ctx)
 	n.beat(ctx)
+}
+
+// Report has the status written at once if it has changed, such as what NotReady returns.
+func (n *Node) Report() {
+	select {
+	case n.changed <- struct{}{}:
+	default: // it is to be written already
+	}
 }
 
 // Registered returns a channel that is closed once the node is registered.

@@ -35,6 +35,9 @@ func (t *Tree) apply(ctx context.Context, mount *os.Root, at string, r cgroup.Re
 		if err := t.config.Slices.SetSlice(ctx, at, r); err != nil {
 			return err
 		}
+		if err := t.writePages(ctx, mount, at, r, h); err != nil {
+			return err
+		}
 		t.applied[at] = r
 		return nil
 	}
@@ -65,24 +68,32 @@ func (t *Tree) make(ctx context.Context, mount *os.Root, at string) error {
 		return t.makeSlice(ctx, at)
 	}
 	for _, tree := range t.treesWithSettings() {
-		if err := t.delegate(mount, path.Join(tree, path.Dir(at))); err != nil {
+		if err := t.makeIn(mount, tree, at); err != nil {
 			return err
 		}
-		dir := path.Join(tree, at)
-		err := mount.Mkdir(dir, 0o755)
-		switch {
-		case errors.Is(err, fs.ErrExist):
-			continue
-		case err != nil:
-			return err
-		}
-		if t.afterMkdir != nil {
-			if err := t.afterMkdir(mount, dir); err != nil {
-				return err
-			}
-		}
-		t.config.Log.Info("cgroup made", "cgroup", dir)
 	}
+	return nil
+}
+
+// makeIn makes a cgroup in one tree, unless it is there. The one above is there already.
+func (t *Tree) makeIn(mount *os.Root, tree, at string) error {
+	if err := t.delegate(mount, path.Join(tree, path.Dir(at))); err != nil {
+		return err
+	}
+	dir := path.Join(tree, at)
+	err := mount.Mkdir(dir, 0o755)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	if t.afterMkdir != nil {
+		if err := t.afterMkdir(mount, dir); err != nil {
+			return err
+		}
+	}
+	t.config.Log.Info("cgroup made", "cgroup", dir)
 	return nil
 }
 

@@ -33,5 +33,6 @@
 //	slices.go     Slices, DriverOf
 //	apply.go      writes settings, with checks
 //	current.go    the settings of a cgroup that this agent has not written
+//	pages.go      the limits of huge pages of slices, for which systemd has no property
 //	remove.go     kills processes and removes directories
 package tree

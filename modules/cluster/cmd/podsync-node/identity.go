@@ -24,6 +24,8 @@ type identity struct {
 	taints               []v1.Taint
 	// labels are those of a Node that is registered.
 	labels map[string]string
+	// credentialConfig and credentialDir are the configuration of credential providers and the folder of their plugins.
+	credentialConfig, credentialDir string
 	// externalCloud is set if a cloud controller manager completes the Node.
 	externalCloud bool
 }
@@ -36,6 +38,8 @@ func (i *identity) define(flags *flag.FlagSet) {
 	flags.Func("node-labels", "`labels` of a Node that is registered: key=value, with a comma between them", i.setLabels)
 	flags.Func("register-with-taints", "`taints` of a Node that is registered: key=value:effect, with a comma between them; in place of registerWithTaints of --config", i.setTaints)
 	flags.Func("cloud-provider", "`external` if a cloud controller manager completes the Node, or \"\" (default \"\")", i.setCloud)
+	flags.StringVar(&i.credentialConfig, "image-credential-provider-config", "", "`file`, or folder of files, with a CredentialProviderConfig (kubelet.config.k8s.io/v1)")
+	flags.StringVar(&i.credentialDir, "image-credential-provider-bin-dir", "", "`folder` of the programs that --image-credential-provider-config names")
 	flags.String("pod-infra-container-image", "", "`image`, accepted because kubeadm sets it, and not used: the runtime chooses the image of sandboxes")
 }
 

@@ -222,8 +222,8 @@ func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.Re
 		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
 		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Events: events, Log: a.log,
-		Pressure: func() []v1.NodeCondition { return p.loop.Pressure().Conditions },
-		Devices:  p.devices.Capacity, VolumesInUse: p.volumesInUse,
+		Pressure: func() []v1.NodeCondition { return p.loop.Pressure().Conditions }, NotReady: a.notReady,
+		Devices: p.devices.Capacity, VolumesInUse: p.volumesInUse,
 	}
 	if *a.kubelet.EnableServer {
 		c.Port = a.kubelet.Port
@@ -246,6 +246,9 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 	var pods source.Source
 	if pods, sync.Objects = p.source, p.objects.Supply(); p.memory != nil {
 		pods, sync.Objects = p.memory, objects.SupplyRemembered(p.memory)
+	}
+	if sync.Objects, err = a.withPlugins(sync.Objects); err != nil {
+		return err
 	}
 	c := nodeagent.Config{
 		Client: a.runtime, Root: a.root, Sources: []source.Source{pods}, NodeName: a.name, Log: a.log,
@@ -382,7 +385,15 @@ func (a *agent) cgroups(ctx context.Context, enforced v1.ResourceList) (syncpod.
 		}
 		driver = cgroup.Driver(a.kubelet.CgroupDriver) // the runtime does not tell
 	}
+	return tree.New(a.cgroupConfig(driver, enforced))
+}
+
+// cgroupConfig returns the configuration of the pods' cgroups with the driver of the runtime.
+func (a *agent) cgroupConfig(driver cgroup.Driver, enforced v1.ResourceList) tree.Config {
 	c := tree.Config{State: filepath.Join(a.root, "cgroups"), Driver: driver, NoCPUQuota: !*a.kubelet.CPUCFSQuota, PodPIDs: max(*a.kubelet.PodPidsLimit, 0), Log: a.log}
+	if driver == cgroup.Systemd {
+		c.Slices = a.systemd
+	}
 	if root := strings.Trim(a.kubelet.CgroupRoot, "/"); root != "" {
 		c.Root = path.Join("/", root, cgroup.DefaultRoot)
 	}
@@ -392,5 +403,5 @@ func (a *agent) cgroups(ctx context.Context, enforced v1.ResourceList) (syncpod.
 	if a.kubelet.EnforceNodeAllocatable == nil || slices.Contains(a.kubelet.EnforceNodeAllocatable, "pods") {
 		c.Allocatable = enforced
 	}
-	return tree.New(c)
+	return c
 }

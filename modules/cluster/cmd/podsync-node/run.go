@@ -26,6 +26,7 @@ import (
 	"github.com/podsync/podsync/modules/devices"
 	"github.com/podsync/podsync/modules/otel"
 	"github.com/podsync/podsync/modules/prometheus"
+	"github.com/podsync/podsync/modules/systemd"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -56,6 +57,11 @@ type agent struct {
 	policy  eviction.Policy
 	figures stats.Source
 	log     logr.Logger
+	// systemd makes the slices of pods and delays shutdowns, of which logindConf raises the limit, "" for the usual file.
+	systemd    *systemd.Systemd
+	logindConf string
+	// shuttingDown is set once the machine shuts down.
+	shuttingDown atomic.Bool
 
 	// server is the URL of the API server, route finds the address of the node on the way to
 	// it, interfaces lists all addresses of the node, and found has the one that is in use if no
@@ -91,6 +97,10 @@ func run(ctx context.Context, o options) error {
 	if err := a.connect(); err != nil {
 		return err
 	}
+	if a.systemd, err = systemd.New(systemd.Config{Log: a.log}); err != nil {
+		return err
+	}
+	defer a.systemd.Close()
 	if a.metrics, err = prometheus.New(prometheus.Config{NodeName: a.name}); err != nil {
 		return err
 	}
@@ -184,7 +194,7 @@ func (a *agent) run(ctx context.Context) error {
 	with := func(run func(context.Context, *parts) error) func(context.Context) error {
 		return func(ctx context.Context) error { return run(ctx, p) }
 	}
-	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.servePlugins), with(a.mountVolumes), with(a.servePodResources), with(a.join))
+	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.delayShutdown), with(a.servePlugins), with(a.mountVolumes), with(a.servePodResources), with(a.join))
 }
 
 // join runs the parts that need the API server, after the registration of the node. The checkpoint of

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/modules/systemd"
+	"github.com/podsync/podsync/syncpod/cgroup"
+	"github.com/podsync/podsync/syncpod/shutdown"
+)
+
+// When the machine shuts down the node is not ready, and its pods fail with a kubelet's reason.
+func TestPodsStopWhenTheMachineShutsDown(t *testing.T) {
+	onSite(t, func(s *site) {
+		var a *agent
+		s.change = func(changed *agent) { a = changed }
+		s.furnish()
+		s.boot()
+		s.sleep(30 * time.Second)
+		s.wantRunning("changed", "deleted", "same")
+		a.stopPods(s.Context(), s.parts, shutdown.Policy{GracePeriod: 20 * time.Second})
+		s.sleep(time.Second)
+		node, err := s.kube.CoreV1().Nodes().Get(s.Context(), "n1", metav1.GetOptions{})
+		s.must(err)
+		for _, c := range node.Status.Conditions {
+			if c.Type == v1.NodeReady && (c.Status != v1.ConditionFalse || c.Message != "node is shutting down") {
+				s.Errorf("the node is %+v", c)
+			}
+		}
+		for _, name := range []string{"changed", "deleted", "same"} {
+			if status := s.pod(name).Status; status.Phase != v1.PodFailed || status.Reason != shutdown.Reason {
+				s.Errorf("%s is %s, %s", name, status.Phase, status.Reason)
+			}
+		}
+	})
+}
+
+// Without the fields of the configuration nothing is asked of logind, and with them it has to be there.
+func TestDelayOfAShutdown(t *testing.T) {
+	a := &agent{kubelet: &kubelet.KubeletConfiguration{}}
+	if err := a.delayShutdown(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	var err error
+	if a.systemd, err = systemd.New(systemd.Config{Address: "unix:path=/nonexistent/bus"}); err != nil {
+		t.Fatal(err)
+	}
+	a.kubelet.ShutdownGracePeriod = metav1.Duration{Duration: 30 * time.Second}
+	if err := a.delayShutdown(t.Context(), nil); err == nil || !strings.HasPrefix(err.Error(), "shutdownGracePeriod: ") {
+		t.Errorf("without a bus: %v", err)
+	}
+}
+
+// With the driver systemd systemd makes the slices of pods.
+func TestSystemdDriver(t *testing.T) {
+	for driver, want := range map[cgroup.Driver]bool{cgroup.Systemd: true, cgroup.Cgroupfs: false} {
+		a := &agent{kubelet: &kubelet.KubeletConfiguration{CPUCFSQuota: new(true), PodPidsLimit: new(int64(-1)), CgroupRoot: "/edge"}, systemd: &systemd.Systemd{}}
+		if c := a.cgroupConfig(driver, nil); (c.Slices != nil) != want || c.Driver != driver || c.Root != "/edge/kubepods" {
+			t.Errorf("%s: %+v", driver, c)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/godbus/dbus/v5"
+
+	"github.com/podsync/podsync/syncpod/cgroup"
+	"github.com/podsync/podsync/syncpod/cgroup/tree"
+)
+
+var _ tree.Slices = (*Systemd)(nil)
+
+// Names of errors of systemd.
+const (
+	unitExists = "org.freedesktop.systemd1.UnitExists"
+	noSuchUnit = "org.freedesktop.systemd1.NoSuchUnit"
+)
+
+// replace is the mode of jobs: a conflicting job that waits is cancelled.
+const replace = "replace"
+
+// SetSlice starts the slice of a cgroup, or sets the properties of a slice that is there; see [tree.Slices]. A slice
+// that is there keeps its properties if r is zero: such a slice is above those of pods, and may be the administrator's.
+func (s *Systemd) SetSlice(ctx context.Context, at string, r cgroup.Resources) error {
+	name, above, err := unitOf(at)
+	if err != nil {
+		return err
+	}
+	properties, err := propertiesOf(s.config.Version, r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	conn, err := s.manager(ctx)
+	if err != nil {
+		return err
+	}
+	err = job(ctx, func(done chan<- string) error {
+		_, err := conn.StartTransientUnitContext(ctx, name, replace, append(starting(s.config.Version, above), properties...), done)
+		return err
+	})
+	switch {
+	case err == nil:
+		s.config.Log.Info("slice started", "slice", name)
+		return nil
+	case !isError(err, unitExists):
+		return fmt.Errorf("systemd: start of %s: %w", name, err)
+	case reflect.DeepEqual(r, cgroup.Resources{}):
+		return nil
+	}
+	if err := conn.SetUnitPropertiesContext(ctx, name, true, properties...); err != nil {
+		return fmt.Errorf("systemd: properties of %s: %w", name, err)
+	}
+	return nil
+}
+
+// RemoveSlice stops the slice of a cgroup; see [tree.Slices].
+func (s *Systemd) RemoveSlice(ctx context.Context, at string) error {
+	name, _, err := unitOf(at)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	conn, err := s.manager(ctx)
+	if err != nil {
+		return err
+	}
+	err = job(ctx, func(done chan<- string) error {
+		_, err := conn.StopUnitContext(ctx, name, replace, done)
+		return err
+	})
+	if err != nil && !isError(err, noSuchUnit) {
+		return fmt.Errorf("systemd: stop of %s: %w", name, err)
+	}
+	// A slice that has failed stays loaded, and keeps its name, until it is reset.
+	if err := conn.ResetFailedUnitContext(ctx, name); err != nil && !isError(err, noSuchUnit) {
+		return fmt.Errorf("systemd: reset of %s: %w", name, err)
+	}
+	s.config.Log.Info("slice stopped", "slice", name)
+	return nil
+}
+
+// job begins a job and waits for its end.
+func job(ctx context.Context, begin func(done chan<- string) error) error {
+	done := make(chan string, 1)
+	if err := begin(done); err != nil {
+		return err
+	}
+	select {
+	case result := <-done:
+		if result != "done" {
+			return fmt.Errorf("the job ended with %q, want %q", result, "done")
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the job has not ended: %w", context.Cause(ctx))
+	}
+}
+
+// isError reports whether an error is that of systemd with a name.
+func isError(err error, name string) bool {
+	e, ok := errors.AsType[dbus.Error](err)
+	return ok && e.Name == name
+}

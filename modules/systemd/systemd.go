@@ -1,0 +1,122 @@
+package systemd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	units "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/go-logr/logr"
+	"github.com/godbus/dbus/v5"
+
+	"github.com/podsync/podsync/syncpod/cgroup"
+)
+
+// Config is the configuration of a Systemd. The zero Config is that of a usual machine.
+type Config struct {
+	// Address is the address of the bus, such as "unix:path=/run/dbus/system_bus_socket". Default: the system bus.
+	Address string
+	// Version is the version of the kernel's interface to cgroups. Default: that of /sys/fs/cgroup.
+	Version cgroup.Version
+	// Timeout bounds the connection to the bus, each call, and each job of systemd. Default 30 s.
+	Timeout time.Duration
+	// Log gets a line for each slice that is made or removed, and for what happens to a shutdown. Default silent.
+	Log logr.Logger
+}
+
+// A Systemd makes slices and delays shutdowns. Its methods may be called concurrently.
+type Systemd struct {
+	config Config
+
+	mu sync.Mutex
+	// conn is the connection to the manager of units, nil before the first call.
+	conn *units.Conn
+}
+
+// New returns a Systemd, which connects when it is used for the first time, and again after a restart of the bus.
+func New(c Config) (*Systemd, error) {
+	switch {
+	case c.Version != 0 && c.Version != cgroup.V1 && c.Version != cgroup.V2:
+		return nil, fmt.Errorf("systemd: Config.Version is %d, want 1 or 2", c.Version)
+	case c.Timeout < 0:
+		return nil, fmt.Errorf("systemd: Config.Timeout is %v, want 0 or more", c.Timeout)
+	}
+	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
+	if c.Version == 0 {
+		c.Version = cgroup.V1
+		if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+			c.Version = cgroup.V2
+		}
+	}
+	return &Systemd{config: c}, nil
+}
+
+// Close closes the connection to the manager of units. A later call connects again.
+func (s *Systemd) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil {
+		s.conn.Close()
+		s.conn = nil
+	}
+}
+
+// manager returns the connection to the manager of units.
+func (s *Systemd) manager(ctx context.Context) (*units.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil && s.conn.Connected() {
+		return s.conn, nil
+	}
+	if s.conn != nil {
+		s.conn.Close()
+	}
+	conn, err := units.NewConnection(func() (*dbus.Conn, error) { return s.dial(ctx) })
+	if err != nil {
+		s.conn = nil
+		return nil, err
+	}
+	s.conn = conn
+	return conn, nil
+}
+
+// dial connects to the bus. ctx bounds the handshake, and not the life of the connection.
+func (s *Systemd) dial(ctx context.Context) (*dbus.Conn, error) {
+	life, end := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, end)
+	conn, err := s.connect(life)
+	if err == nil && !stop() {
+		conn.Close()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("systemd: connection to D-Bus: %w", err)
+	}
+	context.AfterFunc(conn.Context(), end)
+	return conn, nil
+}
+
+func (s *Systemd) connect(life context.Context) (conn *dbus.Conn, err error) {
+	if s.config.Address == "" {
+		conn, err = dbus.SystemBusPrivate(dbus.WithContext(life))
+	} else {
+		conn, err = dbus.Dial(s.config.Address, dbus.WithContext(life))
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The number, and not the name of the user, which only the C library could look up.
+	if err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))}); err == nil {
+		err = conn.Hello()
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}

@@ -1,0 +1,270 @@
+package systemd_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podsync/podsync/modules/systemd"
+	"github.com/podsync/podsync/syncpod/cgroup"
+)
+
+func on(t *testing.T, b *bus, v cgroup.Version) *systemd.Systemd {
+	t.Helper()
+	s, err := systemd.New(systemd.Config{Address: b.address(), Version: v})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+const pod = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice"
+
+// A slice is started with its properties, and changed if it is there.
+func TestSlice(t *testing.T) {
+	r := cgroup.Resources{
+		CPUShares: 1024, CPUQuota: new(int64(15_000)), CPUPeriod: new(int64(100_000)), Memory: new(int64(1 << 30)), PIDs: new(int64(100)),
+		Unified: map[string]string{"memory.min": "4096", "memory.low": "8192"}, HugePages: map[int64]int64{2 << 20: 0},
+	}
+	for v, want := range map[cgroup.Version]map[string]uint64{
+		cgroup.V1: {"CPUShares": 1024, "CPUQuotaPerSecUSec": 150_000, "CPUQuotaPeriodUSec": 100_000, "MemoryLimit": 1 << 30, "TasksMax": 100},
+		cgroup.V2: {"CPUWeight": 39, "CPUQuotaPerSecUSec": 150_000, "CPUQuotaPeriodUSec": 100_000, "MemoryMax": 1 << 30, "TasksMax": 100, "MemoryMin": 4096, "MemoryLow": 8192},
+	} {
+		b := newBus(t)
+		s := on(t, b, v)
+		if err := s.SetSlice(t.Context(), pod, r); err != nil {
+			t.Fatal(err)
+		}
+		unit := b.units["kubepods-burstable-pod1_2.slice"]
+		for name, value := range want {
+			if unit[name] != value {
+				t.Errorf("version %d: %s is %v, want %d", v, name, unit[name], value)
+			}
+		}
+		if _, other := unit[map[cgroup.Version]string{cgroup.V1: "CPUWeight", cgroup.V2: "CPUShares"}[v]]; other {
+			t.Errorf("version %d: %v has properties of the other version", v, unit)
+		}
+		wants, _ := unit["Wants"].([]string)
+		if unit["DefaultDependencies"] != false || unit["MemoryAccounting"] != true || len(wants) != 1 || wants[0] != "kubepods-burstable.slice" {
+			t.Errorf("version %d: %v", v, unit)
+		}
+		r := r
+		r.Memory, r.PIDs, r.CPUQuota = nil, nil, nil
+		if err := s.SetSlice(t.Context(), pod, r); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{map[cgroup.Version]string{cgroup.V1: "MemoryLimit", cgroup.V2: "MemoryMax"}[v], "TasksMax", "CPUQuotaPerSecUSec"} {
+			if unit[name] != uint64(1<<64-1) {
+				t.Errorf("version %d: %s is %v, want no limit", v, name, unit[name])
+			}
+		}
+		if calls := b.called("SetUnitProperties"); len(calls) != 1 || !strings.HasPrefix(calls[0], "SetUnitProperties kubepods-burstable-pod1_2.slice true ") {
+			t.Errorf("version %d: %q, want one change that a restart of the machine forgets", v, calls)
+		}
+	}
+}
+
+// A slice above those of pods keeps what an administrator has set.
+func TestSliceAboveKeepsItsProperties(t *testing.T) {
+	b := newBus(t)
+	b.units["edge.slice"] = map[string]any{"MemoryMax": uint64(7)}
+	if err := on(t, b, cgroup.V2).SetSlice(t.Context(), "/edge.slice", cgroup.Resources{}); err != nil {
+		t.Fatal(err)
+	}
+	if b.units["edge.slice"]["MemoryMax"] != uint64(7) {
+		t.Errorf("the slice is %v", b.units["edge.slice"])
+	}
+}
+
+func TestRemovedSlice(t *testing.T) {
+	b := newBus(t)
+	s := on(t, b, cgroup.V2)
+	if err := s.SetSlice(t.Context(), pod, cgroup.Resources{CPUShares: 2}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a slice that is not there has been stopped
+		if err := s.RemoveSlice(t.Context(), pod); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(b.units) > 0 || len(b.called("ResetFailedUnit")) != 2 {
+		t.Errorf("%v, %q", b.units, b.calls)
+	}
+}
+
+// Jobs that fail, hang, or concern something else than a slice are errors.
+func TestSliceErrors(t *testing.T) {
+	b := newBus(t)
+	b.results = []string{"failed"}
+	s := on(t, b, cgroup.V2)
+	if err := s.SetSlice(t.Context(), pod, cgroup.Resources{}); err == nil || !strings.Contains(err.Error(), `"failed"`) {
+		t.Errorf("a job that fails: %v", err)
+	}
+	for _, at := range []string{"/kubepods/pod1", "kubepods.slice", "/kubepods.slice/cri-1.scope", ""} {
+		if err := s.SetSlice(t.Context(), at, cgroup.Resources{}); err == nil {
+			t.Errorf("%q is taken for a slice", at)
+		}
+	}
+	if err := s.SetSlice(t.Context(), pod, cgroup.Resources{Unified: map[string]string{"memory.high": "1"}}); err == nil || !strings.Contains(err.Error(), "memory.high") {
+		t.Errorf("a file without a property: %v", err)
+	}
+	b.mu.Lock()
+	b.silent = "StopUnit"
+	b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.RemoveSlice(ctx, pod); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a call without an answer: %v", err)
+	}
+}
+
+// The bus may restart: the next call connects again.
+func TestBusRestarts(t *testing.T) {
+	b := newBus(t)
+	s := on(t, b, cgroup.V2)
+	if err := s.SetSlice(t.Context(), pod, cgroup.Resources{CPUShares: 2}); err != nil {
+		t.Fatal(err)
+	}
+	b.drop()
+	var err error
+	for range 1000 { // until the client has noticed
+		if err = s.SetSlice(t.Context(), pod, cgroup.Resources{CPUShares: 3}); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err != nil || b.units["kubepods-burstable-pod1_2.slice"]["CPUWeight"] == nil {
+		t.Errorf("%v, %v", err, b.units)
+	}
+	s.Close()
+	b.listener.Close()
+	if err := s.SetSlice(t.Context(), pod, cgroup.Resources{}); err == nil || !strings.Contains(err.Error(), "D-Bus") {
+		t.Errorf("without a bus: %v", err)
+	}
+}
+
+// delayed runs DelayShutdown with a Stop that reports that it was called, and waits for release.
+func delayed(t *testing.T, b *bus, conf string) (stopping, release chan struct{}, ended chan error, cancel func()) {
+	t.Helper()
+	stopping, release, ended = make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() {
+		ended <- on(t, b, cgroup.V2).DelayShutdown(ctx, systemd.Delay{Period: 40 * time.Second, Conf: conf, Stop: func(context.Context) {
+			close(stopping)
+			<-release
+		}})
+	}()
+	return stopping, release, ended, cancel
+}
+
+// released waits until a lock is released.
+func released(t *testing.T, lock *os.File) {
+	t.Helper()
+	if _, err := io.ReadAll(lock); err != nil {
+		t.Error(err)
+	}
+	lock.Close()
+}
+
+// held reports whether a lock is still held.
+func held(lock *os.File) bool {
+	_ = lock.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+	_, err := lock.Read(make([]byte, 1))
+	_ = lock.SetReadDeadline(time.Time{})
+	return errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// A shutdown waits until the pods have stopped; logind is asked for as much time as they need.
+func TestShutdownIsDelayed(t *testing.T) {
+	b, conf := newBus(t), filepath.Join(t.TempDir(), "logind.conf.d", "99-test.conf")
+	b.onHangup = func() uint64 {
+		if text, err := os.ReadFile(conf); err != nil || !strings.Contains(string(text), "[Login]\nInhibitDelayMaxSec=40\n") {
+			t.Errorf("%s has %q, %v", conf, text, err)
+		}
+		return 40_000_000
+	}
+	stopping, release, ended, cancel := delayed(t, b, conf)
+	lock := <-b.locks
+	if calls := b.called("Inhibit"); len(calls) != 1 || calls[0] != "Inhibit shutdown podsync Pods need time to stop delay" {
+		t.Errorf("%q", calls)
+	}
+	b.shutdown(true)
+	<-stopping
+	if !held(lock) {
+		t.Error("the shutdown goes on while the pods stop")
+	}
+	close(release)
+	released(t, lock)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A shutdown that is cancelled after the pods have stopped is an error, and one that had not begun is nothing.
+func TestShutdownIsCancelled(t *testing.T) {
+	b := newBus(t)
+	b.delayMax = 60_000_000
+	stopping, release, ended, _ := delayed(t, b, "")
+	<-b.locks
+	b.shutdown(false)
+	b.shutdown(true)
+	<-stopping
+	close(release)
+	b.shutdown(false)
+	if err := <-ended; !errors.Is(err, systemd.ErrCancelled) {
+		t.Errorf("%v, want %v", err, systemd.ErrCancelled)
+	}
+	if len(b.called("KillUnit")) > 0 {
+		t.Error("logind was reloaded, and its limit was high enough")
+	}
+}
+
+// The lock is taken again when the bus has restarted.
+func TestLockOutlivesTheBus(t *testing.T) {
+	b := newBus(t)
+	b.delayMax = 60_000_000
+	_, _, ended, cancel := delayed(t, b, "")
+	first := <-b.locks
+	b.drop()
+	released(t, first)
+	second := <-b.locks
+	cancel()
+	released(t, second)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A limit of logind that stays too low is an error: pods would be killed in the middle.
+func TestLimitOfLogindStaysLow(t *testing.T) {
+	b := newBus(t)
+	_, _, ended, _ := delayed(t, b, filepath.Join(t.TempDir(), "99.conf"))
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "InhibitDelayMaxSec") || !strings.Contains(err.Error(), "40s") {
+		t.Errorf("%v, want an error that names the limit", err)
+	}
+}
+
+func TestConfigIsValidated(t *testing.T) {
+	for want, c := range map[string]systemd.Config{"Version": {Version: 3}, "Timeout": {Timeout: -1}} {
+		if _, err := systemd.New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	s, err := systemd.New(systemd.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, d := range map[string]systemd.Delay{"Period": {Stop: func(context.Context) {}}, "Stop": {Period: time.Second}} {
+		if err := s.DelayShutdown(t.Context(), d); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package credentialprovider
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/runtime/image"
+)
+
+// Config is the configuration of a Provider.
+type Config struct {
+	// File is a CredentialProviderConfig (kubelet.config.k8s.io/v1) in YAML or JSON, or a folder of such files. Required.
+	File string
+	// BinDir is the folder of the plugins, which are programs with the names of the providers. Required.
+	BinDir string
+	// Secrets returns the pull secrets that pods name. They come before those of plugins. Default: none.
+	Secrets Secrets
+	// Tokens and ServiceAccounts are required if a provider has tokenAttributes.
+	Tokens          Tokens
+	ServiceAccounts ServiceAccounts
+	// Env are the variables of plugins, as "NAME=value", to which the configuration adds. A kubelet's are its own: os.Environ().
+	// Default: none.
+	Env []string
+	// Timeout bounds one run of a plugin. Default 1 min, as in a kubelet.
+	Timeout time.Duration
+}
+
+// Secrets returns pull secrets. With an error, which says what is missing, come those that were found.
+type Secrets interface {
+	PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error)
+}
+
+// Tokens returns tokens of service accounts, as a volume.Tokens does. An error must not hold one.
+type Tokens interface {
+	Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
+}
+
+// ServiceAccounts returns service accounts.
+type ServiceAccounts interface {
+	ServiceAccount(ctx context.Context, namespace, name string) (*v1.ServiceAccount, error)
+}
+
+// A Provider gets credentials from plugins. Its methods may be called concurrently.
+type Provider struct {
+	config  Config
+	plugins []providerConfig
+	cache   cache
+}
+
+// New reads the configuration, and checks that the plugins are there. It starts none.
+func New(c Config) (*Provider, error) {
+	switch {
+	case c.File == "":
+		return nil, errors.New("credentialprovider: Config.File is missing")
+	case !filepath.IsAbs(c.BinDir):
+		return nil, fmt.Errorf("credentialprovider: Config.BinDir is %q, want an absolute path", c.BinDir)
+	case c.Timeout < 0:
+		return nil, fmt.Errorf("credentialprovider: Config.Timeout is %v, want 0 or more", c.Timeout)
+	}
+	c.Timeout = cmp.Or(c.Timeout, time.Minute)
+	p := &Provider{config: c}
+	var err error
+	if p.plugins, err = load(c.File); err != nil {
+		return nil, fmt.Errorf("credentialprovider: %w", err)
+	}
+	for _, plugin := range p.plugins {
+		if _, err := program(c.BinDir, plugin.Name); err != nil {
+			return nil, fmt.Errorf("credentialprovider: provider %q: %w", plugin.Name, err)
+		}
+		if plugin.TokenAttributes != nil && (c.Tokens == nil || c.ServiceAccounts == nil) {
+			return nil, fmt.Errorf("credentialprovider: provider %q has tokenAttributes, and Config.Tokens or ServiceAccounts is missing", plugin.Name)
+		}
+	}
+	return p, nil
+}
+
+// PullSecrets returns the secrets that the pod names, and one for each plugin that has credentials for an image of the pod. A
+// plugin that fails is named in the error, and the other secrets are returned.
+func (p *Provider) PullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.Secret, err error) {
+	if p.config.Secrets != nil {
+		secrets, err = p.config.Secrets.PullSecrets(ctx, pod)
+	}
+	repositories := repositoriesOf(pod)
+	for i := range p.plugins {
+		secret, failed := p.secret(ctx, pod, &p.plugins[i], repositories)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("credential provider %q: %w", p.plugins[i].Name, failed))
+		}
+		if secret != nil {
+			secrets = append(secrets, *secret)
+		}
+	}
+	return secrets, err
+}
+
+// repositoriesOf returns the repositories of a pod's images in full, in order and each once.
+func repositoriesOf(pod *v1.Pod) (all []string) {
+	add := func(name string) {
+		repository, err := image.Repository(name)
+		if err == nil && !slices.Contains(all, repository) { // the pull reports a name that is wrong
+			all = append(all, repository)
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		add(pod.Spec.InitContainers[i].Image)
+	}
+	for i := range pod.Spec.Containers {
+		add(pod.Spec.Containers[i].Image)
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		add(pod.Spec.EphemeralContainers[i].Image)
+	}
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].Image; source != nil {
+			add(source.Reference)
+		}
+	}
+	return all
+}
+
+// secret returns the credentials of a plugin for the repositories that it is for, nil if it has none.
+func (p *Provider) secret(ctx context.Context, pod *v1.Pod, plugin *providerConfig, repositories []string) (*v1.Secret, error) {
+	repositories = slices.DeleteFunc(slices.Clone(repositories), func(r string) bool {
+		return !slices.ContainsFunc(plugin.MatchImages, func(pattern string) bool { return image.Matches(pattern, r) })
+	})
+	if len(repositories) == 0 {
+		return nil, nil
+	}
+	acc, use, err := p.accountOf(ctx, pod, plugin.TokenAttributes)
+	if err != nil || !use {
+		return nil, err
+	}
+	auths := map[string]auth{}
+	var errs []error
+	for _, repository := range repositories {
+		found, err := p.credentials(ctx, plugin, acc, repository)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("image %s: %w", repository, err))
+		}
+		for registry, a := range found {
+			auths[registry] = a
+		}
+	}
+	if len(auths) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	secret, err := secretOf(plugin.Name, auths)
+	if acc.key != "" && secret != nil { // other service accounts may not use what it pulls
+		secret.Namespace, secret.Type = pod.Namespace, v1.SecretTypeDockerConfigJson
+	}
+	return secret, errors.Join(append(errs, err)...)
+}
+
+// secretOf returns credentials as a pull secret of the node.
+func secretOf(plugin string, auths map[string]auth) (*v1.Secret, error) {
+	text, err := json.Marshal(map[string]any{"auths": auths})
+	if err != nil {
+		return nil, err
+	}
+	return &v1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "credential-provider." + plugin}, Type: image.SecretTypeNode,
+		Data: map[string][]byte{v1.DockerConfigJsonKey: text},
+	}, nil
+}
+
+// credentials returns the credentials of a plugin for a repository, from the cache or from a run. Callers that want the
+// same at the same time share a run if its result is cached.
+func (p *Provider) credentials(ctx context.Context, plugin *providerConfig, acc account, repository string) (map[string]auth, error) {
+	for {
+		if found, ok := p.cache.find(plugin.Name, acc.key, repository, time.Now()); ok {
+			return found, nil
+		}
+		wait, end := p.cache.begin(cacheKey{plugin.Name, acc.key, repository})
+		if end != nil {
+			defer end()
+			return p.ask(ctx, plugin, acc, repository)
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// ask runs a plugin, and caches its response.
+func (p *Provider) ask(ctx context.Context, plugin *providerConfig, acc account, repository string) (map[string]auth, error) {
+	r, err := p.run(ctx, plugin, request{Image: repository, ServiceAccountToken: acc.token, ServiceAccountAnnotations: acc.annotations})
+	if err != nil {
+		return nil, err
+	}
+	if acc.token != "" && plugin.TokenAttributes.CacheType != perToken {
+		for _, a := range r.Auth {
+			if a.Password == acc.token {
+				return nil, fmt.Errorf("it returns the token of the pod as a password, which needs the cacheType %q", perToken)
+			}
+		}
+	}
+	hold := plugin.DefaultCacheDuration.Duration
+	if r.CacheDuration != nil {
+		hold = r.CacheDuration.Duration
+	}
+	p.cache.keep(plugin.Name, acc.key, repository, r, hold, time.Now())
+	return r.Auth, nil
+}
