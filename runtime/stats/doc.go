@@ -34,6 +34,7 @@
 //	runtime.go  figures that the runtime reports
 //	node.go     figures of the node, from /proc
 //	cgroup.go   figures of a cgroup; cgroup_find.go finds the cgroup of a pod or container
+//	detail.go   further figures of a cgroup, those of cAdvisor
 //	network.go  interfaces
 //	rate.go     the rate of CPU use; sum.go the CPU time of pods without a cgroup
 //	files.go    numbers in files of the kernel

@@ -3,6 +3,7 @@ package stats
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -49,7 +50,14 @@ func (f *files) interfaces(file string, text []byte, without []string) (list []I
 			continue
 		}
 		number := func(i int) *uint64 { return f.parse(file, name, columns[i]) }
-		list = append(list, Interface{Name: name, RxBytes: number(0), RxErrors: number(2), TxBytes: number(8), TxErrors: number(10)})
+		known := func(i int) *uint64 { // a column more that is wrong says nothing new
+			if n, err := strconv.ParseUint(columns[i], 10, 64); err == nil {
+				return &n
+			}
+			return nil
+		}
+		list = append(list, Interface{Name: name, RxBytes: number(0), RxErrors: number(2), TxBytes: number(8), TxErrors: number(10),
+			RxPackets: known(1), RxDropped: known(3), TxPackets: known(9), TxDropped: known(11)})
 	}
 	return list
 }

@@ -109,6 +109,11 @@ type Interface struct {
 	RxErrors *uint64 `json:"rxErrors,omitempty"`
 	TxBytes  *uint64 `json:"txBytes,omitempty"`
 	TxErrors *uint64 `json:"txErrors,omitempty"`
+	// Packets, and those that were dropped, are known of interfaces that the kernel reports, and not of those of the runtime.
+	RxPackets *uint64 `json:"-"`
+	RxDropped *uint64 `json:"-"`
+	TxPackets *uint64 `json:"-"`
+	TxDropped *uint64 `json:"-"`
 }
 
 // FS is the capacity of a file system, and how much of it the subject uses.

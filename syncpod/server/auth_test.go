@@ -40,6 +40,7 @@ var ways = []struct {
 	{"GET", "/stats/summary?only_cpu_and_memory=true", "get", "stats"},
 	{"GET", "/metrics", "get", "metrics"},
 	{"GET", "/metrics/resource", "get", "metrics"},
+	{"GET", "/metrics/cadvisor", "get", "metrics"},
 	{"GET", "/metrics/probes", "get", "metrics"},
 	{"GET", "/timeline", "get", "proxy"},
 	{"GET", "/timeline?format=trace", "get", "proxy"},

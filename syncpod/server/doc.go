@@ -18,6 +18,7 @@
 //	GET  /pods, /runningpods/                          v1.PodList
 //	GET  /stats/summary                                only_cpu_and_memory
 //	GET  /metrics/resource
+//	GET  /metrics/cadvisor
 //	GET  /metrics, /metrics/probes                     Config.Metrics
 //	GET  /timeline                                     format, pod; Config.Timeline
 //	GET  /explain/NAMESPACE/POD                        what happens to a pod next, and why
@@ -77,6 +78,7 @@
 //	streams.go  limits and idle timeout of streams, and their log lines
 //	lines.go    limits the log lines of requests
 //	answers.go  limits the responses that callers have not read yet
+//	cadvisor.go figures of cgroups in the format of cAdvisor
 //	stats.go    usage; metrics.go the same for Prometheus, and the embedder's metrics
 //	explain.go  what happens to a pod next
 //	run.go      one command, and checkpoints

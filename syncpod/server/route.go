@@ -40,6 +40,7 @@ func (s *Server) table() []route {
 		{patterns: []string{"GET /timeline"}, subresources: proxyOnly, debugs: true, noted: true, serve: s.whole(s.serveTimeline)},
 		{patterns: []string{"GET /explain/{namespace}/{pod}"}, subresources: proxyOnly, debugs: true, noted: true, serve: s.whole(s.serveExplain)},
 		{patterns: []string{"GET /metrics/resource"}, subresources: metricsOnly, serve: s.whole(s.serveResourceMetrics)},
+		{patterns: []string{"GET /metrics/cadvisor"}, subresources: metricsOnly, serve: s.whole(s.serveCadvisor)},
 		{patterns: []string{"GET /healthz"}, subresources: []string{"healthz", "proxy"}, open: true, serve: s.serveHealth},
 		{patterns: []string{"GET /healthz/{check}"}, subresources: []string{"healthz", "proxy"}, serve: s.serveCheck},
 		{patterns: []string{"GET /configz"}, subresources: []string{"configz", "proxy"}, debugs: true, noted: true, serve: s.whole(s.serveConfigz)},

@@ -107,7 +107,8 @@ type Server struct {
 	// lines limits the log lines of requests.
 	lines lines
 
-	allStats, cpuAndMemory figures
+	allStats, cpuAndMemory figures[stats.Stats]
+	details                figures[[]stats.Detail]
 }
 
 // New returns a Server that does nothing until it is asked. The error names the field
@@ -143,8 +144,9 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{config: c, answers: answers{ofUser: map[string]int{}}, encoding: make(chan struct{}, maxEncoding)}
 	failed := func(err error) { s.line("", "figures").Error(err, "Some of what is used cannot be read") }
-	s.allStats = figures{read: c.Stats.Read, failed: failed}
-	s.cpuAndMemory = figures{read: c.Stats.ReadCPUAndMemory, failed: failed}
+	s.allStats = figures[stats.Stats]{read: c.Stats.Read, failed: failed}
+	s.cpuAndMemory = figures[stats.Stats]{read: c.Stats.ReadCPUAndMemory, failed: failed}
+	s.details = figures[[]stats.Detail]{read: c.Stats.ReadDetails, failed: failed}
 	s.routes = s.newRoutes()
 	return s, nil
 }

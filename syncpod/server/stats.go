@@ -16,22 +16,22 @@ import (
 // up to 10 s old.
 const maxStatsAge = time.Second
 
-// figures are the last figures read.
-type figures struct {
-	read func(context.Context, []*runtime.PodStatus) (stats.Stats, error)
+// figures are the last figures read: a stats.Stats, or details.
+type figures[T any] struct {
+	read func(context.Context, []*runtime.PodStatus) (T, error)
 	// failed is called once for each incomplete reading.
 	failed func(error)
 
 	mu      sync.Mutex
 	reading chan struct{} // closed at its end, nil if there is none
 	at      time.Time
-	stats   stats.Stats
+	stats   T
 	err     error
 }
 
 // get returns figures of at most the maximum age, and their error. Of several concurrent callers
 // one reads.
-func (f *figures) get(ctx context.Context, pods func() []*runtime.PodStatus) (stats.Stats, error) {
+func (f *figures[T]) get(ctx context.Context, pods func() []*runtime.PodStatus) (T, error) {
 	for {
 		f.mu.Lock()
 		if !f.at.IsZero() && time.Since(f.at) < maxStatsAge {
@@ -49,14 +49,14 @@ func (f *figures) get(ctx context.Context, pods func() []*runtime.PodStatus) (st
 		select {
 		case <-reading:
 		case <-ctx.Done():
-			return stats.Stats{}, ctx.Err()
+			return *new(T), ctx.Err()
 		}
 	}
 }
 
 // renew stores the figures it reads, unless the caller has disconnected in the meantime, which may
 // have made them incomplete.
-func (f *figures) renew(ctx context.Context, pods func() []*runtime.PodStatus) (read stats.Stats, err error) {
+func (f *figures[T]) renew(ctx context.Context, pods func() []*runtime.PodStatus) (read T, err error) {
 	began, done := time.Now(), false
 	defer func() {
 		f.mu.Lock()

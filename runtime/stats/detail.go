@@ -1,0 +1,254 @@
+package stats
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// A Detail is what the kernel reports of the cgroup of a pod or of a container, beyond what [Stats] has: the figures of
+// cAdvisor. What is nil is not known.
+type Detail struct {
+	Namespace, Pod string
+	UID            types.UID
+	// Container, ID and Image are empty for the cgroup of a pod.
+	Container, ID, Image string
+	// Path is the path of the cgroup, such as "/kubepods/pod1".
+	Path string
+	// StartTime is when the container was started, or the sandbox created. Time is when the figures were read.
+	StartTime, Time time.Time
+
+	// CPU times are in nanoseconds since the start. ThrottledNanoSeconds is the time that the group wanted to run and was not let.
+	UsageNanoSeconds, UserNanoSeconds, SystemNanoSeconds, ThrottledNanoSeconds *uint64
+	// Periods are those in which the group ran, and ThrottledPeriods those in which it was throttled.
+	Periods, ThrottledPeriods *uint64
+	// Memory is in bytes. Limit is nil without a limit.
+	UsageBytes, WorkingSetBytes, RSSBytes, CacheBytes, SwapBytes, MappedBytes, LimitBytes *uint64
+	// OOMKills is the number of processes that the kernel has killed for lack of memory, and Processes that of processes and threads.
+	OOMKills, Processes *uint64
+	// Devices is what went to and from disks, in the order of the kernel.
+	Devices []Device
+	// Network has the interfaces of a pod; it is nil for a container, and for a pod on the network of the node.
+	Network []Interface
+}
+
+// A Device is what went to and from one disk.
+type Device struct {
+	// Name is a path such as /dev/sda, or numbers such as 8:0 if it is not known.
+	Name                                   string
+	Reads, ReadBytes, Writes, WrittenBytes uint64
+}
+
+// ReadDetails returns what the cgroups of these pods and of their running containers use. A cgroup that is not found is left
+// out. With an error it returns what it could read.
+func (r *Reader) ReadDetails(ctx context.Context, pods []*runtime.PodStatus) ([]Detail, error) {
+	read := &run{files: files{FS: r.config.Root}, now: time.Now(), all: true}
+	r.mu.Lock()
+	read.finder = r.found
+	r.mu.Unlock()
+	keys, active := map[string]bool{}, []lack{}
+	images := map[string]string{}
+	for _, status := range pods {
+		sandbox := status.ActiveSandbox()
+		if sandbox == nil {
+			continue
+		}
+		p := read.fromRuntime(status, sandbox)
+		active = append(active, lack{&p, sandbox})
+		keys[podKey(&p)], keys[sandbox.ID] = true, true
+		for i := range status.Containers {
+			c := &status.Containers[i]
+			keys[c.ID.ID], images[c.ID.ID] = true, c.Image
+		}
+	}
+	read.hierarchy = hierarchyOf(read.FS)
+	read.finder.find(&read.files, read.hierarchy, keys, read.now)
+	var details []Detail
+	for _, l := range active {
+		if err := ctx.Err(); err != nil {
+			return details, err
+		}
+		details = append(details, read.details(l, images)...)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.found = read.finder
+	return details, errors.Join(read.files.errs...)
+}
+
+// details returns the figures of a pod and of its containers.
+func (r *run) details(l lack, images map[string]string) (list []Detail) {
+	of := Detail{Namespace: l.pod.Namespace, Pod: l.pod.Name, UID: l.pod.UID, StartTime: l.pod.StartTime, Time: r.now}
+	if d, ok := r.detail(podKey(l.pod), of); ok {
+		if l.sandbox.NetworkMode != runtime.NamespaceNode {
+			if n := r.networkOf(l); n != nil {
+				d.Network = n.Interfaces
+			}
+		}
+		list = append(list, d)
+	}
+	for _, c := range l.pod.Containers {
+		of.Container, of.ID, of.Image, of.StartTime = c.Name, c.ID.ID, images[c.ID.ID], c.StartTime
+		if d, ok := r.detail(c.ID.ID, of); ok {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// detail reads the figures of one cgroup.
+func (r *run) detail(key string, d Detail) (Detail, bool) {
+	at, ok := r.finder.known[key]
+	if !ok {
+		return d, false
+	}
+	d.Path = "/" + strings.TrimPrefix(at, "/")
+	if r.hierarchy.unified {
+		r.detailV2(path.Join(r.hierarchy.memory, at), &d)
+	} else {
+		r.detailV1(at, &d)
+	}
+	return d, d.UsageNanoSeconds != nil || d.UsageBytes != nil
+}
+
+func (r *run) detailV2(dir string, d *Detail) {
+	cpu := r.pairs(path.Join(dir, "cpu.stat"))
+	d.UsageNanoSeconds, d.UserNanoSeconds, d.SystemNanoSeconds = scaled(cpu["usage_usec"], 1000), scaled(cpu["user_usec"], 1000), scaled(cpu["system_usec"], 1000)
+	d.Periods, d.ThrottledPeriods, d.ThrottledNanoSeconds = cpu["nr_periods"], cpu["nr_throttled"], scaled(cpu["throttled_usec"], 1000)
+	memory := r.pairs(path.Join(dir, "memory.stat"))
+	d.UsageBytes, d.LimitBytes = r.number(path.Join(dir, "memory.current")), r.limit(path.Join(dir, "memory.max"))
+	d.RSSBytes, d.CacheBytes, d.MappedBytes = memory["anon"], memory["file"], memory["file_mapped"]
+	d.WorkingSetBytes, d.SwapBytes = less(d.UsageBytes, memory["inactive_file"]), r.number(path.Join(dir, "memory.swap.current"))
+	d.OOMKills, d.Processes = r.pairs(path.Join(dir, "memory.events"))["oom_kill"], r.number(path.Join(dir, "pids.current"))
+	r.devicesV2(path.Join(dir, "io.stat"), d)
+}
+
+func (r *run) detailV1(at string, d *Detail) {
+	in := func(controller, file string) string { return path.Join(cgroupRoot, controller, at, file) }
+	d.UsageNanoSeconds, d.UserNanoSeconds, d.SystemNanoSeconds = r.number(in("cpuacct", "cpuacct.usage")), r.number(in("cpuacct", "cpuacct.usage_user")), r.number(in("cpuacct", "cpuacct.usage_sys"))
+	cpu := r.pairs(in("cpu", "cpu.stat"))
+	d.Periods, d.ThrottledPeriods, d.ThrottledNanoSeconds = cpu["nr_periods"], cpu["nr_throttled"], cpu["throttled_time"]
+	memory := r.pairs(in("memory", "memory.stat"))
+	d.UsageBytes, d.LimitBytes = r.number(in("memory", "memory.usage_in_bytes")), r.limit(in("memory", "memory.limit_in_bytes"))
+	d.RSSBytes, d.CacheBytes, d.MappedBytes, d.SwapBytes = memory["total_rss"], memory["total_cache"], memory["total_mapped_file"], memory["total_swap"]
+	d.WorkingSetBytes = less(d.UsageBytes, memory["total_inactive_file"])
+	d.OOMKills, d.Processes = r.pairs(in("memory", "memory.oom_control"))["oom_kill"], r.number(in("pids", "pids.current"))
+	r.devicesV1(in("blkio", "blkio.throttle.io_serviced_recursive"), d, func(v *Device) (reads, writes *uint64) { return &v.Reads, &v.Writes })
+	r.devicesV1(in("blkio", "blkio.throttle.io_service_bytes_recursive"), d, func(v *Device) (reads, writes *uint64) { return &v.ReadBytes, &v.WrittenBytes })
+}
+
+// pairs returns the keys and numbers of a file with one of each in a line; keys that kernels lack are not there.
+func (f *files) pairs(name string) map[string]*uint64 {
+	text, ok := f.read(name)
+	if !ok {
+		return nil
+	}
+	found := map[string]*uint64{}
+	for line := range bytes.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+		if n, err := strconv.ParseUint(value, 10, 64); err == nil && n < noLimit {
+			found[key] = &n
+		}
+	}
+	return found
+}
+
+// maxDevices is the highest number of disks that are reported of one cgroup.
+const maxDevices = 256
+
+// device returns the disk with a name, nil if there are too many.
+func device(name string, d *Detail) *Device {
+	if i := slices.IndexFunc(d.Devices, func(v Device) bool { return v.Name == name }); i >= 0 {
+		return &d.Devices[i]
+	}
+	if len(d.Devices) >= maxDevices {
+		return nil
+	}
+	d.Devices = append(d.Devices, Device{Name: name})
+	return &d.Devices[len(d.Devices)-1]
+}
+
+// devicesV2 reads lines such as "8:0 rbytes=1 wbytes=2 rios=3 wios=4".
+func (f *files) devicesV2(name string, d *Detail) {
+	text, err := f.readAll(name)
+	if err != nil {
+		f.noteUnlessGone(err)
+		return
+	}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) < 2 || !isNumbers(words[0]) {
+			continue
+		}
+		v := device(f.deviceName(words[0]), d)
+		if v == nil {
+			break
+		}
+		for _, word := range words[1:] {
+			key, value, _ := strings.Cut(word, "=")
+			n, err := strconv.ParseUint(value, 10, 64)
+			if field := map[string]*uint64{"rbytes": &v.ReadBytes, "wbytes": &v.WrittenBytes, "rios": &v.Reads, "wios": &v.Writes}[key]; field != nil && err == nil {
+				*field = n
+			}
+		}
+	}
+}
+
+// devicesV1 reads lines such as "8:0 Read 4096".
+func (f *files) devicesV1(name string, d *Detail, fields func(*Device) (reads, writes *uint64)) {
+	text, err := f.readAll(name)
+	if err != nil {
+		f.noteUnlessGone(err)
+		return
+	}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) != 3 || !isNumbers(words[0]) {
+			continue
+		}
+		n, err := strconv.ParseUint(words[2], 10, 64)
+		v := device(f.deviceName(words[0]), d)
+		if v == nil {
+			break
+		}
+		reads, writes := fields(v)
+		if field := map[string]*uint64{"Read": reads, "Write": writes}[words[1]]; field != nil && err == nil {
+			*field = n
+		}
+	}
+}
+
+func (f *files) noteUnlessGone(err error) {
+	if !isGone(err) {
+		f.errs = append(f.errs, err)
+	}
+}
+
+// isNumbers reports whether a text is the numbers of a device, which may become a path.
+func isNumbers(text string) bool {
+	major, minor, ok := strings.Cut(text, ":")
+	return ok && major != "" && minor != "" && strings.Trim(major+minor, "0123456789") == ""
+}
+
+// deviceName returns the path of a disk by its numbers.
+func (f *files) deviceName(numbers string) string {
+	text, ok := f.read("sys/dev/block/" + numbers + "/uevent")
+	if !ok {
+		return numbers
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "DEVNAME="); ok {
+			return "/dev/" + name
+		}
+	}
+	return numbers
+}
