@@ -20,7 +20,7 @@ var moduleRooms = []room{
 
 	{"modules/cluster/certificates", []string{"internal/base/durable", "internal/base/regular"}, "a certificate is a file that is renewed: it serves without pods"},
 	{"modules/cluster/cmd/podsync-node", []string{"..."}, "a command may use anything"},
-	{"modules/cluster/config", []string{"internal/base/regular", "runtime/logs", "sandbox", "syncpod/eviction", "syncpod/podspec", "syncpod/source"},
+	{"modules/cluster/config", []string{"internal/base/regular", "runtime/logs", "sandbox", "syncpod/eviction", "syncpod/podspec", "syncpod/shutdown", "syncpod/source"},
 		"a configuration becomes the settings of these packages, and starts nothing"},
 	{"modules/cluster/e2e/...", nil, "it starts the node as a program"},
 	{"modules/cluster/clustertest", []string{"modules/cluster/internal/...", "runtime/cri/critest"}, "it is a cluster in memory for tests of controllers"},
@@ -48,6 +48,7 @@ var moduleRooms = []room{
 	{"modules/otel", []string{"podworkers", "syncpod", "syncpod/agent"}, "spans follow from the calls of observers"},
 	{"modules/prometheus", []string{"actions", "podworkers", "runtime", "runtime/pleg", "syncpod", "syncpod/agent", "syncpod/eviction", "syncpod/loop", "syncpod/probe"},
 		"metrics follow from the calls of observers"},
+	{"modules/systemd", []string{"syncpod/cgroup", "syncpod/cgroup/tree"}, "slices follow from settings of cgroups; which pods stop before a shutdown is the agent's to decide"},
 }
 
 // modulesGraph has the packages of the other modules, with what they import on any platform, tests
