@@ -162,11 +162,3 @@ func largest(list []*runtimeapi.Image, most int) (images []v1.ContainerImage) {
 	}
 	return images
 }
-
-// Report has the status of the node written soon, if it has changed. It does not block.
-func (n *Node) Report() {
-	select {
-	case n.changed <- struct{}{}:
-	default: // it is written anyway
-	}
-}

@@ -194,7 +194,7 @@ func (n *Node) Run(ctx context.Context) {
 	n.beat(ctx)
 }
 
-// Report has the status written at once if it has changed, such as what NotReady returns.
+// Report has the node write its status at once if it has changed, for example the result of NotReady. It does not block.
 func (n *Node) Report() {
 	select {
 	case n.changed <- struct{}{}:
