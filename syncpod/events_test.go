@@ -61,7 +61,7 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 		want   []string
 	}{
 		"no such ConfigMap": {mounting(configMap("nosuch")), rooted, []string{`FailedMount  MountVolume.SetUp failed for volume "data" : configMap "nosuch": `}},
-		"NFS":               {mounting(nfs), rooted, []string{`FailedMount  MountVolume.SetUp failed for volume "data" : nobody provides volumes of this kind`}},
+		"NFS":               {mounting(nfs), rooted, []string{`FailedMount  MountVolume.SetUp failed for volume "data" : there is no provider of volumes of this kind`}},
 		"no such path":      {mounting(host), rooted, []string{`FailedMount  MountVolume.SetUp failed for volume "data" : hostPath type check failed: Directory: `}},
 		"no directory": {testPod(), func(n *node, c *syncpod.Config) {
 			rooted(n, c)

@@ -175,7 +175,7 @@ func (st progress) run(ctx context.Context) *StepError {
 
 // pipeline takes the container from its image to the end of its postStart handler.
 func (st progress) pipeline(ctx context.Context) *StepError {
-	creating(st).chooseDevices(ctx)
+	chooseDevices(ctx, st.config.Extensions.Devices, st.pod, st.spec)
 	images, failed := pulling(st).waitForImages(ctx)
 	if failed != nil {
 		return failed

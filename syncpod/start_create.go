@@ -99,10 +99,10 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 	})
 }
 
-// chooseDevices has the devices of the container chosen, which its status reports while its image is pulled.
-func (st creating) chooseDevices(ctx context.Context) {
-	if c, ok := st.config.Extensions.Devices.(DeviceChooser); ok {
-		_ = c.Choose(ctx, st.pod, st.spec) // Allot reports it
+// chooseDevices chooses the devices of a container before its image is pulled, so that its status reports them meanwhile.
+func chooseDevices(ctx context.Context, devices Devices, pod *v1.Pod, spec *v1.Container) {
+	if c, ok := devices.(DeviceChooser); ok {
+		_ = c.Choose(ctx, pod, spec) // Allot returns the same error later
 	}
 }
 

@@ -35,9 +35,9 @@ func New(conn *grpc.ClientConn) (*Agent, error) {
 	a.Agent, err = agent.New(agent.Config{
 		Client:  cri.NewClient(conn),
 		Sources: []source.Source{a.Pods},
-		// The disk of the machine that runs the tests may be full.
-		NoEviction: true,
-		Sync:       syncpod.Config{RuntimeName: "containerd", Sink: a},
+		// The disk of the machine that runs the tests may be full, and the runtime in memory writes no log files.
+		NoEviction: true, NoLogRotation: true,
+		Sync: syncpod.Config{RuntimeName: "containerd", Sink: a},
 	})
 	return a, err
 }

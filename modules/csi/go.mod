@@ -8,6 +8,7 @@ require (
 	google.golang.org/grpc v1.85.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
+	k8s.io/cri-api v0.37.2
 	k8s.io/kubelet v0.37.2
 )
 
@@ -15,7 +16,6 @@ require (
 	github.com/distribution/reference v0.6.0 // indirect
 	github.com/fsnotify/fsnotify v1.10.1 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
-	k8s.io/cri-api v0.37.2 // indirect
 )
 
 require (

@@ -104,7 +104,7 @@ func (o *Objects) sourceOf(ctx context.Context, pod *v1.Pod, vol *v1.Volume) (*s
 	case vol.Ephemeral != nil:
 		return o.claimed(ctx, pod, pod.Name+"-"+vol.Name, false, true)
 	}
-	return nil, errors.New("nobody provides volumes of this kind")
+	return nil, errors.New("there is no provider of volumes of this kind")
 }
 
 // inlineSource is a volume that lives as long as its pod, whose handle is as a kubelet makes it.

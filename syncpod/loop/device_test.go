@@ -145,7 +145,7 @@ func TestDevicesAreChosenBeforeTheImage(t *testing.T) {
 		}
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: status.Error(codes.Unknown, "no registry")})
 		src := source.NewPush()
-		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Extensions.Devices = chooser{keeper} })
+		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Extensions.Devices = chooser{keeper} })
 		web := api(pod("", "web", "u", "sleep 600"))
 		web.Spec.Containers[0].ImagePullPolicy = v1.PullAlways
 		set(t, src, web)

@@ -80,7 +80,8 @@ func runAgent(t *testing.T, root string, folder *source.Folder) *critest.Runtime
 	rt, conn := critest.Start(t, critest.Config{})
 	agent, err := agent.New(agent.Config{
 		Client: cri.NewClient(conn), Root: root, Sources: []source.Source{folder}, NoEviction: true, // this machine may be short of something
-		Sync: syncpod.Config{RuntimeName: "critest", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}, Objects: syncpod.Objects{Sources: env.Sources{ConfigMaps: folder}}},
+		NoLogRotation: true, // this runtime has no log files
+		Sync:          syncpod.Config{RuntimeName: "critest", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}, Objects: syncpod.Objects{Sources: env.Sources{ConfigMaps: folder}}},
 	})
 	if err != nil {
 		t.Fatal(err)

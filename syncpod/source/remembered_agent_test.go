@@ -93,6 +93,7 @@ func (m *machine) run(static bool) {
 	}
 	m.agent, err = agent.New(agent.Config{
 		Client: cri.NewClient(conn), Root: m.root, Sources: []source.Source{mem}, NoEviction: true, // this machine may be short of something
+		NoLogRotation: true, // this runtime has no log files
 		Sync: syncpod.Config{
 			RuntimeName: "critest", Node: syncpod.Node{LogsRoot: filepath.Join(m.root, "logs")},
 			Objects: syncpod.Objects{Sources: env.Sources{ConfigMaps: mem, Secrets: mem}},

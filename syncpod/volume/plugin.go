@@ -57,7 +57,7 @@ type Location struct {
 }
 
 // errNoProvider is why a volume of an unknown kind cannot be made.
-var errNoProvider = errors.New("nobody provides volumes of this kind")
+var errNoProvider = errors.New("there is no provider of volumes of this kind")
 
 // provides reports whether the plugin provides a volume.
 func (v *Volumes) provides(vol *v1.Volume) bool {

@@ -173,15 +173,15 @@ func TestVolumesThatCannotBeMade(t *testing.T) {
 		source v1.VolumeSource
 		want   []string
 	}{
-		{v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}, []string{`volume "vol" (nfs) of pod shop/web`, "nobody provides"}},
-		{v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{}}, []string{"(persistentVolumeClaim)", "nobody provides"}},
+		{v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}, []string{`volume "vol" (nfs) of pod shop/web`, "there is no provider"}},
+		{v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{}}, []string{"(persistentVolumeClaim)", "there is no provider"}},
 		{v1.VolumeSource{}, []string{"(of no kind)"}},
 		{v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}}, []string{"emptyDir.medium Memory needs the right to mount"}},
 		{v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumHugePages}}, []string{`emptyDir.medium "HugePages" is not supported`}},
 		{v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "none"}}}, []string{`configMap "none"`, "not found"}},
 		{v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "none"}}, []string{`secret "none"`, "not found"}},
 		{v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{}, {ClusterTrustBundle: &v1.ClusterTrustBundleProjection{}}}}},
-			[]string{"projected.sources[0]", "nobody provides"}},
+			[]string{"projected.sources[0]", "there is no provider"}},
 		{v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "t"}}}}},
 			[]string{"no source of tokens (syncpod.Config.Objects.Tokens)"}},
 		{v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{{Path: "x", FieldRef: &v1.ObjectFieldSelector{FieldPath: "spec.secret"}}}}},

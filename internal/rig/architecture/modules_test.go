@@ -19,6 +19,7 @@ var moduleRooms = []room{
 	{"internal/rig/e2e/clients", nil, "its clients are those of the field; only its tests know the library"},
 
 	{"modules/cluster/certificates", []string{"internal/base/durable", "internal/base/regular"}, "a certificate is a file that is renewed: it serves without pods"},
+	{"modules/cluster/cmd/podsync-fleet", []string{"..."}, "a command may use anything"},
 	{"modules/cluster/cmd/podsync-node", []string{"..."}, "a command may use anything"},
 	{"modules/cluster/config", []string{"internal/base/regular", "runtime/logs", "sandbox", "syncpod/eviction", "syncpod/podspec", "syncpod/shutdown", "syncpod/source"},
 		"a configuration becomes the settings of these packages, and starts nothing"},

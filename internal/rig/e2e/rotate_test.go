@@ -29,7 +29,7 @@ func TestRotatedWhileFollowed(t *testing.T) {
 		dir, pods := t.TempDir(), source.NewPush()
 		agent, err := nodeagent.New(nodeagent.Config{
 			Client: e.client, Root: filepath.Join(dir, "root"), Sources: []source.Source{pods}, NoEviction: true, NoImageGC: true,
-			LogPolicy: logs.RotationPolicy{MaxSize: 200 << 10, MaxFiles: 50}, LogInterval: 100 * time.Millisecond,
+			LogPolicy: podlogs.RotationPolicy{MaxSize: 200 << 10, MaxFiles: 50}, LogInterval: 100 * time.Millisecond,
 			Sync: syncpod.Config{Owner: e.owner, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}},
 		})
 		if err != nil {
