@@ -11,29 +11,28 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
 // Agent runs the given pods.
 type Agent struct {
-	pods *source.Push
-	loop *loop.Loop
+	pods  *source.Push
+	agent *agent.Agent
 }
 
 // New returns an agent that keeps what it has to remember in a folder.
 func New(conn *grpc.ClientConn, folder string, sink syncpod.StatusSink) (*Agent, error) {
 	pods := source.NewStaticPush("mine")
-	l, err := agent.New(agent.Config{
+	made, err := agent.New(agent.Config{
 		Client: cri.NewClient(conn), Root: folder, Sources: []source.Source{pods},
 		NoEviction: true, // the disk of the machine that runs the tests may be full
 		Sync:       syncpod.Config{RuntimeName: "critest", Sink: sink, Node: syncpod.Node{LogsRoot: folder + "/logs"}},
 	})
-	return &Agent{pods, l}, err
+	return &Agent{pods, made}, err
 }
 
 // Set says which pods should run.
 func (a *Agent) Set(pods ...*v1.Pod) error { return a.pods.Set(pods...) }
 
 // Run runs the agent until ctx ends. Its pods run on.
-func (a *Agent) Run(ctx context.Context) error { return a.loop.Run(ctx) }
+func (a *Agent) Run(ctx context.Context) error { return a.agent.Run(ctx) }

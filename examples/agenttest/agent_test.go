@@ -26,7 +26,7 @@ type subject struct {
 }
 
 func (s *subject) Start() error {
-	conn, err := s.node.Dial(grpc.WithChainUnaryInterceptor(cri.timeouts{}.Interceptor()))
+	conn, err := s.node.Dial(grpc.WithChainUnaryInterceptor(cri.Timeouts{}.Interceptor()))
 	if err != nil {
 		return err
 	}
