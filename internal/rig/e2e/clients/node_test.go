@@ -29,7 +29,6 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/source"
 )
