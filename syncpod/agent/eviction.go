@@ -38,7 +38,10 @@ func (c *Config) makeEvictions(reader *stats.Reader, containers *containerGC, im
 	e := &evictor{cache: c.Watch.Cache, containers: containers, images: images, node: nodeEvents(c.NodeName)}
 	config := pressure.Config{Policy: c.EvictionPolicy, Agent: e, Stats: c.Stats, Evicted: c.Evicted, Log: c.Log, LogsRoot: c.logsRoot()}
 	if c.Root != "" {
-		config.State, config.PodsRoot = filepath.Join(c.Root, "evictions"), filepath.Join(c.Root, "pods")
+		config.State = filepath.Join(c.Root, "evictions")
+	}
+	if c.Sync.Root != "" {
+		config.PodsRoot = filepath.Join(c.Sync.Root, "pods")
 	}
 	manager, err := pressure.New(config)
 	if err != nil {

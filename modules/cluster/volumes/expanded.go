@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,7 +23,7 @@ type expansion struct {
 	bytes  int64
 }
 
-// Expanded is csi.Config.Expanded: it has the size of the claim written.
+// Expanded is csi.Config.Expanded: it writes the size of the claim later. It does not block.
 func (v *Volumes) Expanded(volume string, bytes int64) {
 	select {
 	case v.expanded <- expansion{volume, bytes}:
@@ -38,13 +39,19 @@ func (v *Volumes) writeSizes(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case e := <-v.expanded:
-			for err := v.writeSize(ctx, e); err != nil && ctx.Err() == nil; err = v.writeSize(ctx, e) {
-				v.config.Log.Error(err, "The size of a claim is not written", "volume", e.volume)
-				select {
-				case <-ctx.Done():
-				case <-time.After(writePause):
-				}
+			err := v.writeSize(ctx, e)
+			if err == nil || ctx.Err() != nil {
+				continue
 			}
+			v.config.Log.Error(err, "The size of a claim is not written", "volume", e.volume)
+			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+				continue // the claim is deleted, or no pod of this node uses it any more: no retry succeeds
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(writePause):
+			}
+			v.Expanded(e.volume, e.bytes) // behind the other claims, which may succeed
 		}
 	}
 }

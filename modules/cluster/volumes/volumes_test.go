@@ -2,6 +2,7 @@ package volumes
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -149,6 +150,50 @@ func TestTokensAreKeptForTheirTime(t *testing.T) {
 		ask()
 		if issued != 2 {
 			t.Errorf("%d tokens, want 2", issued)
+		}
+	})
+}
+
+// The size of a claim that the node may not write any more does not hold up the sizes of others.
+func TestSizeThatCannotBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other := disk()
+		other.Name, other.Spec.ClaimRef = "gone", &v1.ObjectReference{Namespace: "ns", Name: "missing", UID: "m"}
+		busy := disk()
+		busy.Name, busy.Spec.ClaimRef = "busy", &v1.ObjectReference{Namespace: "ns", Name: "busy", UID: "b"}
+		claims := []k8sruntime.Object{
+			&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "c"}},
+			&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "busy", UID: "b"}},
+		}
+		v, kube, _, _ := newVolumes(t, append(claims, disk(), other, busy)...)
+		failures := 3
+		kube.PrependReactor("patch", "persistentvolumeclaims", func(a kubetesting.Action) (bool, k8sruntime.Object, error) {
+			if a.(kubetesting.PatchAction).GetName() != "busy" || failures == 0 {
+				return false, nil, nil
+			}
+			failures--
+			return true, nil, errors.New("the API server is unavailable")
+		})
+		for _, volume := range []string{"gone", "busy", "pv"} {
+			v.Expanded(volume, 1<<30)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go v.writeSizes(ctx)
+		size := func(name string) string {
+			claim, err := kube.CoreV1().PersistentVolumeClaims("ns").Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return claim.Status.Capacity.Storage().String()
+		}
+		time.Sleep(writePause + time.Millisecond)
+		if size("data") != "1Gi" || size("busy") != "0" {
+			t.Errorf("after one pause: %s, %s, want 1Gi, 0", size("data"), size("busy"))
+		}
+		time.Sleep(2 * writePause)
+		if size("busy") != "1Gi" {
+			t.Errorf("after all failures: %s, want 1Gi", size("busy"))
 		}
 	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,19 +18,27 @@ const (
 )
 
 // delayShutdown delays a shutdown of the machine until the pods have stopped, if the configuration gives them time. It returns
-// when ctx ends, or with an error if logind does not allow the delay, or if a shutdown was cancelled: the
-// agent is then started anew, because it has stopped its pods.
+// when ctx ends, or with an error if a shutdown was cancelled: the agent is then started anew, because it has stopped its
+// pods. Without logind the agent logs the error and retries, because pods that run without a delay are better than none.
 func (a *agent) delayShutdown(ctx context.Context, p *parts) error {
 	policy, err := config.Shutdown(a.kubelet)
 	if err != nil || policy.Total() == 0 {
 		return err
 	}
-	err = a.systemd.DelayShutdown(ctx, systemd.Delay{
-		Period: policy.Total() + shutdownMargin, Who: "podsync-node", Conf: a.logindConf,
-		Stop: func(ctx context.Context) { a.stopPods(ctx, p, policy) },
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	a.retry(ctx, "shutdownGracePeriod: a shutdown of the machine is not delayed", func(ctx context.Context) error {
+		err := a.systemd.DelayShutdown(ctx, systemd.Delay{
+			Period: policy.Total() + shutdownMargin, Who: "podsync-node", Conf: a.logindConf,
+			Stop: func(ctx context.Context) { a.stopPods(ctx, p, policy) },
+		})
+		if errors.Is(err, systemd.ErrCancelled) {
+			cancel(fmt.Errorf("shutdownGracePeriod: %w", err))
+		}
+		return err
 	})
-	if err != nil {
-		return fmt.Errorf("shutdownGracePeriod: %w", err)
+	if err := context.Cause(ctx); errors.Is(err, systemd.ErrCancelled) {
+		return err
 	}
 	return nil
 }
