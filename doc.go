@@ -3,7 +3,7 @@
 // decides as a kubelet does, and acts over CRI. It is a library: it opens no port,
 // reads no flag, owns no global, and its constructors start nothing.
 //
-// This package holds no code. Begin with [github.com/podsync/podsync/syncpod/loop],
+// This package holds no code. Begin with [github.com/podsync/podsync/syncpod/agent],
 // which is a whole agent, and with the programs in examples; or use the packages
 // below one by one.
 //
@@ -20,9 +20,10 @@
 //
 // Pods that run as a kubelet runs them, and keep running when your agent does not:
 //
-//   - [github.com/podsync/podsync/syncpod/loop]: a whole node agent, which connects
-//     sources of pods, the runtime, the pod workers and syncpod. examples/minimal is the
-//     smallest agent, examples/nodeagent one to run.
+//   - [github.com/podsync/podsync/syncpod/agent]: a whole node agent with the defaults of
+//     a kubelet. examples/minimal is the smallest agent, examples/nodeagent one to run.
+//   - [github.com/podsync/podsync/syncpod/loop]: the core of an agent. It connects sources
+//     of pods, the runtime, the pod workers and syncpod.
 //   - [github.com/podsync/podsync/syncpod/source]: the pods that should run, from a
 //     folder of manifests, from the program itself, or from a source of your own.
 //   - [github.com/podsync/podsync/podworkers]: the phase of each pod, and a

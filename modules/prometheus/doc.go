@@ -46,7 +46,7 @@
 //   - The first operation on a pod's cgroup counts as create, even if an earlier agent created the
 //     cgroup. An agent that leaves cgroups to the runtime does not have this metric.
 //
-//   - kubelet_evictions counts the evictions of a Loop with an EvictionPolicy, and the calls of
+//   - kubelet_evictions counts the evictions of an agent, and the calls of
 //     [Metrics.CountEviction].
 //
 //   - Of the storage operations only volume_mount is exported, for volumes that a Syncer creates below
@@ -57,7 +57,7 @@
 //
 // The files:
 //
-//	metrics.go    Metrics, and how to attach them to a Loop
+//	metrics.go    Metrics, and how to attach them to an agent
 //	observers.go  metrics from observers; operations.go from calls to the runtime,
 //	              cgroups.go from cgroups, probes.go from probes
 //	collector.go  gauges that are computed on demand

@@ -122,7 +122,7 @@ func (m *Metrics) Observe(c *nodeagent.Config) {
 func (m *Metrics) Probes() probe.Observer { return probeObserver{m.probes} }
 
 // CountEviction counts an evicted pod by its signal, such as memory.available. Observe counts the
-// evictions of the Loop; call CountEviction for others.
+// evictions of the agent; call CountEviction for others.
 func (m *Metrics) CountEviction(signal string) {
 	m.evictions.WithLabelValues(strings.ToValidUTF8(signal, "\uFFFD")).Inc()
 }

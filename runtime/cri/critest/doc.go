@@ -27,7 +27,7 @@
 //		})
 //	}
 //
-// In startMyAgent, create a Loop with
+// In startMyAgent, create an Agent with
 //
 //	agent.Config{Client: cri.NewClient(conn), Sync: syncpod.Config{RuntimeName: "critest"}, Root: t.TempDir(), ...}
 //

@@ -4,7 +4,7 @@
 //	m, err := pressure.New(pressure.Config{Agent: agent, Stats: reader})
 //	m.Look(ctx) // every 10 s
 //
-// A loop.Loop does all of this if its Config has an EvictionPolicy. Package eviction decides; a
+// An agent.Agent does all of this, unless its Config has NoEviction. Package eviction decides; a
 // [Manager] reads the usage, reclaims unused resources first, stops pods, and persists the
 // evictions that have not ended, so that the next agent continues them.
 //
