@@ -2,6 +2,7 @@ package volumes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -73,6 +74,7 @@ func (v *Volumes) writeCSINode(ctx context.Context) error {
 	v.mu.Lock()
 	registered, left := v.registered, maps.Clone(v.left)
 	v.mu.Unlock()
+	registered, conflicts := placed(node, registered)
 	if err := v.labelNode(ctx, node, registered); err != nil {
 		return err
 	}
@@ -88,13 +90,30 @@ func (v *Volumes) writeCSINode(ctx context.Context) error {
 	next := found.DeepCopy()
 	next.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 	next.Spec.Drivers = driversOf(found.Spec.Drivers, registered, left)
+	if first := found.DeepCopy(); !missing {
+		first.Spec.Drivers = withoutChanged(found.Spec.Drivers, next.Spec.Drivers)
+		if len(first.Spec.Drivers) < len(found.Spec.Drivers) { // the API server lets no entry change, but be removed and added
+			if first, err = client.Update(ctx, first, metav1.UpdateOptions{}); err != nil {
+				return err
+			}
+			next.ResourceVersion = first.ResourceVersion
+		}
+	}
 	switch {
 	case missing:
 		_, err = client.Create(ctx, next, metav1.CreateOptions{})
 	case !equality.Semantic.DeepEqual(found, next):
 		_, err = client.Update(ctx, next, metav1.UpdateOptions{})
 	}
-	return err
+	return errors.Join(err, conflicts)
+}
+
+// withoutChanged returns the drivers without those that have another entry in next.
+func withoutChanged(before, next []storagev1.CSINodeDriver) []storagev1.CSINodeDriver {
+	return slices.DeleteFunc(slices.Clone(before), func(d storagev1.CSINodeDriver) bool {
+		i := slices.IndexFunc(next, func(other storagev1.CSINodeDriver) bool { return other.Name == d.Name })
+		return i >= 0 && !equality.Semantic.DeepEqual(d, next[i])
+	})
 }
 
 // driversOf returns the drivers of a CSINode, sorted.
@@ -120,14 +139,29 @@ func driversOf(before []storagev1.CSINodeDriver, registered []csi.DriverInfo, le
 	return all
 }
 
+// placed returns the drivers whose topology does not contradict the labels of the Node, and an error for the others.
+func placed(node *v1.Node, registered []csi.DriverInfo) (fit []csi.DriverInfo, conflicts error) {
+	for _, d := range registered {
+		var conflict error
+		for _, key := range slices.Sorted(maps.Keys(d.Topology)) {
+			if had, ok := node.Labels[key]; ok && had != d.Topology[key] {
+				conflict = fmt.Errorf("driver %s: its topology has %s=%.63q, and the node has %q", d.Name, key, d.Topology[key], had)
+			}
+		}
+		if conflict == nil {
+			fit = append(fit, d)
+		}
+		conflicts = errors.Join(conflicts, conflict)
+	}
+	return fit, conflicts
+}
+
 // labelNode gives the Node the labels of the drivers' topology and the annotation of its names.
 func (v *Volumes) labelNode(ctx context.Context, node *v1.Node, registered []csi.DriverInfo) error {
 	labels, ids := map[string]string{}, map[string]string{}
 	for _, d := range registered {
 		for key, value := range d.Topology {
-			if had, ok := node.Labels[key]; ok && had != value {
-				return fmt.Errorf("driver %s: its topology has %s=%.63q, and the node has %q", d.Name, key, value, had)
-			} else if !ok {
+			if _, ok := node.Labels[key]; !ok {
 				labels[key] = value
 			}
 		}

@@ -66,6 +66,18 @@ func TestCSINode(t *testing.T) {
 	for name, objects := range map[string][]k8sruntime.Object{"new": nil, "of an earlier agent": {old}} {
 		t.Run(name, func(t *testing.T) {
 			v, kube, node, _ := newVolumes(t, objects...)
+			kube.PrependReactor("update", "csinodes", func(a kubetesting.Action) (bool, k8sruntime.Object, error) {
+				// The API server refuses to change the entry of a driver.
+				before, err := kube.Tracker().Get(a.GetResource(), "", "n")
+				if err != nil {
+					return true, nil, err
+				}
+				drivers := before.(*storagev1.CSINode).Spec.Drivers
+				if next := a.(kubetesting.UpdateAction).GetObject().(*storagev1.CSINode); len(withoutChanged(drivers, next.Spec.Drivers)) < len(drivers) {
+					return true, nil, errors.New("spec.drivers: field is immutable")
+				}
+				return false, nil, nil
+			})
 			drivers := func() (names []string) {
 				t.Helper()
 				if err := v.writeCSINode(t.Context()); err != nil {
@@ -90,6 +102,10 @@ func TestCSINode(t *testing.T) {
 			if got := drivers(); !slices.Equal(got, others) {
 				t.Errorf("before a driver: %v", got)
 			}
+			v.Registered([]csi.DriverInfo{{Name: "d.example.com", NodeID: "of its last version"}})
+			if err := v.writeCSINode(t.Context()); err != nil {
+				t.Error(err)
+			}
 			v.Registered([]csi.DriverInfo{{Name: "d.example.com", NodeID: "id", MaxVolumes: 25, Topology: map[string]string{"example.com/rack": "7"}}})
 			if got := drivers(); !slices.Equal(got, append([]string{"d.example.com"}, others...)) {
 				t.Errorf("with a driver: %v", got)
@@ -103,9 +119,13 @@ func TestCSINode(t *testing.T) {
 				t.Errorf("after it has left: %v", got)
 			}
 			node.Labels = map[string]string{"example.com/rack": "8"}
-			v.Registered([]csi.DriverInfo{{Name: "d.example.com", NodeID: "id", Topology: map[string]string{"example.com/rack": "7"}}})
+			v.Registered([]csi.DriverInfo{{Name: "d.example.com", NodeID: "id", Topology: map[string]string{"example.com/rack": "7"}}, {Name: "e.example.com", NodeID: "e"}})
 			if err := v.writeCSINode(t.Context()); err == nil {
 				t.Error("a topology that contradicts the label of the node is written")
+			}
+			found, err := kube.StorageV1().CSINodes().Get(t.Context(), "n", metav1.GetOptions{})
+			if err != nil || len(found.Spec.Drivers) != len(others)+1 || found.Spec.Drivers[0].Name != "e.example.com" {
+				t.Errorf("%+v, %v, want the driver that fits the node", found, err)
 			}
 		})
 	}
