@@ -22,8 +22,7 @@ type cached struct {
 type cache struct {
 	mu      sync.Mutex
 	entries map[cacheKey]cached
-	// running has a channel for each run of a plugin, which is closed at its end.
-	running map[cacheKey]chan struct{}
+	running map[cacheKey]*run
 }
 
 // registryOf returns the registry of a repository, with its port.
@@ -61,22 +60,34 @@ func (c *cache) keep(plugin, account, repository string, r *response, hold time.
 	}
 }
 
-// begin returns a channel if the same is under way, and else what ends it.
-func (c *cache) begin(key cacheKey) (wait <-chan struct{}, end func()) {
+// A run is one run of a plugin, whose result all callers share that wait for it. The fields but done are set once done is closed.
+type run struct {
+	done chan struct{}
+	auth map[string]auth
+	err  error
+	// abandoned is set if the caller that started the run gave up: its error is not that of the plugin.
+	abandoned bool
+}
+
+// begin returns the run for a key, and whether the caller has to carry it out and to end it.
+func (c *cache) begin(key cacheKey) (r *run, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if running, ok := c.running[key]; ok {
-		return running, nil
+	if r, ok := c.running[key]; ok {
+		return r, false
 	}
 	if c.running == nil {
-		c.running = map[cacheKey]chan struct{}{}
+		c.running = map[cacheKey]*run{}
 	}
-	done := make(chan struct{})
-	c.running[key] = done
-	return nil, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.running, key)
-		close(done)
-	}
+	r = &run{done: make(chan struct{})}
+	c.running[key] = r
+	return r, true
+}
+
+// end passes the result of a run to the callers that wait for it.
+func (c *cache) end(key cacheKey, r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.running, key)
+	close(r.done)
 }

@@ -173,19 +173,25 @@ func secretOf(plugin string, auths map[string]auth) (*v1.Secret, error) {
 }
 
 // credentials returns the credentials of a plugin for a repository, from the cache or from a run. Callers that want the
-// same at the same time share a run if its result is cached.
+// same at the same time share one run and its error, because a plugin that hangs would delay them one after the other.
 func (p *Provider) credentials(ctx context.Context, plugin *providerConfig, acc account, repository string) (map[string]auth, error) {
 	for {
 		if found, ok := p.cache.find(plugin.Name, acc.key, repository, time.Now()); ok {
 			return found, nil
 		}
-		wait, end := p.cache.begin(cacheKey{plugin.Name, acc.key, repository})
-		if end != nil {
-			defer end()
-			return p.ask(ctx, plugin, acc, repository)
+		key := cacheKey{plugin.Name, acc.key, repository}
+		r, first := p.cache.begin(key)
+		if first {
+			defer p.cache.end(key, r)
+			r.auth, r.err = p.ask(ctx, plugin, acc, repository)
+			r.abandoned = ctx.Err() != nil
+			return r.auth, r.err
 		}
 		select {
-		case <-wait:
+		case <-r.done:
+			if !r.abandoned {
+				return r.auth, r.err
+			}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

@@ -186,6 +186,25 @@ func TestSharedRun(t *testing.T) {
 	}
 }
 
+// Callers that wait for a plugin share its failure: each would wait as long again otherwise.
+func TestSharedFailure(t *testing.T) {
+	n := newNode(t, one("ecr"))
+	n.plugin("ecr", "sleep 1\nexit 3")
+	p := n.provider()
+	var calls sync.WaitGroup
+	for range 8 {
+		calls.Go(func() {
+			if _, err := p.PullSecrets(t.Context(), podOf("p", "a.example.com/one")); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+	calls.Wait()
+	if runs := len(n.asked("ecr")); runs == 8 {
+		t.Errorf("%d runs for 8 callers, want them to share", runs)
+	}
+}
+
 type pullSecrets []v1.Secret
 
 func (s pullSecrets) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) {
