@@ -104,7 +104,7 @@ func (o *observer) rows(pods []v1.Pod) []row {
 	return rows
 }
 
-// tell prints the changes of pods since the last call. It starts with removed pods, because a new
+// tell prints the changes of pods since the last call. Removed pods come first, because a new
 // pod may have the name of one.
 func (o *observer) tell(pods []v1.Pod) {
 	gone := maps.Clone(o.told)

@@ -39,7 +39,7 @@ func needsMount(t *testing.T) string {
 	if err := syscall.Unmount(dir, 0); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // what is left of a test that failed, so that TempDir does not delete through it
+	t.Cleanup(func() { // a failed test leaves mounts, and TempDir would delete the files behind them
 		points, _ := mounts.Below(dir)
 		for _, point := range points {
 			_ = syscall.Unmount(point, syscall.MNT_DETACH)

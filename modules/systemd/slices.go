@@ -103,7 +103,7 @@ func job(ctx context.Context, begin func(done chan<- string) error) error {
 	}
 }
 
-// isError reports whether an error is that of systemd with a name.
+// isError reports whether err is the D-Bus error with this name.
 func isError(err error, name string) bool {
 	e, ok := errors.AsType[dbus.Error](err)
 	return ok && e.Name == name

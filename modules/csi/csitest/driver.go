@@ -79,9 +79,9 @@ type Fault struct {
 	Message string
 	// Delay is how long the call takes.
 	Delay time.Duration
-	// Done: the work is done all the same, and only the answer is an error.
+	// Done: the driver does the work and still returns the error.
 	Done bool
-	// Deaf: the call goes on after its caller has given up, and is done then.
+	// Deaf: the driver completes the call although its caller has cancelled it.
 	Deaf bool
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/fleet"
 )
 
-// A report is what is known of the pods of the fleet, by a watch of its own.
+// A report collects the states of the pods of the fleet through its own watch.
 type report struct {
 	fleet    *fleet.Fleet
 	informer cache.SharedIndexInformer

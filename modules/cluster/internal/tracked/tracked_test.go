@@ -124,7 +124,7 @@ func TestNothingIsLostBetweenListAndWatch(t *testing.T) {
 	})
 }
 
-// Any number of events waits for whoever reads slowly.
+// A watch keeps all events for a reader that is slow.
 func TestManyEventsWait(t *testing.T) {
 	onBench(t, func(b *bench) {
 		w := b.watch(metav1.ListOptions{})

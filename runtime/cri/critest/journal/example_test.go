@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// The calls that an agent has made, of which only one changed something.
+// An agent has made several calls; only one of them changed something.
 func Example() {
 	rt, err := critest.New(critest.Config{})
 	if err != nil {
