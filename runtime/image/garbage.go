@@ -151,10 +151,10 @@ func DecideGC(images []Stored, disk Disk, p GCPolicy, now time.Time) GCPlan {
 		case idle < p.MinAge:
 			young += s.Size
 		case p.MaxAge > 0 && idle > p.MaxAge:
-			g.Images = append(g.Images, Removal{s, Expired})
+			g.Images = append(g.Images, Removal{*s, Expired})
 			freed += s.Size
 		default:
-			left = append(left, s)
+			left = append(left, *s)
 		}
 	}
 	for _, s := range left {
@@ -191,8 +191,13 @@ func (p GCPolicy) mustLook(disk Disk) bool {
 	return p.MaxAge > 0 || near
 }
 
-func oldestFirst(images []Stored) []Stored {
-	return slices.SortedFunc(slices.Values(images), func(a, b Stored) int {
+func oldestFirst(images []Stored) []*Stored {
+	sorted := make([]*Stored, len(images))
+	for i := range images {
+		sorted[i] = &images[i]
+	}
+	slices.SortFunc(sorted, func(a, b *Stored) int {
 		return cmp.Or(a.LastUsed.Compare(b.LastUsed), a.FirstSeen.Compare(b.FirstSeen), cmp.Compare(a.ID, b.ID))
 	})
+	return sorted
 }

@@ -2,6 +2,7 @@ package pleg
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -59,12 +60,11 @@ func (w *Watcher) Health() Health {
 	if w.stream != nil {
 		h.StreamErr = w.stream.err
 	}
-	for _, p := range w.pods {
-		if t := p.readFailure(); t.Err != nil || !t.Looking.IsZero() && h.At.Sub(t.Looking) >= longLook {
+	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
+		if t := w.pods[uid].readFailure(); t.Err != nil || !t.Looking.IsZero() && h.At.Sub(t.Looking) >= longLook {
 			h.Pods = append(h.Pods, t)
 		}
 	}
-	slices.SortFunc(h.Pods, func(a, b ReadFailure) int { return strings.Compare(string(a.UID), string(b.UID)) })
 	return h
 }
 

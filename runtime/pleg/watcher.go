@@ -3,8 +3,8 @@ package pleg
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -179,12 +179,11 @@ func (w *Watcher) Pods() []Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var all []Pod
-	for _, p := range w.pods {
-		if p.listed != nil {
-			all = append(all, *p.listed)
+	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
+		if listed := w.pods[uid].listed; listed != nil {
+			all = append(all, *listed)
 		}
 	}
-	slices.SortFunc(all, func(a, b Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
 	return all
 }
 

@@ -104,8 +104,7 @@ func (r *run) fromRuntime(status *runtime.PodStatus, sandbox *runtime.SandboxSta
 		p.Network = networkFrom(told.GetNetwork())
 	}
 	latest := latestOf(status, sandbox)
-	for i := range status.Containers {
-		c := &status.Containers[i]
+	for _, c := range byName(status.Containers) {
 		told := r.reported.containers[c.ID.ID]
 		container := Container{Name: c.Name, ID: c.ID, StartTime: c.StartedAt}
 		if r.all {
@@ -119,8 +118,16 @@ func (r *run) fromRuntime(status *runtime.PodStatus, sandbox *runtime.SandboxSta
 			p.Exited = append(p.Exited, container)
 		}
 	}
-	slices.SortFunc(p.Containers, func(a, b Container) int { return strings.Compare(a.Name, b.Name) })
 	return p
+}
+
+func byName(containers []runtime.ContainerStatus) []*runtime.ContainerStatus {
+	sorted := make([]*runtime.ContainerStatus, len(containers))
+	for i := range containers {
+		sorted[i] = &containers[i]
+	}
+	slices.SortFunc(sorted, func(a, b *runtime.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+	return sorted
 }
 
 // latestOf returns, by container name, the instance whose writable layer is reported: the running

@@ -14,7 +14,6 @@
 package device
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -146,11 +145,10 @@ func (a Allotment) WithEnv(vars []env.Var) []env.Var {
 		set[v.Name] = true
 	}
 	var all []env.Var
-	for name, value := range a.Env {
+	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
 		if !set[name] {
-			all = append(all, env.Var{Name: name, Value: value})
+			all = append(all, env.Var{Name: name, Value: a.Env[name]})
 		}
 	}
-	slices.SortFunc(all, func(x, y env.Var) int { return cmp.Compare(x.Name, y.Name) })
 	return append(all, vars...)
 }

@@ -118,31 +118,34 @@ func (s *Server) servePods(a *answer, r *http.Request) error {
 // serveRunningPods serves the running pods, as the runtime reports them.
 func (s *Server) serveRunningPods(a *answer, r *http.Request) error {
 	return s.encode(r, func() error {
-		var items []v1.Pod
+		var items []*v1.Pod
 		cache := s.config.Agent.Cache()
 		for _, uid := range cache.UIDs() {
 			status, _ := cache.Get(uid)
-			if pod, ok := runningPod(status); ok {
+			if pod := runningPod(status); pod != nil {
 				items = append(items, pod)
 			}
 		}
-		slices.SortFunc(items, func(a, b v1.Pod) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
-		return writePods(a, len(items), func(i int) *v1.Pod { return &items[i] })
+		slices.SortFunc(items, func(a, b *v1.Pod) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+		return writePods(a, len(items), func(i int) *v1.Pod { return items[i] })
 	})
 }
 
-// runningPod returns the runtime's view of a pod, and whether anything of the pod runs.
-func runningPod(status *runtime.PodStatus) (v1.Pod, bool) {
+// runningPod returns the runtime's view of a pod, nil if nothing of the pod runs.
+func runningPod(status *runtime.PodStatus) *v1.Pod {
 	if status.Empty() {
-		return v1.Pod{}, false
+		return nil
 	}
-	pod := v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: status.Name, Namespace: status.Namespace, UID: status.UID}}
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: status.Name, Namespace: status.Namespace, UID: status.UID}}
 	for _, c := range status.Containers {
 		if c.State == runtime.ContainerRunning {
 			pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: c.Name, Image: c.Image})
 		}
 	}
-	return pod, len(pod.Spec.Containers) > 0 || status.ActiveSandbox() != nil
+	if len(pod.Spec.Containers) == 0 && status.ActiveSandbox() == nil {
+		return nil
+	}
+	return pod
 }
 
 // writePods writes a list of n pods. It encodes one pod at a time, so that the whole list is in

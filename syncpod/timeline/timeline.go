@@ -3,6 +3,7 @@ package timeline
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -105,12 +106,12 @@ func (k Kind) state() bool { return k == Phase || k == Run || k == Wait }
 func (t *Timeline) Pods() []Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	records := slices.SortedFunc(maps.Values(t.records), func(a, b *record) int {
+		return cmp.Or(cmp.Compare(a.pod.Namespace, b.pod.Namespace), cmp.Compare(a.pod.Name, b.pod.Name), cmp.Compare(a.pod.UID, b.pod.UID))
+	})
 	var pods []Pod
-	for _, r := range t.records {
+	for _, r := range records {
 		pods = append(pods, r.snapshot())
 	}
-	slices.SortFunc(pods, func(a, b Pod) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
-	})
 	return pods
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -131,16 +130,13 @@ func (b *Crashes) useRestored(container string, key Key) {
 
 // save returns the crashes to record, by container name.
 func (b *Crashes) save() (saved []savedCrash) {
-	for name, recorded := range b.restored {
-		saved = append(saved, savedCrash{name, recorded})
-	}
+	all := maps.Clone(b.restored)
 	for name, last := range b.counted {
 		if s, known := b.backOffs.State(last.key); known {
-			saved = append(saved, savedCrash{name, CrashBackOff{
+			put(&all, name, CrashBackOff{
 				Definition: last.key.definition(), Failures: s.Failures, ID: last.id, FinishedAt: last.at.Round(0), CountedAt: s.FailedAt.Round(0),
-			}})
+			})
 		}
 	}
-	slices.SortFunc(saved, func(a, c savedCrash) int { return strings.Compare(a.container, c.container) })
-	return saved
+	return savedCrashes(all)
 }
