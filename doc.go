@@ -48,8 +48,8 @@
 //     [github.com/podsync/podsync/syncpod/container/env].
 //   - [github.com/podsync/podsync/syncpod/cgroup]: the cgroups of pods and of their
 //     classes, by name for both drivers, and what stands in their files.
-//   - [github.com/podsync/podsync/syncpod/resize]: whether a pod is allotted other
-//     resources that it asks for while it runs, and what it is allotted until then.
+//   - [github.com/podsync/podsync/syncpod/resize]: whether a pod is allocated other
+//     resources that it asks for while it runs, and what it is allocated until then.
 //   - [github.com/podsync/podsync/syncpod/eviction]: who has to go when the node runs
 //     short of memory, disk or processes.
 //   - [github.com/podsync/podsync/syncpod/shutdown]: in which order pods stop before

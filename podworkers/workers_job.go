@@ -57,7 +57,7 @@ func (j *job) do(c *Config) (end ended) {
 // during the wait for it is not begun.
 func (j *job) status(source StatusSource) (status *runtime.PodStatus, err error) {
 	if source != nil {
-		if status, err = source.Fresh(j.ctx, j.UID, j.since); err != nil {
+		if status, err = source.GetNewerThan(j.ctx, j.UID, j.since); err != nil {
 			return nil, fmt.Errorf("status of pod %s: %w", j.UID, err)
 		}
 	}

@@ -109,7 +109,7 @@ func (s *scripted) RemovePod(ctx context.Context, w Work, status *runtime.PodSta
 	return err
 }
 
-func (s *scripted) Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
+func (s *scripted) GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	if s.fresh == nil {
 		return &runtime.PodStatus{UID: uid, ObservedAt: time.Now()}, nil
 	}

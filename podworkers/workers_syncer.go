@@ -52,9 +52,9 @@ type Result struct {
 
 // StatusSource returns the status of a pod from the runtime.
 type StatusSource interface {
-	// Fresh returns the status of the pod from a read that began at since or later. If there was none,
-	// Fresh reads the runtime now and does not wait for the next poll. It returns when the context is cancelled.
+	// GetNewerThan returns the status of the pod from a read that began at since or later. If there was none,
+	// it reads the runtime now and does not wait for the next poll. It returns when the context is cancelled.
 	// The zero since accepts any status. A nil status without an error means that the runtime does not
 	// have the pod.
-	Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error)
+	GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error)
 }

@@ -41,7 +41,7 @@ func TestS4_RunningPodLosesItsAddress(t *testing.T) {
 					}
 					n.address("")
 					r := n.sync(pod)
-					if r.Over || r.Plan.KillPod || r.NextTry.IsZero() {
+					if r.Terminal || r.Plan.KillPod || r.NextTry.IsZero() {
 						t.Errorf("restarted %t: result %+v, want to wait", restarted, r)
 					}
 					time.Sleep(9 * time.Second)
@@ -57,13 +57,13 @@ func TestS4_RunningPodLosesItsAddress(t *testing.T) {
 				lent := n.status()
 				r, err := n.SyncPod(t.Context(), pod, lent)
 				must(t, err)
-				if r.Over || r.Plan.KillPod || lent.LatestSandbox().Network == nil {
+				if r.Terminal || r.Plan.KillPod || lent.LatestSandbox().Network == nil {
 					t.Errorf("result %+v the second time, want to wait; lent %+v", r, lent.LatestSandbox())
 				}
 				time.Sleep(10 * time.Second)
 				r = n.sync(pod)
 				if policy == v1.RestartPolicyNever {
-					if !r.Over {
+					if !r.Terminal {
 						t.Errorf("result %+v, want the pod to be over", r)
 					}
 					return

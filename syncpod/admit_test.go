@@ -25,7 +25,7 @@ func TestRefusedPodIsReportedAndStoppedButNotEnded(t *testing.T) {
 		pod := testPod(containers(ctr("app"), ctr("b")))
 		refusal = &syncpod.Rejection{Reason: "AppArmor", Message: "the profile is not loaded"}
 		r := n.sync(pod)
-		if r.Over || r.NextTry.IsZero() || !r.NextTry.After(time.Now()) {
+		if r.Terminal || r.NextTry.IsZero() || !r.NextTry.After(time.Now()) {
 			t.Errorf("result %+v, want a next try", r)
 		}
 		s := n.report.last()
@@ -129,14 +129,14 @@ func TestRefusals(t *testing.T) {
 		before := asked
 		deleted := testPod()
 		deleted.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-		if r := n.sync(deleted); !r.Over || asked != before {
-			t.Errorf("over %v, asked %d times more", r.Over, asked-before)
+		if r := n.sync(deleted); !r.Terminal || asked != before {
+			t.Errorf("over %v, asked %d times more", r.Terminal, asked-before)
 		}
 		failed := testPod(func(p *v1.Pod) { p.UID, p.Status.Phase = "failed", v1.PodFailed })
 		n.sync(failed)
 		before = asked
-		if r := n.sync(failed); !r.Over || asked != before {
-			t.Errorf("over %v, asked %d times more", r.Over, asked-before)
+		if r := n.sync(failed); !r.Terminal || asked != before {
+			t.Errorf("over %v, asked %d times more", r.Terminal, asked-before)
 		}
 	})
 }

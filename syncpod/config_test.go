@@ -124,7 +124,7 @@ func TestAPodThatHasHadItsRunIsOver(t *testing.T) {
 		pod := testPod(inits(sidecar("proxy")), func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever })
 		n.settle(pod, time.Minute)
 		n.exit("app", 0)
-		if r := n.sync(pod); !r.Over {
+		if r := n.sync(pod); !r.Terminal {
 			t.Errorf("result %+v, want it to be over", r)
 		}
 		n.end(pod, nil)

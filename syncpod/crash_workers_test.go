@@ -53,7 +53,7 @@ type driven struct{ *syncpod.Syncer }
 
 func (d driven) SyncPod(ctx context.Context, w podworkers.Work, s *runtime.PodStatus) (podworkers.Result, error) {
 	r, err := d.Syncer.SyncPod(ctx, w.Pod, s)
-	return podworkers.Result{Terminal: r.Over, Next: r.NextTry}, err
+	return podworkers.Result{Terminal: r.Terminal, Next: r.NextTry}, err
 }
 
 func (d driven) SyncTerminatingPod(ctx context.Context, w podworkers.Work, s *runtime.PodStatus) error {
@@ -74,7 +74,7 @@ func (d driven) RemovePod(context.Context, podworkers.Work, *runtime.PodStatus) 
 // fresh looks whenever it is asked.
 type fresh struct{ n *node }
 
-func (f fresh) Fresh(ctx context.Context, uid types.UID, _ time.Time) (*runtime.PodStatus, error) {
+func (f fresh) GetNewerThan(ctx context.Context, uid types.UID, _ time.Time) (*runtime.PodStatus, error) {
 	return f.n.Reader().PodStatus(ctx, uid, nil)
 }
 

@@ -78,7 +78,7 @@
 //	start_mounts.go    13 mounts on the node that exist only during a start
 //	loglink.go         13 links for log shippers
 //	resize.go          14 in-place resize
-//	resize_allot.go    the allocated resources of the pod, and their conditions
+//	resize_allocate.go    the allocated resources of the pod, and their conditions
 //	refresh.go         16 volumes of running containers
 //
 //	terminate.go       SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod

@@ -29,7 +29,7 @@ func (n *node) wantStarts(container string, want int) {
 func (n *node) live(pod *v1.Pod) {
 	n.Helper()
 	for range 60 {
-		if r, _ := n.SyncPod(n.Context(), pod, nil); r.Over {
+		if r, _ := n.SyncPod(n.Context(), pod, nil); r.Terminal {
 			n.end(pod, nil)
 			return
 		}
@@ -255,7 +255,7 @@ func TestS3_UnknownInitContainerIsStoppedBeforeItIsJudged(t *testing.T) {
 		n.sync(pod)
 		must(t, n.Restart(critest.Restart{Containers: critest.EffectUnknown}))
 		time.Sleep(time.Second)
-		if r := n.sync(pod); r.Over {
+		if r := n.sync(pod); r.Terminal {
 			t.Fatalf("it is over before it is known how the init container ended:\n%v", r.Plan)
 		}
 		must(t, n.EditContainer(n.current("init").ID.ID, func(s *runtimeapi.ContainerStatus) { s.ExitCode = 0 })) // it ended by itself

@@ -138,29 +138,29 @@ type CgroupRaiser interface {
 // Allocations decides which resources are allocated to a pod (KEP-1287). As a [Cleaner] it frees
 // them. If it also is an [OrphanCleaner], that is called for pods whose spec is unknown.
 type Allocations interface {
-	// Allot returns what a pod is allotted, with whatever it asks for now decided. It is
+	// Allocate returns what a pod is allocated, with whatever it asks for now decided. It is
 	// called whenever there is work on a pod that may run. While it fails nothing is done.
-	Allot(ctx context.Context, pod *v1.Pod) (resize.Answer, error)
-	// Allotted returns the pod with its allocated resources, without a new decision.
-	Allotted(pod *v1.Pod) *v1.Pod
+	Allocate(ctx context.Context, pod *v1.Pod) (resize.Answer, error)
+	// Allocated returns the pod with its allocated resources, without a new decision.
+	Allocated(pod *v1.Pod) *v1.Pod
 	Cleaner
 }
 
 // Devices allocates devices of the node to containers. As a [Cleaner] it frees them. If it also is
 // an [OrphanCleaner], that is called for pods whose spec is unknown.
 type Devices interface {
-	// Allot returns what a container is given. It is called before each creation of it,
+	// Allocate returns what a container is given. It is called before each creation of it,
 	// and should answer the same for as long as the pod lives. While it fails the container
 	// is not created. An error must not hold a value of a variable.
-	Allot(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allotment, error)
+	Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allocation, error)
 	Cleaner
 }
 
 // DeviceChooser is an optional interface of [Devices]: it chooses the devices of a container before its image is
 // present, so that statuses report them meanwhile.
 type DeviceChooser interface {
-	// Choose chooses what Allot returns later, if it can do so at once. It is called before the image of the
-	// container is waited for. Allot reports errors again, so those of Choose are ignored.
+	// Choose chooses what Allocate returns later, if it can do so at once. It is called before the image of the
+	// container is waited for. Allocate reports errors again, so those of Choose are ignored.
 	Choose(ctx context.Context, pod *v1.Pod, container *v1.Container) error
 }
 

@@ -217,7 +217,7 @@ func TestRoot(t *testing.T) {
 		}
 		must(t, os.WriteFile(mounts["/dev/termination-log"], []byte("out of luck"), 0o644))
 		for range 10 {
-			if r := n.sync(pod); r.Over {
+			if r := n.sync(pod); r.Terminal {
 				break
 			}
 			time.Sleep(time.Second)

@@ -125,7 +125,7 @@ func (r *report) wait(ctx context.Context) error {
 
 func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o outlook) v1.PodStatus {
 	in := apistatus.Input{
-		Pod: r.config.allotted(r.pod), Previous: previous, Terminal: o.terminal, Ended: o.ended, Blocked: o.blocked, StartErrors: startErrors(o.failed),
+		Pod: r.config.allocated(r.pod), Previous: previous, Terminal: o.terminal, Ended: o.ended, Blocked: o.blocked, StartErrors: startErrors(o.failed),
 		Probes: r.config.probeResults(r.pod.UID), Devices: r.config.devices(r.pod), HostIPs: r.config.Node.hostIPs(), Now: time.Now(),
 	}
 	r.memory.do(func(p *memory.Pod) {

@@ -108,8 +108,8 @@ func TestNewAgentGoesOnFromTheStatusOfThePod(t *testing.T) {
 func TestW7_EndedPodStaysEnded(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(func(p *v1.Pod) { p.Status.Phase = v1.PodFailed })
-		if r := n.sync(pod); !r.Over || n.Journal().Count(critest.RunPodSandbox) > 0 {
-			t.Errorf("result %+v, want r.Over and at most 0", r)
+		if r := n.sync(pod); !r.Terminal || n.Journal().Count(critest.RunPodSandbox) > 0 {
+			t.Errorf("result %+v, want r.Terminal and at most 0", r)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestS2_OverBeforeANewSandbox(t *testing.T) {
 		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped}))
 		for range 3 {
 			r, err := n.SyncPod(t.Context(), pod, nil)
-			if err != nil || !r.Over {
+			if err != nil || !r.Terminal {
 				t.Errorf("result %+v, %v, want it to be over", r, err)
 			}
 		}
@@ -140,8 +140,8 @@ func TestW1_DeletedPodIsOver(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod()
 		pod.DeletionTimestamp = new(metav1.Now())
-		if r := n.sync(pod); !r.Over || n.Journal().Count(critest.RunPodSandbox) > 0 {
-			t.Errorf("result %+v, want r.Over and at most 0\n%v", r, n.Journal())
+		if r := n.sync(pod); !r.Terminal || n.Journal().Count(critest.RunPodSandbox) > 0 {
+			t.Errorf("result %+v, want r.Terminal and at most 0\n%v", r, n.Journal())
 		}
 	})
 }
@@ -151,7 +151,7 @@ func TestT1_PhasesNeverGoBack(t *testing.T) {
 		pod := testPod(inits(sidecar("proxy")), never)
 		n.settle(pod, time.Minute)
 		n.exit("app", 0)
-		if r := n.sync(pod); !r.Over {
+		if r := n.sync(pod); !r.Terminal {
 			t.Fatalf("result %+v", r)
 		}
 		if got := n.report.last().Phase; got != v1.PodRunning {

@@ -112,8 +112,8 @@ func randomSize(r *rand.Rand, least int) *v1.Pod {
 
 // Whatever a pod asks for, one thing after the other, with calls and cgroups that fail and
 // an agent that is killed at any call: at each moment its containers fit its cgroup, none of
-// them restarts, no more is allotted than there is, and in peace all have what they are
-// allotted.
+// them restarts, no more is allocated than there is, and in peace all have what they are
+// allocated.
 func TestC10_RandomResizes(t *testing.T) {
 	seeds := 20
 	if raceDetector || testing.Short() {
@@ -126,7 +126,7 @@ func TestC10_RandomResizes(t *testing.T) {
 			trouble := false
 			kept := &keptCgroup{n: n, fail: func() bool { return trouble && r.IntN(6) == 0 }}
 			restart := func() {
-				n.restart(resizing(n), allotting(t, dir), recorded(records), func(c *syncpod.Config) { c.Extensions.Cgroups = kept })
+				n.restart(resizing(n), allocating(t, dir), recorded(records), func(c *syncpod.Config) { c.Extensions.Cgroups = kept })
 			}
 			restart()
 			pod := randomSize(r, 2)
@@ -148,7 +148,7 @@ func TestC10_RandomResizes(t *testing.T) {
 			if got := n.Journal().Count(critest.CreateContainer); got != made {
 				t.Errorf("%d containers were made, want %d", got, made)
 			}
-			n.checkAllottedInForce(t, pod, dir)
+			n.checkAllocatedInForce(t, pod, dir)
 		})
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -202,18 +202,18 @@ func (n *node) isDeferred() bool {
 	return slices.ContainsFunc(n.report.last().Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodResizePending })
 }
 
-// checkAllottedInForce holds what runs against what the pod is allotted, as the files say.
-func (n *node) checkAllottedInForce(t *testing.T, pod *v1.Pod, dir string) {
+// checkAllocatedInForce holds what runs against what the pod is allocated, as the files say.
+func (n *node) checkAllocatedInForce(t *testing.T, pod *v1.Pod, dir string) {
 	n.Helper()
 	var c syncpod.Config
-	allotting(t, dir)(&c)
-	allotted := c.Extensions.Allocations.Allotted(pod)
-	if total := sumCPU(allotted); total > 4000 && total > sumCPU(pod) {
-		n.Errorf("%dm are allotted", total)
+	allocating(t, dir)(&c)
+	allocated := c.Extensions.Allocations.Allocated(pod)
+	if total := sumCPU(allocated); total > 4000 && total > sumCPU(pod) {
+		n.Errorf("%dm are allocated", total)
 	}
 	limits := n.limitsOf()
-	for i := range allotted.Spec.Containers {
-		want := &allotted.Spec.Containers[i]
+	for i := range allocated.Spec.Containers {
+		want := &allocated.Spec.Containers[i]
 		now := n.current(want.Name)
 		got := limits[now.ID.ID]
 		memory := want.Resources.Limits.Memory().Value()

@@ -161,14 +161,14 @@ func TestC10_UnknownResourcesAreLeft(t *testing.T) {
 func TestC10_ReportedResourcesAreInForce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(resizing(n))
-		reported := func(when, inForce, allotted string) {
+		reported := func(when, inForce, allocated string) {
 			t.Helper()
 			k := n.report.container("app")
 			if got := k.Resources.Limits.Cpu().String(); got != inForce {
 				t.Errorf("%s: %s is reported to be in force, want %s", when, got, inForce)
 			}
-			if got := k.AllocatedResources.Cpu().String(); got != allotted {
-				t.Errorf("%s: %s is reported to be allotted, want %s", when, got, allotted)
+			if got := k.AllocatedResources.Cpu().String(); got != allocated {
+				t.Errorf("%s: %s is reported to be allocated, want %s", when, got, allocated)
 			}
 		}
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)

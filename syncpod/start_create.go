@@ -102,16 +102,16 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 // chooseDevices chooses the devices of a container before its image is pulled, so that its status reports them meanwhile.
 func chooseDevices(ctx context.Context, devices Devices, pod *v1.Pod, spec *v1.Container) {
 	if c, ok := devices.(DeviceChooser); ok {
-		_ = c.Choose(ctx, pod, spec) // Allot returns the same error later
+		_ = c.Choose(ctx, pod, spec) // Allocate returns the same error later
 	}
 }
 
 // devices is what the container is given of the node's devices.
-func (st creating) devices(ctx context.Context) (device.Allotment, error) {
+func (st creating) devices(ctx context.Context) (device.Allocation, error) {
 	if st.config.Extensions.Devices == nil {
-		return device.Allotment{}, nil
+		return device.Allocation{}, nil
 	}
-	return st.config.Extensions.Devices.Allot(ctx, st.pod, st.spec)
+	return st.config.Extensions.Devices.Allocate(ctx, st.pod, st.spec)
 }
 
 // merged returns both maps in one; the second counts where both have a key.

@@ -39,13 +39,13 @@ func TestS3_SandboxLostBeforeTheRun(t *testing.T) {
 					s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 				}))
 				for range 60 {
-					if r, _ = n.SyncPod(t.Context(), pod, nil); r.Over {
+					if r, _ = n.SyncPod(t.Context(), pod, nil); r.Terminal {
 						break
 					}
 					time.Sleep(time.Second)
 				}
-				if r.Over != tc.over {
-					t.Errorf("over: %t, want %v\n%v", r.Over, tc.over, n.Journal().Changes())
+				if r.Terminal != tc.over {
+					t.Errorf("over: %t, want %v\n%v", r.Terminal, tc.over, n.Journal().Changes())
 				}
 				if !tc.over && !slices.Contains(n.states(), "app 0 running") {
 					t.Errorf("it does not run\n%v", n.states())

@@ -22,9 +22,9 @@ import (
 type Result struct {
 	// Plan is the plan of the sync.
 	Plan actions.Plan
-	// Over means that the pod has finished or is deleted: nothing was done, and the caller must
+	// Terminal means that the pod has finished or is deleted: nothing was done, and the caller must
 	// call SyncTerminatingPod.
-	Over bool
+	Terminal bool
 	// Failed are the errors that keep containers from running, in the order of the plan: failures
 	// of this call, and steps that wait after earlier ones.
 	Failed []*StepError
@@ -49,7 +49,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	m := s.remember(ctx, pod.UID)
 	m.do(func(p *memory.Pod) { p.Containers.NoteRunOnce(pod) })
 	w := &work{observedPod: observedPod{notices: s.notices, syncer: s, pod: pod, memory: m}, report: s.newReport(pod, m)}
-	err := allotting{w}.allot(ctx)
+	err := allocating{w}.allocate(ctx)
 	if err == nil {
 		err = syncing{w}.run(ctx, status)
 	}
@@ -73,7 +73,7 @@ func validate(pod *v1.Pod) error {
 type observedPod struct {
 	notices
 	syncer *Syncer
-	// pod is the pod as it is allotted.
+	// pod is the pod as it is allocated.
 	pod    *v1.Pod
 	memory *podMemory
 	// status is the runtime's status of the pod, completed from memory.
@@ -103,10 +103,10 @@ type work struct {
 	report *report
 	plan   actions.Plan
 	over   bool
-	// allotted is what the Allocations have answered, and resized are the instances that
+	// allocated is what the Allocations have answered, and resized are the instances that
 	// have been brought to it since.
-	allotted resize.Answer
-	resized  map[runtime.ContainerID]bool
+	allocated resize.Answer
+	resized   map[runtime.ContainerID]bool
 	// rejected is why the pod may not run, nil if it may.
 	rejected *Rejection
 	held     heldSteps
@@ -230,8 +230,8 @@ func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatu
 
 // tell reports the pod.
 func (w *work) tell(ctx context.Context, failed []*StepError) {
-	conditions := allotting{w}.resizeConditions(failed)
-	allotting{w}.tellResize(conditions)
+	conditions := allocating{w}.resizeConditions(failed)
+	allocating{w}.tellResize(conditions)
 	o := outlook{failed: failed, conditions: conditions}
 	if w.plan.Hold.Reason == actions.PodNotAdmitted {
 		o.blocked = w.rejected.problem()
@@ -247,9 +247,9 @@ func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.Pro
 }
 
 func (w syncing) result() Result {
-	r := Result{Plan: w.plan, Over: w.over, Failed: w.failed, NextTry: w.nextRefresh}
+	r := Result{Plan: w.plan, Terminal: w.over, Failed: w.failed, NextTry: w.nextRefresh}
 	if !w.over {
-		r.NextTry = memory.Earliest(memory.Earliest(r.NextTry, w.activeUntil()), w.allotted.NextTry)
+		r.NextTry = memory.Earliest(memory.Earliest(r.NextTry, w.activeUntil()), w.allocated.NextTry)
 	}
 	for _, f := range w.failed {
 		r.NextTry = memory.Earliest(r.NextTry, f.nextLook())

@@ -43,7 +43,7 @@ func (s *subject) Start() error {
 	return agent.Set(s.pods...)
 }
 
-func (s *subject) Want(pods []*v1.Pod) error {
+func (s *subject) SetPods(pods []*v1.Pod) error {
 	s.pods = pods // for the next life, too
 	if s.agent == nil {
 		return nil

@@ -57,7 +57,7 @@ func (o watcher) Listed(_ int, took time.Duration, err error) {
 	o.observe("podsync_list", took, "outcome", outcome(err))
 }
 
-func (o watcher) Looked(_ types.UID, took time.Duration, err error) {
+func (o watcher) Inspected(_ types.UID, took time.Duration, err error) {
 	o.observe("podsync_look", took, "outcome", outcome(err))
 }
 

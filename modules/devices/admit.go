@@ -13,10 +13,10 @@ const reasonUnexpected = "UnexpectedAdmissionError"
 
 // Admit returns why there are too few devices for a pod besides the active pods, in the words of a
 // kubelet, and nil if there are enough. It ignores resources that no plugin has registered.
-func (m *Manager) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
+func (m *Manager) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.ledger.Fits(pod, beside, time.Now()); err != nil {
+	if err := m.ledger.Fits(pod, activePods, time.Now()); err != nil {
 		return &syncpod.Rejection{Reason: reasonUnexpected, Message: "Allocate failed due to " + err.Error() + ", which is unexpected"}
 	}
 	return nil

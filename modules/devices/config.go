@@ -78,13 +78,13 @@ func (m *Manager) restore() error {
 	for name, ids := range known {
 		m.ledger.Restore(name, ids, time.Now())
 	}
-	given, unread, err := m.keeper.Allotments()
+	given, unread, err := m.keeper.Allocations()
 	if err != nil {
 		return fmt.Errorf("devices: Config.State: %w", err)
 	}
 	for uid, containers := range given {
-		for container, allotment := range containers {
-			m.ledger.Take(uid, container, allotment.Resources)
+		for container, allocation := range containers {
+			m.ledger.Take(uid, container, allocation.Resources)
 		}
 	}
 	m.unread = unread

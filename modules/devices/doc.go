@@ -26,7 +26,7 @@
 //	config.go         Config, New
 //	manager.go        Manager
 //	register.go       the socket at which plugins register; plugin.go a registered plugin
-//	allot.go          allocation; merge.go merges the responses of plugins
+//	allocate.go          allocation; merge.go merges the responses of plugins
 //	admit.go          which pods fit; report.go capacity and health
 //	known.go          the resources that the next agent must know
 //	podresources.go   a kubelet's pod resources API, for monitoring

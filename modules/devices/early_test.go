@@ -8,7 +8,7 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// A container has its devices before it is started, with their health, and its plugin is told of a start only by Allot. What
+// A container has its devices before it is started, with their health, and its plugin is told of a start only by Allocate. What
 // cannot be had at once is not waited for.
 func TestDevicesAreChosenEarly(t *testing.T) {
 	r := newRig(t)

@@ -59,16 +59,16 @@ func (m *Manager) Run(ctx context.Context) error {
 	return m.serve(ctx)
 }
 
-// Allot returns the allocation of a container. The first call allocates the devices in the
+// Allocate returns the allocation of a container. The first call allocates the devices in the
 // container's limits; later calls return the same allocation, and wait some seconds while its
 // devices are unavailable.
-func (m *Manager) Allot(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allotment, error) {
-	given, err := m.keeper.Allot(ctx, pod, container)
+func (m *Manager) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allocation, error) {
+	given, err := m.keeper.Allocate(ctx, pod, container)
 	if err != nil || len(given.Resources) == 0 {
 		return given, err
 	}
 	if err := m.await(ctx, func() error { return m.ledger.Ready(pod, container.Name) }); err != nil {
-		return device.Allotment{}, err
+		return device.Allocation{}, err
 	}
 	return given, m.preStart(ctx, given.Resources)
 }
@@ -87,7 +87,7 @@ func (m *Manager) Choose(ctx context.Context, pod *v1.Pod, container *v1.Contain
 	if err != nil || len(needs) == 0 {
 		return err
 	}
-	_, err = m.keeper.Allot(ctx, pod, container)
+	_, err = m.keeper.Allocate(ctx, pod, container)
 	return err
 }
 

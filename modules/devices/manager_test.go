@@ -43,14 +43,14 @@ func TestContainerIsGivenDevices(t *testing.T) {
 	r.counts(port, 1, 1)
 
 	pod := podOf("web", map[string]int64{card: 2, port: 1, "vendor.test/of-others": 1, "cpu": 3})
-	want := device.Allotment{
+	want := device.Allocation{
 		Env: map[string]string{"CARDS": "c a", "BOTH": "card", "IDS": "p"}, Annotations: map[string]string{"vendor.test/card": "yes"},
 		Mounts:     []device.Mount{{HostPath: "/opt/card", ContainerPath: "/opt/card", ReadOnly: true}},
 		Devices:    []device.Device{{HostPath: "/dev/card-c", ContainerPath: "/dev/card", Permissions: "rw"}},
 		CDIDevices: []string{"vendor.test/card=c"}, Resources: map[string][]string{card: {"c", "a"}, port: {"p"}},
 	}
 	for range 2 { // a second time when it is created again
-		if got, err := r.allot(pod, "app"); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := r.allocate(pod, "app"); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("it is given\n%+v, %v, want\n%+v", got, err, want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestContainerIsGivenDevices(t *testing.T) {
 	ports.again().start("p")
 	r.counts(port, 1, 1)
 	r.counts(card, 4, 4)
-	if got, err := r.allot(pod, "app"); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := r.allocate(pod, "app"); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("after a restart of the agent it is given\n%+v, %v, want\n%+v", got, err, want)
 	}
 	other := podOf("other", map[string]int64{card: 1, port: 1})
@@ -384,7 +384,7 @@ func TestPreStart(t *testing.T) {
 	p.start("a")
 	r.counts(card, 1, 1)
 	pod := podOf("web", map[string]int64{card: 1})
-	if _, err := r.allot(pod, "app"); err == nil || !strings.Contains(err.Error(), "PreStartContainer of the plugin of vendor.test/card: rpc error: code = Unknown desc = it cannot be reset") {
+	if _, err := r.allocate(pod, "app"); err == nil || !strings.Contains(err.Error(), "PreStartContainer of the plugin of vendor.test/card: rpc error: code = Unknown desc = it cannot be reset") {
 		t.Errorf("error is %v", err)
 	}
 	if got := p.journal(); got != "allocate[a], prestart[a]" {
@@ -512,7 +512,7 @@ func TestMerge(t *testing.T) {
 		}
 	}
 	got, conflicts := merge([]answer{{"x", []string{"1"}, response("/x", "one")}, {"y", []string{"2"}, response("/y", "two")}, {"z", []string{"3"}, nil}})
-	want := device.Allotment{
+	want := device.Allocation{
 		Env: map[string]string{"A": "one", "SAME": "1"}, Annotations: map[string]string{"a": "one", "same": "1"},
 		Mounts:     []device.Mount{{HostPath: "/x", ContainerPath: "/m"}, {HostPath: "/same", ContainerPath: "/same"}},
 		Devices:    []device.Device{{HostPath: "/x", ContainerPath: "/d", Permissions: "r"}, {HostPath: "/same", ContainerPath: "/same", Permissions: "r"}},

@@ -19,7 +19,7 @@ type answer struct {
 
 // merge combines all responses. If two of them set the same thing differently, the first wins, and
 // merge reports the conflict.
-func merge(answers []answer) (all device.Allotment, conflicts []string) {
+func merge(answers []answer) (all device.Allocation, conflicts []string) {
 	devices, mounts := map[string]device.Device{}, map[string]device.Mount{}
 	for _, a := range answers {
 		if all.Resources == nil {

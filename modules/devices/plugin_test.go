@@ -110,14 +110,14 @@ func (r *rig) counts(resource string, capacity, allocatable int64) {
 	})
 }
 
-func (r *rig) allot(pod *v1.Pod, container string) (device.Allotment, error) {
-	return r.Allot(r.t.Context(), pod, containerOf(pod, container))
+func (r *rig) allocate(pod *v1.Pod, container string) (device.Allocation, error) {
+	return r.Allocate(r.t.Context(), pod, containerOf(pod, container))
 }
 
 // given fails unless a container is given devices with these IDs.
-func (r *rig) given(pod *v1.Pod, container, resource, ids string) device.Allotment {
+func (r *rig) given(pod *v1.Pod, container, resource, ids string) device.Allocation {
 	r.t.Helper()
-	got, err := r.allot(pod, container)
+	got, err := r.allocate(pod, container)
 	if err != nil || strings.Join(got.Resources[resource], " ") != ids {
 		r.t.Errorf("%s of %s is given %v, %v, want %s of %s", container, pod.Name, got.Resources, err, ids, resource)
 	}
@@ -127,7 +127,7 @@ func (r *rig) given(pod *v1.Pod, container, resource, ids string) device.Allotme
 // refused fails unless a container is given nothing, for a reason that has these words.
 func (r *rig) refused(pod *v1.Pod, container, words string) {
 	r.t.Helper()
-	if got, err := r.allot(pod, container); err == nil || !strings.Contains(err.Error(), words) || !got.IsZero() {
+	if got, err := r.allocate(pod, container); err == nil || !strings.Contains(err.Error(), words) || !got.IsZero() {
 		r.t.Errorf("%s of %s is given %+v, %v, want an error with %q", container, pod.Name, got, err, words)
 	}
 }

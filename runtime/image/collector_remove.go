@@ -37,7 +37,7 @@ func (c *Collector) removeAll(ctx context.Context, images listed, g GCPlan) erro
 			c.holdUp(r.ID)
 		}
 	}
-	if wanted := g.Free; freed < wanted && (g.Short > 0 || len(errs) > 0) {
+	if wanted := g.Free; freed < wanted && (g.Shortfall > 0 || len(errs) > 0) {
 		errs = append(errs, fmt.Errorf("image: %w: %d bytes should be freed, %d were", ErrDiskFull, wanted, freed))
 	}
 	return errors.Join(errs...)

@@ -128,13 +128,13 @@ func (r Removal) String() string { return fmt.Sprintf("remove %s: %v", r.Name, r
 
 // GCPlan lists the images to remove from a node.
 type GCPlan struct {
-	// Images are to be removed in this order.
+	// Images are the images to remove, in this order.
 	Images []Removal
-	// Free is how many bytes must be freed.
+	// Free is the number of bytes to free.
 	Free uint64
-	// Short is how many of them cannot be freed: removing all of Images, and images that are still
-	// too young, would not suffice.
-	Short uint64
+	// Shortfall is the part of Free, in bytes, that stays in use even if all of Images and all images
+	// that are still too young are removed.
+	Shortfall uint64
 }
 
 // DecideGC returns the images to remove: those unused for longer than MaxAge and, if the disk is
@@ -164,7 +164,7 @@ func DecideGC(images []Stored, disk Disk, p GCPolicy, now time.Time) GCPlan {
 		g.Images = append(g.Images, Removal{s, DiskFull})
 		freed += s.Size
 	}
-	g.Short = g.Free - min(g.Free, freed+young)
+	g.Shortfall = g.Free - min(g.Free, freed+young)
 	return g
 }
 

@@ -84,8 +84,8 @@ func TestDecideGarbage(t *testing.T) {
 	} {
 		before := slices.Clone(tt.images)
 		g := image.DecideGC(tt.images, tt.disk, tt.policy, now)
-		if ids(g) != tt.want || g.Free != tt.free*gib || g.Short != tt.short*gib {
-			t.Errorf("%s: %q may go for %d GiB, %d short, want %q for %d, %d short", tt.name, ids(g), g.Free/gib, g.Short/gib, tt.want, tt.free, tt.short)
+		if ids(g) != tt.want || g.Free != tt.free*gib || g.Shortfall != tt.short*gib {
+			t.Errorf("%s: %q may go for %d GiB, %d short, want %q for %d, %d short", tt.name, ids(g), g.Free/gib, g.Shortfall/gib, tt.want, tt.free, tt.short)
 		}
 		if !reflect.DeepEqual(tt.images, before) {
 			t.Errorf("%s: the images were written to", tt.name)
@@ -150,7 +150,7 @@ func TestDecideGarbageAtRandom(t *testing.T) {
 			t.Fatalf("in another order %v\nwant %v", again, g)
 		}
 		removed += len(g.Images)
-		if g.Short > 0 {
+		if g.Shortfall > 0 {
 			short++
 		}
 		if t.Failed() {
@@ -208,8 +208,8 @@ func checkGarbage(t *testing.T, images []image.Stored, disk image.Disk, p image.
 	if g.Free > 0 && used-g.Free != disk.Capacity/100*uint64(p.LowPercent) {
 		t.Errorf("%d bytes are to be freed, which is not down to the threshold", g.Free)
 	}
-	if g.Short > g.Free || g.Short > 0 && freed >= g.Free {
-		t.Errorf("%d bytes are short", g.Short)
+	if g.Shortfall > g.Free || g.Shortfall > 0 && freed >= g.Free {
+		t.Errorf("%d bytes are short", g.Shortfall)
 	}
 }
 

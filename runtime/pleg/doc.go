@@ -60,7 +60,7 @@
 // # While the runtime is unavailable
 //
 // When a list finds the runtime unavailable, the Watcher only lists, after 100 ms and then with
-// back-off up to 5 s, and [Watcher.Fresh] fails immediately. After the first successful list,
+// back-off up to 5 s, and [Watcher.GetNewerThan] fails immediately. After the first successful list,
 // changed pods are inspected and reported, and then Config.AvailableChanged reports that the
 // runtime is available. If a single inspection finds the runtime unavailable, the Watcher only
 // triggers a list.

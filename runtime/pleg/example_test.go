@@ -50,7 +50,7 @@ func Example() {
 	ended := make(chan error)
 	go func() { ended <- watcher.Run(ctx) }()
 
-	before, err := watcher.Fresh(ctx, "1", time.Time{})
+	before, err := watcher.GetNewerThan(ctx, "1", time.Time{})
 	fmt.Println("before:", len(before.Sandboxes), "sandboxes", err)
 	_, err = client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: "web", Namespace: "default", Uid: "1"},

@@ -65,8 +65,8 @@ func TestP1_HungPodsDelayNoOther(t *testing.T) {
 			t.Errorf("%d pods were told of, want %d: %v", len(told), len(well), told)
 		}
 		since := time.Now()
-		if _, err := w.Fresh(t.Context(), "well00", since); err != nil || time.Since(since) > slowLook {
-			t.Errorf("Fresh took %v while others hang: %v", time.Since(since), err)
+		if _, err := w.GetNewerThan(t.Context(), "well00", since); err != nil || time.Since(since) > slowLook {
+			t.Errorf("GetNewerThan took %v while others hang: %v", time.Since(since), err)
 		}
 		time.Sleep(longLook)
 		if h := w.Health(); len(h.Pods) != len(stuck) || h.Err != nil || h.OK() ||
@@ -155,8 +155,8 @@ func TestP2_RecoveryIsToldOnce(t *testing.T) {
 		w := n.settled()
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Err: internal()})
 		calls := n.Calls(func() {
-			if _, err := w.Fresh(t.Context(), "u", time.Now()); !strings.Contains(fmt.Sprint(err), "disk on fire") {
-				t.Errorf("Fresh: %v, want the error of the look", err)
+			if _, err := w.GetNewerThan(t.Context(), "u", time.Now()); !strings.Contains(fmt.Sprint(err), "disk on fire") {
+				t.Errorf("GetNewerThan: %v, want the error of the look", err)
 			}
 			time.Sleep(time.Minute)
 		})
@@ -178,7 +178,7 @@ func TestP2_PauseBeginsAnew(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		fail := func(times int) {
 			n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Times: times, Err: internal()})
-			w.Look("u")
+			w.Inspect("u")
 		}
 		fail(8)
 		time.Sleep(time.Minute)
@@ -192,8 +192,8 @@ func TestP2_PauseBeginsAnew(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		fail(1)
 		synctest.Wait()
-		if _, err := w.Fresh(t.Context(), "u", since); err != nil {
-			t.Errorf("Fresh after a failure: %v", err)
+		if _, err := w.GetNewerThan(t.Context(), "u", since); err != nil {
+			t.Errorf("GetNewerThan after a failure: %v", err)
 		}
 	})
 }
@@ -278,9 +278,9 @@ func TestP4_FreshDoesNotWaitForTheEvent(t *testing.T) {
 		n.Must(err)
 		n.Start("u", "app", 0, "sleep infinity")
 		since := time.Now()
-		s, err := w.Fresh(t.Context(), "u", since)
+		s, err := w.GetNewerThan(t.Context(), "u", since)
 		if err != nil || s.Latest("app") == nil || time.Since(since) != 0 {
-			t.Errorf("Fresh after %v: %v, %v; want the container", time.Since(since), states(s), err)
+			t.Errorf("GetNewerThan after %v: %v, %v; want the container", time.Since(since), states(s), err)
 		}
 	})
 }
@@ -296,9 +296,9 @@ func TestP4_LookInFlightIsNotFreshEnough(t *testing.T) {
 		n.Start("u", "second", 0, "sleep infinity")
 		since := time.Now()
 		time.Sleep(time.Nanosecond)
-		s, err := w.Fresh(t.Context(), "u", since)
+		s, err := w.GetNewerThan(t.Context(), "u", since)
 		if err != nil || s.Latest("second") == nil || !s.ObservedAt.After(since) {
-			t.Errorf("Fresh: %s, %v, want both containers", states(s), err)
+			t.Errorf("GetNewerThan: %s, %v, want both containers", states(s), err)
 		}
 	})
 }
@@ -316,11 +316,11 @@ func TestP4_ReadOfTheSameInstantIsNotFreshEnough(t *testing.T) {
 				if inFlight {
 					n.Fault(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Delay: time.Second})
 				}
-				w.Look("u")
+				w.Inspect("u")
 				synctest.Wait()
 				n.Start("u", "app", 0, "sleep infinity")
-				if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || s.Latest("app") == nil {
-					t.Errorf("Fresh: %s, %v, want the container", states(s), err)
+				if s, err := w.GetNewerThan(t.Context(), "u", time.Now()); err != nil || s.Latest("app") == nil {
+					t.Errorf("GetNewerThan: %s, %v, want the container", states(s), err)
 				}
 			})
 		})
@@ -355,7 +355,7 @@ func TestP4_EveryStampIsTheBeginningOfARead(t *testing.T) {
 			time.Sleep(time.Duration(i) * 777 * time.Millisecond)
 			n.Exit(id, 1)
 			uid := types.UID(fmt.Sprintf("u%02d", i))
-			if _, err := w.Fresh(t.Context(), uid, time.Now()); err != nil {
+			if _, err := w.GetNewerThan(t.Context(), uid, time.Now()); err != nil {
 				t.Error(err)
 			}
 			for _, uid := range append(w.cache.UIDs(), "none") {
@@ -383,14 +383,14 @@ func TestP5_FreshIsInterrupted(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			began := time.Now()
-			if _, err := w.Fresh(ctx, "u", began.Add(ahead)); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
-				t.Errorf("Fresh of %v ahead returned %v after %v, want with its context", ahead, err, time.Since(began))
+			if _, err := w.GetNewerThan(ctx, "u", began.Add(ahead)); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+				t.Errorf("GetNewerThan of %v ahead returned %v after %v, want with its context", ahead, err, time.Since(began))
 			}
 		}
 	})
 }
 
-// A look that failed after the time that Fresh asks for leaves no status: Fresh reads the pod again.
+// A look that failed after the time that GetNewerThan asks for leaves no status: GetNewerThan reads the pod again.
 func TestP4_FreshAfterAFailedLook(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
@@ -399,9 +399,9 @@ func TestP4_FreshAfterAFailedLook(t *testing.T) {
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: internal(), Times: 2})
 		time.Sleep(time.Millisecond)
 		for _, fails := range []bool{true, true, false} {
-			status, err := w.Fresh(t.Context(), "u", asked)
+			status, err := w.GetNewerThan(t.Context(), "u", asked)
 			if fails != (err != nil) || fails != status.Empty() {
-				t.Errorf("Fresh returned %s and %v, want an error: %t", states(status), err, fails)
+				t.Errorf("GetNewerThan returned %s and %v, want an error: %t", states(status), err, fails)
 			}
 		}
 	})
@@ -416,12 +416,12 @@ func TestF12_ListIsNoLookAtAPodWithoutAddress(t *testing.T) {
 		asked := time.Now()
 		time.Sleep(2 * w.config.quietRelist)
 		before := n.Journal().Of(critest.PodSandboxStatus).Count()
-		status, err := w.Fresh(t.Context(), "u", asked)
+		status, err := w.GetNewerThan(t.Context(), "u", asked)
 		if err != nil || status.Empty() {
-			t.Fatalf("Fresh returned %s and %v", states(status), err)
+			t.Fatalf("GetNewerThan returned %s and %v", states(status), err)
 		}
 		if got := n.Journal().Of(critest.PodSandboxStatus).Count() - before; got != 1 {
-			t.Errorf("Fresh looked at the pod %d times after a list, want once", got)
+			t.Errorf("GetNewerThan looked at the pod %d times after a list, want once", got)
 		}
 	})
 }
@@ -529,7 +529,7 @@ func TestHealthSaysEachThingOnce(t *testing.T) {
 		{Health{Err: fire, Since: ago(time.Second)}, false, "runtime: not available for 1s: fire"},
 		{Health{ListErr: fire, ListFailing: ago(time.Second)}, false, "list: fails for 1s: fire"},
 		{Health{StreamErr: fire}, true, "events: not heard: fire"},
-		{Health{Pods: []ReadFailure{{UID: "u", Err: fire, Since: ago(time.Second)}, {UID: "v", Looking: ago(time.Minute)}}}, false,
+		{Health{Pods: []ReadFailure{{UID: "u", Err: fire, Since: ago(time.Second)}, {UID: "v", InspectingSince: ago(time.Minute)}}}, false,
 			"pod u: cannot be read for 1s: fire\npod v: being read for 1m0s"},
 	} {
 		tt.health.At = at
@@ -617,10 +617,10 @@ func TestE1_RuntimeAway(t *testing.T) {
 func turnedAway(t *testing.T, w *watch) {
 	t.Helper()
 	began := time.Now()
-	_, err := w.Fresh(t.Context(), "u00", began)
+	_, err := w.GetNewerThan(t.Context(), "u00", began)
 	var away *UnavailableError
 	if !errors.As(err, &away) || !away.Temporary() || !errors.Is(err, cri.ErrUnavailable) || time.Since(began) != 0 {
-		t.Errorf("Fresh: %v after %v, want an UnavailableError at once", err, time.Since(began))
+		t.Errorf("GetNewerThan: %v after %v, want an UnavailableError at once", err, time.Since(began))
 	}
 	if since, err := w.Available(); !errors.As(err, &away) || time.Since(since) < 19*time.Minute {
 		t.Errorf("available: %v, %v, want errors.As(err, &away) and at least %v", since, err, 19*time.Minute)
@@ -628,7 +628,7 @@ func turnedAway(t *testing.T, w *watch) {
 	if h := w.Health(); h.OK() || !strings.Contains(h.String(), "runtime: not available for") {
 		t.Errorf("health: %v, want not h.OK() and %q in it", h, "runtime: not available for")
 	}
-	w.Look("u01")
+	w.Inspect("u01")
 }
 
 // A runtime that is away when Run begins.
@@ -637,8 +637,8 @@ func TestE1_RuntimeAwayFromTheBeginning(t *testing.T) {
 		n.pod("u")
 		n.Must(n.Restart(critest.Restart{Down: time.Minute}))
 		w := n.run()
-		if _, err := w.Fresh(t.Context(), "u", time.Time{}); !errors.Is(err, cri.ErrUnavailable) {
-			t.Errorf("Fresh: %v, want that the runtime is away", err)
+		if _, err := w.GetNewerThan(t.Context(), "u", time.Time{}); !errors.Is(err, cri.ErrUnavailable) {
+			t.Errorf("GetNewerThan: %v, want that the runtime is away", err)
 		}
 		time.Sleep(time.Minute + 6*time.Second)
 		if got := len(w.heard()); got != 3 {
@@ -654,8 +654,8 @@ func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
 		n.pod("u")
 		w := n.settled()
 		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unavailable, "away")})
-		if _, err := w.Fresh(t.Context(), "u", time.Now()); !errors.Is(err, cri.ErrUnavailable) {
-			t.Errorf("Fresh: %v", err)
+		if _, err := w.GetNewerThan(t.Context(), "u", time.Now()); !errors.Is(err, cri.ErrUnavailable) {
+			t.Errorf("GetNewerThan: %v", err)
 		}
 		synctest.Wait()
 		if got := w.heard(); len(got) != 1 || !errors.Is(got[0].err, cri.ErrUnavailable) {
@@ -677,7 +677,7 @@ func TestE1_LookWaitsForTheReturn(t *testing.T) {
 		w := n.run(listsOnly, func(c *Config) { c.parallel = 1 })
 		time.Sleep(2 * time.Second)
 		w.slots <- struct{}{}
-		w.Look("u")
+		w.Inspect("u")
 		n.Must(n.Restart(critest.Restart{Down: time.Minute}))
 		time.Sleep(w.config.quietRelist)
 		calls := n.Calls(func() {
@@ -760,7 +760,7 @@ func TestRecoveredPodIsTold(t *testing.T) {
 func TestFreshRefusesAnEmptyUIDAtOnce(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		w, began := n.settled(), time.Now()
-		if _, err := w.Fresh(t.Context(), "", began.Add(time.Hour)); err == nil || time.Since(began) > 0 {
+		if _, err := w.GetNewerThan(t.Context(), "", began.Add(time.Hour)); err == nil || time.Since(began) > 0 {
 			t.Errorf("error %v after %v, want one at once", err, time.Since(began))
 		}
 	})

@@ -30,19 +30,19 @@ type Health struct {
 	// no stream or it is about to begin.
 	Streaming bool
 	StreamErr error
-	// Pods are the pods that cannot be read, or whose inspection takes long, sorted by UID.
+	// Pods are the pods whose inspection fails or takes long, sorted by UID.
 	Pods []ReadFailure
 }
 
-// A ReadFailure is a pod that cannot be read, or whose look takes long.
+// A ReadFailure is a pod whose inspection fails or takes long.
 type ReadFailure struct {
 	UID types.UID
 	// Err is the error of the last inspection, nil if it succeeded; Since is when the failures
 	// began.
 	Err   error
 	Since time.Time
-	// Looking is when the look began that is in flight, zero if none is.
-	Looking time.Time
+	// InspectingSince is the start of the inspection in flight. It is zero if none is in flight.
+	InspectingSince time.Time
 }
 
 // Health returns the current health. It does not block, except for a lock.
@@ -61,7 +61,7 @@ func (w *Watcher) Health() Health {
 		h.StreamErr = w.stream.err
 	}
 	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
-		if t := w.pods[uid].readFailure(); t.Err != nil || !t.Looking.IsZero() && h.At.Sub(t.Looking) >= longLook {
+		if t := w.pods[uid].readFailure(); t.Err != nil || !t.InspectingSince.IsZero() && h.At.Sub(t.InspectingSince) >= longLook {
 			h.Pods = append(h.Pods, t)
 		}
 	}
@@ -74,7 +74,7 @@ const longLook = 5 * time.Second
 func (p *pod) readFailure() ReadFailure {
 	t := ReadFailure{UID: p.uid, Err: p.err, Since: p.since}
 	if p.now != nil {
-		t.Looking = p.now.began
+		t.InspectingSince = p.now.began
 	}
 	return t
 }
@@ -110,7 +110,7 @@ func (h Health) String() string {
 		if p.Err != nil {
 			say("pod %s: cannot be read for %v: %v", p.UID, h.ago(p.Since), p.Err)
 		} else {
-			say("pod %s: being read for %v", p.UID, h.ago(p.Looking))
+			say("pod %s: being read for %v", p.UID, h.ago(p.InspectingSince))
 		}
 	}
 	if len(lines) == 0 {

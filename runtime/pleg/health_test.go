@@ -24,7 +24,7 @@ func TestHealthSaysAllInOrder(t *testing.T) {
 	now := time.Now()
 	h := Health{
 		At: now, Listing: now.Add(-6 * time.Second), ListErr: errors.New("refused"), ListFailing: now.Add(-time.Minute), StreamErr: errors.New("cut"),
-		Pods: []ReadFailure{{UID: "a", Err: errors.New("broken"), Since: now.Add(-time.Second)}, {UID: "b", Looking: now.Add(-7 * time.Second)}},
+		Pods: []ReadFailure{{UID: "a", Err: errors.New("broken"), Since: now.Add(-time.Second)}, {UID: "b", InspectingSince: now.Add(-7 * time.Second)}},
 	}
 	want := "list: in progress for 6s\nlist: fails for 1m0s: refused\nevents: not heard: cut\npod a: cannot be read for 1s: broken\npod b: being read for 7s"
 	if got := h.String(); got != want {

@@ -11,7 +11,7 @@ import (
 
 // Hold reports the start of work on a pod. Until Release is called, but for a second at most,
 // events of the pod cause no inspection, because most of them are due to that work; none is caused
-// if the newest status shows their cause. Lists, Look and Fresh are not delayed. Each Hold must be
+// if the newest status shows their cause. Lists, Inspect and GetNewerThan are not delayed. Each Hold must be
 // followed by one Release.
 func (w *Watcher) Hold(uid types.UID) {
 	w.mu.Lock()

@@ -26,7 +26,7 @@ func (w *Watcher) look(ctx context.Context, p *pod) *look {
 		w.drop(p, l)
 		return l
 	}
-	w.config.Observer.Looked(p.uid, time.Since(began), err)
+	w.config.Observer.Inspected(p.uid, time.Since(began), err)
 	w.finish(p, l, status, err)
 	return l
 }

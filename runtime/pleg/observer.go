@@ -15,8 +15,8 @@ import (
 type Observer interface {
 	// Listed is called after a list of all pods, with the number of pods and the duration.
 	Listed(pods int, took time.Duration, err error)
-	// Looked is called after the inspection of a pod.
-	Looked(uid types.UID, took time.Duration, err error)
+	// Inspected is called after the inspection of a pod.
+	Inspected(uid types.UID, took time.Duration, err error)
 	// Streaming is called when events become reliable, or stop being so.
 	Streaming(on bool)
 }
@@ -27,8 +27,8 @@ type NopObserver struct{}
 // Listed does nothing.
 func (NopObserver) Listed(int, time.Duration, error) {}
 
-// Looked does nothing.
-func (NopObserver) Looked(types.UID, time.Duration, error) {}
+// Inspected does nothing.
+func (NopObserver) Inspected(types.UID, time.Duration, error) {}
 
 // Streaming does nothing.
 func (NopObserver) Streaming(bool) {}

@@ -14,7 +14,7 @@ import (
 // or while there is something to do. All of it is guarded by the Watcher's mu.
 type pod struct {
 	uid types.UID
-	// latest is the newest status, told the last one passed to Changed or returned by Fresh. Nil
+	// latest is the newest status, told the last one passed to Changed or returned by GetNewerThan. Nil
 	// means that nothing is known of the pod.
 	latest, told *runtime.PodStatus
 	// listed is the pod's entry in Pods, nil if no list has shown the pod or it is gone.
@@ -51,7 +51,7 @@ type look struct {
 	// listed, if not nil, is the pod in a list that began after asked: only what
 	// is missing in it has to be read.
 	listed *cri.ListedPod
-	// waiting callers of Fresh.
+	// waiting callers of GetNewerThan.
 	waiting int
 
 	done   chan struct{} // closed at the end; status and err are set before

@@ -95,8 +95,8 @@ func askAround(t *testing.T, w *watch, stop chan struct{}) {
 		}
 		since := time.Now()
 		uid := types.UID(fmt.Sprintf("u%d", i%6))
-		if s, err := w.Fresh(t.Context(), uid, since); err == nil && s.ObservedAt.Before(since) {
-			t.Errorf("Fresh returned a status of %v before it was asked for", since.Sub(s.ObservedAt))
+		if s, err := w.GetNewerThan(t.Context(), uid, since); err == nil && s.ObservedAt.Before(since) {
+			t.Errorf("GetNewerThan returned a status of %v before it was asked for", since.Sub(s.ObservedAt))
 		}
 	}
 }
@@ -165,7 +165,7 @@ func BenchmarkEvent(b *testing.B) {
 		b.StopTimer()
 		id := n.Start("busy", "app", attempt, "sleep infinity")
 		attempt++
-		if _, err := w.Fresh(b.Context(), "busy", time.Now()); err != nil {
+		if _, err := w.GetNewerThan(b.Context(), "busy", time.Now()); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()

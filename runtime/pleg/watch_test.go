@@ -284,7 +284,7 @@ func (o *observed) Listed(pods int, took time.Duration, err error) {
 	o.say(fmt.Sprint("list of ", pods, " in ", took), err)
 }
 
-func (o *observed) Looked(uid types.UID, took time.Duration, err error) {
+func (o *observed) Inspected(uid types.UID, took time.Duration, err error) {
 	o.say(fmt.Sprint("look at ", uid, " in ", took), err)
 }
 
@@ -379,7 +379,7 @@ func TestListsFollowWhatHappens(t *testing.T) {
 		time.Sleep(w.config.quietRelist)
 		w.heard()
 		next := n.Start("u", "app", 1, "sleep 1")
-		if _, err := w.Fresh(t.Context(), "u", time.Now()); err != nil {
+		if _, err := w.GetNewerThan(t.Context(), "u", time.Now()); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Second + time.Second/2)
@@ -435,8 +435,8 @@ func TestFreshIsShared(t *testing.T) {
 			var all sync.WaitGroup
 			for range 20 {
 				all.Go(func() {
-					if s, err := w.Fresh(t.Context(), "u", since); err != nil || s.Latest("app") == nil {
-						t.Errorf("Fresh: %s, %v", states(s), err)
+					if s, err := w.GetNewerThan(t.Context(), "u", since); err != nil || s.Latest("app") == nil {
+						t.Errorf("GetNewerThan: %s, %v", states(s), err)
 					}
 				})
 			}
@@ -463,8 +463,8 @@ func TestFreshOfWhatIsListedMakesNoList(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range pods {
 				all.Go(func() {
-					if s, err := w.Fresh(t.Context(), types.UID(fmt.Sprintf("u%02d", i)), before); err != nil || s.Latest("app") == nil {
-						t.Errorf("Fresh: %s, %v", states(s), err)
+					if s, err := w.GetNewerThan(t.Context(), types.UID(fmt.Sprintf("u%02d", i)), before); err != nil || s.Latest("app") == nil {
+						t.Errorf("GetNewerThan: %s, %v", states(s), err)
 					}
 				})
 			}
@@ -488,9 +488,9 @@ func TestFreshOfWhatIsKnownMakesNoCall(t *testing.T) {
 		calls := n.Calls(func() {
 			for _, uid := range []types.UID{"u", "new"} {
 				for _, since := range []time.Time{{}, before} {
-					s, err := w.Fresh(t.Context(), uid, since)
+					s, err := w.GetNewerThan(t.Context(), uid, since)
 					if err != nil || s.Empty() != (uid == "new") {
-						t.Errorf("Fresh(%s, %v): %s, %v, want s.Empty() == (uid == \"new\") and no error", uid, since, states(s), err)
+						t.Errorf("GetNewerThan(%s, %v): %s, %v, want s.Empty() == (uid == \"new\") and no error", uid, since, states(s), err)
 					}
 				}
 			}
@@ -508,14 +508,14 @@ func TestP4_FreshOfTheFuture(t *testing.T) {
 		w := n.run()
 		time.Sleep(2 * time.Second)
 		since := time.Now().Add(time.Minute)
-		s, err := w.Fresh(t.Context(), "u", since)
+		s, err := w.GetNewerThan(t.Context(), "u", since)
 		if err != nil || s.ObservedAt.Before(since) {
-			t.Errorf("Fresh: %v, observed at %v, want %v or later", err, s.ObservedAt, since)
+			t.Errorf("GetNewerThan: %v, observed at %v, want %v or later", err, s.ObservedAt, since)
 		}
 	})
 }
 
-// What Fresh has returned is known; what nobody has taken is told.
+// What GetNewerThan has returned is known; what nobody has taken is told.
 func TestFreshCountsAsTold(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListPodSandbox: time.Second}}, func(t *testing.T, n *node) {
 		id := n.pod("u")
@@ -525,18 +525,18 @@ func TestFreshCountsAsTold(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.heard()
 		n.Exit(id, 1)
-		if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || states(s) != "sandbox ready, app/0 exited 1" {
-			t.Errorf("Fresh: %s, %v, want %q and no error", states(s), err, "sandbox ready, app/0 exited 1")
+		if s, err := w.GetNewerThan(t.Context(), "u", time.Now()); err != nil || states(s) != "sandbox ready, app/0 exited 1" {
+			t.Errorf("GetNewerThan: %s, %v, want %q and no error", states(s), err, "sandbox ready, app/0 exited 1")
 		}
 		time.Sleep(time.Minute)
 		if got := w.heard(); len(got) != 0 {
-			t.Errorf("told %v what Fresh has returned", got)
+			t.Errorf("told %v what GetNewerThan has returned", got)
 		}
 		n.Start("u", "app", 1, "sleep infinity")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
-		if _, err := w.Fresh(ctx, "u", time.Now()); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Fresh: %v, want its context's error", err)
+		if _, err := w.GetNewerThan(ctx, "u", time.Now()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("GetNewerThan: %v, want its context's error", err)
 		}
 		time.Sleep(time.Minute)
 		if got := w.heard(); len(got) != 1 {
@@ -545,7 +545,7 @@ func TestFreshCountsAsTold(t *testing.T) {
 	})
 }
 
-// What is read for callers of Fresh is told if all of them have left, and it is news.
+// What is read for callers of GetNewerThan is told if all of them have left, and it is news.
 func TestFreshThatNobodyTakesIsTold(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -600,7 +600,7 @@ func TestFreshTakenLate(t *testing.T) {
 		synctest.Wait()
 		w.heard()
 		w.leave("u", l, true)
-		w.Look("u")
+		w.Inspect("u")
 		synctest.Wait()
 		if got := w.heardOf("u"); len(got) != 0 {
 			t.Errorf("told %q once more", got)
@@ -616,8 +616,8 @@ func TestW11_FreshLeavesNothingOfAPodThatIsGone(t *testing.T) {
 		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
 		n.Must(err)
 		n.Must(n.Remove(n.SandboxIDs["u"]))
-		if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || !s.Empty() {
-			t.Errorf("Fresh: %s, %v", states(s), err)
+		if s, err := w.GetNewerThan(t.Context(), "u", time.Now()); err != nil || !s.Empty() {
+			t.Errorf("GetNewerThan: %s, %v", states(s), err)
 		}
 		synctest.Wait()
 		w.Watcher.mu.Lock()
@@ -637,7 +637,7 @@ func TestLookIsDoneSoon(t *testing.T) {
 		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
 		n.Must(err)
 		n.Exit(id, 1)
-		w.Look("u")
+		w.Inspect("u")
 		synctest.Wait()
 		if got := w.heardOf("u"); len(got) != 1 {
 			t.Errorf("told %q, want the exit at once", got)
@@ -680,8 +680,8 @@ func TestOlderListDoesNotUndoALook(t *testing.T) {
 			t.Fatal("no list is in progress")
 		}
 		n.Start("u", "app", 0, "sleep infinity")
-		if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || s.Latest("app") == nil {
-			t.Errorf("Fresh: %s, %v", states(s), err)
+		if s, err := w.GetNewerThan(t.Context(), "u", time.Now()); err != nil || s.Latest("app") == nil {
+			t.Errorf("GetNewerThan: %s, %v", states(s), err)
 		}
 		gate.Open()
 		synctest.Wait()
@@ -708,8 +708,8 @@ func TestOlderListDoesNotBringBackAPod(t *testing.T) {
 			t.Fatal("no list is in progress")
 		}
 		n.Must(n.Remove(n.SandboxIDs["u"]))
-		if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || !s.Empty() {
-			t.Errorf("Fresh: %s, %v, want nothing", states(s), err)
+		if s, err := w.GetNewerThan(t.Context(), "u", time.Now()); err != nil || !s.Empty() {
+			t.Errorf("GetNewerThan: %s, %v, want nothing", states(s), err)
 		}
 		synctest.Wait()
 		w.heard()
@@ -756,12 +756,12 @@ func TestW11_NothingIsLeftOfPodsThatAreGone(t *testing.T) {
 				n.Exit(id, 1)
 			}
 			if i%2 == 0 {
-				if _, err := w.Fresh(t.Context(), types.UID(uid), time.Now()); err != nil {
+				if _, err := w.GetNewerThan(t.Context(), types.UID(uid), time.Now()); err != nil {
 					t.Error(err)
 				}
 			}
 			n.Must(n.Remove(n.SandboxIDs[uid]))
-			w.Look(types.UID("unheard of " + uid))
+			w.Inspect(types.UID("unheard of " + uid))
 		}
 		time.Sleep(w.config.EventRelist + time.Minute)
 		w.Watcher.mu.Lock()
@@ -785,8 +785,8 @@ func TestRunAndRunAgain(t *testing.T) {
 			ended := make(chan error)
 			go func() { ended <- w.Run(ctx) }()
 			synctest.Wait()
-			if s, err := w.Fresh(ctx, "u", time.Time{}); err != nil || s.Latest("app") == nil {
-				t.Errorf("Fresh as Run begins: %s, %v", states(s), err)
+			if s, err := w.GetNewerThan(ctx, "u", time.Time{}); err != nil || s.Latest("app") == nil {
+				t.Errorf("GetNewerThan as Run begins: %s, %v", states(s), err)
 			}
 			if err := w.Run(t.Context()); err == nil {
 				t.Error("Run twice at once: no error")
@@ -797,19 +797,19 @@ func TestRunAndRunAgain(t *testing.T) {
 			synctest.Wait()
 			asked := make(chan error, 1)
 			go func() {
-				_, err := w.Fresh(t.Context(), "u", time.Now().Add(-1))
+				_, err := w.GetNewerThan(t.Context(), "u", time.Now().Add(-1))
 				asked <- err
 			}()
 			synctest.Wait()
 			cancel()
 			if err := <-asked; !errors.Is(err, ErrStopped) {
-				t.Errorf("Fresh as Run ends: %v", err)
+				t.Errorf("GetNewerThan as Run ends: %v", err)
 			}
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Errorf("Run: %v", err)
 			}
-			if _, err := w.Fresh(t.Context(), "u", time.Now()); !errors.Is(err, ErrStopped) {
-				t.Errorf("Fresh after Run: %v", err)
+			if _, err := w.GetNewerThan(t.Context(), "u", time.Now()); !errors.Is(err, ErrStopped) {
+				t.Errorf("GetNewerThan after Run: %v", err)
 			}
 			if _, err := w.cache.Get("u"); err != nil {
 				t.Errorf("the end of Run is taken for a failure: %v", err)
@@ -818,7 +818,7 @@ func TestRunAndRunAgain(t *testing.T) {
 			if h := w.Health(); len(h.Pods) != 0 || !errors.Is(h.Err, ErrStopped) {
 				t.Errorf("health after Run: %+v", h)
 			}
-			w.Look("u")
+			w.Inspect("u")
 		}
 	})
 }
@@ -843,8 +843,8 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Fresh(t.Context(), "", time.Time{}); err == nil {
-		t.Error("Fresh of no pod: no error")
+	if _, err := w.GetNewerThan(t.Context(), "", time.Time{}); err == nil {
+		t.Error("GetNewerThan of no pod: no error")
 	}
 }
 
@@ -873,7 +873,7 @@ func TestCallbacksMayCallBack(t *testing.T) {
 		ready := make(chan struct{})
 		use := func() {
 			<-ready
-			w.Look("u")
+			w.Inspect("u")
 			w.Health()
 			w.Pods()
 			w.Available()

@@ -55,8 +55,8 @@ func (c *Config) makeEvictions(reader *stats.Reader, containers *containerGC, im
 func (e *evictions) Run(ctx context.Context, host loop.Host) error {
 	e.evictor.host = host
 	defer e.Wait()
-	e.Look(ctx)
-	every(ctx, host, e.interval, func() { e.Look(ctx) })
+	e.Synchronize(ctx)
+	every(ctx, host, e.interval, func() { e.Synchronize(ctx) })
 	return nil
 }
 
@@ -67,14 +67,14 @@ type underPressure struct {
 	next    loop.Admission // nil if all pods are admitted
 }
 
-func (a underPressure) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
+func (a underPressure) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
 	if message, ok := eviction.Admit(pod, a.manager.Last().Conditions); !ok {
 		return &syncpod.Rejection{Reason: eviction.Reason, Message: message}
 	}
 	if a.next == nil {
 		return nil
 	}
-	return a.next.Admit(pod, beside)
+	return a.next.Admit(pod, activePods)
 }
 
 // An evictor does what a pressure.Manager asks for.

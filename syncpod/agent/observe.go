@@ -151,9 +151,9 @@ func (all watchObservers) Listed(pods int, took time.Duration, err error) {
 	}
 }
 
-func (all watchObservers) Looked(uid types.UID, took time.Duration, err error) {
+func (all watchObservers) Inspected(uid types.UID, took time.Duration, err error) {
 	for _, o := range all {
-		o.Looked(uid, took, err)
+		o.Inspected(uid, took, err)
 	}
 }
 

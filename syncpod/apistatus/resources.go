@@ -81,27 +81,27 @@ type listWriter struct {
 
 // cpu keeps the allocated value if both it and the reported value are at or below the minimum.
 func (w listWriter) cpu(milli *int64, least int64) {
-	allotted := w.list[v1.ResourceCPU]
-	if milli != nil && !w.exact && *milli <= least && allotted.MilliValue() <= least {
+	allocated := w.list[v1.ResourceCPU]
+	if milli != nil && !w.exact && *milli <= least && allocated.MilliValue() <= least {
 		return
 	}
-	w.put(v1.ResourceCPU, milli, allotted.MilliValue(), resource.NewMilliQuantity, resource.DecimalSI)
+	w.put(v1.ResourceCPU, milli, allocated.MilliValue(), resource.NewMilliQuantity, resource.DecimalSI)
 }
 
 func (w listWriter) memory(bytes *int64) {
-	allotted := w.list[v1.ResourceMemory]
-	w.put(v1.ResourceMemory, bytes, allotted.Value(), resource.NewQuantity, resource.BinarySI)
+	allocated := w.list[v1.ResourceMemory]
+	w.put(v1.ResourceMemory, bytes, allocated.Value(), resource.NewQuantity, resource.BinarySI)
 }
 
 // put keeps the notation of the allocated value if the actual one is equal.
-func (w listWriter) put(name v1.ResourceName, n *int64, allotted int64, of func(int64, resource.Format) *resource.Quantity, f resource.Format) {
+func (w listWriter) put(name v1.ResourceName, n *int64, allocated int64, of func(int64, resource.Format) *resource.Quantity, f resource.Format) {
 	_, listed := w.list[name]
 	switch {
 	case n == nil:
 		w.keep(name)
 	case *n == 0 && w.exact:
 		delete(w.list, name)
-	case !listed || *n != allotted:
+	case !listed || *n != allocated:
 		w.list[name] = *of(*n, f)
 	}
 }

@@ -54,7 +54,7 @@ func wantResources(t *testing.T, what string, s v1.PodStatus, limits, requests, 
 	}
 }
 
-// While a resize is under way, what is allotted and what is in force differ.
+// While a resize is under way, what is allocated and what is in force differ.
 func TestResourcesInForce(t *testing.T) {
 	set := func(r *runtime.ContainerResources) func(*apistatus.Input) {
 		return func(in *apistatus.Input) { in.Status.Containers[0].Resources = r }
@@ -218,7 +218,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// What is allotted to a pod altogether is what it requests at most at any time, with its
+// What is allocated to a pod altogether is what it requests at most at any time, with its
 // overhead, or what it requests as a whole (KEP-5419).
 func TestAllocatedResourcesOfThePod(t *testing.T) {
 	list := func(cpu, memory string) v1.ResourceList {
@@ -233,7 +233,7 @@ func TestAllocatedResourcesOfThePod(t *testing.T) {
 		t.Helper()
 		s := apistatus.Compute(apistatus.Input{Pod: pod})
 		if got := s.AllocatedResources; len(got) != 2 || got.Cpu().String() != cpu || got.Memory().String() != memory || !reflect.DeepEqual(s.Resources, whole) {
-			t.Errorf("%s: allotted %v, want %s and %s; resources %v", about, got, cpu, memory, s.Resources)
+			t.Errorf("%s: allocated %v, want %s and %s; resources %v", about, got, cpu, memory, s.Resources)
 		}
 	}
 	want("of containers", "3", "7Mi", nil)

@@ -9,7 +9,7 @@
 //	devices, err := device.New(device.Config{State: "/var/lib/my-agent/devices", Allocator: mine})
 //	sync := syncpod.Config{Extensions: syncpod.Extensions{Devices: devices}}
 //
-//	device.go     Allotment, and its validation
+//	device.go     Allocation, and its validation
 //	keeper.go     Keeper: persists allocations
 package device
 
@@ -25,9 +25,9 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// An Allotment is the allocation of a container. The zero Allotment is empty. Its JSON is stored in
+// An Allocation is the allocation of a container. The zero Allocation is empty. Its JSON is stored in
 // files.
-type Allotment struct {
+type Allocation struct {
 	// Devices are device nodes to create in the container.
 	Devices []Device `json:"devices,omitempty"`
 	// Mounts are files and directories that the container needs for them.
@@ -65,12 +65,12 @@ type Mount struct {
 }
 
 // IsZero reports whether there is nothing in it.
-func (a Allotment) IsZero() bool {
+func (a Allocation) IsZero() bool {
 	return len(a.Devices) == 0 && len(a.Mounts) == 0 && len(a.Env) == 0 && len(a.Annotations) == 0 && len(a.CDIDevices) == 0 && len(a.Resources) == 0
 }
 
 // Validate returns an error that names the invalid field.
-func (a Allotment) Validate() error {
+func (a Allocation) Validate() error {
 	for i, d := range a.Devices {
 		if err := checkPaths(fmt.Sprintf("devices[%d]", i), d.HostPath, d.ContainerPath); err != nil {
 			return err
@@ -108,7 +108,7 @@ func checkPaths(field, host, container string) error {
 }
 
 // CRIDevices returns the device nodes as CRI messages.
-func (a Allotment) CRIDevices() []*runtimeapi.Device {
+func (a Allocation) CRIDevices() []*runtimeapi.Device {
 	var devices []*runtimeapi.Device
 	for _, d := range a.Devices {
 		devices = append(devices, &runtimeapi.Device{HostPath: d.HostPath, ContainerPath: d.ContainerPath, Permissions: d.Permissions})
@@ -117,7 +117,7 @@ func (a Allotment) CRIDevices() []*runtimeapi.Device {
 }
 
 // CRIMounts returns the mounts as CRI messages.
-func (a Allotment) CRIMounts() []*runtimeapi.Mount {
+func (a Allocation) CRIMounts() []*runtimeapi.Mount {
 	var mounts []*runtimeapi.Mount
 	for _, m := range a.Mounts {
 		mounts = append(mounts, &runtimeapi.Mount{HostPath: m.HostPath, ContainerPath: m.ContainerPath, Readonly: m.ReadOnly})
@@ -126,7 +126,7 @@ func (a Allotment) CRIMounts() []*runtimeapi.Mount {
 }
 
 // CRICDIDevices returns the CDI devices as CRI messages.
-func (a Allotment) CRICDIDevices() []*runtimeapi.CDIDevice {
+func (a Allocation) CRICDIDevices() []*runtimeapi.CDIDevice {
 	var devices []*runtimeapi.CDIDevice
 	for _, name := range a.CDIDevices {
 		devices = append(devices, &runtimeapi.CDIDevice{Name: name})
@@ -136,7 +136,7 @@ func (a Allotment) CRICDIDevices() []*runtimeapi.CDIDevice {
 
 // WithEnv returns the variables of a container, preceded by those of its devices, sorted by name.
 // For a name in both, the container's value applies.
-func (a Allotment) WithEnv(vars []env.Var) []env.Var {
+func (a Allocation) WithEnv(vars []env.Var) []env.Var {
 	if len(a.Env) == 0 {
 		return vars
 	}

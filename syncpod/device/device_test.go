@@ -24,15 +24,15 @@ type counting struct {
 	asked    int
 	released []types.UID
 	err      error
-	give     func(n int) Allotment
+	give     func(n int) Allocation
 }
 
-func (c *counting) Allocate(context.Context, *v1.Pod, *v1.Container) (Allotment, error) {
+func (c *counting) Allocate(context.Context, *v1.Pod, *v1.Container) (Allocation, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked++
 	if c.err != nil {
-		return Allotment{}, c.err
+		return Allocation{}, c.err
 	}
 	if c.give != nil {
 		return c.give(c.asked), nil
@@ -50,9 +50,9 @@ func (c *counting) Release(_ context.Context, uid types.UID) error {
 	return nil
 }
 
-func numbered(n int) Allotment {
+func numbered(n int) Allocation {
 	path := fmt.Sprint("/dev/x", n)
-	return Allotment{
+	return Allocation{
 		Devices: []Device{{path, path, "rw"}}, Mounts: []Mount{{"/lib/x", "/usr/lib/x", true}},
 		Env: map[string]string{"X": fmt.Sprint(n)}, Annotations: map[string]string{"x.test/n": fmt.Sprint(n)}, CDIDevices: []string{fmt.Sprint("x.test/x=", n)},
 	}
@@ -74,9 +74,9 @@ func keeper(t *testing.T, dir string, a Allocator) *Keeper {
 	return k
 }
 
-func allot(t *testing.T, k *Keeper, container string) Allotment {
+func allocate(t *testing.T, k *Keeper, container string) Allocation {
 	t.Helper()
-	given, err := k.Allot(t.Context(), web, &v1.Container{Name: container})
+	given, err := k.Allocate(t.Context(), web, &v1.Container{Name: container})
 	must(t, err)
 	return given
 }
@@ -87,7 +87,7 @@ func TestKeeper(t *testing.T) {
 	k := keeper(t, dir, a)
 	for range 3 {
 		for i, name := range []string{"app", "side"} {
-			if got := allot(t, k, name); !reflect.DeepEqual(got, numbered(i+1)) {
+			if got := allocate(t, k, name); !reflect.DeepEqual(got, numbered(i+1)) {
 				t.Errorf("%s was given %+v, want %+v", name, got, numbered(i+1))
 			}
 		}
@@ -98,17 +98,17 @@ func TestKeeper(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 || fmt.Sprint(a.released) != "[uid another]" {
 		t.Errorf("left is %v, %v; released were %v", entries, err, a.released)
 	}
-	if got := allot(t, keeper(t, dir, a), "app"); !reflect.DeepEqual(got, numbered(3)) {
+	if got := allocate(t, keeper(t, dir, a), "app"); !reflect.DeepEqual(got, numbered(3)) {
 		t.Errorf("after its end a pod is given %+v", got)
 	}
 }
 
 // Containers without devices leave no file, and are asked for again.
 func TestNothingIsNotKept(t *testing.T) {
-	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{give: func(int) Allotment { return Allotment{} }}
+	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{give: func(int) Allocation { return Allocation{} }}
 	k := keeper(t, dir, a)
 	for range 2 {
-		if got := allot(t, k, "app"); !got.IsZero() {
+		if got := allocate(t, k, "app"); !got.IsZero() {
 			t.Errorf("it was given %+v", got)
 		}
 	}
@@ -122,27 +122,27 @@ func TestFailures(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "devices")
 	a := &counting{err: errors.New("no device is free")}
 	k := keeper(t, dir, a)
-	if _, err := k.Allot(t.Context(), web, &v1.Container{Name: "app"}); !errors.Is(err, a.err) {
+	if _, err := k.Allocate(t.Context(), web, &v1.Container{Name: "app"}); !errors.Is(err, a.err) {
 		t.Errorf("error is %v", err)
 	}
 	if err := k.CleanPod(t.Context(), web); !errors.Is(err, a.err) {
 		t.Errorf("error is %v", err)
 	}
-	a.err, a.give = nil, func(int) Allotment { return Allotment{Devices: []Device{{"/dev/x", "/dev/../etc", "rw"}}} }
-	if _, err := k.Allot(t.Context(), web, &v1.Container{Name: "app"}); err == nil || !strings.Contains(err.Error(), `container "app" is given: devices[0].containerPath is "/dev/../etc"`) {
+	a.err, a.give = nil, func(int) Allocation { return Allocation{Devices: []Device{{"/dev/x", "/dev/../etc", "rw"}}} }
+	if _, err := k.Allocate(t.Context(), web, &v1.Container{Name: "app"}); err == nil || !strings.Contains(err.Error(), `container "app" is given: devices[0].containerPath is "/dev/../etc"`) {
 		t.Errorf("error is %v, want an error and %q in it", err, `container "app" is given: devices[0].containerPath is "/dev/../etc"`)
 	}
 	a.give = nil
 	must(t, os.WriteFile(dir, nil, 0o600)) // no directory can be made there
-	if _, err := k.Allot(t.Context(), web, &v1.Container{Name: "app"}); err == nil {
+	if _, err := k.Allocate(t.Context(), web, &v1.Container{Name: "app"}); err == nil {
 		t.Error("what cannot be written is given")
 	}
 	must(t, os.Remove(dir))
-	allot(t, k, "app")
+	allocate(t, k, "app")
 	for _, text := range []string{"", "{", `{"version":2,"containers":{}}`, `{"version":1}`, `{"version":1,"containers":{"app":{"devices":[{"hostPath":"x"}]}}}`} {
 		must(t, os.WriteFile(filepath.Join(dir, "uid.json"), []byte(text), 0o600))
 		asked := a.asked
-		if _, err := keeper(t, dir, a).Allot(t.Context(), web, &v1.Container{Name: "app"}); err == nil || !strings.Contains(err.Error(), "what pod uid was given, below "+dir) || a.asked != asked {
+		if _, err := keeper(t, dir, a).Allocate(t.Context(), web, &v1.Container{Name: "app"}); err == nil || !strings.Contains(err.Error(), "what pod uid was given, below "+dir) || a.asked != asked {
 			t.Errorf("file %q: %v, asked %d times", text, err, a.asked-asked)
 		}
 	}
@@ -150,16 +150,16 @@ func TestFailures(t *testing.T) {
 
 // An Allocator of the next agent learns what the one before has given, and of which pods that
 // cannot be known.
-func TestAllotments(t *testing.T) {
-	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{give: func(n int) Allotment { return Allotment{Resources: map[string][]string{"x.test/x": {fmt.Sprint(n)}}} }}
+func TestAllocations(t *testing.T) {
+	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{give: func(n int) Allocation { return Allocation{Resources: map[string][]string{"x.test/x": {fmt.Sprint(n)}}} }}
 	k := keeper(t, dir, a)
-	if given, unread, err := k.Allotments(); len(given) > 0 || len(unread) > 0 || err != nil {
+	if given, unread, err := k.Allocations(); len(given) > 0 || len(unread) > 0 || err != nil {
 		t.Errorf("of nothing there is %v, %v, %v", given, unread, err)
 	}
-	allot(t, k, "app")
-	allot(t, k, "side")
+	allocate(t, k, "app")
+	allocate(t, k, "side")
 	must(t, os.WriteFile(filepath.Join(dir, "cut.json"), []byte("{"), 0o600))
-	given, unread, err := keeper(t, dir, a).Allotments()
+	given, unread, err := keeper(t, dir, a).Allocations()
 	if fmt.Sprint(given["uid"]["app"].Resources, given["uid"]["side"].Resources) != "map[x.test/x:[1]] map[x.test/x:[2]]" || len(given) != 1 || err != nil {
 		t.Errorf("given is %v, %v", given, err)
 	}
@@ -168,28 +168,28 @@ func TestAllotments(t *testing.T) {
 	}
 	must(t, os.RemoveAll(dir))
 	must(t, os.WriteFile(dir, nil, 0o600)) // no directory
-	if _, _, err := k.Allotments(); err == nil {
-		t.Error("a directory that is none has allotments")
+	if _, _, err := k.Allocations(); err == nil {
+		t.Error("a directory that is none has allocations")
 	}
 }
 
 // Wherever the agent ends, a container is given what was written, or asked for again.
 func TestF14_KeptOverACrash(t *testing.T) {
 	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{}
-	allot(t, keeper(t, dir, a), "app")
+	allocate(t, keeper(t, dir, a), "app")
 	must(t, os.WriteFile(filepath.Join(dir, ".uid.json.tmp"), []byte(`{"version":1,"conta`), 0o600)) // of a write that was cut
 	k := keeper(t, dir, a)
-	if got := allot(t, k, "app"); !reflect.DeepEqual(got, numbered(1)) {
+	if got := allocate(t, k, "app"); !reflect.DeepEqual(got, numbered(1)) {
 		t.Errorf("it was given %+v", got)
 	}
-	allot(t, k, "side")
-	if got := allot(t, keeper(t, dir, a), "side"); !reflect.DeepEqual(got, numbered(2)) {
+	allocate(t, k, "side")
+	if got := allocate(t, keeper(t, dir, a), "side"); !reflect.DeepEqual(got, numbered(2)) {
 		t.Errorf("it was given %+v", got)
 	}
 }
 
 func TestValidate(t *testing.T) {
-	for want, a := range map[string]Allotment{
+	for want, a := range map[string]Allocation{
 		"":                                    numbered(1),
 		`devices[1].hostPath is "dev/x"`:      {Devices: []Device{{"/dev/x", "/dev/x", "r"}, {"dev/x", "/dev/x", "r"}}},
 		`devices[0].permissions is "rx"`:      {Devices: []Device{{"/dev/x", "/dev/x", "rx"}}},
@@ -207,7 +207,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestWithEnv(t *testing.T) {
-	a := Allotment{Env: map[string]string{"B": "device", "A": "device", "C": "device"}}
+	a := Allocation{Env: map[string]string{"B": "device", "A": "device", "C": "device"}}
 	got := a.WithEnv([]env.Var{{Name: "Z", Value: "spec"}, {Name: "B", Value: "spec"}})
 	want := []env.Var{{Name: "A", Value: "device"}, {Name: "C", Value: "device"}, {Name: "Z", Value: "spec"}, {Name: "B", Value: "spec"}}
 	if !reflect.DeepEqual(got, want) {

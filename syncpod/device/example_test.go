@@ -15,13 +15,13 @@ import (
 // serials gives containers that ask for one a serial port of the node.
 type serials struct{ free []string }
 
-func (s *serials) Allocate(_ context.Context, _ *v1.Pod, c *v1.Container) (device.Allotment, error) {
+func (s *serials) Allocate(_ context.Context, _ *v1.Pod, c *v1.Container) (device.Allocation, error) {
 	if len(c.Resources.Limits) == 0 {
-		return device.Allotment{}, nil
+		return device.Allocation{}, nil
 	}
 	port := s.free[0]
 	s.free = s.free[1:]
-	return device.Allotment{Devices: []device.Device{{HostPath: port, ContainerPath: "/dev/serial", Permissions: "rw"}}}, nil
+	return device.Allocation{Devices: []device.Device{{HostPath: port, ContainerPath: "/dev/serial", Permissions: "rw"}}}, nil
 }
 
 func (s *serials) Release(context.Context, types.UID) error { return nil }
@@ -41,7 +41,7 @@ func ExampleKeeper() {
 	pod.UID = "uid"
 	modem := &v1.Container{Name: "modem", Resources: v1.ResourceRequirements{Limits: v1.ResourceList{"example.com/serial": {}}}}
 	for range 2 {
-		given, err := keeper.Allot(context.Background(), pod, modem)
+		given, err := keeper.Allocate(context.Background(), pod, modem)
 		fmt.Println(given.Devices, err)
 	}
 	// Output:

@@ -21,7 +21,7 @@ type Allocator interface {
 	// was persisted, it is called again for the same container, and should then return the same. If
 	// it returns an error, the container is not created, and Allocate is retried with back-off.
 	// Allocate must not modify pod and container.
-	Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (Allotment, error)
+	Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (Allocation, error)
 	// Release frees everything allocated to a pod that was removed. It is called until it returns
 	// nil, possibly once more, and also for pods without allocations.
 	Release(ctx context.Context, pod types.UID) error
@@ -41,8 +41,8 @@ const stateVersion = 1
 
 // stored is the content of a file.
 type stored struct {
-	Version    int                  `json:"version"`
-	Containers map[string]Allotment `json:"containers"`
+	Version    int                   `json:"version"`
+	Containers map[string]Allocation `json:"containers"`
 }
 
 // A Keeper persists allocations. Its methods may be called concurrently.
@@ -59,7 +59,7 @@ type Keeper struct {
 type keptPod struct {
 	mu         sync.Mutex
 	read       bool
-	containers map[string]Allotment
+	containers map[string]Allocation
 }
 
 // New returns a Keeper. It reads nothing yet.
@@ -73,40 +73,40 @@ func New(c Config) (*Keeper, error) {
 	return &Keeper{allocator: c.Allocator, files: podfile.Dir(c.State), pods: map[types.UID]*keptPod{}}, nil
 }
 
-// Allot returns the allocation of a container. It allocates if there is none yet, and returns after
+// Allocate returns the allocation of a container. It allocates if there is none yet, and returns after
 // the allocation is on the disk.
-func (k *Keeper) Allot(ctx context.Context, pod *v1.Pod, container *v1.Container) (Allotment, error) {
+func (k *Keeper) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (Allocation, error) {
 	p := k.of(pod.UID)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.load(k.files, pod.UID); err != nil {
-		return Allotment{}, fmt.Errorf("device: %w", err)
+		return Allocation{}, fmt.Errorf("device: %w", err)
 	}
 	if given, ok := p.containers[container.Name]; ok {
 		return given, nil
 	}
 	given, err := k.allocator.Allocate(ctx, pod, container)
 	if err != nil || given.IsZero() {
-		return Allotment{}, err
+		return Allocation{}, err
 	}
 	if err := given.Validate(); err != nil {
-		return Allotment{}, fmt.Errorf("device: what container %q is given: %w", container.Name, err)
+		return Allocation{}, fmt.Errorf("device: what container %q is given: %w", container.Name, err)
 	}
 	if err := p.keep(k.files, pod.UID, container.Name, given); err != nil {
-		return Allotment{}, fmt.Errorf("device: %w", err)
+		return Allocation{}, fmt.Errorf("device: %w", err)
 	}
 	return given, nil
 }
 
-// Allotments returns the persisted allocations of the containers of all pods, by container name. An
+// Allocations returns the persisted allocations of the containers of all pods, by container name. An
 // Allocator uses it at start to learn the allocations of earlier agents. errs holds the errors of
 // pods whose file is unreadable or invalid, by pod; err is the directory's.
-func (k *Keeper) Allotments() (given map[types.UID]map[string]Allotment, errs map[types.UID]error, err error) {
+func (k *Keeper) Allocations() (given map[types.UID]map[string]Allocation, errs map[types.UID]error, err error) {
 	uids, err := k.files.List()
 	if err != nil {
 		return nil, nil, fmt.Errorf("device: %w", err)
 	}
-	given, errs = map[types.UID]map[string]Allotment{}, map[types.UID]error{}
+	given, errs = map[types.UID]map[string]Allocation{}, map[types.UID]error{}
 	for _, uid := range uids {
 		var p keptPod
 		if err := p.load(k.files, uid); err != nil {
@@ -168,7 +168,7 @@ func (p *keptPod) load(files podfile.Dir, uid types.UID) error {
 	}
 	text, err := files.Read(uid)
 	if errors.Is(err, fs.ErrNotExist) {
-		p.read, p.containers = true, map[string]Allotment{}
+		p.read, p.containers = true, map[string]Allocation{}
 		return nil
 	}
 	var s stored
@@ -198,7 +198,7 @@ func parse(text []byte, s *stored) error {
 }
 
 // keep persists the allocation of a container.
-func (p *keptPod) keep(files podfile.Dir, uid types.UID, container string, given Allotment) error {
+func (p *keptPod) keep(files podfile.Dir, uid types.UID, container string, given Allocation) error {
 	p.containers[container] = given
 	text, err := json.Marshal(stored{Version: stateVersion, Containers: p.containers})
 	if err == nil {

@@ -23,22 +23,22 @@ type admittedPods struct {
 func (t *podTable) admitted() []*v1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if ends := t.states.endsNow(); !t.beside.known || t.beside.ends != ends {
-		t.beside = admittedPods{known: true, ends: ends}
+	if ends := t.states.endsNow(); !t.activePods.known || t.activePods.ends != ends {
+		t.activePods = admittedPods{known: true, ends: ends}
 		for _, uid := range t.uids() {
 			if state := t.states.get(uid); !state.ends() {
-				t.beside.pods = append(t.beside.pods, t.pods[uid].pod)
+				t.activePods.pods = append(t.activePods.pods, t.pods[uid].pod)
 			}
 		}
 	}
-	return slices.Clone(t.beside.pods)
+	return slices.Clone(t.activePods.pods)
 }
 
 // admit enters a pod that is taken on. It must be called with mu held.
 func (t *podTable) admit(pod *v1.Pod) {
-	if state := t.states.get(pod.UID); !t.beside.known || state.ends() {
+	if state := t.states.get(pod.UID); !t.activePods.known || state.ends() {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(t.beside.pods, pod, func(a, b *v1.Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
-	t.beside.pods = slices.Insert(t.beside.pods, at, pod)
+	at, _ := slices.BinarySearchFunc(t.activePods.pods, pod, func(a, b *v1.Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	t.activePods.pods = slices.Insert(t.activePods.pods, at, pod)
 }

@@ -32,15 +32,15 @@ type cards struct {
 	gone []types.UID
 }
 
-func (c *cards) Allocate(context.Context, *v1.Pod, *v1.Container) (device.Allotment, error) {
+func (c *cards) Allocate(context.Context, *v1.Pod, *v1.Container) (device.Allocation, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.none {
-		return device.Allotment{}, errors.New("no card is free")
+		return device.Allocation{}, errors.New("no card is free")
 	}
 	c.next++
 	path := fmt.Sprint("/dev/card", c.next)
-	return device.Allotment{
+	return device.Allocation{
 		Devices: []device.Device{{HostPath: path, ContainerPath: "/dev/card", Permissions: "rw"}},
 		Mounts:  []device.Mount{{HostPath: "/opt/card", ContainerPath: "/opt/card", ReadOnly: true}},
 		Env:     map[string]string{"CARD": path, "MINE": "device"}, Annotations: map[string]string{"cards.test/path": path},
@@ -131,7 +131,7 @@ func TestDevices(t *testing.T) {
 type chooser struct{ *device.Keeper }
 
 func (c chooser) Choose(ctx context.Context, pod *v1.Pod, container *v1.Container) error {
-	_, err := c.Allot(ctx, pod, container)
+	_, err := c.Allocate(ctx, pod, container)
 	return err
 }
 
@@ -168,7 +168,7 @@ func TestDevicesOfAPodThatIsGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := keeper.Allot(t.Context(), pod("", "ghost", "ghost", "exit"), &v1.Container{Name: "app"}); err != nil {
+		if _, err := keeper.Allocate(t.Context(), pod("", "ghost", "ghost", "exit"), &v1.Container{Name: "app"}); err != nil {
 			t.Fatal(err)
 		}
 		src := source.NewPush()

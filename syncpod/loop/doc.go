@@ -7,7 +7,7 @@
 //
 //	Source ─┐                                  ┌─> StatusStore
 //	Source ─┼─> Loop ──> podworkers ──> syncpod ─┴─> Sink
-//	        │    ^           │ Fresh      │
+//	        │    ^           │ GetNewerThan      │
 //	        │    └── pleg <──┴────────────┴──> runtime
 //
 // # Where each rule lives

@@ -24,7 +24,7 @@ type looks struct {
 // runtime: the pod may wait only for this call.
 func (l looks) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	since := time.Now()
-	status, err := l.loop.watcher.Fresh(ctx, uid, since)
+	status, err := l.loop.watcher.GetNewerThan(ctx, uid, since)
 	if _, away := errors.AsType[*pleg.UnavailableError](err); away {
 		l.loop.states.update(uid, func(s *podState) { s.lookedAt = time.Time{} }) // the cache does not have this status
 		return l.StatusReader.PodStatus(ctx, uid, prev)
@@ -40,9 +40,9 @@ type workStatuses struct{ loop *Loop }
 
 var _ podworkers.StatusSource = workStatuses{}
 
-// Fresh returns the status of a pod that was read since then. Once the pod has stopped, the last
+// GetNewerThan returns the status of a pod that was read since then. Once the pod has stopped, the last
 // look of the work that has stopped it does, too.
-func (l workStatuses) Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
+func (l workStatuses) GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	if state := l.loop.states.get(uid); state.lookCovers(since) && state.lookedAt.Before(since) {
 		since = state.lookedAt
 	}
@@ -54,7 +54,7 @@ func (l workStatuses) Fresh(ctx context.Context, uid types.UID, since time.Time)
 // there are, and then all of them continue at once.
 func (l *Loop) fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	for {
-		status, err := l.watcher.Fresh(ctx, uid, since)
+		status, err := l.watcher.GetNewerThan(ctx, uid, since)
 		if _, away := errors.AsType[*pleg.UnavailableError](err); !away {
 			return status, err
 		}

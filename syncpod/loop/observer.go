@@ -87,10 +87,10 @@ type lookObserver struct {
 	loop *Loop
 }
 
-// Looked makes an event of a look that failed, as a kubelet does. That the runtime is
+// Inspected makes an event of a look that failed, as a kubelet does. That the runtime is
 // away is not about the pod.
-func (o lookObserver) Looked(uid types.UID, took time.Duration, err error) {
-	o.Observer.Looked(uid, took, err)
+func (o lookObserver) Inspected(uid types.UID, took time.Duration, err error) {
+	o.Observer.Inspected(uid, took, err)
 	if err == nil || errors.Is(err, cri.ErrUnavailable) {
 		return
 	}

@@ -22,14 +22,16 @@ type Admission interface {
 	// Admit returns nil if the pod may run next to the given active pods, which were admitted and
 	// have not finished. A rejected pod is reported as Failed with the reason and the message, and
 	// never started. Pods must not be modified. New pods wait for Admit, so it should not block.
-	Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection
+	Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection
 }
 
 // AdmissionFunc is a function that is an [Admission].
-type AdmissionFunc func(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection
+type AdmissionFunc func(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection
 
 // Admit calls f.
-func (f AdmissionFunc) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection { return f(pod, beside) }
+func (f AdmissionFunc) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
+	return f(pod, activePods)
+}
 
 // Probes runs the probes of pods. Its methods are called concurrently, and must
 // return soon.

@@ -86,7 +86,7 @@ func (r *reconciler) stopUndesired(desired desiredPods) {
 		if last.source == wp.source && !wp.restartRequested && differs(wp.desired, last.pod) {
 			wp.pod = withStatus(last.pod, r.table.states.get(uid).status)
 		}
-		wp.desired, wp.pod, r.table.beside.known = nil, deleted(wp.pod), false
+		wp.desired, wp.pod, r.table.activePods.known = nil, deleted(wp.pod), false
 		r.table.tell(wp, podworkers.Update{Type: podworkers.Kill})
 	}
 }
@@ -127,7 +127,7 @@ func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 		case differs(wp.desired, w.pod):
 			r.table.log(w.pod).Info("pod changed", "source", w.source)
 			wp.desired, wp.source = w.pod, w.source
-			wp.pod, r.table.beside.known = withStatus(w.pod, r.table.states.get(w.pod.UID).status), false
+			wp.pod, r.table.activePods.known = withStatus(w.pod, r.table.states.get(w.pod.UID).status), false
 			r.table.tell(wp, podworkers.Update{Type: podworkers.Changed})
 		}
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// allotted is the CPU that the last status of a pod says it is allotted and has in force,
-// and why it is not allotted what it asks for.
-func (a *agent) allotted(uid string) (allotted, inForce, waits string) {
+// allocated is the CPU that the last status of a pod says it is allocated and has in force,
+// and why it is not allocated what it asks for.
+func (a *agent) allocated(uid string) (allocated, inForce, waits string) {
 	status := a.sink.of(types.UID(uid))
 	for _, c := range status.Conditions {
 		if c.Type == v1.PodResizePending {
@@ -54,10 +54,10 @@ func TestC10_DeferredResizeGetsItsRoom(t *testing.T) {
 					})
 				}
 				push, a := start()
-				want := func(when, allotted, inForce, waits string) {
+				want := func(when, allocated, inForce, waits string) {
 					t.Helper()
-					if x, y, z := a.allotted("a"); x != allotted || y != inForce || z != waits {
-						t.Errorf("%s: allotted %s, in force %s, waits %q; want %s, %s, %q", when, x, y, z, allotted, inForce, waits)
+					if x, y, z := a.allocated("a"); x != allocated || y != inForce || z != waits {
+						t.Errorf("%s: allocated %s, in force %s, waits %q; want %s, %s, %q", when, x, y, z, allocated, inForce, waits)
 					}
 				}
 				set(t, push, with("a", "1"), with("b", "2"))
@@ -105,8 +105,8 @@ func (d *devices) Devices(*v1.Pod) map[string][]v1.ResourceStatus {
 	return map[string][]v1.ResourceStatus{"app": {{Name: "example.com/gpu", Resources: []v1.ResourceHealth{{ResourceID: "gpu-1", Health: d.health}}}}}
 }
 
-func (d *devices) Allot(context.Context, *v1.Pod, *v1.Container) (device.Allotment, error) {
-	return device.Allotment{}, nil
+func (d *devices) Allocate(context.Context, *v1.Pod, *v1.Container) (device.Allocation, error) {
+	return device.Allocation{}, nil
 }
 
 func (d *devices) CleanPod(context.Context, *v1.Pod) error { return nil }

@@ -290,8 +290,8 @@ func TestOrderOfAdditions(t *testing.T) {
 		src := source.NewPush()
 		var order []string
 		n.start([]source.Source{src}, func(c *nodeagent.Config) {
-			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
-				order = append(order, fmt.Sprint(p.Name, len(beside)))
+			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
+				order = append(order, fmt.Sprint(p.Name, len(activePods)))
 				return nil
 			})
 		})

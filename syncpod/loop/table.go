@@ -29,9 +29,9 @@ type podTable struct {
 
 	// mu is held while the workers are updated. It is locked before any lock of theirs or of the
 	// states, and the watcher is not called under it.
-	mu     sync.Mutex
-	pods   map[types.UID]*workerPod
-	beside admittedPods
+	mu         sync.Mutex
+	pods       map[types.UID]*workerPod
+	activePods admittedPods
 	// versionsWait: a static pod is not started, because the runtime still runs another pod of its
 	// name that may be an orphan.
 	versionsWait bool
@@ -145,7 +145,7 @@ func (t *podTable) drop(w podworkers.Work, recorded bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.pods, w.UID)
-	t.beside.known = false
+	t.activePods.known = false
 	switch {
 	case !recorded:
 		t.states.delete(w.UID)

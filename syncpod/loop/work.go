@@ -58,7 +58,7 @@ func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.Po
 	if err := l.sink.repeat(ctx, w.Pod); err != nil {
 		l.table.log(w.Pod).Error(err, "status not delivered")
 	}
-	return podworkers.Result{Terminal: result.Over, Next: result.NextTry}, err
+	return podworkers.Result{Terminal: result.Terminal, Next: result.NextTry}, err
 }
 
 // undone returns what waits because it has failed before. A crash is no failure of the

@@ -47,7 +47,7 @@ type AccepterFunc func(r Request) Verdict
 // Accept calls f.
 func (f AccepterFunc) Accept(r Request) Verdict { return f(r) }
 
-// An Allocator remembers what pods are allotted. Its methods may be called
+// An Allocator remembers what pods are allocated. Its methods may be called
 // concurrently.
 type Allocator struct {
 	config Config
@@ -66,16 +66,16 @@ type Allocator struct {
 // entry is one pod.
 type entry struct {
 	// pod is the desired pod, nil for a pod that is only known from its file.
-	pod      *v1.Pod
-	allotted Allotment
+	pod       *v1.Pod
+	allocated Allocation
 	// requests are those of the allocated pod.
 	requests v1.ResourceList
 	// since is when the pending resize was requested, zero if there is none; asked is the requested
 	// allocation, verdict the last decision on it.
 	since   time.Time
-	asked   Allotment
+	asked   Allocation
 	verdict Verdict
-	// reserved is set until the first Allot of a pod, before which it has no file.
+	// reserved is set until the first Allocate of a pod, before which it has no file.
 	reserved bool
 }
 
@@ -85,7 +85,7 @@ const storedVersion = 1
 // stored is the content of a file. Of a newer version, fields with these names are read.
 type stored struct {
 	Version    int             `json:"version"`
-	Containers Allotment       `json:"containers"`
+	Containers Allocation      `json:"containers"`
 	Requests   v1.ResourceList `json:"requests,omitempty"`
 }
 
@@ -117,7 +117,7 @@ func (a *Allocator) Notify(changed func(types.UID)) {
 	a.changed = changed
 }
 
-// Answer is what a pod is allotted.
+// Answer is what a pod is allocated.
 type Answer struct {
 	// Pod is the pod with its allocated resources: the sync uses this one.
 	Pod *v1.Pod
@@ -127,10 +127,10 @@ type Answer struct {
 	NextTry time.Time
 }
 
-// Allot returns the allocation of a pod. If the pod requests something else than before, that is
+// Allocate returns the allocation of a pod. If the pod requests something else than before, that is
 // decided now, after pending resizes that precede it in [Order]. An accepted allocation is in its
-// file when Allot returns; after an error nothing has changed, and the caller must retry.
-func (a *Allocator) Allot(_ context.Context, pod *v1.Pod) (Answer, error) {
+// file when Allocate returns; after an error nothing has changed, and the caller must retry.
+func (a *Allocator) Allocate(_ context.Context, pod *v1.Pod) (Answer, error) {
 	a.mu.Lock()
 	defer a.unlock(pod.UID)
 	err := a.load()
@@ -163,7 +163,7 @@ func (a *Allocator) unlock(pod types.UID) {
 func (a *Allocator) know(pod *v1.Pod) error {
 	e := a.pods[pod.UID]
 	if e == nil || e.reserved {
-		e = &entry{pod: pod, allotted: reported(pod)}
+		e = &entry{pod: pod, allocated: reported(pod)}
 		if err := a.save(pod.UID, e); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (a *Allocator) know(pod *v1.Pod) error {
 }
 
 func (a *Allocator) answer(e *entry) Answer {
-	answer := Answer{Pod: e.allotted.Apply(e.pod)}
+	answer := Answer{Pod: e.allocated.Apply(e.pod)}
 	if e.since.IsZero() {
 		return answer
 	}
@@ -186,46 +186,46 @@ func (a *Allocator) answer(e *entry) Answer {
 	return answer
 }
 
-// Allotted returns the pod with its allocated resources, without a new decision. A new pod is
+// Allocated returns the pod with its allocated resources, without a new decision. A new pod is
 // allocated its requests. Unreadable files count as missing here, and are an error of
-// [Allocator.Allot].
-func (a *Allocator) Allotted(pod *v1.Pod) *v1.Pod {
+// [Allocator.Allocate].
+func (a *Allocator) Allocated(pod *v1.Pod) *v1.Pod {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.load(); err != nil {
-		a.config.Log.Error(err, "what pods are allotted cannot be read yet")
+		a.config.Log.Error(err, "what pods are allocated cannot be read yet")
 	}
-	return a.allottedNow(pod)
+	return a.allocatedNow(pod)
 }
 
-func (a *Allocator) allottedNow(pod *v1.Pod) *v1.Pod {
+func (a *Allocator) allocatedNow(pod *v1.Pod) *v1.Pod {
 	if e := a.pods[pod.UID]; e != nil {
-		return e.allotted.Apply(pod)
+		return e.allocated.Apply(pod)
 	}
 	return reported(pod).Apply(pod)
 }
 
-// Reserve counts a new pod from now on, if fits returns true; allotted returns other pods as
-// Allotted does. No resize is accepted in between, so that it cannot take the resources of a pod
+// Reserve counts a new pod from now on, if fits returns true; allocated returns other pods as
+// Allocated does. No resize is accepted in between, so that it cannot take the resources of a pod
 // that was admitted and not synced yet. fits must return soon, and must not call the Allocator. It
 // is not called for a pod that is counted already.
-func (a *Allocator) Reserve(pod *v1.Pod, fits func(allotted func(*v1.Pod) *v1.Pod) bool) bool {
+func (a *Allocator) Reserve(pod *v1.Pod, fits func(allocated func(*v1.Pod) *v1.Pod) bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.load(); err != nil {
-		a.config.Log.Error(err, "what pods are allotted cannot be read yet")
+		a.config.Log.Error(err, "what pods are allocated cannot be read yet")
 	}
 	if a.pods[pod.UID] != nil {
 		return true
 	}
-	if !fits(a.allottedNow) {
+	if !fits(a.allocatedNow) {
 		return false
 	}
-	a.pods[pod.UID] = &entry{pod: pod, allotted: reported(pod), reserved: true}
+	a.pods[pod.UID] = &entry{pod: pod, allocated: reported(pod), reserved: true}
 	return true
 }
 
-// CleanPod gives back what a pod was allotted that has stopped for good.
+// CleanPod gives back what a pod was allocated that has stopped for good.
 func (a *Allocator) CleanPod(ctx context.Context, pod *v1.Pod) error {
 	return a.RemovePod(ctx, pod.UID)
 }
@@ -272,20 +272,20 @@ func (a *Allocator) read(uid types.UID) (*entry, error) {
 	}
 	var s stored
 	if err := json.Unmarshal(text, &s); err != nil {
-		a.config.Log.Error(err, "what a pod is allotted cannot be understood, and goes by its status", "podUID", uid, "version", s.Version)
+		a.config.Log.Error(err, "what a pod is allocated cannot be understood, and goes by its status", "podUID", uid, "version", s.Version)
 		return nil, a.files.SetAside(uid)
 	}
-	return &entry{allotted: s.Containers, requests: s.Requests}, nil
+	return &entry{allocated: s.Containers, requests: s.Requests}, nil
 }
 
-// save writes what a pod is allotted.
+// save writes what a pod is allocated.
 func (a *Allocator) save(uid types.UID, e *entry) error {
 	requests := v1.ResourceList{}
-	allotted := e.allotted.Apply(e.pod)
+	allocated := e.allocated.Apply(e.pod)
 	for _, name := range names() {
-		requests[name] = requested(allotted, name)
+		requests[name] = requested(allocated, name)
 	}
-	text, err := json.Marshal(stored{storedVersion, e.allotted.of(e.pod), requests})
+	text, err := json.Marshal(stored{storedVersion, e.allocated.of(e.pod), requests})
 	if err != nil {
 		return err
 	}

@@ -34,10 +34,10 @@ func agent(t *testing.T, dir string, adjust ...func(*resize.Config)) *resize.All
 	return a
 }
 
-// allot returns the CPU that a pod is allotted, and why not what it asks for.
-func allot(t *testing.T, a *resize.Allocator, p *v1.Pod) (cpu string, waits resize.Outcome) {
+// allocate returns the CPU that a pod is allocated, and why not what it asks for.
+func allocate(t *testing.T, a *resize.Allocator, p *v1.Pod) (cpu string, waits resize.Outcome) {
 	t.Helper()
-	answer, err := a.Allot(t.Context(), p)
+	answer, err := a.Allocate(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,10 +47,10 @@ func allot(t *testing.T, a *resize.Allocator, p *v1.Pod) (cpu string, waits resi
 	return answer.Pod.Spec.Containers[0].Resources.Requests.Cpu().String(), waits
 }
 
-func wantAllot(t *testing.T, a *resize.Allocator, p *v1.Pod, cpu string, waits resize.Outcome) {
+func wantAllocate(t *testing.T, a *resize.Allocator, p *v1.Pod, cpu string, waits resize.Outcome) {
 	t.Helper()
-	if got, why := allot(t, a, p); got != cpu || why != waits {
-		t.Errorf("pod %s is allotted %s, %q; want %s, %q", p.Name, got, why, cpu, waits)
+	if got, why := allocate(t, a, p); got != cpu || why != waits {
+		t.Errorf("pod %s is allocated %s, %q; want %s, %q", p.Name, got, why, cpu, waits)
 	}
 }
 
@@ -58,42 +58,42 @@ func TestAllocator(t *testing.T) {
 	a := agent(t, t.TempDir())
 	var told []types.UID
 	a.Notify(func(uid types.UID) { told = append(told, uid) })
-	wantAllot(t, a, pod("a", "1", "1Gi"), "1", "")
-	wantAllot(t, a, pod("b", "2", "1Gi"), "2", "")
-	wantAllot(t, a, pod("a", "2", "1Gi"), "2", "")
-	wantAllot(t, a, pod("a", "3", "1Gi"), "2", resize.Deferred)
-	wantAllot(t, a, pod("b", "5", "1Gi"), "2", resize.Infeasible)
-	if got := a.Allotted(pod("a", "3", "1Gi")).Spec.Containers[0].Resources.Limits.Cpu().String(); got != "2" {
-		t.Errorf("allotted %s, want %q", got, "2")
+	wantAllocate(t, a, pod("a", "1", "1Gi"), "1", "")
+	wantAllocate(t, a, pod("b", "2", "1Gi"), "2", "")
+	wantAllocate(t, a, pod("a", "2", "1Gi"), "2", "")
+	wantAllocate(t, a, pod("a", "3", "1Gi"), "2", resize.Deferred)
+	wantAllocate(t, a, pod("b", "5", "1Gi"), "2", resize.Infeasible)
+	if got := a.Allocated(pod("a", "3", "1Gi")).Spec.Containers[0].Resources.Limits.Cpu().String(); got != "2" {
+		t.Errorf("allocated %s, want %q", got, "2")
 	}
-	if got := a.Allotted(pod("never", "3", "1Gi")).Spec.Containers[0].Resources.Limits.Cpu().String(); got != "3" {
-		t.Errorf("a pod that is not known is allotted %s", got)
+	if got := a.Allocated(pod("never", "3", "1Gi")).Spec.Containers[0].Resources.Limits.Cpu().String(); got != "3" {
+		t.Errorf("a pod that is not known is allocated %s", got)
 	}
-	wantAllot(t, a, pod("b", "1", "1Gi"), "1", "") // which makes room
+	wantAllocate(t, a, pod("b", "1", "1Gi"), "1", "") // which makes room
 	if !slices.Equal(told, []types.UID{"a"}) {
 		t.Errorf("told of %v, want %v", told, []types.UID{"a"})
 	}
-	wantAllot(t, a, pod("a", "3", "1Gi"), "3", "")
-	wantAllot(t, a, pod("b", "4", "1Gi"), "1", resize.Deferred)
+	wantAllocate(t, a, pod("a", "3", "1Gi"), "3", "")
+	wantAllocate(t, a, pod("b", "4", "1Gi"), "1", resize.Deferred)
 	if err := a.CleanPod(t.Context(), pod("a", "3", "1Gi")); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(told, []types.UID{"a", "b"}) {
 		t.Errorf("told of %v, want %v", told, []types.UID{"a", "b"})
 	}
-	wantAllot(t, a, pod("b", "4", "1Gi"), "4", "")
-	wantAllot(t, a, pod("a", "3", "1Gi"), "3", "") // a new one: admission has let it in
+	wantAllocate(t, a, pod("b", "4", "1Gi"), "4", "")
+	wantAllocate(t, a, pod("a", "3", "1Gi"), "3", "") // a new one: admission has let it in
 }
 
 // C10: a resize does not take the room of a pod that was admitted and is not worked on yet.
 func TestC10_ReservedRoomIsTaken(t *testing.T) {
 	dir := t.TempDir()
 	a := agent(t, dir)
-	wantAllot(t, a, pod("a", "1", "1Gi"), "1", "")
+	wantAllocate(t, a, pod("a", "1", "1Gi"), "1", "")
 	fits := func(asked string) func(func(*v1.Pod) *v1.Pod) bool {
-		return func(allotted func(*v1.Pod) *v1.Pod) bool {
-			if got := allotted(pod("a", asked, "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
-				t.Errorf("the other pod is allotted %s, want 1", got)
+		return func(allocated func(*v1.Pod) *v1.Pod) bool {
+			if got := allocated(pod("a", asked, "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
+				t.Errorf("the other pod is allocated %s, want 1", got)
 			}
 			return true
 		}
@@ -104,12 +104,12 @@ func TestC10_ReservedRoomIsTaken(t *testing.T) {
 	if !a.Reserve(pod("b", "3", "1Gi"), fits("2")) {
 		t.Error("a pod that fits is not counted")
 	}
-	wantAllot(t, a, pod("a", "2", "1Gi"), "1", resize.Deferred)
-	wantAllot(t, a, pod("b", "3", "1Gi"), "3", "")
+	wantAllocate(t, a, pod("a", "2", "1Gi"), "1", resize.Deferred)
+	wantAllocate(t, a, pod("b", "3", "1Gi"), "3", "")
 	if err := a.RemovePod(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
-	wantAllot(t, a, pod("a", "2", "1Gi"), "2", "")
+	wantAllocate(t, a, pod("a", "2", "1Gi"), "2", "")
 
 	if !a.Reserve(pod("never", "2", "1Gi"), func(func(*v1.Pod) *v1.Pod) bool { return true }) {
 		t.Error("a pod that fits is not counted")
@@ -118,17 +118,17 @@ func TestC10_ReservedRoomIsTaken(t *testing.T) {
 	if !next.Reserve(pod("a", "4", "1Gi"), func(func(*v1.Pod) *v1.Pod) bool { return false }) {
 		t.Error("a pod that was counted by an earlier agent is refused")
 	}
-	wantAllot(t, next, pod("a", "2", "1Gi"), "2", "")
+	wantAllocate(t, next, pod("a", "2", "1Gi"), "2", "")
 }
 
 // A pod that takes its wish back does not wait any more, and a new wish is decided anew.
 func TestWishChanges(t *testing.T) {
 	a := agent(t, t.TempDir())
-	wantAllot(t, a, pod("a", "1", "1Gi"), "1", "")
-	wantAllot(t, a, pod("a", "9", "1Gi"), "1", resize.Infeasible)
-	wantAllot(t, a, pod("a", "1", "1Gi"), "1", "")
-	wantAllot(t, a, pod("a", "9", "1Gi"), "1", resize.Infeasible)
-	wantAllot(t, a, pod("a", "4", "1Gi"), "4", "")
+	wantAllocate(t, a, pod("a", "1", "1Gi"), "1", "")
+	wantAllocate(t, a, pod("a", "9", "1Gi"), "1", resize.Infeasible)
+	wantAllocate(t, a, pod("a", "1", "1Gi"), "1", "")
+	wantAllocate(t, a, pod("a", "9", "1Gi"), "1", resize.Infeasible)
+	wantAllocate(t, a, pod("a", "4", "1Gi"), "4", "")
 }
 
 // When room is made, those that come first get it, and one that does not fit does not
@@ -140,36 +140,36 @@ func TestRoomGoesByOrder(t *testing.T) {
 	first := func(p *v1.Pod) { p.Spec.Priority = new(int32(100)) }
 	second := func(p *v1.Pod) { p.Spec.Priority = new(int32(50)) }
 	for _, p := range []*v1.Pod{pod("low", "500m", "1Gi"), pod("high", "500m", "1Gi", first), pod("big", "500m", "1Gi", second), pod("gone", "2500m", "1Gi")} {
-		allot(t, a, p)
+		allocate(t, a, p)
 	}
-	wantAllot(t, a, pod("low", "2", "1Gi"), "500m", resize.Deferred)
-	wantAllot(t, a, pod("big", "4", "1Gi", second), "500m", resize.Deferred)
-	wantAllot(t, a, pod("high", "1500m", "1Gi", first), "500m", resize.Deferred)
+	wantAllocate(t, a, pod("low", "2", "1Gi"), "500m", resize.Deferred)
+	wantAllocate(t, a, pod("big", "4", "1Gi", second), "500m", resize.Deferred)
+	wantAllocate(t, a, pod("high", "1500m", "1Gi", first), "500m", resize.Deferred)
 	if err := a.RemovePod(t.Context(), "gone"); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(told, []types.UID{"high", "low"}) {
 		t.Errorf("told of %v, want %v", told, []types.UID{"high", "low"})
 	}
-	wantAllot(t, a, pod("big", "4", "1Gi", second), "500m", resize.Deferred)
+	wantAllocate(t, a, pod("big", "4", "1Gi", second), "500m", resize.Deferred)
 }
 
-// What was allotted outlives the agent, and what other pods are allotted counts before
+// What was allocated outlives the agent, and what other pods are allocated counts before
 // they have been seen again.
-func TestAllotmentsOutliveTheAgent(t *testing.T) {
+func TestAllocationsOutliveTheAgent(t *testing.T) {
 	dir := t.TempDir()
 	a := agent(t, dir)
-	allot(t, a, pod("a", "1", "1Gi"))
-	allot(t, a, pod("b", "2", "1Gi", overhead("500m")))
-	wantAllot(t, a, pod("a", "2", "1Gi"), "1", resize.Deferred)
+	allocate(t, a, pod("a", "1", "1Gi"))
+	allocate(t, a, pod("b", "2", "1Gi", overhead("500m")))
+	wantAllocate(t, a, pod("a", "2", "1Gi"), "1", resize.Deferred)
 	a = agent(t, dir)
-	wantAllot(t, a, pod("a", "2", "1Gi"), "1", resize.Deferred)
+	wantAllocate(t, a, pod("a", "2", "1Gi"), "1", resize.Deferred)
 	if err := a.RemovePod(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
-	wantAllot(t, a, pod("a", "2", "1Gi"), "2", "")
+	wantAllocate(t, a, pod("a", "2", "1Gi"), "2", "")
 	a = agent(t, dir)
-	wantAllot(t, a, pod("a", "5", "1Gi"), "2", resize.Infeasible)
+	wantAllocate(t, a, pod("a", "5", "1Gi"), "2", resize.Infeasible)
 	if err := a.RemovePod(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestAllotmentsOutliveTheAgent(t *testing.T) {
 	}
 }
 
-// A file that was cut is set aside, and counts as none: its pod is allotted what its status
+// A file that was cut is set aside, and counts as none: its pod is allocated what its status
 // says, and where that says nothing what it asks for.
 func TestFileThatWasCut(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -206,15 +206,15 @@ func TestFileThatWasCut(t *testing.T) {
 			p.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", AllocatedResources: tt.requests, Resources: &v1.ResourceRequirements{Limits: tt.limits}}, {Name: "unknown"}}
 		}
 		a := agent(t, dir)
-		allot(t, a, pod("full", "2500m", "1Gi"))
-		wantAllot(t, a, p, tt.want, tt.waits)
-		if got := a.Allotted(p).Spec.Containers[0].Resources.Limits.Cpu().String(); got != tt.wantLimit {
+		allocate(t, a, pod("full", "2500m", "1Gi"))
+		wantAllocate(t, a, p, tt.want, tt.waits)
+		if got := a.Allocated(p).Spec.Containers[0].Resources.Limits.Cpu().String(); got != tt.wantLimit {
 			t.Errorf("%s: limit %s, want %s", name, got, tt.wantLimit)
 		}
 		if text, err := os.ReadFile(filepath.Join(dir, "a.json.damaged")); err != nil || !bytes.Equal(text, cut) {
 			t.Errorf("%s: set aside %q, error %v", name, text, err)
 		}
-		wantAllot(t, agent(t, dir), pod("a", "9", "1Gi"), tt.want, map[bool]resize.Outcome{true: resize.Infeasible, false: ""}[tt.want != "9"])
+		wantAllocate(t, agent(t, dir), pod("a", "9", "1Gi"), tt.want, map[bool]resize.Outcome{true: resize.Infeasible, false: ""}[tt.want != "9"])
 		if err := a.RemovePod(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
@@ -236,16 +236,16 @@ func TestFilesOfOtherVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := agent(t, dir)
-		if got := a.Allotted(pod("a", "9", "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
-			t.Errorf("%s: allotted %s before anything was asked", name, got)
+		if got := a.Allocated(pod("a", "9", "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
+			t.Errorf("%s: allocated %s before anything was asked", name, got)
 		}
-		wantAllot(t, a, pod("a", "9", "1Gi"), "1", resize.Infeasible)
+		wantAllocate(t, a, pod("a", "9", "1Gi"), "1", resize.Infeasible)
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.json"), []byte(`{"version":7,"containers":[]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantAllot(t, agent(t, dir), pod("a", "2", "1Gi"), "2", "")
+	wantAllocate(t, agent(t, dir), pod("a", "2", "1Gi"), "2", "")
 	if _, err := os.Stat(filepath.Join(dir, "a.json.damaged")); err != nil {
 		t.Error(err)
 	}
@@ -254,7 +254,7 @@ func TestFilesOfOtherVersions(t *testing.T) {
 // While files cannot be read nothing is decided, and nothing is forgotten.
 func TestFilesThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
-	wantAllot(t, agent(t, dir), pod("a", "1", "1Gi"), "1", "")
+	wantAllocate(t, agent(t, dir), pod("a", "1", "1Gi"), "1", "")
 	a := agent(t, dir)
 	if err := os.Rename(dir, dir+"-away"); err != nil {
 		t.Fatal(err)
@@ -262,24 +262,24 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a.Allotted(pod("a", "2", "1Gi"))
-	if _, err := a.Allot(t.Context(), pod("a", "2", "1Gi")); err == nil {
+	a.Allocated(pod("a", "2", "1Gi"))
+	if _, err := a.Allocate(t.Context(), pod("a", "2", "1Gi")); err == nil {
 		t.Error("decided, and nothing was read")
 	}
 	if err := errors.Join(os.Remove(dir), os.Rename(dir+"-away", dir)); err != nil {
 		t.Fatal(err)
 	}
-	if got := a.Allotted(pod("a", "9", "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
-		t.Errorf("allotted %s, want %q", got, "1")
+	if got := a.Allocated(pod("a", "9", "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
+		t.Errorf("allocated %s, want %q", got, "1")
 	}
-	wantAllot(t, a, pod("a", "9", "1Gi"), "1", resize.Infeasible)
+	wantAllocate(t, a, pod("a", "9", "1Gi"), "1", resize.Infeasible)
 }
 
-// What cannot be written down is not allotted.
+// What cannot be written down is not allocated.
 func TestDiskThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	a := agent(t, dir)
-	allot(t, a, pod("a", "1", "1Gi"))
+	allocate(t, a, pod("a", "1", "1Gi"))
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -287,17 +287,17 @@ func TestDiskThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range []*v1.Pod{pod("a", "2", "1Gi"), pod("new", "1", "1Gi")} {
-		if _, err := a.Allot(t.Context(), p); err == nil || !strings.Contains(err.Error(), p.Name) {
+		if _, err := a.Allocate(t.Context(), p); err == nil || !strings.Contains(err.Error(), p.Name) {
 			t.Errorf("error %v, want one about pod %s", err, p.Name)
 		}
 	}
-	if got := a.Allotted(pod("a", "2", "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
-		t.Errorf("allotted %s, want %q", got, "1")
+	if got := a.Allocated(pod("a", "2", "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
+		t.Errorf("allocated %s, want %q", got, "1")
 	}
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	wantAllot(t, a, pod("a", "2", "1Gi"), "2", "")
+	wantAllocate(t, a, pod("a", "2", "1Gi"), "2", "")
 }
 
 func TestAccepterOfTheEmbedder(t *testing.T) {
@@ -307,20 +307,20 @@ func TestAccepterOfTheEmbedder(t *testing.T) {
 			c.Retry = 5 * time.Second
 			c.Accept = resize.AccepterFunc(func(r resize.Request) resize.Verdict {
 				asked++
-				if len(r.Beside) != 1 || r.Beside[0].UID != "b" || r.Allotted.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 {
+				if len(r.ActivePods) != 1 || r.ActivePods[0].UID != "b" || r.Allocated.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 {
 					t.Errorf("request %+v, want 1 of them and UID %q and Value 1", r, "b")
 				}
 				return allowed
 			})
 		})
-		allot(t, a, pod("b", "1", "1Gi"))
-		allot(t, a, pod("a", "1", "1Gi"))
-		answer, err := a.Allot(t.Context(), pod("a", "99", "1Gi"))
+		allocate(t, a, pod("b", "1", "1Gi"))
+		allocate(t, a, pod("a", "1", "1Gi"))
+		answer, err := a.Allocate(t.Context(), pod("a", "99", "1Gi"))
 		if err != nil || answer.Waits == nil || *answer.Waits != (resize.Verdict{Outcome: resize.Deferred, Message: "not now"}) || time.Until(answer.NextTry) != 5*time.Second {
 			t.Errorf("%+v, error %v, want some answer.Waits and *answer.Waits == (resize.Verdict{Outcome: resize.Deferred, Message: \"not now\"}) and %v and no error", answer, err, 5*time.Second)
 		}
 		allowed.Outcome = resize.Accepted
-		wantAllot(t, a, pod("a", "99", "1Gi"), "99", "")
+		wantAllocate(t, a, pod("a", "99", "1Gi"), "99", "")
 		if asked != 2 {
 			t.Errorf("asked %d times", asked)
 		}
@@ -337,13 +337,13 @@ func TestBadConfig(t *testing.T) {
 			t.Errorf("error %v, want %q in it", err, want)
 		}
 	}
-	_, err := agent(t, t.TempDir()).Allot(t.Context(), pod("../up", "1", "1Gi"))
+	_, err := agent(t, t.TempDir()).Allocate(t.Context(), pod("../up", "1", "1Gi"))
 	if err == nil || !strings.Contains(err.Error(), "metadata.uid") {
 		t.Errorf("error %v, want an error and %q in it", err, "metadata.uid")
 	}
 }
 
-// Whatever is asked for, taken back and restarted: what all pods are allotted never is
+// Whatever is asked for, taken back and restarted: what all pods are allocated never is
 // more than there is, and what could be accepted does not wait.
 func TestAllocatorRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
@@ -361,25 +361,25 @@ func TestAllocatorRandom(t *testing.T) {
 		case 1:
 			a = agent(t, dir)
 			for name, cpu := range asks {
-				allot(t, a, pod(name, cpu, "1Mi"))
+				allocate(t, a, pod(name, cpu, "1Mi"))
 			}
 		default:
 			if asks[name] == "" {
 				asks[name] = "1" // admission lets it in: four of these fit
-				allot(t, a, pod(name, "1", "1Mi"))
+				allocate(t, a, pod(name, "1", "1Mi"))
 			}
 			if free(t, a, asks) >= 0 {
 				asks[name] = fmt.Sprintf("%dm", 100*(1+r.IntN(50)))
-				allot(t, a, pod(name, asks[name], "1Mi"))
+				allocate(t, a, pod(name, asks[name], "1Mi"))
 				if left := free(t, a, asks); left < 0 {
-					t.Fatalf("step %d: %dm more is allotted than there is", step, -left)
+					t.Fatalf("step %d: %dm more is allocated than there is", step, -left)
 				}
 			}
 		}
 		left := free(t, a, asks)
 		for name, cpu := range asks {
 			p := pod(name, cpu, "1Mi")
-			has, asked := a.Allotted(p).Spec.Containers[0].Resources.Requests.Cpu().MilliValue(), p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
+			has, asked := a.Allocated(p).Spec.Containers[0].Resources.Requests.Cpu().MilliValue(), p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
 			if asked != has && asked-has <= left && left >= 0 {
 				t.Fatalf("step %d: %s has %d, asks for %d and %d are free", step, name, has, asked, left)
 			}
@@ -411,7 +411,7 @@ func TestAllocatorIsKilledAtEachWrite(t *testing.T) {
 		a, asks, had := start(), map[string]string{}, map[string]string{}
 		for _, name := range []string{"a", "b", "c", "d"} {
 			asks[name], had[name] = "1", "1"
-			allot(t, a, pod(name, "1", "1Mi"))
+			allocate(t, a, pod(name, "1", "1Mi"))
 		}
 		for range 10 {
 			decisions = r.IntN(6) - 1
@@ -421,15 +421,15 @@ func TestAllocatorIsKilledAtEachWrite(t *testing.T) {
 				killed++
 				decisions = -1
 				a = start()
-				checkAllotted(t, a, asks, had)
+				checkAllocated(t, a, asks, had)
 				for name, cpu := range asks {
-					allot(t, a, pod(name, cpu, "1Mi"))
+					allocate(t, a, pod(name, cpu, "1Mi"))
 				}
 			}
 			decisions = -1
-			checkAllotted(t, a, asks, had)
+			checkAllocated(t, a, asks, had)
 			for name, cpu := range asks {
-				had[name] = a.Allotted(pod(name, cpu, "1Mi")).Spec.Containers[0].Resources.Requests.Cpu().String()
+				had[name] = a.Allocated(pod(name, cpu, "1Mi")).Spec.Containers[0].Resources.Requests.Cpu().String()
 			}
 		}
 	}
@@ -447,31 +447,31 @@ func dies(t *testing.T, a *resize.Allocator, p *v1.Pod) (killed bool) {
 			killed = r == errKilled
 		}
 	}()
-	allot(t, a, p)
+	allocate(t, a, p)
 	return false
 }
 
-// checkAllotted holds what pods are allotted against what they had and ask for.
-func checkAllotted(t *testing.T, a *resize.Allocator, asks, had map[string]string) {
+// checkAllocated holds what pods are allocated against what they had and ask for.
+func checkAllocated(t *testing.T, a *resize.Allocator, asks, had map[string]string) {
 	t.Helper()
 	for name, cpu := range asks {
-		got := a.Allotted(pod(name, cpu, "1Mi")).Spec.Containers[0].Resources.Requests.Cpu()
+		got := a.Allocated(pod(name, cpu, "1Mi")).Spec.Containers[0].Resources.Requests.Cpu()
 		if asked := resource.MustParse(cpu); got.String() != had[name] && got.Cmp(asked) != 0 {
-			t.Fatalf("%s had %s, asks for %s and is allotted %s", name, had[name], cpu, got)
+			t.Fatalf("%s had %s, asks for %s and is allocated %s", name, had[name], cpu, got)
 		}
 	}
 	if left := free(t, a, asks); left < 0 {
-		t.Fatalf("%dm more is allotted than there is", -left)
+		t.Fatalf("%dm more is allocated than there is", -left)
 	}
 }
 
-// free is the CPU that no pod is allotted. New pods may have been let in beside what was
+// free is the CPU that no pod is allocated. New pods may have been let in beside what was
 // accepted before.
 func free(t *testing.T, a *resize.Allocator, asks map[string]string) int64 {
 	t.Helper()
 	left := int64(4000)
 	for name, cpu := range asks {
-		left -= a.Allotted(pod(name, cpu, "1Mi")).Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
+		left -= a.Allocated(pod(name, cpu, "1Mi")).Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
 	}
 	return left
 }

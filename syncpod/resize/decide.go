@@ -16,10 +16,10 @@ import (
 
 // Request is one resize, and what it must fit next to.
 type Request struct {
-	// Pod is the desired pod, Allotted the pod with its current allocation.
-	Pod, Allotted *v1.Pod
-	// Beside are the other active pods, with their allocations.
-	Beside []*v1.Pod
+	// Pod is the desired pod, Allocated the pod with its current allocation.
+	Pod, Allocated *v1.Pod
+	// ActivePods are the other active pods, with their allocations.
+	ActivePods []*v1.Pod
 	// Allocatable are the node's resources for pods. A resource that is not in it is unlimited.
 	Allocatable v1.ResourceList
 }
@@ -67,12 +67,12 @@ func Decide(r Request) Verdict {
 	return verdict
 }
 
-func sameQuality(r Request) bool { return qos.FromSpec(&r.Pod.Spec) == qos.FromSpec(&r.Allotted.Spec) }
+func sameQuality(r Request) bool { return qos.FromSpec(&r.Pod.Spec) == qos.FromSpec(&r.Allocated.Spec) }
 
 // fits says whether there is enough of one resource.
 func (r Request) fits(name v1.ResourceName) Verdict {
 	capacity, bounded := r.Allocatable[name]
-	asked, has := requested(r.Pod, name), requested(r.Allotted, name)
+	asked, has := requested(r.Pod, name), requested(r.Allocated, name)
 	if !bounded || asked.Cmp(has) <= 0 {
 		return Verdict{Outcome: Accepted}
 	}
@@ -80,7 +80,7 @@ func (r Request) fits(name v1.ResourceName) Verdict {
 		return Verdict{Infeasible, fmt.Sprintf("Node didn't have enough capacity: %s, requested: %d, capacity: %d", name, count(name, asked), count(name, capacity))}
 	}
 	var used resource.Quantity
-	for _, pod := range r.Beside {
+	for _, pod := range r.ActivePods {
 		used.Add(requested(pod, name))
 	}
 	all := used.DeepCopy()
@@ -103,7 +103,7 @@ func requested(pod *v1.Pod, name v1.ResourceName) resource.Quantity {
 
 // negative is an amount of the pod that is none, and the field that it is in.
 func negative(pod *v1.Pod) (field string, q resource.Quantity) {
-	all := AllotmentOf(pod)
+	all := AllocationOf(pod)
 	for _, of := range slices.Sorted(maps.Keys(all)) {
 		for kind, list := range [2]v1.ResourceList{all[of].Requests, all[of].Limits} {
 			for _, name := range names() {

@@ -66,7 +66,7 @@ func TestDecide(t *testing.T) {
 		{"as much, on a node that is too small", pod("a", "9", "2Gi"), pod("a", "9", "1Gi"), nil, resize.Accepted, ""},
 		{"another quality of service", pod("a", "1", ""), pod("a", "1", "1Gi"), nil, resize.Infeasible, "quality of service"},
 	} {
-		got := resize.Decide(resize.Request{Pod: tt.pod, Allotted: tt.from, Beside: tt.beside, Allocatable: node})
+		got := resize.Decide(resize.Request{Pod: tt.pod, Allocated: tt.from, ActivePods: tt.beside, Allocatable: node})
 		if got.Outcome != tt.want || !strings.Contains(got.Message, tt.message) || (got.Message == "") != (tt.want == resize.Accepted) {
 			t.Errorf("%s: %+v, want %s, %q", tt.name, got, tt.want, tt.message)
 		}
@@ -75,12 +75,12 @@ func TestDecide(t *testing.T) {
 		"1e30": "requested: 9223372036854775807, capacity: 4000", "9Ei": "requested: 9223372036854775807", "9223372036854775807k": "requested: 9223372036854775807",
 		"-1": "resources.requests[cpu] of app is -1, want 0 or more", "-9Ei": "of app is -9223372036854775807", "-1n": "of app is -1n",
 	} {
-		got := resize.Decide(resize.Request{Pod: pod("a", cpu, "1Gi"), Allotted: pod("a", "1", "1Gi"), Allocatable: node})
+		got := resize.Decide(resize.Request{Pod: pod("a", cpu, "1Gi"), Allocated: pod("a", "1", "1Gi"), Allocatable: node})
 		if got.Outcome != resize.Infeasible || !strings.Contains(got.Message, want) {
 			t.Errorf("%s: %+v, want %q", cpu, got, want)
 		}
 	}
-	got := resize.Decide(resize.Request{Pod: pod("a", "99", "99Gi"), Allotted: pod("a", "1", "1Gi")})
+	got := resize.Decide(resize.Request{Pod: pod("a", "99", "99Gi"), Allocated: pod("a", "1", "1Gi")})
 	if got.Outcome != resize.Accepted {
 		t.Errorf("on a node of which nothing is known: %+v", got)
 	}
@@ -89,11 +89,11 @@ func TestDecide(t *testing.T) {
 			p.Spec.Resources = &v1.ResourceRequirements{Requests: amounts(cpu, "1Gi"), Limits: amounts(cpu, "1Gi")}
 		})
 	}
-	got = resize.Decide(resize.Request{Pod: whole("2"), Allotted: whole("1"), Allocatable: node})
+	got = resize.Decide(resize.Request{Pod: whole("2"), Allocated: whole("1"), Allocatable: node})
 	if got.Outcome != resize.Accepted {
 		t.Errorf("resources of the pod as a whole: %+v", got)
 	}
-	got = resize.Decide(resize.Request{Pod: whole("3"), Allotted: whole("1"), Beside: []*v1.Pod{whole("2")}, Allocatable: node})
+	got = resize.Decide(resize.Request{Pod: whole("3"), Allocated: whole("1"), ActivePods: []*v1.Pod{whole("2")}, Allocatable: node})
 	if got.Outcome != resize.Deferred || !strings.Contains(got.Message, "requested: 3000, used: 2000") {
 		t.Errorf("more than is left for the pod as a whole: %+v", got)
 	}
@@ -107,9 +107,9 @@ func TestDecideRandom(t *testing.T) {
 		return pod(uid, fmt.Sprint(1+r.IntN(9)), fmt.Sprint(1+r.IntN(9)))
 	}
 	for range 5000 {
-		req := resize.Request{Pod: draw("a"), Allotted: draw("a"), Allocatable: amounts(fmt.Sprint(r.IntN(20)), fmt.Sprint(r.IntN(20)))}
+		req := resize.Request{Pod: draw("a"), Allocated: draw("a"), Allocatable: amounts(fmt.Sprint(r.IntN(20)), fmt.Sprint(r.IntN(20)))}
 		for i := range r.IntN(4) {
-			req.Beside = append(req.Beside, draw(fmt.Sprint(i)))
+			req.ActivePods = append(req.ActivePods, draw(fmt.Sprint(i)))
 		}
 		before := fmt.Sprintf("%+v", req)
 		got := resize.Decide(req)
@@ -118,12 +118,12 @@ func TestDecideRandom(t *testing.T) {
 		}
 		fitsNow, fitsEver := true, true
 		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
-			asked, has, all := req.Pod.Spec.Containers[0].Resources.Requests[name], req.Allotted.Spec.Containers[0].Resources.Requests[name], req.Allocatable[name]
+			asked, has, all := req.Pod.Spec.Containers[0].Resources.Requests[name], req.Allocated.Spec.Containers[0].Resources.Requests[name], req.Allocatable[name]
 			if asked.Cmp(has) <= 0 {
 				continue
 			}
 			fitsEver = fitsEver && asked.Cmp(all) <= 0
-			for _, p := range req.Beside {
+			for _, p := range req.ActivePods {
 				asked.Add(p.Spec.Containers[0].Resources.Requests[name])
 			}
 			fitsNow = fitsNow && asked.Cmp(all) <= 0
@@ -159,7 +159,7 @@ func TestOrder(t *testing.T) {
 		pod("2", "2", "1Gi", prio(9), class(v1.PodQOSBurstable)),
 		pod("1", "500m", "1Gi"),
 	} {
-		list = append(list, resize.Pending{Pod: p, Allotted: from(p), Since: now.Add(-time.Duration(i) * time.Second)})
+		list = append(list, resize.Pending{Pod: p, Allocated: from(p), Since: now.Add(-time.Duration(i) * time.Second)})
 	}
 	for range 20 {
 		rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -174,7 +174,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func TestAllotment(t *testing.T) {
+func TestAllocation(t *testing.T) {
 	asked := pod("a", "2", "2Gi", func(p *v1.Pod) {
 		p.Spec.Containers[0].Resources.Limits[v1.ResourceEphemeralStorage] = resource.MustParse("5Gi")
 		p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: "new"})
@@ -182,7 +182,7 @@ func TestAllotment(t *testing.T) {
 		p.Spec.Resources = &v1.ResourceRequirements{Limits: amounts("9", "")}
 	})
 	before := asked.DeepCopy()
-	a := resize.AllotmentOf(pod("a", "1", ""))
+	a := resize.AllocationOf(pod("a", "1", ""))
 	a[""] = v1.ResourceRequirements{Limits: amounts("8", "")}
 	got := a.Apply(asked)
 	if !reflect.DeepEqual(asked, before) {
@@ -197,14 +197,14 @@ func TestAllotment(t *testing.T) {
 	}
 	bare := pod("a", "1", "1Gi")
 	whole := pod("a", "1", "1Gi", func(p *v1.Pod) { p.Spec.Resources = &v1.ResourceRequirements{Requests: amounts("2", "2Gi")} })
-	if got := resize.AllotmentOf(bare).Apply(whole).Spec.Resources; len(got.Requests) > 0 {
-		t.Errorf("what a pod asks for as a whole, and had not, is allotted: %v", got)
+	if got := resize.AllocationOf(bare).Apply(whole).Spec.Resources; len(got.Requests) > 0 {
+		t.Errorf("what a pod asks for as a whole, and had not, is allocated: %v", got)
 	}
-	if resize.AllotmentOf(asked).Apply(asked) != asked {
-		t.Error("a pod that is allotted what it asks for is copied")
+	if resize.AllocationOf(asked).Apply(asked) != asked {
+		t.Error("a pod that is allocated what it asks for is copied")
 	}
 	same := pod("a", "1000m", "1024Mi")
-	if !resize.AllotmentOf(same).Equal(resize.AllotmentOf(pod("a", "1", "1Gi"))) || resize.AllotmentOf(same).Equal(resize.AllotmentOf(pod("a", "1", ""))) {
+	if !resize.AllocationOf(same).Equal(resize.AllocationOf(pod("a", "1", "1Gi"))) || resize.AllocationOf(same).Equal(resize.AllocationOf(pod("a", "1", ""))) {
 		t.Error("amounts count, not how they are written")
 	}
 }

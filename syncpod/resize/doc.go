@@ -17,13 +17,13 @@
 //
 // Requests and limits of CPU and memory of the containers, sidecars and init containers. A new pod
 // is allocated its requests: admission decides whether it fits (agent.Config.Admission), and should
-// count other pods as [Allocator.Allotted] returns them.
+// count other pods as [Allocator.Allocated] returns them.
 //
 // # Where each rule lives
 //
 //	decide.go       Decide: does a resize fit?
 //	order.go        Order: which resize comes first
-//	allotment.go    Allotment: the allocation, apart from the pod
+//	allocation.go    Allocation: the allocation, apart from the pod
 //	allocator.go    Allocator: the persisted allocations of all pods
 //	pending.go      retries of pending resizes
 package resize

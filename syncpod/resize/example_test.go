@@ -19,10 +19,10 @@ func Example() {
 	}
 	node := v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}
 	for _, other := range []string{"1", "2"} {
-		verdict := resize.Decide(resize.Request{Pod: with("3"), Allotted: with("1"), Beside: []*v1.Pod{with(other)}, Allocatable: node})
+		verdict := resize.Decide(resize.Request{Pod: with("3"), Allocated: with("1"), ActivePods: []*v1.Pod{with(other)}, Allocatable: node})
 		fmt.Println(strings.TrimSpace(string(verdict.Outcome) + " " + verdict.Message))
 	}
-	verdict := resize.Decide(resize.Request{Pod: with("5"), Allotted: with("1"), Allocatable: node})
+	verdict := resize.Decide(resize.Request{Pod: with("5"), Allocated: with("1"), Allocatable: node})
 	fmt.Println(strings.TrimSpace(string(verdict.Outcome) + " " + verdict.Message))
 	// Output:
 	// Accepted

@@ -12,8 +12,8 @@ import (
 
 // Pending is a change that was not accepted yet.
 type Pending struct {
-	// Pod is the desired pod, Allotted the pod with its allocation.
-	Pod, Allotted *v1.Pod
+	// Pod is the desired pod, Allocated the pod with its allocation.
+	Pod, Allocated *v1.Pod
 	// Since is when the resize was requested.
 	Since time.Time
 }
@@ -37,7 +37,7 @@ func Order(list []Pending) {
 // grows reports whether more is asked for of anything.
 func (p Pending) grows() bool {
 	for _, name := range names() {
-		asked, has := requested(p.Pod, name), requested(p.Allotted, name)
+		asked, has := requested(p.Pod, name), requested(p.Allocated, name)
 		if asked.Cmp(has) > 0 {
 			return true
 		}

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ask notes what the pod asks for, if that is not what it is allotted.
+// ask notes what the pod asks for, if that is not what it is allocated.
 func (e *entry) ask(now time.Time) {
-	asked := AllotmentOf(e.pod)
+	asked := AllocationOf(e.pod)
 	switch {
-	case asked.Equal(e.allotted.of(e.pod)):
+	case asked.Equal(e.allocated.of(e.pod)):
 		e.since, e.asked, e.verdict = time.Time{}, nil, Verdict{}
 	case e.since.IsZero() || !asked.Equal(e.asked):
 		e.since, e.asked, e.verdict = now, asked, Verdict{}
@@ -48,7 +48,7 @@ func (a *Allocator) pending() []Pending {
 	var list []Pending
 	for _, e := range a.pods {
 		if e.pod != nil && !e.since.IsZero() && e.verdict.Outcome != Infeasible {
-			list = append(list, Pending{Pod: e.pod, Allotted: e.allotted.Apply(e.pod), Since: e.since})
+			list = append(list, Pending{Pod: e.pod, Allocated: e.allocated.Apply(e.pod), Since: e.since})
 		}
 	}
 	Order(list)
@@ -58,7 +58,7 @@ func (a *Allocator) pending() []Pending {
 // try decides on one change. It is accepted when its file says so.
 func (a *Allocator) try(p Pending) (accepted bool, err error) {
 	e := a.pods[p.Pod.UID]
-	verdict := a.config.Accept.Accept(Request{Pod: p.Pod, Allotted: p.Allotted, Beside: a.beside(p.Pod.UID), Allocatable: a.config.Allocatable})
+	verdict := a.config.Accept.Accept(Request{Pod: p.Pod, Allocated: p.Allocated, ActivePods: a.activePods(p.Pod.UID), Allocatable: a.config.Allocatable})
 	switch verdict.Outcome {
 	case Accepted:
 	case Infeasible:
@@ -68,9 +68,9 @@ func (a *Allocator) try(p Pending) (accepted bool, err error) {
 		e.verdict = Verdict{Deferred, verdict.Message}
 		return false, nil
 	}
-	next := &entry{pod: e.pod, allotted: e.asked}
+	next := &entry{pod: e.pod, allocated: e.asked}
 	if err := a.save(p.Pod.UID, next); err != nil {
-		e.verdict = Verdict{Deferred, "What is allotted cannot be written down"}
+		e.verdict = Verdict{Deferred, "What is allocated cannot be written down"}
 		return false, err
 	}
 	a.pods[p.Pod.UID] = next
@@ -78,15 +78,15 @@ func (a *Allocator) try(p Pending) (accepted bool, err error) {
 	return true, nil
 }
 
-// beside returns the other pods with their allocations. The requests of a pod that was not
+// activePods returns the other pods with their allocations. The requests of a pod that was not
 // seen yet come from its file.
-func (a *Allocator) beside(uid types.UID) []*v1.Pod {
+func (a *Allocator) activePods(uid types.UID) []*v1.Pod {
 	var pods []*v1.Pod
 	for other, e := range a.pods {
 		switch {
 		case other == uid:
 		case e.pod != nil:
-			pods = append(pods, e.allotted.Apply(e.pod))
+			pods = append(pods, e.allocated.Apply(e.pod))
 		default:
 			pods = append(pods, standIn(other, e.requests))
 		}

@@ -26,12 +26,12 @@ func FuzzAllocation(f *testing.F) {
 		}
 		p := pod("a", "1", "1Gi")
 		a := agent(t, dir)
-		answer, err := a.Allot(t.Context(), p)
+		answer, err := a.Allocate(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		next := agent(t, dir)
-		again, err := next.Allot(t.Context(), p)
+		again, err := next.Allocate(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@
 //   - A [Push] is a Source of the pods that a program passes to it. [NewPush] is for pods from an API server,
 //     [NewStaticPush] for static ones.
 //   - A [Poll] is a Source of the pods that a function returns, which it calls periodically.
-//   - A [Remembered] is a Source that persists the pods of another one in a file, for nodes that start while
+//   - A [Checkpoint] is a Source that persists the pods of another one in a file, for nodes that start while
 //     their server is unavailable.
 //
 // No pod is stopped because something cannot be read: the Snapshot then contains the last version,
@@ -29,12 +29,12 @@
 //	folder_merge.go  which of several objects with one name takes precedence
 //	manifest.go      from text to pods; configmap.go to ConfigMaps and Secrets;
 //	                 document.go from YAML to JSON, and tree.go its limits
-//	remembered.go          Remembered: when the checkpoint is delivered
-//	remembered_keep.go     when it is written, and when it is confirmed
-//	remembered_pods.go     merges the checkpoint with the source's snapshots;
-//	                       remembered_objects.go objects that pods refer to, and
-//	                       remembered_answers.go when the checkpoint is used for them
-//	remembered_file.go     the file: its format, encryption, and replacement
+//	checkpoint.go          Checkpoint: when the checkpoint is delivered
+//	checkpoint_keep.go     when it is written, and when it is confirmed
+//	checkpoint_pods.go     merges the checkpoint with the source's snapshots;
+//	                       checkpoint_objects.go objects that pods refer to, and
+//	                       checkpoint_answers.go when the checkpoint is used for them
+//	checkpoint_file.go     the file: its format, encryption, and replacement
 //	error.go         errors in a manifest: yaml.go of its YAML, misfit.go of the
 //	                 types of its fields, and json.go of all values of a key
 package source

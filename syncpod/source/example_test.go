@@ -57,18 +57,18 @@ func ExampleFolder() {
 }
 
 // An agent that runs what it ran when it is started without its server.
-func ExampleRemembered() {
+func ExampleCheckpoint() {
 	server := source.NewPush() // what a program hears of its server
-	remembered, err := source.NewRemembered(source.RememberedConfig{
+	checkpoint, err := source.NewCheckpoint(source.CheckpointConfig{
 		Source: server,
-		Path:   "/var/lib/my-agent/remembered",
-		Key:    make([]byte, 32), // of a TPM, for example; without one no Secret is remembered
+		Path:   "/var/lib/my-agent/checkpoint",
+		Key:    make([]byte, 32), // of a TPM, for example; without a key the checkpoint has no Secrets
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	// It takes the place of server in agent.Config.Sources.
-	fmt.Println(remembered.Name())
+	fmt.Println(checkpoint.Name())
 	// Output: api
 }
 

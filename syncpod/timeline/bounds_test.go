@@ -128,7 +128,7 @@ func TestBoundOfAll(t *testing.T) {
 		t.Errorf("%d entries, want at most 100", n)
 	}
 	for _, p := range h.Pods() {
-		if p.Over {
+		if p.Finished {
 			t.Errorf("%s is still there", p.UID)
 		}
 	}

@@ -32,11 +32,11 @@ type workObserver struct {
 
 func (o workObserver) PodSeen(uid types.UID, at time.Time) {
 	o.with(uid, nil, func(r *record) {
-		if len(r.entries) > 0 && !r.pod.Over {
+		if len(r.entries) > 0 && !r.pod.Finished {
 			return // its work began before the observer was attached
 		}
 		o.over = slices.DeleteFunc(o.over, func(other types.UID) bool { return other == uid })
-		r.phase, r.pod.Over, r.ending = podworkers.Syncing, false, ""
+		r.phase, r.pod.Finished, r.ending = podworkers.Syncing, false, ""
 		r.state(Entry{Kind: Phase, Name: string(v1.PodPending), Begin: at})
 	})
 }
@@ -47,9 +47,9 @@ func (o workObserver) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 			return
 		}
 		r.phase = to
-		if to >= podworkers.Finished && !r.pod.Over { // a later step may come first
+		if to >= podworkers.Finished && !r.pod.Finished { // a later step may come first
 			r.endAll()
-			r.pod.Over = true
+			r.pod.Finished = true
 			o.over = append(o.over, uid)
 		}
 		switch to {

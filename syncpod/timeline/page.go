@@ -57,7 +57,7 @@ func (t *Timeline) WriteHTML(w io.Writer, pods []Pod) error {
 }
 
 func pageOf(p *Pod, now time.Time) pagePod {
-	page := pagePod{Name: p.Namespace + "/" + p.Name, UID: string(p.UID), Phase: p.Phase, Over: p.Over, Restarts: p.Restarts, Dropped: p.Dropped}
+	page := pagePod{Name: p.Namespace + "/" + p.Name, UID: string(p.UID), Phase: p.Phase, Over: p.Finished, Restarts: p.Restarts, Dropped: p.Dropped}
 	if p.Name == "" {
 		page.Name = page.UID
 	}

@@ -190,11 +190,11 @@ func TestSeenLate(t *testing.T) {
 	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Terminating, podworkers.Finished)
 	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Syncing, podworkers.Terminating)
 	got := h.Pods()[0]
-	if len(got.Entries) != 1 || got.Entries[0].Name != "Running" || got.Entries[0].End.IsZero() || !got.Over {
-		t.Errorf("%+v, want 1 of them and Name %q and not got.Entries[0].End.IsZero() and got.Over", got, "Running")
+	if len(got.Entries) != 1 || got.Entries[0].Name != "Running" || got.Entries[0].End.IsZero() || !got.Finished {
+		t.Errorf("%+v, want 1 of them and Name %q and not got.Entries[0].End.IsZero() and got.Finished", got, "Running")
 	}
 	c.Workers.Observer.PodSeen(p.UID, time.Now())
-	if got = h.Pods()[0]; got.Over || len(got.Entries) != 2 || !got.Entries[1].End.IsZero() {
+	if got = h.Pods()[0]; got.Finished || len(got.Entries) != 2 || !got.Entries[1].End.IsZero() {
 		t.Errorf("once it has come again: %+v", got)
 	}
 }
@@ -214,7 +214,7 @@ func TestOverWhenALaterStepComesFirst(t *testing.T) {
 	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Terminated, podworkers.Finished)
 	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Removing, podworkers.Forgotten)
 	got := h.Pods()[0]
-	if last := got.Entries[len(got.Entries)-1]; !got.Over || last.Name != "Removing" || last.End.IsZero() {
+	if last := got.Entries[len(got.Entries)-1]; !got.Finished || last.Name != "Removing" || last.End.IsZero() {
 		t.Errorf("%+v, want that it is over and that its removal has ended", got)
 	}
 }

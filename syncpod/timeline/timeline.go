@@ -56,8 +56,8 @@ type Pod struct {
 	UID             types.UID
 	// Phase is the phase that was reported last, empty if there was none.
 	Phase string
-	// Over: nothing is left to do for it.
-	Over bool
+	// Finished: the pod has no work left.
+	Finished bool
 	// Restarts are those of all its containers, as they were reported last.
 	Restarts int
 	// Dropped is how many entries had to make room for others.

@@ -181,8 +181,8 @@ func TestLifeOfAPod(t *testing.T) {
 			`30.0-32.0 app hook "PreStop" ""`,
 			`32.0-32.0 app stop "Stop" "it is not to run any more"`,
 			`32.0-32.0  phase "Cleaning up" ""`, `32.0-32.0  phase "Removing" ""`)
-		if p := a.history.Pods()[0]; !p.Over || p.Phase != "Succeeded" || p.Dropped != 0 {
-			t.Errorf("%+v, want p.Over and Phase %q and Dropped 0", p, "Succeeded")
+		if p := a.history.Pods()[0]; !p.Finished || p.Phase != "Succeeded" || p.Dropped != 0 {
+			t.Errorf("%+v, want p.Finished and Phase %q and Dropped 0", p, "Succeeded")
 		}
 	})
 }
@@ -298,8 +298,8 @@ func TestTakenOver(t *testing.T) {
 			`0.0-  phase "Running" ""`,
 			`1.0-2.0 app run "Ran" "exit code 0"`,
 			`3.0- app run "Running" ""`)
-		if got := h.Pods()[0]; got.Restarts != 4 || got.Phase != "Running" || got.Over {
-			t.Errorf("%+v, want Restarts 4 and Phase %q and not got.Over", got, "Running")
+		if got := h.Pods()[0]; got.Restarts != 4 || got.Phase != "Running" || got.Finished {
+			t.Errorf("%+v, want Restarts 4 and Phase %q and not got.Finished", got, "Running")
 		}
 	})
 }

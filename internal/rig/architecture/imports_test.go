@@ -50,7 +50,7 @@ var rooms = []room{
 	{"syncpod/cgroup/tree", []string{"internal/base/filetree", "internal/base/podfile", "runtime/cri", "syncpod/cgroup", "syncpod/podspec/qos"},
 		"the kernel's files are kept as package cgroup says; a runtime is asked for its driver and for nothing else"},
 	{"syncpod/resize", []string{"internal/base/linux", "internal/base/podfile", "syncpod/podspec/qos"},
-		"what pods are allotted follows from pods and the node alone, and is kept in files: no runtime is within reach"},
+		"what pods are allocated follows from pods and the node alone, and is kept in files: no runtime is within reach"},
 	{"syncpod/eviction", []string{"internal/base/linux", "internal/base/quantities", "runtime", "syncpod/podspec/qos"},
 		"who has to go follows from readings, pods and thresholds; who reads and who stops pods is not its business"},
 	{"syncpod/internal/pressure", []string{"internal/base/filetree", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/stats", "syncpod/eviction", "syncpod/internal/volumedir"},

@@ -38,7 +38,7 @@ var edges = map[string]string{
 	"syncpod/internal/stop/pod.go":           "stops the containers and the sandboxes of a pod",
 	"syncpod/internal/stop/prestop.go":       "runs preStop handlers",
 	"syncpod/internal/stop/stopper.go":       "calls the runtime",
-	"syncpod/resize/allocator.go":            "keeps what pods are allotted in files",
+	"syncpod/resize/allocator.go":            "keeps what pods are allocated in files",
 }
 
 // impureImports are what pure code must not import.

@@ -16,7 +16,7 @@ import (
 
 // resourcesCase is a pod of one container made at random, and what kubelet v1.36.2
 // said of that container's resources, user and mounts. The status of the pod is the
-// one reported before, and its spec is what it is allotted.
+// one reported before, and its spec is what it is allocated.
 type resourcesCase struct {
 	record.Container        // its ID has the runtime's type in front
 	Name             string `json:"name"`

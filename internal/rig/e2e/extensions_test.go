@@ -25,8 +25,8 @@ import (
 // nulls gives each container /dev/null under another name, with a library and a variable.
 type nulls struct{ library string }
 
-func (n nulls) Allocate(context.Context, *v1.Pod, *v1.Container) (device.Allotment, error) {
-	return device.Allotment{
+func (n nulls) Allocate(context.Context, *v1.Pod, *v1.Container) (device.Allocation, error) {
+	return device.Allocation{
 		Devices: []device.Device{{HostPath: "/dev/null", ContainerPath: "/dev/card0", Permissions: "rw"}},
 		Mounts:  []device.Mount{{HostPath: n.library, ContainerPath: "/usr/lib/card", ReadOnly: true}},
 		Env:     map[string]string{"CARD": "card0"}, Annotations: map[string]string{"vendor.test/card": "card0"},
@@ -128,7 +128,7 @@ func TestE5_StartWithoutTheServer(t *testing.T) {
 		dir, server := t.TempDir(), &shelf{}
 		start := func() *relief {
 			return newRelief(t, e, func(c *nodeagent.Config) {
-				remembered, err := source.NewRemembered(source.RememberedConfig{
+				remembered, err := source.NewCheckpoint(source.CheckpointConfig{
 					Source: c.Sources[0], Path: filepath.Join(dir, "remembered.json"), ConfigMaps: server, Patience: time.Second, WriteInterval: 100 * time.Millisecond,
 				})
 				if err != nil {

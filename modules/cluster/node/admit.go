@@ -18,28 +18,28 @@ import (
 type Admission struct {
 	// Node is the node. Required.
 	Node *Node
-	// Allotted returns a copy of a pod with its allocated resources, which may differ from the
+	// Allocated returns a copy of a pod with its allocated resources, which may differ from the
 	// requested ones. Default: the requested resources count.
-	Allotted func(*v1.Pod) *v1.Pod
+	Allocated func(*v1.Pod) *v1.Pod
 	// Reserve calls fits and, if it returns true, counts the pod from then on, like
 	// Reserve of a resize.Allocator: no resize can take the resources in between. Default: fits decides.
-	Reserve func(pod *v1.Pod, fits func(allotted func(*v1.Pod) *v1.Pod) bool) bool
+	Reserve func(pod *v1.Pod, fits func(allocated func(*v1.Pod) *v1.Pod) bool) bool
 }
 
 var _ loop.Admission = (*Admission)(nil)
 
 // Admit returns why a pod cannot run on the node besides the active pods, nil if it can.
-func (a *Admission) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
+func (a *Admission) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
 	for _, check := range []func() *syncpod.Rejection{
 		func() *syncpod.Rejection { return sysctlsAllowed(pod, a.Node.config.AllowedSysctls) },
 		func() *syncpod.Rejection { return appArmorFits(pod, a.Node.config.Machine.AppArmor) },
 		func() *syncpod.Rejection { return a.nameFits(pod) },
 		func() *syncpod.Rejection { return systemFits(pod) },
-		func() *syncpod.Rejection { return a.resourcesFit(pod, beside, a.Allotted) },
+		func() *syncpod.Rejection { return a.resourcesFit(pod, activePods, a.Allocated) },
 		func() *syncpod.Rejection { return a.asItIs(pod, placeFits) },
-		func() *syncpod.Rejection { return portsFree(pod, beside) },
+		func() *syncpod.Rejection { return portsFree(pod, activePods) },
 		func() *syncpod.Rejection { return a.asItIs(pod, taintsTolerated) },
-		func() *syncpod.Rejection { return a.reserve(pod, beside) },
+		func() *syncpod.Rejection { return a.reserve(pod, activePods) },
 	} {
 		if refused := check(); refused != nil {
 			return refused
@@ -49,12 +49,12 @@ func (a *Admission) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 }
 
 // reserve checks the resources again after all other checks have passed, and reserves them.
-func (a *Admission) reserve(pod *v1.Pod, beside []*v1.Pod) (refused *syncpod.Rejection) {
+func (a *Admission) reserve(pod *v1.Pod, activePods []*v1.Pod) (refused *syncpod.Rejection) {
 	if a.Reserve == nil {
 		return nil
 	}
-	a.Reserve(pod, func(allotted func(*v1.Pod) *v1.Pod) bool {
-		refused = a.resourcesFit(pod, beside, allotted)
+	a.Reserve(pod, func(allocated func(*v1.Pod) *v1.Pod) bool {
+		refused = a.resourcesFit(pod, activePods, allocated)
 		return refused == nil
 	})
 	return refused

@@ -12,18 +12,18 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// resourcesFit checks the node's resources. If allotted is not nil, each pod counts as allotted
+// resourcesFit checks the node's resources. If allocated is not nil, each pod counts as allocated
 // returns it.
-func (a *Admission) resourcesFit(pod *v1.Pod, beside []*v1.Pod, allotted func(*v1.Pod) *v1.Pod) *syncpod.Rejection {
+func (a *Admission) resourcesFit(pod *v1.Pod, activePods []*v1.Pod, allocated func(*v1.Pod) *v1.Pod) *syncpod.Rejection {
 	allocatable := a.Node.config.Allocatable
-	if most, ok := allocatable[v1.ResourcePods]; ok && int64(len(beside))+1 > most.Value() {
-		return outOf(v1.ResourcePods, 1, int64(len(beside)), most.Value())
+	if most, ok := allocatable[v1.ResourcePods]; ok && int64(len(activePods))+1 > most.Value() {
+		return outOf(v1.ResourcePods, 1, int64(len(activePods)), most.Value())
 	}
 	used := v1.ResourceList{}
-	for _, other := range beside {
-		add(used, requests(other, allotted))
+	for _, other := range activePods {
+		add(used, requests(other, allocated))
 	}
-	asked := requests(pod, allotted)
+	asked := requests(pod, allocated)
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		capacity, known := allocatable[name]
 		want, has := asked[name], used[name]
@@ -43,9 +43,9 @@ func (a *Admission) resourcesFit(pod *v1.Pod, beside []*v1.Pod, allotted func(*v
 	return nil
 }
 
-func requests(pod *v1.Pod, allotted func(*v1.Pod) *v1.Pod) v1.ResourceList {
-	if allotted != nil {
-		pod = allotted(pod)
+func requests(pod *v1.Pod, allocated func(*v1.Pod) *v1.Pod) v1.ResourceList {
+	if allocated != nil {
+		pod = allocated(pod)
 	}
 	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 }
@@ -66,12 +66,12 @@ func outOf(name v1.ResourceName, requested, used, capacity int64) *syncpod.Rejec
 }
 
 // portsFree is about ports of the node.
-func portsFree(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
+func portsFree(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
 	wanted := hostPorts(pod)
 	if len(wanted) == 0 {
 		return nil
 	}
-	for _, other := range beside {
+	for _, other := range activePods {
 		for _, taken := range hostPorts(other) {
 			if slices.ContainsFunc(wanted, taken.conflicts) {
 				return predicateFailed("NodePorts")

@@ -436,12 +436,12 @@ func testAdmission(t *testing.T, admission node.Admission) {
 		{"no confinement by AppArmor", appArmor(v1.AppArmorProfileTypeUnconfined, "unconfined"), nil, ""},
 		{"a profile of AppArmor in an annotation", appArmor(v1.AppArmorProfileTypeUnconfined, "runtime/default"), nil, "AppArmor"},
 	} {
-		var beside []*v1.Pod
+		var activePods []*v1.Pod
 		for _, change := range tt.beside {
-			beside = append(beside, podOf(change))
+			activePods = append(activePods, podOf(change))
 		}
 		got := ""
-		if refused := admission.Admit(podOf(tt.pod), beside); refused != nil {
+		if refused := admission.Admit(podOf(tt.pod), activePods); refused != nil {
 			got = refused.Reason
 			if refused.Message == "" {
 				t.Errorf("%s: there is no message", tt.name)

@@ -79,9 +79,9 @@ func (o *Objects) Supply() syncpod.Objects {
 	}
 }
 
-// SupplyRemembered is like Supply, but reads through m, which returns the last known objects while
+// SupplyCheckpoint is like Supply, but reads through m, which returns the last known objects while
 // the API server is unavailable.
-func SupplyRemembered(m *source.Remembered) syncpod.Objects {
+func SupplyCheckpoint(m *source.Checkpoint) syncpod.Objects {
 	return syncpod.Objects{
 		Sources: env.Sources{ConfigMaps: m, Secrets: m, Services: m},
 		Tokens:  m, PullSecrets: PullSecrets{m}, RuntimeClasses: m,

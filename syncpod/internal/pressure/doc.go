@@ -2,7 +2,7 @@
 // processes, or when pods exceed their storage limits.
 //
 //	m, err := pressure.New(pressure.Config{Agent: agent, Stats: reader})
-//	m.Look(ctx) // every 10 s
+//	m.Synchronize(ctx) // every 10 s
 //
 // An agent.Agent does all of this, unless its Config has NoEviction. Package eviction decides; a
 // [Manager] reads the usage, reclaims unused resources first, stops pods, and persists the

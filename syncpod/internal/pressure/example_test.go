@@ -46,7 +46,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	m.Look(context.Background()) // every 10 s
+	m.Synchronize(context.Background()) // every 10 s
 	m.Wait()
 	fmt.Println(m.Last().Conditions[0].Type, m.Last().Conditions[0].Status)
 	// Output:

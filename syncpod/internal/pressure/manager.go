@@ -68,7 +68,7 @@ type Config struct {
 }
 
 // A Manager periodically observes a node and evicts pods when it runs low on resources. Create one
-// with New. Its methods may be called concurrently, except that calls of Look must not overlap.
+// with New. Its methods may be called concurrently, except that calls of Synchronize must not overlap.
 type Manager struct {
 	config Config
 	rules  eviction.Rules
@@ -76,7 +76,7 @@ type Manager struct {
 	disk   measurer
 	// evictions counts the goroutines of evictions in flight, and of a measurement.
 	evictions sync.WaitGroup
-	// Only Look uses these: whether evictions of an earlier agent were read, the last log line, and
+	// Only Synchronize uses these: whether evictions of an earlier agent were read, the last log line, and
 	// the measurement in progress, nil if there is none.
 	restored bool
 	logged   string
@@ -89,7 +89,7 @@ type Manager struct {
 	left map[types.UID]eviction.Eviction
 }
 
-// New returns a Manager that does nothing until Look is called. The error names the field of
+// New returns a Manager that does nothing until Synchronize is called. The error names the field of
 // the Config that is missing or wrong.
 func New(c Config) (*Manager, error) {
 	switch {
@@ -117,7 +117,7 @@ func New(c Config) (*Manager, error) {
 }
 
 // Last returns the last decision, with the conditions of the node; the zero Decision before the
-// first Look.
+// first Synchronize.
 func (m *Manager) Last() eviction.Decision {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,10 +130,10 @@ func (m *Manager) Wait() { m.evictions.Wait() }
 // readTimeout is the timeout of one reading; partial results are used.
 const readTimeout = 30 * time.Second
 
-// Look reads the node's resources, decides, and starts to act. It waits for removals, but not for
+// Synchronize reads the node's resources, decides, and starts to act. It waits for removals, but not for
 // pods to end; removals end with ctx, but pods stop nevertheless. A measurement for storage limits
-// may outlast Look: a later Look uses its result.
-func (m *Manager) Look(ctx context.Context) {
+// may outlast Synchronize: a later Synchronize uses its result.
+func (m *Manager) Synchronize(ctx context.Context) {
 	m.resume(ctx)
 	now := time.Now()
 	state := eviction.State{Ending: m.housekeep(now), Memory: m.Last().Memory}

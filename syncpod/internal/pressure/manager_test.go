@@ -174,18 +174,18 @@ func TestReadingsThatFail(t *testing.T) {
 		a := newAgent("a", "b")
 		m := a.manager(t, pressure.Config{})
 		a.node, a.nodeErr = stats.Node{}, errors.New("/proc is gone")
-		m.Look(t.Context())
+		m.Synchronize(t.Context())
 		a.memory(0)
 		a.podsErr = errors.New("the runtime is away")
 		time.Sleep(10 * time.Second)
-		m.Look(t.Context())
+		m.Synchronize(t.Context())
 		m.Wait()
 		if len(a.evicted) > 0 || !strings.Contains(m.Last().Explain("a"), "what it uses could not be read") {
 			t.Errorf("evicted %v, want no evicted and %q in it\n%v", a.evicted, "what it uses could not be read", m.Last())
 		}
 		a.podsErr = nil
 		time.Sleep(10 * time.Second)
-		m.Look(t.Context())
+		m.Synchronize(t.Context())
 		m.Wait()
 		if !slices.Equal(a.evicted, []types.UID{"a"}) {
 			t.Errorf("evicted %v, want %v\n%v", a.evicted, []types.UID{"a"}, m.Last())
@@ -207,14 +207,14 @@ func TestReclaimFirst(t *testing.T) {
 				a.node.FS.AvailableBytes = new(uint64(50))
 			}
 		}
-		m.Look(t.Context())
+		m.Synchronize(t.Context())
 		m.Wait()
 		if fmt.Sprint(a.reclaimed) != "[dead containers unused images]" || len(a.evicted) > 0 {
 			t.Errorf("removed %v, evicted %v", a.reclaimed, a.evicted)
 		}
 		a.node.FS, a.onReclaim = full(), nil
 		time.Sleep(10 * time.Second)
-		m.Look(t.Context())
+		m.Synchronize(t.Context())
 		m.Wait()
 		if len(a.reclaimed) != 4 || len(a.evicted) != 1 {
 			t.Errorf("removed %v, evicted %v:\n%v", a.reclaimed, a.evicted, m.Last())
@@ -230,7 +230,7 @@ func TestEvictionsAreRemembered(t *testing.T) {
 		m := a.manager(t, pressure.Config{State: state})
 		a.memory(0)
 		a.fails = errors.New("the disk is full")
-		m.Look(t.Context())
+		m.Synchronize(t.Context())
 		m.Wait()
 		if err := os.WriteFile(filepath.Join(state, "gone.json"), []byte(`{"graceSeconds":1}`), 0o600); err != nil {
 			t.Fatal(err)
@@ -243,7 +243,7 @@ func TestEvictionsAreRemembered(t *testing.T) {
 		a.fails = nil
 		a.mu.Unlock()
 		m = a.manager(t, pressure.Config{State: state})
-		m.Look(t.Context())
+		m.Synchronize(t.Context())
 		m.Wait()
 		left, err := os.ReadDir(state)
 		if !slices.Equal(a.evicted, []types.UID{"a"}) || len(left) > 0 || err != nil {
@@ -280,7 +280,7 @@ func TestManagerAtRandom(t *testing.T) {
 					a.podsErr = errors.New("away")
 				}
 				before := len(a.Running())
-				m.Look(t.Context())
+				m.Synchronize(t.Context())
 				synctest.Wait()
 				if went := before - len(a.Running()); went > 1 || went > 0 && (!short || unreadable) {
 					t.Fatalf("seed %d: %d pods go, short %v, unreadable %v:\n%v", seed, went, short, unreadable, m.Last())

@@ -94,7 +94,7 @@ func newNode(t *testing.T, limit string, names ...string) (*node, *Manager) {
 func (n *node) look(t *testing.T, m *Manager) (took time.Duration, evicted string) {
 	t.Helper()
 	began := time.Now()
-	m.Look(t.Context())
+	m.Synchronize(t.Context())
 	took = time.Since(began)
 	synctest.Wait()
 	n.mu.Lock()

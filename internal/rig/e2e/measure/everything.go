@@ -81,7 +81,7 @@ func beAgent(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	remembered, err := source.NewRemembered(source.RememberedConfig{Source: pods, Path: filepath.Join(*root, "remembered.json")})
+	remembered, err := source.NewCheckpoint(source.CheckpointConfig{Source: pods, Path: filepath.Join(*root, "remembered.json")})
 	if err != nil {
 		return err
 	}

@@ -28,11 +28,11 @@ func (a *agent) devicesOf() (*devices.Manager, error) {
 // admission refuses pods for which there are too few devices, and then those that do not fit on
 // the node. The order matters: the node reserves resources for the pods that it admits.
 func (p *parts) admission(fits loop.Admission) loop.Admission {
-	return loop.AdmissionFunc(func(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
-		if refused := p.devices.Admit(pod, beside); refused != nil {
+	return loop.AdmissionFunc(func(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
+		if refused := p.devices.Admit(pod, activePods); refused != nil {
 			return refused
 		}
-		return fits.Admit(pod, beside)
+		return fits.Admit(pod, activePods)
 	})
 }
 

@@ -25,7 +25,7 @@ func TestFIFOsAreNotOpened(t *testing.T) {
 			return err
 		},
 		"the key of the memory": func() error {
-			_, err := (&agent{options: options{root: t.TempDir(), memoryKey: path}}).remember(&parts{})
+			_, err := (&agent{options: options{root: t.TempDir(), checkpointKey: path}}).checkpoint(&parts{})
 			return err
 		},
 	} {

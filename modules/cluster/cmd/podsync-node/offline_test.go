@@ -166,7 +166,7 @@ func TestE5_NothingIsRememberedIfUnwanted(t *testing.T) {
 		s.boot()
 		s.sleep(time.Hour)
 		s.wantRunning()
-		if _, err := os.Stat(filepath.Join(s.root, "remembered")); !os.IsNotExist(err) {
+		if _, err := os.Stat(filepath.Join(s.root, "checkpoint")); !os.IsNotExist(err) {
 			s.Errorf("the pods of the earlier agent are still there: %v", err)
 		}
 		s.server.is(false)
@@ -234,10 +234,32 @@ func TestE5_ClientCertificateHasExpired(t *testing.T) {
 	})
 }
 
+// Agents before v0.1.0 kept the checkpoint in the directory "remembered". The next agent reads it, also if it
+// finds an older checkpoint in the directory of today, which a rollback leaves behind.
+func TestE5_CheckpointOfAnEarlierAgent(t *testing.T) {
+	onSite(t, func(s *site) {
+		dir, old := filepath.Join(s.root, "checkpoint"), filepath.Join(s.root, "remembered")
+		s.furnish()
+		s.boot()
+		s.sleep(30 * time.Second)
+		s.off()
+		s.must(os.Rename(dir, old))
+		s.must(os.Mkdir(dir, 0o700))
+		s.must(os.WriteFile(filepath.Join(dir, "pods"), nil, 0o600))
+		s.server.is(true)
+		s.boot()
+		s.sleep(time.Minute)
+		s.wantRunning("changed", "deleted", "same")
+		if _, err := os.Stat(old); !os.IsNotExist(err) {
+			s.Errorf("the earlier directory still exists: %v", err)
+		}
+	})
+}
+
 // Without a key no Secret is on the disk, and a pod that needs one waits for the API server.
 func TestE5_WithoutAKeySecretsAreNotRemembered(t *testing.T) {
 	onSite(t, func(s *site) {
-		s.change = func(a *agent) { a.memoryKey = "" }
+		s.change = func(a *agent) { a.checkpointKey = "" }
 		s.furnish()
 		plain := podOf("plain", "registry.test/app:1")
 		plain.Spec.Containers[0].EnvFrom = plain.Spec.Containers[0].EnvFrom[:1]
@@ -246,7 +268,7 @@ func TestE5_WithoutAKeySecretsAreNotRemembered(t *testing.T) {
 		s.sleep(30 * time.Second)
 		s.wantRunning("changed", "deleted", "plain", "same")
 		s.off()
-		text, err := os.ReadFile(filepath.Join(s.root, "remembered", "pods"))
+		text, err := os.ReadFile(filepath.Join(s.root, "checkpoint", "pods"))
 		s.must(err)
 		if !strings.Contains(string(text), `"CONF":"one"`) || strings.Contains(string(text), "c2VzYW1l") {
 			t.Errorf("the file is %s", text)
@@ -303,7 +325,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	}
 }
 
-func TestMemoryKeyIsChecked(t *testing.T) {
+func TestCheckpointKeyIsChecked(t *testing.T) {
 	there, gone := filepath.Join(t.TempDir(), "key"), filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(there, []byte("short"), 0o600); err != nil {
 		t.Fatal(err)
@@ -319,8 +341,8 @@ func TestMemoryKeyIsChecked(t *testing.T) {
 		gone: "no such file", there: "has 5 bytes, want 32", open: "want a regular file that its owner alone may read", dir: "not a regular file",
 		"/dev/zero": "not a regular file", good + "," + open: open, good + "," + there: "has 5 bytes",
 	} {
-		a := &agent{options: options{root: t.TempDir(), memoryKey: path}}
-		if _, err := a.remember(&parts{}); err == nil || !strings.Contains(err.Error(), "--memory-key-file") || !strings.Contains(err.Error(), want) {
+		a := &agent{options: options{root: t.TempDir(), checkpointKey: path}}
+		if _, err := a.checkpoint(&parts{}); err == nil || !strings.Contains(err.Error(), "--checkpoint-key-file") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", path, err, want)
 		}
 	}

@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// options are what the agent is started with.
+// options are the flags of the program.
 type options struct {
 	identity
 	config, kubeconfig, bootstrap, root, certDir, name string
-	// memoryKey is a file with a key, and after a comma one with the key before.
-	memoryKey string
-	ips       []netip.Addr
-	// forget has nothing remembered for a start without the API server, and forgetAfter is the
-	// age above which nothing remembered is used, 0 for any.
+	// checkpointKey is the path of a file with a key, then optionally a comma and the path of the file with the previous key.
+	checkpointKey string
+	ips           []netip.Addr
+	// forget disables the checkpoint of pods. forgetAfter is the age above which the checkpoint is
+	// ignored, 0 for any age.
 	forget      bool
 	forgetAfter time.Duration
-	// adopt is whether what a kubelet runs on the node is taken over.
+	// adopt is whether the agent adopts the pods of a kubelet.
 	adopt bool
 }
 
@@ -37,14 +37,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("podsync-node", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // main prints errors
 	flags.StringVar(&o.config, "config", "", "`file` with a KubeletConfiguration (kubelet.config.k8s.io/v1beta1)")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that says where the API server is, and who the node is")
-	flags.StringVar(&o.bootstrap, "bootstrap-kubeconfig", "", "`file` with which a first client certificate is asked for, and --kubeconfig written, if that is not there or its certificate has expired")
-	flags.StringVar(&o.certDir, "cert-dir", "", "`folder` for certificates that were asked for (default pki in --root-dir)")
-	flags.StringVar(&o.root, "root-dir", "/var/lib/podsync", "`folder` for what the agent keeps, such as the volumes of pods")
-	flags.StringVar(&o.memoryKey, "memory-key-file", "", "`file` of 32 bytes, which no other user may read, that encrypts what is remembered for a start without the API server; after a comma the file of the key before, which is replaced (default none: then no Secrets and no tokens are remembered)")
-	flags.BoolVar(&o.forget, "forget-pods", false, "remember no pods: an agent that starts without the API server runs static pods alone")
-	flags.DurationVar(&o.forgetAfter, "forget-pods-after", forgetAfter, "`age` above which remembered pods are not run, counted from the last time that the API server answered; 0 for any age")
-	flags.BoolVar(&o.adopt, "adopt-kubelet-pods", false, "take over the pods that a kubelet runs; it must have ended, with the same --root-dir")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` with the address of the API server and the credentials of the node")
+	flags.StringVar(&o.bootstrap, "bootstrap-kubeconfig", "", "`file` with the credentials to request the first client certificate; --kubeconfig is written if it is missing or its certificate has expired")
+	flags.StringVar(&o.certDir, "cert-dir", "", "`folder` for requested certificates (default pki in --root-dir)")
+	flags.StringVar(&o.root, "root-dir", "/var/lib/podsync", "`folder` for the files of the agent, such as the volumes of pods")
+	flags.StringVar(&o.checkpointKey, "checkpoint-key-file", "", "`file` of 32 bytes, readable by its owner only: the key that encrypts the checkpoint for a start without the API server; after a comma the file of the previous key, which is replaced (default none: the checkpoint has no Secrets and no tokens)")
+	flags.BoolVar(&o.forget, "forget-pods", false, "write no checkpoint: an agent that starts without the API server runs only static pods")
+	flags.DurationVar(&o.forgetAfter, "forget-pods-after", forgetAfter, "`age` above which pods of the checkpoint do not run, counted from the last response of the API server; 0 for any age")
+	flags.BoolVar(&o.adopt, "adopt-kubelet-pods", false, "adopt the pods of a kubelet, which must have ended and must have used the same --root-dir")
 	flags.StringVar(&o.name, "hostname-override", "", "`name` of the node (default that of the host)")
 	flags.StringVar(&ips, "node-ip", "", "`address` of the node, or two with a comma, one of each family (default that of the way to the API server)")
 	o.identity.define(flags)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -47,15 +48,15 @@ import (
 type parts struct {
 	node   *node.Node
 	source *pods.Source
-	// memory is nil if nothing is remembered.
-	memory   *source.Remembered
-	objects  *objects.Objects
-	mirrors  *mirrors.Mirrors
-	statuses *status.Manager
-	devices  *devices.Manager
-	volumes  *volumes.Volumes
-	csi      *csi.Manager
-	loop     *nodeagent.Agent
+	// checkpoint is nil with --forget-pods.
+	checkpoint *source.Checkpoint
+	objects    *objects.Objects
+	mirrors    *mirrors.Mirrors
+	statuses   *status.Manager
+	devices    *devices.Manager
+	volumes    *volumes.Volumes
+	csi        *csi.Manager
+	loop       *nodeagent.Agent
 }
 
 func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *parts, err error) {
@@ -87,7 +88,7 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 	if err = a.volumesOf(p); err != nil {
 		return p, err
 	}
-	if p.memory, err = a.remember(p); err != nil {
+	if p.checkpoint, err = a.checkpoint(p); err != nil {
 		return p, err
 	}
 	if p.mirrors, err = mirrors.New(mirrors.Config{Kube: a.kube, Node: p.node.Object, Synced: p.source.Listed(), Running: p.running, Log: a.log}); err != nil {
@@ -119,42 +120,60 @@ func (p *parts) pods() []*v1.Pod {
 	return pods
 }
 
-// remember makes a memory of the pods of the API server, for a start without it.
-func (a *agent) remember(p *parts) (*source.Remembered, error) {
-	path := filepath.Join(a.root, "remembered", "pods")
+// checkpoint returns the checkpoint of the pods of the API server, for a start without the server.
+func (a *agent) checkpoint(p *parts) (*source.Checkpoint, error) {
+	dir, err := checkpointDir(a.root)
+	if err != nil {
+		return nil, err
+	}
 	if a.forget {
-		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+		if err := os.RemoveAll(dir); err != nil {
 			return nil, fmt.Errorf("--forget-pods: %w", err)
 		}
 		return nil, nil
 	}
-	c := source.RememberedConfig{
-		Source: p.source, Path: path, MaxAge: a.forgetAfter,
+	c := source.CheckpointConfig{
+		Source: p.source, Path: filepath.Join(dir, "pods"), MaxAge: a.forgetAfter,
 		ConfigMaps: p.objects, Secrets: p.objects, Services: p.objects, RuntimeClasses: p.objects, Tokens: p.objects,
 	}
-	if a.memoryKey == "" {
-		return source.NewRemembered(c)
+	if a.checkpointKey == "" {
+		return source.NewCheckpoint(c)
 	}
-	path, old, _ := strings.Cut(a.memoryKey, ",")
-	var err error
+	path, old, _ := strings.Cut(a.checkpointKey, ",")
 	if c.Key, err = readKey(path); err == nil && old != "" {
 		c.OldKey, err = readKey(old)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--memory-key-file: %w", err)
+		return nil, fmt.Errorf("--checkpoint-key-file: %w", err)
 	}
-	return source.NewRemembered(c)
+	return source.NewCheckpoint(c)
+}
+
+// checkpointDir returns the directory of the checkpoint. Agents before v0.1.0 named it "remembered".
+// If that directory exists, such an agent ran last, so its checkpoint replaces the other one.
+func checkpointDir(root string) (string, error) {
+	dir, old := filepath.Join(root, "checkpoint"), filepath.Join(root, "remembered")
+	if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
+		return dir, nil
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return "", fmt.Errorf("the checkpoint: %w", err)
+	}
+	if err := os.Rename(old, dir); err != nil {
+		return "", fmt.Errorf("the checkpoint: %w", err)
+	}
+	return dir, nil
 }
 
 // confirm records that the API server still wants the pods: it has renewed the lease.
 func (p *parts) confirm() {
-	if p.memory != nil {
-		p.memory.Confirm()
+	if p.checkpoint != nil {
+		p.checkpoint.Confirm()
 	}
 }
 
-// memoryKeySize is the size of an AES-256 key, in bytes.
-const memoryKeySize = 32
+// checkpointKeySize is the size of an AES-256 key, in bytes.
+const checkpointKeySize = 32
 
 // readKey reads a key from a file that no other user may read.
 func readKey(path string) ([]byte, error) {
@@ -166,12 +185,12 @@ func readKey(path string) ([]byte, error) {
 	if mode := info.Mode(); goos.GOOS != "windows" && mode.Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("%s has mode %v, want a regular file that its owner alone may read or write", path, mode)
 	}
-	key, err := io.ReadAll(io.LimitReader(file, memoryKeySize+1))
+	key, err := io.ReadAll(io.LimitReader(file, checkpointKeySize+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(key) != memoryKeySize {
-		return nil, fmt.Errorf("%s has %d bytes, want %d", path, info.Size(), memoryKeySize)
+	if len(key) != checkpointKeySize {
+		return nil, fmt.Errorf("%s has %d bytes, want %d", path, info.Size(), checkpointKeySize)
 	}
 	return key, nil
 }
@@ -244,15 +263,15 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 	sync.Sink, sync.Events, sync.Extensions.Allocations = p.statuses, events, allocator
 	sync.Extensions.Devices, sync.Extensions.Volumes = p.devices, p.csi
 	var pods source.Source
-	if pods, sync.Objects = p.source, p.objects.Supply(); p.memory != nil {
-		pods, sync.Objects = p.memory, objects.SupplyRemembered(p.memory)
+	if pods, sync.Objects = p.source, p.objects.Supply(); p.checkpoint != nil {
+		pods, sync.Objects = p.checkpoint, objects.SupplyCheckpoint(p.checkpoint)
 	}
 	if sync.Objects, err = a.withPlugins(sync.Objects); err != nil {
 		return err
 	}
 	c := nodeagent.Config{
 		Client: a.runtime, Root: a.root, Sources: []source.Source{pods}, NodeName: a.name, Log: a.log,
-		Admission: p.admission(&node.Admission{Node: p.node, Allotted: allocator.Allotted, Reserve: allocator.Reserve}), Sync: sync,
+		Admission: p.admission(&node.Admission{Node: p.node, Allocated: allocator.Allocated, Reserve: allocator.Reserve}), Sync: sync,
 		EvictionPolicy: a.policy, Stats: a.figures,
 		ImagePolicy: image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),

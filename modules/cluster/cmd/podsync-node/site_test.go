@@ -177,7 +177,7 @@ func (s *site) run() {
 	}})
 	s.must(err)
 	a := &agent{
-		options: options{root: s.root, name: "n1", ips: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, memoryKey: s.file("key", "0123456789abcdef0123456789abcdef")},
+		options: options{root: s.root, name: "n1", ips: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, checkpointKey: s.file("key", "0123456789abcdef0123456789abcdef")},
 		kube:    s.kube, runtime: client,
 		figures: &short{left: 8 << 30}, // whatever this machine is short of
 	}

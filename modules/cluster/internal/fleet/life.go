@@ -107,7 +107,7 @@ func (l *life) make() (err error) {
 	c := agent.Config{
 		Client: l.client, Root: n.root(), Sources: []source.Source{l.source}, NodeName: n.Name, Log: f.config.Log,
 		NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true, // the nodes share one machine, which is not theirs
-		Admission: &node.Admission{Node: l.object, Allotted: allocator.Allotted, Reserve: allocator.Reserve},
+		Admission: &node.Admission{Node: l.object, Allocated: allocator.Allocated, Reserve: allocator.Reserve},
 		Sync: syncpod.Config{
 			RuntimeName: runtimeName, Sink: l.statuses, Events: f.events, Objects: f.objects.Supply(),
 			Extensions: syncpod.Extensions{Allocations: allocator},

@@ -28,7 +28,7 @@ func (l *Ledger) Needs(c *v1.Container) map[string]int {
 
 // demand returns the maximum number of devices that the pod's containers request at the same time.
 func (l *Ledger) demand(pod *v1.Pod) map[string]int {
-	most, beside := map[string]int{}, map[string]int{}
+	most, activePods := map[string]int{}, map[string]int{}
 	add := func(c *v1.Container, stays bool) {
 		for name, n := range l.Needs(c) {
 			most[name] = max(most[name], beside[name]+n)
@@ -49,7 +49,7 @@ func (l *Ledger) demand(pod *v1.Pod) map[string]int {
 // Fits returns why there are too few devices for a pod besides the given pods, nil if there are
 // enough. Devices held by other pods count as free, because they are freed soon. The devices of a
 // disconnected plugin count during the grace period.
-func (l *Ledger) Fits(pod *v1.Pod, beside []*v1.Pod, now time.Time) error {
+func (l *Ledger) Fits(pod *v1.Pod, activePods []*v1.Pod, now time.Time) error {
 	demand := l.demand(pod)
 	for _, name := range slices.Sorted(maps.Keys(demand)) {
 		need := demand[name] - len(l.holds(pod.UID, name))
@@ -60,7 +60,7 @@ func (l *Ledger) Fits(pod *v1.Pod, beside []*v1.Pod, now time.Time) error {
 		if l.gone(r, now) || len(r.healthy()) == 0 {
 			return fmt.Errorf("no healthy devices present; cannot allocate unhealthy devices %s", name)
 		}
-		if free := max(0, l.free(name, pod, beside)); free < need {
+		if free := max(0, l.free(name, pod, activePods)); free < need {
 			return unavailable(name, need, free)
 		}
 	}
@@ -73,9 +73,9 @@ func unavailable(name string, requested, available int) error {
 }
 
 // free returns how many devices are left for a pod after all other given pods have theirs.
-func (l *Ledger) free(name string, pod *v1.Pod, beside []*v1.Pod) int {
+func (l *Ledger) free(name string, pod *v1.Pod, activePods []*v1.Pod) int {
 	taken, pending := l.holds(pod.UID, name), 0
-	for _, other := range beside {
+	for _, other := range activePods {
 		if other.UID == pod.UID {
 			continue
 		}

@@ -21,10 +21,10 @@ type Agent interface {
 	// Start starts the agent, again after a Stop or Kill. It need not wait until the
 	// agent does anything.
 	Start() error
-	// Want sets the pods that should run, all of them. It is called while the agent runs and while
+	// SetPods sets the pods that should run, all of them. It is called while the agent runs and while
 	// it does not: then the agent gets the pods when it starts. The pods belong to the caller and
 	// do not change.
-	Want(pods []*v1.Pod) error
+	SetPods(pods []*v1.Pod) error
 	// Stop ends the agent in peace. Its pods run on.
 	Stop() error
 	// Kill ends it as a crash does: from its return on the agent makes no call. It may be
@@ -71,7 +71,7 @@ type Config struct {
 	Agent func(Node) (Agent, error)
 	// Scenarios are those that are played. Default: Scenarios().
 	Scenarios []Scenario
-	// Notice is how long it may take until a running agent knows what Want said. Default
+	// Notice is how long it may take until a running agent has the pods of SetPods. Default
 	// 5 s; an agent that looks at a folder now and then needs that time, and a second.
 	Notice time.Duration
 	// Patience bounds how long an agent may take, once all trouble is over, until pods are

@@ -50,7 +50,7 @@ func (b *bad) Start() (err error) {
 	return nil
 }
 
-func (b *bad) Want(pods []*v1.Pod) error {
+func (b *bad) SetPods(pods []*v1.Pod) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pods = pods

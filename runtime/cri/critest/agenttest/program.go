@@ -91,8 +91,8 @@ func (a *programAgent) Start() error {
 	return nil
 }
 
-// Want writes new and changed manifests, each atomically, and removes unwanted ones.
-func (a *programAgent) Want(pods []*v1.Pod) error {
+// SetPods writes new and changed manifests, each atomically, and removes unwanted ones.
+func (a *programAgent) SetPods(pods []*v1.Pod) error {
 	wanted := map[string]string{}
 	for _, p := range pods {
 		text, err := json.Marshal(p)

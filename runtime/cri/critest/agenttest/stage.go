@@ -226,7 +226,7 @@ func (s *stage) tell() error {
 	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
 		pods = append(pods, s.wanted[name].DeepCopy())
 	}
-	return s.agent.Want(pods)
+	return s.agent.SetPods(pods)
 }
 
 func (s *stage) alive() bool {

@@ -79,8 +79,8 @@ func (a *agent) report(_ context.Context, pod *v1.Pod, status v1.PodStatus) erro
 	return nil
 }
 
-// Want keeps the pods for the next life, too.
-func (a *agent) Want(pods []*v1.Pod) error {
+// SetPods keeps the pods for the next life, too.
+func (a *agent) SetPods(pods []*v1.Pod) error {
 	a.pods = pods
 	if a.push == nil {
 		return nil

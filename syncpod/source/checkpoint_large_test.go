@@ -14,10 +14,10 @@ func TestMemoryThatIsTooLarge(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, maxMemory+1)); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := readMemory(path, maxMemory); err == nil || !strings.Contains(err.Error(), "more than 268435456") {
+	if text, err := readCheckpoint(path, maxMemory); err == nil || !strings.Contains(err.Error(), "more than 268435456") {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
-	if _, err := readMemory(filepath.Dir(path), maxMemory); err == nil {
+	if _, err := readCheckpoint(filepath.Dir(path), maxMemory); err == nil {
 		t.Error("a directory is read")
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Allotment is the allocation of a pod's containers, by name: requests and limits of the resizable
+// Allocation is the allocation of a pod's containers, by name: requests and limits of the resizable
 // resources. The name "" means the pod as a whole, if it has pod-level resources (KEP-2837). Its
 // JSON is stored in a file.
-type Allotment map[string]v1.ResourceRequirements
+type Allocation map[string]v1.ResourceRequirements
 
-// AllotmentOf returns what a pod asks for. It shares nothing with the pod.
-func AllotmentOf(pod *v1.Pod) Allotment {
-	a := Allotment{}
+// AllocationOf returns what a pod asks for. It shares nothing with the pod.
+func AllocationOf(pod *v1.Pod) Allocation {
+	a := Allocation{}
 	if r := pod.Spec.Resources; r != nil {
 		a[wholePod] = v1.ResourceRequirements{Requests: resizable(r.Requests), Limits: resizable(r.Limits)}
 	}
@@ -29,8 +29,8 @@ func AllotmentOf(pod *v1.Pod) Allotment {
 
 // reported returns the allocation in a pod's status, which an earlier agent has written, and the
 // requested resources where the status has none.
-func reported(pod *v1.Pod) Allotment {
-	a := AllotmentOf(pod)
+func reported(pod *v1.Pod) Allocation {
+	a := AllocationOf(pod)
 	if r := pod.Status.Resources; r != nil && pod.Spec.Resources != nil {
 		a[wholePod] = v1.ResourceRequirements{Requests: resizable(r.Requests), Limits: resizable(r.Limits)}
 	}
@@ -78,8 +78,8 @@ func resizable(list v1.ResourceList) v1.ResourceList {
 // names are the resources that can change while a container runs.
 func names() []v1.ResourceName { return []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} }
 
-// Equal reports whether two allotments are the same amounts.
-func (a Allotment) Equal(b Allotment) bool {
+// Equal reports whether two allocations are the same amounts.
+func (a Allocation) Equal(b Allocation) bool {
 	return maps.EqualFunc(a, b, func(x, y v1.ResourceRequirements) bool {
 		return equalLists(x.Requests, y.Requests) && equalLists(x.Limits, y.Limits)
 	})
@@ -92,24 +92,24 @@ func equalLists(a, b v1.ResourceList) bool {
 // Apply returns the pod with its allocated resources, which is the pod itself if they are equal.
 // Unknown containers are allocated their requests. The pod is not modified; the result may share
 // parts of it, and is read-only too.
-func (a Allotment) Apply(pod *v1.Pod) *v1.Pod {
-	if AllotmentOf(pod).Equal(a.of(pod)) {
+func (a Allocation) Apply(pod *v1.Pod) *v1.Pod {
+	if AllocationOf(pod).Equal(a.of(pod)) {
 		return pod
 	}
-	allotted := *pod
-	allotted.Spec.InitContainers = a.apply(pod.Spec.InitContainers)
-	allotted.Spec.Containers = a.apply(pod.Spec.Containers)
+	allocated := *pod
+	allocated.Spec.InitContainers = a.apply(pod.Spec.InitContainers)
+	allocated.Spec.Containers = a.apply(pod.Spec.Containers)
 	if pod.Spec.Resources != nil {
 		whole, r := *pod.Spec.Resources, a[wholePod]
 		whole.Requests, whole.Limits = replace(whole.Requests, r.Requests), replace(whole.Limits, r.Limits)
-		allotted.Spec.Resources = &whole
+		allocated.Spec.Resources = &whole
 	}
-	return &allotted
+	return &allocated
 }
 
-// of is the part of an allotment that is about the containers of a pod, complete.
-func (a Allotment) of(pod *v1.Pod) Allotment {
-	all := AllotmentOf(pod)
+// of is the part of an allocation that is about the containers of a pod, complete.
+func (a Allocation) of(pod *v1.Pod) Allocation {
+	all := AllocationOf(pod)
 	for name := range all {
 		if r, ok := a[name]; ok {
 			all[name] = r
@@ -120,7 +120,7 @@ func (a Allotment) of(pod *v1.Pod) Allotment {
 	return all
 }
 
-func (a Allotment) apply(list []v1.Container) []v1.Container {
+func (a Allocation) apply(list []v1.Container) []v1.Container {
 	all := make([]v1.Container, len(list))
 	for i := range list {
 		all[i] = list[i]
@@ -134,8 +134,8 @@ func (a Allotment) apply(list []v1.Container) []v1.Container {
 
 // replace returns a copy of the list with other amounts of the resizable resources, nil only if it
 // is empty and there was no list.
-func replace(list, allotted v1.ResourceList) v1.ResourceList {
-	if list == nil && len(allotted) == 0 {
+func replace(list, allocated v1.ResourceList) v1.ResourceList {
+	if list == nil && len(allocated) == 0 {
 		return nil
 	}
 	all := v1.ResourceList{}
@@ -144,7 +144,7 @@ func replace(list, allotted v1.ResourceList) v1.ResourceList {
 	}
 	for _, name := range names() {
 		delete(all, name)
-		if q, ok := allotted[name]; ok {
+		if q, ok := allocated[name]; ok {
 			all[name] = q.DeepCopy()
 		}
 	}

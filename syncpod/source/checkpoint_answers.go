@@ -35,7 +35,7 @@ func (a *answers[K, T]) load(all map[K]T) {
 	a.byKey = all
 }
 
-// ask asks for something, and remembers the answer.
+// ask requests an object, and keeps the answer.
 func (a *answers[K, T]) ask(ctx context.Context, key K, ask func(context.Context) (T, error)) (T, error) {
 	answer, old, err := a.consult(ctx, key, ask)
 	if old {
@@ -44,7 +44,7 @@ func (a *answers[K, T]) ask(ctx context.Context, key K, ask func(context.Context
 	return answer, err
 }
 
-// consult requests something, and remembers the answer. If the source is unavailable, it returns
+// consult requests an object, and keeps the answer. If the source is unavailable, it returns
 // the error with the last answer, if there is one; old is then true.
 func (a *answers[K, T]) consult(ctx context.Context, key K, ask func(context.Context) (T, error)) (answer T, old bool, err error) {
 	a.mu.Lock()
@@ -59,7 +59,7 @@ func (a *answers[K, T]) consult(ctx context.Context, key K, ask func(context.Con
 	answer, err = ask(asking)
 	switch {
 	case err == nil:
-		a.remember(key, answer)
+		a.store(key, answer)
 	case env.NotFound(err):
 		a.forget(key)
 	case known && ctx.Err() == nil && isAway(err):
@@ -68,7 +68,7 @@ func (a *answers[K, T]) consult(ctx context.Context, key K, ask func(context.Con
 	return answer, false, err
 }
 
-func (a *answers[K, T]) remember(key K, answer T) {
+func (a *answers[K, T]) store(key K, answer T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if last, known := a.byKey[key]; known && reflect.DeepEqual(last, answer) {

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// UnavailableError is returned by Fresh while the runtime is unavailable. It is temporary, and
+// UnavailableError is returned by GetNewerThan while the runtime is unavailable. It is temporary, and
 // wraps the error of the list that detected that.
 type UnavailableError struct {
 	Since time.Time
@@ -20,28 +20,28 @@ type UnavailableError struct {
 
 // Error returns since when the runtime is unavailable, and the cause.
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("the runtime is away since %s: %v", e.Since.Format(time.RFC3339), e.Err)
+	return fmt.Sprintf("the runtime is unavailable since %s: %v", e.Since.Format(time.RFC3339), e.Err)
 }
 
 // Unwrap returns the error of the list, which has a class of package cri.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// Temporary returns true: the Watcher looks whether the runtime is back.
+// Temporary returns true: the Watcher keeps listing until the runtime is available again.
 func (e *UnavailableError) Temporary() bool { return true }
 
-// Fresh returns the status of a pod from a read that began after since: the cached one, the one in
+// GetNewerThan returns the status of a pod from a read that began after since: the cached one, the one in
 // flight, or a new one, which concurrent callers share. The zero since accepts any status. If since
 // is in the future, it waits until then. A pod that the runtime does not have gets a status without
 // sandboxes and containers. An empty uid is an error.
 //
-// Changed is not called for a status that Fresh has returned: the caller acts on it, or inspects
+// Changed is not called for a status that GetNewerThan has returned: the caller acts on it, or inspects
 // the pod again later. To read the known state only, use the Cache.
 //
-// Fresh returns the error of the read, an *UnavailableError immediately while the runtime is
+// GetNewerThan returns the error of the read, an *UnavailableError immediately while the runtime is
 // unavailable, and the error of ctx when that ends. Before Run has listed the pods it waits.
-func (w *Watcher) Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
+func (w *Watcher) GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	if uid == "" {
-		return nil, errors.New("pleg: Fresh: the pod's UID is empty")
+		return nil, errors.New("pleg: GetNewerThan: the pod's UID is empty")
 	}
 	if err := waitUntil(ctx, since); err != nil {
 		return nil, err
@@ -129,16 +129,16 @@ func (w *Watcher) leave(uid types.UID, l *look, taken bool) {
 	w.forget(p)
 }
 
-// take notes that someone knows the status.
+// take records that a caller has the status, so that Changed does not report it.
 func (p *pod) take(status *runtime.PodStatus) {
 	if p.told == nil || !status.ObservedAt.Before(p.told.ObservedAt) {
 		p.told = status
 	}
 }
 
-// Look has a pod looked at from now on, without waiting for it: after something
-// was done to it, for example.
-func (w *Watcher) Look(uid types.UID) {
+// Inspect requests an inspection of the pod and does not wait for it. The caller uses it after a
+// change to the pod, for example.
+func (w *Watcher) Inspect(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if uid != "" {

@@ -13,41 +13,41 @@ import (
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
-// allotting asks what the pod is allotted, and reports what of that is not done yet.
-type allotting struct{ *work }
+// allocating asks what the pod is allocated, and reports what of that is not done yet.
+type allocating struct{ *work }
 
-// allot replaces the pod with its allocated version. For a deleted pod it makes no new decision.
-func (w allotting) allot(ctx context.Context) error {
+// allocate replaces the pod with its allocated version. For a deleted pod it makes no new decision.
+func (w allocating) allocate(ctx context.Context) error {
 	if w.config.Extensions.Allocations == nil {
 		return nil
 	}
 	if w.pod.DeletionTimestamp != nil {
-		w.pod = w.config.allotted(w.pod)
+		w.pod = w.config.allocated(w.pod)
 		return nil
 	}
-	answer, err := w.config.Extensions.Allocations.Allot(ctx, w.pod)
+	answer, err := w.config.Extensions.Allocations.Allocate(ctx, w.pod)
 	if err == nil && answer.Pod == nil {
 		err = errors.New("Extensions.Allocations returned neither a pod nor an error")
 	}
 	if err != nil {
 		return fmt.Errorf("syncpod: resources of pod %s: %w", podref.Name(w.pod), err)
 	}
-	w.pod, w.allotted = answer.Pod, answer
+	w.pod, w.allocated = answer.Pod, answer
 	return nil
 }
 
-// allotted returns the pod with its allocated resources.
-func (c *Config) allotted(pod *v1.Pod) *v1.Pod {
+// allocated returns the pod with its allocated resources.
+func (c *Config) allocated(pod *v1.Pod) *v1.Pod {
 	if c.Extensions.Allocations == nil {
 		return pod
 	}
-	return c.Extensions.Allocations.Allotted(pod)
+	return c.Extensions.Allocations.Allocated(pod)
 }
 
 // resizeConditions returns conditions for requested resources that are not allocated, and for
 // allocated ones that the containers do not have yet.
-func (w allotting) resizeConditions(failed []*StepError) (conditions []v1.PodCondition) {
-	if waits := w.allotted.Waits; waits != nil && waits.Outcome != resize.Accepted {
+func (w allocating) resizeConditions(failed []*StepError) (conditions []v1.PodCondition) {
+	if waits := w.allocated.Waits; waits != nil && waits.Outcome != resize.Accepted {
 		conditions = append(conditions, v1.PodCondition{
 			Type: v1.PodResizePending, Status: v1.ConditionTrue, Reason: string(waits.Outcome), Message: waits.Message,
 		})
@@ -64,7 +64,7 @@ func (w allotting) resizeConditions(failed []*StepError) (conditions []v1.PodCon
 }
 
 // resizeErrors are what a resize fails with, by container, and for the pod as a whole.
-func (w allotting) resizeErrors(failed []*StepError) (why []string) {
+func (w allocating) resizeErrors(failed []*StepError) (why []string) {
 	for _, f := range failed {
 		switch {
 		case f.Step != StepResize || f.Err == nil:
@@ -84,12 +84,12 @@ type resizeTold struct {
 }
 
 // tellResize records an event when a resize waits, for each new reason, and when it starts.
-func (w allotting) tellResize(conditions []v1.PodCondition) {
+func (w allocating) tellResize(conditions []v1.PodCondition) {
 	var now resizeTold
 	for _, c := range conditions {
 		switch c.Type {
 		case v1.PodResizePending:
-			now.waits = *w.allotted.Waits
+			now.waits = *w.allocated.Waits
 		case v1.PodResizeInProgress:
 			now.started = true
 		}
@@ -121,8 +121,8 @@ func (m *podMemory) tellResize(now resizeTold) (before resizeTold) {
 	return before
 }
 
-// resizing reports whether a running container has other resources than it is allotted.
-func (w allotting) resizing() bool {
+// resizing reports whether a running container has other resources than it is allocated.
+func (w allocating) resizing() bool {
 	for _, step := range w.plan.Resize {
 		if !w.resized[step.ID] && w.config.Deps.Updater != nil {
 			return true

@@ -14,11 +14,11 @@ import (
 )
 
 // aged has what is older than two hours forgotten.
-func aged(c *RememberedConfig) { c.MaxAge = 2 * time.Hour }
+func aged(c *CheckpointConfig) { c.MaxAge = 2 * time.Hour }
 
 // The age of what is remembered counts from the last time that the source confirmed it, and not
 // from its last change. What is too old is not run, and a warning says so.
-func TestE5_AgeOfWhatIsRemembered(t *testing.T) {
+func TestE5_AgeOfCheckpoint(t *testing.T) {
 	for name, tc := range map[string]struct {
 		runs, off time.Duration // of the first agent, and until the second one starts
 		confirms  bool
@@ -33,7 +33,7 @@ func TestE5_AgeOfWhatIsRemembered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, key := range [][]byte{nil, bytes.Repeat([]byte{3}, keySize)} {
 				inBubble(t, func(t *testing.T, path string) {
-					of := func(c *RememberedConfig) { aged(c); c.Key = key }
+					of := func(c *CheckpointConfig) { aged(c); c.Key = key }
 					first := live(t, path, of)
 					must(t, first.push.Set(pushed("a", "a:1")))
 					first.expect("a=a:1")
@@ -60,10 +60,10 @@ func TestE5_AgeOfWhatIsRemembered(t *testing.T) {
 
 // What pods refer to is forgotten with them. Without a MaxAge nothing is ever too old.
 func TestE5_AgeOfObjects(t *testing.T) {
-	for want, change := range map[string]func(*RememberedConfig){errFails.Error(): aged, "one": func(*RememberedConfig) {}} {
+	for want, change := range map[string]func(*CheckpointConfig){errFails.Error(): aged, "one": func(*CheckpointConfig) {}} {
 		inBubble(t, func(t *testing.T, path string) {
 			there := &shelf{data: map[string]string{"c": "one"}}
-			of := func(c *RememberedConfig) { change(c); c.ConfigMaps = there }
+			of := func(c *CheckpointConfig) { change(c); c.ConfigMaps = there }
 			first := live(t, path, of)
 			must(t, first.push.Set(refers()))
 			synctest.Wait()
@@ -124,7 +124,7 @@ func TestConfirmationsAreWrittenAtIntervals(t *testing.T) {
 		must(t, l.push.Set(pushed("a", "a:2")))
 		time.Sleep(time.Minute)
 		confirm(time.Hour)
-		f := memoryFile{path: path, source: "api", disk: osDisk{}}
+		f := checkpointFile{path: path, source: "api", disk: osDisk{}}
 		m, err := f.read()
 		must(t, err)
 		if age := time.Since(f.confirmedAt(m.SavedAt)); m.Pods[0].Spec.Containers[0].Image != "a:1" || age < time.Hour {
@@ -142,32 +142,32 @@ func TestConfirmationsAreWrittenAtIntervals(t *testing.T) {
 // One whose file cannot be written is an error of the snapshots.
 func TestConfirmationThatIsOfNoUse(t *testing.T) {
 	key := bytes.Repeat([]byte{1}, keySize)
-	for name, spoil := range map[string]func(t *testing.T, f *memoryFile){
-		"missing": func(t *testing.T, f *memoryFile) { must(t, os.Remove(f.confirmationPath())) },
-		"cut": func(t *testing.T, f *memoryFile) {
+	for name, spoil := range map[string]func(t *testing.T, f *checkpointFile){
+		"missing": func(t *testing.T, f *checkpointFile) { must(t, os.Remove(f.confirmationPath())) },
+		"cut": func(t *testing.T, f *checkpointFile) {
 			text, err := os.ReadFile(f.confirmationPath())
 			must(t, err)
 			must(t, os.WriteFile(f.confirmationPath(), text[:len(text)-1], 0o600))
 		},
-		"too large": func(t *testing.T, f *memoryFile) { must(t, os.Truncate(f.confirmationPath(), maxConfirmation+1)) },
-		"a directory": func(t *testing.T, f *memoryFile) {
+		"too large": func(t *testing.T, f *checkpointFile) { must(t, os.Truncate(f.confirmationPath(), maxConfirmation+1)) },
+		"a directory": func(t *testing.T, f *checkpointFile) {
 			must(t, os.Remove(f.confirmationPath()))
 			must(t, os.Mkdir(f.confirmationPath(), 0o700))
 		},
-		"not encrypted": func(t *testing.T, f *memoryFile) {
-			plain := memoryFile{path: f.path, source: f.source, disk: osDisk{}, savedAt: f.savedAt}
+		"not encrypted": func(t *testing.T, f *checkpointFile) {
+			plain := checkpointFile{path: f.path, source: f.source, disk: osDisk{}, savedAt: f.savedAt}
 			_, err := plain.confirm(f.savedAt.Add(2 * time.Hour))
 			must(t, err)
 		},
-		"of another memory": func(t *testing.T, f *memoryFile) {
+		"of another checkpoint": func(t *testing.T, f *checkpointFile) {
 			time.Sleep(time.Second)
-			must(t, f.write(memory{Pods: []*v1.Pod{pushed("a", "a:2")}}))
+			must(t, f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:2")}}))
 		},
-		"before the memory": func(t *testing.T, f *memoryFile) {
+		"before the checkpoint": func(t *testing.T, f *checkpointFile) {
 			_, err := f.confirm(f.savedAt.Add(-time.Hour))
 			must(t, err)
 		},
-		"the memory in its place": func(t *testing.T, f *memoryFile) {
+		"the checkpoint in its place": func(t *testing.T, f *checkpointFile) {
 			text, err := os.ReadFile(f.path)
 			must(t, err)
 			must(t, os.WriteFile(f.confirmationPath(), text, 0o600))
@@ -175,8 +175,8 @@ func TestConfirmationThatIsOfNoUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, path string) {
-				f := memoryFile{path: path, source: "api", key: key, disk: osDisk{}}
-				must(t, f.write(memory{Pods: []*v1.Pod{pushed("a", "a:1")}}))
+				f := checkpointFile{path: path, source: "api", key: key, disk: osDisk{}}
+				must(t, f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:1")}}))
 				at := f.savedAt.Add(time.Hour)
 				_, err := f.confirm(at)
 				must(t, err)
@@ -187,7 +187,7 @@ func TestConfirmationThatIsOfNoUse(t *testing.T) {
 				m, err := f.read()
 				must(t, err)
 				if got := f.confirmedAt(m.SavedAt); !got.Equal(m.SavedAt) {
-					t.Errorf("confirmed at %v, want the time of the memory, %v", got, m.SavedAt)
+					t.Errorf("confirmed at %v, want the time of the checkpoint, %v", got, m.SavedAt)
 				}
 			})
 		})
@@ -198,9 +198,9 @@ func TestConfirmationThatIsOfNoUse(t *testing.T) {
 func TestB4_AgeByAClockThatIsBehind(t *testing.T) {
 	now := time.Now()
 	for age, kept := range map[time.Duration]bool{-1000 * time.Hour: true, 0: true, time.Hour: true, time.Hour + 1: false} {
-		var r recollection
-		m := r.recall(memory{Pods: []*v1.Pod{pushed("a", "a:1")}}, now.Add(-age), now, time.Hour)
-		if got := len(m.Pods) == 1 && len(r.remembered) == 1 && r.tooOld == 0; got != kept {
+		var r checkpointPods
+		m := r.recall(checkpointData{Pods: []*v1.Pod{pushed("a", "a:1")}}, now.Add(-age), now, time.Hour)
+		if got := len(m.Pods) == 1 && len(r.checkpointed) == 1 && r.tooOld == 0; got != kept {
 			t.Errorf("age %v: kept %v, want %v", age, got, kept)
 		}
 	}
@@ -242,7 +242,7 @@ func TestE5_AgeOfWhatIsNotConfirmed(t *testing.T) {
 				synctest.Wait()
 				first.end()
 				time.Sleep(time.Hour)
-				second := live(t, path, func(c *RememberedConfig) {
+				second := live(t, path, func(c *CheckpointConfig) {
 					aged(c)
 					if tc.source != nil {
 						c.Source = tc.source

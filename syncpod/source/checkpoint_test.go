@@ -25,25 +25,25 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// A life is one run of a Remembered on a Push.
+// A life is one run of a Checkpoint on a Push.
 type life struct {
 	t    *testing.T
 	push *Push
-	mem  *Remembered
+	mem  *Checkpoint
 	got  deliveries
 	end  func()
 }
 
-func live(t *testing.T, path string, change func(*RememberedConfig)) *life {
+func live(t *testing.T, path string, change func(*CheckpointConfig)) *life {
 	t.Helper()
 	l := &life{t: t, push: NewPush()}
-	c := RememberedConfig{Source: l.push, Path: path}
+	c := CheckpointConfig{Source: l.push, Path: path}
 	if change != nil {
 		change(&c)
 		l.push, _ = c.Source.(*Push)
 	}
 	var err error
-	if l.mem, err = NewRemembered(c); err != nil {
+	if l.mem, err = NewCheckpoint(c); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -97,12 +97,12 @@ func must(t *testing.T, err error) {
 
 func inBubble(t *testing.T, test func(t *testing.T, path string)) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "below", "memory.json")
+	path := filepath.Join(t.TempDir(), "below", "checkpoint.json")
 	synctest.Test(t, func(t *testing.T) { test(t, path) })
 }
 
 // The way of a source: it says what it wants, the node is started without it, it comes back.
-func TestE5_RememberedUntilTheSourceSpeaks(t *testing.T) {
+func TestE5_CheckpointUntilTheSourceSpeaks(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		first := live(t, path, nil)
 		first.expect("nothing")
@@ -156,7 +156,7 @@ func TestE5_TwoStartsWithoutTheSource(t *testing.T) {
 }
 
 // A static pod gives way to the next version of it; of other pods the name says nothing.
-func TestM5_RememberedPodsOfOneName(t *testing.T) {
+func TestM5_CheckpointedPodsOfOneName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		push func() *Push
 		want string
@@ -166,7 +166,7 @@ func TestM5_RememberedPodsOfOneName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, path string) {
-				of := func(c *RememberedConfig) { c.Source = tc.push() }
+				of := func(c *CheckpointConfig) { c.Source = tc.push() }
 				first := live(t, path, of)
 				must(t, first.push.Set(pushed("a", "a:1")))
 				first.expect("a=a:1")
@@ -189,13 +189,13 @@ var errFails = errors.New("it fails")
 
 func (failing) Run(context.Context, func(Snapshot)) error { return errFails }
 
-func TestRememberedOfASourceThatFails(t *testing.T) {
+func TestCheckpointOfASourceThatFails(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		first := live(t, path, nil)
 		must(t, first.push.Set(pushed("a", "a:1")))
 		first.expect("a=a:1")
 		first.end()
-		mem, err := NewRemembered(RememberedConfig{Source: failing{NewPush()}, Path: path})
+		mem, err := NewCheckpoint(CheckpointConfig{Source: failing{NewPush()}, Path: path})
 		must(t, err)
 		var got deliveries
 		if err := mem.Run(t.Context(), got.add); err != errFails {
@@ -208,7 +208,7 @@ func TestRememberedOfASourceThatFails(t *testing.T) {
 }
 
 // The file is written when something worth it has changed, and not more often than is said.
-func TestRememberedIsWrittenAtIntervals(t *testing.T) {
+func TestCheckpointIsWrittenAtIntervals(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		var writes atomic.Int64
 		l := live(t, path, nil)
@@ -298,17 +298,17 @@ func (d crashingDisk) sync(string) error {
 	return nil
 }
 
-// Wherever the agent ends while it writes, the memory is the one before or the new one.
-func TestF14_RememberedOverACrashAtEachStep(t *testing.T) {
+// Wherever the agent ends while it writes, the checkpoint is the one before or the new one.
+func TestF14_CheckpointOverACrashAtEachStep(t *testing.T) {
 	for _, key := range [][]byte{nil, bytes.Repeat([]byte{7}, 32)} {
 		for step := range 5 {
 			for _, part := range []float64{0, 0.5, 1} {
-				path := filepath.Join(t.TempDir(), "memory.json")
-				f := memoryFile{path: path, source: "api", key: key, disk: osDisk{}}
-				must(t, f.write(memory{Pods: []*v1.Pod{pushed("a", "a:1")}}))
+				path := filepath.Join(t.TempDir(), "checkpoint.json")
+				f := checkpointFile{path: path, source: "api", key: key, disk: osDisk{}}
+				must(t, f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:1")}}))
 				left := step
 				f.disk = crashingDisk{&left, part}
-				err := f.write(memory{Pods: []*v1.Pod{pushed("a", "a:2")}})
+				err := f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:2")}})
 				if (err == nil) != (step >= 3) {
 					t.Errorf("step %d: %v, want (err == nil) == (step >= 3)", step, err)
 				}
@@ -322,7 +322,7 @@ func TestF14_RememberedOverACrashAtEachStep(t *testing.T) {
 				if got := m.Pods[0].Spec.Containers[0].Image; got != want {
 					t.Errorf("step %d: remembered is %s, want %s", step, got, want)
 				}
-				must(t, f.write(memory{Pods: []*v1.Pod{pushed("a", "a:3")}}))
+				must(t, f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:3")}}))
 				if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
 					t.Errorf("step %d: left is %v, %v", step, entries, err)
 				}
@@ -332,7 +332,7 @@ func TestF14_RememberedOverACrashAtEachStep(t *testing.T) {
 }
 
 // Whatever is wrong with the file is said, and replaced when the source has said all.
-func TestRememberedFileThatIsOfNoUse(t *testing.T) {
+func TestCheckpointFileThatIsOfNoUse(t *testing.T) {
 	key, other := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 	cut := func(n int) func([]byte) []byte { return func(b []byte) []byte { return b[:len(b)-n] } }
 	flip := func(b []byte) []byte { b[len(b)-3] ^= 1; return b }
@@ -361,7 +361,7 @@ func TestRememberedFileThatIsOfNoUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, path string) {
-				first := live(t, path, func(c *RememberedConfig) { c.Key = tc.wrote })
+				first := live(t, path, func(c *CheckpointConfig) { c.Key = tc.wrote })
 				must(t, first.push.Set(pushed("a", "a:1")))
 				synctest.Wait()
 				first.end()
@@ -370,9 +370,9 @@ func TestRememberedFileThatIsOfNoUse(t *testing.T) {
 					must(t, err)
 					must(t, os.WriteFile(path, tc.damage(text), 0o600))
 				}
-				second := live(t, path, func(c *RememberedConfig) { c.Key = tc.reads })
+				second := live(t, path, func(c *CheckpointConfig) { c.Key = tc.reads })
 				time.Sleep(time.Minute)
-				if got := second.words(); !strings.Contains(got, "incomplete error: what was remembered of the source in ") || !strings.Contains(got, tc.want) {
+				if got := second.words(); !strings.Contains(got, "incomplete error: the checkpoint of the source in ") || !strings.Contains(got, tc.want) {
 					t.Errorf("delivered is %q, want an error with %q", got, tc.want)
 				}
 				before, err := os.ReadFile(path)
@@ -386,7 +386,7 @@ func TestRememberedFileThatIsOfNoUse(t *testing.T) {
 				time.Sleep(time.Minute)
 				second.expect("a=a:2")
 				second.end()
-				third := live(t, path, func(c *RememberedConfig) { c.Key = tc.reads })
+				third := live(t, path, func(c *CheckpointConfig) { c.Key = tc.reads })
 				time.Sleep(time.Minute)
 				third.expect("a=a:2 incomplete warned")
 			})
@@ -395,14 +395,14 @@ func TestRememberedFileThatIsOfNoUse(t *testing.T) {
 }
 
 // Nothing but a regular file is read, and one that cannot be written is said.
-func TestRememberedPathThatIsOfNoUse(t *testing.T) {
+func TestCheckpointPathThatIsOfNoUse(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		must(t, os.MkdirAll(path, 0o700))
 		l := live(t, path, nil)
 		time.Sleep(time.Minute)
-		l.expect("incomplete error: what was remembered of the source in " + path + ": \"memory.json\" is not a regular file")
+		l.expect("incomplete error: the checkpoint of the source in " + path + ": \"checkpoint.json\" is not a regular file")
 		must(t, l.push.Set(pushed("a", "a:1")))
-		if got := l.words(); !strings.HasPrefix(got, "a=a:1 error: ") || !strings.Contains(got, "what is to be remembered of the source: ") {
+		if got := l.words(); !strings.HasPrefix(got, "a=a:1 error: ") || !strings.Contains(got, "the checkpoint of the source cannot be written: ") {
 			t.Errorf("delivered is %q, want an error of the write", got)
 		}
 		must(t, os.Remove(path))
@@ -483,8 +483,8 @@ func TestE5_ObjectsAnswerFromMemory(t *testing.T) {
 	key := bytes.Repeat([]byte{3}, 32)
 	inBubble(t, func(t *testing.T, path string) {
 		there := &shelf{data: map[string]string{"c": "one", "s": "sesame", "other": "x"}}
-		of := func(key []byte) func(*RememberedConfig) {
-			return func(c *RememberedConfig) { c.ConfigMaps, c.Secrets, c.Key = there, there, key }
+		of := func(key []byte) func(*CheckpointConfig) {
+			return func(c *CheckpointConfig) { c.ConfigMaps, c.Secrets, c.Key = there, there, key }
 		}
 		expect := func(l *life, configMap, secret string) {
 			t.Helper()
@@ -570,7 +570,7 @@ func TestE5_WhatPodsNeedBesideObjects(t *testing.T) {
 	for _, key := range [][]byte{nil, bytes.Repeat([]byte{3}, 32)} {
 		inBubble(t, func(t *testing.T, path string) {
 			there := &shelf{data: map[string]string{"kata": "kata-qemu", "a-vault": "a.b.c"}}
-			of := func(c *RememberedConfig) {
+			of := func(c *CheckpointConfig) {
 				c.Services, c.RuntimeClasses, c.Tokens, c.Key = there, there, there, key
 			}
 			ctx := t.Context()
@@ -617,10 +617,10 @@ func TestE5_WhatPodsNeedBesideObjects(t *testing.T) {
 }
 
 // Without a key no Secret is on the disk, and that is said to who asks.
-func TestRememberedSecretsNeedAKey(t *testing.T) {
+func TestCheckpointSecretsNeedAKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		there := &shelf{data: map[string]string{"c": "one", "s": "sesame"}}
-		of := func(c *RememberedConfig) { c.ConfigMaps, c.Secrets = there, there }
+		of := func(c *CheckpointConfig) { c.ConfigMaps, c.Secrets = there, there }
 		first := live(t, path, of)
 		must(t, first.push.Set(refers()))
 		synctest.Wait()
@@ -642,19 +642,19 @@ func TestRememberedSecretsNeedAKey(t *testing.T) {
 		if got := second.configMap("c"); got != "one" {
 			t.Errorf("the ConfigMap is %q", got)
 		}
-		if got := second.secret("s"); got != "connection refused (it is not remembered, as there is no source.RememberedConfig.Key)" {
+		if got := second.secret("s"); got != "connection refused (it is not in the checkpoint, because there is no source.CheckpointConfig.Key)" {
 			t.Errorf("the Secret is %q", got)
 		}
 	})
 }
 
 // A key is replaced: what was encrypted with the old one is read and written with the new one.
-func TestRememberedKeyIsReplaced(t *testing.T) {
+func TestCheckpointKeyIsReplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		there := &shelf{data: map[string]string{"s": "sesame"}}
 		old, next := bytes.Repeat([]byte("o"), keySize), bytes.Repeat([]byte("n"), keySize)
-		of := func(key, oldKey []byte) func(*RememberedConfig) {
-			return func(c *RememberedConfig) { c.Secrets, c.Key, c.OldKey = there, key, oldKey }
+		of := func(key, oldKey []byte) func(*CheckpointConfig) {
+			return func(c *CheckpointConfig) { c.Secrets, c.Key, c.OldKey = there, key, oldKey }
 		}
 		first := live(t, path, of(old, nil))
 		must(t, first.push.Set(refers()))
@@ -677,23 +677,23 @@ func TestRememberedKeyIsReplaced(t *testing.T) {
 	})
 }
 
-func TestRememberedConfig(t *testing.T) {
-	good := RememberedConfig{Source: NewPush(), Path: "/m.json"}
-	for want, change := range map[string]func(*RememberedConfig){
-		"RememberedConfig.Source is missing":                 func(c *RememberedConfig) { c.Source = nil },
-		"RememberedConfig.Source has no name":                func(c *RememberedConfig) { c.Source = NewStaticPush("") },
-		`RememberedConfig.Source is a Push of static pods`:   func(c *RememberedConfig) { c.Source = NewStaticPush("api") },
-		`RememberedConfig.Path "m.json" is not an absolute`:  func(c *RememberedConfig) { c.Path = "m.json" },
-		"RememberedConfig.Key has 16 bytes, want 32":         func(c *RememberedConfig) { c.Key = make([]byte, 16) },
-		"RememberedConfig.OldKey has 16 bytes, want 32":      func(c *RememberedConfig) { c.Key, c.OldKey = make([]byte, 32), make([]byte, 16) },
-		"RememberedConfig.OldKey is set, and Key is missing": func(c *RememberedConfig) { c.OldKey = make([]byte, 32) },
-		"RememberedConfig.Patience is negative: -1ns":        func(c *RememberedConfig) { c.Patience = -1 },
-		"RememberedConfig.WriteInterval is negative: -1ns":   func(c *RememberedConfig) { c.WriteInterval = -1 },
-		"RememberedConfig.MaxAge is negative: -1ns":          func(c *RememberedConfig) { c.MaxAge = -1 },
+func TestCheckpointConfig(t *testing.T) {
+	good := CheckpointConfig{Source: NewPush(), Path: "/m.json"}
+	for want, change := range map[string]func(*CheckpointConfig){
+		"CheckpointConfig.Source is missing":                 func(c *CheckpointConfig) { c.Source = nil },
+		"CheckpointConfig.Source has no name":                func(c *CheckpointConfig) { c.Source = NewStaticPush("") },
+		`CheckpointConfig.Source is a Push of static pods`:   func(c *CheckpointConfig) { c.Source = NewStaticPush("api") },
+		`CheckpointConfig.Path "m.json" is not an absolute`:  func(c *CheckpointConfig) { c.Path = "m.json" },
+		"CheckpointConfig.Key has 16 bytes, want 32":         func(c *CheckpointConfig) { c.Key = make([]byte, 16) },
+		"CheckpointConfig.OldKey has 16 bytes, want 32":      func(c *CheckpointConfig) { c.Key, c.OldKey = make([]byte, 32), make([]byte, 16) },
+		"CheckpointConfig.OldKey is set, and Key is missing": func(c *CheckpointConfig) { c.OldKey = make([]byte, 32) },
+		"CheckpointConfig.Patience is negative: -1ns":        func(c *CheckpointConfig) { c.Patience = -1 },
+		"CheckpointConfig.WriteInterval is negative: -1ns":   func(c *CheckpointConfig) { c.WriteInterval = -1 },
+		"CheckpointConfig.MaxAge is negative: -1ns":          func(c *CheckpointConfig) { c.MaxAge = -1 },
 	} {
 		c := good
 		change(&c)
-		if _, err := NewRemembered(c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NewCheckpoint(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %q", err, want)
 		}
 	}
@@ -702,7 +702,7 @@ func TestRememberedConfig(t *testing.T) {
 // Random lives: sources that speak or do not, agents that end anywhere. Nothing that the
 // source wants is left out, nothing that it has taken away is delivered, and only what is
 // complete says that something is not wanted.
-func TestRememberedInRandomLives(t *testing.T) {
+func TestCheckpointInRandomLives(t *testing.T) {
 	for seed := range uint64(60) {
 		inBubble(t, func(t *testing.T, path string) {
 			r := rand.New(rand.NewPCG(seed, 1))
@@ -799,7 +799,7 @@ func (l *life) check(seed uint64, server, last map[string]string, took map[strin
 func FuzzMemory(f *testing.F) {
 	key := bytes.Repeat([]byte{1}, 32)
 	for _, key := range [][]byte{nil, key} {
-		text, err := (&memoryFile{source: "api", key: key}).seal(memory{Pods: []*v1.Pod{pushed("a", "a:1")}})
+		text, err := (&checkpointFile{source: "api", key: key}).seal(checkpointData{Pods: []*v1.Pod{pushed("a", "a:1")}})
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -809,7 +809,7 @@ func FuzzMemory(f *testing.F) {
 	f.Add([]byte(`{"pods":[null,{}],"configMaps":[null,{}],"secrets":[{},null]}`), false)
 	f.Add([]byte(`{"services":[{"services":[null,{}]},{}],"runtimeClasses":[{}],"tokens":[{},{"podUID":"1","token":"t"}]}`), false)
 	f.Fuzz(func(t *testing.T, text []byte, sealed bool) {
-		file := memoryFile{source: "api"}
+		file := checkpointFile{source: "api"}
 		line := fmt.Sprintf(`{"version":1,"source":"api","sha256":%q}`, sumOf(text))
 		summed := slices.Concat([]byte(line), []byte("\n"), text)
 		if sealed {
@@ -821,7 +821,7 @@ func FuzzMemory(f *testing.F) {
 				continue
 			}
 			m, _ = usable(m)
-			new(Remembered).take(m)
+			new(Checkpoint).take(m)
 			if _, err := file.seal(trimmed(m)); err != nil {
 				t.Error(err)
 			}

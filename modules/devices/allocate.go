@@ -21,13 +21,13 @@ type allocator struct{ m *Manager }
 // Allocate chooses devices for a container and calls Allocate of their plugins. If one plugin
 // fails, the container gets no device. It also gets none while the list of resources for the next
 // agent cannot be written.
-func (a allocator) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allotment, error) {
+func (a allocator) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allocation, error) {
 	a.m.mu.Lock()
 	needs := a.m.ledger.Needs(container)
 	a.m.mu.Unlock()
 	if len(needs) > 0 {
 		if err := a.m.remember(); err != nil {
-			return device.Allotment{}, fmt.Errorf("which resources there are: %w", err)
+			return device.Allocation{}, fmt.Errorf("which resources there are: %w", err)
 		}
 	}
 	var answers []answer
@@ -35,7 +35,7 @@ func (a allocator) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Cont
 		given, err := a.m.allocate(ctx, pod, container.Name, resource, needs[resource])
 		if err != nil {
 			a.m.giveBack(func() { a.m.ledger.Drop(pod.UID, container.Name) })
-			return device.Allotment{}, err
+			return device.Allocation{}, err
 		}
 		answers = append(answers, given)
 	}

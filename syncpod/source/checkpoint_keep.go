@@ -12,8 +12,8 @@ const confirmInterval = time.Minute
 // Confirm records that the last snapshot of the source is still valid, for example because its
 // server has answered a heartbeat. It has an effect once the source has delivered a complete
 // snapshot. It may be called often: at most once a minute it replaces a small file next to the one of
-// the pods. See [RememberedConfig.MaxAge].
-func (r *Remembered) Confirm() {
+// the pods. See [CheckpointConfig.MaxAge].
+func (r *Checkpoint) Confirm() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.pods.complete {
@@ -25,8 +25,8 @@ func (r *Remembered) Confirm() {
 	}
 }
 
-// keep writes what there is to remember until ctx ends, and then once more.
-func (r *Remembered) keep(ctx context.Context) {
+// keep writes checkpoints until ctx ends, and then once more.
+func (r *Checkpoint) keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case <-r.changed:
@@ -51,9 +51,9 @@ func (r *Remembered) keep(ctx context.Context) {
 	r.record()
 }
 
-// write writes what there is to remember, if the source has said anything yet, and all of it
+// write writes a checkpoint if the source has delivered a snapshot, and all of it
 // if it takes the place of what could not be read. What fails is tried again.
-func (r *Remembered) write() {
+func (r *Checkpoint) write() {
 	r.mu.Lock()
 	pods, complete, wantedAt := r.pods.all(), r.pods.complete, r.pods.wantedAt()
 	ready := complete || r.pods.spoken() && r.readErr == nil
@@ -61,7 +61,7 @@ func (r *Remembered) write() {
 	if !ready {
 		return
 	}
-	m := r.memory(pods)
+	m := r.data(pods)
 	m.SavedAt = wantedAt
 	err := r.file.write(m)
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *Remembered) write() {
 
 // record writes the last confirmation, if there is a new one. It confirms nothing while the file
 // of the pods could not be written: that file is not what the source has said.
-func (r *Remembered) record() {
+func (r *Checkpoint) record() {
 	r.mu.Lock()
 	at := r.confirmedAt
 	ready := r.writeErr == nil && at.After(r.recordedAt)

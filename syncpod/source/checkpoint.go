@@ -16,9 +16,9 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// RememberedConfig is what a Remembered is made of.
-type RememberedConfig struct {
-	// Source says which pods should run. Required.
+// CheckpointConfig is the configuration of a [Checkpoint].
+type CheckpointConfig struct {
+	// Source delivers the pods that should run. Required.
 	Source Source
 	// ConfigMaps, Secrets, Services, RuntimeClasses and Tokens provide the objects that pods refer
 	// to. Default: requests fail.
@@ -41,13 +41,13 @@ type RememberedConfig struct {
 	Patience time.Duration
 	// WriteInterval is the minimum time between two writes of the file. Default 10 s.
 	WriteInterval time.Duration
-	// MaxAge is the age above which nothing that was remembered is used. It is compared once, when the
+	// MaxAge is the age above which the checkpoint is ignored. It is compared once, when the
 	// file is read, by the clock of the machine, and counts from the last write of the file or from
 	// the last recorded call of Confirm, whichever is later. Default: any age.
 	MaxAge time.Duration
 }
 
-// RuntimeClasses knows runtime classes, as a sandbox.RuntimeClasses does.
+// RuntimeClasses looks runtime classes up, as a sandbox.RuntimeClasses does.
 type RuntimeClasses interface {
 	// RuntimeHandler returns the handler of the runtime class of that name.
 	RuntimeHandler(ctx context.Context, class string) (string, error)
@@ -59,22 +59,22 @@ type Tokens interface {
 	Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
 }
 
-// Remembered is a [Source] of the pods of another one. It writes a checkpoint of them to a file,
+// Checkpoint is a [Source] of the pods of another one. It writes a checkpoint of them to a file,
 // with the objects that they refer to: ConfigMaps, Secrets, Services, runtime classes and tokens.
 // So a node that starts while its server is unavailable runs its previous pods.
 //
-// If the other source has not delivered a complete snapshot within RememberedConfig.Patience,
-// Remembered delivers the pods of the checkpoint. Such a Snapshot is incomplete: no running pod is
+// If the other source has not delivered a complete snapshot within CheckpointConfig.Patience,
+// Checkpoint delivers the pods of the checkpoint. Such a Snapshot is incomplete: no running pod is
 // stopped because it is not in the checkpoint. It does not contain pods that the source has
-// mentioned and no longer wants. Once the source has delivered a complete snapshot, Remembered
+// mentioned and no longer wants. Once the source has delivered a complete snapshot, Checkpoint
 // delivers the source's snapshots, and pods that are not in them stop: a pod that was deleted at
 // the server while the node was off runs until then. A static pod in the checkpoint is replaced by
 // one of the same name.
 //
-// A Remembered is an env.ConfigMaps, env.Secrets and env.Services, a sandbox.RuntimeClasses and a
+// A Checkpoint is an env.ConfigMaps, env.Secrets and env.Services, a sandbox.RuntimeClasses and a
 // volume.Tokens, for the Objects of syncpod.Config. It falls back to the last answer when the
 // source in its configuration times out or is unavailable. An error about the object itself, such
-// as not found or forbidden, is returned. Only requested objects are remembered.
+// as not found or forbidden, is returned. The checkpoint contains only requested objects.
 //
 // The file is replaced atomically and synced to the disk before it is used: after a crash or a
 // power failure it is the last one or the one before. If the file is unreadable, or was encrypted
@@ -83,15 +83,15 @@ type Tokens interface {
 // without a Key they are kept in memory only.
 //
 // Methods may be called concurrently.
-type Remembered struct {
-	config     RememberedConfig
+type Checkpoint struct {
+	config     CheckpointConfig
 	configMaps answers[types.NamespacedName, *v1.ConfigMap]
 	secrets    answers[types.NamespacedName, *v1.Secret]
 	// services are by namespace, classes are handlers by the names of runtime classes.
 	services answers[string, []*v1.Service]
 	classes  answers[string, string]
 	tokens   answers[tokenKey, string]
-	file     memoryFile
+	file     checkpointFile
 
 	read sync.Once
 	// changed has a value while there may be something to write, confirmed while a confirmation is
@@ -99,45 +99,45 @@ type Remembered struct {
 	changed, confirmed, written chan struct{}
 
 	mu   sync.Mutex
-	pods recollection
+	pods checkpointPods
 	// confirmedAt is the time of the last call of Confirm. recordedAt is the confirmation in the file.
 	confirmedAt, recordedAt time.Time
-	// readErr is why nothing is remembered, writeErr why what there is could not be written, and
-	// confirmErr why the last confirmation could not.
+	// readErr is the error of the read of the file, writeErr that of the last write, and confirmErr
+	// that of the last write of a confirmation.
 	readErr, writeErr, confirmErr error
 }
 
 var (
-	_ Source         = (*Remembered)(nil)
-	_ env.ConfigMaps = (*Remembered)(nil)
-	_ env.Secrets    = (*Remembered)(nil)
-	_ env.Services   = (*Remembered)(nil)
+	_ Source         = (*Checkpoint)(nil)
+	_ env.ConfigMaps = (*Checkpoint)(nil)
+	_ env.Secrets    = (*Checkpoint)(nil)
+	_ env.Services   = (*Checkpoint)(nil)
 )
 
-// NewRemembered returns a Remembered. It reads nothing and starts nothing.
-func NewRemembered(c RememberedConfig) (*Remembered, error) {
+// NewCheckpoint returns a Checkpoint. It reads nothing and starts nothing.
+func NewCheckpoint(c CheckpointConfig) (*Checkpoint, error) {
 	switch push, ok := c.Source.(*Push); {
 	case c.Source == nil:
-		return nil, errors.New("source: RememberedConfig.Source is missing")
+		return nil, errors.New("source: CheckpointConfig.Source is missing")
 	case c.Source.Name() == "":
-		return nil, errors.New("source: RememberedConfig.Source has no name")
+		return nil, errors.New("source: CheckpointConfig.Source has no name")
 	case ok && push.Static() && push.Name() == runtime.ConfigSourceAPI:
-		return nil, fmt.Errorf("source: RememberedConfig.Source is a Push of static pods with the name %q, which is that of other pods", push.Name())
+		return nil, fmt.Errorf("source: CheckpointConfig.Source is a Push of static pods with the name %q, which is that of other pods", push.Name())
 	case !filepath.IsAbs(c.Path):
-		return nil, fmt.Errorf("source: RememberedConfig.Path %q is not an absolute path", c.Path)
+		return nil, fmt.Errorf("source: CheckpointConfig.Path %q is not an absolute path", c.Path)
 	case c.Key != nil && len(c.Key) != keySize:
-		return nil, fmt.Errorf("source: RememberedConfig.Key has %d bytes, want %d", len(c.Key), keySize)
+		return nil, fmt.Errorf("source: CheckpointConfig.Key has %d bytes, want %d", len(c.Key), keySize)
 	case c.OldKey != nil && c.Key == nil:
-		return nil, errors.New("source: RememberedConfig.OldKey is set, and Key is missing")
+		return nil, errors.New("source: CheckpointConfig.OldKey is set, and Key is missing")
 	case c.OldKey != nil && len(c.OldKey) != keySize:
-		return nil, fmt.Errorf("source: RememberedConfig.OldKey has %d bytes, want %d", len(c.OldKey), keySize)
+		return nil, fmt.Errorf("source: CheckpointConfig.OldKey has %d bytes, want %d", len(c.OldKey), keySize)
 	}
 	for _, d := range []struct {
 		name  string
 		field *time.Duration
 	}{{"Patience", &c.Patience}, {"WriteInterval", &c.WriteInterval}, {"MaxAge", &c.MaxAge}} {
 		if *d.field < 0 {
-			return nil, fmt.Errorf("source: RememberedConfig.%s is negative: %v", d.name, *d.field)
+			return nil, fmt.Errorf("source: CheckpointConfig.%s is negative: %v", d.name, *d.field)
 		}
 	}
 	for _, field := range []*time.Duration{&c.Patience, &c.WriteInterval} {
@@ -145,8 +145,8 @@ func NewRemembered(c RememberedConfig) (*Remembered, error) {
 			*field = 10 * time.Second
 		}
 	}
-	r := &Remembered{
-		config: c, file: memoryFile{path: c.Path, source: c.Source.Name(), key: c.Key, oldKey: c.OldKey, disk: osDisk{}},
+	r := &Checkpoint{
+		config: c, file: checkpointFile{path: c.Path, source: c.Source.Name(), key: c.Key, oldKey: c.OldKey, disk: osDisk{}},
 		changed: make(chan struct{}, 1), confirmed: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
 	for _, changed := range []*func(){&r.configMaps.changed, &r.secrets.changed, &r.services.changed, &r.classes.changed, &r.tokens.changed} {
@@ -156,16 +156,16 @@ func NewRemembered(c RememberedConfig) (*Remembered, error) {
 }
 
 // Name returns the name of the source whose pods they are.
-func (r *Remembered) Name() string { return r.config.Source.Name() }
+func (r *Checkpoint) Name() string { return r.config.Source.Name() }
 
 // Run delivers the pods of the source, or of the checkpoint, until ctx ends. It returns the result
 // of the source's Run.
-func (r *Remembered) Run(ctx context.Context, deliver func(Snapshot)) error {
+func (r *Checkpoint) Run(ctx context.Context, deliver func(Snapshot)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var children sync.WaitGroup
 	defer children.Wait()
 	defer cancel()
-	r.read.Do(r.readMemory)
+	r.read.Do(r.readCheckpoint)
 	heard, ended := make(chan Snapshot), make(chan error, 1)
 	children.Go(func() {
 		ended <- r.config.Source.Run(ctx, func(s Snapshot) {
@@ -180,7 +180,7 @@ func (r *Remembered) Run(ctx context.Context, deliver func(Snapshot)) error {
 }
 
 // follow delivers what there is to say, until the source has ended.
-func (r *Remembered) follow(ctx context.Context, heard <-chan Snapshot, ended <-chan error, deliver func(Snapshot)) error {
+func (r *Checkpoint) follow(ctx context.Context, heard <-chan Snapshot, ended <-chan error, deliver func(Snapshot)) error {
 	patience := time.NewTimer(r.config.Patience)
 	defer patience.Stop()
 	for {
@@ -201,7 +201,7 @@ func (r *Remembered) follow(ctx context.Context, heard <-chan Snapshot, ended <-
 }
 
 // hear processes a snapshot of the source, and returns the one to deliver.
-func (r *Remembered) hear(s Snapshot) Snapshot {
+func (r *Checkpoint) hear(s Snapshot) Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pods.hear(s)
@@ -210,9 +210,9 @@ func (r *Remembered) hear(s Snapshot) Snapshot {
 }
 
 // tell delivers the current snapshot again. With due set, it contains the checkpoint from now on.
-func (r *Remembered) tell(deliver func(Snapshot), due bool) {
+func (r *Checkpoint) tell(deliver func(Snapshot), due bool) {
 	r.mu.Lock()
-	news := !due || !r.pods.complete && (len(r.pods.remembered) > 0 || r.pods.tooOld > 0 || r.readErr != nil)
+	news := !due || !r.pods.complete && (len(r.pods.checkpointed) > 0 || r.pods.tooOld > 0 || r.readErr != nil)
 	r.pods.due = r.pods.due || due
 	s := r.snapshot(false)
 	r.mu.Unlock()
@@ -222,7 +222,7 @@ func (r *Remembered) tell(deliver func(Snapshot), due bool) {
 }
 
 // snapshot must be called with mu held.
-func (r *Remembered) snapshot(configsChanged bool) Snapshot {
+func (r *Checkpoint) snapshot(configsChanged bool) Snapshot {
 	s := r.pods.snapshot()
 	s.ConfigsChanged = configsChanged
 	for _, err := range []error{r.readErr, r.writeErr, r.confirmErr} {
@@ -233,8 +233,8 @@ func (r *Remembered) snapshot(configsChanged bool) Snapshot {
 	return s
 }
 
-// readMemory loads the checkpoint, unless it is too old.
-func (r *Remembered) readMemory() {
+// readCheckpoint loads the checkpoint, unless it is too old.
+func (r *Checkpoint) readCheckpoint() {
 	m, err := r.file.read()
 	confirmedAt, now := r.file.confirmedAt(m.SavedAt), time.Now()
 	r.mu.Lock()
@@ -245,7 +245,7 @@ func (r *Remembered) readMemory() {
 }
 
 // take takes over what pods refer to.
-func (r *Remembered) take(m memory) {
+func (r *Checkpoint) take(m checkpointData) {
 	r.configMaps.load(byNames(m.ConfigMaps))
 	r.secrets.load(byNames(m.Secrets))
 	services, classes, tokens := map[string][]*v1.Service{}, map[string]string{}, map[tokenKey]string{}
@@ -263,15 +263,15 @@ func (r *Remembered) take(m memory) {
 	r.tokens.load(tokens)
 }
 
-// memory returns the checkpoint of pods. Secret values are only in an encrypted file.
-func (r *Remembered) memory(pods []*v1.Pod) memory {
-	m, named := memory{Pods: pods}, namedBy(pods)
+// data returns the checkpoint of pods. Secret values are only in an encrypted file.
+func (r *Checkpoint) data(pods []*v1.Pod) checkpointData {
+	m, named := checkpointData{Pods: pods}, namedBy(pods)
 	m.ConfigMaps = objectsOf(r.configMaps.keep(named.configMaps, compareNames))
 	for _, s := range r.services.keep(named.namespaces, strings.Compare) {
-		m.Services = append(m.Services, memoryServices{Namespace: s.key, Services: s.answer})
+		m.Services = append(m.Services, checkpointServices{Namespace: s.key, Services: s.answer})
 	}
 	for _, c := range r.classes.keep(named.classes, strings.Compare) {
-		m.RuntimeClasses = append(m.RuntimeClasses, memoryClass{Name: c.key, Handler: c.answer})
+		m.RuntimeClasses = append(m.RuntimeClasses, checkpointClass{Name: c.key, Handler: c.answer})
 	}
 	secrets, tokens := r.secrets.keep(named.secrets, compareNames), r.tokens.keep(named.tokens, compareTokens)
 	if r.config.Key == nil {
@@ -279,12 +279,12 @@ func (r *Remembered) memory(pods []*v1.Pod) memory {
 	}
 	m.Secrets = objectsOf(secrets)
 	for _, t := range tokens {
-		m.Tokens = append(m.Tokens, memoryToken{tokenKey: t.key, Token: t.answer})
+		m.Tokens = append(m.Tokens, checkpointToken{tokenKey: t.key, Token: t.answer})
 	}
 	return m
 }
 
-func (r *Remembered) mayHaveChanged() { raise(r.changed) }
+func (r *Checkpoint) mayHaveChanged() { raise(r.changed) }
 
 // raise leaves one message in a channel.
 func raise(c chan struct{}) {

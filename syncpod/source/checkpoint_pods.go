@@ -10,13 +10,13 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A recollection merges the snapshots of a source with the checkpoint, which is used until the
+// A checkpointPods merges the snapshots of a source with the checkpoint, which is used until the
 // first complete snapshot.
-type recollection struct {
-	remembered []*v1.Pod
+type checkpointPods struct {
+	checkpointed []*v1.Pod
 	// confirmedAt is when the source last wanted the pods, as far as
 	confirmedAt time.Time
-	// tooOld is how many pods are remembered and not used because of their age.
+	// tooOld is the number of pods of the checkpoint that are too old to be used.
 	tooOld int
 	// due means that the checkpoint is delivered until the source has delivered a complete
 	// snapshot.
@@ -29,24 +29,24 @@ type recollection struct {
 	names map[types.NamespacedName]bool
 }
 
-// recall takes over the pods of a memory that was confirmed last at that time. It returns what of
-// the memory may be used: nothing if it is older than maxAge, unless maxAge is 0. If the clock is
-// behind the time of the confirmation, the age is taken to be 0.
-func (r *recollection) recall(m memory, confirmedAt, now time.Time, maxAge time.Duration) memory {
+// recall takes over the pods of a checkpoint with the time of its last confirmation. It returns the
+// usable part of the checkpoint: nothing if the checkpoint is older than maxAge, unless maxAge is 0.
+// If the clock is behind the time of the confirmation, the age is 0.
+func (r *checkpointPods) recall(m checkpointData, confirmedAt, now time.Time, maxAge time.Duration) checkpointData {
 	r.confirmedAt = confirmedAt
 	if maxAge > 0 && now.Sub(confirmedAt) > maxAge {
 		r.tooOld = len(m.Pods)
-		return memory{}
+		return checkpointData{}
 	}
-	r.remembered = m.Pods
+	r.checkpointed = m.Pods
 	return m
 }
 
 // hear takes a snapshot of the source.
-func (r *recollection) hear(s Snapshot) {
+func (r *checkpointPods) hear(s Snapshot) {
 	r.said = s
 	if r.complete = r.complete || !s.Incomplete; r.complete {
-		r.remembered, r.uids, r.names, r.tooOld = nil, nil, nil, 0
+		r.checkpointed, r.uids, r.names, r.tooOld = nil, nil, nil, 0
 		return
 	}
 	if r.uids == nil {
@@ -59,10 +59,10 @@ func (r *recollection) hear(s Snapshot) {
 }
 
 // spoken reports whether the source has said anything.
-func (r *recollection) spoken() bool { return r.complete || r.uids != nil }
+func (r *checkpointPods) spoken() bool { return r.complete || r.uids != nil }
 
 // snapshot returns the snapshot to deliver.
-func (r *recollection) snapshot() Snapshot {
+func (r *checkpointPods) snapshot() Snapshot {
 	s := r.said
 	if r.complete {
 		return s
@@ -71,25 +71,25 @@ func (r *recollection) snapshot() Snapshot {
 	if recalled := r.recalled(); r.due && len(recalled) > 0 {
 		s.Pods = append(s.Pods[:len(s.Pods):len(s.Pods)], recalled...)
 		s.Warnings = append(s.Warnings[:len(s.Warnings):len(s.Warnings)], fmt.Errorf(
-			"%d pods are those remembered from %s: the source has not said yet what it wants", len(recalled), r.confirmedAt.UTC().Format(time.RFC3339)))
+			"%d pods come from the checkpoint of %s: the source has not delivered its pods yet", len(recalled), r.confirmedAt.UTC().Format(time.RFC3339)))
 	}
 	if r.due && r.tooOld > 0 {
 		s.Warnings = append(s.Warnings[:len(s.Warnings):len(s.Warnings)], fmt.Errorf(
-			"%d pods remembered from %s do not run: they are older than source.RememberedConfig.MaxAge, and the source has not said yet what it wants", r.tooOld, r.confirmedAt.UTC().Format(time.RFC3339)))
+			"%d pods of the checkpoint of %s do not run: they are older than source.CheckpointConfig.MaxAge, and the source has not delivered its pods yet", r.tooOld, r.confirmedAt.UTC().Format(time.RFC3339)))
 	}
 	return s
 }
 
-// all are the pods that are to be remembered.
-func (r *recollection) all() []*v1.Pod {
+// all returns the pods of the next checkpoint.
+func (r *checkpointPods) all() []*v1.Pod {
 	return append(r.said.Pods[:len(r.said.Pods):len(r.said.Pods)], r.recalled()...)
 }
 
 // recalled returns the pods of the checkpoint that the source has not mentioned. A static pod is
 // replaced by one of the same name, which is another version of it.
-func (r *recollection) recalled() []*v1.Pod {
+func (r *checkpointPods) recalled() []*v1.Pod {
 	var pods []*v1.Pod
-	for _, pod := range r.remembered {
+	for _, pod := range r.checkpointed {
 		if r.uids[pod.UID] || runtime.IsStatic(pod) && r.names[nameOf(pod)] {
 			continue
 		}
@@ -98,9 +98,9 @@ func (r *recollection) recalled() []*v1.Pod {
 	return pods
 }
 
-// wantedAt returns the SavedAt of the memory to be written: the last confirmation if the source has yet
+// wantedAt returns the SavedAt of the checkpoint to be written: the last confirmation if the source has yet
 // to confirm some of the pods, otherwise zero, for the time of the write.
-func (r *recollection) wantedAt() time.Time {
+func (r *checkpointPods) wantedAt() time.Time {
 	if len(r.recalled()) == 0 {
 		return time.Time{}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
-// allotting makes agents that decide on resizes, on a node of four CPUs.
-func allotting(t *testing.T, dir string) func(*syncpod.Config) {
+// allocating makes agents that decide on resizes, on a node of four CPUs.
+func allocating(t *testing.T, dir string) func(*syncpod.Config) {
 	allocator, err := resize.New(resize.Config{State: dir, Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}})
 	must(t, err)
 	return func(c *syncpod.Config) { c.Extensions.Allocations = allocator }
@@ -43,11 +43,11 @@ func (n *node) wantCondition(kind v1.PodConditionType, reason, message string) {
 }
 
 // C10: a resize that does not fit is told, and done nothing for; the pod goes on with what
-// it is allotted, also when a container of it starts anew or another agent comes.
+// it is allocated, also when a container of it starts anew or another agent comes.
 func TestC10_ResizeThatDoesNotFit(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n), allotting(t, dir))
+		n.restart(resizing(n), allocating(t, dir))
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		n.wantCondition(v1.PodResizePending, "absent", "")
 		tooMuch := testPod(limited("5", "1Gi"))
@@ -55,13 +55,13 @@ func TestC10_ResizeThatDoesNotFit(t *testing.T) {
 		n.wantCondition(v1.PodResizePending, v1.PodReasonInfeasible, "cpu, requested: 5000, capacity: 4000")
 		n.wantCondition(v1.PodResizeInProgress, "absent", "")
 		if k := n.report.container("app"); k.AllocatedResources.Cpu().String() != "1" || k.Resources.Limits.Cpu().String() != "1" {
-			t.Errorf("allotted %v, in force %v", k.AllocatedResources, k.Resources)
+			t.Errorf("allocated %v, in force %v", k.AllocatedResources, k.Resources)
 		}
 		if updates := n.Journal().Count(critest.UpdateContainerResources); updates != 0 {
 			t.Errorf("%d updates, want 0", updates)
 		}
 		n.exit("app", 1)
-		n.restart(resizing(n), allotting(t, dir))
+		n.restart(resizing(n), allocating(t, dir))
 		n.settle(tooMuch, time.Minute)
 		n.wantStates("app 0 exited", "app 1 running")
 		if r := n.inForce(); r.GetCpuQuota() != 100000 {
@@ -100,7 +100,7 @@ func TestC10_ResizeInProgress(t *testing.T) {
 func TestC10_EventsOfAResize(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n), allotting(t, dir))
+		n.restart(resizing(n), allocating(t, dir))
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		n.drive(testPod(limited("5", "1Gi")), time.Minute)
 		n.drive(testPod(limited("6", "1Gi")), time.Minute)
@@ -181,11 +181,11 @@ func TestC10_MemoryInUseIsNotTaken(t *testing.T) {
 	})
 }
 
-// Nothing is done for a pod of which is not known what it is allotted.
-func TestAllotmentThatFails(t *testing.T) {
+// Nothing is done for a pod of which is not known what it is allocated.
+func TestAllocationThatFails(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
-		failing := allotting(t, dir+"/a\x00b")
+		failing := allocating(t, dir+"/a\x00b")
 		n.restart(failing)
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil || !strings.Contains(err.Error(), "resources of pod") {
 			t.Errorf("error %v, want an error and %q in it", err, "resources of pod")
@@ -193,7 +193,7 @@ func TestAllotmentThatFails(t *testing.T) {
 		if n.Journal().Count(critest.RunPodSandbox) != 0 {
 			t.Error("a sandbox was made")
 		}
-		n.restart(allotting(t, dir))
+		n.restart(allocating(t, dir))
 		n.settle(testPod(limited("1", "")), time.Minute)
 		n.end(testPod(limited("1", "")), nil)
 		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
@@ -214,7 +214,7 @@ func TestC10_ResizeOfThePodAsAWhole(t *testing.T) {
 		})
 	}
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n), allotting(t, dir))
+		n.restart(resizing(n), allocating(t, dir))
 		n.settle(whole("1"), time.Minute)
 		if r := n.inForce(); r.GetCpuQuota() != 100000 || r.GetMemoryLimitInBytes() != 1<<30 {
 			t.Errorf("made with %v", r)
@@ -227,7 +227,7 @@ func TestC10_ResizeOfThePodAsAWhole(t *testing.T) {
 		n.drive(whole("5"), time.Minute)
 		n.wantCondition(v1.PodResizePending, v1.PodReasonInfeasible, "cpu, requested: 5000, capacity: 4000")
 		if s := n.report.last(); s.AllocatedResources.Cpu().String() != "2" || s.Resources.Limits.Cpu().String() != "2" {
-			t.Errorf("allotted %v, resources %v", s.AllocatedResources, s.Resources)
+			t.Errorf("allocated %v, resources %v", s.AllocatedResources, s.Resources)
 		}
 	})
 }

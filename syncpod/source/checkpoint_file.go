@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// memoryVersion is the version of the file's format.
-	memoryVersion = 1
+	// checkpointVersion is the version of the file's format.
+	checkpointVersion = 1
 	// keySize is the key size of AES-256, in bytes.
 	keySize    = 32
 	cipherName = "AES-256-GCM"
@@ -36,36 +36,36 @@ const (
 	maxMemory, maxConfirmation = 256 << 20, 4 << 10
 )
 
-// A memory is what the file holds.
-type memory struct {
-	SavedAt        time.Time        `json:"savedAt"`
-	Pods           []*v1.Pod        `json:"pods,omitempty"`
-	ConfigMaps     []*v1.ConfigMap  `json:"configMaps,omitempty"`
-	Secrets        []*v1.Secret     `json:"secrets,omitempty"`
-	Services       []memoryServices `json:"services,omitempty"`
-	RuntimeClasses []memoryClass    `json:"runtimeClasses,omitempty"`
-	Tokens         []memoryToken    `json:"tokens,omitempty"`
+// checkpointData is the content of the file.
+type checkpointData struct {
+	SavedAt        time.Time            `json:"savedAt"`
+	Pods           []*v1.Pod            `json:"pods,omitempty"`
+	ConfigMaps     []*v1.ConfigMap      `json:"configMaps,omitempty"`
+	Secrets        []*v1.Secret         `json:"secrets,omitempty"`
+	Services       []checkpointServices `json:"services,omitempty"`
+	RuntimeClasses []checkpointClass    `json:"runtimeClasses,omitempty"`
+	Tokens         []checkpointToken    `json:"tokens,omitempty"`
 }
 
-// memoryServices are the Services of a namespace, possibly none.
-type memoryServices struct {
+// checkpointServices are the Services of a namespace, possibly none.
+type checkpointServices struct {
 	Namespace string        `json:"namespace"`
 	Services  []*v1.Service `json:"services,omitempty"`
 }
 
-type memoryClass struct {
+type checkpointClass struct {
 	Name    string `json:"name"`
 	Handler string `json:"handler,omitempty"`
 }
 
-type memoryToken struct {
+type checkpointToken struct {
 	tokenKey
 	Token string `json:"token"`
 }
 
-// A memoryHeader is the first line of the file, as JSON. What follows is a memory as JSON, or
+// A checkpointHeader is the first line of the file, as JSON. The rest of the file is a checkpointData as JSON, or
 // a nonce and that encrypted, with the header as additional data.
-type memoryHeader struct {
+type checkpointHeader struct {
 	Version int    `json:"version"`
 	Source  string `json:"source"`
 	// Cipher is how the rest is encrypted, empty if it is not. Then SHA256 is its sum.
@@ -73,21 +73,21 @@ type memoryHeader struct {
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// A memoryFile is the file of the checkpoint. Only one goroutine writes it.
-type memoryFile struct {
+// A checkpointFile is the file of the checkpoint. Only one goroutine writes it.
+type checkpointFile struct {
 	path, source string
 	// key encrypts and decrypts, oldKey decrypts what key does not; nil means none.
 	key, oldKey []byte
 	disk        disk
-	// sum is the checksum of the memory that was written last, without SavedAt if write has set it, and
-	// savedAt the SavedAt of that memory.
+	// sum is the checksum of the checkpoint that was written last, without SavedAt if write has set it, and
+	// savedAt the SavedAt of that checkpoint.
 	sum     [sha256.Size]byte
 	savedAt time.Time
 }
 
-// A confirmation says when the source wanted last what a memory holds.
+// A confirmation records when the source last confirmed the pods of a checkpoint.
 type confirmation struct {
-	// Of is the SavedAt of the memory: a confirmation of another version says nothing.
+	// Of is the SavedAt of the checkpoint. A confirmation of another version is ignored.
 	Of          time.Time `json:"of"`
 	ConfirmedAt time.Time `json:"confirmedAt"`
 }
@@ -102,12 +102,12 @@ type disk interface {
 }
 
 // read returns the valid parts of the checkpoint.
-func (f *memoryFile) read() (memory, error) {
-	text, err := readMemory(f.path, maxMemory)
+func (f *checkpointFile) read() (checkpointData, error) {
+	text, err := readCheckpoint(f.path, maxMemory)
 	if errors.Is(err, fs.ErrNotExist) {
-		return memory{}, nil
+		return checkpointData{}, nil
 	}
-	var m memory
+	var m checkpointData
 	if err == nil {
 		m, err = f.open(text)
 	}
@@ -115,18 +115,18 @@ func (f *memoryFile) read() (memory, error) {
 		m, err = usable(m)
 	}
 	if err != nil {
-		err = fmt.Errorf("what was remembered of the source in %s: %w", f.path, err)
+		err = fmt.Errorf("the checkpoint of the source in %s: %w", f.path, err)
 	}
 	return m, err
 }
 
 // confirmationPath is the file of the confirmation.
-func (f *memoryFile) confirmationPath() string { return f.path + ".confirmed" }
+func (f *checkpointFile) confirmationPath() string { return f.path + ".confirmed" }
 
-// confirmedAt returns when the source wanted last what the memory holds that was saved at that
+// confirmedAt returns when the source last confirmed the pods of the checkpoint that was saved at that
 // time. A confirmation that cannot be read does not count.
-func (f *memoryFile) confirmedAt(savedAt time.Time) time.Time {
-	text, err := readMemory(f.confirmationPath(), maxConfirmation)
+func (f *checkpointFile) confirmedAt(savedAt time.Time) time.Time {
+	text, err := readCheckpoint(f.confirmationPath(), maxConfirmation)
 	if err != nil {
 		return savedAt
 	}
@@ -140,7 +140,7 @@ func (f *memoryFile) confirmedAt(savedAt time.Time) time.Time {
 
 // confirm records that the source still wanted the pods of the last write at that time. It reports
 // whether it has written that; before the first write it does nothing.
-func (f *memoryFile) confirm(at time.Time) (bool, error) {
+func (f *checkpointFile) confirm(at time.Time) (bool, error) {
 	if f.savedAt.IsZero() {
 		return false, nil
 	}
@@ -150,7 +150,7 @@ func (f *memoryFile) confirm(at time.Time) (bool, error) {
 	return true, nil
 }
 
-func readMemory(path string, limit int64) ([]byte, error) {
+func readCheckpoint(path string, limit int64) ([]byte, error) {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func readMemory(path string, limit int64) ([]byte, error) {
 
 // usable returns a checkpoint with the pods that can run, with this agent's API defaults, and
 // without null values.
-func usable(m memory) (memory, error) {
+func usable(m checkpointData) (checkpointData, error) {
 	m.ConfigMaps = slices.DeleteFunc(m.ConfigMaps, func(c *v1.ConfigMap) bool { return c == nil })
 	m.Secrets = slices.DeleteFunc(m.Secrets, func(s *v1.Secret) bool { return s == nil })
 	for i := range m.Services {
@@ -184,34 +184,34 @@ func usable(m memory) (memory, error) {
 	return m, errors.Join(errs...)
 }
 
-// open returns the memory that the text of the file is.
-func (f *memoryFile) open(text []byte) (m memory, err error) {
+// open parses the text of the file.
+func (f *checkpointFile) open(text []byte) (m checkpointData, err error) {
 	body, err := f.unseal(text)
 	if err != nil {
 		return m, err
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		return memory{}, errors.New("it is not the JSON of a checkpoint") // the original error may contain values
+		return checkpointData{}, errors.New("it is not the JSON of a checkpoint") // the original error may contain values
 	}
 	return m, nil
 }
 
 // unseal returns the decrypted contents below the header of a file.
-func (f *memoryFile) unseal(text []byte) ([]byte, error) {
+func (f *checkpointFile) unseal(text []byte) ([]byte, error) {
 	line, body, _ := bytes.Cut(text, []byte("\n"))
-	var header memoryHeader
+	var header checkpointHeader
 	if err := json.Unmarshal(line, &header); err != nil || header.Version < 1 {
 		return nil, errors.New("its first line is none that is written here")
 	}
 	switch {
-	case header.Version > memoryVersion:
-		return nil, fmt.Errorf("it has version %d, and this agent reads %d", header.Version, memoryVersion)
+	case header.Version > checkpointVersion:
+		return nil, fmt.Errorf("it has version %d, and this agent reads %d", header.Version, checkpointVersion)
 	case header.Source != f.source:
 		return nil, fmt.Errorf("it is of source %q, not of %q", header.Source, f.source)
 	case header.Cipher == "" && f.key != nil:
 		return nil, errors.New("it is not encrypted though there is a key: anybody may have written it")
 	case header.Cipher != "" && f.key == nil:
-		return nil, errors.New("it is encrypted, and there is no key (source.RememberedConfig.Key)")
+		return nil, errors.New("it is encrypted, and there is no key (source.CheckpointConfig.Key)")
 	case header.Cipher != "" && header.Cipher != cipherName:
 		return nil, fmt.Errorf("it is encrypted with %q, and this agent knows %s", header.Cipher, cipherName)
 	case header.Cipher == "" && header.SHA256 != sumOf(body):
@@ -228,7 +228,7 @@ func sumOf(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (f *memoryFile) decrypt(header, body []byte) ([]byte, error) {
+func (f *checkpointFile) decrypt(header, body []byte) ([]byte, error) {
 	for _, key := range [][]byte{f.key, f.oldKey} {
 		if key == nil {
 			continue
@@ -255,8 +255,8 @@ func gcmOf(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// write writes a memory, unless it was written last. If SavedAt is zero, write sets it to the current time.
-func (f *memoryFile) write(m memory) error {
+// write writes a checkpoint, unless the file has it already. If SavedAt is zero, write sets it to the current time.
+func (f *checkpointFile) write(m checkpointData) error {
 	m = trimmed(m)
 	text, err := json.Marshal(m)
 	if err == nil {
@@ -271,13 +271,13 @@ func (f *memoryFile) write(m memory) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("what is to be remembered of the source: %w", err)
+		return fmt.Errorf("the checkpoint of the source cannot be written: %w", err)
 	}
 	return nil
 }
 
 // replace replaces a file. What a killed agent has left of this is overwritten by the next.
-func (f *memoryFile) replace(path string, content any) error {
+func (f *checkpointFile) replace(path string, content any) error {
 	text, err := f.seal(content)
 	if err != nil {
 		return err
@@ -305,12 +305,12 @@ func removeIfThere(path string) error {
 }
 
 // seal returns the text of a file.
-func (f *memoryFile) seal(content any) ([]byte, error) {
+func (f *checkpointFile) seal(content any) ([]byte, error) {
 	body, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
 	}
-	header := memoryHeader{Version: memoryVersion, Source: f.source}
+	header := checkpointHeader{Version: checkpointVersion, Source: f.source}
 	if f.key == nil {
 		header.SHA256 = sumOf(body)
 	} else {
@@ -328,7 +328,7 @@ func (f *memoryFile) seal(content any) ([]byte, error) {
 	return slices.Concat(line, []byte("\n"), body), nil
 }
 
-func (f *memoryFile) encrypt(header, body []byte) ([]byte, error) {
+func (f *checkpointFile) encrypt(header, body []byte) ([]byte, error) {
 	gcm, err := gcmOf(f.key)
 	if err != nil {
 		return nil, err
@@ -341,7 +341,7 @@ func (f *memoryFile) encrypt(header, body []byte) ([]byte, error) {
 }
 
 // trimmed returns the checkpoint without parts that change with each status report.
-func trimmed(m memory) memory {
+func trimmed(m checkpointData) checkpointData {
 	m.Pods = slices.Clone(m.Pods)
 	for i, pod := range m.Pods {
 		m.Pods[i] = trimmedPod(pod)

@@ -84,9 +84,9 @@ func (m *machine) run(static bool) {
 	if static {
 		m.push = source.NewStaticPush("http")
 	}
-	mem, err := source.NewRemembered(source.RememberedConfig{
+	mem, err := source.NewCheckpoint(source.CheckpointConfig{
 		Source: m.push, ConfigMaps: m.server, Secrets: m.server,
-		Path: filepath.Join(m.root, "remembered", "pods"), Key: []byte("0123456789abcdef0123456789abcdef"),
+		Path: filepath.Join(m.root, "checkpoint", "pods"), Key: []byte("0123456789abcdef0123456789abcdef"),
 	})
 	if err != nil {
 		m.Fatal(err)
@@ -188,8 +188,8 @@ func TestE5_BootWithoutTheServer(t *testing.T) {
 		m.wantRunning()
 		time.Sleep(2 * time.Second)
 		m.wantRunning("a uid-a", "b uid-b")
-		if health := m.agent.Health(); health.OK() || !strings.Contains(health.String(), "2 pods are those remembered from ") {
-			t.Errorf("health is %v, want not health.OK() and %q in it", health, "2 pods are those remembered from ")
+		if health := m.agent.Health(); health.OK() || !strings.Contains(health.String(), "2 pods come from the checkpoint of ") {
+			t.Errorf("health is %v, want not health.OK() and %q in it", health, "2 pods come from the checkpoint of ")
 		}
 		time.Sleep(48 * time.Hour)
 		m.wantRunning("a uid-a", "b uid-b")
@@ -207,9 +207,9 @@ func TestE5_BootWithoutTheServer(t *testing.T) {
 	})
 }
 
-// The agent alone is started anew, with another memory than what runs: nothing is stopped
+// The agent alone is started anew, with another checkpoint than what runs: nothing is stopped
 // because it is not remembered, nor started twice.
-func TestE5_WhatRunsAndIsNotRemembered(t *testing.T) {
+func TestE5_RunningPodOutsideTheCheckpoint(t *testing.T) {
 	for name, static := range map[string]bool{"static": true, "of an API server": false} {
 		t.Run(name, func(t *testing.T) {
 			onMachine(t, func(m *machine) {
@@ -245,8 +245,8 @@ func (m *machine) forget(name string) {
 	if m.push.Static() {
 		push = source.NewStaticPush("http")
 	}
-	mem, err := source.NewRemembered(source.RememberedConfig{
-		Source: push, Path: filepath.Join(m.root, "remembered", "pods"), Key: []byte("0123456789abcdef0123456789abcdef"),
+	mem, err := source.NewCheckpoint(source.CheckpointConfig{
+		Source: push, Path: filepath.Join(m.root, "checkpoint", "pods"), Key: []byte("0123456789abcdef0123456789abcdef"),
 	})
 	if err != nil {
 		m.Fatal(err)
@@ -270,18 +270,18 @@ func (m *machine) forget(name string) {
 // A static pod was replaced right before the agent ended, and what is remembered is the
 // version before. It is not started beside the one that runs, and takes its place only if
 // the source says so.
-func TestM1_RememberedVersionWaitsForTheOneThatRuns(t *testing.T) {
+func TestM1_CheckpointedVersionWaitsForTheOneThatRuns(t *testing.T) {
 	for name, wins := range map[string]string{"the source wants the one that runs": "uid-2", "it wants the one before": "uid-1"} {
 		t.Run(name, func(t *testing.T) {
 			onMachine(t, func(m *machine) {
 				m.boot(true)
 				m.set(wanted("a", "uid-1"))
-				path := filepath.Join(m.root, "remembered", "pods")
-				remembered := readFile(t, path)
+				path := filepath.Join(m.root, "checkpoint", "pods")
+				checkpoint := readFile(t, path)
 				m.set(wanted("a", "uid-2"))
 				m.wantRunning("a uid-2")
 				m.off()
-				writeFile(t, path, remembered)
+				writeFile(t, path, checkpoint)
 				m.run(true)
 				time.Sleep(time.Hour)
 				if n := len(m.rt.Journal().Pod("uid-1").Of(critest.StartContainer)); n != 1 {
@@ -295,15 +295,15 @@ func TestM1_RememberedVersionWaitsForTheOneThatRuns(t *testing.T) {
 }
 
 // Once what ran of the pod that is not remembered has ended, the one that is has its turn.
-func TestM1_RememberedVersionDoesNotWaitForEver(t *testing.T) {
+func TestM1_CheckpointedVersionDoesNotWaitForEver(t *testing.T) {
 	onMachine(t, func(m *machine) {
 		m.boot(true)
 		m.set(wanted("a", "uid-1"))
-		path := filepath.Join(m.root, "remembered", "pods")
-		remembered := readFile(t, path)
+		path := filepath.Join(m.root, "checkpoint", "pods")
+		checkpoint := readFile(t, path)
 		m.set(wanted("a", "uid-2"))
 		m.off()
-		writeFile(t, path, remembered)
+		writeFile(t, path, checkpoint)
 		m.run(true)
 		time.Sleep(time.Minute)
 		for _, c := range m.rt.Journal().Pod("uid-2").Of(critest.StartContainer) {
