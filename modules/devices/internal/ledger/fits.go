@@ -28,7 +28,7 @@ func (l *Ledger) Needs(c *v1.Container) map[string]int {
 
 // demand returns the maximum number of devices that the pod's containers request at the same time.
 func (l *Ledger) demand(pod *v1.Pod) map[string]int {
-	most, activePods := map[string]int{}, map[string]int{}
+	most, beside := map[string]int{}, map[string]int{}
 	add := func(c *v1.Container, stays bool) {
 		for name, n := range l.Needs(c) {
 			most[name] = max(most[name], beside[name]+n)
