@@ -46,8 +46,7 @@ type Input struct {
 	// LogsRoot is the directory of the logs of all pods, "" means DefaultLogsRoot.
 	LogsRoot string
 	// UserNamespace maps the IDs of a pod with spec.hostUsers false (KEP-127) and
-	// is then required. It is not used for other pods, nor for one without a
-	// security context, whose namespaces are not described.
+	// is then required. It is not used for other pods.
 	UserNamespace *runtimeapi.UserNamespace
 	// ExtraGroups are supplemental groups that the pod's volumes need.
 	ExtraGroups []int64

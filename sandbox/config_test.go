@@ -131,6 +131,19 @@ func TestUserNamespace(t *testing.T) {
 	}
 }
 
+// A pod that is to have users of its own has them without a security context, too: root in it would be root of the node.
+func TestUserNamespaceWithoutSecurityContext(t *testing.T) {
+	pod := named("p", v1.PodSpec{HostUsers: ptr(false)})
+	mapping := &runtimeapi.UserNamespace{Uids: []*runtimeapi.IDMapping{{HostId: 65536, Length: 65536}}}
+	got := mustConfig(t, sandbox.Input{Pod: pod, UserNamespace: mapping}).Linux.SecurityContext.GetNamespaceOptions().GetUsernsOptions()
+	if !proto.Equal(got, mapping) {
+		t.Errorf("user namespace %v, want %v", got, mapping)
+	}
+	if _, err := sandbox.ConfigOf(sandbox.Input{Pod: pod}); err == nil {
+		t.Error("a pod without a mapping gets a sandbox")
+	}
+}
+
 func TestGroups(t *testing.T) {
 	in := fullInput()
 	if got, want := mustConfig(t, in).Linux.SecurityContext.SupplementalGroups, []int64{3, 4, 5, 6}; !reflect.DeepEqual(got, want) {
@@ -141,7 +154,7 @@ func TestGroups(t *testing.T) {
 // A kubelet describes neither users nor namespaces without a security context,
 // and so asks for none of what they would need.
 func TestPodWithoutSecurityContext(t *testing.T) {
-	pod := named("p", v1.PodSpec{HostNetwork: true, HostUsers: ptr(false)})
+	pod := named("p", v1.PodSpec{HostNetwork: true})
 	got := mustConfig(t, sandbox.Input{Pod: pod, ExtraGroups: []int64{1}}).Linux.SecurityContext
 	want := &runtimeapi.LinuxSandboxSecurityContext{Seccomp: &runtimeapi.SecurityProfile{}}
 	if !proto.Equal(got, want) {

@@ -33,8 +33,11 @@ func (in *Input) security() (*runtimeapi.LinuxSandboxSecurityContext, error) {
 		Seccomp:    &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
 	}
 	sc := spec.SecurityContext
-	if sc == nil {
+	switch {
+	case sc == nil && (spec.HostUsers == nil || *spec.HostUsers):
 		return security, nil
+	case sc == nil: // without its user namespace root in the pod would be root of the node
+		sc = &v1.PodSecurityContext{}
 	}
 	namespaces, err := linux.Namespaces(spec, in.UserNamespace)
 	if err != nil {

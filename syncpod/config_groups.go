@@ -95,6 +95,9 @@ type Extensions struct {
 	// Devices allocates devices of the node to containers; a *device.Keeper implements it. Default:
 	// none.
 	Devices Devices
+	// UserNamespaces allocates IDs to pods with user namespaces of their own (spec.hostUsers false); a *userns.Allocator implements
+	// it. Default: such pods fail, unless Deps.Prepare provides the mapping.
+	UserNamespaces UserNamespaces
 	// Volumes provides volumes that the node does not make by itself, such as those of PersistentVolumeClaims. It needs
 	// a Root, and Deps.Volumes by default. Default: pods that have such volumes fail.
 	Volumes volume.Plugin
@@ -121,6 +124,9 @@ func (e *Extensions) cleaners() []Cleaner {
 	}
 	if e.Devices != nil {
 		all = append(all, e.Devices)
+	}
+	if e.UserNamespaces != nil {
+		all = append(all, e.UserNamespaces)
 	}
 	return append(all, e.Clean...)
 }

@@ -156,6 +156,16 @@ type Devices interface {
 	Cleaner
 }
 
+// UserNamespaces allocates IDs of the node to pods with user namespaces of their own (KEP-127). As a [Cleaner] it frees them.
+// If it also is an [OrphanCleaner], that is called for pods whose spec is unknown.
+type UserNamespaces interface {
+	// UserNamespace returns the mapping of IDs of a pod, nil for a pod with the users of the node. It is called before a
+	// sandbox or container is created, with the runtime handler of the pod, and must return the same for as long as the pod
+	// lives. While it fails nothing of the pod is started.
+	UserNamespace(ctx context.Context, pod *v1.Pod, handler string) (*runtimeapi.UserNamespace, error)
+	Cleaner
+}
+
 // DeviceChooser is an optional interface of [Devices]: it chooses the devices of a container before its image is
 // present, so that statuses report them meanwhile.
 type DeviceChooser interface {

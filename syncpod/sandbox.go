@@ -70,19 +70,28 @@ func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 	in := &w.sandbox.input
 	in.Pod, in.Attempt, in.LogsRoot = w.pod, w.plan.Sandbox.Attempt, w.config.Node.LogsRoot
 	in.NoCPUQuota, in.CPUPeriod = w.config.Node.Containers.NoCPUQuota, w.config.Node.Containers.CPUPeriod
-	config, err := sandbox.ConfigOf(*in)
-	cause := cmp.Or(errors.Unwrap(err), err) // an event names its pod
-	if err == nil {
-		w.sandbox.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses)
-		cause = err
+	var err error
+	if w.sandbox.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses); err != nil {
+		return w.notConfigured(ctx, err, err)
 	}
+	if namespaces := w.config.Extensions.UserNamespaces; namespaces != nil {
+		if in.UserNamespace, err = namespaces.UserNamespace(ctx, w.pod, w.sandbox.handler); err != nil {
+			return w.notConfigured(ctx, err, err)
+		}
+	}
+	config, err := sandbox.ConfigOf(*in)
 	if err != nil {
-		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", cause)
-		return &StepError{Step: StepSandbox, Reason: ErrConfigPodSandbox, Err: err}
+		return w.notConfigured(ctx, err, cmp.Or(errors.Unwrap(err), err)) // an event names its pod
 	}
 	config.Labels = w.config.Owner.Mark(config.Labels)
 	w.sandbox.config, w.sandbox.id, w.sandbox.ips = config, w.plan.Sandbox.ID, w.podIPs()
 	return nil
+}
+
+// notConfigured reports that the configuration of the sandbox cannot be made.
+func (w sandboxing) notConfigured(ctx context.Context, err, cause error) *StepError {
+	w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", cause)
+	return &StepError{Step: StepSandbox, Reason: ErrConfigPodSandbox, Err: err}
 }
 
 func (w sandboxing) createSandbox(ctx context.Context) *StepError {

@@ -25,6 +25,7 @@
 //	kubelet_runtime_operations_duration_seconds histogram      operation_type
 //	kubelet_cgroup_manager_duration_seconds     histogram      operation_type
 //	kubelet_evictions                           counter        eviction_signal
+//	kubelet_preemptions                         counter        preemption_signal
 //	storage_operation_duration_seconds          histogram      volume_plugin, operation_name, status, migrated
 //	volume_manager_total_volumes                gauge          plugin_name, state
 //
@@ -47,7 +48,7 @@
 //     cgroup. An agent that leaves cgroups to the runtime does not have this metric.
 //
 //   - kubelet_evictions counts the evictions of an agent, and the calls of
-//     [Metrics.CountEviction].
+//     [Metrics.CountEviction]. kubelet_preemptions counts the calls of [Metrics.CountPreemption].
 //
 //   - Of the storage operations only volume_mount is exported, for volumes that a Syncer creates below
 //     its Root; the others belong to CSI drivers. status is success or fail-unknown.

@@ -10,6 +10,7 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
@@ -44,6 +45,7 @@ type Metrics struct {
 	errors     *client.CounterVec
 	durations  *client.HistogramVec
 	evictions  *client.CounterVec
+	preempted  *client.CounterVec
 	cgroups    *client.HistogramVec
 	storage    *client.HistogramVec
 	probes     *probes
@@ -73,6 +75,7 @@ func New(c Config) (*Metrics, error) {
 		errors:     counters("runtime_operations_errors_total", "Calls of the runtime that failed."),
 		durations:  histograms("runtime_operations_duration_seconds", "Time of a call of the runtime.", client.ExponentialBuckets(0.005, 2.5, 14)),
 		evictions:  client.NewCounterVec(client.CounterOpts{Subsystem: subsystem, Name: "evictions", Help: "Pods that were evicted, by the signal that asked for it."}, []string{"eviction_signal"}),
+		preempted:  client.NewCounterVec(client.CounterOpts{Subsystem: subsystem, Name: "preemptions", Help: "Pods that were stopped for a critical pod, by the resource that was missing."}, []string{"preemption_signal"}),
 		cgroups:    histograms("cgroup_manager_duration_seconds", "Time of work on the cgroup of a pod: create, update, destroy.", client.DefBuckets),
 		storage: client.NewHistogramVec(client.HistogramOpts{
 			Name: "storage_operation_duration_seconds", Help: "Time of making a volume, or bringing it up to date before a start.", Buckets: storageBuckets(),
@@ -125,6 +128,11 @@ func (m *Metrics) Probes() probe.Observer { return probeObserver{m.probes} }
 // evictions of the agent; call CountEviction for others.
 func (m *Metrics) CountEviction(signal string) {
 	m.evictions.WithLabelValues(strings.ToValidUTF8(signal, "\uFFFD")).Inc()
+}
+
+// CountPreemption counts a pod that was stopped for a critical pod, by the resource that was missing.
+func (m *Metrics) CountPreemption(missing v1.ResourceName) {
+	m.preempted.WithLabelValues(strings.ToValidUTF8(string(missing), "\uFFFD")).Inc()
 }
 
 // Collector returns all metrics except those of probes.

@@ -22,6 +22,7 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/probe"
 	"github.com/podsync/podsync/syncpod/source"
+	"github.com/podsync/podsync/syncpod/userns"
 )
 
 // Config configures an Agent. The least is a Client, a Root and a Source. A zero field means the
@@ -119,6 +120,13 @@ func (c *Config) complete() error {
 		c.Images.Log = c.Log
 	}
 	c.Sync.Root = cmp.Or(c.Sync.Root, c.Root)
+	if c.Sync.Extensions.UserNamespaces == nil && c.Sync.Root != "" {
+		namespaces, err := userns.New(userns.Config{Dir: filepath.Join(c.Sync.Root, "pods"), Runtime: c.Client})
+		if err != nil {
+			return fmt.Errorf("agent: Config.Sync.Root: %w", err)
+		}
+		c.Sync.Extensions.UserNamespaces = namespaces
+	}
 	return nil
 }
 

@@ -29,5 +29,6 @@
 //	limits.go     limits of single pods
 //	message.go    Eviction: its message
 //	critical.go   critical pods, and Admit
+//	preempt.go    Preempt: which pods stop so that a critical pod fits
 //	explain.go    explanations
 package eviction

@@ -75,6 +75,7 @@ var rooms = []room{
 		"syncpod/internal/poddir", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/device", []string{"internal/base/podfile", "syncpod/container/env"}, "what containers were given is kept in files; who gives it is asked through an interface"},
+	{"syncpod/userns", []string{"internal/base/durable", "internal/base/regular", "internal/base/safepath"}, "which IDs a pod has follows from those of others, and is kept in files; a runtime is asked for its features and for nothing else"},
 	{"syncpod/shutdown", []string{"runtime"}, "an order follows from pods alone: who stops them is not its business"},
 	{"syncpod/source", []string{"internal/base/durable", "internal/base/quantities", "internal/base/regular", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/credentialprovider", []string{"internal/base/regular", "runtime/image", "syncpod/source"}, "credentials are pull secrets: who pulls with them is not its business"},
@@ -84,7 +85,7 @@ var rooms = []room{
 	}, "it keeps pods running, and what runs beside them it sees through an interface; it is never on a fake runtime"},
 	{"syncpod/agent", []string{
 		"actions", "podworkers", "runtime", "runtime/cri", "runtime/image", "runtime/logs", "runtime/oom", "runtime/pleg", "runtime/stats", "sandbox",
-		"syncpod", "syncpod/eviction", "syncpod/internal/assemble", "syncpod/internal/gc", "syncpod/internal/podref", "syncpod/internal/pressure", "syncpod/internal/rotate", "syncpod/loop", "syncpod/probe", "syncpod/source",
+		"syncpod", "syncpod/eviction", "syncpod/internal/assemble", "syncpod/internal/gc", "syncpod/internal/podref", "syncpod/internal/pressure", "syncpod/internal/rotate", "syncpod/loop", "syncpod/probe", "syncpod/source", "syncpod/userns",
 	}, "it is on top of all the others: it gives a loop the parts of a kubelet, and is never on a fake runtime"},
 
 	{"syncpod/server", []string{"internal/base/regular", "internal/base/spdy", "internal/base/websocket", "runtime", "runtime/cri", "runtime/logs", "runtime/stats", "syncpod/internal/podcontainer", "syncpod/loop"},

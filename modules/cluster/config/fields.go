@@ -68,7 +68,8 @@ var honoured = strings.Fields(`
 	nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj podLogsDir podPidsLimit podsPerCore port
 	preloadedImagesVerificationAllowlist protectKernelDefaults providerID registerWithTaints registryBurst registryPullQPS resolvConf
 	rotateCertificates seccompDefault serializeImagePulls serverTLSBootstrap shutdownGracePeriod shutdownGracePeriodByPodPriority shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodPath
-	streamingConnectionIdleTimeout systemReserved tlsCertFile tlsCipherSuites tlsCurvePreferences tlsMinVersion tlsPrivateKeyFile tracing`)
+	streamingConnectionIdleTimeout systemReserved tlsCertFile tlsCipherSuites tlsCurvePreferences tlsMinVersion tlsPrivateKeyFile tracing
+	userNamespaces.idsPerPod`)
 
 // others are the fields that are refused or meaningless.
 var others = []Field{
@@ -121,7 +122,6 @@ var others = []Field{
 	{Name: "memoryReservationPolicy", Treatment: Refused, Reason: "no memory would be reserved for pods", Granted: []string{`"None"`}},
 	{Name: "registerNode", Treatment: Refused, Reason: "the agent registers its Node", Granted: []string{"true"}},
 	{Name: "imageServiceEndpoint", Treatment: Refused, Reason: "images are pulled through containerRuntimeEndpoint"},
-	{Name: "userNamespaces.idsPerPod", Treatment: Refused, Reason: "no pod would have a user namespace", Granted: []string{"65536"}},
 }
 
 // unheeded returns a warning for each meaningless field that is set, and an error that names the first refused field.

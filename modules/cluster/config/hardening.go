@@ -7,10 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/syncpod/userns"
 )
 
 // refuse returns an error that names the field of a protection that is not there.
@@ -33,6 +36,9 @@ func refuse(c *kubelet.KubeletConfiguration) error {
 		return fmt.Errorf("eventRecordQPS is %d and eventBurst %d, want 0 or more", *c.EventRecordQPS, c.EventBurst)
 	case *c.RegistryPullQPS < 0 || c.RegistryBurst < 0:
 		return fmt.Errorf("registryPullQPS is %d and registryBurst %d, want 0 or more", *c.RegistryPullQPS, c.RegistryBurst)
+	}
+	if n := c.UserNamespaces; n != nil && n.IDsPerPod != nil && (*n.IDsPerPod < userns.Unit || *n.IDsPerPod%userns.Unit != 0 || *n.IDsPerPod > math.MaxUint32) {
+		return fmt.Errorf("userNamespaces.idsPerPod is %d, want a multiple of %d below 2^32", *n.IDsPerPod, userns.Unit)
 	}
 	for _, what := range c.EnforceNodeAllocatable {
 		if what != "pods" && what != "none" && what != "" {

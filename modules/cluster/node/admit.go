@@ -2,8 +2,10 @@ package node
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/go-logr/logr"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -24,28 +27,78 @@ type Admission struct {
 	// Reserve calls fits and, if it returns true, counts the pod from then on, like
 	// Reserve of a resize.Allocator: no resize can take the resources in between. Default: fits decides.
 	Reserve func(pod *v1.Pod, fits func(allocated func(*v1.Pod) *v1.Pod) bool) bool
+	// Preemption stops pods so that a critical pod fits. Default: a critical pod that does not fit is rejected.
+	Preemption *Preemption
 }
 
 var _ loop.Admission = (*Admission)(nil)
 
-// Admit returns why a pod cannot run on the node besides the active pods, nil if it can.
+// Admit returns why a pod cannot run on the node besides the active pods, nil if it can. A critical pod for which only
+// resources are missing has other pods stopped, if there is a Preemption.
 func (a *Admission) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
-	for _, check := range []func() *syncpod.Rejection{
+	refused := first(
 		func() *syncpod.Rejection { return sysctlsAllowed(pod, a.Node.config.AllowedSysctls) },
 		func() *syncpod.Rejection { return appArmorFits(pod, a.Node.config.Machine.AppArmor) },
 		func() *syncpod.Rejection { return a.nameFits(pod) },
 		func() *syncpod.Rejection { return systemFits(pod) },
-		func() *syncpod.Rejection { return a.resourcesFit(pod, activePods, a.Allocated) },
+	)
+	if refused != nil {
+		return refused
+	}
+	var stop []*v1.Pod
+	remaining, short := activePods, a.shortages(pod, activePods, a.Allocated)
+	if len(short) > 0 {
+		var room bool
+		if stop, remaining, room = a.preempt(pod, activePods); !room {
+			return short[0].rejection()
+		}
+	}
+	refused = first(
 		func() *syncpod.Rejection { return a.asItIs(pod, placeFits) },
 		func() *syncpod.Rejection { return portsFree(pod, activePods) },
 		func() *syncpod.Rejection { return a.asItIs(pod, taintsTolerated) },
-		func() *syncpod.Rejection { return a.reserve(pod, activePods) },
-	} {
+		func() *syncpod.Rejection { return a.reserve(pod, remaining) },
+	)
+	if refused == nil && len(remaining) < len(activePods) {
+		a.Preemption.stop(pod, short[0].name, stop)
+	}
+	return refused
+}
+
+// first returns the first rejection of the checks.
+func first(checks ...func() *syncpod.Rejection) *syncpod.Rejection {
+	for _, check := range checks {
 		if refused := check(); refused != nil {
 			return refused
 		}
 	}
 	return nil
+}
+
+// preempt returns the pods that must stop so that the pod fits, and the active pods that remain: those that stop for an
+// earlier critical pod do not count.
+func (a *Admission) preempt(pod *v1.Pod, activePods []*v1.Pod) (stop, remaining []*v1.Pod, ok bool) {
+	if a.Preemption == nil {
+		return nil, activePods, false
+	}
+	remaining = slices.DeleteFunc(slices.Clone(activePods), a.Preemption.isStopping)
+	allocated, missing := make([]*v1.Pod, len(remaining)), v1.ResourceList{}
+	for i, other := range remaining {
+		if allocated[i] = other; a.Allocated != nil {
+			allocated[i] = a.Allocated(other)
+		}
+	}
+	for _, short := range a.shortages(pod, remaining, a.Allocated) {
+		missing[short.name] = short.missing()
+	}
+	if stop, ok = eviction.Preempt(pod, allocated, missing); !ok {
+		return nil, activePods, false
+	}
+	stops := map[types.UID]bool{}
+	for _, p := range stop {
+		stops[p.UID] = true
+	}
+	return stop, slices.DeleteFunc(remaining, func(p *v1.Pod) bool { return stops[p.UID] }), true
 }
 
 // reserve checks the resources again after all other checks have passed, and reserves them.

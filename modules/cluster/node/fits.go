@@ -6,18 +6,49 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
 )
 
+// A shortage is a resource of the node of which a pod and the active pods request more than there is. CPU is in thousandths.
+type shortage struct {
+	name                      v1.ResourceName
+	requested, used, capacity int64
+}
+
+// missing is the amount by which the resource is exceeded.
+func (s shortage) missing() resource.Quantity {
+	amount := s.requested + s.used - s.capacity
+	if s.name == v1.ResourceCPU {
+		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
+	}
+	return *resource.NewQuantity(amount, resource.DecimalSI)
+}
+
+func (s shortage) rejection() *syncpod.Rejection {
+	return &syncpod.Rejection{
+		Reason:  "OutOf" + string(s.name),
+		Message: fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", s.name, s.requested, s.used, s.capacity),
+	}
+}
+
 // resourcesFit checks the node's resources. If allocated is not nil, each pod counts as allocated
 // returns it.
 func (a *Admission) resourcesFit(pod *v1.Pod, activePods []*v1.Pod, allocated func(*v1.Pod) *v1.Pod) *syncpod.Rejection {
+	if short := a.shortages(pod, activePods, allocated); len(short) > 0 {
+		return short[0].rejection()
+	}
+	return nil
+}
+
+// shortages returns the resources of which the node has too little, the number of pods first.
+func (a *Admission) shortages(pod *v1.Pod, activePods []*v1.Pod, allocated func(*v1.Pod) *v1.Pod) (short []shortage) {
 	allocatable := a.Node.config.Allocatable
 	if most, ok := allocatable[v1.ResourcePods]; ok && int64(len(activePods))+1 > most.Value() {
-		return outOf(v1.ResourcePods, 1, int64(len(activePods)), most.Value())
+		short = append(short, shortage{v1.ResourcePods, 1, int64(len(activePods)), most.Value()})
 	}
 	used := v1.ResourceList{}
 	for _, other := range activePods {
@@ -36,11 +67,12 @@ func (a *Admission) resourcesFit(pod *v1.Pod, activePods []*v1.Pod, allocated fu
 			continue
 		}
 		if name == v1.ResourceCPU {
-			return outOf(name, want.MilliValue(), has.MilliValue(), capacity.MilliValue())
+			short = append(short, shortage{name, want.MilliValue(), has.MilliValue(), capacity.MilliValue()})
+			continue
 		}
-		return outOf(name, want.Value(), has.Value(), capacity.Value())
+		short = append(short, shortage{name, want.Value(), has.Value(), capacity.Value()})
 	}
-	return nil
+	return short
 }
 
 func requests(pod *v1.Pod, allocated func(*v1.Pod) *v1.Pod) v1.ResourceList {
@@ -55,13 +87,6 @@ func add(sum, more v1.ResourceList) {
 		total := sum[name]
 		total.Add(q)
 		sum[name] = total
-	}
-}
-
-func outOf(name v1.ResourceName, requested, used, capacity int64) *syncpod.Rejection {
-	return &syncpod.Rejection{
-		Reason:  "OutOf" + string(name),
-		Message: fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, requested, used, capacity),
 	}
 }
 

@@ -49,7 +49,7 @@ func (s service) Status(_ context.Context, req *runtimeapi.StatusRequest) (*runt
 		resp.Status.Conditions = append(resp.Status.Conditions, proto.CloneOf(c))
 	}
 	for _, h := range append([]string{""}, s.cfg.Handlers...) {
-		resp.RuntimeHandlers = append(resp.RuntimeHandlers, &runtimeapi.RuntimeHandler{Name: h, Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: h == ""}})
+		resp.RuntimeHandlers = append(resp.RuntimeHandlers, &runtimeapi.RuntimeHandler{Name: h, Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: h == "", UserNamespaces: h == ""}})
 	}
 	if req.GetVerbose() {
 		resp.Info = map[string]string{"config": "{}"}

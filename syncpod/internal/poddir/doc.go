@@ -7,6 +7,7 @@
 //	<Root>/pods/<uid>/containers/<name>/<8 digits>      0666, the termination message of an instance
 //	<Root>/pods/<uid>/volumes/<plugin>/<name>           its volumes
 //	<Root>/pods/<uid>/plugins/<plugin>/<name>           what volumes need beside
+//	<Root>/pods/<uid>/userns                            the range of a user namespace, of package userns
 //
 // A [Dirs] fits package syncpod as it is: it prepares a pod (syncpod.Dependencies.Prepare),
 // mounts the files into its containers (Mounts there), keeps the volumes up to date

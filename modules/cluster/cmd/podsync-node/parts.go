@@ -262,6 +262,9 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 	}
 	sync.Sink, sync.Events, sync.Extensions.Allocations = p.statuses, events, allocator
 	sync.Extensions.Devices, sync.Extensions.Volumes = p.devices, p.csi
+	if sync.Extensions.UserNamespaces, err = a.namespaces(ctx, room.allocatable.Pods().Value()); err != nil {
+		return err
+	}
 	var pods source.Source
 	if pods, sync.Objects = p.source, p.objects.Supply(); p.checkpoint != nil {
 		pods, sync.Objects = p.checkpoint, objects.SupplyCheckpoint(p.checkpoint)
@@ -269,10 +272,12 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 	if sync.Objects, err = a.withPlugins(sync.Objects); err != nil {
 		return err
 	}
+	preemption := node.NewPreemption(node.PreemptionConfig{Preempted: a.metrics.CountPreemption, Log: a.log})
+	sync.Extensions.Admit = append(sync.Extensions.Admit, preemption)
 	c := nodeagent.Config{
 		Client: a.runtime, Root: a.root, Sources: []source.Source{pods}, NodeName: a.name, Log: a.log,
-		Admission: p.admission(&node.Admission{Node: p.node, Allocated: allocator.Allocated, Reserve: allocator.Reserve}), Sync: sync,
-		EvictionPolicy: a.policy, Stats: a.figures,
+		Admission: p.admission(&node.Admission{Node: p.node, Allocated: allocator.Allocated, Reserve: allocator.Reserve, Preemption: preemption}), Sync: sync,
+		EvictionPolicy: a.policy, Stats: a.figures, Parts: []loop.Part{preemption},
 		ImagePolicy: image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),
 			MinAge: a.kubelet.ImageMinimumGCAge.Duration, MaxAge: a.kubelet.ImageMaximumGCAge.Duration,

@@ -1,0 +1,173 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/eviction"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// minPreemptionWait is how long a critical pod waits at least for the pods that it preempts.
+const minPreemptionWait = 10 * time.Second
+
+// A Preemption stops pods so that critical pods fit on the node, and lets the critical pods wait until these have stopped.
+// It is the Preemption of an Admission, a loop.Part and a syncpod.Admitter: a node that preempts uses it as all three. Make
+// it with NewPreemption. Its methods may be called concurrently.
+type Preemption struct {
+	config PreemptionConfig
+	// wake has a value if queued has pods.
+	wake chan struct{}
+
+	mu sync.Mutex
+	// queued are the pods that must stop, whose stop has not been requested yet.
+	queued []preempted
+	// stopping are the pods that have not stopped yet, queued ones included.
+	stopping map[types.UID]bool
+	// waiting are critical pods that have not run since pods were stopped for them.
+	waiting map[types.UID]bool
+}
+
+// PreemptionConfig configures a Preemption.
+type PreemptionConfig struct {
+	// Preempted is called for each pod that has stopped for a critical one, with the first resource that was missing. It must
+	// not block. Default: nothing is called.
+	Preempted func(missing v1.ResourceName)
+	// Log receives a line for each pod that is stopped, and for each that does not stop in time. Default: no log.
+	Log logr.Logger
+}
+
+// A preempted is a pod that must stop, and the first resource that is missing.
+type preempted struct {
+	pod     *v1.Pod
+	missing v1.ResourceName
+}
+
+var (
+	_ loop.Part        = (*Preemption)(nil)
+	_ syncpod.Admitter = (*Preemption)(nil)
+)
+
+// NewPreemption returns a Preemption that stops no pods before Run is called.
+func NewPreemption(c PreemptionConfig) *Preemption {
+	if c.Preempted == nil {
+		c.Preempted = func(v1.ResourceName) {}
+	}
+	return &Preemption{config: c, wake: make(chan struct{}, 1), stopping: map[types.UID]bool{}, waiting: map[types.UID]bool{}}
+}
+
+// stop has the pods stopped, and the critical pod wait until no pod stops for a critical one any more.
+func (p *Preemption) stop(critical *v1.Pod, missing v1.ResourceName, pods []*v1.Pod) {
+	p.mu.Lock()
+	for _, pod := range pods {
+		p.queued = append(p.queued, preempted{pod, missing})
+		p.stopping[pod.UID] = true
+		p.config.Log.Info("pod preempted", "pod", pod.Namespace+"/"+pod.Name, "podUID", pod.UID, "for", critical.Namespace+"/"+critical.Name)
+	}
+	if len(p.stopping) > 0 {
+		p.waiting[critical.UID] = true
+	}
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default: // Run takes all that is queued
+	}
+}
+
+// isStopping reports whether the pod stops for a critical pod.
+func (p *Preemption) isStopping(pod *v1.Pod) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopping[pod.UID]
+}
+
+// AdmitPod lets a critical pod wait for the pods that stop for it.
+func (p *Preemption) AdmitPod(_ context.Context, pod *v1.Pod) *syncpod.Rejection {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.waiting[pod.UID] {
+		return nil
+	}
+	return &syncpod.Rejection{Reason: eviction.PreemptionReason, Message: fmt.Sprintf("waiting until pods have stopped that this critical pod preempts: %d", len(p.stopping))}
+}
+
+// Run stops pods until ctx ends.
+func (p *Preemption) Run(ctx context.Context, host loop.Host) error {
+	var stops sync.WaitGroup
+	defer stops.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.wake:
+		}
+		for _, preempted := range p.takeQueued() {
+			host.Events().Eventf(reference(preempted.pod), v1.EventTypeWarning, eviction.PreemptionReason, eviction.PreemptionMessage)
+			stops.Go(func() { p.carryOut(ctx, host, preempted) })
+		}
+	}
+}
+
+func (p *Preemption) takeQueued() []preempted {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	queued := p.queued
+	p.queued = nil
+	return queued
+}
+
+// carryOut stops a pod with its own grace period. Critical pods do not wait for it longer than half as long again: a pod that
+// does not stop must not keep them from running.
+func (p *Preemption) carryOut(ctx context.Context, host loop.Host, preempted preempted) {
+	pod := preempted.pod
+	wait := minPreemptionWait
+	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
+		wait = max(wait, time.Duration(min(*grace, maxGraceSeconds))*time.Second*3/2)
+	}
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	err := host.KillPod(limited, pod.UID, podworkers.StopRequest{Evict: true, Report: &podworkers.StopReport{
+		Reason: eviction.PreemptionReason, Message: eviction.PreemptionMessage, Disruption: true,
+	}})
+	if ctx.Err() != nil {
+		return // the next agent decides anew
+	}
+	if err == nil {
+		p.config.Preempted(preempted.missing)
+	} else {
+		p.config.Log.Error(err, "A preempted pod has not stopped; critical pods no longer wait for it", "pod", pod.Namespace+"/"+pod.Name, "podUID", pod.UID)
+	}
+	for _, uid := range p.stopped(pod.UID) {
+		host.PodChanged(uid)
+	}
+}
+
+// maxGraceSeconds keeps the wait for a pod below the largest Duration.
+const maxGraceSeconds = 365 * 24 * 60 * 60
+
+// stopped returns the critical pods that need not wait any more.
+func (p *Preemption) stopped(uid types.UID) (ready []types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.stopping, uid)
+	if len(p.stopping) > 0 {
+		return nil
+	}
+	for uid := range p.waiting {
+		ready = append(ready, uid)
+	}
+	clear(p.waiting)
+	return ready
+}
+
+func reference(pod *v1.Pod) *v1.ObjectReference {
+	return &v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}
+}

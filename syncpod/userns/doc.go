@@ -1,0 +1,17 @@
+// Package userns gives pods user namespaces of their own (spec.hostUsers false, KEP-127): root in such a pod is an
+// unprivileged user of the node, and no two pods have the same users.
+//
+//	namespaces, err := userns.New(userns.Config{Dir: "/var/lib/my-agent/pods", Runtime: client})
+//	config.Sync.Extensions.UserNamespaces = namespaces
+//
+// Package agent does so by default.
+//
+// The range of a pod is recorded in its directory, in the file and format of a kubelet: each can take over the pods of the
+// other. The range becomes free when the pod has been cleaned up.
+//
+// The files:
+//
+//	ids.go        IDs: which IDs there are, and the lowest free range; pure
+//	allocator.go  Allocator: gives a range to each pod that wants one, until it has been cleaned up
+//	record.go     the file with the range of a pod
+package userns

@@ -1,0 +1,78 @@
+package userns
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Unit is the least number of IDs that a pod has. The number that is configured is a multiple of it.
+const Unit = 65536
+
+// allIDs is the number of user IDs, and of group IDs, that Linux has.
+const allIDs = 1 << 32
+
+// IDs are the user and group IDs of the node that pods may have. The zero value has all but the first 65536.
+type IDs struct {
+	// PerPod is the number of IDs of each pod, a multiple of Unit. Default Unit.
+	PerPod uint32
+	// First is the first ID, a multiple of PerPod, and at least PerPod: the IDs of the node's own users must not be among
+	// those of a pod. Default PerPod.
+	First uint32
+	// Count is the number of IDs from First on, a multiple of PerPod. Default: all that there are.
+	Count uint32
+}
+
+// complete returns the IDs with their defaults.
+func (i IDs) complete() (IDs, error) {
+	i.PerPod = cmp.Or(i.PerPod, Unit)
+	if i.PerPod%Unit != 0 {
+		return i, fmt.Errorf("PerPod is %d, want a multiple of %d", i.PerPod, Unit)
+	}
+	i.First = cmp.Or(i.First, i.PerPod)
+	if i.First%i.PerPod != 0 {
+		return i, fmt.Errorf("First is %d, want a multiple of PerPod, which is %d", i.First, i.PerPod)
+	}
+	if i.Count == 0 {
+		i.Count = (uint32(allIDs-1) - i.First + 1) / i.PerPod * i.PerPod
+	}
+	if i.Count == 0 || i.Count%i.PerPod != 0 || uint64(i.First)+uint64(i.Count) > allIDs {
+		return i, fmt.Errorf("Count is %d, want a multiple of PerPod, which is %d, and at most %d with First", i.Count, i.PerPod, uint64(allIDs))
+	}
+	return i, nil
+}
+
+// Pods returns how many pods can have a user namespace at the same time. The error names a field with an invalid value.
+func (i IDs) Pods() (int, error) {
+	i, err := i.complete()
+	return int(i.Count / max(i.PerPod, 1)), err
+}
+
+// A span is a range of IDs of the node.
+type span struct{ first, length uint32 }
+
+func (s span) end() uint64 { return uint64(s.first) + uint64(s.length) }
+
+func (s span) overlaps(other span) bool {
+	return uint64(s.first) < other.end() && uint64(other.first) < s.end()
+}
+
+// free returns the lowest range of IDs for a pod that overlaps none that is taken, and whether there is one. The taken ranges
+// may have other sizes, and lie outside of the IDs: those of earlier configurations do.
+func (i IDs) free(taken []span) (found span, ok bool) {
+	taken = slices.SortedFunc(slices.Values(taken), func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	next := uint64(i.First)
+	for _, t := range taken {
+		if uint64(t.first) >= next+uint64(i.PerPod) {
+			break
+		}
+		if t.end() > next {
+			slots := (t.end() - uint64(i.First) + uint64(i.PerPod) - 1) / uint64(i.PerPod)
+			next = uint64(i.First) + slots*uint64(i.PerPod)
+		}
+	}
+	if next+uint64(i.PerPod) > uint64(i.First)+uint64(i.Count) {
+		return span{}, false
+	}
+	return span{uint32(next), i.PerPod}, true
+}
