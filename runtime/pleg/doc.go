@@ -12,7 +12,7 @@
 //	stream.go   the runtime's events
 //	owner.go    which pod an event's container belongs to
 //	hint.go     which events need an inspection, and which wait for the work on their pod
-//	fresh.go    inspections on request
+//	newer.go    inspections on request
 //	slots.go    how many inspections run at a time
 //	health.go   health; observer.go measurements; config.go Config
 //

@@ -113,6 +113,7 @@ var rooms = []room{
 	{"internal/rig/plancheck", []string{"actions", "podworkers", "runtime", "syncpod", "syncpod/agent"}, "it holds the calls of any rig's agent against its plans"},
 	{"internal/rig/apisurface", nil, "it reads the module as the compiler does"},
 	{"internal/rig/architecture", nil, "it reads the module from outside"},
+	{"internal/rig/documents", nil, "it reads documents, and runs the go command"},
 	{"internal/rig/licences", nil, "it reads the module cache"},
 	{"internal/rig/conformance/...", []string{"..."}, "it compares whatever decides"},
 	{"internal/rig/simulation/...", []string{"..."}, "it runs whatever decides"},
