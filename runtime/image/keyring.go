@@ -25,6 +25,7 @@ type keyring struct {
 // entry is one credential and the images it is for.
 type entry struct {
 	location   string // host, port and path as written, without scheme and API version
+	only       string // the one repository that it is for, "" for all that the location matches
 	credential credential
 }
 
@@ -39,6 +40,10 @@ type credential struct {
 // SecretTypeNode is the type of a pull secret of the node, which has no namespace, such as one of a credential provider: every
 // pod may use the images that it pulls. A secret of an API server has a namespace, and is never one.
 const SecretTypeNode v1.SecretType = "podsync/node-credentials"
+
+// AnnotationRepository, on a pull secret, restricts its credentials to the images of one repository in full, as [Repository]
+// returns it: a credential provider may answer for one image with a key that is the whole registry.
+const AnnotationRepository = "podsync.io/repository"
 
 type login struct{ username, password string }
 
@@ -66,13 +71,20 @@ func (k keyring) String() string { return fmt.Sprintf("[%d registry credentials]
 // GoString says how many credentials there are.
 func (k keyring) GoString() string { return k.String() }
 
+// maxKeyring bounds the Docker configurations of all pull secrets of a pull, in bytes: a pod may name 80,000 secrets of 1 MiB.
+const maxKeyring = 8 << 20
+
 // newKeyring reads pull secrets of the types kubernetes.io/dockerconfigjson and
 // kubernetes.io/dockercfg; it ignores a secret with neither key. The error names the secret, key
 // and registry that cannot be read, and never quotes their contents. newKeyring does not retain or
 // modify the secrets.
 func newKeyring(secrets []v1.Secret) (keyring, error) {
 	var k keyring
+	room := maxKeyring
 	for i := range secrets {
+		if room -= len(secrets[i].Data[v1.DockerConfigJsonKey]) + len(secrets[i].Data[v1.DockerConfigKey]); room < 0 {
+			return keyring{}, fmt.Errorf("the pull secrets have more than %d bytes with %s/%s", maxKeyring, secrets[i].Namespace, secrets[i].Name)
+		}
 		if err := k.add(&secrets[i]); err != nil {
 			return keyring{}, err
 		}
@@ -119,7 +131,7 @@ func (k *keyring) add(secret *v1.Secret) error {
 		}
 		c.node = secret.Type == SecretTypeNode && secret.Namespace == ""
 		if c.login() != (login{}) { // a credential helper has the login, and no secret does
-			k.entries = append(k.entries, entry{location(registry), c})
+			k.entries = append(k.entries, entry{location(registry), secret.Annotations[AnnotationRepository], c})
 		}
 	}
 	return nil
@@ -170,18 +182,18 @@ const defaultRegistry = "index.docker.io"
 // image's. If none matches an image of docker.io, the credentials for exactly index.docker.io
 // apply, which is Docker's name of that registry in configurations.
 func (k keyring) lookup(repository string) []credential {
-	found := k.collect(func(location string) bool { return Matches(location, repository) })
+	found := k.collect(repository, func(location string) bool { return Matches(location, repository) })
 	if len(found) == 0 && strings.HasPrefix(repository, "docker.io/") {
-		found = k.collect(func(location string) bool { return location == defaultRegistry })
+		found = k.collect(repository, func(location string) bool { return location == defaultRegistry })
 	}
 	return found
 }
 
-func (k keyring) collect(matches func(location string) bool) []credential {
+func (k keyring) collect(repository string, matches func(location string) bool) []credential {
 	var found []credential
 	for _, e := range k.entries {
 		same := func(c credential) bool { return c.login() == e.credential.login() }
-		if matches(e.location) && !slices.ContainsFunc(found, same) {
+		if (e.only == "" || e.only == repository) && matches(e.location) && !slices.ContainsFunc(found, same) {
 			found = append(found, e.credential)
 		}
 	}

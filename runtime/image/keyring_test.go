@@ -30,6 +30,33 @@ func users(t *testing.T, image string, secrets ...v1.Secret) []string {
 	return found
 }
 
+// A secret for one repository is for no other one, although its key matches that.
+func TestSecretForOneRepository(t *testing.T) {
+	secretFor := func(repository, user string) v1.Secret {
+		return v1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationRepository: repository}},
+			Data:       map[string][]byte{v1.DockerConfigJsonKey: []byte(`{"auths":{"r.io":{"username":"` + user + `","password":"x"},"index.docker.io":{"username":"` + user + `","password":"x"}}}`)},
+		}
+	}
+	secrets := []v1.Secret{secretFor("r.io/a", "a"), secretFor("r.io/b", "b"), secretFor("docker.io/library/nginx", "n")}
+	for image, want := range map[string][]string{"r.io/a:v1": {"a"}, "r.io/b": {"b"}, "r.io/a/c": nil, "nginx": {"n"}, "busybox": nil} {
+		if got := users(t, image, secrets...); !slices.Equal(got, want) {
+			t.Errorf("%s: credentials of %q, want %q", image, got, want)
+		}
+	}
+}
+
+// A pod that names a large secret any number of times costs no more than a few of them.
+func TestPullSecretsAreBounded(t *testing.T) {
+	large := v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{v1.DockerConfigJsonKey: []byte(`{"auths":{}}` + strings.Repeat(" ", 1<<20))}}
+	if _, err := newKeyring(slices.Repeat([]v1.Secret{large}, 7)); err != nil {
+		t.Errorf("7 MiB: %v", err)
+	}
+	if _, err := newKeyring(slices.Repeat([]v1.Secret{large}, 80_000)); err == nil || !strings.Contains(err.Error(), "ns/s") {
+		t.Errorf("80 GiB: %v", err)
+	}
+}
+
 func TestLookup(t *testing.T) {
 	for _, tc := range []struct {
 		registry, image string

@@ -10,9 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// tokenSeconds is the time that a token for a plugin holds at least.
-const tokenSeconds = 3600
-
 // An account is what a plugin gets to know about the service account of a pod. The zero account is none.
 type account struct {
 	token       string
@@ -47,7 +44,7 @@ func (p *Provider) accountOf(ctx context.Context, pod *v1.Pod, a *tokenAttribute
 			acc.annotations[key] = value
 		}
 	}
-	acc.token, err = p.config.Tokens.Token(ctx, pod, &v1.ServiceAccountTokenProjection{Audience: a.Audience, ExpirationSeconds: new(int64(tokenSeconds))})
+	acc.token, err = p.tokens.get(ctx, p.config.Tokens, pod, object.UID, a.Audience)
 	if err != nil {
 		return account{}, false, fmt.Errorf("token of service account %s/%s: %w", pod.Namespace, name, err)
 	}

@@ -19,7 +19,7 @@ import (
 const (
 	// maxOutput bounds what a plugin prints, in bytes, and maxAuths the credentials in it.
 	maxOutput, maxAuths = 1 << 20, 1024
-	// leaveDelay is the time that processes of a plugin that was killed have to close its output.
+	// leaveDelay is the time that other processes of a plugin that has ended, or was killed, have to close its output.
 	leaveDelay = 2 * time.Second
 )
 
@@ -111,11 +111,16 @@ func (p *Provider) run(ctx context.Context, plugin *providerConfig, r request) (
 	var output bounded
 	command := exec.CommandContext(ctx, path, plugin.Args...)
 	command.Stdin, command.Stdout, command.WaitDelay = bytes.NewReader(input), &output, leaveDelay
+	ownGroup(command)
+	command.Cancel = func() error { return killGroup(command) }
 	command.Env = slices.Clone(p.config.Env)
 	for _, e := range plugin.Env {
 		command.Env = append(command.Env, e.Name+"="+e.Value)
 	}
 	if err := command.Run(); err != nil {
+		if errors.Is(err, exec.ErrWaitDelay) {
+			_ = killGroup(command) // what the plugin has left; it fails if that is in no group of the plugin
+		}
 		switch {
 		case output.full: // the plugin may have ended because its output is no longer read
 			err = errOutput

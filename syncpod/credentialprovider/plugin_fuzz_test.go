@@ -16,7 +16,7 @@ func FuzzResponse(f *testing.F) {
 		if r.CacheKeyType != perImage && r.CacheKeyType != perRegistry && r.CacheKeyType != perPlugin || len(r.Auth) > maxAuths {
 			t.Errorf("%q is accepted", text)
 		}
-		if _, err := secretOf("p", r.Auth); err != nil {
+		if _, err := secretOf("p", "r.io/a", r.Auth); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	})

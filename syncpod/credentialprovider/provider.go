@@ -54,6 +54,7 @@ type Provider struct {
 	config  Config
 	plugins []providerConfig
 	cache   cache
+	tokens  tokens
 }
 
 // New reads the configuration, and checks that the plugins are there. It starts none.
@@ -83,7 +84,7 @@ func New(c Config) (*Provider, error) {
 	return p, nil
 }
 
-// PullSecrets returns the secrets that the pod names, and one for each plugin that has credentials for an image of the pod. A
+// PullSecrets returns the secrets that the pod names, and one for each image of the pod for which a plugin has credentials. A
 // plugin that fails is named in the error, and the other secrets are returned.
 func (p *Provider) PullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.Secret, err error) {
 	if p.config.Secrets != nil {
@@ -91,22 +92,22 @@ func (p *Provider) PullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.S
 	}
 	repositories := repositoriesOf(pod)
 	for i := range p.plugins {
-		secret, failed := p.secret(ctx, pod, &p.plugins[i], repositories)
+		found, failed := p.secrets(ctx, pod, &p.plugins[i], repositories)
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("credential provider %q: %w", p.plugins[i].Name, failed))
 		}
-		if secret != nil {
-			secrets = append(secrets, *secret)
-		}
+		secrets = append(secrets, found...)
 	}
 	return secrets, err
 }
 
 // repositoriesOf returns the repositories of a pod's images in full, in order and each once.
 func repositoriesOf(pod *v1.Pod) (all []string) {
+	seen := map[string]bool{}
 	add := func(name string) {
 		repository, err := image.Repository(name)
-		if err == nil && !slices.Contains(all, repository) { // the pull reports a name that is wrong
+		if err == nil && !seen[repository] { // the pull reports a name that is wrong
+			seen[repository] = true
 			all = append(all, repository)
 		}
 	}
@@ -127,8 +128,9 @@ func repositoriesOf(pod *v1.Pod) (all []string) {
 	return all
 }
 
-// secret returns the credentials of a plugin for the repositories that it is for, nil if it has none.
-func (p *Provider) secret(ctx context.Context, pod *v1.Pod, plugin *providerConfig, repositories []string) (*v1.Secret, error) {
+// secrets returns the credentials of a plugin, one secret for each of the repositories that it is for: an answer for one
+// image says nothing about the others, although its keys may be the registry of all.
+func (p *Provider) secrets(ctx context.Context, pod *v1.Pod, plugin *providerConfig, repositories []string) (secrets []v1.Secret, err error) {
 	repositories = slices.DeleteFunc(slices.Clone(repositories), func(r string) bool {
 		return !slices.ContainsFunc(plugin.MatchImages, func(pattern string) bool { return image.Matches(pattern, r) })
 	})
@@ -139,36 +141,36 @@ func (p *Provider) secret(ctx context.Context, pod *v1.Pod, plugin *providerConf
 	if err != nil || !use {
 		return nil, err
 	}
-	auths := map[string]auth{}
-	var errs []error
 	for _, repository := range repositories {
-		found, err := p.credentials(ctx, plugin, acc, repository)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("image %s: %w", repository, err))
+		auths, failed := p.credentials(ctx, plugin, acc, repository)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("image %s: %w", repository, failed))
 		}
-		for registry, a := range found {
-			auths[registry] = a
+		if len(auths) == 0 {
+			continue
 		}
+		secret, failed := secretOf(plugin.Name, repository, auths)
+		if failed != nil {
+			return nil, failed
+		}
+		if acc.key != "" { // other service accounts may not use what it pulls
+			secret.Namespace, secret.Type = pod.Namespace, v1.SecretTypeDockerConfigJson
+		}
+		secrets = append(secrets, secret)
 	}
-	if len(auths) == 0 {
-		return nil, errors.Join(errs...)
-	}
-	secret, err := secretOf(plugin.Name, auths)
-	if acc.key != "" && secret != nil { // other service accounts may not use what it pulls
-		secret.Namespace, secret.Type = pod.Namespace, v1.SecretTypeDockerConfigJson
-	}
-	return secret, errors.Join(append(errs, err)...)
+	return secrets, err
 }
 
-// secretOf returns credentials as a pull secret of the node.
-func secretOf(plugin string, auths map[string]auth) (*v1.Secret, error) {
+// secretOf returns credentials for a repository as a pull secret of the node.
+func secretOf(plugin, repository string, auths map[string]auth) (v1.Secret, error) {
 	text, err := json.Marshal(map[string]any{"auths": auths})
 	if err != nil {
-		return nil, err
+		return v1.Secret{}, err
 	}
-	return &v1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "credential-provider." + plugin}, Type: image.SecretTypeNode,
-		Data: map[string][]byte{v1.DockerConfigJsonKey: text},
+	return v1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "credential-provider." + plugin, Annotations: map[string]string{image.AnnotationRepository: repository}},
+		Type:       image.SecretTypeNode,
+		Data:       map[string][]byte{v1.DockerConfigJsonKey: text},
 	}, nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod/credentialprovider"
@@ -90,7 +91,7 @@ func one(name string) string {
 }
 
 func podOf(name string, images ...string) *v1.Pod {
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-" + "x"}, Spec: v1.PodSpec{ServiceAccountName: "builder"}}
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)}, Spec: v1.PodSpec{ServiceAccountName: "builder"}}
 	for i, image := range images {
 		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: fmt.Sprint("c", i), Image: image})
 	}
@@ -126,6 +127,22 @@ func TestPlugin(t *testing.T) {
 	want := `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"a.example.com/team/app"}`
 	if asked := n.asked("ecr"); len(asked) != 1 || asked[0] != want {
 		t.Errorf("it was asked %q, want %q once", asked, want)
+	}
+}
+
+// The answer for an image is not used for another one of the same registry.
+func TestEachImageHasItsAnswer(t *testing.T) {
+	n := newNode(t, one("ecr"))
+	n.plugin("ecr", "case $(tail -n 1 "+n.requests("ecr")+") in *one*) "+answer("v1", "Image", "", "a.example.com", "first")+";; *) "+answer("v1", "Image", "", "a.example.com", "second")+";; esac")
+	secrets, err := n.provider().PullSecrets(t.Context(), podOf("p", "a.example.com/one", "a.example.com/two"))
+	if err != nil || len(secrets) != 2 {
+		t.Fatalf("%d secrets, %v", len(secrets), err)
+	}
+	for i, want := range []string{"first", "second"} {
+		repository := "a.example.com/" + []string{"one", "two"}[i]
+		if got := passwords(t, secrets[i:i+1])["a.example.com"]; got != want || secrets[i].Annotations[image.AnnotationRepository] != repository {
+			t.Errorf("the password of %s is %q, want %q", secrets[i].Annotations, got, want)
+		}
 	}
 }
 
@@ -287,13 +304,16 @@ func (a accounts) ServiceAccount(_ context.Context, namespace, name string) (*v1
 	return nil, errors.New("not found")
 }
 
+// tokens returns another token each time, as an API server does.
 type tokens struct {
 	ask *v1.ServiceAccountTokenProjection
+	n   int
 }
 
 func (k *tokens) Token(_ context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error) {
 	k.ask = ask
-	return "token-of-" + pod.Name, nil
+	k.n++
+	return fmt.Sprint("token-", k.n, "-of-", pod.Name), nil
 }
 
 // withTokens is a node whose plugin wants tokens.
@@ -320,7 +340,7 @@ func TestServiceAccountTokens(t *testing.T) {
 			}
 		}
 		asked := n.asked("ecr")
-		if len(asked) != runs || !strings.HasSuffix(asked[0], `"serviceAccountToken":"token-of-first","serviceAccountAnnotations":{"example.com/role":"r1"}}`) || k.ask.Audience != "registry" {
+		if len(asked) != runs || !strings.HasSuffix(asked[0], `"serviceAccountToken":"token-1-of-first","serviceAccountAnnotations":{"example.com/role":"r1"}}`) || k.ask.Audience != "registry" {
 			t.Errorf("%s: it was asked %q, want %d times", cacheType, asked, runs)
 		}
 		all["default/builder"].Annotations["example.com/role"] = "r2"
@@ -347,9 +367,9 @@ func TestServiceAccountTokens(t *testing.T) {
 func TestTokenAsPassword(t *testing.T) {
 	for cacheType, ok := range map[string]bool{"Token": true, "ServiceAccount": false} {
 		n, _, _ := withTokens(t, cacheType, "requireServiceAccount: false")
-		n.plugin("ecr", answer("v1", "Image", "", "a.example.com", "token-of-p"))
+		n.plugin("ecr", answer("v1", "Image", "", "a.example.com", "token-1-of-p"))
 		_, err := n.provider().PullSecrets(t.Context(), podOf("p", "a.example.com/one"))
-		if (err == nil) != ok || err != nil && strings.Contains(err.Error(), "token-of-p") {
+		if (err == nil) != ok || err != nil && strings.Contains(err.Error(), "token-1-of-p") {
 			t.Errorf("%s: %v", cacheType, err)
 		}
 		pod := podOf("static", "a.example.com/one")

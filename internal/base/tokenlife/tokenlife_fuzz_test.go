@@ -1,4 +1,4 @@
-package volume
+package tokenlife
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ func FuzzGrantedLife(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if life := grantedLife(text); life != 0 && (life < time.Second || life > maxTokenSeconds*time.Second) {
+		if life := granted(text); life != 0 && (life < time.Second || life > maxSeconds*time.Second) {
 			t.Errorf("%q lives for %v", text, life)
 		}
 	})

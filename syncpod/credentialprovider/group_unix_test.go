@@ -1,0 +1,54 @@
+//go:build unix
+
+package credentialprovider_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// All processes of a plugin are killed: of one that takes too long, and of one that leaves a process that holds its output.
+func TestProcessesOfAPluginAreKilled(t *testing.T) {
+	for name, last := range map[string]string{"takes too long": "sleep 300", "leaves a process": "exit 0"} {
+		n := newNode(t, one("ecr"))
+		pipe := filepath.Join(t.TempDir(), "pipe")
+		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.plugin("ecr", "exec 3> "+pipe+"; echo >&3; sleep 300 &\n"+last)
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan error, 1)
+		p := n.provider()
+		go func() {
+			_, err := p.PullSecrets(ctx, podOf("p", "a.example.com/one"))
+			failed <- err
+		}()
+		file, err := os.Open(pipe) // which waits for the plugin
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		if _, err := file.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if last == "exit 0" {
+			if err := <-failed; !errors.Is(err, exec.ErrWaitDelay) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		cancel()
+		if err := file.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(file); err != nil { // it ends once no process has the pipe
+			t.Errorf("%s: the processes of the plugin live: %v", name, err)
+		}
+	}
+}
