@@ -127,9 +127,12 @@ func (p *preparation) getPullSecrets(ctx context.Context) {
 // checkMounts ensures that a container gets everything that its spec mounts. No container runs
 // without its volumes, whichever part does not know them.
 func checkMounts(c *v1.Container, m container.Mounts) error {
+	mounted := map[string]bool{} // a pod may have tens of thousands of mounts
+	for _, got := range m.Mounts {
+		mounted[path.Join("/", got.GetContainerPath())] = true
+	}
 	for _, want := range c.VolumeMounts {
-		at := path.Join("/", want.MountPath)
-		if !slices.ContainsFunc(m.Mounts, func(got *runtimeapi.Mount) bool { return path.Join("/", got.GetContainerPath()) == at }) {
+		if at := path.Join("/", want.MountPath); !mounted[at] {
 			return fmt.Errorf("container %q mounts volume %q at %s, which nothing on this node provides", c.Name, want.Name, want.MountPath)
 		}
 	}

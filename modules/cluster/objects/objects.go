@@ -136,20 +136,31 @@ func (o *Objects) Secret(ctx context.Context, namespace, name string) (*v1.Secre
 // PullSecrets gets the Secrets that images are pulled with from those who have any.
 type PullSecrets struct{ env.Secrets }
 
-// PullSecrets returns the Secrets that a pod's images are pulled with.
+// maxPullSecrets bounds the Secrets that are read for one pod, and maxPullBytes their data in bytes.
+const maxPullSecrets, maxPullBytes = 256, 8 << 20
+
+// PullSecrets returns the Secrets that a pod's images are pulled with, each once.
 func (p PullSecrets) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error) {
 	var secrets []v1.Secret
 	var errs []error
+	seen, bytes := map[string]bool{}, 0
 	for _, ref := range pod.Spec.ImagePullSecrets {
-		if ref.Name == "" {
+		if ref.Name == "" || seen[ref.Name] {
 			continue
 		}
+		if len(seen) == maxPullSecrets || bytes > maxPullBytes {
+			errs = append(errs, fmt.Errorf("imagePullSecrets name more than %d secrets or %d bytes: secret %q and those after it are not used", maxPullSecrets, maxPullBytes, ref.Name))
+			break
+		}
+		seen[ref.Name] = true
 		secret, err := p.Secret(ctx, pod.Namespace, ref.Name)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("secret %q: %w", ref.Name, err))
 			continue
 		}
-		secrets = append(secrets, *secret)
+		if bytes += bytesOf(secret); bytes <= maxPullBytes {
+			secrets = append(secrets, *secret)
+		}
 	}
 	return secrets, errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package objects_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/objects"
+	"github.com/podsync/podsync/syncpod/container/env"
 )
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
@@ -94,6 +96,79 @@ func TestObjectIsWatchedAlone(t *testing.T) {
 		synctest.Wait()
 		if cm, err := s.ConfigMap(s.Context(), "default", "a"); err != nil || cm.Data["k"] != "2" || s.changes.Load() != 1 {
 			s.Errorf("%v, %v, %d changes told", cm, err, s.changes.Load())
+		}
+	})
+}
+
+// A pod may name any number of objects. Only so many of a namespace are watched, and the others are read.
+func TestWatchesAreBounded(t *testing.T) {
+	const named, watched = 600, 512
+	onShelf(t, nil, func(s *shelf) {
+		for i := range named {
+			if _, err := s.ConfigMap(s.Context(), "default", fmt.Sprint("c", i)); !apierrors.IsNotFound(err) {
+				s.Fatal(err)
+			}
+		}
+		if n := s.count("configmaps"); n["watch"] != watched || n["get"] != named {
+			s.Errorf("asked %v, want %d watches, and %d reads of objects that are not there", n, watched, named)
+		}
+		if _, err := s.ConfigMap(s.Context(), "other", "c"); !apierrors.IsNotFound(err) || s.count("configmaps")["watch"] != watched+1 {
+			s.Errorf("%v, %v, want a watch in another namespace, too", err, s.count("configmaps"))
+		}
+		s.PodChanged(&v1.Pod{}, true)
+		if _, err := s.ConfigMap(s.Context(), "default", "new"); !apierrors.IsNotFound(err) || s.count("configmaps")["watch"] != watched+2 {
+			s.Errorf("%v, %v, want another watch once no pod names the objects", err, s.count("configmaps"))
+		}
+	})
+}
+
+// Only so many bytes of a namespace are kept by watches. An object beyond is read each time.
+func TestWatchedBytesAreBounded(t *testing.T) {
+	onShelf(t, nil, func(s *shelf) {
+		secret := func(name string) *v1.Secret {
+			return &v1.Secret{ObjectMeta: meta(name), Data: map[string][]byte{"k": make([]byte, 1<<20-1)}}
+		}
+		s.kube.PrependReactor("list", "secrets", func(a ktesting.Action) (bool, runtime.Object, error) {
+			name, _ := a.(ktesting.ListAction).GetListRestrictions().Fields.RequiresExactMatch("metadata.name")
+			return true, &v1.SecretList{Items: []v1.Secret{*secret(name)}}, nil
+		})
+		s.kube.PrependReactor("get", "secrets", func(a ktesting.Action) (bool, runtime.Object, error) {
+			return true, secret(a.(ktesting.GetAction).GetName()), nil
+		})
+		for range 2 {
+			for i := range 20 {
+				if got, err := s.Secret(s.Context(), "default", fmt.Sprint("s", i)); err != nil || len(got.Data["k"]) != 1<<20-1 {
+					s.Fatalf("%d bytes, %v", len(got.Data["k"]), err)
+				}
+			}
+		}
+		if n := s.count("secrets"); n["list"] != 20 || n["get"] != 2*4 {
+			s.Errorf("asked %v, want 20 lists, and 2 reads of each of the 4 that are too much", n)
+		}
+	})
+}
+
+// Pull secrets are read once each, and so many of a pod at most.
+func TestPullSecretsAreBounded(t *testing.T) {
+	onShelf(t, []runtime.Object{&v1.Secret{ObjectMeta: meta("s")}}, func(s *shelf) {
+		pod := &v1.Pod{ObjectMeta: meta("web")}
+		for range 1000 {
+			pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, v1.LocalObjectReference{Name: "s"})
+		}
+		if secrets, err := (objects.PullSecrets{Secrets: s}).PullSecrets(s.Context(), pod); err != nil || len(secrets) != 1 {
+			s.Errorf("%d secrets, %v, want one", len(secrets), err)
+		}
+		for i := range 1000 {
+			pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, v1.LocalObjectReference{Name: fmt.Sprint("missing", i)})
+		}
+		if _, err := (objects.PullSecrets{Secrets: s}).PullSecrets(s.Context(), pod); err == nil || !strings.Contains(err.Error(), `"missing255" and those after it are not used`) {
+			s.Errorf("%v", err)
+		}
+		large := objects.PullSecrets{Secrets: env.SecretsFunc(func(context.Context, string, string) (*v1.Secret, error) {
+			return &v1.Secret{Data: map[string][]byte{"k": make([]byte, 1<<20)}}, nil
+		})}
+		if secrets, err := large.PullSecrets(s.Context(), pod); err == nil || len(secrets) != 7 {
+			s.Errorf("%d large secrets, %v, want 7 and an error", len(secrets), err)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,16 +32,35 @@ type watches[T runtime.Object] struct {
 
 	mu      sync.Mutex
 	objects map[key]*watched
+	rooms   map[string]*room // by namespace
+	all     room
 	stopped bool
 	// running are the watches that have not ended.
 	running sync.WaitGroup
 }
 
+// What is watched is bounded, because a pod of 1.5 MB may name 80,000 objects, and an object has up to 1 MiB: maxWatches and maxBytes
+// bound the watches of one kind and the data in their caches, and their namespace parts those of one namespace. Objects beyond
+// are read each time that a pod needs them, and a change of theirs is seen when the pod is synced.
+const (
+	maxWatches, maxNamespaceWatches = 2048, 512
+	maxBytes, maxNamespaceBytes     = 64 << 20, 16 << 20
+)
+
+// A room is what is watched, of one namespace or of all.
+type room struct{ watches, bytes int }
+
 // watched is one object.
 type watched struct {
+	// bytes are the data of the object, under the lock of watches. large is set if there is no room for them: there is no watch then.
+	bytes int
+	large bool
+
 	store  cache.Store
 	synced <-chan struct{}
-	cancel context.CancelFunc
+	// cancel ends the watch, and cancelled is closed then.
+	cancel    context.CancelFunc
+	cancelled <-chan struct{}
 }
 
 // firstWait is how long a read waits for a watch that has just started before it reads the object
@@ -49,11 +69,12 @@ const firstWait = time.Second
 
 // newWatches returns watches that use the clients returned by of.
 func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(namespace string) client[T, L]) *watches[T] {
-	w := &watches[T]{objects: map[key]*watched{}}
+	w := &watches[T]{objects: map[key]*watched{}, rooms: map[string]*room{}}
 	w.read = func(ctx context.Context, k key) (T, error) {
 		return of(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	}
 	w.start = func(ctx context.Context, k key) *watched {
+		o := &watched{cancelled: ctx.Done()}
 		only := func(o metav1.ListOptions) metav1.ListOptions {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", k.Name).String()
 			return o
@@ -67,7 +88,11 @@ func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(n
 					return of(k.Namespace).Watch(ctx, only(o))
 				},
 			}, kube),
-			ObjectType: kind, Transform: cached.WithoutManagedFields,
+			ObjectType: kind, Transform: func(object any) (any, error) {
+				object, err := cached.WithoutManagedFields(object)
+				w.weigh(k, o, bytesOf(object))
+				return object, err
+			},
 			Handler: cache.ResourceEventHandlerDetailedFuncs{
 				AddFunc: func(_ any, first bool) {
 					if !first {
@@ -78,8 +103,9 @@ func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(n
 				DeleteFunc: func(any) { changed() },
 			},
 		})
+		o.store, o.synced = store, informer.HasSyncedChecker().Done()
 		w.running.Go(func() { informer.RunWithContext(ctx) })
-		return &watched{store: store, synced: informer.HasSyncedChecker().Done()}
+		return o
 	}
 	return w
 }
@@ -93,6 +119,7 @@ func (w *watches[T]) get(ctx context.Context, k key) (T, error) {
 	wait, cancel := context.WithTimeout(ctx, firstWait)
 	defer cancel()
 	select {
+	case <-o.cancelled:
 	case <-o.synced:
 		if object, found, _ := o.store.GetByKey(k.Namespace + "/" + k.Name); found {
 			return object.(T), nil
@@ -102,18 +129,75 @@ func (w *watches[T]) get(ctx context.Context, k key) (T, error) {
 	return w.read(ctx, k) // returns the error, or an object that the watch has not seen yet
 }
 
-// of returns the watch of an object. It starts one if there is none, and returns nil after stop.
+// of returns the watch of an object. It starts one if there is none and there is room for it, and returns nil otherwise and after stop.
 func (w *watches[T]) of(k key) *watched {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if o := w.objects[k]; o != nil || w.stopped {
+	if o := w.objects[k]; o != nil && !o.large {
 		return o
 	}
+	in := w.rooms[k.Namespace]
+	if in == nil {
+		in = &room{}
+	}
+	if w.stopped || w.objects[k] != nil || in.watches >= maxNamespaceWatches || w.all.watches >= maxWatches {
+		return nil
+	}
+	w.rooms[k.Namespace] = in
+	in.watches++
+	w.all.watches++
 	ctx, cancel := context.WithCancel(context.Background())
 	o := w.start(ctx, k)
 	o.cancel = cancel
 	w.objects[k] = o
 	return o
+}
+
+// weigh counts the data of a watched object. If there is no room for them the watch ends, and its object is large from then on.
+func (w *watches[T]) weigh(k key, o *watched, bytes int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.objects[k] != o { // its watch has ended
+		return
+	}
+	in, more := w.rooms[k.Namespace], bytes-o.bytes
+	if in.bytes+more > maxNamespaceBytes || w.all.bytes+more > maxBytes {
+		o.cancel()
+		w.release(k, o)
+		w.objects[k] = &watched{large: true, cancel: o.cancel}
+		return
+	}
+	o.bytes = bytes
+	in.bytes += more
+	w.all.bytes += more
+}
+
+// release gives back the room of a watch that ends. Callers hold the lock.
+func (w *watches[T]) release(k key, o *watched) {
+	in := w.rooms[k.Namespace]
+	in.watches, in.bytes = in.watches-1, in.bytes-o.bytes
+	w.all.watches, w.all.bytes = w.all.watches-1, w.all.bytes-o.bytes
+	if in.watches == 0 {
+		delete(w.rooms, k.Namespace)
+	}
+}
+
+// bytesOf returns the bytes of an object's data.
+func bytesOf(object any) (n int) {
+	switch o := object.(type) {
+	case *v1.ConfigMap:
+		for key, value := range o.Data {
+			n += len(key) + len(value)
+		}
+		for key, value := range o.BinaryData {
+			n += len(key) + len(value)
+		}
+	case *v1.Secret:
+		for key, value := range o.Data {
+			n += len(key) + len(value)
+		}
+	}
+	return n
 }
 
 // keep ends the watches of all other objects.
@@ -123,6 +207,9 @@ func (w *watches[T]) keep(wanted map[key]bool) {
 	for k, o := range w.objects {
 		if !wanted[k] {
 			o.cancel()
+			if !o.large {
+				w.release(k, o)
+			}
 			delete(w.objects, k)
 		}
 	}

@@ -1,6 +1,7 @@
 package env_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -34,6 +35,58 @@ func TestExpansionIsBoundedWhileItIsMade(t *testing.T) {
 	}
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 4<<20 {
 		t.Errorf("%d bytes were allocated", allocated)
+	}
+}
+
+// A pod that names large objects, or the same one, any number of times costs no more than maxRead: few are read.
+func TestReadsAreBounded(t *testing.T) {
+	keys := map[string]string{}
+	for i := range 10_000 {
+		keys[fmt.Sprint("K", i)] = "x"
+	}
+	long := strings.Repeat("x", 100_000)
+	sources := map[string]func(i int) v1.Container{
+		"one ConfigMap again and again": func(i int) v1.Container {
+			return v1.Container{EnvFrom: []v1.EnvFromSource{allOf("cm", "keys", "", nil)}}
+		},
+		"keys that are no names": func(i int) v1.Container {
+			return v1.Container{EnvFrom: []v1.EnvFromSource{allOf("secret", "keys", "=", nil)}}
+		},
+		"large objects": func(i int) v1.Container {
+			return v1.Container{Env: []v1.EnvVar{from("A", cmKey(fmt.Sprint("large", i), "A", nil))}}
+		},
+		"one variable again and again": func(i int) v1.Container {
+			return v1.Container{Env: []v1.EnvVar{text("A", long)}}
+		},
+	}
+	for name, of := range sources {
+		c := v1.Container{Name: "c"}
+		for i := range 20_000 {
+			more := of(i)
+			c.Env, c.EnvFrom = append(c.Env, more.Env...), append(c.EnvFrom, more.EnvFrom...)
+		}
+		reads := 0
+		data := func(name string) map[string]string {
+			if reads++; name == "keys" {
+				return keys
+			}
+			return map[string]string{"A": "x", "other": strings.Repeat("x", 1<<20)} // few are made
+		}
+		_, err := env.Resolve(t.Context(), env.Input{Pod: pod(c), Container: "c"}, env.Sources{
+			ConfigMaps: env.ConfigMapsFunc(func(_ context.Context, _, name string) (*v1.ConfigMap, error) {
+				return &v1.ConfigMap{Data: data(name)}, nil
+			}),
+			Secrets: env.SecretsFunc(func(_ context.Context, _, name string) (*v1.Secret, error) {
+				secret := &v1.Secret{Data: map[string][]byte{}}
+				for key, value := range data(name) {
+					secret.Data[key] = []byte(value)
+				}
+				return secret, nil
+			}),
+		})
+		if err == nil || !strings.Contains(err.Error(), "reads more than") || reads > 32 {
+			t.Errorf("%s: %v after %d reads", name, err, reads)
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func Resolve(ctx context.Context, in Input, from Sources) ([]Var, error) {
 	if err != nil {
 		return nil, fmt.Errorf("env of pod %s/%s: %w", in.Pod.Namespace, in.Pod.Name, err)
 	}
-	r := &resolver{in: &in, container: c, from: from, vars: newSet(), configMaps: objects[v1.ConfigMap]{}, secrets: objects[v1.Secret]{}}
+	r := &resolver{in: &in, container: c, from: from, vars: newSet(), room: maxRead, configMaps: objects[v1.ConfigMap]{}, secrets: objects[v1.Secret]{}}
 	if err := r.services(ctx); err != nil {
 		return nil, r.wrap("service variables", err)
 	}
@@ -101,6 +101,7 @@ type resolver struct {
 	container  *v1.Container
 	from       Sources
 	vars       *set
+	room       int // the bytes of maxRead that are left
 	configMaps objects[v1.ConfigMap]
 	secrets    objects[v1.Secret]
 }
@@ -117,7 +118,7 @@ func (r *resolver) env(ctx context.Context, e *v1.EnvVar) error {
 		if !ok {
 			return r.vars.tooLong(e.Name)
 		}
-		return r.vars.set(e.Name, value)
+		return r.set(e.Name, value)
 	}
 	value, ok, err := r.valueFrom(ctx, e.ValueFrom)
 	if err != nil {
@@ -126,7 +127,14 @@ func (r *resolver) env(ctx context.Context, e *v1.EnvVar) error {
 	if !ok {
 		return nil
 	}
-	return r.vars.set(e.Name, value)
+	return r.set(e.Name, value)
+}
+
+func (r *resolver) set(name, value string) error {
+	if err := r.spend(size(name, value)); err != nil {
+		return err
+	}
+	return r.vars.set(name, value)
 }
 
 func (r *resolver) valueFrom(ctx context.Context, s *v1.EnvVarSource) (value string, ok bool, err error) {

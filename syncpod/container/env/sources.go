@@ -84,20 +84,20 @@ func (f FileKeysFunc) FileKey(ctx context.Context, pod *v1.Pod, ref *v1.FileKeyS
 // objects caches the objects of a kind, nil for those that do not exist.
 type objects[T any] map[string]*T
 
-// get returns nil if there is no object of that name.
-func (o objects[T]) get(ctx context.Context, pod *v1.Pod, name string, ask func(ctx context.Context, namespace, name string) (*T, error)) (*T, error) {
+// get returns nil if there is no object of that name. The caller counts a new one.
+func (o objects[T]) get(ctx context.Context, pod *v1.Pod, name string, ask func(ctx context.Context, namespace, name string) (*T, error)) (object *T, isNew bool, err error) {
 	if object, known := o[name]; known {
-		return object, nil
+		return object, false, nil
 	}
-	object, err := ask(ctx, pod.Namespace, name)
+	object, err = ask(ctx, pod.Namespace, name)
 	if NotFound(err) {
 		object, err = nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	o[name] = object
-	return object, nil
+	return object, object != nil, nil
 }
 
 // configMap returns nil if there is no ConfigMap of that name.
@@ -105,7 +105,10 @@ func (r *resolver) configMap(ctx context.Context, name string) (*v1.ConfigMap, e
 	if r.from.ConfigMaps == nil {
 		return nil, fmt.Errorf("ConfigMap %q: there is no source of ConfigMaps (syncpod.Config.Objects.ConfigMaps)", name)
 	}
-	cm, err := r.configMaps.get(ctx, r.in.Pod, name, r.from.ConfigMaps.ConfigMap)
+	cm, isNew, err := r.configMaps.get(ctx, r.in.Pod, name, r.from.ConfigMaps.ConfigMap)
+	if isNew {
+		err = r.spend(bytesOf(cm.Data) + bytesOf(cm.BinaryData))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ConfigMap %q: %w", name, err)
 	}
@@ -117,7 +120,10 @@ func (r *resolver) secret(ctx context.Context, name string) (*v1.Secret, error) 
 	if r.from.Secrets == nil {
 		return nil, fmt.Errorf("Secret %q: there is no source of Secrets (syncpod.Config.Objects.Secrets)", name)
 	}
-	s, err := r.secrets.get(ctx, r.in.Pod, name, r.from.Secrets.Secret)
+	s, isNew, err := r.secrets.get(ctx, r.in.Pod, name, r.from.Secrets.Secret)
+	if isNew {
+		err = r.spend(bytesOf(s.Data))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("Secret %q: %w", name, err)
 	}
@@ -211,7 +217,7 @@ func (r *resolver) dataFrom(ctx context.Context, f *v1.EnvFromSource) (map[strin
 			_, _, err := missing(f.ConfigMapRef.Optional, "ConfigMap %q", f.ConfigMapRef.Name)
 			return nil, err
 		}
-		return cm.Data, nil
+		return cm.Data, r.spend(bytesOf(cm.Data))
 	case f.SecretRef != nil:
 		s, err := r.secret(ctx, f.SecretRef.Name)
 		if err != nil {
@@ -219,6 +225,9 @@ func (r *resolver) dataFrom(ctx context.Context, f *v1.EnvFromSource) (map[strin
 		}
 		if s == nil {
 			_, _, err := missing(f.SecretRef.Optional, "Secret %q", f.SecretRef.Name)
+			return nil, err
+		}
+		if err := r.spend(bytesOf(s.Data)); err != nil {
 			return nil, err
 		}
 		return texts(s.Data), nil
