@@ -75,12 +75,36 @@ func (s *Systemd) manager(ctx context.Context) (*units.Conn, error) {
 	if s.conn != nil {
 		s.conn.Close()
 	}
-	conn, err := units.NewConnection(func() (*dbus.Conn, error) { return s.dial(ctx) })
+	s.conn = nil
+	conn, err := s.newManager(ctx)
+	if err == nil {
+		s.conn = conn
+	}
+	return conn, err
+}
+
+// newManager connects to the manager of units. NewConnection subscribes to signals with a call that no context bounds, so
+// the connections are closed when ctx ends, which ends the call.
+func (s *Systemd) newManager(ctx context.Context) (*units.Conn, error) {
+	var pending []func() bool // each stops the close of a connection, and reports whether it was in time
+	conn, err := units.NewConnection(func() (*dbus.Conn, error) {
+		c, err := s.dial(ctx)
+		if err == nil {
+			pending = append(pending, context.AfterFunc(ctx, func() { c.Close() }))
+		}
+		return c, err
+	})
+	open := true
+	for _, stop := range pending {
+		open = stop() && open
+	}
+	if err == nil && !open {
+		conn.Close()
+		err = fmt.Errorf("systemd: connection to D-Bus: %w", context.Cause(ctx))
+	}
 	if err != nil {
-		s.conn = nil
 		return nil, err
 	}
-	s.conn = conn
 	return conn, nil
 }
 

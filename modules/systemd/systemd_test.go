@@ -70,6 +70,24 @@ func TestSlice(t *testing.T) {
 	}
 }
 
+// A bus that does not answer while the agent connects holds up a call until the call's deadline, and later calls not at all.
+func TestSilentBus(t *testing.T) {
+	b := newBus(t)
+	b.silent = "AddMatch"
+	s := on(t, b, cgroup.V2)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.SetSlice(ctx, pod, cgroup.Resources{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without an answer: %v", err)
+	}
+	b.mu.Lock()
+	b.silent = ""
+	b.mu.Unlock()
+	if err := s.SetSlice(t.Context(), pod, cgroup.Resources{}); err != nil {
+		t.Errorf("with an answer: %v", err)
+	}
+}
+
 // A slice above those of pods keeps what an administrator has set.
 func TestSliceAboveKeepsItsProperties(t *testing.T) {
 	b := newBus(t)
