@@ -438,14 +438,14 @@ func TestDirectoryOfPlugins(t *testing.T) {
 	r.counts(card, 2, 2)
 }
 
-// Where it cannot be told whether somebody serves plugins nothing is touched.
+// Where it cannot be told whether a process serves nothing is touched.
 func TestDirectoryOfPluginsThatCannotBeAsked(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card).start("a")
 	r.counts(card, 1, 1)
 	r.end()
 	must(t, os.Symlink("kubelet.sock", filepath.Join(r.dir, "kubelet.sock"))) // it cannot be connected to, for another reason than that nobody serves it
-	if err := r.Run(t.Context()); !errors.Is(err, syscall.ELOOP) || !strings.Contains(err.Error(), "whether somebody serves plugins") {
+	if err := r.Run(t.Context()); !errors.Is(err, syscall.ELOOP) || !strings.Contains(err.Error(), "whether a process serves") {
 		t.Errorf("the error is %v", err)
 	}
 	if _, err := os.Lstat(filepath.Join(r.dir, p.endpoint)); err != nil {

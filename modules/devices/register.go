@@ -50,7 +50,7 @@ func (m *Manager) listen(ctx context.Context) (net.Listener, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, socketName)
-	if err := notServed(ctx, path); err != nil {
+	if err := notServed(ctx, path); err != nil { // whose plugins would register again otherwise
 		return nil, err
 	}
 	entries, err := os.ReadDir(dir)
@@ -63,6 +63,24 @@ func (m *Manager) listen(ctx context.Context) (net.Listener, error) {
 		}
 	}
 	if err != nil {
+		return nil, err
+	}
+	return ListenUnix(ctx, path)
+}
+
+// ListenUnix listens at a Unix socket, whose directory it creates with mode 0750. It replaces a socket that an earlier agent
+// has left, and returns an error for one that a process serves and for a file that is no socket.
+func ListenUnix(ctx context.Context, path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, err
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket == 0 {
+		return nil, fmt.Errorf("%s is no socket", path)
+	}
+	if err := notServed(ctx, path); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
@@ -78,7 +96,7 @@ func notServed(ctx context.Context, path string) error {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, wsaConnRefused):
 		return nil
 	}
-	return fmt.Errorf("whether somebody serves plugins: %w", err)
+	return fmt.Errorf("whether a process serves %s: %w", path, err)
 }
 
 // registration is the service at the manager's socket.

@@ -2,8 +2,10 @@ package certificates
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +29,34 @@ func TestKubeconfigInAFIFO(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("the agent waits for a writer of the FIFO")
+	}
+}
+
+// Files that a kubeconfig names are regular and bounded, before client-go opens them.
+func TestFilesOfAKubeconfigAreChecked(t *testing.T) {
+	dir := t.TempDir()
+	path, bad := filepath.Join(dir, "kubelet.conf"), filepath.Join(dir, "bad")
+	for _, make := range []func() error{
+		func() error { return syscall.Mkfifo(bad, 0o600) },
+		func() error { return errors.Join(os.WriteFile(bad, nil, 0o600), os.Truncate(bad, 1<<40)) },
+	} {
+		if err := make(); err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range []string{"certificate-authority", "client-certificate", "client-key", "tokenFile"} {
+			of := map[bool]string{true: field + ": bad"}
+			text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
+clusters: [{name: c, cluster: {server: "https://192.0.2.1", %s}}], users: [{name: u, user: {%s}}]}`, of[field == "certificate-authority"], of[field != "certificate-authority"])
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := load(path); err == nil || !strings.Contains(err.Error(), field) {
+				t.Errorf("%s: %v", field, err)
+			}
+		}
+		if err := os.Remove(bad); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

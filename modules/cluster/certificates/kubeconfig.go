@@ -1,7 +1,9 @@
 package certificates
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -45,7 +47,39 @@ func parse(path string) (*rest.Config, error) {
 	if err := clientcmd.ResolveLocalPaths(config); err != nil {
 		return nil, err
 	}
+	if err := checkFiles(config); err != nil {
+		return nil, err
+	}
 	return clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
+}
+
+// checkFiles returns an error if a file that a kubeconfig names is no regular file, or too large: client-go waits for the
+// writer of a FIFO, and reads files of any size. Files that do not exist are left to client-go.
+func checkFiles(config *clientcmdapi.Config) error {
+	for name, cluster := range config.Clusters {
+		if err := checkFile(cluster.CertificateAuthority); err != nil {
+			return fmt.Errorf("cluster %q: certificate-authority: %w", name, err)
+		}
+	}
+	for name, user := range config.AuthInfos {
+		for field, path := range map[string]string{"client-certificate": user.ClientCertificate, "client-key": user.ClientKey, "tokenFile": user.TokenFile} {
+			if err := checkFile(path); err != nil {
+				return fmt.Errorf("user %q: %s: %w", name, field, err)
+			}
+		}
+	}
+	return nil
+}
+
+func checkFile(path string) error {
+	if path == "" {
+		return nil
+	}
+	_, err := regular.ReadPath(path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func hasCertificate(c *rest.Config) bool { return c.CertFile != "" || len(c.CertData) > 0 }

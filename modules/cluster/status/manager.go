@@ -20,6 +20,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	podruntime "github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // Pods knows the pods as the API server has them. A *pods.Source does.
@@ -58,6 +59,8 @@ type Manager struct {
 	pods map[types.UID]*entry
 	// finished are pods without any remains on the node.
 	finished map[types.UID]bool
+	// looked is closed, and replaced, when a pod has been brought up to date.
+	looked chan struct{}
 }
 
 var (
@@ -74,8 +77,9 @@ type entry struct {
 	namespace, name string
 	// static is the static pod, if the API server has only its mirror.
 	static *v1.Pod
-	// status is the newest status, nil if there is none yet.
+	// status is the newest status, nil if there is none yet. It is due until it is written, or there is no pod to write it to.
 	status *v1.PodStatus
+	due    bool
 	// answer is the pod, or its mirror, in the response to the last write. It is nil once the
 	// informer has caught up.
 	answer *v1.Pod
@@ -107,7 +111,7 @@ func New(c Config) (*Manager, error) {
 	}
 	return &Manager{
 		config: c, queue: queue.New[types.UID](firstRetry, c.MaxRetry),
-		pods: map[types.UID]*entry{}, finished: map[types.UID]bool{},
+		pods: map[types.UID]*entry{}, finished: map[types.UID]bool{}, looked: make(chan struct{}),
 	}, nil
 }
 
@@ -123,12 +127,18 @@ func (m *Manager) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStat
 	if podruntime.IsStatic(pod) {
 		e.static = pod
 	}
-	e.status = &status
+	e.status, e.due = &status, true
 	if status.Phase == v1.PodPending || status.Phase == v1.PodRunning {
 		delete(m.finished, pod.UID) // a static pod that is back
 	}
 	m.queue.Add(pod.UID)
 	return nil
+}
+
+// Refused reports a pod that cannot run because it is invalid, and lets it be deleted.
+func (m *Manager) Refused(pod *v1.Pod, err error) {
+	_ = m.SetPodStatus(context.Background(), pod, apistatus.Rejected(v1.PodStatus{}, "InvalidPod", err.Error())) // which only notes it
+	m.PhaseChanged(pod.UID, podworkers.Terminated, podworkers.Finished)
 }
 
 // PhaseChanged records that nothing of a pod is left. The pod's last status may be reported after
@@ -180,14 +190,57 @@ func (e *entry) seen(pod *v1.Pod) {
 
 // Run writes statuses until ctx ends.
 func (m *Manager) Run(ctx context.Context) {
-	m.queue.Run(ctx, m.config.Writers, m.write, func(uid types.UID, err error) {
+	m.queue.Run(ctx, m.config.Writers, m.look, func(uid types.UID, err error) {
 		m.config.Log.Error(err, "The status of a pod is not written yet", "podUID", uid)
 	})
 }
 
-// write brings the API server up to date with one pod.
-func (m *Manager) write(ctx context.Context, uid types.UID) error {
+// Flush waits until the newest status of each pod is written that the API server has. The error says how many are not when
+// ctx ends. Run must be running.
+func (m *Manager) Flush(ctx context.Context) error {
+	for {
+		due, looked := m.due()
+		if due == 0 {
+			return nil
+		}
+		select {
+		case <-looked:
+		case <-ctx.Done():
+			return fmt.Errorf("status: %d statuses of pods are not written: %w", due, context.Cause(ctx))
+		}
+	}
+}
+
+// due returns the number of statuses that are due, and a channel that is closed when that may have changed.
+func (m *Manager) due() (n int, looked <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.pods {
+		if e.due {
+			n++
+		}
+	}
+	return n, m.looked
+}
+
+// look brings the API server up to date with one pod.
+func (m *Manager) look(ctx context.Context, uid types.UID) error {
 	e, finished := m.snapshot(uid)
+	if err := m.write(ctx, uid, e, finished); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.pods[uid]; known != nil && e != nil && known.status == e.status {
+		known.due = false
+	}
+	close(m.looked)
+	m.looked = make(chan struct{})
+	return nil
+}
+
+// write writes the status of one pod as it was when e was copied, and deletes a pod that is finished.
+func (m *Manager) write(ctx context.Context, uid types.UID, e *entry, finished bool) error {
 	if e == nil {
 		m.deleted(uid)
 		return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -117,6 +118,28 @@ func TestStatusIsWrittenOnce(t *testing.T) {
 		meta := patches[0]["metadata"].(map[string]any)
 		if meta["uid"] != "1" || meta["resourceVersion"] != "7" {
 			d.Errorf("the patch is for %v", meta)
+		}
+	})
+}
+
+// Flush waits for the statuses that are due, and not for those of pods that the API server does not have.
+func TestFlush(t *testing.T) {
+	atDesk(t, podOf(), func(d *desk) {
+		failing := errors.New("away")
+		d.kube.PrependReactor("patch", "pods", func(ktesting.Action) (bool, runtime.Object, error) { return failing != nil, nil, failing })
+		for _, name := range []string{"web", "unknown"} {
+			pod := podOf()
+			pod.Name, pod.UID = name, types.UID(map[string]string{"web": "1", "unknown": "2"}[name])
+			d.set(pod, v1.PodStatus{Phase: v1.PodRunning})
+		}
+		ctx, cancel := context.WithTimeout(d.Context(), time.Second)
+		defer cancel()
+		if err := d.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 statuses") {
+			d.Errorf("while the API server is away: %v", err)
+		}
+		time.AfterFunc(time.Minute, func() { failing = nil })
+		if err := d.Flush(d.Context()); err != nil || d.status().Phase != v1.PodRunning {
+			d.Errorf("the status is %+v, %v", d.status(), err)
 		}
 	})
 }

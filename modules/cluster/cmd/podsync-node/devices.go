@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -46,14 +43,17 @@ func (a *agent) servePlugins(ctx context.Context, p *parts) error {
 // servePodResources serves the API of pod resources at a kubelet's place below the root directory until ctx ends.
 func (a *agent) servePodResources(ctx context.Context, p *parts) error {
 	a.retry(ctx, "The API of pod resources is not served", func(ctx context.Context) error {
-		listener, err := listenPodResources(ctx, filepath.Join(a.root, "pod-resources"))
+		listener, err := devices.ListenUnix(ctx, podResources(a.root))
 		if err != nil {
-			return err
+			return fmt.Errorf("pod resources: %w", err)
 		}
 		return p.devices.ServePodResources(ctx, listener, p.active)
 	})
 	return nil
 }
+
+// podResources is the socket of pod resources below a root directory. Exporters look for it there.
+func podResources(root string) string { return filepath.Join(root, "pod-resources", "kubelet.sock") }
 
 // retry calls serve again and again until ctx ends, and logs each new error.
 func (a *agent) retry(ctx context.Context, failed string, serve func(context.Context) error) {
@@ -73,26 +73,6 @@ func (a *agent) retry(ctx context.Context, failed string, serve func(context.Con
 		case <-time.After(socketPause):
 		}
 	}
-}
-
-// listenPodResources listens at the socket in a directory that only the agent's user and group may read. A socket
-// that an earlier agent has left is replaced.
-func listenPodResources(ctx context.Context, dir string) (net.Listener, error) {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return nil, fmt.Errorf("pod resources: %w", err)
-	}
-	path := filepath.Join(dir, "kubelet.sock")
-	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket == 0 {
-		return nil, fmt.Errorf("pod resources: %s is no socket", path)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("pod resources: %w", err)
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("pod resources: %w", err)
-	}
-	return listener, nil
 }
 
 // active are the pods that are not finished.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"github.com/podsync/podsync/modules/devices"
 )
 
 const card = "vendor.test/card"
@@ -80,8 +83,8 @@ func TestSocketsAreTriedAgain(t *testing.T) {
 	})
 }
 
-// The API of pod resources is where exporters look for it, also after an agent that has left its socket; a
-// file that is no socket stays.
+// The API of pod resources is where exporters look for it, also after an agent that has left its socket. The socket of
+// an agent that lives stays, and so does a file that is no socket.
 func TestPodResources(t *testing.T) {
 	root := t.TempDir()
 	knownCards(t, root)
@@ -90,42 +93,43 @@ func TestPodResources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(root, "pod-resources")
-	left, err := listenPodResources(t.Context(), dir)
+	path := podResources(root)
+	left, err := devices.ListenUnix(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer left.Close()
+	left.(*net.UnixListener).SetUnlinkOnClose(false)
+	if _, err := devices.ListenUnix(t.Context(), path); err == nil || !strings.Contains(err.Error(), "is served by") {
+		t.Errorf("the error for a socket that is served is %v", err)
+	}
+	if err := left.Close(); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- a.servePodResources(ctx, &parts{devices: manager}) }()
-	conn, err := grpc.NewClient("unix:"+filepath.Join(dir, "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for { // the socket that was left is not served, so that calls of it fail once it is closed
-		resp, err := podresources.NewPodResourcesListerClient(conn).GetAllocatableResources(t.Context(), &podresources.AllocatableResourcesRequest{}, grpc.WaitForReady(true))
-		if err == nil {
-			if len(resp.GetDevices()) != 0 {
-				t.Errorf("devices of a plugin that has not registered are %v", resp.GetDevices())
-			}
-			break
-		}
-		t.Log(err)
+	call, end := context.WithTimeout(t.Context(), time.Minute)
+	defer end()
+	resp, err := podresources.NewPodResourcesListerClient(conn).GetAllocatableResources(call, &podresources.AllocatableResourcesRequest{}, grpc.WaitForReady(true))
+	if err != nil || len(resp.GetDevices()) != 0 {
+		t.Errorf("devices of a plugin that has not registered are %v, %v", resp.GetDevices(), err)
 	}
-	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o750 {
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o750 {
 		t.Errorf("the directory of the socket is %v, %v", info.Mode(), err)
 	}
 	cancel()
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
-	path := filepath.Join(dir, "kubelet.sock")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listenPodResources(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if _, err := devices.ListenUnix(t.Context(), path); err == nil || !strings.Contains(err.Error(), "no socket") {
 		t.Errorf("the error for a file in place of the socket is %v", err)
 	}
 }

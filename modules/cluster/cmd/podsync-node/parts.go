@@ -35,7 +35,6 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
-	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
 	"github.com/podsync/podsync/syncpod/container"
@@ -79,7 +78,8 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 	if p.node, err = a.node(p, machine, capacity, room.allocatable, events); err != nil {
 		return p, err
 	}
-	if p.source, err = pods.New(pods.Config{Kube: a.kube, NodeName: a.name, After: p.node.Registered(), Refused: p.refused, Log: a.log}); err != nil {
+	refused := func(pod *v1.Pod, err error) { p.statuses.Refused(pod, err) }
+	if p.source, err = pods.New(pods.Config{Kube: a.kube, NodeName: a.name, After: p.node.Registered(), Refused: refused, Log: a.log}); err != nil {
 		return p, err
 	}
 	if p.objects, err = objects.New(objects.Config{Kube: a.kube, Pods: p.pods, Changed: p.source.ConfigsChanged}); err != nil {
@@ -313,13 +313,6 @@ func (a *agent) static() (source.Source, error) {
 	}
 	none := source.NewStaticPush(runtime.ConfigSourceFile)
 	return none, none.Set()
-}
-
-// refused reports a pod that cannot run because it is invalid, and lets it be deleted.
-func (p *parts) refused(pod *v1.Pod, err error) {
-	status := apistatus.Rejected(v1.PodStatus{}, "InvalidPod", err.Error())
-	_ = p.statuses.SetPodStatus(context.Background(), pod, status) // which only notes it
-	p.statuses.PhaseChanged(pod.UID, podworkers.Terminated, podworkers.Finished)
 }
 
 // sync says how the work on a pod is done.

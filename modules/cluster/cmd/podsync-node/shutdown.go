@@ -43,12 +43,16 @@ func (a *agent) delayShutdown(ctx context.Context, p *parts) error {
 	return nil
 }
 
-// stopPods reports that the node shuts down, and stops the pods.
+// stopPods reports that the node shuts down, and stops the pods. It returns when the API server has their last statuses,
+// because the machine is switched off then.
 func (a *agent) stopPods(ctx context.Context, p *parts, policy shutdown.Policy) {
 	a.shuttingDown.Store(true)
 	p.node.Report()
 	if err := p.loop.Shutdown(ctx, policy); err != nil {
 		a.log.Error(err, "Pods still stop, and the machine shuts down")
+	}
+	if err := p.statuses.Flush(ctx); err != nil {
+		a.log.Error(err, "The API server does not have the last statuses, and the machine shuts down")
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,19 +27,40 @@ func TestPodsStopWhenTheMachineShutsDown(t *testing.T) {
 		s.sleep(30 * time.Second)
 		s.wantRunning("changed", "deleted", "same")
 		a.stopPods(s.Context(), s.parts, shutdown.Policy{GracePeriod: 20 * time.Second})
+		s.wantShutDown("changed", "deleted", "same")
 		s.sleep(time.Second)
 		node, err := s.kube.CoreV1().Nodes().Get(s.Context(), "n1", metav1.GetOptions{})
 		s.must(err)
-		for _, c := range node.Status.Conditions {
-			if c.Type == v1.NodeReady && (c.Status != v1.ConditionFalse || c.Message != "node is shutting down") {
-				s.Errorf("the node is %+v", c)
-			}
+		i := slices.IndexFunc(node.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeReady })
+		if i < 0 || node.Status.Conditions[i].Status != v1.ConditionFalse || node.Status.Conditions[i].Message != "node is shutting down" {
+			s.Errorf("the conditions of the node are %+v, want one that it is not ready", node.Status.Conditions)
 		}
-		for _, name := range []string{"changed", "deleted", "same"} {
-			if status := s.pod(name).Status; status.Phase != v1.PodFailed || status.Reason != shutdown.Reason {
-				s.Errorf("%s is %s, %s", name, status.Phase, status.Reason)
-			}
+	})
+}
+
+// wantShutDown checks that the API server has the pods as failed by a shutdown.
+func (s *site) wantShutDown(pods ...string) {
+	s.Helper()
+	for _, name := range pods {
+		if status := s.pod(name).Status; status.Phase != v1.PodFailed || status.Reason != shutdown.Reason {
+			s.Errorf("%s is %s, %s", name, status.Phase, status.Reason)
 		}
+	}
+}
+
+// The machine shuts down when the API server has the last statuses: until then the lock is held, while there is time.
+func TestShutdownWaitsForTheLastStatuses(t *testing.T) {
+	onSite(t, func(s *site) {
+		var a *agent
+		s.change = func(changed *agent) { a = changed }
+		s.furnish()
+		s.boot()
+		s.sleep(30 * time.Second)
+		s.wantRunning("changed", "deleted", "same")
+		s.server.is(true)
+		time.AfterFunc(4*time.Second, func() { s.server.is(false) })
+		a.stopPods(s.Context(), s.parts, shutdown.Policy{GracePeriod: 20 * time.Second})
+		s.wantShutDown("changed", "deleted", "same")
 	})
 }
 

@@ -18,11 +18,9 @@ import (
 	"github.com/podsync/podsync/modules/cluster/node"
 	"github.com/podsync/podsync/modules/cluster/pods"
 	"github.com/podsync/podsync/modules/cluster/status"
-	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
-	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/resize"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/source"
@@ -90,7 +88,7 @@ func (l *life) make() (err error) {
 	if err != nil {
 		return err
 	}
-	l.source, err = pods.New(pods.Config{Kube: f.config.Kube, NodeName: n.Name, After: l.object.Registered(), Refused: l.refused, Log: f.config.Log})
+	l.source, err = pods.New(pods.Config{Kube: f.config.Kube, NodeName: n.Name, After: l.object.Registered(), Refused: func(pod *v1.Pod, err error) { l.statuses.Refused(pod, err) }, Log: f.config.Log})
 	if err != nil {
 		return err
 	}
@@ -119,12 +117,6 @@ func (l *life) make() (err error) {
 	c.Workers.Observer = l.statuses
 	l.loop, err = agent.New(c)
 	return err
-}
-
-// refused reports a pod that cannot run because it is invalid, and lets it be deleted.
-func (l *life) refused(pod *v1.Pod, err error) {
-	_ = l.statuses.SetPodStatus(l.ctx, pod, apistatus.Rejected(v1.PodStatus{}, "InvalidPod", err.Error())) // which only notes it
-	l.statuses.PhaseChanged(pod.UID, podworkers.Terminated, podworkers.Finished)
 }
 
 // kill ends the agent as SIGKILL does.
