@@ -230,6 +230,9 @@ func (r *Rotator) settle(log containerLog, err error) error {
 	log.pause = min(max(2*log.pause, firstPause), maxPause)
 	log.due = time.Now().Add(log.pause)
 	log.tidied = false // the remaining steps are decided again, if the container still runs
+	if errors.Is(err, errNoFile) {
+		return nil
+	}
 	return fmt.Errorf("rotate: log of container %q of pod %s: %w", log.container, log.pod, err)
 }
 
@@ -249,8 +252,16 @@ func (r *Rotator) rotate(ctx context.Context, log containerLog) error {
 		_, err := r.config.Runtime.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: log.id})
 		return err
 	})
+	if err == nil {
+		if _, err := root.Lstat(log.log); errors.Is(err, fs.ErrNotExist) {
+			return errNoFile
+		}
+	}
 	return err
 }
+
+// errNoFile means that there is no file after a successful reopen. Some runtimes write no files, and are asked ever more rarely.
+var errNoFile = errors.New("the runtime writes no file")
 
 // open opens the directory of a log.
 func (r *Rotator) open(log containerLog) (*os.Root, error) {

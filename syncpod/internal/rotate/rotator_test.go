@@ -281,6 +281,33 @@ func TestLateReopenLosesNoLine(t *testing.T) {
 	})
 }
 
+// A runtime that writes no log files is asked for one ever more rarely, and that is no error.
+func TestRuntimeWithoutLogFiles(t *testing.T) {
+	inBubble(t, func(t *testing.T, root string) {
+		w := newWriter(t, root)
+		must(t, os.Remove(filepath.Join(w.dir, "0.log")))
+		for range 360 {
+			w.next(false, nil)
+		}
+		r := newRotator(t, root, w, Policy{})
+		for range 360 {
+			must(t, r.Rotate(t.Context()))
+			time.Sleep(firstPause)
+		}
+		if w.reopens < 6 || w.reopens > 14 {
+			t.Errorf("%d reopens in an hour, want about 12", w.reopens)
+		}
+		w.effects, w.answers = nil, nil
+		time.Sleep(maxPause)
+		for range 2 {
+			must(t, r.Rotate(t.Context()))
+		}
+		if _, err := os.Stat(filepath.Join(w.dir, "0.log")); err != nil {
+			t.Errorf("a runtime that writes files after all: %v", err)
+		}
+	})
+}
+
 // A log that fails is tried again ever more rarely, and so is one that is not there.
 func TestFailuresAreTriedAgainEverMoreRarely(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
