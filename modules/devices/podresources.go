@@ -13,12 +13,13 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 
 	"github.com/podsync/podsync/modules/devices/internal/ledger"
 	"github.com/podsync/podsync/runtime"
 )
 
-// ServePodResources serves a kubelet's API of pod resources (v1) on a listener, which it closes,
+// ServePodResources serves a kubelet's API of pod resources (v1 and v1alpha1) on a listener, which it closes,
 // until ctx ends: exporters of metrics ask it which container has which device. pods returns
 // the pods of the agent; those that are over are left out. Who may connect is for the listener
 // to say: a kubelet's is the socket /var/lib/kubelet/pod-resources/kubelet.sock. Callers may have 32
@@ -33,6 +34,7 @@ func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, 
 	}
 	server := newServer()
 	podresources.RegisterPodResourcesListerServer(server, lister{m: m, pods: pods})
+	v1alpha1.RegisterPodResourcesListerServer(server, alphaLister{lister: lister{m: m, pods: pods}})
 	stopped := context.AfterFunc(ctx, server.Stop)
 	defer stopped()
 	defer server.Stop()
@@ -40,6 +42,43 @@ func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, 
 		return fmt.Errorf("devices: pod resources: %w", err)
 	}
 	return nil
+}
+
+// alphaLister is the service of pod resources in version v1alpha1, which older exporters use.
+type alphaLister struct {
+	v1alpha1.UnimplementedPodResourcesListerServer
+	lister lister
+}
+
+// List returns the devices of all active pods, sorted by name, without their NUMA nodes and without those of
+// sidecars: v1alpha1 is older than both.
+func (a alphaLister) List(_ context.Context, _ *v1alpha1.ListPodResourcesRequest) (*v1alpha1.ListPodResourcesResponse, error) {
+	resp := &v1alpha1.ListPodResourcesResponse{}
+	for _, pod := range a.lister.active() {
+		all := &v1alpha1.PodResources{Name: pod.Name, Namespace: pod.Namespace}
+		for _, c := range a.lister.of(pod).Containers[sidecars(pod):] {
+			container := &v1alpha1.ContainerResources{Name: c.Name}
+			for _, d := range c.Devices {
+				container.Devices = append(container.Devices, &v1alpha1.ContainerDevices{ResourceName: d.ResourceName, DeviceIds: d.DeviceIds})
+			}
+			all.Containers = append(all.Containers, container)
+		}
+		resp.PodResources = append(resp.PodResources, all)
+	}
+	slices.SortStableFunc(resp.PodResources, func(a, b *v1alpha1.PodResources) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return resp, nil
+}
+
+// sidecars counts the sidecars of a pod.
+func sidecars(pod *v1.Pod) (n int) {
+	for i := range pod.Spec.InitContainers {
+		if runtime.IsSidecar(&pod.Spec.InitContainers[i]) {
+			n++
+		}
+	}
+	return n
 }
 
 // lister is the service of pod resources.

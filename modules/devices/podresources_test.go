@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 )
 
 // Who watches devices is told which container has which, once for each NUMA node, and which there
@@ -45,6 +46,12 @@ func TestPodResources(t *testing.T) {
 	must(t, err)
 	if got := words(list.GetPodResources()...); got != "ns/first app[]; "+webs {
 		t.Errorf("List has %s", got)
+	}
+	alpha, err := v1alpha1.NewPodResourcesListerClient(conn).List(t.Context(), &v1alpha1.ListPodResourcesRequest{})
+	must(t, err)
+	const alphas = "ns/first app[]; ns/web app[vendor.test/card a, vendor.test/card b-numa, vendor.test/card b-numa]"
+	if got := alphaWords(alpha.GetPodResources()); got != alphas {
+		t.Errorf("List of v1alpha1 has %s", got)
 	}
 	got, err := client.Get(t.Context(), &podresources.GetPodResourcesRequest{PodNamespace: "ns", PodName: "web"})
 	must(t, err)
@@ -81,6 +88,22 @@ func words(pods ...*podresources.PodResources) string {
 		text := p.GetNamespace() + "/" + p.GetName()
 		for _, c := range p.GetContainers() {
 			text += " " + c.GetName() + "[" + deviceWords(c.GetDevices()) + "]"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
+}
+
+func alphaWords(pods []*v1alpha1.PodResources) string {
+	var all []string
+	for _, p := range pods {
+		text := p.GetNamespace() + "/" + p.GetName()
+		for _, c := range p.GetContainers() {
+			var devices []string
+			for _, d := range c.GetDevices() {
+				devices = append(devices, d.GetResourceName()+" "+strings.Join(d.GetDeviceIds(), " "))
+			}
+			text += " " + c.GetName() + "[" + strings.Join(devices, ", ") + "]"
 		}
 		all = append(all, text)
 	}
