@@ -416,6 +416,17 @@ func TestStaticPodHasTheStatusOfItsMirror(t *testing.T) {
 		if got := d.status().Phase; got != v1.PodRunning {
 			d.Errorf("the mirror is %q", got)
 		}
+		ended := mirrorOf("1", "8") // its manifest was removed, and returns before the mirror is deleted
+		ended.Status.Phase = v1.PodFailed
+		if err := d.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), ended, "default"); err != nil {
+			d.Fatal(err)
+		}
+		d.mirror = ended
+		d.PodChanged(ended, false)
+		d.set(static, v1.PodStatus{Phase: v1.PodRunning, Message: "again"})
+		if got := d.status().Phase; got != v1.PodRunning {
+			d.Errorf("the static pod runs again, and its mirror is %q", got)
+		}
 		second := mirrorOf("1", "9") // another with the name of the first: the answer of the first is not for it
 		second.UID = "2"
 		if err := d.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), second, "default"); err != nil {

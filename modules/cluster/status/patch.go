@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"github.com/podsync/podsync/modules/cluster/mirrors"
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -36,7 +37,7 @@ func patchOf(pod *v1.Pod, status *v1.PodStatus, anyVersion bool) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	after, err := json.Marshal(v1.Pod{Status: merge(&pod.Status, status)})
+	after, err := json.Marshal(v1.Pod{Status: merge(pod, status)})
 	if err != nil {
 		return nil, err
 	}
@@ -62,15 +63,15 @@ func withIdentity(body []byte, pod *v1.Pod, anyVersion bool) ([]byte, error) {
 }
 
 // merge returns the status to write, with the fields of other writers. A terminal phase is final,
-// regardless of its writer.
-func merge(theirs, ours *v1.PodStatus) v1.PodStatus {
-	merged := *ours.DeepCopy()
+// regardless of its writer, except in a mirror: it outlives its static pod, which runs again if its manifest returns.
+func merge(pod *v1.Pod, ours *v1.PodStatus) v1.PodStatus {
+	theirs, merged := &pod.Status, *ours.DeepCopy()
 	merged.NominatedNodeName = theirs.NominatedNodeName
 	merged.ResourceClaimStatuses = theirs.ResourceClaimStatuses
 	merged.ExtendedResourceClaimStatus = theirs.ExtendedResourceClaimStatus
 	merged.QOSClass = cmp.Or(theirs.QOSClass, ours.QOSClass)
 	merged.Conditions = conditions(theirs.Conditions, ours.Conditions)
-	if runtime.IsTerminal(theirs.Phase) && !runtime.IsTerminal(ours.Phase) {
+	if mirrors.Shown(pod) == "" && runtime.IsTerminal(theirs.Phase) && !runtime.IsTerminal(ours.Phase) {
 		merged.Phase, merged.Reason, merged.Message = theirs.Phase, theirs.Reason, theirs.Message
 	}
 	return merged
