@@ -10,8 +10,8 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/podsync/podsync/internal/base/pace"
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/syncpod/internal/assemble"
 	"github.com/podsync/podsync/syncpod/internal/memory"
 	"github.com/podsync/podsync/syncpod/internal/stop"
 )
@@ -19,19 +19,17 @@ import (
 // Config is what a Syncer is made of. The least is a Client, and the Root that
 // files are kept below. All else has a default.
 type Config struct {
-	// Client is the connection to the runtime, which provides the default RuntimeName and the
-	// missing Deps. Required, unless Deps has Runtime, Statuses, Sandboxes and Images.
+	// Client is the connection to the runtime. Required.
 	Client *cri.Client
-	// Root is the absolute path of the directory that the agent may write to. With it, the default
-	// Deps that keep files are those of package poddir, and FileRecords. Default: no files are
-	// kept, and containers that mount a volume wait with CreateContainerConfigError.
+	// Root is the absolute path of the directory that the agent may write to: below it are the directories and volumes
+	// of pods, and a record of each pod, which the next agent reads. Default: no files are kept. Then containers that
+	// mount a volume wait with CreateContainerConfigError, and after a restart the agent lacks what the runtime and
+	// the logs do not show (see the package's documentation).
 	Root string
 	// RuntimeName is the type in container IDs ("containerd" in containerd://...), without a colon
-	// or a slash. Default: the name that a Client of cri.Dial received. Required without a Client,
-	// and with one of cri.NewClient.
+	// or a slash. Default: the name that a Client of cri.Dial received. Required with a Client of cri.NewClient.
 	RuntimeName string
-	// Owner labels the created objects. It must equal the Owner of Deps.Statuses and Deps.Sandboxes.
-	// Default: the agent "podsync".
+	// Owner labels the created objects. Default: the agent "podsync".
 	Owner cri.Owner
 
 	// Sink receives the statuses of pods. Default: none.
@@ -51,8 +49,10 @@ type Config struct {
 	Extensions Extensions
 	// Limits are timeouts and limits.
 	Limits Limits
-	// Deps are the parts that do the work; each can be replaced.
-	Deps Dependencies
+	// Deps are for other packages of this module, which share parts with the Syncer. Programs leave it nil.
+	Deps *deps.Dependencies
+
+	deps dependencies
 }
 
 // Syncer carries out what pods need. Its methods may be called concurrently for
@@ -67,7 +67,10 @@ type Syncer struct {
 
 // New returns a Syncer. It makes no call and starts nothing.
 func New(c Config) (*Syncer, error) {
-	for _, step := range []func() error{c.fromClient, c.fromRoot, c.require, c.setLimits} {
+	if c.Deps != nil {
+		c.deps.Dependencies = *c.Deps
+	}
+	for _, step := range []func() error{c.fromClient, c.fromRoot, c.check, c.setLimits} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -80,29 +83,13 @@ func New(c Config) (*Syncer, error) {
 	s := &Syncer{config: c, pace: pace.New(c.Limits.MaxParallelStarts, new(pace.Processors).Spare)}
 	s.known.limits, s.notices = limits, notices{&s.config}
 	s.stopper = stop.Stopper{
-		Runtime: c.Deps.Runtime, Sandboxes: c.Deps.Sandboxes, Hooks: c.Deps.Hooks, Owner: c.Owner, Timeout: c.Limits.StopTimeout,
+		Runtime: c.Client, Sandboxes: c.deps.Sandboxes, Hooks: c.deps.Hooks, Owner: c.Owner, Timeout: c.Limits.StopTimeout,
 		Observer: stopObserver{c.Observer}, Events: c.Events, Log: c.Log,
 	}
 	return s, nil
 }
 
-func (c *Config) require() error {
-	for _, field := range []struct {
-		name    string
-		missing bool
-	}{
-		{"Deps.Runtime", c.Deps.Runtime == nil},
-		{"Deps.Statuses", c.Deps.Statuses == nil},
-		{"Deps.Sandboxes", c.Deps.Sandboxes == nil},
-		{"Deps.Images", c.Deps.Images == nil},
-	} {
-		if field.missing {
-			return fmt.Errorf("syncpod: Config.Client is missing, or else Config.%s", field.name)
-		}
-	}
-	if err := assemble.CheckRuntimeName(c.RuntimeName); err != nil {
-		return fmt.Errorf("syncpod: Config.%w", err)
-	}
+func (c *Config) check() error {
 	if err := c.Extensions.check(); err != nil {
 		return err
 	}
@@ -160,10 +147,7 @@ func (c *Config) setDefaults() {
 	if c.Extensions.Lifecycle == nil {
 		c.Extensions.Lifecycle = NopLifecycle{}
 	}
-	if c.Deps.Logs == nil {
-		c.Deps.Logs = logFiles{}
-	}
-	if c.Deps.Hooks == nil {
-		c.Deps.Hooks = noHooks{}
+	if c.deps.Logs == nil {
+		c.deps.Logs = logFiles{}
 	}
 }

@@ -1,40 +1,35 @@
 package syncpod
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/podsync/podsync/syncpod/internal/assemble"
 )
 
-// fromClient makes the parts that are missing of the Client, if there is one.
+// fromClient creates the missing parts from the Client.
 func (c *Config) fromClient() (err error) {
 	if err := c.Owner.Validate(); err != nil {
 		return err
 	}
 	if c.Client == nil {
-		return nil
+		return errors.New("syncpod: Config.Client is missing")
 	}
 	if err := assemble.CheckClient(c.Client); err != nil {
 		return fmt.Errorf("syncpod: Config.Client is %w", err)
-	}
-	if c.Deps.Runtime == nil {
-		c.Deps.Runtime = c.Client
-	}
-	if c.Deps.Updater == nil {
-		c.Deps.Updater = c.Client
 	}
 	of := assemble.Runtime{Client: c.Client, Name: c.RuntimeName, Owner: c.Owner, Log: c.Log, Root: c.Root, DialPod: c.Node.DialPod}
 	if c.RuntimeName, err = of.RuntimeName(); err != nil {
 		return fmt.Errorf("syncpod: Config.%w", err)
 	}
-	if err := c.Deps.fill(of); err != nil {
-		return fmt.Errorf("syncpod: Config.Deps: %w", err)
+	if err := c.deps.fill(of); err != nil {
+		return fmt.Errorf("syncpod: %w", err)
 	}
 	return nil
 }
 
 // fill creates the missing parts from a connection to the runtime.
-func (d *Dependencies) fill(of assemble.Runtime) (err error) {
+func (d *dependencies) fill(of assemble.Runtime) (err error) {
 	if d.Statuses == nil {
 		if d.Statuses, err = of.Reader(); err != nil {
 			return err

@@ -7,11 +7,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
-	"github.com/podsync/podsync/syncpod/internal/poddir"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -27,7 +25,7 @@ type Node struct {
 	// Allocatable is what the node can give to pods.
 	Allocatable v1.ResourceList
 	// DNS returns the node's name resolution. Package sandbox derives from it the resolver
-	// configuration of each pod for which Deps.Prepare provides none. It is called for each
+	// configuration of each pod. It is called for each
 	// sandbox, but the ClusterDomain of /etc/hosts is read by New. Default: the runtime uses the
 	// node's configuration; a pod with a dnsConfig has only that.
 	DNS func() sandbox.NodeDNS
@@ -99,7 +97,7 @@ type Extensions struct {
 	// it. Default: such pods fail, unless Deps.Prepare provides the mapping.
 	UserNamespaces UserNamespaces
 	// Volumes provides volumes that the node does not make by itself, such as those of PersistentVolumeClaims. It needs
-	// a Root, and Deps.Volumes by default. Default: pods that have such volumes fail.
+	// a Root. Default: pods that have such volumes fail.
 	Volumes volume.Plugin
 	// Lifecycle is called around the life of containers.
 	Lifecycle Lifecycle
@@ -159,46 +157,4 @@ type Limits struct {
 	// its name is reserved, by nothing that is listed, until the next attempt number is
 	// taken. Default 3.
 	NameReservedRetries int
-}
-
-// Dependencies are the parts of a Syncer. Missing ones are created from Config.Client, or keep
-// their files below Config.Root.
-type Dependencies struct {
-	// Runtime creates and stops containers. Default: the Client.
-	Runtime cri.ContainerRunner
-	// Updater changes the resources of running containers. Default: the Client;
-	// without one nothing is resized in place.
-	Updater cri.ContainerUpdater
-	// Statuses reads what the runtime has of a pod. Default: a *cri.Reader.
-	Statuses StatusReader
-	// Sandboxes makes and ends sandboxes. Default: a *sandbox.Runner.
-	Sandboxes SandboxManager
-	// Images makes sure that images are there. Default: an *image.Manager.
-	Images ImageManager
-	// Hooks runs postStart and preStop handlers. Default: a *hook.Runner with the
-	// Client. Without one a container with a postStart handler fails, and preStop
-	// handlers are skipped with an event.
-	Hooks HookRunner
-	// Probes knows the results of probes. Default: there are none.
-	Probes Probes
-
-	// Prepare gets the node ready for a pod. Default: with a Root, a *poddir.Dirs;
-	// without, nothing is to be done.
-	Prepare Preparer
-	// Refresh updates the volumes of running pods. Default: Prepare's if Prepare is the default,
-	// otherwise none.
-	Refresh Refresher
-	// Volumes sets up the volumes of pods below Root. Default: a *volume.Volumes with the Objects.
-	Volumes poddir.Volumes
-	// Mounts gives containers their mounts. Default: with a Root, a *poddir.Dirs;
-	// without, there are none.
-	Mounts Mounter
-	// Messages reads the termination messages of containers. Default: with a Root, a *poddir.Dirs;
-	// otherwise the runtime's messages are used.
-	Messages TerminationMessages
-	// Logs reports which attempts have logs. Default: the files below Node.LogsRoot.
-	Logs ContainerLogs
-	// Records keeps what should outlive the agent. Default: with a Root, FileRecords
-	// below it; without, nothing outlives the agent, see Records for what follows.
-	Records Records
 }

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/internal/base/podfile"
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 	"github.com/podsync/podsync/syncpod/volume"
@@ -19,7 +20,7 @@ func (c *Config) fromRoot() error {
 	if c.Root == "" {
 		return nil
 	}
-	if c.Deps.Volumes == nil {
+	if c.deps.Volumes == nil {
 		config := volume.Config{
 			ConfigMaps: c.Objects.Sources.ConfigMaps, Secrets: c.Objects.Sources.Secrets, Tokens: c.Objects.Tokens, Allocatable: c.Node.Allocatable,
 			RecursiveReadOnly: c.Node.RecursiveReadOnly, Unprivileged: os.Geteuid() > 0,
@@ -30,28 +31,28 @@ func (c *Config) fromRoot() error {
 		}
 		volumes, err := volume.New(config)
 		if err != nil {
-			return fmt.Errorf("syncpod: Config.Deps.Volumes: %w", err)
+			return fmt.Errorf("syncpod: volumes: %w", err)
 		}
-		c.Deps.Volumes = volumes
+		c.deps.Volumes = volumes
 	}
-	dirs, err := poddir.New(poddir.Config{Root: c.Root, LogsRoot: c.Node.LogsRoot, ClusterDomain: c.Node.dns().ClusterDomain, Volumes: c.Deps.Volumes})
+	dirs, err := poddir.New(poddir.Config{Root: c.Root, LogsRoot: c.Node.LogsRoot, ClusterDomain: c.Node.dns().ClusterDomain, Volumes: c.deps.Volumes})
 	if err != nil {
 		return fmt.Errorf("syncpod: Config.Root: %w", err)
 	}
-	if c.Deps.Prepare == nil {
-		c.Deps.Prepare = dirs
-		if c.Deps.Refresh == nil {
-			c.Deps.Refresh = dirs
+	if c.deps.Prepare == nil {
+		c.deps.Prepare = dirs
+		if c.deps.Refresh == nil {
+			c.deps.Refresh = dirs
 		}
 	}
-	if c.Deps.Mounts == nil {
-		c.Deps.Mounts = dirs
+	if c.deps.Mounts == nil {
+		c.deps.Mounts = dirs
 	}
 	if c.Extensions.Clean == nil {
 		c.Extensions.Clean = []Cleaner{dirs}
 	}
-	if c.Deps.Messages == nil {
-		c.Deps.Messages = dirs
+	if c.deps.Messages == nil {
+		c.deps.Messages = dirs
 	}
 	if c.Objects.Sources.FileKeys == nil {
 		c.Objects.Sources.FileKeys = env.FileKeysFunc(func(_ context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error) {
@@ -62,8 +63,8 @@ func (c *Config) fromRoot() error {
 			return volume.FileKey(pod, dir, ref)
 		})
 	}
-	if c.Deps.Records == nil {
-		c.Deps.Records = FileRecords{Dir: filepath.Join(c.Root, "records"), turns: podfile.NewTurns()}
+	if c.deps.Records == nil {
+		c.deps.Records = deps.FileRecords{Dir: filepath.Join(c.Root, "records"), Turns: podfile.NewTurns()}
 	}
 	return nil
 }

@@ -30,8 +30,7 @@ func TestNewNamesTheField(t *testing.T) {
 		var good syncpod.Config
 		n.restart(func(c *syncpod.Config) { good = *c })
 		for field, spoil := range map[string]func(*syncpod.Config){
-			"Config.Client is missing, or else Config.Deps.Runtime":  func(c *syncpod.Config) { *c = syncpod.Config{} },
-			"Config.Client is missing, or else Config.Deps.Statuses": func(c *syncpod.Config) { c.Deps.Statuses = nil },
+			"Config.Client is missing":                               func(c *syncpod.Config) { *c = syncpod.Config{} },
 			"Config.Client is not connected: make it with cri.Dial":  func(c *syncpod.Config) { c.Client = &cri.Client{} },
 			`Config.RuntimeName "a://b" has a colon`:                 func(c *syncpod.Config) { c.RuntimeName = "a://b" },
 			`Config.RuntimeName "a/b" has`:                           func(c *syncpod.Config) { c.Client, c.RuntimeName = n.Client, "a/b" },
@@ -47,11 +46,7 @@ func TestNewNamesTheField(t *testing.T) {
 			`Config.Node.DNS.ClusterServers[0] "" is not an IP address`: func(c *syncpod.Config) {
 				c.Node.DNS = func() sandbox.NodeDNS { return sandbox.NodeDNS{ClusterServers: []string{""}} }
 			},
-			"Config.Deps.Runtime":                func(c *syncpod.Config) { c.Deps.Runtime = nil },
 			"Config.RuntimeName":                 func(c *syncpod.Config) { c.RuntimeName = "" },
-			"Config.Deps.Statuses":               func(c *syncpod.Config) { c.Deps.Statuses = nil },
-			"Config.Deps.Sandboxes":              func(c *syncpod.Config) { c.Deps.Sandboxes = nil },
-			"Config.Deps.Images":                 func(c *syncpod.Config) { c.Deps.Images = nil },
 			"Config.Node.Containers.MemoryBytes": func(c *syncpod.Config) { c.Node.Containers.MemoryBytes = -1 },
 			"Config.Limits.StopTimeout":          func(c *syncpod.Config) { c.Limits.StopTimeout = -1 },
 			"Config.Limits.PostStartTimeout":     func(c *syncpod.Config) { c.Limits.PostStartTimeout = -1 },
@@ -224,7 +219,7 @@ func TestAnotherAgentsPodIsNotTouched(t *testing.T) {
 func TestLogDirectoryIsThere(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Node.LogsRoot, c.Deps.Logs = filepath.Join(dir, "pods"), nil })
+		n.restart(func(c *syncpod.Config) { c.Node.LogsRoot, c.Parts().Logs = filepath.Join(dir, "pods"), nil })
 		n.sync(testPod())
 		n.wantStates("app 0 running")
 	}, func(c *critest.Config) { c.Dir = dir })
@@ -234,11 +229,11 @@ func TestLogLink(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	t.Chdir(elsewhere)
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Node.LogsRoot, c.Deps.Logs = filepath.Join(dir, "pods"), nil })
+		n.restart(func(c *syncpod.Config) { c.Node.LogsRoot, c.Parts().Logs = filepath.Join(dir, "pods"), nil })
 		n.sync(testPod()) // without links
 		must(t, n.Remove(n.current("app").ID.ID))
 		n.restart(func(c *syncpod.Config) {
-			c.Node.LogsRoot, c.Node.LogLinks, c.Deps.Logs = filepath.Join(dir, "pods"), filepath.Join(dir, "links"), nil
+			c.Node.LogsRoot, c.Node.LogLinks, c.Parts().Logs = filepath.Join(dir, "pods"), filepath.Join(dir, "links"), nil
 		})
 		logDir := filepath.Join(dir, "pods", "default_web_"+podUID, "app")
 		must(t, os.MkdirAll(logDir, 0o755))

@@ -86,12 +86,14 @@
 //
 //	memory.go          the memory of each pod, under its lock; its rules and its record are in
 //	                   package memory
-//	records.go         loads and saves the records that outlive the agent; records_file.go keeps them in files
+//	records.go         loads and saves the records that outlive the agent
 //
 //	config.go          Config and New; config_groups.go has the groups of Config;
 //	                   config_check.go, config_client.go and config_root.go are checks and defaults
 //	parts.go           the interfaces to the rest of an agent; observer.go, and events.go
 //	                   with how events and log lines name a pod
+//	dependencies.go    the parts that the Client and the Root provide; package internal/deps has
+//	                   those that the other packages of this module replace
 //	errors.go          steps, reasons, and the times of retries
 //	meminfo.go         the memory of the node; maskedpaths.go, the masked paths of its CPUs;
 //	                   turn.go, a lock with a context
@@ -129,6 +131,18 @@
 // A Syncer remembers facts of each pod that the runtime does not report, such as back-offs, or may lose, such as exit
 // codes. It forgets them when SyncTerminatedPod or SyncTerminatingRuntimePod has succeeded. The rule that only one
 // instance of a container runs at a time does not depend on this memory. The rule that a container runs once, even
-// if the runtime loses it, depends on [Records]. An embedder that reads statuses for other purposes passes them to
+// if the runtime loses it, depends on the records below the Root. An embedder that reads statuses for other purposes passes them to
 // [Syncer.Observe], so that no state is missed.
+//
+// Config.Root has a record of each pod for the next agent. Without a Root, the next agent knows only what the runtime
+// and the logs show. Then
+//
+//   - a pod that was being stopped gets its whole grace period again, and its preStop handlers run again;
+//   - a container whose start was interrupted counts as exited with the runtime's error, so that a pod that may not
+//     restart fails;
+//   - an interrupted postStart handler does not run again (kubernetes #122803);
+//   - a container that must run once, and that the runtime has lost while the agent was down, runs again, with an event
+//     that says so (kubernetes #51142);
+//   - containers whose resources have changed in the meantime keep their old resources;
+//   - a crashing container is restarted without back-off.
 package syncpod

@@ -47,12 +47,12 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 	nfs := v1.VolumeSource{NFS: &v1.NFSVolumeSource{Server: "nfs.test", Path: "/"}}
 	host := v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/nosuch", Type: new(v1.HostPathDirectory)}}
 	rooted := func(n *node, c *syncpod.Config) {
-		c.Root, c.Objects.Sources.ConfigMaps, c.Deps.Statuses, c.Deps.Logs = n.TempDir(), noConfigMap{}, n.Reader(), nil
+		c.Root, c.Objects.Sources.ConfigMaps, c.Parts().Statuses, c.Parts().Logs = n.TempDir(), noConfigMap{}, n.Reader(), nil
 		c.Node.LogsRoot = filepath.Join(c.Root, "logs")
 	}
 	prepare := func(err error) func(*node, *syncpod.Config) {
 		return func(_ *node, c *syncpod.Config) {
-			c.Deps.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, err })
+			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, err })
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -143,7 +143,9 @@ func TestWorkInVainIsTold(t *testing.T) {
 		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); err == nil || n.events.count("FailedKillPod  error killing pod: ") != 1 {
 			t.Errorf("error %v, events %q", err, n.events.all)
 		}
-		n.restart(func(c *syncpod.Config) { c.Deps.Statuses = unclear{StatusReader: c.Deps.Statuses, read: errBroken} })
+		n.restart(func(c *syncpod.Config) {
+			c.Parts().Statuses = unclear{Statuses: c.Parts().Statuses, read: errBroken}
+		})
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil || n.events.count("FailedSync  error determining status: ") != 1 {
 			t.Errorf("error %v, events %q", err, n.events.all)
 		}
@@ -155,7 +157,7 @@ func TestTheEndOfTheAgentIsNotTold(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		ctx, cancel := context.WithCancel(t.Context())
 		n.restart(func(c *syncpod.Config) {
-			c.Deps.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) {
+			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) {
 				cancel()
 				return sandbox.Input{}, ctx.Err()
 			})

@@ -14,8 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 )
@@ -185,7 +185,7 @@ func TestW3_WhoeverSaysThatTheTimeIsOver(t *testing.T) {
 				for i := range 40 {
 					all = append(all, ctr(fmt.Sprint("c", i)))
 				}
-				n.restart(func(c *syncpod.Config) { c.Deps.Runtime = punctual{c.Deps.Runtime, answer} })
+				n.restart(func(c *syncpod.Config) { c.Client = n.calling(punctual{c.Client, answer}) })
 				pod := testPod(containers(all...))
 				n.settle(pod, time.Minute)
 				n.end(pod, grace(10))
@@ -204,7 +204,7 @@ func TestW3_WhoeverSaysThatTheTimeIsOver(t *testing.T) {
 // punctual answers in the very moment in which the caller's patience ends, unless it
 // is to kill at once. If that is an error it has done nothing.
 type punctual struct {
-	cri.ContainerRunner
+	runtimeapi.RuntimeServiceClient
 	answer error
 }
 
@@ -214,7 +214,7 @@ func (p punctual) StopContainer(ctx context.Context, req *runtimeapi.StopContain
 		time.Sleep(time.Until(end))
 		return nil, p.answer
 	}
-	resp, err := p.ContainerRunner.StopContainer(ctx, req, opts...)
+	resp, err := p.RuntimeServiceClient.StopContainer(ctx, req, opts...)
 	if req.GetTimeout() != 0 {
 		time.Sleep(time.Until(end))
 	}
@@ -265,9 +265,9 @@ func TestKillOfOneContainerWaitsForTheSecondAnswer(t *testing.T) {
 // Of a pod without a UID nothing is known, and one that could not be stopped is not
 // forgotten.
 func TestRuntimePodThatIsNotStopped(t *testing.T) {
-	records := syncpod.FileRecords{Dir: t.TempDir()}
+	records := deps.FileRecords{Dir: t.TempDir()}
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(records.Dir), func(c *syncpod.Config) { c.Deps.Messages = farewell{} })
+		n.restart(recorded(records.Dir), func(c *syncpod.Config) { c.Parts().Messages = farewell{} })
 		if err := n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{Name: "web"}); err == nil {
 			t.Error("a pod without a UID has ended")
 		}

@@ -80,7 +80,7 @@ func TestHandlersAreToldThePodsAddress(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		var hosts []string
 		n.restart(func(c *syncpod.Config) {
-			c.Deps.Hooks = syncpod.HookRunnerFunc(func(_ context.Context, req hook.Request) (hook.Result, error) {
+			c.Parts().Hooks = hooksFunc(func(_ context.Context, req hook.Request) (hook.Result, error) {
 				hosts = append(hosts, req.PodIP)
 				return hook.Result{}, nil
 			})
@@ -153,7 +153,7 @@ func TestK1_ACallThatIsOverKillsNothing(t *testing.T) {
 		for i := range 40 {
 			all = append(all, ctr(fmt.Sprint("c", i)))
 		}
-		n.restart(func(c *syncpod.Config) { c.Deps.Runtime = punctual{c.Deps.Runtime, errDeadline} })
+		n.restart(func(c *syncpod.Config) { c.Client = n.calling(punctual{c.Client, errDeadline}) })
 		pod := testPod(containers(all...))
 		n.settle(pod, time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -226,7 +226,7 @@ func TestK1_GraceOfAProbe(t *testing.T) {
 				n.settle(pod, time.Minute)
 				n.stubborn("app")
 				results := probes{n.current("app").ID: tc.is}
-				n.restart(func(c *syncpod.Config) { c.Deps.Probes = results })
+				n.restart(func(c *syncpod.Config) { c.Parts().Probes = results })
 				began := time.Now()
 				n.sync(pod)
 				if took := time.Since(began); took != tc.want {

@@ -64,7 +64,7 @@ func (f messagesFunc) TerminationMessage(_ *v1.Pod, c *runtime.ContainerStatus) 
 // exited, and resources of what runs and does not tell its own.
 func TestWhatIsAddedToAStatus(t *testing.T) {
 	read := 0
-	s := &Syncer{config: Config{Deps: Dependencies{Messages: messagesFunc(func(c *runtime.ContainerStatus) string { read++; return "bye " + c.Name })}}}
+	s := &Syncer{config: Config{deps: dependencies{Messages: messagesFunc(func(c *runtime.ContainerStatus) string { read++; return "bye " + c.Name })}}}
 	m := newPodMemory("u", &memory.Limits{})
 	given := runtime.ContainerResources{CPULimit: 1}
 	status := &runtime.PodStatus{Containers: []runtime.ContainerStatus{

@@ -2,81 +2,19 @@ package syncpod
 
 import (
 	"context"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/sandbox"
-	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/device"
-	"github.com/podsync/podsync/syncpod/internal/hook"
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
 // The interfaces below are what a Syncer needs of the rest of an agent. All of
 // them are called concurrently for different pods, and nothing that is handed to
 // them may be written to.
-
-// StatusReader reads what the runtime has of a pod. A *cri.Reader does.
-type StatusReader interface {
-	// PodStatus returns the runtime's status of a pod, an empty one if the runtime has nothing.
-	// prev may be nil, or an earlier status, whose unchangeable parts are reused.
-	PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error)
-	// SandboxStatus returns one sandbox, with its addresses.
-	SandboxStatus(ctx context.Context, id string) (runtime.SandboxStatus, error)
-}
-
-// SandboxManager makes and ends sandboxes. A *sandbox.Runner does.
-type SandboxManager interface {
-	// Create makes and starts a sandbox. The attempt in config is the least one.
-	Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (sandbox.Created, error)
-	// Stop stops a sandbox. It succeeds if the sandbox does not exist.
-	Stop(ctx context.Context, id string) error
-	// Unresolved reports whether a sandbox of the pod may still be created, because the outcome of
-	// a create call is unknown.
-	Unresolved(pod types.UID) bool
-	// Resolve removes sandboxes that were created late and could be mistaken for the pod's sandbox,
-	// which is keep, or none if keep is empty.
-	Resolve(ctx context.Context, pod types.UID, keep string) error
-	// Forget drops the state of a pod.
-	Forget(pod types.UID)
-}
-
-// ImageManager ensures that images are present. An *image.Manager implements it.
-type ImageManager interface {
-	// EnsureImage pulls the image if its policy and the node require it. The caller must release
-	// the result once the container is created.
-	EnsureImage(ctx context.Context, req image.Request) (*image.Image, error)
-	// Forget drops the back-offs of a pod.
-	Forget(pod types.UID)
-}
-
-// HookRunner runs the postStart and preStop handlers of containers. A *hook.Runner
-// does. It must return when ctx ends, and its error must not hold what a command
-// printed; its result is not used.
-type HookRunner interface {
-	Run(ctx context.Context, req hook.Request) (hook.Result, error)
-}
-
-// HookRunnerFunc is a function that is a [HookRunner].
-type HookRunnerFunc func(ctx context.Context, req hook.Request) (hook.Result, error)
-
-// Run calls f.
-func (f HookRunnerFunc) Run(ctx context.Context, req hook.Request) (hook.Result, error) {
-	return f(ctx, req)
-}
-
-// Probes knows the last results of probes.
-type Probes interface {
-	// ProbeResults returns those of a pod, by container. A container without an
-	// entry has not been probed yet.
-	ProbeResults(pod types.UID) map[runtime.ContainerID]actions.ProbeResults
-}
 
 // Admitter is a check that a pod must pass before it runs and while it runs. A pod that does not
 // pass is reported as pending, its containers are stopped, and the check is repeated later. Reject
@@ -194,47 +132,6 @@ type PullSecrets interface {
 	PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error)
 }
 
-// Preparer gets the node ready for a pod: directories, volumes. It is
-// called by each SyncPod that starts something, before anything is made, and may
-// say in the sandbox.Input what follows for the sandbox: its cgroup, user
-// namespace, groups and resolver. Fields that the Syncer knows itself (Pod,
-// Attempt, LogsRoot) are overwritten.
-type Preparer interface {
-	PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, error)
-}
-
-// PreparerFunc is a function that is a [Preparer].
-type PreparerFunc func(ctx context.Context, pod *v1.Pod) (sandbox.Input, error)
-
-// PreparePod calls f.
-func (f PreparerFunc) PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, error) {
-	return f(ctx, pod)
-}
-
-// Refresher keeps what the containers of a pod have mounted up to date: the files of
-// ConfigMaps, Secrets and tokens. It is called at the end of each SyncPod of a pod
-// that may run, and must return when ctx ends, which is after 5 s at most. An error
-// becomes an event, and nothing else; it must not hold a secret.
-type Refresher interface {
-	// RefreshPod brings up to date what PreparePod has made. next is when to call it
-	// again, zero if only a change of the pod is a reason to.
-	RefreshPod(ctx context.Context, pod *v1.Pod) (next time.Time, err error)
-}
-
-// Mounter gives the mounts and devices of one container: volumes, /etc/hosts,
-// the termination message file.
-type Mounter interface {
-	Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error)
-}
-
-// TerminationMessages reads the termination messages of containers.
-type TerminationMessages interface {
-	// TerminationMessage returns the termination message of a container that has exited: the
-	// runtime's own, c.TerminationMessage, and after it the container's, from its
-	// terminationMessagePath or its log. With an error it returns what there is.
-	TerminationMessage(pod *v1.Pod, c *runtime.ContainerStatus) (string, error)
-}
-
 // Lifecycle is called around the life of each container, for managers of
 // exclusive resources.
 type Lifecycle interface {
@@ -297,15 +194,3 @@ type CleanerFunc func(ctx context.Context, pod *v1.Pod) error
 
 // CleanPod calls f.
 func (f CleanerFunc) CleanPod(ctx context.Context, pod *v1.Pod) error { return f(ctx, pod) }
-
-// ContainerLogs is where the logs of containers are. It knows which attempts have left
-// some, so that numbers are not used twice when the runtime has forgotten them
-// (kubernetes #99748).
-type ContainerLogs interface {
-	// MakeDirectory creates the directory of a container's logs below the pod's log directory dir.
-	// Runtimes require it.
-	MakeDirectory(dir, container string) error
-	// LastAttempt returns the highest attempt with a log below the pod's log
-	// directory dir, and whether there is one.
-	LastAttempt(dir, container string) (attempt uint32, ok bool, err error)
-}

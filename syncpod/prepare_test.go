@@ -69,15 +69,17 @@ func (noMounts) Mounts(context.Context, container.MountRequest) (container.Mount
 }
 
 func TestNothingRunsWithoutItsVolumes(t *testing.T) {
-	for name, mounts := range map[string]syncpod.Mounter{"no part": nil, "a part that does not know it": noMounts{}} {
+	for name, replace := range map[string]func(*syncpod.Config){
+		"no part": func(*syncpod.Config) {}, "a part that does not know it": func(c *syncpod.Config) { c.Parts().Mounts = noMounts{} },
+	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.restart(func(c *syncpod.Config) { c.Deps.Mounts = mounts })
+				n.restart(replace)
 				for field, c := range map[string]v1.Container{
 					`container "app" mounts volume "data" at /data`:              {VolumeMounts: []v1.VolumeMount{{Name: "data", MountPath: "/data"}}},
 					`container "app" uses volume "disk" as the device /dev/xvda`: {VolumeDevices: []v1.VolumeDevice{{Name: "disk", DevicePath: "/dev/xvda"}}},
 				} {
-					n.restart(func(c *syncpod.Config) { c.Deps.Mounts = mounts })
+					n.restart(replace)
 					c.Name, c.Image = "app", "registry.test/app:1"
 					_, err := n.SyncPod(t.Context(), testPod(containers(c)), nil)
 					if !errors.Is(err, syncpod.ErrCreateContainerConfig) || !strings.Contains(err.Error(), field) {
@@ -171,7 +173,7 @@ func TestResolverOfAPod(t *testing.T) {
 				n.restart(func(c *syncpod.Config) {
 					c.Node.DNS = func() sandbox.NodeDNS { return tc.node }
 					if tc.given != nil {
-						c.Deps.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return *tc.given, nil })
+						c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return *tc.given, nil })
 					}
 				})
 				n.settle(testPod(func(p *v1.Pod) {
@@ -299,7 +301,7 @@ func TestUnpreparedPod(t *testing.T) {
 	cause := errors.New("no such volume")
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) {
-			c.Deps.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, cause })
+			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, cause })
 		})
 		_, err := n.SyncPod(t.Context(), testPod(), nil)
 		if changes := n.Journal().Changes(); !errors.Is(err, syncpod.ErrPreparePod) || !errors.Is(err, cause) || len(changes) > 0 {
@@ -330,7 +332,7 @@ func (c *raisingCgroups) EnsureCgroup(ctx context.Context, pod *v1.Pod) (string,
 func TestCgroupInAResize(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		made := &raisingCgroups{calls: func() int { return n.Journal().Count(critest.UpdateContainerResources) }}
-		n.restart(resizing(n), func(c *syncpod.Config) { c.Extensions.Cgroups = made })
+		n.restart(func(c *syncpod.Config) { c.Extensions.Cgroups = made })
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		made.cgroups.calls = nil
 		n.sync(testPod(limited("2", "1Gi")))
@@ -358,7 +360,7 @@ func (n *node) refused(times int) {
 func TestCgroupStaysLargeUntilContainersAreResized(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		made := &raisingCgroups{calls: func() int { return 0 }}
-		n.restart(resizing(n), func(c *syncpod.Config) { c.Extensions.Cgroups = made })
+		n.restart(func(c *syncpod.Config) { c.Extensions.Cgroups = made })
 		n.settle(testPod(limited("2", "1Gi")), time.Minute)
 		made.cgroups.calls = nil
 		n.refused(1)
@@ -380,7 +382,7 @@ func TestCgroupStaysLargeUntilContainersAreResized(t *testing.T) {
 func TestCgroupMemoryInUse(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		made := &fullCgroups{}
-		n.restart(resizing(n), func(c *syncpod.Config) { c.Extensions.Cgroups = made })
+		n.restart(func(c *syncpod.Config) { c.Extensions.Cgroups = made })
 		n.settle(testPod(limited("1", "2Gi")), time.Minute)
 		made.full = true
 		smaller := testPod(limited("1", "1Gi"))

@@ -9,13 +9,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 )
 
 // watchedRecords are records that can fail, and counts of what is asked of them.
 type watchedRecords struct {
-	syncpod.FileRecords
+	deps.FileRecords
 	loadErr, saveErr error
 	deleteErr        error
 	hang             bool
@@ -23,23 +24,23 @@ type watchedRecords struct {
 	loads, saves     atomic.Int32
 }
 
-func (w *watchedRecords) LoadRecord(ctx context.Context, pod types.UID) (syncpod.Record, error) {
+func (w *watchedRecords) LoadRecord(ctx context.Context, pod types.UID) ([]byte, error) {
 	w.loads.Add(1)
 	if w.hang {
 		<-ctx.Done()
 	}
 	if err := errors.Join(w.loadErr, ctx.Err()); err != nil {
-		return syncpod.Record{EverStarted: []string{"app"}}, err
+		return []byte(`{"version":1,"everStarted":["app"]}`), err
 	}
 	return w.FileRecords.LoadRecord(ctx, pod)
 }
 
-func (w *watchedRecords) SaveRecord(ctx context.Context, pod types.UID, r syncpod.Record) error {
+func (w *watchedRecords) SaveRecord(ctx context.Context, pod types.UID, text []byte) error {
 	w.saves.Add(1)
 	if err := errors.Join(w.saveErr, ctx.Err()); err != nil || w.dead.Load() {
 		return err
 	}
-	return w.FileRecords.SaveRecord(ctx, pod, r)
+	return w.FileRecords.SaveRecord(ctx, pod, text)
 }
 
 func (w *watchedRecords) DeleteRecord(ctx context.Context, pod types.UID) error {
@@ -56,7 +57,7 @@ func (w *watchedRecords) ListRecords(ctx context.Context) ([]types.UID, error) {
 
 func watching(w *watchedRecords, dir string) func(*syncpod.Config) {
 	w.Dir = dir
-	return func(c *syncpod.Config) { c.Deps.Records = w }
+	return func(c *syncpod.Config) { c.Parts().Records = w }
 }
 
 // E4: as long as a record cannot be loaded it is not written over, and nobody waits
@@ -147,7 +148,7 @@ func TestW2_RecordedThoughTheContextHasEnded(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: testPod(), Status: n.status()})
-		if r, err := (syncpod.FileRecords{Dir: dir}).LoadRecord(t.Context(), podUID); err != nil || r.Deadline.IsZero() {
+		if r, err := recordIn(t, dir, podUID); err != nil || r.Deadline.IsZero() {
 			t.Errorf("record %+v, %v, want one with the deadline", r, err)
 		}
 		must(t, n.Forget(ctx, podUID))
@@ -159,8 +160,8 @@ func TestW11_ForgottenByAllParts(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		parts := &forgetful{}
 		n.restart(func(c *syncpod.Config) {
-			parts.SandboxManager, parts.images = c.Deps.Sandboxes, c.Deps.Images
-			c.Deps.Sandboxes, c.Deps.Images = parts, forgetfulImages{c.Deps.Images, parts}
+			parts.Sandboxes, parts.images = c.Parts().Sandboxes, c.Parts().Images
+			c.Parts().Sandboxes, c.Parts().Images = parts, forgetfulImages{c.Parts().Images, parts}
 		})
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
@@ -176,15 +177,15 @@ func TestW11_ForgottenByAllParts(t *testing.T) {
 
 // forgetful are parts that note that they were told to forget.
 type forgetful struct {
-	syncpod.SandboxManager
-	images           syncpod.ImageManager
+	deps.Sandboxes
+	images           deps.Images
 	sandboxes, pulls int
 }
 
-func (f *forgetful) Forget(pod types.UID) { f.sandboxes++; f.SandboxManager.Forget(pod) }
+func (f *forgetful) Forget(pod types.UID) { f.sandboxes++; f.Sandboxes.Forget(pod) }
 
 type forgetfulImages struct {
-	syncpod.ImageManager
+	deps.Images
 	*forgetful
 }
 
@@ -211,7 +212,7 @@ func TestW10_RecordThatCouldNotBeDeleted(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			records := syncpod.FileRecords{Dir: t.TempDir()}
+			records := deps.FileRecords{Dir: t.TempDir()}
 			bubble(t, func(t *testing.T, n *node) {
 				w := &watchedRecords{deleteErr: errNoDisk}
 				n.restart(watching(w, records.Dir))
@@ -221,7 +222,7 @@ func TestW10_RecordThatCouldNotBeDeleted(t *testing.T) {
 				time.Sleep(time.Second)
 				n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: errBroken})
 				n.SyncPod(t.Context(), pod, nil)
-				if r, err := records.LoadRecord(t.Context(), podUID); err != nil || len(r.EverStarted)+len(r.Started)+len(r.Exited) != 0 {
+				if r, err := recordIn(t, records.Dir, podUID); err != nil || len(r.EverStarted)+len(r.Started)+len(r.Exited) != 0 {
 					t.Errorf("record %+v, %v, want one of a pod that has not run", r, err)
 				}
 				n.live(pod)
@@ -233,7 +234,7 @@ func TestW10_RecordThatCouldNotBeDeleted(t *testing.T) {
 
 // A record that could be deleted after all is heeded when there is another.
 func TestRecordAfterOneThatWasDeletedLate(t *testing.T) {
-	records := syncpod.FileRecords{Dir: t.TempDir()}
+	records := deps.FileRecords{Dir: t.TempDir()}
 	bubble(t, func(t *testing.T, n *node) {
 		w := &watchedRecords{deleteErr: errNoDisk}
 		n.restart(watching(w, records.Dir))
@@ -242,7 +243,7 @@ func TestRecordAfterOneThatWasDeletedLate(t *testing.T) {
 		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
 		w.deleteErr = nil
 		must(t, n.Forget(t.Context(), podUID))
-		must(t, records.SaveRecord(t.Context(), podUID, syncpod.Record{NextAttempts: map[string]uint32{"app": 7}}))
+		must(t, records.SaveRecord(t.Context(), podUID, []byte(`{"version":1,"nextAttempts":{"app":7}}`)))
 		n.settle(testPod(), time.Minute)
 		if a := n.current("app").Attempt; a != 7 {
 			t.Errorf("attempt %d, want the one recorded", a)

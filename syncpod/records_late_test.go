@@ -2,6 +2,7 @@ package syncpod_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 )
@@ -30,7 +32,7 @@ func TestW3_ALateRecordPutsNothingOff(t *testing.T) {
 				n.stubborn("app")
 				began := time.Now()
 				if tc.recorded > 0 {
-					must(t, syncpod.FileRecords{Dir: dir}.SaveRecord(t.Context(), podUID, syncpod.Record{Deadline: began.Add(tc.recorded)}))
+					must(t, deps.FileRecords{Dir: dir}.SaveRecord(t.Context(), podUID, []byte(fmt.Sprintf(`{"version":1,"deadline":%q}`, began.Add(tc.recorded).Format(time.RFC3339Nano)))))
 				}
 				w := &watchedRecords{loadErr: errNoDisk}
 				n.restart(watching(w, dir))
@@ -122,11 +124,11 @@ func TestK7_DeadlineIsRecordedBeforeTheLook(t *testing.T) {
 
 // lateRecords answer a load when they are told to.
 type lateRecords struct {
-	syncpod.FileRecords
+	deps.FileRecords
 	answer chan struct{}
 }
 
-func (l lateRecords) LoadRecord(ctx context.Context, pod types.UID) (syncpod.Record, error) {
+func (l lateRecords) LoadRecord(ctx context.Context, pod types.UID) ([]byte, error) {
 	r, err := l.FileRecords.LoadRecord(context.WithoutCancel(ctx), pod)
 	<-l.answer
 	return r, err
@@ -134,10 +136,10 @@ func (l lateRecords) LoadRecord(ctx context.Context, pod types.UID) (syncpod.Rec
 
 // W11: a record that is loaded after its pod was forgotten is not written again.
 func TestW11_ALateRecordIsNotWrittenAgain(t *testing.T) {
-	records := lateRecords{syncpod.FileRecords{Dir: t.TempDir()}, make(chan struct{})}
+	records := lateRecords{deps.FileRecords{Dir: t.TempDir()}, make(chan struct{})}
 	bubble(t, func(t *testing.T, n *node) {
 		records.answer = make(chan struct{})
-		n.restart(func(c *syncpod.Config) { c.Deps.Records = records })
+		n.restart(func(c *syncpod.Config) { c.Parts().Records = records })
 		record, done := n.SetDeadline(podUID, time.Now().Add(time.Minute)), make(chan struct{})
 		go func() {
 			defer close(done)
@@ -164,9 +166,9 @@ func TestRecordIsReadByOneAtATime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				slow := &slowRecords{FileRecords: syncpod.FileRecords{Dir: t.TempDir()}, takes: tc.takes}
+				slow := &slowRecords{FileRecords: deps.FileRecords{Dir: t.TempDir()}, takes: tc.takes}
 				n.settle(testPod(), time.Minute)
-				n.restart(func(c *syncpod.Config) { c.Deps.Records = slow })
+				n.restart(func(c *syncpod.Config) { c.Parts().Records = slow })
 				began := time.Now()
 				deadline := began.Add(30 * time.Second)
 				go n.SetDeadline(podUID, deadline)(t.Context())
@@ -189,19 +191,19 @@ func TestRecordIsReadByOneAtATime(t *testing.T) {
 
 // slowRecords take their time to be read.
 type slowRecords struct {
-	syncpod.FileRecords
+	deps.FileRecords
 	takes            time.Duration
 	now, most, reads atomic.Int32
 }
 
-func (s *slowRecords) LoadRecord(ctx context.Context, pod types.UID) (syncpod.Record, error) {
+func (s *slowRecords) LoadRecord(ctx context.Context, pod types.UID) ([]byte, error) {
 	s.most.Store(max(s.most.Load(), s.now.Add(1)))
 	defer s.now.Add(-1)
 	s.reads.Add(1)
 	select {
 	case <-time.After(s.takes):
 	case <-ctx.Done():
-		return syncpod.Record{}, ctx.Err()
+		return nil, ctx.Err()
 	}
 	return s.FileRecords.LoadRecord(ctx, pod)
 }

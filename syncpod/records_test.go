@@ -15,10 +15,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/internal/hook"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // crashDuring runs an agent until the call that it is told of begins to end, and
@@ -44,7 +46,16 @@ func (n *node) crashDuring(m critest.Method, container string, act func(ctx cont
 
 // recorded makes agents that keep records.
 func recorded(dir string) func(*syncpod.Config) {
-	return func(c *syncpod.Config) { c.Deps.Records = syncpod.FileRecords{Dir: dir} }
+	return func(c *syncpod.Config) { c.Parts().Records = deps.FileRecords{Dir: dir} }
+}
+
+// recordIn reads the record of a pod.
+func recordIn(t *testing.T, dir string, pod types.UID) (r memory.Record, err error) {
+	text, err := deps.FileRecords{Dir: dir}.LoadRecord(t.Context(), pod)
+	if err == nil && text != nil {
+		err = r.UnmarshalJSON(text)
+	}
+	return r, err
 }
 
 func never(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }
@@ -362,7 +373,7 @@ func TestC2_RecordedAttemptsAreNotUsedAgain(t *testing.T) {
 
 // A pod that has ended leaves no record.
 func TestRecordIsDeletedWithThePod(t *testing.T) {
-	records := syncpod.FileRecords{Dir: t.TempDir()}
+	records := deps.FileRecords{Dir: t.TempDir()}
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(recorded(records.Dir))
 		n.settle(testPod(), time.Minute)
@@ -390,10 +401,8 @@ func (b brokenRecords) fail(ctx context.Context) error {
 	return errNoDisk
 }
 
-func (b brokenRecords) LoadRecord(context.Context, types.UID) (syncpod.Record, error) {
-	return syncpod.Record{}, nil
-}
-func (b brokenRecords) SaveRecord(ctx context.Context, _ types.UID, _ syncpod.Record) error {
+func (b brokenRecords) LoadRecord(context.Context, types.UID) ([]byte, error) { return nil, nil }
+func (b brokenRecords) SaveRecord(ctx context.Context, _ types.UID, _ []byte) error {
 	return b.fail(ctx)
 }
 func (b brokenRecords) DeleteRecord(ctx context.Context, _ types.UID) error { return b.fail(ctx) }
@@ -405,7 +414,7 @@ func (b brokenRecords) ListRecords(ctx context.Context) ([]types.UID, error) {
 func TestE4_BrokenRecordsHoldNothingUp(t *testing.T) {
 	for _, hang := range []bool{false, true} {
 		bubble(t, func(t *testing.T, n *node) {
-			n.restart(func(c *syncpod.Config) { c.Deps.Records = brokenRecords{hang} })
+			n.restart(func(c *syncpod.Config) { c.Parts().Records = brokenRecords{hang} })
 			pod := testPod(containers(preStop(ctr("app"), "sleep", "12")))
 			n.settle(pod, time.Minute)
 			n.stubborn("app")
@@ -434,86 +443,26 @@ func TestNoRecords(t *testing.T) {
 // E4: what a loss of power has left of a record is replaced.
 func TestE4_LostRecordIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		records := syncpod.FileRecords{Dir: t.TempDir()}
+		records := deps.FileRecords{Dir: t.TempDir()}
 		pod := testPod(containers(ctr("app")))
 		path := filepath.Join(records.Dir, string(pod.UID)+".json")
 		must(t, os.WriteFile(path, nil, 0o600))
-		n.restart(func(c *syncpod.Config) { c.Deps.Records = records })
+		n.restart(func(c *syncpod.Config) { c.Parts().Records = records })
 		n.settle(pod, time.Minute)
-		if r, err := records.LoadRecord(t.Context(), pod.UID); err != nil || !slices.Equal(r.EverStarted, []string{"app"}) {
+		if r, err := recordIn(t, records.Dir, pod.UID); err != nil || !slices.Equal(r.EverStarted, []string{"app"}) {
 			t.Errorf("record %+v, %v, want one that says that app has run", r, err)
 		}
 	})
 }
 
-func TestFileRecords(t *testing.T) {
-	records := syncpod.FileRecords{Dir: filepath.Join(t.TempDir(), "records")}
-	want := syncpod.Record{
-		Deadline: time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC), NextAttempts: map[string]uint32{"app": 3}, EverStarted: []string{"app"},
-		Exited:           []runtime.ContainerStatus{{Name: "app", State: runtime.ContainerExited, ExitCode: 42, ID: runtime.ContainerID{Type: "critest", ID: "1"}}},
-		PostStartPending: []string{"1"}, PreStopCompleted: []string{"2"},
-		Resources: map[string]runtime.ContainerResources{"1": {CPULimit: 100}},
-	}
-	for range 2 {
-		must(t, records.SaveRecord(t.Context(), "a", want))
-	}
-	got, err := records.LoadRecord(t.Context(), "a")
-	must(t, err)
-	if gotExit := got.Exited[0]; gotExit != want.Exited[0] || !got.Deadline.Equal(want.Deadline) || got.NextAttempts["app"] != 3 || got.Resources["1"] != want.Resources["1"] ||
-		!slices.Equal(got.PostStartPending, want.PostStartPending) || !slices.Equal(got.PreStopCompleted, want.PreStopCompleted) ||
-		!slices.Equal(got.EverStarted, want.EverStarted) {
-		t.Errorf("read %+v, want %+v", got, want)
-	}
-	if entries, err := os.ReadDir(records.Dir); err != nil || len(entries) != 1 {
-		t.Errorf("the directory has %v, %v", entries, err)
-	}
-	must(t, os.WriteFile(filepath.Join(records.Dir, "b.json"), []byte("{"), 0o600))
-	if _, err := records.LoadRecord(t.Context(), "b"); !errors.Is(err, syncpod.ErrRecordLost) {
-		t.Errorf("half a file: %v, want that the record is lost", err)
-	}
-	for range 2 {
-		must(t, records.DeleteRecord(t.Context(), "a"))
-	}
-	if got, err := records.LoadRecord(t.Context(), "a"); err != nil || got.Deadline != (time.Time{}) {
-		t.Errorf("read %+v, %v after it was deleted", got, err)
-	}
-}
-
-// What cannot be read, listed or deleted is an error. It is not lost by that.
-func TestFileRecordsThatFail(t *testing.T) {
-	records := syncpod.FileRecords{Dir: t.TempDir()}
-	must(t, os.MkdirAll(filepath.Join(records.Dir, "a.json", "full"), 0o700))
-	if _, err := records.LoadRecord(t.Context(), "a"); err == nil || errors.Is(err, syncpod.ErrRecordLost) {
-		t.Errorf("loaded: %v", err)
-	}
-	if err := records.DeleteRecord(t.Context(), "a"); err == nil {
-		t.Error("deleted")
-	}
-	must(t, os.WriteFile(filepath.Join(records.Dir, "file"), nil, 0o600))
-	if _, err := (syncpod.FileRecords{Dir: filepath.Join(records.Dir, "file")}).ListRecords(t.Context()); err == nil {
-		t.Error("listed")
-	}
-}
-
-func TestFileRecordsStayInTheirDirectory(t *testing.T) {
-	for _, uid := range []types.UID{"", "..", "../x", "a/b", `a\b`, ".record-1"} {
-		if err := (syncpod.FileRecords{Dir: t.TempDir()}).SaveRecord(t.Context(), uid, syncpod.Record{}); err == nil {
-			t.Errorf("UID %q was taken", uid)
-		}
-	}
-	if _, err := (syncpod.FileRecords{}).LoadRecord(t.Context(), "a"); err == nil {
-		t.Error("no directory is no error")
-	}
-}
-
 // F14, W2: work on a pod that is given up and returns when the pod is long gone leaves no
 // record, which another pod of its UID would take for its own.
 func TestLateWorkLeavesNoRecord(t *testing.T) {
-	records := syncpod.FileRecords{Dir: t.TempDir()}
+	records := deps.FileRecords{Dir: t.TempDir()}
 	bubble(t, func(t *testing.T, n *node) {
 		hooked, release := make(chan struct{}), make(chan struct{})
 		n.restart(recorded(records.Dir), func(c *syncpod.Config) {
-			c.Deps.Hooks = syncpod.HookRunnerFunc(func(context.Context, hook.Request) (hook.Result, error) {
+			c.Parts().Hooks = hooksFunc(func(context.Context, hook.Request) (hook.Result, error) {
 				close(hooked)
 				<-release // whatever becomes of its context
 				return hook.Result{}, nil

@@ -37,7 +37,7 @@ func TestVolumesAreRefreshed(t *testing.T) {
 		var refusal *syncpod.Rejection
 		r := &refresher{next: time.Now().Add(time.Hour)}
 		n.restart(func(c *syncpod.Config) {
-			c.Deps.Refresh = r
+			c.Parts().Refresh = r
 			c.Extensions.Admit = []syncpod.Admitter{syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return refusal })}
 		})
 		n.settle(testPod(), time.Minute)
@@ -81,7 +81,7 @@ func TestWhoRefreshes(t *testing.T) {
 			n.restart(func(c *syncpod.Config) {
 				c.Root, c.Objects.Sources.ConfigMaps = root, configs
 				if own {
-					c.Deps.Prepare, want = dirs, "one"
+					c.Parts().Prepare, want = dirs, "one"
 				}
 			})
 			pod := testPod(func(p *v1.Pod) {
@@ -122,7 +122,7 @@ func TestRefreshIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				s := &stuck{}
-				n.restart(func(c *syncpod.Config) { c.Deps.Refresh = s })
+				n.restart(func(c *syncpod.Config) { c.Parts().Refresh = s })
 				if tc.beforeImages {
 					n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Hang: &critest.Gate{}})
 				}

@@ -165,8 +165,7 @@ func (c *Config) recursiveReadOnly(status *runtime.PodStatus) bool {
 	if sandbox := status.LatestSandbox(); sandbox != nil {
 		handler = sandbox.RuntimeHandler
 	}
-	v, ok := c.Deps.Volumes.(interface{ RecursiveReadOnly(handler string) bool })
-	return ok && v.RecursiveReadOnly(handler)
+	return slices.Contains(c.Node.RecursiveReadOnly, handler)
 }
 
 // startErrors are the failures to start containers, by name.

@@ -193,7 +193,7 @@ func TestReadinessIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				if want {
-					n.restart(func(c *syncpod.Config) { c.Deps.Probes = ready{n} })
+					n.restart(func(c *syncpod.Config) { c.Parts().Probes = ready{n} })
 				}
 				pod := testPod(func(p *v1.Pod) { p.Spec.Containers[0].ReadinessProbe = &v1.Probe{} })
 				n.settle(pod, time.Minute)
@@ -371,7 +371,7 @@ func TestWaitingIsReportedOnce(t *testing.T) {
 // What has ended is reported while the rest of the pod stops, and with its message.
 func TestReportedWhileItStops(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Deps.Messages = farewell{} })
+		n.restart(func(c *syncpod.Config) { c.Parts().Messages = farewell{} })
 		pod := testPod(never, containers(ctr("app"), ctr("b")))
 		n.settle(pod, time.Minute)
 		n.stubborn("b")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -23,7 +22,7 @@ import (
 type resizing struct{ *work }
 
 // resizes reports whether containers are to be resized in place.
-func (w resizing) resizes() bool { return w.config.Deps.Updater != nil && len(w.plan.Resize) > 0 }
+func (w resizing) resizes() bool { return len(w.plan.Resize) > 0 }
 
 // resizeAll changes the resources of running containers in place (KEP-1287) to those of the given
 // pod: approval of a change happens before.
@@ -102,24 +101,18 @@ func (w resizing) resize(ctx context.Context, step actions.ResizeStep, spec *v1.
 		return err
 	}
 	lift(resources, before)
-	_, err = w.config.Deps.Updater.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
+	_, err = w.config.Client.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
 	return cri.Classify(err)
-}
-
-// usageReader reads the usage of a container. A *cri.Client implements it.
-type usageReader interface {
-	ContainerStats(context.Context, *runtimeapi.ContainerStatsRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatsResponse, error)
 }
 
 // checkMemory refuses a memory limit that is lower than before and below what cannot be
 // reclaimed from the container: the kernel would kill to keep it. Where the runtime does not
 // say how much that is the limit is tried.
 func (w resizing) checkMemory(ctx context.Context, id string, before, limit int64) error {
-	usage, ok := w.config.Deps.Updater.(usageReader)
-	if !ok || limit <= 0 || before != 0 && limit >= before {
+	if limit <= 0 || before != 0 && limit >= before {
 		return nil
 	}
-	resp, err := usage.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: id})
+	resp, err := w.config.Client.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: id})
 	if err != nil {
 		return nil
 	}

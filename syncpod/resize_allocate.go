@@ -124,7 +124,7 @@ func (m *podMemory) tellResize(now resizeTold) (before resizeTold) {
 // resizing reports whether a running container has other resources than it is allocated.
 func (w allocating) resizing() bool {
 	for _, step := range w.plan.Resize {
-		if !w.resized[step.ID] && w.config.Deps.Updater != nil {
+		if !w.resized[step.ID] {
 			return true
 		}
 	}

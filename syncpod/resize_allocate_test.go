@@ -47,7 +47,7 @@ func (n *node) wantCondition(kind v1.PodConditionType, reason, message string) {
 func TestC10_ResizeThatDoesNotFit(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n), allocating(t, dir))
+		n.restart(allocating(t, dir))
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		n.wantCondition(v1.PodResizePending, "absent", "")
 		tooMuch := testPod(limited("5", "1Gi"))
@@ -61,7 +61,7 @@ func TestC10_ResizeThatDoesNotFit(t *testing.T) {
 			t.Errorf("%d updates, want 0", updates)
 		}
 		n.exit("app", 1)
-		n.restart(resizing(n), allocating(t, dir))
+		n.restart(allocating(t, dir))
 		n.settle(tooMuch, time.Minute)
 		n.wantStates("app 0 exited", "app 1 running")
 		if r := n.inForce(); r.GetCpuQuota() != 100000 {
@@ -80,7 +80,6 @@ func TestC10_ResizeThatDoesNotFit(t *testing.T) {
 // with.
 func TestC10_ResizeInProgress(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n))
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		n.wantCondition(v1.PodResizeInProgress, "absent", "")
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
@@ -100,7 +99,7 @@ func TestC10_ResizeInProgress(t *testing.T) {
 func TestC10_EventsOfAResize(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n), allocating(t, dir))
+		n.restart(allocating(t, dir))
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		n.drive(testPod(limited("5", "1Gi")), time.Minute)
 		n.drive(testPod(limited("6", "1Gi")), time.Minute)
@@ -129,7 +128,6 @@ func TestC10_RoomIsFreedFirst(t *testing.T) {
 		})
 	}
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n))
 		n.settle(two("1Gi", "2Gi"), time.Minute)
 		updates := func() (limits []int64) {
 			for _, call := range n.Journal().Of(critest.UpdateContainerResources) {
@@ -160,7 +158,6 @@ func TestC10_RoomIsFreedFirst(t *testing.T) {
 // C10: memory is not taken from a container that uses it.
 func TestC10_MemoryInUseIsNotTaken(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n))
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		if _, err := n.SyncPod(t.Context(), testPod(limited("1", "1000Ki")), nil); !errors.Is(err, syncpod.ErrResizeContainer) {
 			t.Errorf("error %v", err)
@@ -214,7 +211,7 @@ func TestC10_ResizeOfThePodAsAWhole(t *testing.T) {
 		})
 	}
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n), allocating(t, dir))
+		n.restart(allocating(t, dir))
 		n.settle(whole("1"), time.Minute)
 		if r := n.inForce(); r.GetCpuQuota() != 100000 || r.GetMemoryLimitInBytes() != 1<<30 {
 			t.Errorf("made with %v", r)
@@ -235,7 +232,6 @@ func TestC10_ResizeOfThePodAsAWhole(t *testing.T) {
 // C10: an init container that runs is resized in place, and never stopped for that.
 func TestC10_ResizeOfAnInitContainer(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n))
 		with := func(cpu, memory string) *v1.Pod {
 			return testPod(inits(ctr("one", "sleep", "600")), func(p *v1.Pod) {
 				limited(cpu, memory)(&v1.Pod{Spec: v1.PodSpec{Containers: p.Spec.InitContainers}})

@@ -126,7 +126,7 @@ func TestC10_RandomResizes(t *testing.T) {
 			trouble := false
 			kept := &keptCgroup{n: n, fail: func() bool { return trouble && r.IntN(6) == 0 }}
 			restart := func() {
-				n.restart(resizing(n), allocating(t, dir), recorded(records), func(c *syncpod.Config) { c.Extensions.Cgroups = kept })
+				n.restart(allocating(t, dir), recorded(records), func(c *syncpod.Config) { c.Extensions.Cgroups = kept })
 			}
 			restart()
 			pod := randomSize(r, 2)

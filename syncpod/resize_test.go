@@ -27,11 +27,6 @@ func limited(cpu, memory string) func(*v1.Pod) {
 	}
 }
 
-// resizing makes agents that resize in place.
-func resizing(n *node) func(*syncpod.Config) {
-	return func(c *syncpod.Config) { c.Deps.Updater = n.Client }
-}
-
 // inForce are the resources of the running app.
 func (n *node) inForce() *runtimeapi.LinuxContainerResources {
 	n.Helper()
@@ -55,7 +50,6 @@ func TestC10_ResizeInPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.restart(resizing(n))
 				n.settle(testPod(limited("1", "1Gi")), time.Minute)
 				n.settle(testPod(tc.to), time.Minute)
 				n.wantStates("app 0 running")
@@ -75,7 +69,6 @@ func TestC10_ResizeInPlace(t *testing.T) {
 
 func TestC10_ResizeByRestart(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n))
 		restarts := func(p *v1.Pod) {
 			p.Spec.Containers[0].ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}}
 		}
@@ -95,7 +88,6 @@ func TestC10_ResizeByRestart(t *testing.T) {
 // up nothing else.
 func TestC10_FailedResizeBacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n))
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Times: critest.Always, Err: errBroken})
 		pod := testPod(limited("2", "1Gi"))
@@ -126,15 +118,15 @@ func TestC10_FailedResizeBacksOff(t *testing.T) {
 func TestC10_ResizeAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n), recorded(dir))
+		n.restart(recorded(dir))
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
-		n.restart(resizing(n), recorded(dir))
+		n.restart(recorded(dir))
 		n.sync(testPod(limited("2", "1Gi")))
 		n.wantStates("app 0 running")
 		if r := n.inForce(); r.GetCpuQuota() != 200000 {
 			t.Errorf("quota %d, want 200000", r.GetCpuQuota())
 		}
-		n.restart(resizing(n), recorded(dir))
+		n.restart(recorded(dir))
 		n.sync(testPod(limited("2", "1Gi")))
 		if updates := n.Journal().Count(critest.UpdateContainerResources); updates != 1 {
 			t.Errorf("%d updates, want that of the agent before alone", updates)
@@ -147,7 +139,6 @@ func TestC10_UnknownResourcesAreLeft(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		n.settle(testPod(limited("2", "1Gi")), time.Minute)
-		n.restart(resizing(n))
 		n.settle(testPod(limited("3", "1Gi")), time.Minute)
 		n.wantStates("app 0 running")
 		if updates := n.Journal().Count(critest.UpdateContainerResources); updates != 0 {
@@ -160,7 +151,6 @@ func TestC10_UnknownResourcesAreLeft(t *testing.T) {
 // an agent that knows nothing of the one before.
 func TestC10_ReportedResourcesAreInForce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(resizing(n))
 		reported := func(when, inForce, allocated string) {
 			t.Helper()
 			k := n.report.container("app")
@@ -181,7 +171,6 @@ func TestC10_ReportedResourcesAreInForce(t *testing.T) {
 		reported("while it fails", "1", "2")
 		n.settle(bigger, time.Minute)
 		reported("resized", "2", "2")
-		n.restart(resizing(n))
 		n.sync(testPod(limited("3", "1Gi")))
 		reported("after a restart", "2", "3")
 	})

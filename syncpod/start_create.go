@@ -39,7 +39,7 @@ func (st creating) create(ctx context.Context, images imageResult) *StepError {
 	if err := st.config.Extensions.Lifecycle.PreCreate(ctx, st.pod, st.spec, config); err != nil {
 		return &StepError{Step: StepCreate, Reason: ErrPreCreateHook, Err: err}
 	}
-	if err := st.config.Deps.Logs.MakeDirectory(st.sandbox.config.GetLogDirectory(), st.spec.Name); err != nil {
+	if err := st.config.deps.Logs.MakeDirectory(st.sandbox.config.GetLogDirectory(), st.spec.Name); err != nil {
 		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: fmt.Errorf("directory of the logs: %w", err)}
 	}
 	id, err := st.ask(ctx, config)
@@ -74,16 +74,16 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 	}
 	vars = given.WithEnv(vars)
 	var mounts container.Mounts
-	if st.config.Deps.Mounts != nil {
+	if st.config.deps.Mounts != nil {
 		req := container.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.sandbox.ips, Images: images.ids(), RuntimeHandler: st.sandbox.handler}
-		if mounts, err = st.config.Deps.Mounts.Mounts(ctx, req); err != nil {
+		if mounts, err = st.config.deps.Mounts.Mounts(ctx, req); err != nil {
 			return nil, fmt.Errorf("mounts: %w", err)
 		}
 		st.mounts.release = mounts.Release
 		st.memory.setMounts(st.spec.Name, startMounts{})
 	}
 	if err := checkMounts(st.spec, mounts); err != nil {
-		if st.config.Deps.Mounts == nil {
+		if st.config.deps.Mounts == nil {
 			err = fmt.Errorf("%w (no Config.Root is set)", err)
 		}
 		return nil, err
@@ -176,7 +176,7 @@ func (st creating) targetID() string {
 // it is adopted.
 func (st creating) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (string, error) {
 	for again := false; ; again = true {
-		resp, err := st.config.Deps.Runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
+		resp, err := st.config.Client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
 			PodSandboxId: st.sandbox.id, Config: config, SandboxConfig: st.sandbox.config,
 		})
 		switch {
@@ -236,7 +236,7 @@ func (st creating) resolveCreate(ctx context.Context, config *runtimeapi.Contain
 func (st creating) holders(ctx context.Context, config *runtimeapi.ContainerConfig) ([]*runtimeapi.Container, error) {
 	selector := map[string]string{runtime.LabelPodUID: string(st.pod.UID), runtime.LabelContainerName: st.spec.Name}
 	maps.Copy(selector, st.config.Owner.Selector())
-	resp, err := st.config.Deps.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
+	resp, err := st.config.Client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", cri.Classify(err))
 	}

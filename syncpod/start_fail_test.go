@@ -96,7 +96,7 @@ func TestNothingIsMadeOfWhatIsNotReady(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				want := tc.want
 				n.restart(func(c *syncpod.Config) {
-					c.Extensions.Lifecycle, c.Deps.Logs, c.Deps.Mounts = tc.parts, tc.parts, tc.parts
+					c.Extensions.Lifecycle, c.Parts().Logs, c.Parts().Mounts = tc.parts, tc.parts, tc.parts
 				})
 				_, err := n.SyncPod(t.Context(), testPod(), nil)
 				if j := n.Journal(); !errors.Is(err, want) || !errors.Is(err, errBroken) || j.Count(critest.CreateContainer) != tc.created || j.Count(critest.StartContainer) != 0 {
@@ -175,7 +175,7 @@ func TestNonRoot(t *testing.T) {
 // A runtime that answers without an ID has made nothing that could be started.
 func TestCreatedWithoutAnID(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Deps.Runtime = nameless{c.Deps.Runtime} })
+		n.restart(func(c *syncpod.Config) { c.Client = n.calling(nameless{c.Client}) })
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrCreateContainer) || n.Journal().Count(critest.StartContainer) != 0 {
 			t.Errorf("error %v, want error %v and 0\n%v", err, syncpod.ErrCreateContainer, n.Journal())
 		}
@@ -183,7 +183,9 @@ func TestCreatedWithoutAnID(t *testing.T) {
 }
 
 // nameless does not tell the IDs of containers.
-type nameless struct{ cri.ContainerRunner }
+type nameless struct {
+	runtimeapi.RuntimeServiceClient
+}
 
 func (nameless) CreateContainer(context.Context, *runtimeapi.CreateContainerRequest, ...grpc.CallOption) (*runtimeapi.CreateContainerResponse, error) {
 	return &runtimeapi.CreateContainerResponse{}, nil
@@ -257,7 +259,7 @@ func TestEventOfAHandlerInPlainHTTP(t *testing.T) {
 	for _, err := range []error{nil, errBroken} {
 		bubble(t, func(t *testing.T, n *node) {
 			n.restart(func(c *syncpod.Config) {
-				c.Deps.Hooks = syncpod.HookRunnerFunc(func(_ context.Context, req hook.Request) (hook.Result, error) {
+				c.Parts().Hooks = hooksFunc(func(_ context.Context, req hook.Request) (hook.Result, error) {
 					return hook.Result{HTTPFallback: req.HTTPFallback}, err
 				})
 			})
@@ -304,23 +306,6 @@ func TestC6_HandlerThatIsGone(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Without anything to run handlers with, a container that has one after its start
-// fails, and one that has one before its stop is stopped, which is told.
-func TestHandlersWithoutARunner(t *testing.T) {
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Deps.Hooks = nil })
-		pod := testPod(containers(postStart(ctr("app"), "true"), preStop(ctr("b"), "true")))
-		if _, err := n.SyncPod(t.Context(), pod, nil); !errors.Is(err, syncpod.ErrPostStartHook) {
-			t.Errorf("error %v", err)
-		}
-		n.wantStates("app 0 exited", "b 0 running")
-		n.end(pod, nil)
-		if n.events.count("FailedPreStopHook spec.containers{b}") != 1 {
-			t.Errorf("events %q, want 1", n.events.all)
-		}
-	})
 }
 
 // A sandbox that cannot be configured is told of, and not asked for.
@@ -420,7 +405,7 @@ func TestC2_WhatGivesANumberUp(t *testing.T) {
 // one sync.
 func TestC1_HolderThatComesBack(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Deps.Runtime = usurper{c.Deps.Runtime} })
+		n.restart(func(c *syncpod.Config) { c.Client = n.calling(usurper{c.Client}) })
 		_, err := n.SyncPod(t.Context(), testPod(), nil)
 		if asked := n.Journal().Count(critest.CreateContainer); !errors.Is(err, cri.ErrAlreadyExists) || asked != 2 {
 			t.Errorf("error %v after %d creations", err, asked)
@@ -429,12 +414,14 @@ func TestC1_HolderThatComesBack(t *testing.T) {
 }
 
 // usurper makes something else than what it is asked for, and says that it is there.
-type usurper struct{ cri.ContainerRunner }
+type usurper struct {
+	runtimeapi.RuntimeServiceClient
+}
 
 func (u usurper) CreateContainer(ctx context.Context, req *runtimeapi.CreateContainerRequest, opts ...grpc.CallOption) (*runtimeapi.CreateContainerResponse, error) {
 	other := proto.Clone(req).(*runtimeapi.CreateContainerRequest)
 	other.Config.Annotations[runtime.AnnotationHash] = "other"
-	if _, err := u.ContainerRunner.CreateContainer(ctx, other, opts...); err != nil {
+	if _, err := u.RuntimeServiceClient.CreateContainer(ctx, other, opts...); err != nil {
 		return nil, err
 	}
 	return nil, status.Error(codes.AlreadyExists, "it exists")
@@ -444,7 +431,7 @@ func (u usurper) CreateContainer(ctx context.Context, req *runtimeapi.CreateCont
 func TestC7_RunnersWordsForADeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) {
-			c.Deps.Hooks = syncpod.HookRunnerFunc(func(ctx context.Context, _ hook.Request) (hook.Result, error) {
+			c.Parts().Hooks = hooksFunc(func(ctx context.Context, _ hook.Request) (hook.Result, error) {
 				<-ctx.Done()
 				return hook.Result{}, errors.New("gave up")
 			})

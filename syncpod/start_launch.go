@@ -68,7 +68,7 @@ func (st *start) postStart() *v1.LifecycleHandler {
 // not repeat the request: a container that is not running then is cleared before it is replaced,
 // because it may still start (kubernetes #139670).
 func (st launching) askToStart(ctx context.Context) error {
-	_, err := st.config.Deps.Runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: st.id.ID})
+	_, err := st.config.Client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: st.id.ID})
 	if err == nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (st launching) askToStart(ctx context.Context) error {
 func (st launching) runs(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, st.config.Limits.CleanupTimeout)
 	defer cancel()
-	resp, err := st.config.Deps.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: st.id.ID}})
+	resp, err := st.config.Client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: st.id.ID}})
 	if err != nil {
 		return false // the start has failed already, and the next sync looks again
 	}
@@ -100,7 +100,7 @@ func (st launching) runs(ctx context.Context) bool {
 func (st launching) runPostStart(ctx context.Context, postStart *v1.LifecycleHandler) *StepError {
 	began := time.Now()
 	hooking, cancel := context.WithTimeout(ctx, st.config.Limits.PostStartTimeout)
-	result, err := st.config.Deps.Hooks.Run(hooking, hook.Request{
+	result, err := st.config.deps.Hooks.Run(hooking, hook.Request{
 		Handler: postStart, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: handler.Address(st.pod, st.sandbox.ips),
 		HTTPFallback: true,
 	})
@@ -154,11 +154,4 @@ func (w starting) finishHooks(ctx context.Context) {
 			w.fail(failed)
 		}
 	}
-}
-
-// noHooks stands for a missing [HookRunner].
-type noHooks struct{}
-
-func (noHooks) Run(context.Context, hook.Request) (hook.Result, error) {
-	return hook.Result{}, errors.New("there is nothing to run handlers with")
 }

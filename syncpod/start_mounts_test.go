@@ -37,7 +37,7 @@ func TestMountsOfAStartAreReleased(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				mounts := &released{}
-				n.restart(func(c *syncpod.Config) { c.Deps.Mounts = mounts })
+				n.restart(func(c *syncpod.Config) { c.Parts().Mounts = mounts })
 				for _, f := range tc.faults {
 					n.Fault(f)
 				}
@@ -65,7 +65,7 @@ func TestMountsOfAnOpenStartAreReleasedLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				mounts := &released{}
-				n.restart(func(c *syncpod.Config) { c.Deps.Mounts = mounts })
+				n.restart(func(c *syncpod.Config) { c.Parts().Mounts = mounts })
 				n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: lost})
 				_, _ = n.SyncPod(t.Context(), testPod(), nil) // it fails
 				if mounts.times != 0 {

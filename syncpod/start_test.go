@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -228,7 +229,7 @@ func TestG1_ImagesAreLetGoWhenStartsStopEarly(t *testing.T) {
 func TestG1_LateImagesAreLetGo(t *testing.T) {
 	const second = "registry.test/second:1"
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Deps.Images = lateImages{c.Deps.Images, second} })
+		n.restart(func(c *syncpod.Config) { c.Parts().Images = lateImages{c.Parts().Images, second} })
 		pod := testPod(containers(ctr("a"), ctr("b")))
 		pod.Spec.Containers[1].Image = second
 		ctx := giveUp(t, time.Second)
@@ -244,7 +245,7 @@ func TestG1_LateImagesAreLetGo(t *testing.T) {
 
 // lateImages has one image only once its caller has gone.
 type lateImages struct {
-	syncpod.ImageManager
+	deps.Images
 	late string
 }
 
@@ -253,7 +254,7 @@ func (l lateImages) EnsureImage(ctx context.Context, req image.Request) (*image.
 		<-ctx.Done()
 		time.Sleep(time.Second)
 	}
-	return l.ImageManager.EnsureImage(context.WithoutCancel(ctx), req)
+	return l.Images.EnsureImage(context.WithoutCancel(ctx), req)
 }
 
 func TestC1_StartIsNotRepeated(t *testing.T) {
@@ -684,7 +685,7 @@ func TestG1_ImageIsHeldUntilTheContainerIsCreated(t *testing.T) {
 			images, err := image.New(image.Config{Runtime: n.Client, Leases: leases})
 			must(t, err)
 			t.Cleanup(images.Wait)
-			c.Deps.Images = images
+			c.Parts().Images = images
 		})
 		var held, after bool
 		n.OnCall(func(_ int, c critest.Call) {

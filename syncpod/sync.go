@@ -184,8 +184,8 @@ type inspecting struct{ *observedPod }
 // look takes the status, or reads it. Sandboxes that have come up late, beside
 // the one in use, are removed first: they would make the pod start over.
 func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
-	if status != nil && o.config.Deps.Sandboxes.Unresolved(o.pod.UID) {
-		if err := o.config.Deps.Sandboxes.Resolve(ctx, o.pod.UID, o.sandboxInUse(status)); err != nil {
+	if status != nil && o.config.deps.Sandboxes.Unresolved(o.pod.UID) {
+		if err := o.config.deps.Sandboxes.Resolve(ctx, o.pod.UID, o.sandboxInUse(status)); err != nil {
 			o.tellUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podref.Name(o.pod), err)
 		}
@@ -203,10 +203,7 @@ func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 	o.syncer.releaseMounts(o.memory, startIsOver(status))
 	o.record(ctx)
 	o.memory.do(func(p *memory.Pod) {
-		o.status = p.Containers.WithStarts(p.Containers.WithSeen(status))
-		if o.config.Deps.Updater != nil {
-			o.status = p.Instances.WithResources(o.status)
-		}
+		o.status = p.Instances.WithResources(p.Containers.WithStarts(p.Containers.WithSeen(status)))
 	})
 	return nil
 }
@@ -221,9 +218,9 @@ func (o inspecting) tellUnseen(ctx context.Context, err error) {
 
 // read reads the status of a pod.
 func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatus) (*runtime.PodStatus, error) {
-	status, err := s.config.Deps.Statuses.PodStatus(ctx, pod, last)
+	status, err := s.config.deps.Statuses.PodStatus(ctx, pod, last)
 	if err == nil && status == nil {
-		err = errors.New("Config.Deps.Statuses returned neither a status nor an error")
+		err = errors.New("the reader of statuses returned neither a status nor an error")
 	}
 	return status, err
 }
@@ -240,10 +237,10 @@ func (w *work) tell(ctx context.Context, failed []*StepError) {
 }
 
 func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.ProbeResults {
-	if c.Deps.Probes == nil {
+	if c.deps.Probes == nil {
 		return nil
 	}
-	return c.Deps.Probes.ProbeResults(uid)
+	return c.deps.Probes.ProbeResults(uid)
 }
 
 func (w syncing) result() Result {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -83,14 +84,35 @@ func (n *node) restart(adjust ...func(*syncpod.Config)) {
 	n.Must(err)
 	n.Cleanup(n.images.Wait)
 	config := syncpod.Config{
-		Deps: syncpod.Dependencies{Runtime: n.Client, Statuses: n.Reader(), Sandboxes: sandboxes, Images: n.images, Hooks: n.hooks, Logs: logs}, RuntimeName: "critest",
+		Client: n.Client, RuntimeName: "critest",
 		Node: syncpod.Node{Containers: container.Node{MemoryBytes: 8 << 30}}, Events: n.events, Sink: n.report,
 	}
+	config.Parts().Dependencies = deps.Dependencies{Statuses: n.Reader(), Sandboxes: sandboxes, Images: n.images, Logs: logs}
+	config.Parts().Hooks = n.hooks
 	for _, a := range adjust {
 		a(&config)
 	}
 	n.Syncer, err = syncpod.New(config)
 	n.Must(err)
+}
+
+// calling returns the connection to the runtime with other answers of its containers' and sandboxes' side.
+func (n *node) calling(runtime runtimeapi.RuntimeServiceClient) *cri.Client {
+	return &cri.Client{RuntimeServiceClient: runtime, ImageServiceClient: n.Client}
+}
+
+// preparerFunc is a function that prepares the node for a pod.
+type preparerFunc func(ctx context.Context, pod *v1.Pod) (sandbox.Input, error)
+
+func (f preparerFunc) PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, error) {
+	return f(ctx, pod)
+}
+
+// hooksFunc is a function that runs handlers.
+type hooksFunc func(ctx context.Context, req hook.Request) (hook.Result, error)
+
+func (f hooksFunc) Run(ctx context.Context, req hook.Request) (hook.Result, error) {
+	return f(ctx, req)
 }
 
 func must(t *testing.T, err error) {
@@ -335,8 +357,8 @@ func (s oneSecret) Secret(context.Context, string, string) (*v1.Secret, error) {
 
 // unclear are parts that fail before anything is done.
 type unclear struct {
-	syncpod.SandboxManager
-	syncpod.StatusReader
+	deps.Sandboxes
+	deps.Statuses
 	settle, read error
 }
 
@@ -362,8 +384,8 @@ func TestNothingIsDoneUnseen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(func(c *syncpod.Config) {
-					tc.parts.SandboxManager, tc.parts.StatusReader = c.Deps.Sandboxes, c.Deps.Statuses
-					c.Deps.Sandboxes, c.Deps.Statuses = tc.parts, tc.parts
+					tc.parts.Sandboxes, tc.parts.Statuses = c.Parts().Sandboxes, c.Parts().Statuses
+					c.Parts().Sandboxes, c.Parts().Statuses = tc.parts, tc.parts
 				})
 				_, err := n.SyncPod(t.Context(), testPod(), tc.given)
 				if err == nil || name != "neither" && !errors.Is(err, cause) {

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -30,7 +31,7 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent: Config.Images: %w", err)
 	}
-	c.Sync.Deps.Images = images
+	c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Images = images })
 	a := &Agent{stats: reader}
 	probes, err := c.makeProbes()
 	if err != nil {

@@ -104,9 +104,6 @@ func (c *Config) complete() error {
 	if err := assemble.CheckClient(c.Client); err != nil {
 		return fmt.Errorf("agent: Config.Client is %w", err)
 	}
-	if c.Sync.Deps.Images != nil {
-		return errors.New("agent: Config.Sync.Deps.Images is set: the agent makes it of Config.Images")
-	}
 	if c.Watch.Cache == nil {
 		c.Watch.Cache = &runtime.Cache{}
 	}

@@ -40,7 +40,7 @@ func (c *Config) makeRotation() (*rotation, error) {
 
 // logsRoot is the directory of all logs, empty if they are no files.
 func (c *Config) logsRoot() string {
-	if c.Sync.Deps.Logs != nil {
+	if c.Sync.Deps != nil && c.Sync.Deps.Logs != nil {
 		return ""
 	}
 	return cmp.Or(c.Sync.Node.LogsRoot, sandbox.DefaultLogsRoot)

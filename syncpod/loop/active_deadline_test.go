@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -70,7 +69,7 @@ func TestActiveDeadlineOfOthers(t *testing.T) {
 // K7: the end of such a pod, once it has begun, is not called off by a restart of the agent.
 func TestK7_ActiveDeadlineOverARestart(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		records := &stickyRecords{all: map[types.UID]syncpod.Record{}}
+		records := &stickyRecords{all: map[types.UID][]byte{}}
 		with := func(c *nodeagent.Config) { c.Sync.Deps.Records = records }
 		p := pod("api", "bounded", "b", "trap '' TERM; sleep infinity")
 		p.Spec.TerminationGracePeriodSeconds, p.Spec.ActiveDeadlineSeconds = new(int64(600)), new(int64(60))

@@ -23,9 +23,7 @@ import (
 // together. What connects these to each other is for the Loop to fill in, and
 // New refuses them with any of it set.
 type Config struct {
-	// Client is the connection to the runtime. It stands for Sync.Client,
-	// Watch.Reader and Watch.Events where those are missing. Required, unless they
-	// are there; but without it what the runtime has of pods that are gone stays there.
+	// Client is the connection to the runtime. Required.
 	Client *cri.Client
 	// Root is the absolute path of the directory that the agent may write to. It is also Sync.Root,
 	// and the state of pods is persisted below it. Default: nothing outlives the agent except what
@@ -36,8 +34,7 @@ type Config struct {
 	// pod with the same UID, the first one takes precedence.
 	Sources []source.Source
 
-	// Sync configures the work on pods. Its Sink receives each status after the Store; its Probes
-	// must be nil, see Probes. Its Events may block: events are queued, up to 1,000 of them, those
+	// Sync configures the work on pods. Its Client must be nil. Its Sink receives each status after the Store. Its Events may block: events are queued, up to 1,000 of them, those
 	// of one pod in order. Beyond that the oldest are dropped, and its Observer is notified.
 	Sync syncpod.Config
 	// Store persists statuses across restarts of the agent. Default: a FileStore below Root,
@@ -51,10 +48,8 @@ type Config struct {
 	// Parts run beside the pods, from the start of Run until its end.
 	Parts []Part
 
-	// Watch configures the detection of changes in the runtime. Its Changed, AvailableChanged,
-	// Observed and Busy must be nil; its Owner is Sync's. If its Reader is a
-	// syncpod.StatusReader, as the default is, syncs inspect pods through the watcher, unless
-	// Sync.Deps.Statuses is set.
+	// Watch configures the detection of changes in the runtime. Its Reader, Changed, AvailableChanged,
+	// Observed and Busy must be nil; its Owner is Sync's. Syncs inspect pods through the watcher.
 	Watch pleg.Config
 	// Workers says when there is work on pods. Its Syncer and Status must be nil. Its
 	// Observer must not call the Loop. Its ResyncInterval is by default 5 min, because
@@ -69,6 +64,8 @@ type Config struct {
 	// what sources refuse. It stands for Log in Sync, Watch and Workers where those
 	// are zero. Default silent.
 	Log logr.Logger
+
+	fromClient
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -125,7 +122,8 @@ func (c *Config) checkParts() error {
 		name string
 		set  bool
 	}{
-		{"Sync.Deps.Probes", c.Sync.Deps.Probes != nil},
+		{"Sync.Client", c.Sync.Client != nil},
+		{"Watch.Reader", c.Watch.Reader != nil},
 		{"Watch.Changed", c.Watch.Changed != nil},
 		{"Watch.AvailableChanged", c.Watch.AvailableChanged != nil},
 		{"Watch.Observed", c.Watch.Observed != nil},
@@ -137,14 +135,11 @@ func (c *Config) checkParts() error {
 			return fmt.Errorf("loop: Config.%s is set, which is for the Loop to do", f.name)
 		}
 	}
-	if c.Client == nil && c.Sync.Client == nil && c.Watch.Reader == nil {
+	if c.Client == nil {
 		return errors.New("loop: Config.Client is missing")
 	}
 	if err := assemble.CheckClient(c.Client); err != nil {
 		return fmt.Errorf("loop: Config.Client is %w", err)
-	}
-	if err := assemble.CheckClient(c.Sync.Client); err != nil {
-		return fmt.Errorf("loop: Config.Sync.Client is %w", err)
 	}
 	for i, part := range c.Parts {
 		if part == nil {
@@ -159,12 +154,7 @@ func (c *Config) checkParts() error {
 
 // connected fills in what the parts have in common.
 func (c Config) connected() (Config, error) {
-	if c.Client == nil {
-		c.Client = c.Sync.Client
-	}
-	if c.Sync.Client == nil {
-		c.Sync.Client = c.Client
-	}
+	c.Sync.Client = c.Client
 	if c.Sync.Root == "" {
 		c.Sync.Root = c.Root
 	}
@@ -187,8 +177,7 @@ func (c Config) connected() (Config, error) {
 	if c.Probes == nil {
 		c.Probes = noProbes{}
 	}
-	c.Sync.Deps.Probes = c.Probes
-	for _, fill := range []func() error{c.makeReader, c.makeSandboxes, c.makeStore} {
+	for _, fill := range []func() error{c.makeFromClient, c.makeStore} {
 		if err := fill(); err != nil {
 			return c, err
 		}

@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -73,7 +73,7 @@ func (a *agent) detachIn(want time.Duration) {
 func TestC2_AttemptOfAContainerThatIsNotWantedAnyMore(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 3 * time.Second, IgnoreCancel: true})
-		records := syncpod.FileRecords{Dir: t.TempDir()}
+		records := deps.FileRecords{Dir: t.TempDir()}
 		withRecords := func(c *nodeagent.Config) { c.Sync.Deps.Records = records }
 		push := source.NewStaticPush("file")
 		first := n.start([]source.Source{push}, withRecords)

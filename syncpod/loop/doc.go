@@ -69,13 +69,13 @@
 //
 //	pods/<uid>/           the directory of a pod, see package poddir
 //	statuses/<uid>.json   the last status of a pod, and of the runtime: [FileStore], read when Run begins
-//	records/<uid>.json    the record of a pod: syncpod.FileRecords, read when the work on the pod begins
+//	records/<uid>.json    the record of a pod, read when the work on the pod begins
 //
 // # While the runtime is unavailable
 //
 // The agent only asks the runtime whether it is available, at growing intervals of up to 5 s, however many pods there
 // are. Then it lists the runtime once, and all work continues. The grace period of a pod that is deleted
-// meanwhile begins with the deletion, even before the first answer of the runtime. With a Root, or Sync.Deps.Records,
+// meanwhile begins with the deletion, even before the first answer of the runtime. With a Root,
 // it continues over restarts of the agent.
 //
 // # No polling

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
@@ -61,7 +62,7 @@ func (n *node) start(sources []source.Source, change func(*nodeagent.Config)) *a
 	seen := &statuses{last: map[types.UID]v1.PodStatus{}}
 	c := nodeagent.Config{
 		Client: cri.NewClient(conn), Sources: sources, Store: n.store, NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true,
-		Sync: syncpod.Config{RuntimeName: "critest", Sink: seen, Node: syncpod.Node{LogsRoot: "/var/log/pods"}, Deps: syncpod.Dependencies{Logs: noLogs{}}},
+		Sync: syncpod.Config{RuntimeName: "critest", Sink: seen, Node: syncpod.Node{LogsRoot: "/var/log/pods"}, Deps: &deps.Dependencies{Logs: noLogs{}}},
 	}
 	if change != nil {
 		change(&c)
@@ -82,12 +83,8 @@ func (n *node) start(sources []source.Source, change func(*nodeagent.Config)) *a
 	return a
 }
 
-// newLoop returns a Loop with the parts of an agent: probes run, and dead containers are collected. One
-// without a Client has no parts.
+// newLoop returns a Loop with the parts of an agent: probes run, and dead containers are collected.
 func newLoop(c nodeagent.Config) (*loop.Loop, error) {
-	if c.Client == nil {
-		return loop.New(loop.Config{Root: c.Root, Sources: c.Sources, Store: c.Store, Sync: c.Sync, Watch: c.Watch, Workers: c.Workers})
-	}
 	a, err := nodeagent.New(c)
 	if err != nil {
 		return nil, err

@@ -14,11 +14,9 @@ import (
 
 // housekeeper has the workers stop and remove what no source wants.
 type housekeeper struct {
-	table   *podTable
-	sources *feeds
-	watcher *pleg.Watcher
-	// removes: what the runtime has of pods is removed, for which there has to be a Client.
-	removes  bool
+	table    *podTable
+	sources  *feeds
+	watcher  *pleg.Watcher
 	interval time.Duration
 }
 
@@ -111,14 +109,14 @@ func (h *housekeeper) hasCreated(p pleg.Pod, stoppedAt time.Time) bool {
 }
 
 // removeOrphans makes the workers remove what earlier agents have left of pods: the stopped
-// containers and sandboxes of pods that do not run, which are kept without a Client, and, once all
+// containers and sandboxes of pods that do not run and, once all
 // sources have delivered, the records of pods that the runtime does not have. It requires the
 // table's mu to be held.
 func (h *housekeeper) removeOrphans(desired desiredPods, pods []pleg.Pod) {
 	inRuntime := make(map[types.UID]bool, len(pods))
 	for _, p := range pods {
-		inRuntime[p.UID] = p.Running || h.removes
-		if !p.Running && inRuntime[p.UID] && h.isOrphan(desired, p) {
+		inRuntime[p.UID] = true
+		if !p.Running && h.isOrphan(desired, p) {
 			h.table.workers.RemoveOrphan(runtimePod(p))
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -19,16 +18,16 @@ import (
 type stickyRecords struct {
 	mu   sync.Mutex
 	from time.Time
-	all  map[types.UID]syncpod.Record
+	all  map[types.UID][]byte
 }
 
-func (r *stickyRecords) LoadRecord(_ context.Context, pod types.UID) (syncpod.Record, error) {
+func (r *stickyRecords) LoadRecord(_ context.Context, pod types.UID) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.all[pod], nil
 }
 
-func (r *stickyRecords) SaveRecord(_ context.Context, pod types.UID, record syncpod.Record) error {
+func (r *stickyRecords) SaveRecord(_ context.Context, pod types.UID, record []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all[pod] = record
@@ -56,7 +55,7 @@ func (r *stickyRecords) count() int {
 // W11: the record of a pod that is gone is deleted though that has failed at first.
 func TestW11_RecordThatCouldNotBeDeleted(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		records := &stickyRecords{from: time.Now().Add(2 * time.Minute), all: map[types.UID]syncpod.Record{}}
+		records := &stickyRecords{from: time.Now().Add(2 * time.Minute), all: map[types.UID][]byte{}}
 		push := source.NewPush()
 		n.start([]source.Source{push}, func(c *nodeagent.Config) { c.Sync.Deps.Records = records })
 		set(t, push, pod("api", "web", "u", forever))

@@ -7,16 +7,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/pleg"
-	"github.com/podsync/podsync/syncpod"
 )
 
-// looks is the StatusReader of a Syncer. It inspects pods through the watcher, so that the cache
+// looks reads statuses for a Syncer. It inspects pods through the watcher, so that the cache
 // has the newest status and no pod is inspected twice.
 type looks struct {
-	syncpod.StatusReader
+	deps.Statuses
 	loop *Loop
 }
 
@@ -27,7 +27,7 @@ func (l looks) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodSt
 	status, err := l.loop.watcher.GetNewerThan(ctx, uid, since)
 	if _, away := errors.AsType[*pleg.UnavailableError](err); away {
 		l.loop.states.update(uid, func(s *podState) { s.lookedAt = time.Time{} }) // the cache does not have this status
-		return l.StatusReader.PodStatus(ctx, uid, prev)
+		return l.Statuses.PodStatus(ctx, uid, prev)
 	}
 	if err == nil {
 		l.loop.states.update(uid, func(s *podState) { s.lookedAt = since })

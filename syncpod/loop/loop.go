@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/pleg"
@@ -73,16 +74,14 @@ func (l *Loop) assemble() error {
 	c := &l.config
 	syncConfig := c.Sync
 	syncConfig.Sink = l.sink
-	if direct, ok := c.Watch.Reader.(syncpod.StatusReader); ok && syncConfig.Deps.Statuses == nil {
-		syncConfig.Deps.Statuses = looks{direct, l}
-	}
+	syncConfig.Deps = syncConfig.Deps.With(func(d *deps.Dependencies) { d.Statuses = looks{c.reader, l} })
 	syncer, err := syncpod.New(syncConfig)
 	if err != nil {
 		return fmt.Errorf("loop: Config.Sync: %w", err)
 	}
 	l.syncer = syncer
 	watchConfig := c.Watch
-	watchConfig.Reader, watchConfig.Observer = reader{c.Watch.Reader, l.before}, lookObserver{c.Watch.Observer, l}
+	watchConfig.Reader, watchConfig.Observer = reader{c.reader, l.before}, lookObserver{c.Watch.Observer, l}
 	watchConfig.Observed = syncer.Observe // a container may exit, and its record be lost, between two works
 	watchConfig.Changed = func(uid types.UID, _ *runtime.PodStatus) { l.table.lookAgain(uid) }
 	watchConfig.AvailableChanged = l.availableChanged
@@ -98,7 +97,7 @@ func (l *Loop) assemble() error {
 	l.table.workers = l.workers
 	l.house = &housekeeper{
 		table: l.table, sources: l.sources, watcher: l.watcher,
-		removes: c.Client != nil, interval: c.HousekeepingInterval,
+		interval: c.HousekeepingInterval,
 	}
 	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission}
 	for _, part := range []any{c.Sync.Extensions.Allocations, c.Sync.Extensions.Devices, c.Sync.Extensions.Lifecycle} {
@@ -115,8 +114,7 @@ type notifier interface{ Notify(changed func(types.UID)) }
 // Run keeps the pods running until ctx ends. Then it detaches: it stops working and leaves the pods
 // as they are, for the next agent to adopt. To stop them first, call Drain. Run returns when
 // everything it has started has returned; requests to the runtime end with ctx, except that stops
-// of sandboxes have up to Sync.Limits.CleanupTimeout to complete, if Sync.Deps.Sandboxes is a
-// *sandbox.Runner, which is the default, and interrupted steps are undone. Records have one more
+// of sandboxes have up to Sync.Limits.CleanupTimeout to complete, and interrupted steps are undone. Records have one more
 // second. Then queued events are recorded, as many as possible in 2 s; a call of Sync.Events that
 // does not return is abandoned.
 //
@@ -169,18 +167,10 @@ func (l *Loop) Run(ctx context.Context) error {
 // windUp returns when everything that Run has started has returned, after its context has ended. It
 // cancels work in the runtime when its time is over.
 func (l *Loop) windUp() {
-	sandboxes, _ := l.config.Sync.Deps.Sandboxes.(interface {
-		Wait()
-		CancelPending()
-	})
-	if sandboxes == nil {
-		l.children.Wait()
-		return
-	}
-	overdue := time.AfterFunc(l.config.Sync.Limits.CleanupTimeout, sandboxes.CancelPending)
+	overdue := time.AfterFunc(l.config.Sync.Limits.CleanupTimeout, l.config.sandboxes.CancelPending)
 	defer overdue.Stop()
 	l.children.Wait()
-	sandboxes.Wait()
+	l.config.sandboxes.Wait()
 }
 
 func (l *Loop) runProbes(ctx context.Context) error { return l.runPart(ctx, "Probes", l.config.Probes) }

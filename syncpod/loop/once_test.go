@@ -6,8 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -41,7 +41,7 @@ func TestT2_ExitIsSeenWhileTheWorkGoesOn(t *testing.T) {
 func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 		t.Run(name, func(t *testing.T) {
-			records := syncpod.FileRecords{Dir: t.TempDir()}
+			records := deps.FileRecords{Dir: t.TempDir()}
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				src := source.NewStaticPush("file")
 				keep := func(c *nodeagent.Config) { c.Sync.Deps.Records = records }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
@@ -37,7 +38,7 @@ func (f AdmissionFunc) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejecti
 // return soon.
 type Probes interface {
 	// ProbeResults are the newest results, which the work on the pod heeds.
-	syncpod.Probes
+	deps.Probes
 	// Part's Run probes until ctx ends. It calls PodChanged of the Host for each pod one of
 	// whose results has changed.
 	Part

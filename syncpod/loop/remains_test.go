@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/metrics"
 	"slices"
 	"sync"
 	"testing"
@@ -17,10 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -50,56 +46,6 @@ func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 			t.Errorf("the runtime was asked for\n%q, want\n%q", got, want)
 		}
 	})
-}
-
-// Without a Client what the runtime has of dead pods stays there, and nothing is done again
-// and again for that.
-func TestRemainsStayWithoutAClient(t *testing.T) {
-	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		n.leave(nil, pod("file", "web", "u", forever))
-		if err := n.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
-			t.Fatal(err)
-		}
-		before := len(n.Journal())
-		src := source.NewStaticPush("file")
-		n.start([]source.Source{src}, withoutClient(t))
-		set(t, src)
-		started := goroutinesStarted()
-		time.Sleep(time.Minute)
-		if got := goroutinesStarted() - started; got > 1000 {
-			t.Errorf("%d goroutines were started in a minute", got)
-		}
-		if done := n.Journal().After(before).Changes(); len(done) > 0 {
-			t.Errorf("there was\n%v", done)
-		}
-	})
-}
-
-func goroutinesStarted() uint64 {
-	sample := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
-}
-
-// withoutClient gives a Loop parts of its Client in place of that.
-func withoutClient(t *testing.T) func(*nodeagent.Config) {
-	return func(c *nodeagent.Config) {
-		client := c.Client
-		reader, err := cri.NewReader(cri.ReaderConfig{Runtime: client, RuntimeName: "critest"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sandboxes, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: client})
-		if err != nil {
-			t.Fatal(err)
-		}
-		images, err := image.New(image.Config{Runtime: client})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Client, c.Watch.Reader = nil, reader
-		c.Sync.Deps.Runtime, c.Sync.Deps.Statuses, c.Sync.Deps.Sandboxes, c.Sync.Deps.Images = client, reader, sandboxes, images
-	}
 }
 
 // M3: nor is anything of a dead pod removed before its source has spoken.

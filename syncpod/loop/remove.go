@@ -67,9 +67,9 @@ func (r remover) removePod(ctx context.Context, w podworkers.Work, status *runti
 }
 
 // removeFromRuntime removes what the runtime has of a pod. It fails unless a last look finds
-// nothing. Without a Client it does nothing, as Config.Client says.
+// nothing.
 func (r remover) removeFromRuntime(ctx context.Context, status *runtime.PodStatus) error {
-	if r.config.Client == nil || status.Empty() {
+	if status.Empty() {
 		return nil
 	}
 	release, err := take(ctx, r.removals)
@@ -106,7 +106,7 @@ func (r remover) removeSandboxes(ctx context.Context, status *runtime.PodStatus)
 	stopped := r.table.states.get(status.UID).sandboxesStopped
 	for _, sb := range status.Sandboxes {
 		if !slices.Contains(stopped, sb.ID) {
-			if err := r.config.Sync.Deps.Sandboxes.Stop(ctx, sb.ID); err != nil {
+			if err := r.config.sandboxes.Stop(ctx, sb.ID); err != nil {
 				return fmt.Errorf("pod %s: %w", status.UID, err)
 			}
 		}

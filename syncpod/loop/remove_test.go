@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -21,9 +20,9 @@ type slowRecords struct {
 	tries int
 }
 
-func (*slowRecords) LoadRecord(context.Context, types.UID) (r syncpod.Record, err error) { return }
-func (*slowRecords) SaveRecord(context.Context, types.UID, syncpod.Record) error         { return nil }
-func (*slowRecords) ListRecords(context.Context) ([]types.UID, error)                    { return nil, nil }
+func (*slowRecords) LoadRecord(context.Context, types.UID) ([]byte, error) { return nil, nil }
+func (*slowRecords) SaveRecord(context.Context, types.UID, []byte) error   { return nil }
+func (*slowRecords) ListRecords(context.Context) ([]types.UID, error)      { return nil, nil }
 
 func (r *slowRecords) DeleteRecord(context.Context, types.UID) error {
 	r.mu.Lock()

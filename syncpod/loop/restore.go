@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/podsync/podsync/syncpod"
 )
 
 // An unreadable disk is retried with back-off for restoreTimeout. Nothing else happens meanwhile:
@@ -45,7 +43,7 @@ func (l *Loop) restore(ctx context.Context) {
 // that is lost from data that may be readable later.
 func (l *Loop) tryRestore(ctx context.Context) (lost, err error) {
 	statuses, err := l.config.Store.Load(ctx)
-	if errors.Is(err, syncpod.ErrRecordLost) {
+	if errors.Is(err, ErrStatusesLost) {
 		lost, err = err, nil
 	}
 	recorded, recordsErr := l.syncer.RecordedPods(ctx)

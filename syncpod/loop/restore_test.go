@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
@@ -38,7 +37,7 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 		runs, bad bool
 	}{
 		{"for some time", 20 * time.Second, errors.New("input/output error"), false, false},
-		{"for good", time.Hour, syncpod.ErrRecordLost, true, true},
+		{"for good", time.Hour, loop.ErrStatusesLost, true, true},
 		{"for long", time.Hour, errors.New("input/output error"), true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,18 +17,21 @@ import (
 // is not run again, even without an API server. Its methods may be called concurrently for
 // different pods.
 //
-// It holds the reported statuses. Other state of the work on a pod is in syncpod.Records.
+// It holds the reported statuses. The other state of the work on a pod is in the records below the Root.
 type StatusStore interface {
 	// SetPodStatus stores the status of a pod.
 	syncpod.StatusSink
 	// Load returns all stored statuses, sorted by UID. Unreadable ones are left out, and the error
-	// describes them; the result is valid nevertheless. If the error is syncpod.ErrRecordLost, they
+	// describes them; the result is valid nevertheless. If the error is [ErrStatusesLost], they
 	// are lost for good; after any other error a Loop retries for a minute before it does anything
 	// else.
 	Load(ctx context.Context) ([]StoredStatus, error)
 	// Delete deletes the status of a pod. It succeeds if there is none.
 	Delete(ctx context.Context, uid types.UID) error
 }
+
+// ErrStatusesLost is the error of a [StatusStore] for statuses that are lost for good.
+var ErrStatusesLost = errors.New("statuses of pods are lost")
 
 // A RuntimeStatusStore is a StatusStore that also stores the runtime's status of a pod. With it, a
 // restarted agent inspects only what has changed since, by ID, because runtimes do not reuse IDs. A

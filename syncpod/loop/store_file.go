@@ -15,7 +15,6 @@ import (
 
 	"github.com/podsync/podsync/internal/base/podfile"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod"
 )
 
 // FileStore is a [StatusStore] with one JSON file for each pod, <UID>.json, in a directory of its
@@ -82,7 +81,7 @@ func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
 	}
 	err = errors.Join(errs...)
 	if err != nil && lost {
-		err = fmt.Errorf("%w: %w", syncpod.ErrRecordLost, err)
+		err = fmt.Errorf("%w: %w", ErrStatusesLost, err)
 	}
 	return all, err
 }

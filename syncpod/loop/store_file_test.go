@@ -15,8 +15,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/podsync/podsync/syncpod"
 )
 
 func storeIn(t testing.TB, dir string) *FileStore {
@@ -141,7 +139,7 @@ func TestFileStorePassesOverWhatIsBroken(t *testing.T) {
 	if n := strings.Count(err.Error(), "\n") + 1; n != 3 {
 		t.Errorf("%d errors: %v, want 3", n, err)
 	}
-	if !errors.Is(err, syncpod.ErrRecordLost) {
+	if !errors.Is(err, ErrStatusesLost) {
 		t.Errorf("what is in no file any more can never be read: %v", err)
 	}
 	// The next status repairs it.

@@ -70,7 +70,7 @@ var rooms = []room{
 	{"syncpod/internal/memory", []string{"actions", "backoff", "internal/base/creation", "internal/base/statusjson", "runtime", "syncpod/apistatus", "syncpod/internal/podcontainer"},
 		"what is remembered of a pod is a value with rules: who guards, loads and saves it is not its business"},
 	{"syncpod", []string{
-		"actions", "internal/base/creation", "internal/base/deadline", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/image", "sandbox",
+		"actions", "internal/base/creation", "internal/base/deadline", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "internal/deps", "runtime", "runtime/cri", "runtime/image", "sandbox",
 		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/device", "syncpod/internal/hook", "syncpod/internal/assemble", "syncpod/internal/handler", "syncpod/internal/memory", "syncpod/internal/podcontainer", "syncpod/internal/podref", "syncpod/internal/stop",
 		"syncpod/internal/poddir", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
@@ -80,7 +80,7 @@ var rooms = []room{
 	{"syncpod/source", []string{"internal/base/durable", "internal/base/quantities", "internal/base/regular", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/credentialprovider", []string{"internal/base/regular", "internal/base/tokenlife", "runtime/image", "syncpod/source"}, "credentials are pull secrets: who pulls with them is not its business"},
 	{"syncpod/loop", []string{
-		"actions", "internal/base/podfile", "internal/base/statusjson", "podworkers", "runtime", "runtime/cri", "runtime/pleg",
+		"actions", "internal/base/podfile", "internal/base/statusjson", "internal/deps", "podworkers", "runtime", "runtime/cri", "runtime/pleg", "sandbox",
 		"syncpod", "syncpod/apistatus", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/podspec", "syncpod/shutdown", "syncpod/source",
 	}, "it keeps pods running, and what runs beside them it sees through an interface; it is never on a fake runtime"},
 	{"syncpod/agent", []string{
@@ -110,6 +110,7 @@ var rooms = []room{
 	{"internal/base/statusjson", []string{"runtime"}, "it writes what a runtime reported, for whoever keeps it"},
 	{"internal/base/durable", nil, "it replaces files, for anyone"},
 	{"internal/base/podfile", []string{"internal/base/durable", "internal/base/regular", "internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
+	{"internal/deps", []string{"actions", "internal/base/podfile", "runtime", "runtime/image", "sandbox"}, "it names the parts that packages pass to a Syncer, and no package that uses them"},
 	{"internal/rig/testnode", []string{"runtime", "runtime/cri", "runtime/cri/critest"}, "it is the node that tests of any package start from"},
 	{"internal/rig/plancheck", []string{"actions", "podworkers", "runtime", "syncpod", "syncpod/agent"}, "it holds the calls of any rig's agent against its plans"},
 	{"internal/rig/apisurface", nil, "it reads the module as the compiler does"},
@@ -135,7 +136,7 @@ type ban struct {
 
 // library is what an embedder's program is built from. Of internal that is what stands
 // in base; what stands in rig runs the library, or looks at it from outside.
-var library = []string{".", "actions/...", "backoff/...", "internal/base/...", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
+var library = []string{".", "actions/...", "backoff/...", "internal/base/...", "internal/deps", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
 
 var bans = []ban{
 	{

@@ -17,8 +17,9 @@ var top = []string{
 	"actions", "backoff", "examples", "internal", "modules", "podworkers", "runtime", "sandbox", "syncpod",
 }
 
-// inside is what may stand in internal: what the library is built on, and what runs or checks it.
-var inside = []string{"base", "rig"}
+// inside is what may stand in internal: what the library is built on, what runs or checks it, and the parts that its
+// packages pass to each other.
+var inside = []string{"base", "deps", "rig"}
 
 // misplaced returns what else stands at the top or in internal, of files given by their paths.
 func misplaced(files []string) []string {
@@ -29,7 +30,7 @@ func misplaced(files []string) []string {
 			broken = append(broken, first+" at the top of the repository: a reader must see the packages there, and little else")
 		}
 		if second, _, _ := strings.Cut(below, "/"); first == "internal" && !slices.Contains(inside, second) {
-			broken = append(broken, second+" in internal: a package there is a base of the library, or a rig that runs it")
+			broken = append(broken, second+" in internal: a package there is a base of the library, or a rig that runs it, and deps is alone")
 		}
 	}
 	slices.Sort(broken)

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -11,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -39,7 +38,7 @@ type disk struct {
 
 var (
 	_ loop.RuntimeStatusStore = (*disk)(nil)
-	_ syncpod.Records         = (*disk)(nil)
+	_ deps.Records            = (*disk)(nil)
 )
 
 func newDisk() *disk {
@@ -84,28 +83,24 @@ func (d *disk) Delete(_ context.Context, uid types.UID) error {
 	return nil
 }
 
-func (d *disk) LoadRecord(_ context.Context, pod types.UID) (r syncpod.Record, err error) {
+func (d *disk) LoadRecord(_ context.Context, pod types.UID) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.try(file{pod, true}); err != nil {
 		d.blind(pod)
-		return r, err
+		return nil, err
 	}
-	if text := d.records[pod]; text != nil {
-		err = json.Unmarshal(text, &r)
-	}
-	return r, err
+	return d.records[pod], nil
 }
 
-func (d *disk) SaveRecord(_ context.Context, pod types.UID, r syncpod.Record) error {
+func (d *disk) SaveRecord(_ context.Context, pod types.UID, text []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.try(file{pod, true}); err != nil {
 		return err
 	}
-	text, err := json.Marshal(r)
 	d.records[pod] = text
-	return err
+	return nil
 }
 
 // try notes what becomes of an attempt to write a file, or to read it. It must be called

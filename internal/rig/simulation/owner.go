@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/rig/plancheck"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
@@ -71,7 +72,7 @@ func (w *world) start(o *owner) {
 		// These depend on this machine.
 		NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true,
 		Sync: syncpod.Config{
-			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Deps: syncpod.Dependencies{Logs: noLogs{}, Records: o.disk, Prepare: syncpod.PreparerFunc(w.prepare)},
+			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Deps: &deps.Dependencies{Logs: noLogs{}, Records: o.disk, Prepare: w},
 			Limits: syncpod.Limits{MaxParallelStarts: -1}, // turns depend on how busy the machine is
 		},
 		Workers: podworkers.Config{Observer: observer{trace: w.trace, agent: len(w.trace.agents)}},
@@ -151,8 +152,8 @@ func (w *world) tell(o *owner, source string) {
 	w.check(o.agent.push[source].Set(pods...))
 }
 
-// prepare makes the volumes of pods, while it can.
-func (w *world) prepare(context.Context, *v1.Pod) (sandbox.Input, error) {
+// PreparePod makes the volumes of pods, while it can.
+func (w *world) PreparePod(context.Context, *v1.Pod) (sandbox.Input, error) {
 	return sandbox.Input{}, w.volumes.err()
 }
 

@@ -11,8 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -28,90 +26,54 @@ func releases(t *testing.T) []string {
 	return dirs
 }
 
-// notYet are the fields of records that a release did not have yet, by the release.
-var notYet = map[string][]string{"v0.0": {"crashBackOffs"}}
-
-// Read and written again, the files of each release say the same: records as the newest
-// release writes them, of which each older one has the same to say.
+// Read and written again, the statuses of each release have the same contents.
 func TestFilesAreReadAndKept(t *testing.T) {
-	dirs := releases(t)
-	newest := dirs[len(dirs)-1]
-	for _, dir := range dirs {
-		record, stored := load(t, dir)
+	for _, dir := range releases(t) {
 		again := t.TempDir()
-		if err := (syncpod.FileRecords{Dir: filepath.Join(again, "records")}).SaveRecord(t.Context(), uid, record); err != nil {
-			t.Fatal(err)
-		}
-		store, err := loop.NewFileStore(filepath.Join(again, "statuses"))
+		store, err := loop.NewFileStore(again)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := store.SetStoredStatus(t.Context(), stored); err != nil {
+		if err := store.SetStoredStatus(t.Context(), load(t, filepath.Join(dir, "statuses"))); err != nil {
 			t.Fatal(err)
 		}
-		for _, kind := range []string{"records", "statuses"} {
-			file := filepath.Join(kind, string(uid)+".json")
-			old := filepath.Join(dir, file)
-			if kind == "records" {
-				old = filepath.Join(newest, file)
-			}
-			was, is := parse(t, old), parse(t, filepath.Join(again, file))
-			if kind == "records" {
-				for _, field := range notYet[filepath.Base(dir)] {
-					delete(was.(map[string]any), field)
-				}
-			}
-			if !reflect.DeepEqual(was, is) {
-				t.Errorf("%s has\n%v, and is written as\n%v", filepath.Join(dir, file), was, is)
-			}
+		file := string(uid) + ".json"
+		was, is := parse(t, filepath.Join(dir, "statuses", file)), parse(t, filepath.Join(again, file))
+		if !reflect.DeepEqual(was, is) {
+			t.Errorf("%s has\n%v, and is written as\n%v", dir, was, is)
 		}
 	}
 }
 
-// What a later release has added is passed over: a program that is set back to an
-// earlier release does not lose the rest.
-func TestFieldsOfALaterReleaseArePassedOver(t *testing.T) {
+// Fields that a later release has added are ignored: a program that returns to an earlier release keeps the others.
+func TestFieldsOfALaterReleaseAreIgnored(t *testing.T) {
 	for _, dir := range releases(t) {
+		dir := filepath.Join(dir, "statuses")
 		later := t.TempDir()
-		for _, kind := range []string{"records", "statuses"} {
-			value := parse(t, filepath.Join(dir, kind, string(uid)+".json"))
-			value.(map[string]any)["later"] = map[string]any{"than": []any{"this"}}
-			text, err := json.Marshal(value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Mkdir(filepath.Join(later, kind), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(later, kind, string(uid)+".json"), text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+		value := parse(t, filepath.Join(dir, string(uid)+".json"))
+		value.(map[string]any)["later"] = map[string]any{"than": []any{"this"}}
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
 		}
-		record, stored := load(t, dir)
-		gotRecord, gotStored := load(t, later)
-		if !reflect.DeepEqual(gotRecord, record) || !reflect.DeepEqual(gotStored, stored) {
-			t.Errorf("%s with a field more is\n%+v\n%+v", dir, gotRecord, gotStored)
+		if err := os.WriteFile(filepath.Join(later, string(uid)+".json"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := load(t, later), load(t, dir); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s with one more field is\n%+v, want\n%+v", dir, got, want)
 		}
 	}
 }
 
-// The files of the last release that changed them have every field that there is, so
-// that the other tests are about all of them.
+// The files of the last release that changed them have every field, so
+// that the other tests cover all of them.
 func TestFilesHaveAllFields(t *testing.T) {
 	dirs := releases(t)
-	record, stored := load(t, dirs[len(dirs)-1])
-	for _, v := range []any{record, record.Exited[0], record.Exited[0].ID, record.Exited[0].Resources, stored, stored.Runtime.Sandboxes[0], stored.Runtime.Containers[0]} {
+	stored := load(t, filepath.Join(dirs[len(dirs)-1], "statuses"))
+	for _, v := range []any{stored, stored.Runtime.Sandboxes[0], stored.Runtime.Containers[0]} {
 		if empty := unset(reflect.Indirect(reflect.ValueOf(v))); len(empty) > 0 {
 			t.Errorf("%T has fields that the files in %s do not have: %q. If that is released, add a directory with all fields for the next release", v, dirs[len(dirs)-1], empty)
 		}
-	}
-	for _, resources := range record.Resources {
-		if resources == (runtime.ContainerResources{}) {
-			t.Error("the resources are empty")
-		}
-	}
-	if last := record.Exited[0]; last.State != runtime.ContainerExited || last.ExitCode != 137 {
-		t.Errorf("a container that has exited with 137 is read as %s, %d", last.State, last.ExitCode)
 	}
 }
 
@@ -126,13 +88,9 @@ func unset(v reflect.Value) []string {
 	return names
 }
 
-func load(t *testing.T, dir string) (syncpod.Record, loop.StoredStatus) {
+func load(t *testing.T, dir string) loop.StoredStatus {
 	t.Helper()
-	record, err := syncpod.FileRecords{Dir: filepath.Join(dir, "records")}.LoadRecord(t.Context(), uid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := loop.NewFileStore(filepath.Join(dir, "statuses"))
+	store, err := loop.NewFileStore(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +98,7 @@ func load(t *testing.T, dir string) (syncpod.Record, loop.StoredStatus) {
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%s: %d statuses, %v, want 1 of them and no error", dir, len(all), err)
 	}
-	return record, all[0]
+	return all[0]
 }
 
 func parse(t *testing.T, name string) any {

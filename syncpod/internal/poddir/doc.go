@@ -9,7 +9,7 @@
 //	<Root>/pods/<uid>/plugins/<plugin>/<name>           what volumes need beside
 //	<Root>/pods/<uid>/userns                            the range of a user namespace, of package userns
 //
-// A [Dirs] fits package syncpod as it is: it prepares a pod (syncpod.Dependencies.Prepare),
+// A [Dirs] fits package syncpod as it is: it prepares a pod (deps.Dependencies.Prepare),
 // mounts the files into its containers (Mounts there), keeps the volumes up to date
 // while it runs (Refresh), and removes the directory once the pod has stopped
 // for good (syncpod.Extensions.Clean). [Dirs.TerminationMessage] reads termination messages

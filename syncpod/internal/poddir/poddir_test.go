@@ -18,16 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
-)
-
-// What package syncpod wants of a pod's directories, a Dirs is as it is.
-var (
-	_ syncpod.Preparer = (*poddir.Dirs)(nil)
-	_ syncpod.Mounter  = (*poddir.Dirs)(nil)
-	_ syncpod.Cleaner  = (*poddir.Dirs)(nil)
 )
 
 func newDirs(t *testing.T, c poddir.Config) *poddir.Dirs {

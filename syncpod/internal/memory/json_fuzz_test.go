@@ -1,10 +1,10 @@
-package syncpod_test
+package memory_test
 
 import (
 	"encoding/json"
 	"testing"
 
-	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // Whatever a record file holds, it is an error or a record that is written and read as the same.
@@ -13,7 +13,7 @@ func FuzzRecord(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var r, again syncpod.Record
+		var r, again memory.Record
 		if r.UnmarshalJSON(text) != nil {
 			return
 		}

@@ -1,0 +1,50 @@
+package syncpod
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/internal/deps"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/internal/poddir"
+	"github.com/podsync/podsync/syncpod/internal/stop"
+)
+
+// dependencies are the parts of a Syncer. A test can replace each.
+type dependencies struct {
+	deps.Dependencies
+	// Hooks runs postStart and preStop handlers, by default a *hook.Runner. It must return when its context ends. Its
+	// error must not contain the output of a command; its result is not used.
+	Hooks stop.Hooks
+	// Refresh, Volumes, Mounts and Messages are missing without a Root. By default Volumes is a *volume.Volumes, and
+	// a *poddir.Dirs around it is the others.
+	Refresh  refresher
+	Volumes  poddir.Volumes
+	Mounts   mounter
+	Messages terminationMessages
+}
+
+// refresher keeps the mounted files of ConfigMaps, Secrets and tokens up to date. It is called at the end of each
+// SyncPod of a pod that may run, and must return when ctx ends, after 5 s at most. An error
+// becomes an event, and nothing else; it must not contain a secret.
+type refresher interface {
+	// RefreshPod updates what PreparePod has created. next is when to call it again, zero if only a change of the
+	// pod is a reason to.
+	RefreshPod(ctx context.Context, pod *v1.Pod) (next time.Time, err error)
+}
+
+// mounter provides the mounts and devices of one container: volumes, /etc/hosts, the termination message file.
+type mounter interface {
+	Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error)
+}
+
+// terminationMessages reads the termination messages of containers.
+type terminationMessages interface {
+	// TerminationMessage returns the termination message of a container that has exited: the
+	// runtime's own, c.TerminationMessage, and after it the container's, from its
+	// terminationMessagePath or its log. With an error it returns the part that it could read.
+	TerminationMessage(pod *v1.Pod, c *runtime.ContainerStatus) (string, error)
+}
