@@ -84,7 +84,7 @@ var rooms = []room{
 		"syncpod", "syncpod/apistatus", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/podspec", "syncpod/shutdown", "syncpod/source",
 	}, "it keeps pods running, and what runs beside them it sees through an interface; it is never on a fake runtime"},
 	{"syncpod/agent", []string{
-		"actions", "podworkers", "runtime", "runtime/cri", "runtime/image", "runtime/logs", "runtime/oom", "runtime/pleg", "runtime/stats", "sandbox",
+		"actions", "internal/deps", "podworkers", "runtime", "runtime/cri", "runtime/image", "runtime/logs", "runtime/oom", "runtime/pleg", "runtime/stats", "sandbox",
 		"syncpod", "syncpod/eviction", "syncpod/internal/assemble", "syncpod/internal/gc", "syncpod/internal/podref", "syncpod/internal/pressure", "syncpod/internal/rotate", "syncpod/loop", "syncpod/probe", "syncpod/source", "syncpod/userns",
 	}, "it is on top of all the others: it gives a loop the parts of a kubelet, and is never on a fake runtime"},
 
