@@ -134,12 +134,12 @@ func TestC10_ResizeAfterARestart(t *testing.T) {
 	})
 }
 
-// Without an Updater, and for what another agent has made, nothing is resized.
+// Containers that another agent has created are not resized, because nothing shows their resources.
 func TestC10_UnknownResourcesAreLeft(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
+		n.restart()
 		n.settle(testPod(limited("2", "1Gi")), time.Minute)
-		n.settle(testPod(limited("3", "1Gi")), time.Minute)
 		n.wantStates("app 0 running")
 		if updates := n.Journal().Count(critest.UpdateContainerResources); updates != 0 {
 			t.Errorf("%d updates, want 0", updates)
@@ -171,6 +171,7 @@ func TestC10_ReportedResourcesAreInForce(t *testing.T) {
 		reported("while it fails", "1", "2")
 		n.settle(bigger, time.Minute)
 		reported("resized", "2", "2")
+		n.restart()
 		n.sync(testPod(limited("3", "1Gi")))
 		reported("after a restart", "2", "3")
 	})

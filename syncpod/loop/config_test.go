@@ -41,7 +41,6 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"Config.Sync.RuntimeName is missing", func(c *loop.Config) { c.Sync.RuntimeName = "" }},
 		{`Config.Sync.RuntimeName "a://b" has`, func(c *loop.Config) { c.Sync.RuntimeName = "a://b" }},
 		{"Config.Client is not connected: make it with cri.Dial", func(c *loop.Config) { c.Client = &cri.Client{} }},
-		{"Config.Sync.Client is not connected", func(c *loop.Config) { c.Client, c.Sync.Client = nil, &cri.Client{} }},
 		{"Config.Extensions.Admit[0] is nil", func(c *loop.Config) { c.Sync.Extensions.Admit = []syncpod.Admitter{nil} }},
 		{"Config.Node.LogsRoot", func(c *loop.Config) { c.Sync.Node.LogsRoot = "logs" }},
 		{"Config.Node.HostIPs[0]", func(c *loop.Config) { c.Sync.Node.HostIPs = func() []string { return []string{"bad"} } }},
