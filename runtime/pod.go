@@ -12,3 +12,13 @@ func IsTerminal(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || pha
 func IsSidecar(c *v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
+
+// systemCritical is the priority of system-cluster-critical; only system-node-critical is higher.
+const systemCritical = 2_000_000_000
+
+// IsCritical reports whether the node cannot do without a pod: it is a static pod or its mirror, or has the priority of
+// system-cluster-critical or a higher one. Such a pod is not evicted, preempts others, and does not swap.
+func IsCritical(pod *v1.Pod) bool {
+	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
+	return mirror || IsStatic(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
+}

@@ -16,7 +16,7 @@ type collector struct {
 
 func (c *collector) counted() []client.Collector {
 	m := c.Metrics
-	return []client.Collector{m.podStart, m.podWorker, m.relist, m.interval, m.lastSeen, m.operations, m.errors, m.durations, m.evictions, m.preempted, m.cgroups, m.storage}
+	return append(m.starts.all(), m.podStart, m.podWorker, m.relist, m.interval, m.lastSeen, m.operations, m.errors, m.durations, m.evictions, m.preempted, m.cgroups, m.storage)
 }
 
 // Describe describes what Collect has.

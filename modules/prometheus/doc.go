@@ -26,6 +26,13 @@
 //	kubelet_cgroup_manager_duration_seconds     histogram      operation_type
 //	kubelet_evictions                           counter        eviction_signal
 //	kubelet_preemptions                         counter        preemption_signal
+//	kubelet_started_pods_total                  counter
+//	kubelet_started_pods_errors_total           counter
+//	kubelet_started_containers_total            counter        container_type
+//	kubelet_started_containers_errors_total     counter        container_type, code
+//	kubelet_started_user_namespaced_pods_total  counter
+//	kubelet_started_user_namespaced_pods_errors_total  counter
+//	kubelet_terminated_containers_total         counter        container_type, exit_code, reason
 //	storage_operation_duration_seconds          histogram      volume_plugin, operation_name, status, migrated
 //	volume_manager_total_volumes                gauge          plugin_name, state
 //
@@ -50,6 +57,9 @@
 //   - kubelet_evictions counts the evictions of an agent, and the calls of
 //     [Metrics.CountEviction]. kubelet_preemptions counts the calls of [Metrics.CountPreemption].
 //
+//   - kubelet_terminated_containers_total counts each container once, also one that ended and was restarted between two
+//     statuses. A kubelet misses it.
+//
 //   - Of the storage operations only volume_mount is exported, for volumes that a Syncer creates below
 //     its Root; the others belong to CSI drivers. status is success or fail-unknown.
 //
@@ -60,6 +70,6 @@
 //
 //	metrics.go    Metrics, and how to attach them to an agent
 //	observers.go  metrics from observers; operations.go from calls to the runtime,
-//	              cgroups.go from cgroups, probes.go from probes
+//	              cgroups.go from cgroups, probes.go from probes, containers.go from starts and statuses
 //	collector.go  gauges that are computed on demand
 package prometheus

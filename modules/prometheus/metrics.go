@@ -49,6 +49,7 @@ type Metrics struct {
 	cgroups    *client.HistogramVec
 	storage    *client.HistogramVec
 	probes     *probes
+	starts     starts
 }
 
 const (
@@ -81,6 +82,7 @@ func New(c Config) (*Metrics, error) {
 			Name: "storage_operation_duration_seconds", Help: "Time of making a volume, or bringing it up to date before a start.", Buckets: storageBuckets(),
 		}, []string{"migrated", "operation_name", "status", "volume_plugin"}),
 		probes: newProbes(),
+		starts: newStarts(),
 	}, nil
 }
 
@@ -109,11 +111,13 @@ func counters(name, help string) *client.CounterVec {
 }
 
 // Observe has an agent that is made of this configuration tell the Metrics how its work
-// goes: it adds observers. The Cgroups of Sync, if there are any, are called by way of
-// the Metrics from then on.
+// goes: it adds observers. The Sink and the Cgroups of Sync are called by way of the Metrics from then on, so
+// the Config must have them before.
 func (m *Metrics) Observe(c *nodeagent.Config) {
+	sink := &terminationSink{next: c.Sync.Sink, count: m.starts.terminations, counted: map[types.UID]map[string]bool{}}
+	c.Sync.Sink = sink
 	c.Observe(nodeagent.Observers{
-		Sync: podObserver{metrics: m}, Workers: workObserver{metrics: m}, Watch: &listObserver{metrics: m}, Probes: m.Probes(),
+		Sync: podObserver{metrics: m}, Workers: workObserver{metrics: m, forget: sink.forget}, Watch: &listObserver{metrics: m}, Probes: m.Probes(),
 		Evicted: func(e eviction.Eviction) { m.CountEviction(string(e.Signal)) },
 	})
 	if c.Sync.Extensions.Cgroups != nil {

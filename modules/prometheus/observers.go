@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/pleg"
@@ -33,12 +34,15 @@ func (o podObserver) VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Durat
 type workObserver struct {
 	podworkers.NopObserver
 	metrics *Metrics
+	// forget is called for each pod that was removed.
+	forget func(types.UID)
 }
 
 // SyncEnded counts work, however it ended, except for removals: they are no work of a kubelet's pod
 // workers.
 func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 	if w.Type == podworkers.RemovePod {
+		o.forget(w.UID)
 		return
 	}
 	kind := w.UpdateType.String()

@@ -147,6 +147,7 @@ func TestMetrics(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		a.metrics.CountEviction("memory.available")
+		a.metrics.CountPreemption(v1.ResourceCPU)
 		got := a.scrape("/metrics")
 		for _, want := range []struct {
 			value float64
@@ -167,6 +168,12 @@ func TestMetrics(t *testing.T) {
 			{2, "kubelet_runtime_operations_duration_seconds", []string{"operation_type", "start_container"}},
 			{1, "volume_manager_total_volumes", []string{"plugin_name", "kubernetes.io/empty-dir", "state", "desired_state_of_world"}},
 			{1, "kubelet_evictions", []string{"eviction_signal", "memory.available"}},
+			{1, "kubelet_preemptions", []string{"preemption_signal", "cpu"}},
+			{2, "kubelet_started_pods_total", nil},
+			{0, "kubelet_started_pods_errors_total", nil},
+			{3, "kubelet_started_containers_total", []string{"container_type", "container"}},
+			{1, "kubelet_started_containers_errors_total", []string{"code", "ErrImagePull", "container_type", "container"}},
+			{1, "kubelet_terminated_containers_total", []string{"container_type", "container", "exit_code", "0", "reason", "Completed"}},
 			{2, "kubelet_cgroup_manager_duration_seconds", []string{"operation_type", "create"}},
 			{1, "kubelet_cgroup_manager_duration_seconds", []string{"operation_type", "destroy"}},
 		} {
@@ -190,6 +197,46 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Each container counts once when it has terminated, whatever becomes of its status, and after a restart of the agent.
+func TestTerminations(t *testing.T) {
+	ended := func(id string) v1.ContainerState {
+		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ContainerID: id, ExitCode: 3, Reason: "Error"}}
+	}
+	status := func(last, state v1.ContainerState) v1.PodStatus {
+		return v1.PodStatus{InitContainerStatuses: []v1.ContainerStatus{{Name: "app", LastTerminationState: last, State: state}}}
+	}
+	m, err := prometheus.New(prometheus.Config{NodeName: "node1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config nodeagent.Config
+	passed := 0
+	config.Sync.Sink = syncpod.StatusSinkFunc(func(context.Context, *v1.Pod, v1.PodStatus) error { passed++; return nil })
+	m.Observe(&config)
+	p := pod("web", "sleep infinity")
+	p.Status = status(v1.ContainerState{}, ended("earlier"))
+	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
+	for i, step := range []struct {
+		status v1.PodStatus
+		want   float64
+	}{
+		{status(v1.ContainerState{}, ended("earlier")), -1},
+		{status(ended("earlier"), running), -1},
+		{status(ended("first"), running), 1}, // it ended between two statuses
+		{status(ended("first"), ended("second")), 2},
+		{status(ended("second"), running), 2},
+		{v1.PodStatus{InitContainerStatuses: []v1.ContainerStatus{{Name: "app", State: ended("")}}}, 2}, // it never ran
+	} {
+		if err := config.Sync.Sink.SetPodStatus(t.Context(), p, step.status); err != nil {
+			t.Fatal(err)
+		}
+		got := value(scrape(t, m, none{}, "/metrics"), "kubelet_terminated_containers_total", "container_type", "init_container", "exit_code", "3", "reason", "Error")
+		if got != step.want || passed != i+1 {
+			t.Errorf("step %d: %v, and %d statuses were passed on; want %v and %d", i, got, passed, step.want, i+1)
+		}
+	}
 }
 
 // Pods that come and go leave no series behind.

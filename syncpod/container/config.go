@@ -81,6 +81,8 @@ type Node struct {
 	// GroupOOMKill has all processes of a container killed together when memory
 	// runs out, as a kubelet does by default on cgroup v2. It must be off on v1.
 	GroupOOMKill bool
+	// Swap is how containers use the swap of the node. Default: the runtime decides.
+	Swap Swap
 	// HugePageSizes are the sizes of huge pages the node's kernel has, in the form
 	// of cgroup file names ("2MB", "1GB"). A container gets a limit for each: what
 	// its spec says, or 0.

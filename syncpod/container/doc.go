@@ -17,7 +17,7 @@
 //	metadata.go    labels and annotations
 //	mounts.go      mounts and devices
 //	linux.go       security; profiles.go seccomp and AppArmor
-//	resources.go   requests and limits; oom.go the OOM score
+//	resources.go   requests and limits; swap.go swap; oom.go the OOM score
 //	user.go        CheckNonRoot, and the user of the process
 //
 // # Ownership
@@ -27,6 +27,5 @@
 //
 // # Limits
 //
-// Linux only: Windows containers, and the windows part of the message, are not supported. The
-// runtime sets swap limits.
+// Linux only: Windows containers, and the windows part of the message, are not supported.
 package container

@@ -20,6 +20,7 @@ func (in *Input) resources(c *v1.Container) (*runtimeapi.LinuxContainerResources
 	if in.Node.GroupOOMKill {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 	}
+	in.limitSwap(c, r)
 	var err error
 	r.HugepageLimits, err = in.Node.hugePages(c.Resources.Limits)
 	return r, err

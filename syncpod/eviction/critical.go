@@ -10,16 +10,6 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// systemCritical is the priority of system-cluster-critical; only system-node-critical is higher.
-const systemCritical = 2_000_000_000
-
-// isCritical reports whether a pod is never evicted for pressure on the node: static pods, which would
-// not be recreated, and pods with the priority of system-cluster-critical or higher.
-func isCritical(pod *v1.Pod) bool {
-	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
-	return mirror || runtime.IsStatic(pod) || priorityOf(pod) >= systemCritical
-}
-
 // Admit reports whether a new pod may run on a node with these conditions; it considers the
 // conditions of a Decision. Under memory pressure alone, a pod may run if it is not BestEffort or
 // tolerates the taint; under any other pressure only critical pods may. The message for a rejected
@@ -33,7 +23,7 @@ func Admit(pod *v1.Pod, node []v1.NodeCondition) (message string, ok bool) {
 	}
 	memoryAlone := len(under) == 1 && under[0] == string(v1.NodeMemoryPressure)
 	switch {
-	case len(under) == 0, isCritical(pod):
+	case len(under) == 0, runtime.IsCritical(pod):
 		return "", true
 	case memoryAlone && (qos.Class(pod) != v1.PodQOSBestEffort || toleratesMemoryPressure(pod)):
 		return "", true

@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 // State describes a node at the time of a decision.
@@ -171,7 +173,7 @@ func (d *Decision) relieve(r Rules, s *State) {
 		}
 	}
 	for _, p := range d.ranked {
-		if !isCritical(p.Pod) && p.Usage != nil {
+		if !runtime.IsCritical(p.Pod) && p.Usage != nil {
 			d.Evict = []Eviction{pressed(p, d.due, r.MaxPodGrace)}
 			d.Memory.acted = d.due.Reading.Time
 			return

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 // String returns the decision, one line for each step, in the order of execution.
@@ -66,7 +68,7 @@ func (d Decision) Explain(pod types.UID) string {
 		return "stays: " + d.waits
 	case at < 0:
 		return "stays: it does not run, or is ending"
-	case isCritical(d.ranked[at].Pod):
+	case runtime.IsCritical(d.ranked[at].Pod):
 		return "stays: it is critical"
 	case d.ranked[at].Usage == nil:
 		return "stays: what it uses could not be read"

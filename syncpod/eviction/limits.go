@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podsync/podsync/internal/base/linux"
+	"github.com/podsync/podsync/runtime"
 )
 
 // HasStorageLimits reports whether a pod has a limit on its disk usage.
@@ -25,7 +26,7 @@ func HasStorageLimits(pod *v1.Pod) bool {
 func exceeding(s *State) []Eviction {
 	var list []Eviction
 	for _, p := range s.Pods {
-		if p.Usage == nil || isCritical(p.Pod) || slices.Contains(s.Ending, p.Pod.UID) {
+		if p.Usage == nil || runtime.IsCritical(p.Pod) || slices.Contains(s.Ending, p.Pod.UID) {
 			continue
 		}
 		for _, check := range []func(Candidate, Layout) (Signal, string){emptyDirs, wholePod, singleContainers} {

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
@@ -24,7 +25,7 @@ const (
 // as possible are stopped, then as few Burstable ones, then as few BestEffort ones; in each class those that come closest
 // to the missing amounts, and of equals those with the smaller requests of memory and CPU. Preempt modifies nothing.
 func Preempt(pod *v1.Pod, others []*v1.Pod, missing v1.ResourceList) (stop []*v1.Pod, ok bool) {
-	if !isCritical(pod) {
+	if !runtime.IsCritical(pod) {
 		return nil, false
 	}
 	classes := map[v1.PodQOSClass][]*v1.Pod{}
@@ -47,7 +48,7 @@ func Preempt(pod *v1.Pod, others []*v1.Pod, missing v1.ResourceList) (stop []*v1
 
 // preemptable reports whether a critical pod may take the place of another pod.
 func preemptable(critical, other *v1.Pod) bool {
-	if !isCritical(other) {
+	if !runtime.IsCritical(other) {
 		return true
 	}
 	return critical.Spec.Priority != nil && other.Spec.Priority != nil && *critical.Spec.Priority > *other.Spec.Priority

@@ -15,6 +15,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
+// systemCritical is the least priority of a critical pod.
+const systemCritical = 2_000_000_000
+
 // amounts is a list such as "cpu=2 memory=1Gi".
 func amounts(text string) v1.ResourceList {
 	list := v1.ResourceList{}
@@ -105,14 +108,14 @@ func TestPreemptFreesEnough(t *testing.T) {
 		if namesOf(others) != given {
 			t.Fatalf("the order of the pods was changed from %q to %q", given, namesOf(others))
 		}
-		possible := slices.DeleteFunc(slices.Clone(others), isCritical)
+		possible := slices.DeleteFunc(slices.Clone(others), runtime.IsCritical)
 		need := shortageOf(missing)
 		switch {
 		case ok != (len(need.without(possible)) == 0):
 			t.Fatalf("ok is %v, but all pods leave %v of %v", ok, need.without(possible), need)
 		case ok && len(need.without(stop)) > 0:
 			t.Fatalf("the end of %q leaves %v of %v", namesOf(stop), need.without(stop), need)
-		case slices.ContainsFunc(stop, isCritical):
+		case slices.ContainsFunc(stop, runtime.IsCritical):
 			t.Fatalf("%q stop, one of them critical", namesOf(stop))
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 func mustParse(t *testing.T, text string) resource.Quantity {
@@ -69,7 +71,7 @@ func holds(t *testing.T, seed uint64, r Rules, s State, d Decision, now time.Tim
 	fail := func(rule string) { t.Fatalf("seed %d: %s:\n%v", seed, rule, d) }
 	pressed := 0
 	for _, e := range d.Evict {
-		if isCritical(e.Pod) {
+		if runtime.IsCritical(e.Pod) {
 			fail("a critical pod goes")
 		}
 		if slices.ContainsFunc(s.Pods, func(p Candidate) bool { return p.Pod == e.Pod && p.Usage == nil }) {
@@ -114,7 +116,7 @@ func holds(t *testing.T, seed uint64, r Rules, s State, d Decision, now time.Tim
 // removed is gone, a hard threshold is met by what was read now, and there is a pod that may go,
 // of which it is known what it uses.
 func mustEvict(r Rules, s State, now time.Time) bool {
-	if !s.Reclaimed || len(s.Ending) > 0 || !slices.ContainsFunc(s.Pods, func(p Candidate) bool { return !isCritical(p.Pod) && p.Usage != nil }) {
+	if !s.Reclaimed || len(s.Ending) > 0 || !slices.ContainsFunc(s.Pods, func(p Candidate) bool { return !runtime.IsCritical(p.Pod) && p.Usage != nil }) {
 		return false
 	}
 	return slices.ContainsFunc(r.Thresholds, func(t Threshold) bool {

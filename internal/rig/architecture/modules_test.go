@@ -21,7 +21,7 @@ var moduleRooms = []room{
 	{"modules/cluster/certificates", []string{"internal/base/durable", "internal/base/regular"}, "a certificate is a file that is renewed: it serves without pods"},
 	{"modules/cluster/cmd/podsync-fleet", []string{"..."}, "a command may use anything"},
 	{"modules/cluster/cmd/podsync-node", []string{"..."}, "a command may use anything"},
-	{"modules/cluster/config", []string{"internal/base/regular", "runtime/logs", "sandbox", "syncpod/eviction", "syncpod/podspec", "syncpod/shutdown", "syncpod/source", "syncpod/userns"},
+	{"modules/cluster/config", []string{"internal/base/regular", "runtime/logs", "sandbox", "syncpod/container", "syncpod/eviction", "syncpod/podspec", "syncpod/shutdown", "syncpod/source", "syncpod/userns"},
 		"a configuration becomes the settings of these packages, and starts nothing"},
 	{"modules/cluster/e2e/...", nil, "it starts the node as a program"},
 	{"modules/cluster/clustertest", []string{"modules/cluster/internal/...", "runtime/cri/critest"}, "it is a cluster in memory for tests of controllers"},

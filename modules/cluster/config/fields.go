@@ -64,7 +64,7 @@ var honoured = strings.Fields(`
 	eventBurst eventRecordQPS evictionHard evictionMaxPodGracePeriod evictionMinimumReclaim evictionPressureTransitionPeriod evictionSoft
 	evictionSoftGracePeriod failCgroupV1 failSwapOn healthzBindAddress healthzPort imageGCHighThresholdPercent imageGCLowThresholdPercent
 	imageMaximumGCAge imageMinimumGCAge imagePullCredentialsVerificationPolicy kind kubeAPIBurst kubeAPIQPS kubeReserved
-	localStorageCapacityIsolation maxOpenFiles maxParallelImagePulls maxPods mergeDefaultEvictionSettings nodeLeaseDurationSeconds
+	localStorageCapacityIsolation maxOpenFiles maxParallelImagePulls maxPods memorySwap.swapBehavior mergeDefaultEvictionSettings nodeLeaseDurationSeconds
 	nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj podLogsDir podPidsLimit podsPerCore port
 	preloadedImagesVerificationAllowlist protectKernelDefaults providerID registerWithTaints registryBurst registryPullQPS resolvConf
 	rotateCertificates seccompDefault serializeImagePulls serverTLSBootstrap shutdownGracePeriod shutdownGracePeriodByPodPriority shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodPath
@@ -109,7 +109,6 @@ var others = []Field{
 	{Name: "iptablesMasqueradeBit", Treatment: Meaningless, Reason: "the node writes no iptables rules"},
 	{Name: "iptablesDropBit", Treatment: Meaningless, Reason: "the node writes no iptables rules"},
 	{Name: "featureGates", Treatment: Meaningless, Reason: "there are no feature gates: what is implemented is on"},
-	{Name: "memorySwap.swapBehavior", Treatment: Refused, Reason: "no container would have swap", Granted: []string{`"NoSwap"`}},
 	{Name: "containerLogMaxWorkers", Treatment: Meaningless, Reason: "four logs are rotated at a time"},
 	{Name: "containerLogMonitorInterval", Treatment: Meaningless, Reason: "logs are checked every 10 s"},
 	{Name: "configMapAndSecretChangeDetectionStrategy", Treatment: Meaningless, Reason: "objects are watched", Granted: []string{`"Watch"`}},

@@ -94,14 +94,11 @@ func TestTreatments(t *testing.T) {
 		if f.Treatment == config.Honoured {
 			continue
 		}
-		value, inStruct := values[f.Name], strings.Contains(f.Name, ".")
-		if value == "" && !inStruct {
+		value := values[f.Name]
+		if value == "" {
 			value = sample(types[f.Name], f.Granted)
 		}
 		text := f.Name + ": " + value
-		if outer, inner, _ := strings.Cut(f.Name, "."); inStruct {
-			text = outer + ": {" + inner + ": " + map[string]string{"swapBehavior": "LimitedSwap", "idsPerPod": "131072"}[inner] + "}"
-		}
 		_, warnings, err := configOf(t, text+"\n")
 		switch {
 		case f.Treatment == config.Refused && (err == nil || !strings.Contains(err.Error(), f.Name+" is set: "+f.Reason)):
@@ -111,9 +108,6 @@ func TestTreatments(t *testing.T) {
 		}
 		for _, granted := range f.Granted {
 			text := f.Name + ": " + granted
-			if outer, inner, ok := strings.Cut(f.Name, "."); ok {
-				text = outer + ": {" + inner + ": " + granted + "}"
-			}
 			if _, warnings, err := configOf(t, text+"\n"); err != nil || len(warnings) > 0 {
 				t.Errorf("%s: warnings %q, %v, want neither", text, warnings, err)
 			}

@@ -115,17 +115,8 @@ func CheckMachine(c *kubelet.KubeletConfiguration, machine fs.FS) error {
 			}
 		}
 	}
-	if *c.FailSwapOn || c.MemorySwap.SwapBehavior == "NoSwap" {
-		swaps, err := readSmall(machine, "proc/swaps")
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without swap has no such file
-			return fmt.Errorf("failSwapOn: %w", err)
-		}
-		switch on := strings.Count(strings.TrimSpace(swaps), "\n") > 0; {
-		case on && *c.FailSwapOn:
-			return errors.New("failSwapOn: swap is on; switch it off, or set failSwapOn to false")
-		case on:
-			return errors.New("memorySwap.swapBehavior is NoSwap, and swap is on: containers would use it")
-		}
+	if err := checkSwap(c, machine); err != nil {
+		return err
 	}
 	if c.FailCgroupV1 != nil && *c.FailCgroupV1 {
 		if _, err := fs.Stat(machine, "sys/fs/cgroup/cgroup.controllers"); err != nil {

@@ -111,6 +111,9 @@ func TestMachineIsChecked(t *testing.T) {
 	swap := machine(func(m fstest.MapFS) {
 		m["proc/swaps"] = file("Filename Type Size Used Priority\n/dev/sda2 partition 1048572 0 -2\n")
 	})
+	limits := machine(func(m fstest.MapFS) {
+		m["proc/swaps"], m["sys/fs/cgroup/system.slice/memory.swap.max"] = swap["proc/swaps"], file("max\n")
+	})
 	old := machine(func(m fstest.MapFS) { delete(m, "sys/fs/cgroup/cgroup.controllers") })
 	overcommit := machine(func(m fstest.MapFS) { m["proc/sys/vm/overcommit_memory"] = file("0\n") })
 	for _, tt := range []struct {
@@ -122,6 +125,10 @@ func TestMachineIsChecked(t *testing.T) {
 		{"", swap, "failSwapOn"},
 		{"failSwapOn: false", swap, ""},
 		{"failSwapOn: false\nmemorySwap: {swapBehavior: NoSwap}", swap, "memorySwap.swapBehavior"},
+		{"failSwapOn: false\nmemorySwap: {swapBehavior: LimitedSwap}", swap, "memorySwap.swapBehavior"},
+		{"failSwapOn: false\nmemorySwap: {swapBehavior: NoSwap}", limits, ""},
+		{"failSwapOn: false\nmemorySwap: {swapBehavior: LimitedSwap}", limits, ""},
+		{"memorySwap: {swapBehavior: UnlimitedSwap}", good, "memorySwap.swapBehavior is \"UnlimitedSwap\""},
 		{"failSwapOn: true\nmemorySwap: {swapBehavior: NoSwap}", good, ""},
 		{"protectKernelDefaults: true", overcommit, "protectKernelDefaults: the sysctl vm.overcommit_memory"},
 		{"protectKernelDefaults: true", fstest.MapFS{}, "protectKernelDefaults"},

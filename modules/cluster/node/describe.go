@@ -74,9 +74,14 @@ func declaredFeatures() []string {
 
 func (n *Node) info(l look) v1.NodeSystemInfo {
 	m := n.config.Machine
+	var swap *v1.NodeSwapStatus
+	if m.SwapBytes > 0 {
+		swap = &v1.NodeSwapStatus{Capacity: &m.SwapBytes}
+	}
 	return v1.NodeSystemInfo{
 		MachineID: m.ID, SystemUUID: m.SystemUUID, BootID: m.BootID, KernelVersion: m.Kernel, OSImage: m.OS, KubeletVersion: Version,
 		OperatingSystem: operatingSystem, Architecture: architecture, ContainerRuntimeVersion: cmp.Or(l.version, "unknown://unknown"),
+		Swap: swap,
 	}
 }
 

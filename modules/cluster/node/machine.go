@@ -26,6 +26,8 @@ type Machine struct {
 	// CPUs is the number of processors, MemoryBytes the size of memory.
 	CPUs        int
 	MemoryBytes int64
+	// SwapBytes is the size of the swap, 0 without swap.
+	SwapBytes int64
 	// PIDs is how many processes and threads there can be.
 	PIDs int64
 	// HugePages is how much memory is set aside for pages of each size, both in bytes.
@@ -41,7 +43,7 @@ func ReadMachine() Machine {
 	m := Machine{
 		ID: firstLine("/etc/machine-id"), SystemUUID: firstLine("/sys/class/dmi/id/product_uuid"),
 		BootID: firstLine("/proc/sys/kernel/random/boot_id"), Kernel: firstLine("/proc/sys/kernel/osrelease"),
-		OS: osName("/etc/os-release"), CPUs: cpus("/sys/devices/system/cpu/online"), MemoryBytes: meminfo("MemTotal"),
+		OS: osName("/etc/os-release"), CPUs: cpus("/sys/devices/system/cpu/online"), MemoryBytes: meminfo("MemTotal"), SwapBytes: meminfo("SwapTotal"),
 		HugePages: hugePages("/sys/kernel/mm/hugepages"), PIDs: min(number("/proc/sys/kernel/pid_max"), number("/proc/sys/kernel/threads-max")),
 		AppArmor: firstLine("/sys/module/apparmor/parameters/enabled") == "Y",
 	}

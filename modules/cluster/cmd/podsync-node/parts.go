@@ -320,7 +320,7 @@ func (a *agent) sync(ctx context.Context, room room, events record.EventRecorder
 	k := a.kubelet
 	c := syncpod.Config{Owner: cri.Owner{AdoptUnmarked: a.adopt}, Node: syncpod.Node{
 		Allocatable: room.allocatable, LogsRoot: k.PodLogsDir, LogLinks: filepath.Join(filepath.Dir(k.PodLogsDir), "containers"),
-		Containers: container.Node{NoCPUQuota: !*k.CPUCFSQuota, SeccompRoot: filepath.Join(a.root, "seccomp"), SeccompDefault: *k.SeccompDefault, GroupOOMKill: groupOOMKill(k, cgroupMount)},
+		Containers: container.Node{NoCPUQuota: !*k.CPUCFSQuota, SeccompRoot: filepath.Join(a.root, "seccomp"), SeccompDefault: *k.SeccompDefault, GroupOOMKill: groupOOMKill(k, cgroupMount), Swap: config.Swap(k, os.DirFS("/"))},
 	}}
 	c.Node.HostIPs = func() (ips []string) {
 		for _, ip := range a.addresses() {
