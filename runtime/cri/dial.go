@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"time"
@@ -56,7 +57,7 @@ type Client struct {
 	runtimeapi.RuntimeServiceClient
 	runtimeapi.ImageServiceClient
 
-	conn    *grpc.ClientConn
+	conn    grpc.ClientConnInterface
 	version *runtimeapi.VersionResponse
 }
 
@@ -87,7 +88,7 @@ func Dial(ctx context.Context, c Config) (*Client, error) {
 // NewClient returns a Client on a connection of the caller, with that connection's timeouts and
 // message sizes. It makes no call, so it does not know the runtime's name: pass the name on, for
 // example as syncpod.Config.RuntimeName.
-func NewClient(conn *grpc.ClientConn) *Client {
+func NewClient(conn grpc.ClientConnInterface) *Client {
 	return &Client{
 		RuntimeServiceClient: runtimeapi.NewRuntimeServiceClient(conn),
 		ImageServiceClient:   runtimeapi.NewImageServiceClient(conn),
@@ -95,8 +96,13 @@ func NewClient(conn *grpc.ClientConn) *Client {
 	}
 }
 
-// Close ends the connection and all calls on it.
-func (c *Client) Close() error { return c.conn.Close() }
+// Close ends the connection and all calls on it, unless the connection has no Close.
+func (c *Client) Close() error {
+	if conn, ok := c.conn.(io.Closer); ok {
+		return conn.Close()
+	}
+	return nil
+}
 
 // RuntimeName is the runtime's name, "containerd" or "cri-o", which is the type
 // in its container IDs. Empty for a client that was not made by Dial.

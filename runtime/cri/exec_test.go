@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -70,13 +71,13 @@ func TestExecAnswersWaitForEachOther(t *testing.T) {
 		hung := make(chan error)
 		for range 10 {
 			go func() {
-				hung <- slots.intercept(t.Context(), runtimeapi.RuntimeService_ExecSync_FullMethodName, &runtimeapi.ExecSyncRequest{Timeout: 5}, &runtimeapi.ExecSyncResponse{}, c.conn, nil)
+				hung <- slots.intercept(t.Context(), runtimeapi.RuntimeService_ExecSync_FullMethodName, &runtimeapi.ExecSyncRequest{Timeout: 5}, &runtimeapi.ExecSyncResponse{}, c.conn.(*grpc.ClientConn), nil)
 			}()
 		}
 		call := func(bound time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), bound)
 			defer cancel()
-			return slots.intercept(ctx, runtimeapi.RuntimeService_ExecSync_FullMethodName, &runtimeapi.ExecSyncRequest{}, &runtimeapi.ExecSyncResponse{}, c.conn, nil)
+			return slots.intercept(ctx, runtimeapi.RuntimeService_ExecSync_FullMethodName, &runtimeapi.ExecSyncRequest{}, &runtimeapi.ExecSyncResponse{}, c.conn.(*grpc.ClientConn), nil)
 		}
 		if err := call(time.Second); err != nil {
 			t.Errorf("beside calls that hang: %v", err)

@@ -10,15 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/apimachinery/lease"
 	"k8s.io/utils/clock"
-
-	"github.com/podsync/podsync/modules/cluster/internal/cached"
 )
 
 // renewals is how often a lease is renewed within its duration.
@@ -59,30 +54,18 @@ func (n *Node) beat(ctx context.Context) {
 	}
 }
 
-// watch learns what others change of the Node, until ctx ends.
-func (n *Node) watch(ctx context.Context) {
-	informer := coreinformers.NewFilteredNodeInformer(n.config.Kube, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", n.config.Name).String()
+// watch learns what others change of the Node, until stop is called.
+func (n *Node) watch() (stop func()) {
+	return n.nodes.nodes.Listen(n.config.Name, func(o *v1.Node, gone bool) {
+		if !gone {
+			n.saw(o)
+			return
+		}
+		select {
+		case n.deleted <- struct{}{}:
+		default: // it is known already
+		}
 	})
-	err := informer.SetTransform(cached.WithoutManagedFields)
-	if err != nil { // impossible: the informer has not started
-		n.config.Log.Error(err, "The node is watched as a whole", "node", n.config.Name)
-	}
-	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { n.saw(o.(*v1.Node)) },
-		UpdateFunc: func(_, o any) { n.saw(o.(*v1.Node)) },
-		DeleteFunc: func(any) {
-			select {
-			case n.deleted <- struct{}{}:
-			default: // it is known already
-			}
-		},
-	})
-	if err != nil { // impossible: the informer has not started
-		n.config.Log.Error(err, "The node is not watched", "node", n.config.Name)
-		return
-	}
-	informer.RunWithContext(ctx)
 }
 
 // update writes the status if it has changed, or was not written for long.

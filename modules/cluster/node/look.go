@@ -69,17 +69,15 @@ func notReady(status *runtimeapi.StatusResponse) string {
 
 // lookAtRuntime calls the runtime until ctx ends, concurrently with the heartbeat, so that a call
 // that hangs does not delay reports.
-func (n *Node) lookAtRuntime(ctx context.Context) {
-	var loops sync.WaitGroup
+func (n *Node) lookAtRuntime(ctx context.Context, parts *sync.WaitGroup) {
 	first := sync.OnceFunc(func() { close(n.looked) })
-	loops.Go(func() {
+	parts.Go(func() {
 		repeat(ctx, min(n.config.Interval, statusInterval), func(ctx context.Context) {
 			n.lookAtStatus(ctx)
 			first()
 		})
 	})
-	loops.Go(func() { repeat(ctx, n.config.Interval, n.lookAtImages) })
-	loops.Wait()
+	parts.Go(func() { repeat(ctx, n.config.Interval, n.lookAtImages) })
 }
 
 // awaitLook waits for the first result of the runtime, for downAfter at most, so that a restart of

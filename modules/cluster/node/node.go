@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -37,6 +38,9 @@ type Config struct {
 	// Renewed is called each time that the API server has renewed the lease. It must not block.
 	// Default: nothing is called.
 	Renewed func()
+	// Watch is the watch of Nodes that this one shares with others of the process. The caller runs it. Default: one of this
+	// Node's object.
+	Watch *Watch
 	// Runtime is the container runtime. Required.
 	Runtime Runtime
 	// Name is the name of the node. Required.
@@ -98,6 +102,7 @@ type Config struct {
 // A Node is the agent's node. Its methods may be called concurrently.
 type Node struct {
 	config Config
+	nodes  *Watch
 
 	mu sync.Mutex
 	// object is the Node as the API server had it last, nil before it was registered.
@@ -175,21 +180,28 @@ func New(c Config) (*Node, error) {
 	if c.Pressure == nil {
 		c.Pressure = func() []v1.NodeCondition { return nil }
 	}
-	return &Node{config: c, registered: make(chan struct{}), deleted: make(chan struct{}, 1), changed: make(chan struct{}, 1), looked: make(chan struct{})}, nil
+	nodes := c.Watch
+	if nodes == nil {
+		nodes = newWatch(c.Kube, fields.OneTermEqualSelector("metadata.name", c.Name))
+	}
+	return &Node{config: c, nodes: nodes, registered: make(chan struct{}), deleted: make(chan struct{}, 1), changed: make(chan struct{}, 1), looked: make(chan struct{})}, nil
 }
 
 // Run registers the node, and looks after it until ctx ends. It is called once.
 func (n *Node) Run(ctx context.Context) {
 	var parts sync.WaitGroup
 	defer parts.Wait()
-	parts.Go(func() { n.lookAtRuntime(ctx) })
+	n.lookAtRuntime(ctx, &parts)
 	if !n.register(ctx) {
 		return
 	}
 	n.life = ctx
 	close(n.registered)
 	parts.Go(func() { n.renewLease(ctx) })
-	parts.Go(func() { n.watch(ctx) })
+	defer n.watch()()
+	if n.config.Watch == nil {
+		parts.Go(func() { n.nodes.Run(ctx) })
+	}
 	n.awaitLook(ctx)
 	n.beat(ctx)
 }

@@ -3,19 +3,14 @@ package pods
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
-	"github.com/podsync/podsync/modules/cluster/internal/cached"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -25,6 +20,9 @@ type Config struct {
 	Kube kubernetes.Interface
 	// NodeName is the name of the node. Required.
 	NodeName string
+	// Watch is the watch of pods that this Source shares with those of other nodes. The caller runs it.
+	// Default: one of this Source, of the pods of its node.
+	Watch *Watch
 	// After is closed when the Source may start to watch: after the registration of the node,
 	// because admission depends on its labels. Default: immediately.
 	After <-chan struct{}
@@ -40,7 +38,8 @@ type Config struct {
 type Source struct {
 	config   Config
 	push     *source.Push
-	informer cache.SharedIndexInformer
+	watch    *Watch
+	watchers []func(pod *v1.Pod, gone bool)
 	// configs has a value while ConfigMaps or Secrets of pods have changed.
 	configs chan struct{}
 	// mu is held while pods are pushed, so that a pod that is deleted during a list is not pushed
@@ -63,13 +62,11 @@ func New(c Config) (*Source, error) {
 	if c.Refused == nil {
 		c.Refused = func(*v1.Pod, error) {}
 	}
-	informer := coreinformers.NewFilteredPodInformer(c.Kube, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", c.NodeName).String()
-	})
-	if err := informer.SetTransform(cached.WithoutManagedFields); err != nil {
-		return nil, fmt.Errorf("pods: %w", err)
+	s := &Source{config: c, push: source.NewAdmittedPush(), watch: c.Watch, configs: make(chan struct{}, 1), taken: map[types.UID]*v1.Pod{}}
+	if s.watch == nil {
+		s.watch = newWatch(c.Kube, fields.OneTermEqualSelector("spec.nodeName", c.NodeName))
 	}
-	return &Source{config: c, push: source.NewAdmittedPush(), informer: informer, configs: make(chan struct{}, 1), taken: map[types.UID]*v1.Pod{}}, nil
+	return s, nil
 }
 
 // Name returns the name of the source of API server pods.
@@ -78,8 +75,7 @@ func (s *Source) Name() string { return s.push.Name() }
 // Get returns the newest known version of a pod, nil if there is none with that name and UID. The
 // caller must not modify it.
 func (s *Source) Get(namespace, name string, uid types.UID) *v1.Pod {
-	object, _, _ := s.informer.GetStore().GetByKey(namespace + "/" + name)
-	if pod, ok := object.(*v1.Pod); ok && pod.UID == uid && s.isOurs(pod) {
+	if pod, ok := s.watch.pods.Get(namespace, name); ok && pod.UID == uid && pod.Spec.NodeName == s.config.NodeName {
 		return pod
 	}
 	return nil
@@ -87,59 +83,36 @@ func (s *Source) Get(namespace, name string, uid types.UID) *v1.Pod {
 
 // Pods returns the newest known versions of all pods, finished ones included. The caller must not
 // modify them.
-func (s *Source) Pods() []*v1.Pod {
-	var pods []*v1.Pod
-	for _, object := range s.informer.GetStore().List() {
-		if pod := object.(*v1.Pod); s.isOurs(pod) {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
-}
+func (s *Source) Pods() []*v1.Pod { return s.watch.pods.List(s.config.NodeName) }
 
 // Synced reports whether the API server has listed the pods.
-func (s *Source) Synced() bool { return s.informer.HasSynced() }
+func (s *Source) Synced() bool {
+	select {
+	case <-s.Listed():
+		return true
+	default:
+		return false
+	}
+}
 
 // Listed returns a channel that is closed once the API server has listed the pods.
-func (s *Source) Listed() <-chan struct{} { return s.informer.HasSyncedChecker().Done() }
+func (s *Source) Listed() <-chan struct{} { return s.watch.pods.Listed() }
 
 // Watch registers f, which is called for each pod that is added, changed or, with gone set,
-// deleted. Call it before Run. Calls of f never overlap.
-func (s *Source) Watch(f func(pod *v1.Pod, gone bool)) error {
-	_, err := s.informer.AddEventHandler(s.handler(f))
-	return err
-}
+// deleted. Call it before Run. Calls of f never overlap, and must not block.
+func (s *Source) Watch(f func(pod *v1.Pod, gone bool)) { s.watchers = append(s.watchers, f) }
 
-// handler returns the handler of an informer that calls f for the pods of the node. If the
-// watch was interrupted while a pod was replaced, the informer reports one update from the old
-// pod to the new one: a different UID is the end of the old pod.
-func (s *Source) handler(f func(pod *v1.Pod, gone bool)) cache.ResourceEventHandler {
-	return cache.FilteringResourceEventHandler{
-		FilterFunc: func(o any) bool { pod := podOf(o); return pod != nil && s.isOurs(pod) },
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc: func(o any) { f(o.(*v1.Pod), false) },
-			UpdateFunc: func(before, o any) {
-				if old, pod := before.(*v1.Pod), o.(*v1.Pod); old.UID != pod.UID {
-					f(old, true)
-				}
-				f(o.(*v1.Pod), false)
-			},
-			DeleteFunc: func(o any) { f(podOf(o), true) },
-		},
+// changed passes an event on. A pod of another node is not ours: the API server filters by that,
+// but a cache or a fake client in between may not.
+func (s *Source) changed(pod *v1.Pod, gone bool) {
+	for _, f := range s.watchers {
+		f(pod, gone)
 	}
-}
-
-// isOurs reports whether a pod is bound to the node. The API server filters by that, but a cache or
-// a fake client in between may not.
-func (s *Source) isOurs(pod *v1.Pod) bool { return pod.Spec.NodeName == s.config.NodeName }
-
-// podOf returns the pod in an informer's event, nil if there is none.
-func podOf(o any) *v1.Pod {
-	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
-		o = unknown.Obj
+	if gone {
+		s.remove(pod)
+	} else {
+		s.update(pod)
 	}
-	pod, _ := o.(*v1.Pod)
-	return pod
 }
 
 // ConfigsChanged has what running pods have mounted of ConfigMaps and Secrets brought up
@@ -160,20 +133,14 @@ func (s *Source) Run(ctx context.Context, deliver func(source.Snapshot)) error {
 			return nil
 		}
 	}
-	handler, err := s.informer.AddEventHandler(s.handler(func(pod *v1.Pod, gone bool) {
-		if gone {
-			s.remove(pod)
-		} else {
-			s.update(pod)
-		}
-	}))
-	if err != nil {
-		return err
-	}
 	snapshots := make(chan source.Snapshot)
 	var parts sync.WaitGroup
-	parts.Go(func() { s.informer.RunWithContext(ctx) })
-	parts.Go(func() { s.complete(ctx, handler) })
+	stop := s.watch.pods.Listen(s.config.NodeName, s.changed)
+	defer stop()
+	if s.config.Watch == nil {
+		parts.Go(func() { s.watch.Run(ctx) })
+	}
+	parts.Go(func() { s.complete(ctx) })
 	parts.Go(func() {
 		_ = s.push.Run(ctx, func(snapshot source.Snapshot) { // it ends with ctx alone
 			select {
@@ -188,9 +155,9 @@ func (s *Source) Run(ctx context.Context, deliver func(source.Snapshot)) error {
 }
 
 // complete says that all pods are known once they are.
-func (s *Source) complete(ctx context.Context, handler cache.ResourceEventHandlerRegistration) {
+func (s *Source) complete(ctx context.Context) {
 	select {
-	case <-handler.HasSyncedChecker().Done():
+	case <-s.Listed():
 	case <-ctx.Done():
 		return
 	}

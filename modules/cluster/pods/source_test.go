@@ -44,6 +44,14 @@ type heard struct {
 	count int
 	// refused are the pods that nobody looks after.
 	refused []string
+	// seen are the calls of a watcher.
+	seen []string
+}
+
+func (h *heard) see(pod *v1.Pod, gone bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen = append(h.seen, fmt.Sprintf("%s %v", pod.UID, gone))
 }
 
 func (h *heard) deliver(snapshot source.Snapshot) {
@@ -64,6 +72,14 @@ func (h *heard) now() (last source.Snapshot, refused []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last, slices.Clone(h.refused)
+}
+
+// saw returns what the watcher was called with, when nothing goes on.
+func (h *heard) saw() []string {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.seen)
 }
 
 // deliveries is how many snapshots there were.
@@ -99,6 +115,7 @@ func listenTo(t *testing.T, prepare func(*fake.Clientset), after func() <-chan s
 			t.Fatal(err)
 		}
 		h.Source = s
+		s.Watch(h.see)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx, h.deliver) }()
@@ -310,15 +327,6 @@ func TestM5_PodReplacedWhileTheWatchIsInterrupted(t *testing.T) {
 	}
 	listenPrepared(t, prepare, []runtime.Object{podOf("db-0", "old")}, func(t *testing.T, h *heard) {
 		h.wants(t, "db-0")
-		var seen []string
-		err := h.Watch(func(pod *v1.Pod, gone bool) {
-			mu.Lock()
-			defer mu.Unlock()
-			seen = append(seen, fmt.Sprintf("%s %v", pod.UID, gone))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		pods := v1.SchemeGroupVersion.WithResource("pods")
 		if err := errors.Join(h.kube.Tracker().Delete(pods, "default", "db-0"), h.kube.Tracker().Add(podOf("db-0", "new"))); err != nil {
 			t.Fatal(err)
@@ -330,10 +338,8 @@ func TestM5_PodReplacedWhileTheWatchIsInterrupted(t *testing.T) {
 		if last, _ := h.now(); len(last.Pods) != 1 || last.Pods[0].UID != "new" {
 			t.Errorf("%d pods are wanted, want the new one alone", len(last.Pods))
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		if want := []string{"old false", "old true", "new false"}; !slices.Equal(seen, want) {
-			t.Errorf("watchers saw %q, want %q", seen, want)
+		if want := []string{"old false", "old true", "new false"}; !slices.Equal(h.saw(), want) {
+			t.Errorf("watchers saw %q, want %q", h.saw(), want)
 		}
 	})
 }
@@ -407,4 +413,48 @@ func TestConfigNamesWhatIsMissing(t *testing.T) {
 			t.Errorf("%+v is taken", c)
 		}
 	}
+}
+
+// Sources of several nodes share one watch of pods, and each has those of its node.
+func TestSharedWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other := podOf("other", "2")
+		other.Spec.NodeName = "n2"
+		kube := fake.NewClientset(podOf("web", "1"), other)
+		w := pods.NewWatch(kube)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		running.Go(func() { w.Run(ctx) })
+		var all []*heard
+		for _, node := range []string{"n1", "n2"} {
+			s, err := pods.New(pods.Config{Kube: kube, NodeName: node, Watch: w})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := &heard{Source: s, kube: kube}
+			all = append(all, h)
+			running.Go(func() { _ = s.Run(ctx, h.deliver) }) // it ends with ctx alone
+		}
+		all[0].wants(t, "web")
+		all[1].wants(t, "other")
+		if err := kube.CoreV1().Pods("default").Delete(ctx, "other", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		all[0].wants(t, "web")
+		all[1].wants(t)
+		if all[0].Get("default", "web", "1") == nil || all[1].Get("default", "web", "1") != nil {
+			t.Error("a Source has the pod of another node, or lacks its own")
+		}
+		watches := 0
+		for _, a := range kube.Actions() {
+			if a.GetVerb() == "watch" {
+				watches++
+			}
+		}
+		if watches != 1 {
+			t.Errorf("there are %d watches, want one", watches)
+		}
+	})
 }

@@ -77,6 +77,9 @@ func (s service) startProcess(ctx context.Context, c *container) error {
 		return status.Errorf(codes.Unknown, "sandbox container %q is not running", c.sandbox.id)
 	}
 	c.process, c.running = p, true
+	if p.FallsBack() { // a server accepts connections before the answer to StartContainer
+		c.sandbox.servers++
+	}
 	s.began(c)
 	c.state, c.startedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
 	s.mu.Unlock()
@@ -92,6 +95,9 @@ func (r *Runtime) recordExit(c *container, code int) {
 	_ = c.log.close() // a log that cannot be closed is no part of the exit
 	r.mu.Lock()
 	c.running = false
+	if c.process.FallsBack() {
+		c.sandbox.servers--
+	}
 	c.state = runtimeapi.ContainerState_CONTAINER_EXITED
 	c.finishedAt, c.exitCode = time.Now().UnixNano(), int32(code)
 	c.reason = "Completed"

@@ -147,7 +147,7 @@
 //
 // # Where each rule lives
 //
-//	runtime.go, serve.go, pipe.go  the runtime, and its connections
+//	runtime.go, serve.go, pipe.go, direct.go  the runtime, and its connections
 //	config.go, model.go            Config, and differences between runtimes
 //	sandbox*.go, container*.go, image*.go, runtime_status.go, stats.go  one call each
 //	name.go, index.go, address.go  names, addresses, and which objects belong together

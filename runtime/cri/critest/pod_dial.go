@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-
-	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
 // DialPod connects to a port of a pod, by an address of its sandbox. It has the form of a
@@ -74,18 +72,4 @@ func (r *Runtime) connect(ctx context.Context, sb *sandbox, port int32) (net.Con
 		return client, r.start(func() { r.answer(server) })
 	}
 	return nil, fmt.Errorf("dial tcp4 127.0.0.1:%d: connect: connection refused", port)
-}
-
-// serving counts a server among those of its pod while it runs.
-func (r *Runtime) serving(sb *sandbox, serve sh.Program) sh.Program {
-	count := func(n int) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		sb.servers += n
-	}
-	return func(ctx context.Context, c *sh.Call) int {
-		count(1)
-		defer count(-1)
-		return serve(ctx, c)
-	}
 }

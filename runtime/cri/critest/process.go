@@ -43,7 +43,7 @@ func (s service) newProcess(c *container) (*sh.Process, error) {
 			args = slices.Concat(entrypoint, c.image.Cmd)
 		}
 	}
-	fallback := s.serving(c.sandbox, server)
+	fallback := sh.Program(server)
 	if c.image.OnlyKnown {
 		fallback = nil
 	}

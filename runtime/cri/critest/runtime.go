@@ -23,7 +23,6 @@ import (
 type Runtime struct {
 	cfg     Config
 	host    *host
-	server  *grpc.Server
 	life    context.Context // ends with Close
 	close   context.CancelFunc
 	running sync.WaitGroup // processes and servers
@@ -36,6 +35,7 @@ type Runtime struct {
 
 	mu         sync.Mutex
 	closed     bool
+	server     *grpc.Server    // made when it is first needed: runtimes that Direct reaches need none
 	epoch      context.Context // ends with a restart of the runtime
 	endEpoch   context.CancelFunc
 	away       time.Time // until when the runtime is down
@@ -96,9 +96,6 @@ func New(cfg Config) (*Runtime, error) {
 	}
 	r.life, r.close = context.WithCancel(context.Background())
 	r.epoch, r.endEpoch = context.WithCancel(r.life)
-	r.server = grpc.NewServer(grpc.UnaryInterceptor(r.unary), grpc.StreamInterceptor(r.stream), grpc.WaitForHandlers(true))
-	runtimeapi.RegisterRuntimeServiceServer(r.server, service{Runtime: r})
-	runtimeapi.RegisterImageServiceServer(r.server, service{Runtime: r})
 	return r, nil
 }
 
@@ -121,9 +118,12 @@ func (r *Runtime) Close() error {
 		return nil
 	}
 	r.closed = true
+	server := r.server
 	r.mu.Unlock()
 	r.close()
-	r.server.Stop()
+	if server != nil {
+		server.Stop()
+	}
 	for _, c := range r.allContainers() {
 		c.kill()
 	}

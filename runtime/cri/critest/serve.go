@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // Serve answers CRI calls on a listener, which it closes, until Close. Any
@@ -16,12 +17,34 @@ func (r *Runtime) Serve(lis net.Listener) error {
 	if lis == nil {
 		return errors.New("critest: no listener")
 	}
-	err := r.server.Serve(watchedListener{lis, r})
+	server, err := r.grpcServer()
+	if err != nil {
+		return errors.Join(err, lis.Close())
+	}
+	err = server.Serve(watchedListener{lis, r})
 	if errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}
 	return err
 }
+
+// grpcServer makes the server, once.
+func (r *Runtime) grpcServer() (*grpc.Server, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.server != nil: // after Close it refuses to serve
+	case r.closed:
+		return nil, errClosed
+	default:
+		r.server = grpc.NewServer(grpc.UnaryInterceptor(r.unary), grpc.StreamInterceptor(r.stream), grpc.WaitForHandlers(true))
+		runtimeapi.RegisterRuntimeServiceServer(r.server, service{Runtime: r})
+		runtimeapi.RegisterImageServiceServer(r.server, service{Runtime: r})
+	}
+	return r.server, nil
+}
+
+var errClosed = errors.New("critest: the runtime is closed")
 
 // Listen serves a unix socket until Close and returns its endpoint, as an
 // agent's configuration has it: unix:///path. The socket's path is limited to
@@ -70,7 +93,7 @@ func (r *Runtime) start(f func()) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return errors.New("critest: the runtime is closed")
+		return errClosed
 	}
 	r.running.Go(f)
 	return nil

@@ -82,9 +82,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		}
 	}
 	parts.Go(func() { churn(ctx, o, f, out) })
-	if err := createPods(ctx, kube, o.own); err != nil && ctx.Err() == nil {
-		return err
-	}
+	parts.Go(func() { createPods(ctx, kube, o.own, out) })
 	r.lines(ctx, o.every)
 	r.summary()
 	return nil
@@ -117,16 +115,37 @@ func connect(o options) (kubernetes.Interface, func() map[string]int, error) {
 	return kube, g.Counts, err
 }
 
-func createPods(ctx context.Context, kube kubernetes.Interface, pods int) error {
+// createRetry is the pause after a pod could not be created.
+const createRetry = time.Second
+
+// createPods creates pods until all exist, or ctx ends. It prints the first error of each pod that cannot be created yet.
+func createPods(ctx context.Context, kube kubernetes.Interface, pods int, out io.Writer) {
 	for i := range pods {
-		_, err := kube.CoreV1().Pods("default").Create(ctx, &v1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("fleet-%d", i), Labels: map[string]string{"app": "fleet"}},
-			Spec: v1.PodSpec{AutomountServiceAccountToken: new(false), Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1"}},
-				Tolerations: []v1.Toleration{{Operator: v1.TolerationOpExists}}},
-		}, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return err
+		for tries := 0; ; tries++ {
+			err := createPod(ctx, kube, fmt.Sprintf("fleet-%d", i))
+			if ctx.Err() != nil {
+				return
+			}
+			if err == nil || apierrors.IsAlreadyExists(err) {
+				break
+			}
+			if tries == 0 {
+				fmt.Fprintf(out, "pod fleet-%d is not created yet: %v\n", i, err)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(createRetry):
+			}
 		}
 	}
-	return nil
+}
+
+func createPod(ctx context.Context, kube kubernetes.Interface, name string) error {
+	_, err := kube.CoreV1().Pods("default").Create(ctx, &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "fleet"}},
+		Spec: v1.PodSpec{AutomountServiceAccountToken: new(false), Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1"}},
+			Tolerations: []v1.Toleration{{Operator: v1.TolerationOpExists}}},
+	}, metav1.CreateOptions{})
+	return err
 }

@@ -97,11 +97,8 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 	if p.statuses, err = status.New(status.Config{Kube: a.kube, Pods: p.source, Mirror: p.mirrors.Mirror, Log: a.log}); err != nil {
 		return p, err
 	}
-	for _, f := range []func(*v1.Pod, bool){p.objects.PodChanged, p.shown} {
-		if err := p.source.Watch(f); err != nil {
-			return p, err
-		}
-	}
+	p.source.Watch(p.objects.PodChanged)
+	p.source.Watch(p.shown)
 	return p, a.loop(ctx, p, room, events)
 }
 

@@ -1,6 +1,6 @@
 // Package fleet runs many nodes in one process: each has a container runtime in memory and a whole agent, and all of
-// them share the connections to the API server, the watches of ConfigMaps, Secrets, Services and runtime classes, and
-// the recorder of events.
+// them share the connections to the API server, one watch of pods and one of Nodes, the watches of ConfigMaps, Secrets,
+// Services and runtime classes, and the recorder of events.
 //
 //	fleet.go   Fleet: what nodes share
 //	node.go    Node: a machine that is switched on and off, and whose agent is killed and started
@@ -25,7 +25,9 @@ import (
 	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/podsync/podsync/modules/cluster/node"
 	"github.com/podsync/podsync/modules/cluster/objects"
+	"github.com/podsync/podsync/modules/cluster/pods"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
@@ -49,9 +51,11 @@ type Fleet struct {
 	cancel context.CancelFunc
 	parts  sync.WaitGroup
 
-	objects *objects.Objects
-	events  record.EventRecorder
-	flush   func()
+	objects   *objects.Objects
+	podWatch  *pods.Watch
+	nodeWatch *node.Watch
+	events    record.EventRecorder
+	flush     func()
 
 	mu    sync.Mutex
 	nodes map[string]*Node
@@ -66,7 +70,7 @@ func New(c Config) (*Fleet, error) {
 	case !filepath.IsAbs(c.Dir):
 		return nil, fmt.Errorf("fleet: Config.Dir is %q, want an absolute path", c.Dir)
 	}
-	f := &Fleet{config: c, nodes: map[string]*Node{}}
+	f := &Fleet{config: c, nodes: map[string]*Node{}, podWatch: pods.NewWatch(c.Kube), nodeWatch: node.NewWatch(c.Kube)}
 	var err error
 	if f.objects, err = objects.New(objects.Config{Kube: c.Kube, Pods: f.pods, Changed: f.configsChanged}); err != nil {
 		return nil, err
@@ -75,7 +79,9 @@ func New(c Config) (*Fleet, error) {
 	broadcaster := record.NewBroadcaster(record.WithContext(f.ctx))
 	broadcaster.StartRecordingToSink(&eventSink{EventSinkImpl: &clientv1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")}})
 	f.events, f.flush = broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet"}), broadcaster.Shutdown
-	f.parts.Go(func() { f.objects.Run(f.ctx) })
+	for _, run := range []func(context.Context){f.objects.Run, f.podWatch.Run, f.nodeWatch.Run} {
+		f.parts.Go(func() { run(f.ctx) })
+	}
 	return f, nil
 }
 

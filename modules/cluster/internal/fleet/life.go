@@ -29,14 +29,9 @@ import (
 // runtimeName is what the runtimes call themselves.
 const runtimeName = "critest"
 
-// connBuffer is the size of the buffers of a connection to a runtime, in bytes: there is one for each node, and all are in
-// this process.
-const connBuffer = 4 << 10
-
 // A life is one run of an agent, from its start to its end.
 type life struct {
 	node     *Node
-	conn     *grpc.ClientConn
 	client   *cri.Client
 	object   *node.Node
 	source   *pods.Source
@@ -55,16 +50,10 @@ type life struct {
 func (n *Node) newLife() (*life, error) {
 	l := &life{node: n, dead: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(n.fleet.ctx)
-	var err error
-	l.conn, err = n.Runtime.Dial(grpc.WithChainUnaryInterceptor(l.unlessDead, cri.Timeouts{}.Interceptor()),
-		grpc.WithReadBufferSize(connBuffer), grpc.WithWriteBufferSize(connBuffer), grpc.WithSharedWriteBuffer(true))
-	if err != nil {
-		return nil, err
-	}
-	l.client = cri.NewClient(l.conn)
+	l.client = cri.NewClient(link{n.Runtime.Direct(), l})
 	if err := l.make(); err != nil {
 		l.cancel()
-		return nil, errors.Join(err, l.conn.Close())
+		return nil, err
 	}
 	l.running.Go(func() { l.statuses.Run(l.ctx) })
 	l.running.Go(func() { l.object.Run(l.ctx) })
@@ -81,23 +70,24 @@ func (l *life) make() (err error) {
 	n, f := l.node, l.node.fleet
 	capacity := n.capacity()
 	l.object, err = node.New(node.Config{
-		Kube: f.config.Kube, Runtime: l.client, Name: n.Name, IPs: func() []netip.Addr { return []netip.Addr{n.ip} },
+		Kube: f.config.Kube, Watch: f.nodeWatch, Runtime: l.client, Name: n.Name, IPs: func() []netip.Addr { return []netip.Addr{n.ip} },
 		Labels: n.Labels, Taints: n.Taints, Capacity: capacity, Allocatable: node.Allocatable(capacity),
 		Machine: node.Machine{ID: n.Name, SystemUUID: n.Name, BootID: n.Name, Kernel: "0", OS: "critest"}, Events: f.events, Log: f.config.Log,
 	})
 	if err != nil {
 		return err
 	}
-	l.source, err = pods.New(pods.Config{Kube: f.config.Kube, NodeName: n.Name, After: l.object.Registered(), Refused: func(pod *v1.Pod, err error) { l.statuses.Refused(pod, err) }, Log: f.config.Log})
+	l.source, err = pods.New(pods.Config{
+		Kube: f.config.Kube, Watch: f.podWatch, NodeName: n.Name, After: l.object.Registered(), Log: f.config.Log,
+		Refused: func(pod *v1.Pod, err error) { l.statuses.Refused(pod, err) },
+	})
 	if err != nil {
 		return err
 	}
 	if l.statuses, err = status.New(status.Config{Kube: f.config.Kube, Pods: l.source, Writers: 1, Log: f.config.Log}); err != nil {
 		return err
 	}
-	if err := l.source.Watch(l.statuses.PodChanged); err != nil {
-		return err
-	}
+	l.source.Watch(l.statuses.PodChanged)
 	allocator, err := resize.New(resize.Config{State: filepath.Join(n.root(), "allocations"), Allocatable: node.Allocatable(capacity), Log: f.config.Log})
 	if err != nil {
 		return err
@@ -123,25 +113,33 @@ func (l *life) make() (err error) {
 func (l *life) kill() {
 	close(l.dead)
 	thaw, err := freeze(l.node.root())
-	closed := l.conn.Close()
 	l.cancel()
 	l.running.Wait()
 	if err == nil {
 		err = thaw()
 	}
-	if err = errors.Join(err, closed); err != nil {
+	if err != nil {
 		l.node.fleet.config.Log.Error(err, "The agent was killed, and may have written more", "node", l.node.Name)
 	}
 }
 
-// unlessDead is an interceptor that keeps the answers of the runtime from an agent that was killed.
-func (l *life) unlessDead(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	err := ctx.Err()
-	if !l.isDead() {
-		err = invoke(ctx, method, req, reply, cc, opts...)
+// A link is the connection of an agent to its runtime.
+type link struct {
+	grpc.ClientConnInterface
+	life *life
+}
+
+// Invoke makes a call with the timeout of a kubelet. An agent that was killed gets no answer of the runtime.
+func (c link) Invoke(ctx context.Context, method string, request, reply any, opts ...grpc.CallOption) error {
+	invoke := func(ctx context.Context, method string, request, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+		return c.ClientConnInterface.Invoke(ctx, method, request, reply, opts...)
 	}
-	if l.isDead() {
-		<-l.ctx.Done()
+	err := ctx.Err()
+	if !c.life.isDead() {
+		err = cri.Timeouts{}.Interceptor()(ctx, method, request, reply, nil, invoke, opts...)
+	}
+	if c.life.isDead() {
+		<-c.life.ctx.Done()
 		return grpcstatus.FromContextError(context.Canceled).Err()
 	}
 	return err

@@ -60,7 +60,7 @@ func (f *Fleet) newNode(s Spec, index int) (*Node, error) {
 		return nil, fmt.Errorf("fleet: node %s: %w", s.Name, err)
 	}
 	c := f.config.Runtime
-	c.Dir, c.LogsRoot, c.PodCIDRs = n.root(), n.logs(), []netip.Prefix{podsOf(index)}
+	c.Dir, c.PodCIDRs = n.dir, []netip.Prefix{podsOf(index)}
 	var err error
 	n.Runtime, err = critest.New(c)
 	return n, err

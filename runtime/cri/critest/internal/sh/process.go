@@ -99,6 +99,11 @@ func (p *Process) Found() bool {
 	return p.cfg.Fallback != nil || p.lookup(p.cfg.Args[0]) != nil
 }
 
+// FallsBack reports whether the command is unknown, so that Run runs Config.Fallback.
+func (p *Process) FallsBack() bool {
+	return p.cfg.Fallback != nil && p.lookup(p.cfg.Args[0]) == nil
+}
+
 // Run runs the process to its end and returns its exit code: 128 + n if
 // signal n ended it. No goroutine of the process is left when it returns.
 func (p *Process) Run() int {

@@ -1,0 +1,90 @@
+package watched
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/podsync/podsync/modules/cluster/internal/cached"
+)
+
+// store is a Watch as the Reflector writes to it.
+type store[T Object] Watch[T]
+
+var _ cache.ReflectorStore = (*store[Object])(nil)
+
+func (s *store[T]) watch() *Watch[T] { return (*Watch[T])(s) }
+
+// Transformer has the Reflector drop managed fields as soon as it has read an object.
+func (s *store[T]) Transformer() cache.TransformFunc { return cached.WithoutManagedFields }
+
+// Add stores an object.
+func (s *store[T]) Add(object any) error { return s.Update(object) }
+
+// Update stores an object.
+func (s *store[T]) Update(object any) error {
+	o, ok := object.(T)
+	if !ok {
+		return fmt.Errorf("watched: a %T is no %T", object, s.kind)
+	}
+	o.SetManagedFields(nil)
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.watch().put(o)
+	return nil
+}
+
+// Delete drops an object. Its last version is what its listeners get.
+func (s *store[T]) Delete(object any) error {
+	o, ok := object.(T)
+	if !ok {
+		return fmt.Errorf("watched: a %T is no %T", object, s.kind)
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.watch().remove(keyOf(o))
+	return nil
+}
+
+// Replace stores a list, and drops every object that is not in it.
+func (s *store[T]) Replace(list []any, _ string) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	there := map[types.NamespacedName]bool{}
+	for _, object := range list {
+		o, ok := object.(T)
+		if !ok {
+			return fmt.Errorf("watched: a %T is no %T", object, s.kind)
+		}
+		o.SetManagedFields(nil)
+		there[keyOf(o)] = true
+		s.watch().put(o)
+	}
+	for _, k := range s.absent(there) {
+		s.watch().remove(k)
+	}
+	select {
+	case <-s.listed:
+	default:
+		close(s.listed)
+	}
+	return nil
+}
+
+// absent returns the objects that are not in a list, in the order of their names.
+func (s *store[T]) absent(there map[types.NamespacedName]bool) (gone []types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.objects {
+		if !there[k] {
+			gone = append(gone, k)
+		}
+	}
+	slices.SortFunc(gone, compare)
+	return gone
+}
+
+// Resync does nothing: there is no resync period.
+func (s *store[T]) Resync() error { return nil }

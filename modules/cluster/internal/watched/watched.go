@@ -1,0 +1,157 @@
+// Package watched lets the parts of a process share one watch of the objects of a kind: each part listens for a group of
+// them, such as the pods of one node.
+package watched
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// An Object is what a Watch watches.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// A Watch has the objects that the API server reported last. Its methods may be called concurrently.
+//
+// It is a store of client-go's Reflector, and not an informer: an informer has a queue, two goroutines and a buffer for
+// each listener, and passes each event to all of them.
+type Watch[T Object] struct {
+	lister cache.ListerWatcher
+	kind   T
+	group  func(T) string
+	// listed is closed once all objects have been listed, and their listeners called.
+	listed chan struct{}
+
+	// turn is held while listeners are called, so that their calls follow the order of events and never overlap.
+	turn sync.Mutex
+	// mu guards the maps. It is not held while a listener is called, which may read the objects.
+	mu        sync.Mutex
+	objects   map[types.NamespacedName]T
+	groups    map[string]map[types.NamespacedName]T
+	listeners map[string][]*listener[T]
+}
+
+type listener[T Object] struct{ changed func(o T, gone bool) }
+
+// New returns a Watch that makes no request before Run. The group of an object must not change.
+func New[T Object](lister cache.ListerWatcher, kind T, group func(T) string) *Watch[T] {
+	return &Watch[T]{
+		lister: lister, kind: kind, group: group, listed: make(chan struct{}), objects: map[types.NamespacedName]T{},
+		groups: map[string]map[types.NamespacedName]T{}, listeners: map[string][]*listener[T]{},
+	}
+}
+
+// Run watches until ctx ends.
+func (w *Watch[T]) Run(ctx context.Context) {
+	cache.NewReflectorWithOptions(w.lister, w.kind, (*store[T])(w), cache.ReflectorOptions{}).RunWithContext(ctx)
+}
+
+// Listed returns a channel that is closed once all objects are known.
+func (w *Watch[T]) Listed() <-chan struct{} { return w.listed }
+
+// Get returns an object. The caller must not modify it.
+func (w *Watch[T]) Get(namespace, name string) (T, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o, ok := w.objects[types.NamespacedName{Namespace: namespace, Name: name}]
+	return o, ok
+}
+
+// List returns the objects of a group in the order of their names. The caller must not modify them.
+func (w *Watch[T]) List(group string) []T {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []T
+	for _, k := range slices.SortedFunc(maps.Keys(w.groups[group]), compare) {
+		all = append(all, w.groups[group][k])
+	}
+	return all
+}
+
+func compare(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// Listen calls changed for each object of a group that there is, before it returns, and then for each that is added,
+// changed or, with gone set, deleted. An object that replaces another one of its name is the end of that one. Calls
+// never overlap, must not block, and may use all methods but Listen. After stop has returned there are none.
+func (w *Watch[T]) Listen(group string, changed func(o T, gone bool)) (stop func()) {
+	w.turn.Lock()
+	defer w.turn.Unlock()
+	l := &listener[T]{changed}
+	for _, o := range w.List(group) {
+		changed(o, false)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.listeners[group] = append(slices.Clip(w.listeners[group]), l)
+	return func() {
+		w.turn.Lock()
+		defer w.turn.Unlock()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		left := slices.DeleteFunc(slices.Clone(w.listeners[group]), func(o *listener[T]) bool { return o == l })
+		if w.listeners[group] = left; len(left) == 0 {
+			delete(w.listeners, group)
+		}
+	}
+}
+
+// put stores an object and calls its listeners. It is called with turn held.
+func (w *Watch[T]) put(o T) {
+	k, group := keyOf(o), w.group(o)
+	w.mu.Lock()
+	old, known := w.objects[k]
+	w.mu.Unlock()
+	if known && (old.GetUID() != o.GetUID() || w.group(old) != group) {
+		w.remove(k)
+	}
+	w.mu.Lock()
+	w.objects[k] = o
+	if w.groups[group] == nil {
+		w.groups[group] = map[types.NamespacedName]T{}
+	}
+	w.groups[group][k] = o
+	w.mu.Unlock()
+	w.call(group, o, false)
+}
+
+// remove drops an object and calls its listeners. It is called with turn held.
+func (w *Watch[T]) remove(k types.NamespacedName) {
+	w.mu.Lock()
+	o, known := w.objects[k]
+	if !known {
+		w.mu.Unlock()
+		return
+	}
+	group := w.group(o)
+	delete(w.objects, k)
+	if delete(w.groups[group], k); len(w.groups[group]) == 0 {
+		delete(w.groups, group)
+	}
+	w.mu.Unlock()
+	w.call(group, o, true)
+}
+
+func (w *Watch[T]) call(group string, o T, gone bool) {
+	w.mu.Lock()
+	listeners := w.listeners[group]
+	w.mu.Unlock()
+	for _, l := range listeners {
+		l.changed(o, gone)
+	}
+}
+
+func keyOf[T Object](o T) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}

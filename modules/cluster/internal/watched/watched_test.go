@@ -1,0 +1,148 @@
+package watched_test
+
+import (
+	"context"
+	"os"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
+	"github.com/podsync/podsync/modules/cluster/internal/watched"
+)
+
+func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
+
+func podOf(name string, uid types.UID, node string) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: uid, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
+		Spec:       v1.PodSpec{NodeName: node},
+	}
+}
+
+// A server lists pods, and sends the events of a test.
+type server struct {
+	*testing.T
+	*watched.Watch[*v1.Pod]
+	list   []v1.Pod
+	events *watch.FakeWatcher
+}
+
+// onlyLists says that watches do not begin with what there is.
+type onlyLists struct{}
+
+func (onlyLists) IsWatchListSemanticsUnSupported() bool { return true }
+
+// onServer runs a test with a Watch of these pods by their nodes.
+func onServer(t *testing.T, list []*v1.Pod, test func(s *server)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{T: t, events: watch.NewFake()}
+		s.set(list...)
+		s.Watch = watched.New(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+				return &v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: slices.Clone(s.list)}, nil
+			},
+			WatchFunc:       func(metav1.ListOptions) (watch.Interface, error) { return s.events, nil },
+			DisableChunking: true,
+		}, onlyLists{}), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName })
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { s.Watch.Run(ctx); close(ended) }()
+		test(s)
+		cancel()
+		<-ended
+	})
+}
+
+func (s *server) set(list ...*v1.Pod) {
+	s.list = nil
+	for _, pod := range list {
+		s.list = append(s.list, *pod)
+	}
+}
+
+// relist has the watch expire, so that all pods are listed again.
+func (s *server) relist(list ...*v1.Pod) {
+	s.set(list...)
+	old := s.events
+	s.events = watch.NewFake()
+	old.Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired})
+	time.Sleep(time.Minute)
+}
+
+// heard listens for a node. The function returns the calls since the last time.
+func (s *server) heard(node string) (calls func() []string, stop func()) {
+	var all []string
+	stop = s.Listen(node, func(pod *v1.Pod, gone bool) {
+		call := string(pod.UID)
+		if gone {
+			call += " gone"
+		}
+		if _, there := s.Get(pod.Namespace, pod.Name); there == gone { // a listener may read
+			call += " too early"
+		}
+		if len(pod.ManagedFields) > 0 {
+			call += " with managed fields"
+		}
+		all = append(all, call)
+	})
+	return func() []string {
+		synctest.Wait()
+		calls := all
+		all = nil
+		return calls
+	}, stop
+}
+
+func (s *server) want(calls func() []string, want ...string) {
+	s.Helper()
+	if got := calls(); !slices.Equal(got, want) {
+		s.Errorf("the calls are %q, want %q", got, want)
+	}
+}
+
+// Each listener gets the events of its group, those of the objects that are there first.
+func TestGroups(t *testing.T) {
+	onServer(t, []*v1.Pod{podOf("b", "b", "n1"), podOf("a", "a", "n1"), podOf("c", "c", "n2")}, func(s *server) {
+		early, _ := s.heard("n1")
+		s.want(early, "b", "a")
+		<-s.Listed()
+		late, stop := s.heard("n1")
+		other, _ := s.heard("n2")
+		s.want(late, "a", "b")
+		s.want(other, "c")
+		s.events.Add(podOf("d", "d", "n1"))
+		s.events.Modify(podOf("a", "a", "n1"))
+		s.events.Delete(podOf("b", "b", "n1"))
+		s.want(early, "d", "a", "b gone")
+		s.want(late, "d", "a", "b gone")
+		s.want(other)
+		stop()
+		s.events.Add(podOf("e", "e", "n1"))
+		s.want(early, "e")
+		s.want(late)
+		if pods := s.List("n1"); len(pods) != 3 || pods[0].Name != "a" {
+			s.Errorf("the pods are %v, want %q, %q and %q", pods, "a", "d", "e")
+		}
+	})
+}
+
+// What was missed between two lists is reported: pods that are gone, and pods that took the name of another one.
+func TestMissed(t *testing.T) {
+	onServer(t, []*v1.Pod{podOf("a", "a", "n1"), podOf("b", "b", "n1"), podOf("c", "c", "n1")}, func(s *server) {
+		one, _ := s.heard("n1")
+		two, _ := s.heard("n2")
+		s.want(one, "a", "b", "c")
+		s.relist(podOf("a", "a2", "n2"), podOf("b", "b2", "n1"))
+		s.want(one, "a gone", "b gone", "b2", "c gone")
+		s.want(two, "a2")
+	})
+}
