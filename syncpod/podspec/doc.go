@@ -25,6 +25,7 @@
 //	                        validate_resources.go, validate_security.go
 //	validate_volume.go      volumes
 //	validate_admitted.go    ValidateAdmitted
+//	validate_size.go        the lengths of lists
 //	validate_quantities.go  ValidateQuantities
 //	references.go           References
 //	members.go              the containers of all three lists, with their paths

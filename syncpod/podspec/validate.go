@@ -23,7 +23,7 @@ func Validate(pod *v1.Pod) error {
 		return field.Required(field.NewPath("pod"), "")
 	}
 	var v validator
-	if v.quantities(pod) { // other rules compare and print them
+	if v.size(pod) && v.quantities(pod) { // other rules compare and print them
 		v.metadata(pod)
 		v.spec(&pod.Spec)
 	}

@@ -18,6 +18,9 @@ func ValidateAdmitted(pod *v1.Pod) error {
 		return field.Required(field.NewPath("pod"), "")
 	}
 	var v validator
+	if !v.size(pod) {
+		return v.errs.ToAggregate()
+	}
 	v.quantities(pod)
 	v.identity(pod)
 	unique := v.unique()

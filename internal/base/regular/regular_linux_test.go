@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/podsync/podsync/internal/base/regular"
 )
@@ -30,6 +31,39 @@ func TestNothingElseIsOpened(t *testing.T) {
 		if _, err := regular.Read(root, name, 100); !errors.Is(err, regular.ErrNotRegular) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// The owner of a file, such as root in a container, may hold a lease on it: an open of the file waits for the end of the lease,
+// which takes 45 s, again and again.
+func TestLeasedFileIsNotWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	file, err := os.Create(filepath.Join(dir, "leased"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	const setLease = 1024 // F_SETLEASE of fcntl(2)
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, file.Fd(), setLease, syscall.F_WRLCK); errno != 0 {
+		t.Skipf("the file system of %s has no leases: %v", dir, errno)
+	}
+	answer := make(chan error, 1)
+	go func() {
+		_, err := regular.Read(root, "leased", 100)
+		answer <- err
+	}()
+	select {
+	case err := <-answer:
+		if !errors.Is(err, syscall.EAGAIN) {
+			t.Errorf("%v, want %v", err, syscall.EAGAIN)
+		}
+	case <-time.After(20 * time.Second): // less than /proc/sys/fs/lease-break-time
+		t.Error("the read waits for the end of the lease")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -135,9 +136,16 @@ func (m *Manager) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStat
 	return nil
 }
 
+// maxRefusal bounds the message of a pod that is refused, in bytes: an error names each field that is wrong.
+const maxRefusal = 4096
+
 // Refused reports a pod that cannot run because it is invalid, and lets it be deleted.
 func (m *Manager) Refused(pod *v1.Pod, err error) {
-	_ = m.SetPodStatus(context.Background(), pod, apistatus.Rejected(v1.PodStatus{}, "InvalidPod", err.Error())) // which only notes it
+	text := err.Error()
+	if len(text) > maxRefusal {
+		text = strings.ToValidUTF8(text[:maxRefusal], "") + "..."
+	}
+	_ = m.SetPodStatus(context.Background(), pod, apistatus.Rejected(v1.PodStatus{}, "InvalidPod", text)) // which only notes it
 	m.PhaseChanged(pod.UID, podworkers.Terminated, podworkers.Finished)
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -140,6 +141,20 @@ func TestFlush(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { failing = nil })
 		if err := d.Flush(d.Context()); err != nil || d.status().Phase != v1.PodRunning {
 			d.Errorf("the status is %+v, %v", d.status(), err)
+		}
+	})
+}
+
+// The message of a pod that is refused is short enough to be written.
+func TestRefusalIsBounded(t *testing.T) {
+	atDesk(t, podOf(), func(d *desk) {
+		d.Refused(podOf(), errors.New(strings.Repeat("é", 1<<20)))
+		if err := d.Flush(d.Context()); err != nil {
+			d.Fatal(err)
+		}
+		const maxMessage = 4096 + 64 // 64 for what is said before and after
+		if got := d.status(); got.Phase != v1.PodFailed || got.Reason != "InvalidPod" || len(got.Message) > maxMessage || !utf8.ValidString(got.Message) {
+			d.Errorf("%s %s with a message of %d bytes", got.Phase, got.Reason, len(got.Message))
 		}
 	})
 }
