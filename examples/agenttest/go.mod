@@ -3,7 +3,7 @@ module github.com/podsync/podsync/examples/agenttest
 go 1.26.0
 
 require (
-	github.com/podsync/podsync v0.0.0
+	github.com/podsync/podsync v0.1.0
 	google.golang.org/grpc v1.85.0
 	k8s.io/api v0.37.2
 )

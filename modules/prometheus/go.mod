@@ -3,7 +3,7 @@ module github.com/podsync/podsync/modules/prometheus
 go 1.26.0
 
 require (
-	github.com/podsync/podsync v0.0.0
+	github.com/podsync/podsync v0.1.0
 	github.com/prometheus/client_golang v1.24.1
 	github.com/prometheus/client_model v0.6.2
 	github.com/prometheus/common v0.70.1

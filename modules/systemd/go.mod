@@ -6,7 +6,7 @@ require (
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/go-logr/logr v1.4.4
 	github.com/godbus/dbus/v5 v5.2.4
-	github.com/podsync/podsync v0.0.0
+	github.com/podsync/podsync v0.1.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 )

@@ -3,7 +3,7 @@ module github.com/podsync/podsync/internal/rig/e2e/clients
 go 1.26.4
 
 require (
-	github.com/podsync/podsync v0.0.0
+	github.com/podsync/podsync v0.1.0
 	github.com/prometheus/common v0.70.0
 	google.golang.org/grpc v1.85.0
 	k8s.io/api v0.37.2
