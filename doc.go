@@ -41,7 +41,7 @@
 //     reasons that can be printed and tested.
 //   - [github.com/podsync/podsync/backoff]: when something that failed may be
 //     tried again.
-//   - [github.com/podsync/podsync/syncpod/apistatus]: the status to report of a
+//   - [github.com/podsync/podsync/internal/base/apistatus]: the status to report of a
 //     pod, which never takes back what was reported before.
 //   - [github.com/podsync/podsync/syncpod/container]: the CRI configuration of a
 //     container, and its environment in
@@ -50,8 +50,9 @@
 //     classes, by name for both drivers, and what stands in their files.
 //   - [github.com/podsync/podsync/syncpod/resize]: whether a pod is allocated other
 //     resources that it asks for while it runs, and what it is allocated until then.
-//   - [github.com/podsync/podsync/syncpod/eviction]: who has to go when the node runs
-//     short of memory, disk or processes.
+//   - [github.com/podsync/podsync/internal/base/evict]: which pod is evicted when the
+//     node runs low on memory, disk or processes; its thresholds are in
+//     [github.com/podsync/podsync/syncpod/eviction].
 //   - [github.com/podsync/podsync/syncpod/shutdown]: in which order pods stop before
 //     their node is switched off.
 //   - [github.com/podsync/podsync/syncpod/podspec]: the API's defaults, validation
@@ -87,7 +88,7 @@
 //     and evicts pods when the node runs low.
 //   - [github.com/podsync/podsync/runtime/logs]: reads container logs, with the
 //     options of kubectl logs.
-//   - [github.com/podsync/podsync/runtime/oom]: reports processes that the kernel kills
+//   - [github.com/podsync/podsync/syncpod/internal/oom]: reports processes that the kernel kills
 //     because a container or the node runs out of memory.
 //   - [github.com/podsync/podsync/syncpod/internal/rotate]: rotates, compresses and
 //     removes logs without losing a line.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/syncpod/apistatus"
+	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 

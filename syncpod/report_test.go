@@ -19,7 +19,6 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 func (r *reports) set(err error, block chan struct{}) {
@@ -168,7 +167,7 @@ func TestT1_PhasesNeverGoBack(t *testing.T) {
 func TestEvictedPodIsReportedAsFailed(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		why := &apistatus.Problem{Reason: "Evicted", Message: "The node was low on resource: memory."}
+		why := &syncpod.Rejection{Reason: "Evicted", Message: "The node was low on resource: memory."}
 		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Evicted: why}))
 		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
 		if s := n.report.last(); s.Phase != v1.PodFailed || s.Reason != "Evicted" || s.Message != why.Message {

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/internal/memory"
 	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/internal/stop"
@@ -36,7 +35,7 @@ type Termination struct {
 	// Evicted is why the node stops a pod that is still wanted. The pod is reported
 	// as failed for it, whatever its containers' ends. Nil if it is wanted no more;
 	// of several the first counts.
-	Evicted *apistatus.Problem
+	Evicted *Rejection
 	// Disruption means that the node is the cause, not the pod: together with Evicted, the pod also
 	// gets the condition DisruptionTarget.
 	Disruption bool
@@ -72,7 +71,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 		deadline = time.Now().Add(stop.PodGrace(t.Pod, t.GraceSeconds))
 	}
 	m := s.remember(ctx, t.Pod.UID)
-	m.do(func(p *memory.Pod) { p.Evict(t.Evicted, t.Disruption) })
+	m.do(func(p *memory.Pod) { p.Evict(t.Evicted.problem(), t.Disruption) })
 	e := ending{syncer: s, pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podref.Name(t.Pod), err)

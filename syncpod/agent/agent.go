@@ -3,10 +3,12 @@ package agent
 import (
 	"fmt"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/stats"
-	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -83,12 +85,20 @@ func (a *Agent) parts(c *Config, manager *image.Manager) (all []loop.Part, err e
 // Stats returns the reader of what the node and its pods use.
 func (a *Agent) Stats() *stats.Reader { return a.stats }
 
-// Pressure returns the last decision about evictions: the conditions MemoryPressure, DiskPressure and
-// PIDPressure of the node, the thresholds that are met, and the reason why each pod is evicted or
-// kept. With NoEviction, and before the first measurement, it is the zero Decision.
-func (a *Agent) Pressure() eviction.Decision {
+// Pressure returns the conditions MemoryPressure, DiskPressure and PIDPressure of the node, as of the
+// last measurement. It returns none with NoEviction, and before the first measurement.
+func (a *Agent) Pressure() []v1.NodeCondition {
 	if a.evictions == nil {
-		return eviction.Decision{}
+		return nil
 	}
-	return a.evictions.Last()
+	return a.evictions.Last().Conditions
+}
+
+// ExplainPressure explains why the last measurement led to the eviction of a pod, or why the pod
+// stays. It returns "" with NoEviction.
+func (a *Agent) ExplainPressure(pod types.UID) string {
+	if a.evictions == nil {
+		return ""
+	}
+	return a.evictions.Last().Explain(pod)
 }

@@ -11,8 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/runtime/oom"
 	"github.com/podsync/podsync/syncpod/agent"
+	"github.com/podsync/podsync/syncpod/internal/oom"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -65,7 +65,7 @@ func (n *node) doneByDefault(t *testing.T, dir string, off func(*agent.Config)) 
 		"log rotation": calls.Count(critest.ReopenContainerLog) > 0,
 		"container GC": len(n.instances("crashing").Containers) < 5,
 		"image GC":     calls.Count(critest.ImageFsInfo) > 0,
-		"eviction":     len(a.Pressure().Conditions) > 0,
+		"eviction":     len(a.Pressure()) > 0,
 		"OOM events":   strings.Contains(fmt.Sprint(events.all()), "OOMKilling"),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/stats"
@@ -48,7 +49,7 @@ func (c *Config) makeEvictions(reader *stats.Reader, containers *containerGC, im
 		return nil, fmt.Errorf("agent: Config.EvictionPolicy: %w", err)
 	}
 	c.Admission = underPressure{manager, c.Admission}
-	return &evictions{manager, e, c.EvictionPolicy.Every()}, nil
+	return &evictions{manager, e, evict.Interval(c.EvictionPolicy)}, nil
 }
 
 // Run looks after the node until ctx ends.
@@ -68,7 +69,7 @@ type underPressure struct {
 }
 
 func (a underPressure) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
-	if message, ok := eviction.Admit(pod, a.manager.Last().Conditions); !ok {
+	if message, ok := evict.Admit(pod, a.manager.Last().Conditions); !ok {
 		return &syncpod.Rejection{Reason: eviction.Reason, Message: message}
 	}
 	if a.next == nil {
@@ -136,11 +137,11 @@ func (e *evictor) Evict(ctx context.Context, evicted eviction.Eviction) error {
 
 func (e *evictor) CleanedUp(uid types.UID) bool { return e.host.State(uid).ShouldBeFinished }
 
-func (e *evictor) Reclaim(ctx context.Context, what eviction.Reclaim) error {
+func (e *evictor) Reclaim(ctx context.Context, what evict.Reclaim) error {
 	switch {
-	case what == eviction.UnusedImages && e.images != nil:
+	case what == evict.UnusedImages && e.images != nil:
 		return e.images.collector.RemoveUnused(ctx)
-	case what != eviction.UnusedImages && e.containers != nil:
+	case what != evict.UnusedImages && e.containers != nil:
 		return e.containers.collect(ctx, e.host)
 	}
 	return nil

@@ -119,7 +119,7 @@ func conditionOf(status v1.PodStatus, name v1.PodConditionType) *v1.PodCondition
 }
 
 func underPressure(a *running) (list []v1.NodeConditionType) {
-	for _, c := range a.Pressure().Conditions {
+	for _, c := range a.Pressure() {
 		if c.Status == v1.ConditionTrue {
 			list = append(list, c.Type)
 		}
@@ -199,7 +199,7 @@ func TestEvictionForMemory(t *testing.T) {
 		if got := underPressure(a); len(got) > 0 {
 			t.Errorf("under %v after the transition period", got)
 		}
-		if why := a.Pressure().Explain("within"); why != "stays: the node is short of nothing" {
+		if why := a.ExplainPressure("within"); why != "stays: the node is short of nothing" {
 			t.Errorf("%v, want %q", why, "stays: the node is short of nothing")
 		}
 	})
@@ -221,7 +221,7 @@ func TestEvictionsTakeTurns(t *testing.T) {
 		short.has(0)
 		time.Sleep(50 * time.Second)
 		wantRunningPods(t, n, "first", "second")
-		if why := a.Pressure().Explain("second"); why != "stays: a pod that was evicted has not ended" {
+		if why := a.ExplainPressure("second"); why != "stays: a pod that was evicted has not ended" {
 			t.Errorf("%v, want %q", why, "stays: a pod that was evicted has not ended")
 		}
 		time.Sleep(45 * time.Second)

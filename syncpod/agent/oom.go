@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/oom"
+	"github.com/podsync/podsync/syncpod/internal/oom"
 	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/loop"
 )

@@ -14,9 +14,9 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/runtime/oom"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
+	"github.com/podsync/podsync/syncpod/internal/oom"
 	"github.com/podsync/podsync/syncpod/source"
 )
 

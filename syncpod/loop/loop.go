@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 

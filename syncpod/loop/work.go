@@ -11,7 +11,6 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // syncer is what a Loop needs of a *syncpod.Syncer.
@@ -78,7 +77,7 @@ func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status 
 	l.probes.Observe(pod, status, true)
 	t := syncpod.Termination{Pod: pod, Status: status, Deadline: w.Deadline}
 	if w.Report != nil {
-		t.Evicted = &apistatus.Problem{Reason: apistatus.Reason(w.Report.Reason), Message: w.Report.Message}
+		t.Evicted = &syncpod.Rejection{Reason: w.Report.Reason, Message: w.Report.Message}
 		t.Disruption = w.Report.Disruption
 	}
 	err := l.syncer.SyncTerminatingPod(ctx, t)

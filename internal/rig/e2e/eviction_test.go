@@ -188,10 +188,10 @@ func TestEvictionByMemory(t *testing.T) {
 		if s := r.status(stays.UID); s.Phase != v1.PodRunning {
 			r.t.Errorf("the critical pod is %s: %s", s.Phase, s.Message)
 		}
-		if c := r.Pressure().Conditions[0]; c.Type != v1.NodeMemoryPressure || c.Status != v1.ConditionTrue {
+		if c := r.Pressure()[0]; c.Type != v1.NodeMemoryPressure || c.Status != v1.ConditionTrue {
 			r.t.Errorf("%+v, want Type %v and Status %v", c, v1.NodeMemoryPressure, v1.ConditionTrue)
 		}
-		if why := r.Pressure().Explain(stays.UID); why != "stays: it is critical" {
+		if why := r.ExplainPressure(stays.UID); why != "stays: it is critical" {
 			r.t.Errorf("%v, want %q", why, "stays: it is critical")
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/modules/cluster/config"
 	"github.com/podsync/podsync/runtime/logs"
 )
@@ -153,7 +154,7 @@ func TestEviction(t *testing.T) {
 			continue
 		}
 		policy, err := config.Eviction(c)
-		rules, rulesErr := policy.Rules()
+		rules, rulesErr := evict.RulesOf(policy)
 		var got []string
 		for _, threshold := range rules.Thresholds {
 			got = append(got, threshold.String())

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/syncpod/eviction"
+	"github.com/podsync/podsync/internal/base/evict"
 )
 
 // Version is the version of a kubelet that pods can expect the behaviour of.
@@ -119,7 +119,7 @@ func (n *Node) setConditions(s *v1.NodeStatus, notReady string) {
 
 // noPressure are the conditions of a node that is short of nothing.
 func noPressure() []v1.NodeCondition {
-	return eviction.Decide(eviction.Rules{}, eviction.State{}, time.Now()).Conditions
+	return evict.Decide(evict.Rules{}, evict.State{}, time.Now()).Conditions
 }
 
 // setCondition sets one condition. It keeps the transition time if the status has not changed.

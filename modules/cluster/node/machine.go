@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
@@ -109,7 +110,7 @@ var reservedBy = map[eviction.Signal]v1.ResourceName{
 
 // Reserved returns the part of a capacity that hard eviction thresholds keep free: memory and
 // ephemeral storage, as in a kubelet.
-func Reserved(rules eviction.Rules, capacity v1.ResourceList) v1.ResourceList {
+func Reserved(rules evict.Rules, capacity v1.ResourceList) v1.ResourceList {
 	reserved := v1.ResourceList{}
 	for _, t := range rules.Thresholds {
 		name, ok := reservedBy[t.Signal]

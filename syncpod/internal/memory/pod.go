@@ -6,8 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // Pod is what an agent remembers of one pod. Make one with New.

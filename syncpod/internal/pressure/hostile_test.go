@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/internal/base/filetree"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
@@ -41,18 +42,18 @@ func evicted(t *testing.T, m *measurer, now time.Time, pods ...*v1.Pod) string {
 	ctx, cancel := context.WithTimeout(t.Context(), readTimeout)
 	defer cancel()
 	m.measure(ctx, list, now)
-	rules, err := eviction.Policy{}.Rules()
+	rules, err := evict.RulesOf(eviction.Policy{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	rules.StorageLimits = true
-	state := eviction.State{Layout: eviction.OneDisk}
+	state := evict.State{Layout: evict.OneDisk}
 	for _, p := range pods {
-		usage := &eviction.Usage{Containers: []eviction.ContainerUsage{{Name: "app"}}}
-		state.Pods = append(state.Pods, eviction.Candidate{Pod: p, Usage: m.complete(p, usage)})
+		usage := &evict.Usage{Containers: []evict.ContainerUsage{{Name: "app"}}}
+		state.Pods = append(state.Pods, evict.Candidate{Pod: p, Usage: m.complete(p, usage)})
 	}
 	said := ""
-	for _, e := range eviction.Decide(rules, state, now).Evict {
+	for _, e := range evict.Decide(rules, state, now).Evict {
 		said += fmt.Sprintf("%s: %s\n", e.Pod.Name, e.Message)
 	}
 	return said

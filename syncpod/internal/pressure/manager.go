@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/internal/base/filetree"
 	"github.com/podsync/podsync/internal/base/podfile"
 	"github.com/podsync/podsync/runtime"
@@ -33,7 +34,7 @@ type Agent interface {
 	// CleanedUp reports whether a pod that was evicted has nothing left on the node.
 	CleanedUp(pod types.UID) bool
 	// Reclaim removes unused resources.
-	Reclaim(ctx context.Context, what eviction.Reclaim) error
+	Reclaim(ctx context.Context, what evict.Reclaim) error
 	// Warn records an event of a pod, or of the node if about is nil.
 	Warn(about *v1.Pod, reason, message string)
 }
@@ -71,7 +72,7 @@ type Config struct {
 // with New. Its methods may be called concurrently, except that calls of Synchronize must not overlap.
 type Manager struct {
 	config Config
-	rules  eviction.Rules
+	rules  evict.Rules
 	state  podfile.Dir
 	disk   measurer
 	// evictions counts the goroutines of evictions in flight, and of a measurement.
@@ -83,7 +84,7 @@ type Manager struct {
 	pass     *runningPass
 
 	mu     sync.Mutex
-	last   eviction.Decision
+	last   evict.Decision
 	ending map[types.UID]*ending
 	// left are evictions that have yet to be carried out: of an earlier agent, or that failed.
 	left map[types.UID]eviction.Eviction
@@ -103,7 +104,7 @@ func New(c Config) (*Manager, error) {
 			return nil, fmt.Errorf("pressure: Config.%s %q is not an absolute path", f.name, f.path)
 		}
 	}
-	rules, err := c.Policy.Rules()
+	rules, err := evict.RulesOf(c.Policy)
 	if err != nil {
 		return nil, fmt.Errorf("pressure: Config.Policy: %w", err)
 	}
@@ -118,7 +119,7 @@ func New(c Config) (*Manager, error) {
 
 // Last returns the last decision, with the conditions of the node; the zero Decision before the
 // first Synchronize.
-func (m *Manager) Last() eviction.Decision {
+func (m *Manager) Last() evict.Decision {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last
@@ -136,19 +137,19 @@ const readTimeout = 30 * time.Second
 func (m *Manager) Synchronize(ctx context.Context) {
 	m.resume(ctx)
 	now := time.Now()
-	state := eviction.State{Ending: m.housekeep(now), Memory: m.Last().Memory}
+	state := evict.State{Ending: m.housekeep(now), Memory: m.Last().Memory}
 	m.readNode(ctx, &state)
-	d := eviction.Decide(m.rules, state, now)
+	d := evict.Decide(m.rules, state, now)
 	if len(d.Reclaim) > 0 {
 		m.reclaim(ctx, d)
 		state.Reclaimed, state.Memory = true, d.Memory
 		m.readNode(ctx, &state)
 		now = time.Now()
-		d = eviction.Decide(m.rules, state, now)
+		d = evict.Decide(m.rules, state, now)
 	}
 	if pods := m.wanted(ctx, d, len(state.Ending) > 0, now); len(pods) > 0 {
 		state.Pods = m.candidates(ctx, pods)
-		d = eviction.Decide(m.rules, state, now)
+		d = evict.Decide(m.rules, state, now)
 	}
 	if ctx.Err() != nil {
 		return
@@ -160,7 +161,7 @@ func (m *Manager) Synchronize(ctx context.Context) {
 }
 
 // readNode reads what signals watch.
-func (m *Manager) readNode(ctx context.Context, s *eviction.State) {
+func (m *Manager) readNode(ctx context.Context, s *evict.State) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	node, err := m.config.Stats.ReadNode(ctx)
@@ -175,11 +176,11 @@ func (m *Manager) readNode(ctx context.Context, s *eviction.State) {
 //
 // It measures disk usage first only if the node is short of disk. An eviction for memory or processes
 // does not wait for a measurement, because containers can make it slow.
-func (m *Manager) wanted(ctx context.Context, d eviction.Decision, busy bool, now time.Time) []Pod {
+func (m *Manager) wanted(ctx context.Context, d evict.Decision, busy bool, now time.Time) []Pod {
 	all := func(*v1.Pod) bool { return true }
-	due := slices.IndexFunc(d.Met, func(met eviction.Met) bool { return met.Due })
+	due := slices.IndexFunc(d.Met, func(met evict.Met) bool { return met.Due })
 	switch {
-	case due >= 0 && !busy && d.Met[due].Signal.OfDisk():
+	case due >= 0 && !busy && evict.OfDisk(d.Met[due].Signal):
 		pods := m.running(all)
 		m.measure(ctx, pods, now)
 		return pods
@@ -187,7 +188,7 @@ func (m *Manager) wanted(ctx context.Context, d eviction.Decision, busy bool, no
 		m.measured(ctx, now, 0)
 		return m.running(all)
 	case m.measured(ctx, now, passPatience):
-		return m.running(eviction.HasStorageLimits)
+		return m.running(evict.HasStorageLimits)
 	}
 	return nil
 }
@@ -203,7 +204,7 @@ func (m *Manager) running(which func(*v1.Pod) bool) []Pod {
 }
 
 // candidates returns the pods with their usage. Disk usage comes from the last measurement.
-func (m *Manager) candidates(ctx context.Context, pods []Pod) []eviction.Candidate {
+func (m *Manager) candidates(ctx context.Context, pods []Pod) []evict.Candidate {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var statuses []*runtime.PodStatus
@@ -216,15 +217,15 @@ func (m *Manager) candidates(ctx context.Context, pods []Pod) []eviction.Candida
 	if err != nil && ctx.Err() == nil {
 		m.config.Log.V(1).Info("not all of what pods use can be read", "err", err.Error())
 	}
-	list := make([]eviction.Candidate, len(pods))
+	list := make([]evict.Candidate, len(pods))
 	for i, p := range pods {
-		list[i] = eviction.Candidate{Pod: p.Pod, Usage: m.disk.complete(p.Pod, usageOf(read.Pods, p.Pod.UID))}
+		list[i] = evict.Candidate{Pod: p.Pod, Usage: m.disk.complete(p.Pod, usageOf(read.Pods, p.Pod.UID))}
 	}
 	return list
 }
 
 // reclaim removes unused resources.
-func (m *Manager) reclaim(ctx context.Context, d eviction.Decision) {
+func (m *Manager) reclaim(ctx context.Context, d evict.Decision) {
 	for _, r := range d.Reclaim {
 		if err := m.config.Agent.Reclaim(ctx, r); err != nil && ctx.Err() == nil {
 			m.config.Log.Error(err, "not removed", "what", r.String())
@@ -233,7 +234,7 @@ func (m *Manager) reclaim(ctx context.Context, d eviction.Decision) {
 }
 
 // record stores a decision and logs changes.
-func (m *Manager) record(d eviction.Decision) {
+func (m *Manager) record(d evict.Decision) {
 	short := ""
 	for _, met := range d.Met {
 		short += met.Threshold.String() + " "
@@ -250,7 +251,7 @@ func (m *Manager) record(d eviction.Decision) {
 	}
 	for _, e := range d.Evict {
 		if e.Disruption {
-			m.config.Agent.Warn(nil, "EvictionThresholdMet", "Attempting to reclaim "+string(e.Signal.Resource()))
+			m.config.Agent.Warn(nil, "EvictionThresholdMet", "Attempting to reclaim "+string(evict.ResourceOf(e.Signal)))
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -35,7 +36,7 @@ type agent struct {
 	fails     error
 	ending    int
 	evicted   []types.UID
-	reclaimed []eviction.Reclaim
+	reclaimed []evict.Reclaim
 	onReclaim func()
 	events    []string
 	overlap   bool
@@ -80,7 +81,7 @@ func (a *agent) Evict(ctx context.Context, e eviction.Eviction) error {
 
 func (a *agent) CleanedUp(types.UID) bool { return true }
 
-func (a *agent) Reclaim(_ context.Context, what eviction.Reclaim) error {
+func (a *agent) Reclaim(_ context.Context, what evict.Reclaim) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.reclaimed = append(a.reclaimed, what)

@@ -14,9 +14,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/internal/base/filetree"
 	"github.com/podsync/podsync/internal/base/safepath"
-	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/internal/volumedir"
 )
 
@@ -80,8 +80,8 @@ type tree struct {
 
 // usage returns the usage to report. A pod's activity during one measurement may prevent it from
 // completing; if that happens repeatedly, the pod has made itself unmeasurable.
-func (t tree) usage() eviction.DiskUsage {
-	return eviction.DiskUsage{Bytes: &t.bytes, Inodes: &t.inodes, Unmeasurable: t.unread > 1 && t.err != nil || t.slow > 1}
+func (t tree) usage() evict.DiskUsage {
+	return evict.DiskUsage{Bytes: &t.bytes, Inodes: &t.inodes, Unmeasurable: t.unread > 1 && t.err != nil || t.slow > 1}
 }
 
 // after merges a tree with the previous result: if this measurement is incomplete, the previous
@@ -299,7 +299,7 @@ func (m *measurer) entry(ctx context.Context, count *counter, dir string, e fs.D
 
 // complete adds measured disk usage to the usage from the runtime. If the latter is missing, only
 // disk usage is known.
-func (m *measurer) complete(pod *v1.Pod, u *eviction.Usage) *eviction.Usage {
+func (m *measurer) complete(pod *v1.Pod, u *evict.Usage) *evict.Usage {
 	of, ok := m.known[pod.UID]
 	if u == nil || !ok {
 		return u
@@ -307,13 +307,13 @@ func (m *measurer) complete(pod *v1.Pod, u *eviction.Usage) *eviction.Usage {
 	u.Files = of.files.usage()
 	u.Volumes = nil
 	for _, name := range slices.Sorted(maps.Keys(of.volumes)) {
-		u.Volumes = append(u.Volumes, eviction.VolumeUsage{Name: name, DiskUsage: of.volumes[name].usage()})
+		u.Volumes = append(u.Volumes, evict.VolumeUsage{Name: name, DiskUsage: of.volumes[name].usage()})
 	}
 	for _, name := range slices.Sorted(maps.Keys(of.logs)) {
 		logs := of.logs[name].usage()
-		i := slices.IndexFunc(u.Containers, func(c eviction.ContainerUsage) bool { return c.Name == name })
+		i := slices.IndexFunc(u.Containers, func(c evict.ContainerUsage) bool { return c.Name == name })
 		if i < 0 { // it does not run: only its logs are left
-			u.Containers = append(u.Containers, eviction.ContainerUsage{Name: name, Logs: logs})
+			u.Containers = append(u.Containers, evict.ContainerUsage{Name: name, Logs: logs})
 			continue
 		}
 		u.Containers[i].Logs = logs

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/internal/base/filetree"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -64,9 +65,9 @@ func TestMeasurePaces(t *testing.T) {
 		Volumes:    []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}},
 	}}
 	pod.Namespace, pod.Name, pod.UID = "default", "web", "u"
-	uses := func(at time.Time) *eviction.Usage {
+	uses := func(at time.Time) *evict.Usage {
 		m.measure(t.Context(), []Pod{{Pod: pod}}, at)
-		return m.complete(pod, &eviction.Usage{Containers: []eviction.ContainerUsage{{Name: "app"}}})
+		return m.complete(pod, &evict.Usage{Containers: []evict.ContainerUsage{{Name: "app"}}})
 	}
 	now := time.Now()
 	if u := uses(now); *u.Volumes[0].Bytes != 0 || *u.Containers[0].Logs.Bytes != 0 {
@@ -99,7 +100,7 @@ func TestLogsOfEndedContainersCount(t *testing.T) {
 		write(t, filepath.Join(root, "default_web_u", name, "0.log"), 10_000)
 	}
 	m.measure(t.Context(), []Pod{{Pod: pod}}, time.Now())
-	u := m.complete(pod, &eviction.Usage{Containers: []eviction.ContainerUsage{{Name: "app"}}})
+	u := m.complete(pod, &evict.Usage{Containers: []evict.ContainerUsage{{Name: "app"}}})
 	if len(u.Containers) != 3 {
 		t.Fatalf("%+v, want 3 containers", u.Containers)
 	}
@@ -121,7 +122,7 @@ func TestReadings(t *testing.T) {
 		FS:     disk(1, 50), ImageFS: disk(2, 60), ContainerFS: disk(1, 50),
 		Processes: number(90), MaxProcesses: number(80),
 	}
-	got := map[eviction.Signal]eviction.Reading{}
+	got := map[eviction.Signal]evict.Reading{}
 	for _, r := range readings(n, now) {
 		got[r.Signal] = r
 	}
@@ -133,14 +134,14 @@ func TestReadings(t *testing.T) {
 			t.Errorf("%s: %+v, want %v", s, r, want)
 		}
 	}
-	if l := layout(n); l != eviction.SplitDisk {
-		t.Errorf("layout %v, want %v", l, eviction.SplitDisk)
+	if l := layout(n); l != evict.SplitDisk {
+		t.Errorf("layout %v, want %v", l, evict.SplitDisk)
 	}
-	if n.ContainerFS = disk(2, 60); layout(n) != eviction.ImageDisk {
-		t.Errorf("layout %v, want %v", layout(n), eviction.ImageDisk)
+	if n.ContainerFS = disk(2, 60); layout(n) != evict.ImageDisk {
+		t.Errorf("layout %v, want %v", layout(n), evict.ImageDisk)
 	}
-	if n.ImageFS = disk(1, 60); layout(n) != eviction.OneDisk {
-		t.Errorf("layout %v, want %v", layout(n), eviction.OneDisk)
+	if n.ImageFS = disk(1, 60); layout(n) != evict.OneDisk {
+		t.Errorf("layout %v, want %v", layout(n), evict.OneDisk)
 	}
 	if none := readings(stats.Node{Memory: &stats.Memory{}, FS: &stats.FS{}}, now); len(none) > 0 {
 		t.Errorf("of nothing %v, want no none", none)

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/syncpod/eviction"
+	"github.com/podsync/podsync/internal/base/evict"
 )
 
 // passPatience is how long a Synchronize waits for a measurement for limits.
@@ -29,7 +29,7 @@ type runningPass struct {
 // waits no longer than patience; a later call reports a measurement that takes longer.
 func (m *Manager) measured(ctx context.Context, now time.Time, patience time.Duration) bool {
 	if m.pass == nil && m.rules.StorageLimits && m.disk.due(now) {
-		if pods := m.running(eviction.HasStorageLimits); len(pods) > 0 {
+		if pods := m.running(evict.HasStorageLimits); len(pods) > 0 {
 			m.beginPass(ctx, pods, now)
 		}
 	}

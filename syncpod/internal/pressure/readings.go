@@ -6,15 +6,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // readings converts the node's stats to readings. Unknown values are left out.
-func readings(n stats.Node, now time.Time) (list []eviction.Reading) {
+func readings(n stats.Node, now time.Time) (list []evict.Reading) {
 	add := func(s eviction.Signal, available, capacity *uint64, at time.Time) {
 		if available != nil && capacity != nil {
-			list = append(list, eviction.Reading{Signal: s, Available: *available, Capacity: *capacity, Time: at})
+			list = append(list, evict.Reading{Signal: s, Available: *available, Capacity: *capacity, Time: at})
 		}
 	}
 	if m := n.Memory; m != nil && m.AvailableBytes != nil && m.WorkingSetBytes != nil {
@@ -44,31 +45,31 @@ func readings(n stats.Node, now time.Time) (list []eviction.Reading) {
 }
 
 // layout returns which file systems are the same. Unknown ones count as the node's.
-func layout(n stats.Node) eviction.Layout {
+func layout(n stats.Node) evict.Layout {
 	other := func(fs *stats.FS) bool {
 		return fs != nil && n.FS != nil && fs.Device != 0 && n.FS.Device != 0 && fs.Device != n.FS.Device
 	}
 	switch {
 	case !other(n.ImageFS):
-		return eviction.OneDisk
+		return evict.OneDisk
 	case other(n.ContainerFS):
-		return eviction.ImageDisk
+		return evict.ImageDisk
 	}
-	return eviction.SplitDisk
+	return evict.SplitDisk
 }
 
 // usageOf returns the usage of a pod, nil if unknown.
-func usageOf(read []stats.Pod, uid types.UID) *eviction.Usage {
+func usageOf(read []stats.Pod, uid types.UID) *evict.Usage {
 	for i := range read {
 		p := &read[i]
 		if p.UID != uid {
 			continue
 		}
-		u := &eviction.Usage{Processes: p.Processes, MemoryBytes: workingSet(p.Memory)}
+		u := &evict.Usage{Processes: p.Processes, MemoryBytes: workingSet(p.Memory)}
 		for _, c := range slices.Concat(p.Containers, p.Exited) {
-			usage := eviction.ContainerUsage{Name: c.Name, MemoryBytes: workingSet(c.Memory)}
+			usage := evict.ContainerUsage{Name: c.Name, MemoryBytes: workingSet(c.Memory)}
 			if c.RootFS != nil {
-				usage.RootFS = eviction.DiskUsage{Bytes: c.RootFS.UsedBytes, Inodes: c.RootFS.InodesUsed}
+				usage.RootFS = evict.DiskUsage{Bytes: c.RootFS.UsedBytes, Inodes: c.RootFS.InodesUsed}
 			}
 			u.Containers = append(u.Containers, usage)
 		}

@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // Status is one recorded status that the kubelet's generateAPIPodStatus made.

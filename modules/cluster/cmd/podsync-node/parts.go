@@ -19,6 +19,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/podsync/podsync/internal/base/apistatus"
+	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/modules/cluster/config"
 	"github.com/podsync/podsync/modules/cluster/mirrors"
@@ -222,7 +224,7 @@ func (a *agent) room(machine node.Machine, capacity v1.ResourceList) (r room, er
 	if err != nil {
 		return r, err
 	}
-	rules, err := a.policy.Rules()
+	rules, err := evict.RulesOf(a.policy)
 	if err != nil {
 		return r, err
 	}
@@ -238,7 +240,7 @@ func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.Re
 		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
 		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Events: events, Log: a.log,
-		Pressure: func() []v1.NodeCondition { return p.loop.Pressure().Conditions }, NotReady: a.notReady,
+		Pressure: p.loop.Pressure, NotReady: a.notReady,
 		Devices: p.devices.Capacity, VolumesInUse: p.volumesInUse,
 	}
 	if *a.kubelet.EnableServer {

@@ -1,4 +1,4 @@
-package eviction
+package evict
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/linux"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // HasStorageLimits reports whether a pod has a limit on its disk usage.
@@ -23,15 +24,15 @@ func HasStorageLimits(pod *v1.Pod) bool {
 
 // exceeding returns the pods that exceed limits of their own. Unknown usage exceeds no limit, but
 // usage that the pod has made unmeasurable exceeds each.
-func exceeding(s *State) []Eviction {
-	var list []Eviction
+func exceeding(s *State) []eviction.Eviction {
+	var list []eviction.Eviction
 	for _, p := range s.Pods {
 		if p.Usage == nil || runtime.IsCritical(p.Pod) || slices.Contains(s.Ending, p.Pod.UID) {
 			continue
 		}
-		for _, check := range []func(Candidate, Layout) (Signal, string){emptyDirs, wholePod, singleContainers} {
+		for _, check := range []func(Candidate, Layout) (eviction.Signal, string){emptyDirs, wholePod, singleContainers} {
 			if signal, message := check(p, s.Layout); message != "" {
-				list = append(list, Eviction{Pod: p.Pod, Signal: signal, GraceSeconds: immediately, Message: message})
+				list = append(list, eviction.Eviction{Pod: p.Pod, Signal: signal, GraceSeconds: immediately, Message: message})
 				break
 			}
 		}
@@ -40,7 +41,7 @@ func exceeding(s *State) []Eviction {
 }
 
 // emptyDirs checks emptyDir.sizeLimit.
-func emptyDirs(p Candidate, _ Layout) (Signal, string) {
+func emptyDirs(p Candidate, _ Layout) (eviction.Signal, string) {
 	for i := range p.Pod.Spec.Volumes {
 		v := &p.Pod.Spec.Volumes[i]
 		if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.Sign() <= 0 {
@@ -48,17 +49,17 @@ func emptyDirs(p Candidate, _ Layout) (Signal, string) {
 		}
 		used := p.Usage.volume(v.Name)
 		if used.Unmeasurable {
-			return EmptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured, which exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String())
+			return eviction.EmptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured, which exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String())
 		}
 		if beyond(used.Bytes, *v.EmptyDir.SizeLimit) {
-			return EmptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String())
+			return eviction.EmptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String())
 		}
 	}
 	return "", ""
 }
 
 // wholePod checks the sum of the containers' limits, which limits the pod's total disk usage.
-func wholePod(p Candidate, _ Layout) (Signal, string) {
+func wholePod(p Candidate, _ Layout) (eviction.Signal, string) {
 	limit := linux.Total(&p.Pod.Spec, linux.Limits, v1.ResourceEphemeralStorage)
 	if limit == nil || limit.IsZero() {
 		return "", ""
@@ -67,10 +68,10 @@ func wholePod(p Candidate, _ Layout) (Signal, string) {
 	all.Add(p.Pod.Spec.Overhead[v1.ResourceEphemeralStorage])
 	used, unmeasurable := p.Usage.ephemeral(p.Pod)
 	if unmeasurable != "" {
-		return PodLimit, fmt.Sprintf("Pod ephemeral local storage usage of %s cannot be measured, which exceeds the total limit of containers %s. ", unmeasurable, all.String())
+		return eviction.PodLimit, fmt.Sprintf("Pod ephemeral local storage usage of %s cannot be measured, which exceeds the total limit of containers %s. ", unmeasurable, all.String())
 	}
 	if beyond(&used, all) {
-		return PodLimit, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", all.String())
+		return eviction.PodLimit, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", all.String())
 	}
 	return "", ""
 }
@@ -99,7 +100,7 @@ func (u *Usage) ephemeral(pod *v1.Pod) (total uint64, unmeasurable string) {
 
 // singleContainers checks the limit of each container. Its writable layer counts only if the node
 // has a single disk, as in a kubelet.
-func singleContainers(p Candidate, on Layout) (Signal, string) {
+func singleContainers(p Candidate, on Layout) (eviction.Signal, string) {
 	for i := range p.Usage.Containers {
 		c := &p.Usage.Containers[i]
 		limit, ok := limitOf(p.Pod, c.Name)
@@ -111,7 +112,7 @@ func singleContainers(p Candidate, on Layout) (Signal, string) {
 			used = plus(used, c.RootFS.Bytes)
 		}
 		if beyond(&used, limit) {
-			return ContainerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String())
+			return eviction.ContainerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String())
 		}
 	}
 	return "", ""

@@ -1,4 +1,4 @@
-package eviction
+package evict
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 func mustParse(t *testing.T, text string) resource.Quantity {
@@ -136,8 +137,8 @@ func asJSON(t *testing.T, s State) string {
 	return string(text)
 }
 
-func randomPolicy(random *rand.Rand) Policy {
-	p := Policy{Hard: map[Signal]string{}, Soft: map[Signal]string{}, SoftGracePeriod: map[Signal]time.Duration{}, MinimumReclaim: map[Signal]string{}}
+func randomPolicy(random *rand.Rand) eviction.Policy {
+	p := eviction.Policy{Hard: map[eviction.Signal]string{}, Soft: map[eviction.Signal]string{}, SoftGracePeriod: map[eviction.Signal]time.Duration{}, MinimumReclaim: map[eviction.Signal]string{}}
 	amounts := []string{"10%", "100Mi", "50%", "1Gi", "99%", "12Gi"}
 	for _, s := range signals() {
 		if random.IntN(2) == 0 {

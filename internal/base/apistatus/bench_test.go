@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/internal/rig/conformance/record"
-	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 const recorded = "../../internal/rig/conformance/testdata/status.jsonl.gz"

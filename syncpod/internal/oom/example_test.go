@@ -3,7 +3,7 @@ package oom_test
 import (
 	"fmt"
 
-	"github.com/podsync/podsync/runtime/oom"
+	"github.com/podsync/podsync/syncpod/internal/oom"
 )
 
 // What the kernel writes when a container is at its limit.

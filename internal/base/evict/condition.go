@@ -1,10 +1,12 @@
-package eviction
+package evict
 
 import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // The conditions of a node, and how many there are.
@@ -25,11 +27,11 @@ type pressure struct {
 }
 
 // conditionOf returns the condition of a signal.
-func conditionOf(s Signal) int {
+func conditionOf(s eviction.Signal) int {
 	switch s {
-	case MemoryAvailable:
+	case eviction.MemoryAvailable:
 		return memoryPressure
-	case PIDAvailable:
+	case eviction.PIDAvailable:
 		return pidPressure
 	}
 	return diskPressure

@@ -1,4 +1,4 @@
-package eviction
+package evict
 
 import (
 	"math/rand/v2"
@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // candidate is a pod that asks for so much memory and disk, and uses so much.
@@ -33,17 +35,17 @@ func TestRank(t *testing.T) {
 	unknown.Usage = nil
 	for _, tc := range []struct {
 		name   string
-		signal Signal
+		signal eviction.Signal
 		pods   []Candidate
 		want   []string
 	}{
-		{"who exceeds the request goes first, whatever the priority", MemoryAvailable,
+		{"who exceeds the request goes first, whatever the priority", eviction.MemoryAvailable,
 			[]Candidate{candidate("within", -5, 100, 99), candidate("beyond", 5, 100, 101)}, []string{"beyond", "within"}},
-		{"then the lesser priority", MemoryAvailable, []Candidate{candidate("high", 5, 0, 900), candidate("low", 1, 0, 5)}, []string{"low", "high"}},
-		{"then what is used beyond the request", MemoryAvailable, []Candidate{candidate("less", 0, 100, 200), candidate("more", 0, 10, 150)}, []string{"more", "less"}},
-		{"who is unknown goes before all", MemoryAvailable, []Candidate{candidate("beyond", 0, 0, 9), unknown}, []string{"unknown", "beyond"}},
-		{"processes by priority", PIDAvailable, []Candidate{candidate("a", 5, 0, 900), unknown, candidate("b", 1, 0, 5), candidate("c", 1, 0, 6)}, []string{"c", "b", "a", "unknown"}},
-		{"what is equal stays in its order", NodeFSAvailable, []Candidate{candidate("b", 0, 1, 5), candidate("a", 0, 1, 5)}, []string{"b", "a"}},
+		{"then the lesser priority", eviction.MemoryAvailable, []Candidate{candidate("high", 5, 0, 900), candidate("low", 1, 0, 5)}, []string{"low", "high"}},
+		{"then what is used beyond the request", eviction.MemoryAvailable, []Candidate{candidate("less", 0, 100, 200), candidate("more", 0, 10, 150)}, []string{"more", "less"}},
+		{"who is unknown goes before all", eviction.MemoryAvailable, []Candidate{candidate("beyond", 0, 0, 9), unknown}, []string{"unknown", "beyond"}},
+		{"processes by priority", eviction.PIDAvailable, []Candidate{candidate("a", 5, 0, 900), unknown, candidate("b", 1, 0, 5), candidate("c", 1, 0, 6)}, []string{"c", "b", "a", "unknown"}},
+		{"what is equal stays in its order", eviction.NodeFSAvailable, []Candidate{candidate("b", 0, 1, 5), candidate("a", 0, 1, 5)}, []string{"b", "a"}},
 	} {
 		if got := uidsOf(Rank(tc.pods, tc.signal, OneDisk)); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
@@ -64,18 +66,18 @@ func TestRankByLayout(t *testing.T) {
 	}
 	pods := []Candidate{of("root", 10, 0, 0), of("log", 0, 6, 0), of("volume", 0, 1, 8)}
 	for _, tc := range []struct {
-		signal Signal
+		signal eviction.Signal
 		on     Layout
 		want   []string
 	}{
-		{NodeFSAvailable, OneDisk, []string{"root", "volume", "log"}},
-		{ImageFSAvailable, OneDisk, []string{"root", "volume", "log"}},
-		{NodeFSAvailable, ImageDisk, []string{"volume", "log", "root"}},
-		{ImageFSAvailable, ImageDisk, []string{"root", "log", "volume"}},
-		{ContainerFSAvailable, ImageDisk, []string{"root", "log", "volume"}},
-		{NodeFSAvailable, SplitDisk, []string{"root", "volume", "log"}},
-		{ContainerFSAvailable, SplitDisk, []string{"root", "volume", "log"}},
-		{ImageFSAvailable, SplitDisk, []string{"root", "log", "volume"}},
+		{eviction.NodeFSAvailable, OneDisk, []string{"root", "volume", "log"}},
+		{eviction.ImageFSAvailable, OneDisk, []string{"root", "volume", "log"}},
+		{eviction.NodeFSAvailable, ImageDisk, []string{"volume", "log", "root"}},
+		{eviction.ImageFSAvailable, ImageDisk, []string{"root", "log", "volume"}},
+		{eviction.ContainerFSAvailable, ImageDisk, []string{"root", "log", "volume"}},
+		{eviction.NodeFSAvailable, SplitDisk, []string{"root", "volume", "log"}},
+		{eviction.ContainerFSAvailable, SplitDisk, []string{"root", "volume", "log"}},
+		{eviction.ImageFSAvailable, SplitDisk, []string{"root", "log", "volume"}},
 	} {
 		if got := uidsOf(Rank(pods, tc.signal, tc.on)); !slices.Equal(got, tc.want) {
 			t.Errorf("%s on %v: %v, want %v", tc.signal, tc.on, got, tc.want)

@@ -1,4 +1,4 @@
-package eviction
+package evict
 
 import (
 	"errors"
@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podsync/podsync/internal/base/quantities"
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // A Threshold is the available amount below which the node is under pressure.
 type Threshold struct {
-	Signal Signal
+	Signal eviction.Signal
 	// Value is the required available amount.
 	Value Amount
 	// Reclaim is how much more than Value must be available to end the pressure after an eviction.

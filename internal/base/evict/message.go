@@ -1,4 +1,4 @@
-package eviction
+package evict
 
 import (
 	"fmt"
@@ -6,36 +6,16 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod/eviction"
 )
-
-// Reason is the reason of a pod that was evicted, or refused by Admit.
-const Reason = "Evicted"
-
-// An Eviction is a pod to evict, and its message.
-type Eviction struct {
-	Pod *v1.Pod
-	// Signal is the cause: a signal of the node, or the pod's own limit that it exceeds.
-	Signal Signal
-	// GraceSeconds is the pod's grace period.
-	GraceSeconds int64
-	// Message is for people; the reason is Reason.
-	Message string
-	// Disruption: it is the node that is in need, and the pod gets the condition
-	// DisruptionTarget.
-	Disruption bool
-}
-
-// String describes the eviction.
-func (e Eviction) String() string {
-	return fmt.Sprintf("evict %s/%s within %d s: %s: %s", e.Pod.Namespace, e.Pod.Name, e.GraceSeconds, e.Signal, strings.TrimSpace(e.Message))
-}
 
 // immediately is the grace period of a pod that is evicted for a hard threshold.
 const immediately = 1
 
 // pressed returns the eviction of a pod for pressure on the node.
-func pressed(p Candidate, why *Met, maxGrace time.Duration) Eviction {
-	e := Eviction{Pod: p.Pod, Signal: why.Signal, GraceSeconds: immediately, Message: messageOf(p, why), Disruption: true}
+func pressed(p Candidate, why *Met, maxGrace time.Duration) eviction.Eviction {
+	e := eviction.Eviction{Pod: p.Pod, Signal: why.Signal, GraceSeconds: immediately, Message: messageOf(p, why), Disruption: true}
 	if why.Grace > 0 {
 		e.GraceSeconds = max(int64(maxGrace/time.Second), immediately)
 		if own := p.Pod.Spec.TerminationGracePeriodSeconds; own != nil {
@@ -48,7 +28,7 @@ func pressed(p Candidate, why *Met, maxGrace time.Duration) Eviction {
 // messageOf describes the pressure, and which containers use more of the resource than they
 // request.
 func messageOf(p Candidate, why *Met) string {
-	name := why.Signal.Resource()
+	name := ResourceOf(why.Signal)
 	var text strings.Builder
 	fmt.Fprintf(&text, "The node was low on resource: %s. Threshold quantity: %s, available: %s. ",
 		name, why.Value.text(why.Reading.Capacity), amountOf(why.Signal, why.Reading.Available))

@@ -1,4 +1,4 @@
-package eviction
+package evict
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // Rank returns pods in the order in which they would be evicted for a signal. For memory and disks:
@@ -13,13 +15,13 @@ import (
 // within each group lower priority first, and then higher usage above the request. For processes:
 // lower priority first, then more processes. Equal pods keep their order. Rank does not modify its
 // argument.
-func Rank(pods []Candidate, s Signal, on Layout) []Candidate {
+func Rank(pods []Candidate, s eviction.Signal, on Layout) []Candidate {
 	standings := make([]standing, len(pods))
 	for i, p := range pods {
 		standings[i] = standingOf(p, s, on)
 	}
 	slices.SortStableFunc(standings, func(a, b standing) int {
-		if s == PIDAvailable {
+		if s == eviction.PIDAvailable {
 			return cmp.Or(cmp.Compare(a.priority, b.priority), before(a.unknown, b.unknown), b.beyond.Cmp(a.beyond))
 		}
 		return cmp.Or(before(a.unknown, b.unknown), before(a.exceeds, b.exceeds), cmp.Compare(a.priority, b.priority), b.beyond.Cmp(a.beyond))
@@ -40,12 +42,12 @@ type standing struct {
 	beyond resource.Quantity
 }
 
-func standingOf(p Candidate, s Signal, on Layout) standing {
+func standingOf(p Candidate, s eviction.Signal, on Layout) standing {
 	r := standing{Candidate: p, unknown: p.Usage == nil, priority: priorityOf(p.Pod)}
 	if r.unknown {
 		return r
 	}
-	name := s.Resource()
+	name := ResourceOf(s)
 	used := p.Usage.of(p.Pod, name, on.parts(s))
 	r.exceeds = used.Cmp(requested(p.Pod, name)) > 0
 	// Inodes have no request. A kubelet subtracts the request in bytes from their number, and so

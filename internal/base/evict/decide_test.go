@@ -1,4 +1,4 @@
-package eviction
+package evict
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 const (
@@ -25,12 +27,12 @@ type node struct {
 	last  Decision
 }
 
-func newNode(t *testing.T, p Policy, pods ...Candidate) *node {
+func newNode(t *testing.T, p eviction.Policy, pods ...Candidate) *node {
 	return &node{T: t, rules: rulesOf(t, p), state: State{Pods: pods}, now: time.Unix(1_000_000, 0)}
 }
 
 // has sets what is available of a signal, of 16 Gi.
-func (n *node) has(s Signal, available uint64) {
+func (n *node) has(s eviction.Signal, available uint64) {
 	n.state.Readings = slices.DeleteFunc(n.state.Readings, func(r Reading) bool { return r.Signal == s })
 	n.state.Readings = append(n.state.Readings, Reading{Signal: s, Available: available, Capacity: 16 * gi})
 }
@@ -71,18 +73,18 @@ func (n *node) wantUnder(want ...v1.NodeConditionType) {
 }
 
 func TestHardThreshold(t *testing.T) {
-	n := newNode(t, Policy{}, candidate("within", 0, gi, gi/2), candidate("beyond", 0, gi, 3*gi))
-	n.has(MemoryAvailable, 100*mi)
+	n := newNode(t, eviction.Policy{}, candidate("within", 0, gi, gi/2), candidate("beyond", 0, gi, 3*gi))
+	n.has(eviction.MemoryAvailable, 100*mi)
 	n.after(0)
 	n.wantEvicted()
 	n.wantUnder()
-	n.has(MemoryAvailable, 100*mi-1)
+	n.has(eviction.MemoryAvailable, 100*mi-1)
 	d := n.after(time.Second)
 	n.wantEvicted("beyond")
 	n.wantUnder(v1.NodeMemoryPressure)
 	want := "The node was low on resource: memory. Threshold quantity: 100Mi, available: 104857599. " +
 		"Container app was using 3Gi, request is 1Gi, has larger consumption of memory. "
-	if e := d.Evict[0]; e.Message != want || e.GraceSeconds != 1 || !e.Disruption || e.Signal != MemoryAvailable {
+	if e := d.Evict[0]; e.Message != want || e.GraceSeconds != 1 || !e.Disruption || e.Signal != eviction.MemoryAvailable {
 		t.Errorf("%+v\nwant %q", e, want)
 	}
 }
@@ -91,18 +93,18 @@ func TestSoftThreshold(t *testing.T) {
 	own := int64(20)
 	pod := candidate("a", 0, 0, gi)
 	pod.Pod.Spec.TerminationGracePeriodSeconds = &own
-	n := newNode(t, Policy{
-		Hard: map[Signal]string{}, Soft: map[Signal]string{MemoryAvailable: "1Gi"},
-		SoftGracePeriod: map[Signal]time.Duration{MemoryAvailable: time.Minute}, MaxPodGracePeriod: 10 * time.Second,
+	n := newNode(t, eviction.Policy{
+		Hard: map[eviction.Signal]string{}, Soft: map[eviction.Signal]string{eviction.MemoryAvailable: "1Gi"},
+		SoftGracePeriod: map[eviction.Signal]time.Duration{eviction.MemoryAvailable: time.Minute}, MaxPodGracePeriod: 10 * time.Second,
 	}, pod)
-	n.has(MemoryAvailable, gi/2)
+	n.has(eviction.MemoryAvailable, gi/2)
 	n.after(0)
 	n.after(59 * time.Second)
 	n.wantEvicted()
 	n.wantUnder(v1.NodeMemoryPressure)
-	n.has(MemoryAvailable, 2*gi) // and its time begins anew
+	n.has(eviction.MemoryAvailable, 2*gi) // and its time begins anew
 	n.after(500 * time.Millisecond)
-	n.has(MemoryAvailable, gi/2)
+	n.has(eviction.MemoryAvailable, gi/2)
 	n.after(time.Second)
 	n.after(59 * time.Second)
 	n.wantEvicted()
@@ -115,31 +117,31 @@ func TestSoftThreshold(t *testing.T) {
 
 // Once a pod went, more has to be available than the threshold says.
 func TestMinimumReclaim(t *testing.T) {
-	n := newNode(t, Policy{MinimumReclaim: map[Signal]string{MemoryAvailable: "400Mi"}}, candidate("a", 0, 0, gi), candidate("b", 0, 0, gi))
-	n.has(MemoryAvailable, 300*mi)
+	n := newNode(t, eviction.Policy{MinimumReclaim: map[eviction.Signal]string{eviction.MemoryAvailable: "400Mi"}}, candidate("a", 0, 0, gi), candidate("b", 0, 0, gi))
+	n.has(eviction.MemoryAvailable, 300*mi)
 	n.after(0)
 	n.wantEvicted()
-	n.has(MemoryAvailable, 50*mi)
+	n.has(eviction.MemoryAvailable, 50*mi)
 	n.after(time.Second)
 	n.wantEvicted("a")
 	n.state.Pods = n.state.Pods[1:]
-	n.has(MemoryAvailable, 499*mi)
+	n.has(eviction.MemoryAvailable, 499*mi)
 	n.after(time.Second)
 	n.wantEvicted("b")
-	n.has(MemoryAvailable, 500*mi)
+	n.has(eviction.MemoryAvailable, 500*mi)
 	n.after(time.Second)
 	n.wantEvicted()
-	n.has(MemoryAvailable, 300*mi)
+	n.has(eviction.MemoryAvailable, 300*mi)
 	n.after(time.Second)
 	n.wantEvicted()
 }
 
 func TestPressureTransition(t *testing.T) {
-	n := newNode(t, Policy{})
-	n.has(MemoryAvailable, 0)
+	n := newNode(t, eviction.Policy{})
+	n.has(eviction.MemoryAvailable, 0)
 	n.after(0)
 	began := n.last.Conditions[0].LastTransitionTime
-	n.has(MemoryAvailable, gi)
+	n.has(eviction.MemoryAvailable, gi)
 	n.after(5*time.Minute - time.Second)
 	n.wantUnder(v1.NodeMemoryPressure)
 	if c := n.last.Conditions[0]; !c.LastTransitionTime.Equal(&began) || c.Reason != "KubeletHasInsufficientMemory" {
@@ -163,8 +165,8 @@ func TestReadingsThatDoNotCount(t *testing.T) {
 		"5 are said to be available of 4":           func(s *State, _ time.Time) { s.Readings[0].Available, s.Readings[0].Capacity = 5, 4 },
 		"the threshold is more than the node has, ": func(s *State, _ time.Time) { s.Readings[0].Available, s.Readings[0].Capacity = 5, 6 },
 	} {
-		n := newNode(t, Policy{Hard: map[Signal]string{MemoryAvailable: "100Mi"}}, candidate("a", 0, 0, gi))
-		n.has(MemoryAvailable, 5)
+		n := newNode(t, eviction.Policy{Hard: map[eviction.Signal]string{eviction.MemoryAvailable: "100Mi"}}, candidate("a", 0, 0, gi))
+		n.has(eviction.MemoryAvailable, 5)
 		n.state.Readings[0].Time = n.now
 		break_(&n.state, n.now)
 		d := Decide(n.rules, n.state, n.now)
@@ -176,8 +178,8 @@ func TestReadingsThatDoNotCount(t *testing.T) {
 
 // What nobody needs goes first, and a pod only if that was not enough.
 func TestReclaim(t *testing.T) {
-	n := newNode(t, Policy{}, candidate("a", 0, 0, gi))
-	n.has(NodeFSAvailable, gi)
+	n := newNode(t, eviction.Policy{}, candidate("a", 0, 0, gi))
+	n.has(eviction.NodeFSAvailable, gi)
 	n.after(0)
 	n.wantEvicted()
 	if got := fmt.Sprint(n.last.Reclaim); got != "[dead containers unused images]" {
@@ -190,13 +192,13 @@ func TestReclaim(t *testing.T) {
 	n.after(time.Second)
 	n.wantEvicted("a")
 	for _, tc := range []struct {
-		signal Signal
+		signal eviction.Signal
 		on     Layout
 		want   string
 	}{
-		{ImageFSAvailable, ImageDisk, "[dead containers unused images]"}, {ImageFSInodesFree, SplitDisk, "[unused images]"},
-		{NodeFSInodesFree, SplitDisk, "[dead containers]"}, {ContainerFSAvailable, SplitDisk, "[dead containers]"},
-		{ContainerFSAvailable, ImageDisk, "[dead containers unused images]"}, {MemoryAvailable, OneDisk, "[]"}, {PIDAvailable, OneDisk, "[]"},
+		{eviction.ImageFSAvailable, ImageDisk, "[dead containers unused images]"}, {eviction.ImageFSInodesFree, SplitDisk, "[unused images]"},
+		{eviction.NodeFSInodesFree, SplitDisk, "[dead containers]"}, {eviction.ContainerFSAvailable, SplitDisk, "[dead containers]"},
+		{eviction.ContainerFSAvailable, ImageDisk, "[dead containers unused images]"}, {eviction.MemoryAvailable, OneDisk, "[]"}, {eviction.PIDAvailable, OneDisk, "[]"},
 	} {
 		if got := fmt.Sprint(reclaims(tc.signal, tc.on)); got != tc.want {
 			t.Errorf("%s on %v: %s, want %s", tc.signal, tc.on, got, tc.want)
@@ -206,28 +208,28 @@ func TestReclaim(t *testing.T) {
 
 // Memory comes first, whatever else the node is short of.
 func TestDecideOrder(t *testing.T) {
-	n := newNode(t, Policy{
-		Hard: map[Signal]string{PIDAvailable: "50%", NodeFSAvailable: "50%"},
-		Soft: map[Signal]string{MemoryAvailable: "50%"}, SoftGracePeriod: map[Signal]time.Duration{MemoryAvailable: time.Second},
+	n := newNode(t, eviction.Policy{
+		Hard: map[eviction.Signal]string{eviction.PIDAvailable: "50%", eviction.NodeFSAvailable: "50%"},
+		Soft: map[eviction.Signal]string{eviction.MemoryAvailable: "50%"}, SoftGracePeriod: map[eviction.Signal]time.Duration{eviction.MemoryAvailable: time.Second},
 	}, candidate("a", 0, 0, gi))
-	for _, s := range []Signal{PIDAvailable, NodeFSAvailable, MemoryAvailable} {
+	for _, s := range []eviction.Signal{eviction.PIDAvailable, eviction.NodeFSAvailable, eviction.MemoryAvailable} {
 		n.has(s, gi)
 	}
 	n.state.Layout = ImageDisk // where there is nothing to remove
 	n.after(0)
-	if n.wantEvicted("a"); n.last.Evict[0].Signal != NodeFSAvailable {
-		t.Errorf("%v, want %v", n.last, NodeFSAvailable)
+	if n.wantEvicted("a"); n.last.Evict[0].Signal != eviction.NodeFSAvailable {
+		t.Errorf("%v, want %v", n.last, eviction.NodeFSAvailable)
 	}
 	n.after(time.Second)
-	if n.wantEvicted("a"); n.last.Evict[0].Signal != MemoryAvailable {
-		t.Errorf("%v, want %v", n.last, MemoryAvailable)
+	if n.wantEvicted("a"); n.last.Evict[0].Signal != eviction.MemoryAvailable {
+		t.Errorf("%v, want %v", n.last, eviction.MemoryAvailable)
 	}
 	n.wantUnder(v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure)
 }
 
 func TestOneAtATime(t *testing.T) {
-	n := newNode(t, Policy{}, candidate("a", 0, 0, 2*gi), candidate("b", 0, 0, gi))
-	n.has(MemoryAvailable, 0)
+	n := newNode(t, eviction.Policy{}, candidate("a", 0, 0, 2*gi), candidate("b", 0, 0, gi))
+	n.has(eviction.MemoryAvailable, 0)
 	n.after(0)
 	n.wantEvicted("a")
 	again := Decide(n.rules, n.state, n.now.Add(time.Second)) // by the same reading
@@ -247,8 +249,8 @@ func TestOneAtATime(t *testing.T) {
 
 // U16: a clock that is set back does not keep pods from being evicted until it has caught up.
 func TestU16_ClockIsSetBack(t *testing.T) {
-	n := newNode(t, Policy{}, candidate("a", 0, 0, 2*gi), candidate("b", 0, 0, gi))
-	n.has(MemoryAvailable, 0)
+	n := newNode(t, eviction.Policy{}, candidate("a", 0, 0, 2*gi), candidate("b", 0, 0, gi))
+	n.has(eviction.MemoryAvailable, 0)
 	n.after(0)
 	n.wantEvicted("a")
 	n.state.Pods = n.state.Pods[1:]
@@ -260,8 +262,8 @@ func TestCriticalPodsStay(t *testing.T) {
 	mirror, static := candidate("mirror", 0, 0, gi), candidate("static", 0, 0, gi)
 	mirror.Pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "x"}
 	static.Pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
-	n := newNode(t, Policy{}, mirror, static, candidate("critical", systemCritical, 0, gi), candidate("important", systemCritical-1, 0, 1))
-	n.has(MemoryAvailable, 0)
+	n := newNode(t, eviction.Policy{}, mirror, static, candidate("critical", systemCritical, 0, gi), candidate("important", systemCritical-1, 0, 1))
+	n.has(eviction.MemoryAvailable, 0)
 	n.after(0)
 	n.wantEvicted("important")
 	if why := n.last.Explain("static"); why != "stays: it is critical" {
@@ -304,7 +306,7 @@ func TestStorageLimits(t *testing.T) {
 		{"a container beyond", other, OneDisk, `Container app exceeded its local ephemeral storage limit "10". `},
 		{"what it writes is on another disk", other, ImageDisk, ""},
 	} {
-		n := newNode(t, Policy{}, tc.pod)
+		n := newNode(t, eviction.Policy{}, tc.pod)
 		n.state.Layout = tc.on
 		n.after(0)
 		var got string
@@ -321,8 +323,8 @@ func TestStorageLimits(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	n := newNode(t, Policy{}, candidate("a", 0, 0, 2*gi), candidate("b", 0, 0, gi))
-	n.has(MemoryAvailable, gi)
+	n := newNode(t, eviction.Policy{}, candidate("a", 0, 0, 2*gi), candidate("b", 0, 0, gi))
+	n.has(eviction.MemoryAvailable, gi)
 	for want, d := range map[string]Decision{
 		"stays: the node is short of nothing": n.after(0),
 	} {
@@ -330,7 +332,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
-	n.has(MemoryAvailable, 0)
+	n.has(eviction.MemoryAvailable, 0)
 	d := n.after(time.Second)
 	if got := d.Explain("b"); got != "stays: 1 of 2 go before it, and one goes at a time" {
 		t.Errorf("%v, want %q", got, "stays: 1 of 2 go before it, and one goes at a time")

@@ -1,13 +1,15 @@
-package eviction
+package evict
 
 import (
 	"fmt"
 	"time"
+
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // A Reading is the available amount of a signal.
 type Reading struct {
-	Signal Signal
+	Signal eviction.Signal
 	// Available and Capacity are in bytes, inodes or processes.
 	Available, Capacity uint64
 	// Time is when it was read.
@@ -66,7 +68,7 @@ func (s *State) readable(t Threshold, now time.Time) (*Reading, string) {
 }
 
 // amountOf formats an amount of a signal.
-func amountOf(s Signal, n uint64) string {
-	q := quantity(s.Resource(), n)
+func amountOf(s eviction.Signal, n uint64) string {
+	q := quantity(ResourceOf(s), n)
 	return q.String()
 }

@@ -1,4 +1,4 @@
-package eviction
+package evict
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // State describes a node at the time of a decision.
@@ -50,7 +51,7 @@ type Decision struct {
 	Reclaim []Reclaim
 	// Evict lists the pods to evict: one for pressure on the node, or all that exceed limits of
 	// their own.
-	Evict []Eviction
+	Evict []eviction.Eviction
 	// Memory is for the next State.
 	Memory Memory
 
@@ -174,7 +175,7 @@ func (d *Decision) relieve(r Rules, s *State) {
 	}
 	for _, p := range d.ranked {
 		if !runtime.IsCritical(p.Pod) && p.Usage != nil {
-			d.Evict = []Eviction{pressed(p, d.due, r.MaxPodGrace)}
+			d.Evict = []eviction.Eviction{pressed(p, d.due, r.MaxPodGrace)}
 			d.Memory.acted = d.due.Reading.Time
 			return
 		}
@@ -183,11 +184,11 @@ func (d *Decision) relieve(r Rules, s *State) {
 }
 
 // reclaims returns what can be removed from the file system of a signal.
-func reclaims(s Signal, on Layout) []Reclaim {
-	images := s == ImageFSAvailable || s == ImageFSInodesFree
-	containers := s == ContainerFSAvailable || s == ContainerFSInodesFree
+func reclaims(s eviction.Signal, on Layout) []Reclaim {
+	images := s == eviction.ImageFSAvailable || s == eviction.ImageFSInodesFree
+	containers := s == eviction.ContainerFSAvailable || s == eviction.ContainerFSInodesFree
 	switch {
-	case !s.OfDisk():
+	case !OfDisk(s):
 		return nil
 	case on == OneDisk, on == ImageDisk && (images || containers):
 		return []Reclaim{DeadContainers, UnusedImages}

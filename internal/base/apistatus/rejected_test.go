@@ -5,8 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // A pod that admission rejected has no containers, also in the statuses that follow. A pod

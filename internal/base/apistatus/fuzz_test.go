@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // draws makes choices of the bytes of a fuzz input, 0 when they are used up.

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // next is the status that is published next: it becomes the one before.

@@ -1,0 +1,42 @@
+package evict_test
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/internal/base/evict"
+	"github.com/podsync/podsync/syncpod/eviction"
+)
+
+// Who has to go on a node that has 50Mi of memory left?
+func Example() {
+	rules, err := evict.RulesOf(eviction.Policy{}) // of a kubelet that is told nothing
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pod := func(name, request string, uses uint64) evict.Candidate {
+		p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Resources: v1.ResourceRequirements{
+			Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse(request)},
+		}}}}}
+		p.Namespace, p.Name = "default", name
+		return evict.Candidate{Pod: p, Usage: &evict.Usage{MemoryBytes: &uses}}
+	}
+	now := time.Now()
+	decision := evict.Decide(rules, evict.State{
+		Readings: []evict.Reading{{Signal: eviction.MemoryAvailable, Available: 50 << 20, Capacity: 4 << 30, Time: now}},
+		Pods:     []evict.Candidate{pod("within", "1Gi", 900<<20), pod("beyond", "100Mi", 800<<20)},
+	}, now)
+	for _, met := range decision.Met {
+		fmt.Println(met)
+	}
+	for _, e := range decision.Evict {
+		fmt.Println(e.Pod.Name, e.Message)
+	}
+	// Output:
+	// met: memory.available<100Mi: 50Mi available
+	// beyond The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi.
+}

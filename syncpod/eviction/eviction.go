@@ -1,0 +1,30 @@
+package eviction
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Reason is the reason of a pod that was evicted, or refused by Admit.
+const Reason = "Evicted"
+
+// An Eviction is a pod to evict, and its message.
+type Eviction struct {
+	Pod *v1.Pod
+	// Signal is the cause: a signal of the node, or the pod's own limit that it exceeds.
+	Signal Signal
+	// GraceSeconds is the pod's grace period.
+	GraceSeconds int64
+	// Message is for people; the reason is Reason.
+	Message string
+	// Disruption: it is the node that is in need, and the pod gets the condition
+	// DisruptionTarget.
+	Disruption bool
+}
+
+// String describes the eviction.
+func (e Eviction) String() string {
+	return fmt.Sprintf("evict %s/%s within %d s: %s: %s", e.Pod.Namespace, e.Pod.Name, e.GraceSeconds, e.Signal, strings.TrimSpace(e.Message))
+}
