@@ -87,7 +87,7 @@ type Config struct {
 	// Default 50.
 	MaxImages *int
 	// Pressure returns the conditions MemoryPressure, DiskPressure and PIDPressure, as in an
-	// eviction.Decision; none if they are unknown. Default: there is no pressure.
+	// agent.Agent.Pressure; none if they are unknown. Default: there is no pressure.
 	Pressure func() []v1.NodeCondition
 	// NotReady returns why the node is not ready though its runtime is, "" if it is. Default: only the
 	// runtime counts.
