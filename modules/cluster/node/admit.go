@@ -11,9 +11,9 @@ import (
 	"github.com/go-logr/logr"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
+	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -91,7 +91,7 @@ func (a *Admission) preempt(pod *v1.Pod, activePods []*v1.Pod) (stop, remaining 
 	for _, short := range a.shortages(pod, remaining, a.Allocated) {
 		missing[short.name] = short.missing()
 	}
-	if stop, ok = eviction.Preempt(pod, allocated, missing); !ok {
+	if stop, ok = evict.Preempt(pod, allocated, missing); !ok {
 		return nil, activePods, false
 	}
 	stops := map[types.UID]bool{}
