@@ -37,7 +37,7 @@ var moduleRooms = []room{
 		"it reads the objects that pods refer to"},
 	{"modules/cluster/pods", []string{"modules/cluster/internal/watched", "syncpod/source"}, "the API server is a source of pods"},
 	{"modules/cluster/serve", []string{"internal/base/regular", "syncpod/server"}, "it authenticates callers; the server knows the requests"},
-	{"modules/cluster/status", []string{"modules/cluster/internal/queue", "modules/cluster/mirrors", "podworkers", "runtime", "syncpod", "syncpod/apistatus"},
+	{"modules/cluster/status", []string{"internal/base/apistatus", "modules/cluster/internal/queue", "modules/cluster/mirrors", "podworkers", "runtime", "syncpod"},
 		"statuses, events and deletions go to the API server"},
 
 	{"modules/cluster/volumes", []string{"modules/cluster/internal/cached", "modules/csi", "syncpod/container/env"}, "the API server has the objects of volumes: who mounts them is told by the objects alone"},

@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/modules/cluster/internal/queue"
 	"github.com/podsync/podsync/modules/cluster/mirrors"
 	"github.com/podsync/podsync/podworkers"
 	podruntime "github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // Pods knows the pods as the API server has them. A *pods.Source does.
