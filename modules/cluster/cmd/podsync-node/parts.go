@@ -19,7 +19,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/modules/cluster/config"

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/modules/cluster/node"
 	"github.com/podsync/podsync/modules/cluster/pods"
 	"github.com/podsync/podsync/modules/cluster/status"
