@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -12,8 +13,9 @@ import (
 // masked stands for a value that may be a secret.
 const masked = "<masked>"
 
-// Effective returns a loaded configuration as /configz shows it: with the effective defaults of
-// empty fields, and without the values of staticPodURLHeader, which may be secrets.
+// Effective returns a loaded configuration as /configz shows it: with a kubelet's defaults of empty
+// fields, and without the values of staticPodURLHeader, which may be secrets. Clients that read /configz, change a
+// field and write all of them to a file rely on the defaults: in their types an empty field is false or zero.
 func Effective(c *kubelet.KubeletConfiguration) *kubelet.KubeletConfiguration {
 	c = c.DeepCopy()
 	orZero(&c.ContainerLogMaxSize, "10Mi")
@@ -27,8 +29,49 @@ func Effective(c *kubelet.KubeletConfiguration) *kubelet.KubeletConfiguration {
 		c.EvictionHard = hard
 	}
 	orZero(&c.EvictionPressureTransitionPeriod.Duration, 5*time.Minute)
+	completeDurations(c)
+	completeRest(c)
 	for name := range c.StaticPodURLHeader {
 		c.StaticPodURLHeader[name] = []string{masked}
 	}
 	return c
+}
+
+// completeDurations sets the defaults of empty durations.
+func completeDurations(c *kubelet.KubeletConfiguration) {
+	orZero(&c.SyncFrequency.Duration, time.Minute)
+	orZero(&c.FileCheckFrequency.Duration, 20*time.Second)
+	orZero(&c.HTTPCheckFrequency.Duration, 20*time.Second)
+	orZero(&c.VolumeStatsAggPeriod.Duration, time.Minute)
+	orZero(&c.CPUManagerReconcilePeriod.Duration, 10*time.Second)
+	orZero(&c.RuntimeRequestTimeout.Duration, 2*time.Minute)
+	orElse(&c.CPUCFSQuotaPeriod, metav1.Duration{Duration: 100 * time.Millisecond})
+	orElse(&c.ContainerLogMonitorInterval, metav1.Duration{Duration: 10 * time.Second})
+	orElse(&c.CrashLoopBackOff.MaxContainerRestartPeriod, metav1.Duration{Duration: 5 * time.Minute})
+}
+
+// completeRest sets the defaults of other empty fields, also of those that change nothing here.
+func completeRest(c *kubelet.KubeletConfiguration) {
+	for _, field := range []**bool{
+		&c.EnableControllerAttachDetach, &c.MakeIPTablesUtilChains, &c.EnableSystemLogHandler, &c.EnableProfilingHandler, &c.EnableDebugFlagsHandler,
+		&c.FailCgroupV1, &c.RegisterNode,
+	} {
+		orElse(field, true)
+	}
+	orElse(&c.OOMScoreAdj, -999)
+	orElse(&c.ContainerLogMaxWorkers, 1)
+	orElse(&c.IPTablesMasqueradeBit, 14)
+	orElse(&c.IPTablesDropBit, 15)
+	orZero(&c.MaxOpenFiles, 1000000)
+	orZero(&c.CPUManagerPolicy, "none")
+	orZero(&c.MemoryManagerPolicy, kubelet.NoneMemoryManagerPolicy)
+	orZero(&c.TopologyManagerPolicy, kubelet.NoneTopologyManagerPolicy)
+	orZero(&c.TopologyManagerScope, kubelet.ContainerTopologyManagerScope)
+	orZero(&c.HairpinMode, kubelet.PromiscuousBridge)
+	orZero(&c.ContentType, "application/vnd.kubernetes.protobuf")
+	orZero(&c.ConfigMapAndSecretChangeDetectionStrategy, kubelet.WatchChangeDetectionStrategy)
+	orZero(&c.VolumePluginDir, "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/")
+	if c.EnforceNodeAllocatable == nil {
+		c.EnforceNodeAllocatable = []string{"pods"}
+	}
 }

@@ -1,6 +1,10 @@
 package config_test
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +32,42 @@ func TestEffective(t *testing.T) {
 	}
 	if c.EvictionHard["nodefs.available"] != "" || c.StaticPodURLHeader["Authorization"][0] != "Bearer secret" {
 		t.Error("the configuration itself was written to")
+	}
+}
+
+// A client that reads /configz into types without pointers and writes it back, as Kubernetes' node suite does, turns each empty
+// field into false or zero. So none is empty that has a default, and the agent accepts what it shows.
+func TestEffectiveHasAllDefaults(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	load := func(text string) (*kubelet.KubeletConfiguration, error) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := config.Load(config.Sources{File: path})
+		return c, err
+	}
+	c, err := load(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := config.Effective(c)
+	without := map[string]bool{"EnableSystemLogQuery": true, "MaxParallelImagePulls": true, "MemoryThrottlingFactor": true, "SingleProcessOOMKill": true, "UserNamespaces": true, "Tracing": true}
+	fields := reflect.ValueOf(shown).Elem()
+	for i := range fields.NumField() {
+		if name := fields.Type().Field(i).Name; fields.Field(i).Kind() == reflect.Pointer && fields.Field(i).IsNil() && !without[name] {
+			t.Errorf("%s is empty", name)
+		}
+	}
+	text, err := json.Marshal(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := load(string(text))
+	if err != nil {
+		t.Fatalf("its own configuration is refused: %v", err)
+	}
+	if twice, err := json.Marshal(config.Effective(again)); err != nil || string(twice) != string(text) {
+		t.Errorf("%v: loaded again, the configuration is\n%s\nand was\n%s", err, twice, text)
 	}
 }
 
