@@ -43,9 +43,10 @@
 //     tried again.
 //   - [github.com/podsync/podsync/internal/base/apistatus]: the status to report of a
 //     pod, which never takes back what was reported before.
-//   - [github.com/podsync/podsync/syncpod/container]: the CRI configuration of a
-//     container, and its environment in
-//     [github.com/podsync/podsync/syncpod/container/env].
+//   - [github.com/podsync/podsync/internal/base/containerconfig]: the CRI
+//     configuration of a container, and its environment in
+//     [github.com/podsync/podsync/internal/base/environ]; the sources of ConfigMaps and
+//     Secrets are in [github.com/podsync/podsync/syncpod/container/env].
 //   - [github.com/podsync/podsync/syncpod/cgroup]: the cgroups of pods and of their
 //     classes, by name for both drivers, and what stands in their files.
 //   - [github.com/podsync/podsync/syncpod/resize]: whether a pod is allocated other
@@ -82,7 +83,7 @@
 //   - [github.com/podsync/podsync/syncpod/device]: persists the allocation of the
 //     node's devices to containers.
 //   - [github.com/podsync/podsync/syncpod/internal/hook]: postStart and preStop handlers.
-//   - [github.com/podsync/podsync/syncpod/probe]: startup, liveness and readiness
+//   - [github.com/podsync/podsync/syncpod/internal/prober]: startup, liveness and readiness
 //     probes.
 //   - [github.com/podsync/podsync/syncpod/internal/pressure]: reclaims unused resources
 //     and evicts pods when the node runs low.

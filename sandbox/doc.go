@@ -1,14 +1,8 @@
-// Package sandbox creates the sandbox of a pod: the environment that its containers share, as CRI's
-// PodSandboxConfig describes it.
+// Package sandbox builds the configuration of a pod's sandbox, CRI's PodSandboxConfig: the environment
+// that its containers share.
 //
 // [ConfigOf] is pure: it builds that message from a pod and the settings of the node. The parts that need these
 // settings are functions of their own: [HostnameOf], [DNS], [LogDirectory] and [RuntimeHandler].
-//
-// [Runner] creates, stops and removes sandboxes over CRI. If the answer of a creation is lost, [Runner.Create]
-// inspects the runtime and adopts or removes the sandbox, so that the pod ends up with one sandbox. This works with
-// runtimes that refuse a reserved name, and with runtimes that return the sandbox that has the name. A sandbox that
-// appears after another one has replaced it is removed by [Runner.Resolve]: call it with each status of a pod while
-// [Runner.Unresolved] is true.
 //
 // # Defaults
 //
@@ -23,17 +17,12 @@
 //
 // # Where each rule lives
 //
-//	config.go      Config: the message, from the parts below
+//	config.go      ConfigOf: the message, from the parts below
 //	hostname.go    HostnameOf
 //	dns.go         DNS; dnslimits.go the limits, resolvconf.go the node's configuration
 //	ports.go       port mappings
 //	linux.go       namespaces, users, sysctls; resources.go the sum of the containers' resources
 //	handler.go     RuntimeHandler
-//
-//	runner.go      Runner, and Resolve, which removes late sandboxes
-//	create.go      Create, and lost answers
-//	attempts.go    the next attempt, and the unresolved attempts
-//	stop.go        Stop and Remove, one at a time for each sandbox; Wait and CancelPending
 //
 // # Limits
 //

@@ -6,9 +6,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 	"github.com/podsync/podsync/syncpod/internal/stop"
 )
@@ -38,7 +38,7 @@ type refresher interface {
 
 // mounter provides the mounts and devices of one container: volumes, /etc/hosts, the termination message file.
 type mounter interface {
-	Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error)
+	Mounts(ctx context.Context, req containerconfig.MountRequest) (containerconfig.Mounts, error)
 }
 
 // terminationMessages reads the termination messages of containers.

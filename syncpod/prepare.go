@@ -11,8 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/sandbox"
-	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/volume"
@@ -126,7 +126,7 @@ func (p *preparation) getPullSecrets(ctx context.Context) {
 
 // checkMounts ensures that a container gets everything that its spec mounts. No container runs
 // without its volumes, whichever part does not know them.
-func checkMounts(c *v1.Container, m container.Mounts) error {
+func checkMounts(c *v1.Container, m containerconfig.Mounts) error {
 	mounted := map[string]bool{} // a pod may have tens of thousands of mounts
 	for _, got := range m.Mounts {
 		mounted[path.Join("/", got.GetContainerPath())] = true

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/sandbox"
@@ -64,8 +65,8 @@ func TestCgroupsOfAPod(t *testing.T) {
 // noMounts is a part that knows no volumes.
 type noMounts struct{}
 
-func (noMounts) Mounts(context.Context, container.MountRequest) (container.Mounts, error) {
-	return container.Mounts{}, nil
+func (noMounts) Mounts(context.Context, containerconfig.MountRequest) (containerconfig.Mounts, error) {
+	return containerconfig.Mounts{}, nil
 }
 
 func TestNothingRunsWithoutItsVolumes(t *testing.T) {

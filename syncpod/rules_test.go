@@ -13,8 +13,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/container"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -161,7 +161,7 @@ func TestLogLinkParts(t *testing.T) {
 // Paths are compared as they are meant.
 func TestMountsByPath(t *testing.T) {
 	c := &v1.Container{Name: "app", VolumeMounts: []v1.VolumeMount{{MountPath: "/data/"}, {MountPath: "tmp"}}}
-	m := container.Mounts{Mounts: []*runtimeapi.Mount{{ContainerPath: "/data"}, {ContainerPath: "/tmp/"}}}
+	m := containerconfig.Mounts{Mounts: []*runtimeapi.Mount{{ContainerPath: "/data"}, {ContainerPath: "/tmp/"}}}
 	if err := checkMounts(c, m); err != nil {
 		t.Error(err)
 	}

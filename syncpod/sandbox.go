@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/sandbox"
@@ -114,7 +115,7 @@ func (w sandboxing) createSandbox(ctx context.Context) *StepError {
 }
 
 // useCreated takes note of the new sandbox, and reports it.
-func (w sandboxing) useCreated(ctx context.Context, created sandbox.Created) *StepError {
+func (w sandboxing) useCreated(ctx context.Context, created sandboxes.Created) *StepError {
 	sb := runtime.SandboxStatus{ID: created.ID, State: runtime.SandboxReady, Attempt: created.Attempt, NetworkMode: runtime.NamespaceNode}
 	if !w.pod.Spec.HostNetwork {
 		var err error

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/runtime"
@@ -78,7 +79,7 @@ func (n *node) restart(adjust ...func(*syncpod.Config)) {
 	n.Cleanup(func() { conn.Close() })
 	n.Client = cri.NewClient(conn)
 	n.agent = agent{conn: conn, events: &events{}, hooks: &hooks{client: n.Client}, logs: logs, report: &reports{}}
-	sandboxes, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.Client, MakeLogDirectory: func(string) error { return nil }})
+	sandboxes, err := sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: n.Client, MakeLogDirectory: func(string) error { return nil }})
 	n.Must(err)
 	n.images, err = image.New(image.Config{Runtime: n.Client})
 	n.Must(err)

@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
@@ -21,7 +22,7 @@ import (
 type Dependencies struct {
 	// Statuses reads the runtime's status of a pod. Default: a *cri.Reader.
 	Statuses Statuses
-	// Sandboxes creates and stops sandboxes. Default: a *sandbox.Runner.
+	// Sandboxes creates and stops sandboxes. Default: a *sandboxes.Runner.
 	Sandboxes Sandboxes
 	// Images ensures that images are present. Default: an *image.Manager.
 	Images Images
@@ -58,7 +59,7 @@ type Statuses interface {
 // Sandboxes creates and stops sandboxes.
 type Sandboxes interface {
 	// Create creates and starts a sandbox. The attempt in config is the lowest one that it may get.
-	Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (sandbox.Created, error)
+	Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (sandboxes.Created, error)
 	// Stop stops a sandbox. It succeeds if the sandbox does not exist.
 	Stop(ctx context.Context, id string) error
 	// Unresolved reports whether a sandbox of the pod may still be created, because the outcome of

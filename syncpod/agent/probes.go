@@ -7,13 +7,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/syncpod/internal/podref"
+	"github.com/podsync/podsync/syncpod/internal/prober"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
 // probes run the probes of pods, and record what fails as events.
 type probes struct {
-	*probe.Prober
+	*prober.Prober
 	host loop.Host // since Run
 }
 
@@ -25,7 +26,7 @@ func (c *Config) makeProbes() (loop.Probes, error) {
 		return nil, nil
 	}
 	p := &probes{}
-	config := probe.Config{Exec: c.Client, Dial: c.Sync.Node.DialPod, Unhealthy: p.event("Unhealthy"), Warning: p.event("ProbeWarning"), Observer: c.ProbeObserver}
+	config := prober.Config{Exec: c.Client, Dial: c.Sync.Node.DialPod, Unhealthy: p.event("Unhealthy"), Warning: p.event("ProbeWarning"), Observer: c.ProbeObserver}
 	if hostIPs := c.Sync.Node.HostIPs; hostIPs != nil {
 		config.HostIP = func() string {
 			for _, ip := range hostIPs() {
@@ -35,7 +36,7 @@ func (c *Config) makeProbes() (loop.Probes, error) {
 		}
 	}
 	var err error
-	if p.Prober, err = probe.New(config); err != nil {
+	if p.Prober, err = prober.New(config); err != nil {
 		return nil, fmt.Errorf("agent: Config.Client: %w", err)
 	}
 	return p, nil

@@ -22,7 +22,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/internal/base/environ"
 )
 
 // An Allocation is the allocation of a container. The zero Allocation is empty. Its JSON is stored in
@@ -136,7 +136,7 @@ func (a Allocation) CRICDIDevices() []*runtimeapi.CDIDevice {
 
 // WithEnv returns the variables of a container, preceded by those of its devices, sorted by name.
 // For a name in both, the container's value applies.
-func (a Allocation) WithEnv(vars []env.Var) []env.Var {
+func (a Allocation) WithEnv(vars []environ.Var) []environ.Var {
 	if len(a.Env) == 0 {
 		return vars
 	}
@@ -144,10 +144,10 @@ func (a Allocation) WithEnv(vars []env.Var) []env.Var {
 	for _, v := range vars {
 		set[v.Name] = true
 	}
-	var all []env.Var
+	var all []environ.Var
 	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
 		if !set[name] {
-			all = append(all, env.Var{Name: name, Value: a.Env[name]})
+			all = append(all, environ.Var{Name: name, Value: a.Env[name]})
 		}
 	}
 	return append(all, vars...)

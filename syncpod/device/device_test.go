@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/internal/base/environ"
 )
 
 // counting gives each container that it is asked for another device.
@@ -208,8 +208,8 @@ func TestValidate(t *testing.T) {
 
 func TestWithEnv(t *testing.T) {
 	a := Allocation{Env: map[string]string{"B": "device", "A": "device", "C": "device"}}
-	got := a.WithEnv([]env.Var{{Name: "Z", Value: "spec"}, {Name: "B", Value: "spec"}})
-	want := []env.Var{{Name: "A", Value: "device"}, {Name: "C", Value: "device"}, {Name: "Z", Value: "spec"}, {Name: "B", Value: "spec"}}
+	got := a.WithEnv([]environ.Var{{Name: "Z", Value: "spec"}, {Name: "B", Value: "spec"}})
+	want := []environ.Var{{Name: "A", Value: "device"}, {Name: "C", Value: "device"}, {Name: "Z", Value: "spec"}, {Name: "B", Value: "spec"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("variables are %v, want %v", got, want)
 	}

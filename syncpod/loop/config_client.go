@@ -3,9 +3,9 @@ package loop
 import (
 	"fmt"
 
+	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
 )
 
@@ -13,7 +13,7 @@ import (
 type fromClient struct {
 	reader *cri.Reader
 	// sandboxes is also the Syncer's, because only one stop of a sandbox may be in flight.
-	sandboxes *sandbox.Runner
+	sandboxes *sandboxes.Runner
 }
 
 func (c *Config) makeFromClient() (err error) {

@@ -9,9 +9,9 @@ import (
 	"github.com/podsync/podsync/actions"
 )
 
-// Observer is notified of each check of a Prober, for metrics. Its methods are called one at a
-// time, while the Prober is locked: they must return soon, and must not call it. Embed NopObserver
-// to implement only some.
+// Observer is notified of each check of a probe, for metrics. Its methods are called one at a
+// time: they must return soon, and must not call the agent. Embed NopObserver to implement only
+// some.
 //
 // An agent.Config has it as ProbeObserver; see syncpod.Observer for the others.
 type Observer interface {
@@ -22,6 +22,16 @@ type Observer interface {
 	// again. It is also called for pods without probes, and may be called twice.
 	PodForgotten(uid types.UID)
 }
+
+// Kind is one of the three probes that a container can have.
+type Kind string
+
+// The kinds, as events name them.
+const (
+	Startup   Kind = "Startup"
+	Liveness  Kind = "Liveness"
+	Readiness Kind = "Readiness"
+)
 
 // Check is one execution of a probe, without request and response.
 type Check struct {

@@ -12,6 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/base/environ"
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
@@ -173,15 +174,15 @@ func (c *content) pick(data map[string][]byte, p picked) error {
 }
 
 func (c *content) downwardAPI(items []v1.DownwardAPIVolumeFile, mode int32) error {
-	in := env.Input{Pod: c.pod, Allocatable: c.config.Allocatable}
+	in := environ.Input{Pod: c.pod, Allocatable: c.config.Allocatable}
 	for i := range items {
 		item := &items[i]
 		var value string
 		var err error
 		if item.FieldRef != nil {
-			value, err = env.Field(in, item.FieldRef)
+			value, err = environ.Field(in, item.FieldRef)
 		} else {
-			value, err = env.Resource(in, item.ResourceFieldRef)
+			value, err = environ.Resource(in, item.ResourceFieldRef)
 		}
 		if err != nil {
 			return fmt.Errorf("downwardAPI.items[%d]: %w", i, err)

@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 	"github.com/podsync/podsync/syncpod/volume"
@@ -49,7 +49,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	mounts, err := dirs.Mounts(ctx, container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]})
+	mounts, err := dirs.Mounts(ctx, containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]})
 	if err != nil {
 		fmt.Println(err)
 		return

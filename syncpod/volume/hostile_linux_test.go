@@ -14,7 +14,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -134,7 +134,7 @@ func TestSubPathOfAHostPathThatIsAPipe(t *testing.T) {
 	}
 	pod := podWith(named("vol", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: pipe}}))
 	pod.Spec.Containers[0].VolumeMounts[0].SubPath = "below"
-	_, err := unprivileged(t).Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir)
+	_, err := unprivileged(t).Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir)
 	if !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("%v, want %v", err, syscall.ENOTDIR)
 	}

@@ -12,23 +12,23 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/containerconfig"
+	"github.com/podsync/podsync/internal/base/environ"
+	"github.com/podsync/podsync/internal/base/expand"
 	"github.com/podsync/podsync/internal/base/safepath"
-	"github.com/podsync/podsync/syncpod/container"
-	"github.com/podsync/podsync/syncpod/container/env"
-	"github.com/podsync/podsync/syncpod/internal/expand"
 )
 
 // Mounts returns the mounts of a container, in the order of its spec, of the
 // volumes that SetUp has made below the pod's directory dir.
-func (v *Volumes) Mounts(_ context.Context, req container.MountRequest, dir string) (container.Mounts, error) {
+func (v *Volumes) Mounts(_ context.Context, req containerconfig.MountRequest, dir string) (containerconfig.Mounts, error) {
 	if req.Pod == nil || req.Container == nil {
-		return container.Mounts{}, errors.New("volumes: MountRequest.Pod and Container are required")
+		return containerconfig.Mounts{}, errors.New("volumes: MountRequest.Pod and Container are required")
 	}
-	var mounts container.Mounts
+	var mounts containerconfig.Mounts
 	for i := range req.Container.VolumeDevices {
 		device, err := v.device(req, &req.Container.VolumeDevices[i], dir)
 		if err != nil {
-			return container.Mounts{}, fmt.Errorf("volumeDevices[%d] (volume %q): %w", i, req.Container.VolumeDevices[i].Name, err)
+			return containerconfig.Mounts{}, fmt.Errorf("volumeDevices[%d] (volume %q): %w", i, req.Container.VolumeDevices[i].Name, err)
 		}
 		mounts.Devices = append(mounts.Devices, device)
 	}
@@ -37,7 +37,7 @@ func (v *Volumes) Mounts(_ context.Context, req container.MountRequest, dir stri
 		m, err := v.mount(req, i, dir, &kept)
 		if err != nil {
 			err = fmt.Errorf("volumeMounts[%d] (volume %q): %w", i, req.Container.VolumeMounts[i].Name, err)
-			return container.Mounts{}, errors.Join(err, kept.release())
+			return containerconfig.Mounts{}, errors.Join(err, kept.release())
 		}
 		mounts.Mounts = append(mounts.Mounts, m)
 	}
@@ -47,7 +47,7 @@ func (v *Volumes) Mounts(_ context.Context, req container.MountRequest, dir stri
 	return mounts, nil
 }
 
-func (v *Volumes) mount(req container.MountRequest, index int, dir string, kept *pins) (*runtimeapi.Mount, error) {
+func (v *Volumes) mount(req containerconfig.MountRequest, index int, dir string, kept *pins) (*runtimeapi.Mount, error) {
 	ask := &req.Container.VolumeMounts[index]
 	vol := find(req.Pod, ask.Name)
 	if vol == nil {
@@ -86,7 +86,7 @@ func (v *Volumes) mount(req container.MountRequest, index int, dir string, kept 
 }
 
 // imageMount has the runtime mount an image, or a directory of it, for reading (KEP-4639).
-func (v *Volumes) imageMount(req container.MountRequest, ask *v1.VolumeMount) (*runtimeapi.Mount, error) {
+func (v *Volumes) imageMount(req containerconfig.MountRequest, ask *v1.VolumeMount) (*runtimeapi.Mount, error) {
 	image := req.Images[ask.Name]
 	if image == "" {
 		return nil, errors.New("image: MountRequest.Images does not have it")
@@ -125,7 +125,7 @@ func find(pod *v1.Pod, name string) *v1.Volume {
 }
 
 // hostPathOf returns the path to mount: the volume, or a path in it.
-func (v *Volumes) hostPathOf(req container.MountRequest, index int, dir, volume string, kept *pins) (string, error) {
+func (v *Volumes) hostPathOf(req containerconfig.MountRequest, index int, dir, volume string, kept *pins) (string, error) {
 	ask := &req.Container.VolumeMounts[index]
 	vol := find(req.Pod, ask.Name)
 	below, err := subPathOf(ask, req.Env)
@@ -157,7 +157,7 @@ func withoutPath(err error) error {
 }
 
 // subPathOf returns the subPath, or the subPathExpr with its variables. "" is none.
-func subPathOf(ask *v1.VolumeMount, vars []env.Var) (string, error) {
+func subPathOf(ask *v1.VolumeMount, vars []environ.Var) (string, error) {
 	switch {
 	case ask.SubPathExpr != "":
 		return expandSubPath(ask, vars)
@@ -167,7 +167,7 @@ func subPathOf(ask *v1.VolumeMount, vars []env.Var) (string, error) {
 	return "", nil
 }
 
-func expandSubPath(ask *v1.VolumeMount, vars []env.Var) (string, error) {
+func expandSubPath(ask *v1.VolumeMount, vars []environ.Var) (string, error) {
 	lookup := expand.Lookup(vars)
 	var missing []string
 	expanded, ok := expand.Expand(ask.SubPathExpr, safepath.MaxPath, func(name string) (string, bool) {

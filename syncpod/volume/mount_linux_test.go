@@ -13,8 +13,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/internal/base/mounts"
-	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 	"github.com/podsync/podsync/syncpod/volume"
 )
@@ -119,7 +119,7 @@ func TestPinOfASubPathEndsWithTheStart(t *testing.T) {
 		}
 	}
 	for range 2 {
-		m, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: app}, dir)
+		m, err := v.Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: app}, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestPinOfASubPathEndsWithTheStart(t *testing.T) {
 		}
 	}
 	app.VolumeMounts[2].SubPath = "../out"
-	if m, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: app}, dir); err == nil {
+	if m, err := v.Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: app}, dir); err == nil {
 		t.Errorf("%v, want an error", m.Mounts)
 	}
 	want("after a mount that failed", place("conf/app/1"))
@@ -159,7 +159,7 @@ func TestMountsBelowAPinStay(t *testing.T) {
 	pod := podWith(named("vol", emptyDir()))
 	app := &pod.Spec.Containers[0]
 	app.VolumeMounts = []v1.VolumeMount{{Name: "vol", MountPath: "/data", SubPath: "sub"}}
-	m, err := newVolumes(t, volume.Config{}).Mounts(t.Context(), container.MountRequest{Pod: pod, Container: app}, dir)
+	m, err := newVolumes(t, volume.Config{}).Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: app}, dir)
 	must(err)
 	must(syscall.Mount("tmpfs", inner, "tmpfs", 0, ""))
 	must(m.Release())
@@ -269,7 +269,7 @@ func TestPodDirectoryIsRemovedWithItsMounts(t *testing.T) {
 	if _, err := dirs.PreparePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	m, err := dirs.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0], PodIPs: []string{"10.0.0.7"}})
+	m, err := dirs.Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0], PodIPs: []string{"10.0.0.7"}})
 	if err != nil || len(m.Mounts) != 3 {
 		t.Fatalf("%v, %v, want two volumes and /etc/hosts", m.Mounts, err)
 	}
@@ -295,7 +295,7 @@ func TestRenamedPinIsTornDown(t *testing.T) {
 	setUp(t, v, pod, dir)
 	vol := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
 	pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "vol", MountPath: "/data", SubPath: "sub"}}
-	if _, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir); err != nil {
+	if _, err := v.Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir); err != nil {
 		t.Fatal(err)
 	}
 	keys := filepath.Join(victim, "volumes/kubernetes.io~secret/keys")

@@ -12,8 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/syncpod/container"
-	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/internal/base/containerconfig"
+	"github.com/podsync/podsync/internal/base/environ"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -25,7 +25,7 @@ func TestRecursiveReadOnlyOfHandlers(t *testing.T) {
 	for handler, want := range map[string]bool{"": true, "runc": true, "gvisor": false} {
 		for _, mode := range []v1.RecursiveReadOnlyMode{v1.RecursiveReadOnlyEnabled, v1.RecursiveReadOnlyIfPossible} {
 			pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "vol", MountPath: "/data", ReadOnly: true, RecursiveReadOnly: &mode}}
-			got, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0], RuntimeHandler: handler}, dir)
+			got, err := v.Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0], RuntimeHandler: handler}, dir)
 			switch {
 			case err != nil && (want || mode == v1.RecursiveReadOnlyIfPossible):
 				t.Errorf("%q, %s: %v", handler, mode, err)
@@ -78,7 +78,7 @@ func TestMountOptions(t *testing.T) {
 		}
 		tt.mount.MountPath = "data" // of a container, so below its root
 		pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{tt.mount}
-		got, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir)
+		got, err := v.Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir)
 		if tt.fault != "" {
 			if err == nil || !strings.Contains(err.Error(), tt.fault) {
 				t.Errorf("%s: %v, want %q", tt.name, err, tt.fault)
@@ -94,25 +94,25 @@ func TestMountOptions(t *testing.T) {
 
 func TestMountsBeforeSetUp(t *testing.T) {
 	pod := podWith(named("vol", emptyDir()))
-	_, err := unprivileged(t).Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, t.TempDir())
+	_, err := unprivileged(t).Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "not been set up") {
 		t.Errorf("%v: the runtime would make an empty directory of its own", err)
 	}
 	pod.Spec.Containers[0].VolumeDevices = []v1.VolumeDevice{{Name: "disk"}}
-	_, err = unprivileged(t).Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, t.TempDir())
+	_, err = unprivileged(t).Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), `volume "disk"`) {
 		t.Errorf("a device: %v, want an error and %q in it", err, `volume "disk"`)
 	}
 }
 
 // subPathOf returns what a mount with that subPath is of, below the volume.
-func subPathOf(t *testing.T, v *volume.Volumes, dir string, mount v1.VolumeMount, vars ...env.Var) (string, error) {
+func subPathOf(t *testing.T, v *volume.Volumes, dir string, mount v1.VolumeMount, vars ...environ.Var) (string, error) {
 	t.Helper()
 	pod := podWith(named("vol", emptyDir()))
 	mount.Name, mount.MountPath = "vol", "/data"
 	pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{mount}
 	setUp(t, v, pod, dir)
-	m, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0], Env: vars}, dir)
+	m, err := v.Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0], Env: vars}, dir)
 	if err != nil {
 		return "", err
 	}
@@ -130,7 +130,7 @@ func TestSubPath(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Join(vol, "real"), 0o700), os.Symlink("real", filepath.Join(vol, "link"))); err != nil {
 		t.Fatal(err)
 	}
-	vars := []env.Var{{Name: "POD", Value: "web-0"}, {Name: "BAD", Value: "../x"}, {Name: "LONG", Value: strings.Repeat("x", 2048)}}
+	vars := []environ.Var{{Name: "POD", Value: "web-0"}, {Name: "BAD", Value: "../x"}, {Name: "LONG", Value: strings.Repeat("x", 2048)}}
 	for _, tt := range []struct {
 		mount v1.VolumeMount
 		want  string
@@ -176,7 +176,7 @@ func TestErrorsOfASubPathExprAreWithoutItsVariables(t *testing.T) {
 	}
 	for _, value := range []string{"file/" + secret, secret, secret + "/below", "../" + secret, "/" + secret, secret + "\\", strings.Repeat(secret, 50)} {
 		mount := v1.VolumeMount{SubPathExpr: "$(PASSWORD)"}
-		got, err := subPathOf(t, v, dir, mount, env.Var{Name: "PASSWORD", Value: value})
+		got, err := subPathOf(t, v, dir, mount, environ.Var{Name: "PASSWORD", Value: value})
 		if err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "$(PASSWORD)") {
 			t.Errorf("%s: %q, %v, want an error and no %v in it and %q in it", value, got, err, secret, "$(PASSWORD)")
 		}
@@ -237,8 +237,8 @@ func TestImageMount(t *testing.T) {
 	} {
 		tt.mount.Name, tt.mount.MountPath = "vol", "/data"
 		pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{tt.mount}
-		got, err := v.Mounts(t.Context(), container.MountRequest{
-			Pod: pod, Container: &pod.Spec.Containers[0], Images: tt.images, Env: []env.Var{{Name: "DIR", Value: "v"}},
+		got, err := v.Mounts(t.Context(), containerconfig.MountRequest{
+			Pod: pod, Container: &pod.Spec.Containers[0], Images: tt.images, Env: []environ.Var{{Name: "DIR", Value: "v"}},
 		}, dir)
 		if tt.fault != "" || err != nil {
 			if err == nil || tt.fault == "" || !strings.Contains(err.Error(), tt.fault) {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/internal/base/mounts"
-	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/internal/volumedir"
 )
 
@@ -104,7 +104,7 @@ func (v *Volumes) locate(pod *v1.Pod, vol *v1.Volume, dir string) (Location, err
 }
 
 // device returns a block device of a container. Only a [Plugin] provides them.
-func (v *Volumes) device(req container.MountRequest, ask *v1.VolumeDevice, dir string) (*runtimeapi.Device, error) {
+func (v *Volumes) device(req containerconfig.MountRequest, ask *v1.VolumeDevice, dir string) (*runtimeapi.Device, error) {
 	vol := find(req.Pod, ask.Name)
 	switch {
 	case vol == nil:

@@ -12,7 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -73,7 +73,7 @@ func TestContainersGetTheVolumesOfAPlugin(t *testing.T) {
 		VolumeMounts:  []v1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "shared", MountPath: "/shared"}},
 		VolumeDevices: []v1.VolumeDevice{{Name: "raw", DevicePath: "/dev/disk"}},
 	}
-	got, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: c}, dir)
+	got, err := v.Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: c}, dir)
 	if err != nil || len(got.Mounts) != 2 || len(got.Devices) != 1 {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -93,7 +93,7 @@ func TestContainersGetTheVolumesOfAPlugin(t *testing.T) {
 		{VolumeDevices: []v1.VolumeDevice{{Name: "tmp", DevicePath: "/dev/tmp"}}},
 		{VolumeDevices: []v1.VolumeDevice{{Name: "none", DevicePath: "/dev/none"}}},
 	} {
-		if got, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &c}, dir); err == nil {
+		if got, err := v.Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: &c}, dir); err == nil {
 			t.Errorf("%v %v: %v, want an error", c.VolumeMounts, c.VolumeDevices, got)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 	"github.com/podsync/podsync/syncpod/volume"
@@ -101,7 +101,7 @@ func setUp(t *testing.T, v *volume.Volumes, pod *v1.Pod, dir string) {
 
 func mountsOf(t *testing.T, v *volume.Volumes, pod *v1.Pod, dir string) []*runtimeapi.Mount {
 	t.Helper()
-	m, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir)
+	m, err := v.Mounts(t.Context(), containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestNamesDoNotLeadOut(t *testing.T) {
 
 func TestMissingArguments(t *testing.T) {
 	v := unprivileged(t)
-	_, err := v.Mounts(t.Context(), container.MountRequest{}, t.TempDir())
+	_, err := v.Mounts(t.Context(), containerconfig.MountRequest{}, t.TempDir())
 	if err == nil || v.SetUp(t.Context(), nil, t.TempDir()) == nil {
 		t.Error("what is missing is no error")
 	}

@@ -31,7 +31,7 @@ var moduleRooms = []room{
 	{"modules/cluster/internal/watched", []string{"modules/cluster/internal/cached"}, "a watch keeps no managed fields"},
 	{"modules/cluster/internal/...", nil, "caches, queues and log lines know no pods"},
 	{"modules/cluster/mirrors", []string{"modules/cluster/internal/queue", "runtime", "syncpod/podspec", "syncpod/source"}, "a mirror pod follows from a static pod"},
-	{"modules/cluster/node", []string{"internal/base/evict", "modules/cluster/internal/watched", "podworkers", "runtime", "syncpod", "syncpod/container", "syncpod/eviction", "syncpod/loop"},
+	{"modules/cluster/node", []string{"internal/base/containerconfig", "internal/base/evict", "modules/cluster/internal/watched", "podworkers", "runtime", "syncpod", "syncpod/eviction", "syncpod/loop"},
 		"the Node and the admission of pods follow from what the agent reports"},
 	{"modules/cluster/objects", []string{"modules/cluster/internal/cached", "syncpod", "syncpod/container/env", "syncpod/podspec", "syncpod/source"},
 		"it reads the objects that pods refer to"},

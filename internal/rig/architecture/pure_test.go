@@ -9,7 +9,7 @@ import (
 )
 
 // pure are the packages whose code decides or builds, and does nothing.
-var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/container", "internal/base/apistatus",
+var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "internal/base/containerconfig", "internal/base/sandboxes", "internal/base/apistatus",
 	"syncpod/cgroup", "internal/base/evict", "syncpod/eviction", "syncpod/internal/memory", "syncpod/internal/stop", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "syncpod/internal/rotate", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
 
 // edges are the files of pure packages that carry out what the others decide.
@@ -30,10 +30,10 @@ var edges = map[string]string{
 	"syncpod/internal/rotate/owner_other.go": "stands for owner_unix.go",
 	"syncpod/internal/rotate/owner_unix.go":  "asks whose a directory is",
 	"syncpod/internal/rotate/rotator.go":     "looks at logs, and asks a runtime for new files",
-	"sandbox/create.go":                      "creates a sandbox over CRI",
+	"internal/base/sandboxes/create.go":      "creates a sandbox over CRI",
 	"sandbox/handler.go":                     "asks which runtime handler a class names",
-	"sandbox/runner.go":                      "runs sandboxes over CRI",
-	"sandbox/stop.go":                        "stops and removes a sandbox over CRI",
+	"internal/base/sandboxes/runner.go":      "runs sandboxes over CRI",
+	"internal/base/sandboxes/stop.go":        "stops and removes a sandbox over CRI",
 	"syncpod/internal/stop/container.go":     "stops a container over CRI",
 	"syncpod/internal/stop/pod.go":           "stops the containers and the sandboxes of a pod",
 	"syncpod/internal/stop/prestop.go":       "runs preStop handlers",
@@ -175,7 +175,7 @@ func TestPureCode(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "internal/base/apistatus", "syncpod/container"} {
+	for _, dir := range []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "internal/base/apistatus", "internal/base/containerconfig"} {
 		if found[dir] < 2 {
 			t.Errorf("%d files of %s were looked at, there must be more", found[dir], dir)
 		}

@@ -10,9 +10,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/containerconfig"
+	"github.com/podsync/podsync/internal/base/environ"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
-	"github.com/podsync/podsync/syncpod/container/env"
 )
 
 // configCase is one pod and container made at random, and the messages kubelet
@@ -43,7 +44,7 @@ type configCase struct {
 }
 
 type configOptions struct {
-	Envs    []env.Var
+	Envs    []environ.Var
 	Mounts  []configMount
 	Devices []configDevice
 }
@@ -73,7 +74,7 @@ func checkConfig(line []byte) (outcome, error) {
 		return outcome{}, fmt.Errorf("config %s: %w", c.Name, err)
 	}
 	gotSandbox, sandboxErr := sandbox.ConfigOf(c.sandbox())
-	gotContainer, containerErr := container.Config(input)
+	gotContainer, containerErr := containerconfig.Config(input)
 
 	sandboxDiff, err := compare(gotSandbox, sandboxErr, c.WantSandbox, c.WantSandboxError)
 	if err != nil {
@@ -105,16 +106,16 @@ func (c *configCase) sandbox() sandbox.Input {
 	}
 }
 
-func (c *configCase) container() (container.Input, error) {
+func (c *configCase) container() (containerconfig.Input, error) {
 	mounts, err := c.Options.mounts()
 	if err != nil {
-		return container.Input{}, err
+		return containerconfig.Input{}, err
 	}
-	return container.Input{
+	return containerconfig.Input{
 		Pod:      c.Pod,
 		Name:     c.Container,
 		Attempt:  c.RestartCount,
-		Image:    container.Image{Ref: c.ImageRef, UID: c.ImageUID, Username: c.ImageUsername},
+		Image:    containerconfig.Image{Ref: c.ImageRef, UID: c.ImageUID, Username: c.ImageUsername},
 		Env:      c.Options.Envs,
 		Mounts:   mounts,
 		Devices:  c.Options.devices(),

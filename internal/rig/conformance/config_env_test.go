@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/internal/rig/conformance/record"
 	"github.com/podsync/podsync/sandbox"
-	"github.com/podsync/podsync/syncpod/container"
 )
 
 func recorded(t *testing.T, file string) (lines []string) {
@@ -75,7 +75,7 @@ func TestRecordedInputsAreOnlyRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		sandbox.ConfigOf(c.sandbox())
-		container.Config(in)
+		containerconfig.Config(in)
 		if !reflect.DeepEqual(c, untouched) {
 			t.Errorf("%s: the input was written to", c.Name)
 		}

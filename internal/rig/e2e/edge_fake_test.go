@@ -18,11 +18,11 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	podimage "github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/sandbox"
 )
 
 // fakeNode is a runtime in memory, and a client of it.
@@ -193,7 +193,7 @@ func ownedEdge(t *testing.T, client *cri.Client, o cri.Owner) *edge {
 	if e.reader, err = cri.NewReader(cri.ReaderConfig{Runtime: client, RuntimeName: client.RuntimeName(), Owner: o}); err != nil {
 		t.Fatal(err)
 	}
-	if e.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: client, Owner: o}); err != nil {
+	if e.runner, err = sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: client, Owner: o}); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -210,7 +210,7 @@ func TestLogLinesHoldNoSecrets(t *testing.T) {
 			defer mu.Unlock()
 			lines = append(lines, prefix+args)
 		}, funcr.Options{Verbosity: 10})
-		runner, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: client, Log: log})
+		runner, err := sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: client, Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}

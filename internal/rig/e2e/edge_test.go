@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	podimage "github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/sandbox"
 )
 
 // edge is one agent on one runtime.
@@ -25,7 +25,7 @@ type edge struct {
 	client *cri.Client
 	owner  cri.Owner
 	reader *cri.Reader
-	runner *sandbox.Runner
+	runner *sandboxes.Runner
 }
 
 // onEdges runs a test on each endpoint.
@@ -49,7 +49,7 @@ func newEdge(t *testing.T, client *cri.Client, name string) *edge {
 	if e.reader, err = cri.NewReader(cri.ReaderConfig{Runtime: client, RuntimeName: client.RuntimeName(), Owner: e.owner}); err != nil {
 		t.Fatal(err)
 	}
-	if e.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: client, Owner: e.owner, UnresolvedTimeout: 3 * time.Second}); err != nil {
+	if e.runner, err = sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: client, Owner: e.owner, UnresolvedTimeout: 3 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -66,7 +66,7 @@ func (e *edge) config(uid string) *runtimeapi.PodSandboxConfig {
 
 // sandbox makes a pod's sandbox and sees to its end. The first tries are cut off
 // after the times given.
-func (e *edge) sandbox(config *runtimeapi.PodSandboxConfig, cutOff ...time.Duration) sandbox.Created {
+func (e *edge) sandbox(config *runtimeapi.PodSandboxConfig, cutOff ...time.Duration) sandboxes.Created {
 	e.t.Helper()
 	for i := range 30 {
 		ctx, cancel := context.WithCancel(e.t.Context())
@@ -89,7 +89,7 @@ func (e *edge) sandbox(config *runtimeapi.PodSandboxConfig, cutOff ...time.Durat
 		}
 	}
 	e.t.Fatal("no sandbox after 30 tries")
-	return sandbox.Created{}
+	return sandboxes.Created{}
 }
 
 func (e *edge) status(uid types.UID, prev *runtime.PodStatus) *runtime.PodStatus {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/internal/hook"
 )
 
@@ -69,8 +69,8 @@ func (r Runtime) Reader() (*cri.Reader, error) {
 }
 
 // Sandboxes makes and ends sandboxes.
-func (r Runtime) Sandboxes() (*sandbox.Runner, error) {
-	runner, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: r.Client, Owner: r.Owner, Log: r.Log})
+func (r Runtime) Sandboxes() (*sandboxes.Runner, error) {
+	runner, err := sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: r.Client, Owner: r.Owner, Log: r.Log})
 	return runner, made("a runner of sandboxes", err)
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/internal/base/creation"
+	"github.com/podsync/podsync/internal/base/podcontainer"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/internal/podcontainer"
 )
 
 // container is the memory of one container of a pod, over all its instances.

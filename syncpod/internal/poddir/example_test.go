@@ -9,8 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
@@ -31,7 +31,7 @@ func Example() {
 		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app", TerminationMessagePath: "/dev/termination-log"}}},
 	}
 	ctx := context.Background()
-	request := container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0], PodIPs: []string{"10.0.0.7"}}
+	request := containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0], PodIPs: []string{"10.0.0.7"}}
 	mounts, err := dirs.Mounts(ctx, request)
 	if err != nil {
 		fmt.Println(err)

@@ -13,10 +13,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/sandbox"
-	"github.com/podsync/podsync/syncpod/container"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 
 // hostsMount writes the pod's hosts file and mounts it, if the container is to
 // have it.
-func (d *Dirs) hostsMount(root *os.Root, req container.MountRequest) (*runtimeapi.Mount, error) {
+func (d *Dirs) hostsMount(root *os.Root, req containerconfig.MountRequest) (*runtimeapi.Mount, error) {
 	pod := req.Pod
 	if len(req.PodIPs) == 0 && !pod.Spec.HostNetwork || mountsAt(req.Container, hostsPath) {
 		return nil, nil

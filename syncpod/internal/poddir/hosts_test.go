@@ -11,7 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
@@ -23,7 +23,7 @@ fe00::1	ip6-allnodes
 fe00::2	ip6-allrouters
 `
 
-func hostsOf(t *testing.T, d *poddir.Dirs, req container.MountRequest) string {
+func hostsOf(t *testing.T, d *poddir.Dirs, req containerconfig.MountRequest) string {
 	t.Helper()
 	mount := mountsOf(t, d, req)["/etc/hosts"]
 	if mount == nil {
@@ -135,8 +135,8 @@ func TestReplacedHostsFileKeepsAName(t *testing.T) {
 	pod := webPod()
 	pod.Spec.Containers = append(pod.Spec.Containers, *pod.Spec.Containers[0].DeepCopy())
 	pod.Spec.Containers[1].Name = "crashes"
-	requestOf := func(i, n int) container.MountRequest {
-		return container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[i], PodIPs: []string{fmt.Sprintf("10.0.0.%d", n)}}
+	requestOf := func(i, n int) containerconfig.MountRequest {
+		return containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[i], PodIPs: []string{fmt.Sprintf("10.0.0.%d", n)}}
 	}
 	at := mountsOf(t, d, requestOf(0, 1))["/etc/hosts"].HostPath
 	mountsOf(t, d, requestOf(1, 2)) // before the runtime starts the first, and so mounts its file
@@ -191,7 +191,7 @@ func TestHostsAreShared(t *testing.T) {
 	pod.Spec.Containers[1].Name = "other"
 	var files []fs.FileInfo
 	for i := range pod.Spec.Containers {
-		req := container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[i], PodIPs: []string{"10.0.0.7"}}
+		req := containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[i], PodIPs: []string{"10.0.0.7"}}
 		info, err := os.Stat(mountsOf(t, d, req)["/etc/hosts"].HostPath)
 		if err != nil {
 			t.Fatal(err)
@@ -215,7 +215,7 @@ func TestHostsWrittenSideBySide(t *testing.T) {
 	for i := range pod.Spec.Containers {
 		group.Go(func() {
 			for n := range 20 {
-				req := container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[i], PodIPs: []string{fmt.Sprintf("10.0.%d.%d", i, n)}}
+				req := containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[i], PodIPs: []string{fmt.Sprintf("10.0.%d.%d", i, n)}}
 				m, err := d.Mounts(t.Context(), req)
 				if err != nil {
 					t.Error(err)

@@ -13,12 +13,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/containerconfig"
+	"github.com/podsync/podsync/internal/base/podcontainer"
 	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/sandbox"
-	"github.com/podsync/podsync/syncpod/container"
-	"github.com/podsync/podsync/syncpod/internal/podcontainer"
 )
 
 const (
@@ -37,7 +37,7 @@ func messageFile(name string, attempt uint32) string {
 
 // messageMount makes the file for the message of one instance and mounts it. The
 // instance finds it empty.
-func (d *Dirs) messageMount(root *os.Root, req container.MountRequest) (*runtimeapi.Mount, error) {
+func (d *Dirs) messageMount(root *os.Root, req containerconfig.MountRequest) (*runtimeapi.Mount, error) {
 	c := req.Container
 	if !leavesMessage(c) {
 		return nil, nil
@@ -140,7 +140,7 @@ func (d *Dirs) leftInLog(pod *v1.Pod, c *runtime.ContainerStatus) (string, error
 	if err != nil {
 		return "", err
 	}
-	name, err := container.LogPath(c.Name, c.Attempt)
+	name, err := containerconfig.LogPath(c.Name, c.Attempt)
 	if err != nil {
 		return "", err
 	}

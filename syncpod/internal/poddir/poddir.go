@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/sandbox"
-	"github.com/podsync/podsync/syncpod/container"
 )
 
 // Config is what a [Dirs] is made of.
@@ -44,7 +44,7 @@ type Volumes interface {
 	// for each failed volume, each is reported separately.
 	SetUp(ctx context.Context, pod *v1.Pod, dir string) error
 	// Mounts returns the mounts and devices of a container, in the order of its spec.
-	Mounts(ctx context.Context, req container.MountRequest, dir string) (container.Mounts, error)
+	Mounts(ctx context.Context, req containerconfig.MountRequest, dir string) (containerconfig.Mounts, error)
 	// TearDown takes back what deleting files does not: what it has mounted. It may
 	// be called again, and for a pod that it has never seen.
 	TearDown(ctx context.Context, uid types.UID, dir string) error
@@ -178,26 +178,26 @@ func (d *Dirs) makePod(pod *v1.Pod) (*os.Root, error) {
 // Mounts returns what a container gets: its volumes, the pod's /etc/hosts, and a
 // new file for its termination message. It makes the pod's directory if it is not
 // there.
-func (d *Dirs) Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error) {
+func (d *Dirs) Mounts(ctx context.Context, req containerconfig.MountRequest) (containerconfig.Mounts, error) {
 	if req.Container == nil {
-		return container.Mounts{}, errors.New("mounts: MountRequest.Container is missing")
+		return containerconfig.Mounts{}, errors.New("mounts: MountRequest.Container is missing")
 	}
 	root, err := d.makePod(req.Pod)
 	if err != nil {
-		return container.Mounts{}, err
+		return containerconfig.Mounts{}, err
 	}
 	defer root.Close()
 	mounts, err := d.volumes(ctx, req, root.Name())
 	if err != nil {
-		return container.Mounts{}, err
+		return containerconfig.Mounts{}, err
 	}
-	for _, add := range []func(*os.Root, container.MountRequest) (*runtimeapi.Mount, error){d.hostsMount, d.messageMount} {
+	for _, add := range []func(*os.Root, containerconfig.MountRequest) (*runtimeapi.Mount, error){d.hostsMount, d.messageMount} {
 		mount, err := add(root, req)
 		if err != nil && mounts.Release != nil {
 			err = errors.Join(err, mounts.Release())
 		}
 		if err != nil {
-			return container.Mounts{}, err
+			return containerconfig.Mounts{}, err
 		}
 		if mount != nil {
 			mounts.Mounts = append(mounts.Mounts, mount)
@@ -206,15 +206,15 @@ func (d *Dirs) Mounts(ctx context.Context, req container.MountRequest) (containe
 	return mounts, nil
 }
 
-func (d *Dirs) volumes(ctx context.Context, req container.MountRequest, dir string) (container.Mounts, error) {
+func (d *Dirs) volumes(ctx context.Context, req containerconfig.MountRequest, dir string) (containerconfig.Mounts, error) {
 	if d.config.Volumes != nil {
 		return d.config.Volumes.Mounts(ctx, req, dir)
 	}
 	for i, m := range req.Container.VolumeMounts {
-		return container.Mounts{}, fmt.Errorf("volumeMounts[%d] is of volume %q, and nobody provides volumes", i, m.Name)
+		return containerconfig.Mounts{}, fmt.Errorf("volumeMounts[%d] is of volume %q, and nobody provides volumes", i, m.Name)
 	}
 	for i, m := range req.Container.VolumeDevices {
-		return container.Mounts{}, fmt.Errorf("volumeDevices[%d] is of volume %q, and nobody provides volumes", i, m.Name)
+		return containerconfig.Mounts{}, fmt.Errorf("volumeDevices[%d] is of volume %q, and nobody provides volumes", i, m.Name)
 	}
-	return container.Mounts{}, nil
+	return containerconfig.Mounts{}, nil
 }

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
@@ -43,12 +43,12 @@ func webPod() *v1.Pod {
 	}
 }
 
-func request(pod *v1.Pod, attempt uint32, ips ...string) container.MountRequest {
-	return container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0], Attempt: attempt, PodIPs: ips}
+func request(pod *v1.Pod, attempt uint32, ips ...string) containerconfig.MountRequest {
+	return containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0], Attempt: attempt, PodIPs: ips}
 }
 
 // mountsOf returns the container's mounts by the path they have in it.
-func mountsOf(t *testing.T, d *poddir.Dirs, req container.MountRequest) map[string]*runtimeapi.Mount {
+func mountsOf(t *testing.T, d *poddir.Dirs, req containerconfig.MountRequest) map[string]*runtimeapi.Mount {
 	t.Helper()
 	m, err := d.Mounts(t.Context(), req)
 	if err != nil {
@@ -183,7 +183,7 @@ func TestNothingLeadsOutOfRoot(t *testing.T) {
 func TestMountsOfNothing(t *testing.T) {
 	d := newDirs(t, poddir.Config{})
 	pod := webPod()
-	for name, req := range map[string]container.MountRequest{
+	for name, req := range map[string]containerconfig.MountRequest{
 		"no pod":       {Container: &pod.Spec.Containers[0]},
 		"no container": {Pod: pod},
 	} {
@@ -225,9 +225,9 @@ func (v *volumes) SetUp(_ context.Context, pod *v1.Pod, dir string) error {
 	return nil
 }
 
-func (v *volumes) Mounts(_ context.Context, req container.MountRequest, dir string) (container.Mounts, error) {
+func (v *volumes) Mounts(_ context.Context, req containerconfig.MountRequest, dir string) (containerconfig.Mounts, error) {
 	v.calls = append(v.calls, "mount into "+req.Container.Name+" from "+filepath.Base(dir))
-	return container.Mounts{Mounts: []*runtimeapi.Mount{{ContainerPath: "/data"}}}, nil
+	return containerconfig.Mounts{Mounts: []*runtimeapi.Mount{{ContainerPath: "/data"}}}, nil
 }
 
 func (v *volumes) TearDown(_ context.Context, uid types.UID, dir string) error {

@@ -16,7 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/internal/base/containerconfig"
 
 	"github.com/podsync/podsync/internal/base/mounts"
 )
@@ -29,8 +29,8 @@ type noted struct {
 
 func (*noted) SetUp(context.Context, *v1.Pod, string) error { return nil }
 
-func (*noted) Mounts(context.Context, container.MountRequest, string) (container.Mounts, error) {
-	return container.Mounts{}, nil
+func (*noted) Mounts(context.Context, containerconfig.MountRequest, string) (containerconfig.Mounts, error) {
+	return containerconfig.Mounts{}, nil
 }
 
 func (n *noted) TearDown(_ context.Context, uid types.UID, _ string) error {

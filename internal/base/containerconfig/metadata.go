@@ -1,0 +1,61 @@
+package containerconfig
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+func (in *Input) labels() map[string]string {
+	labels := make(map[string]string, len(in.Labels)+4)
+	maps.Copy(labels, in.Labels)
+	labels[runtime.LabelPodName] = in.Pod.Name
+	labels[runtime.LabelPodNamespace] = in.Pod.Namespace
+	labels[runtime.LabelPodUID] = string(in.Pod.UID)
+	labels[runtime.LabelContainerName] = in.Name
+	return labels
+}
+
+// annotations records the facts that are needed to handle and stop the container without the pod's
+// spec.
+func (in *Input) annotations(c *v1.Container) (map[string]string, error) {
+	a := make(map[string]string, len(in.Annotations)+8)
+	maps.Copy(a, in.Annotations)
+	a[runtime.AnnotationHash] = strconv.FormatUint(runtime.HashContainer(c), 16)
+	a[runtime.AnnotationRestartCount] = strconv.FormatUint(uint64(in.Attempt), 10)
+	a[runtime.AnnotationTerminationMessagePath] = c.TerminationMessagePath
+	a[runtime.AnnotationTerminationMessagePolicy] = string(c.TerminationMessagePolicy)
+	setSeconds(a, runtime.AnnotationDeletionGracePeriod, in.Pod.DeletionGracePeriodSeconds)
+	setSeconds(a, runtime.AnnotationTerminationGracePeriod, in.Pod.Spec.TerminationGracePeriodSeconds)
+	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
+		if err := setJSON(a, runtime.AnnotationPreStopHandler, c.Lifecycle.PreStop); err != nil {
+			return nil, fmt.Errorf("lifecycle.preStop: %w", err)
+		}
+	}
+	if len(c.Ports) > 0 {
+		if err := setJSON(a, runtime.AnnotationPorts, c.Ports); err != nil {
+			return nil, fmt.Errorf("ports: %w", err)
+		}
+	}
+	return a, nil
+}
+
+func setSeconds(annotations map[string]string, key string, seconds *int64) {
+	if seconds != nil {
+		annotations[key] = strconv.FormatInt(*seconds, 10)
+	}
+}
+
+func setJSON(annotations map[string]string, key string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	annotations[key] = string(text)
+	return nil
+}

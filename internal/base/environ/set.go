@@ -1,0 +1,73 @@
+package environ
+
+import (
+	"fmt"
+
+	"github.com/podsync/podsync/internal/base/expand"
+)
+
+// set is a list of variables, each name once, at its first position. It is limited to what the
+// kernel accepts for a process.
+type set struct {
+	list   []Var
+	index  map[string]int
+	budget expand.Budget
+}
+
+func newSet() *set { return &set{index: map[string]int{}} }
+
+// set sets a variable, unless it is too long: then the set is no longer of use.
+func (s *set) set(name, value string) error {
+	i, again := s.index[name]
+	if again {
+		s.budget.Remove(size(name, s.list[i].Value))
+	}
+	if err := s.budget.Add(size(name, value)); err != nil {
+		return err
+	}
+	if again {
+		s.list[i].Value = value
+		return nil
+	}
+	s.index[name] = len(s.list)
+	s.list = append(s.list, Var{name, value})
+	return nil
+}
+
+// left returns how many bytes the value of a variable may have, negative if none.
+func (s *set) left(name string) int {
+	budget := s.without(name)
+	return budget.Left() - size(name, "")
+}
+
+func (s *set) tooLong(name string) error {
+	budget := s.without(name)
+	return budget.TooLong()
+}
+
+// without returns the budget without the variable, which is about to be replaced.
+func (s *set) without(name string) expand.Budget {
+	budget := s.budget
+	if value, ok := s.lookup(name); ok {
+		budget.Remove(size(name, value))
+	}
+	return budget
+}
+
+// setNamed is set with an error that names the variable.
+func (s *set) setNamed(name, value string) error {
+	if err := s.set(name, value); err != nil {
+		return fmt.Errorf("variable %s: %w", name, err)
+	}
+	return nil
+}
+
+func (s *set) lookup(name string) (string, bool) {
+	if i, ok := s.index[name]; ok {
+		return s.list[i].Value, true
+	}
+	return "", false
+}
+
+// size is the length of a variable as a process gets it: NAME=value.
+func size(name, value string) int { return len(name) + len("=") + len(value) }

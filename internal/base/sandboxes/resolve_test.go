@@ -1,0 +1,341 @@
+package sandboxes_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/internal/base/sandboxes"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// whereTheLateAreListed runs a test in virtual time on a runtime that lists what
+// came up after the call was given up. The other style keeps it for who asks again.
+func whereTheLateAreListed(t *testing.T, f func(t *testing.T, n *node)) {
+	synctest.Test(t, func(t *testing.T) { f(t, newNode(t, critest.Containerd2)) })
+}
+
+// hang makes the next creation of an attempt go on in the runtime until the gate
+// is open.
+func (n *node) hang(attempt uint32) *critest.Gate {
+	n.Helper()
+	late := &critest.Gate{}
+	ofAttempt := func(c critest.Call) bool { return c.Attempt == attempt }
+	n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, If: ofAttempt}, When: critest.Midway, Hang: late, IgnoreCancel: true})
+	return late
+}
+
+// comesUpUnnoticed makes a sandbox of attempt 0 of which the Runner knows only
+// that it may be there.
+func (n *node) comesUpUnnoticed() (id string) {
+	n.Helper()
+	lost := status.Error(codes.Unavailable, "lost")
+	n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: lost})
+	n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: lost})
+	if _, err := n.createFrom(0); !errors.Is(err, cri.ErrUnavailable) {
+		n.Fatal(err)
+	}
+	all := n.Sandboxes()
+	if len(all) != 1 {
+		n.Fatalf("there are %v", all)
+	}
+	return all[0].GetId()
+}
+
+// givesUpEarly makes a Runner that gives an attempt up when it was asked for again
+// in vain.
+func (n *node) givesUpEarly() {
+	n.Helper()
+	var err error
+	if n.runner, err = sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: n.Client, NameReservedRetries: 1}); err != nil {
+		n.Fatal(err)
+	}
+}
+
+// dies makes a sandbox not ready, as the death of its process does.
+func (n *node) dies(id string) {
+	n.EditSandbox(id, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY })
+}
+
+// createFrom creates with a lowest attempt.
+func (n *node) createFrom(attempt uint32) (sandboxes.Created, error) {
+	config := podConfig()
+	config.Metadata.Attempt = attempt
+	return n.runner.Create(n.Context(), config, "")
+}
+
+func (n *node) wantUnresolved(want bool) {
+	n.Helper()
+	if got := n.runner.Unresolved("u"); got != want {
+		n.Errorf("unresolved: %v, want %v\n%v", got, want, n.Journal())
+	}
+}
+
+// Whatever went wrong, sandboxes that Create did not begin are not its own to
+// remove.
+func TestCreateRemovesNothingItDidNotBegin(t *testing.T) {
+	for _, code := range []codes.Code{codes.InvalidArgument, codes.Internal, codes.Unavailable} {
+		bothStyles(t, func(t *testing.T, n *node) {
+			used, err := n.createFrom(2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.runner = n.newRunner(cri.Owner{}) // the agent has restarted
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: status.Error(code, "x")})
+			if _, err := n.createFrom(0); err == nil {
+				t.Fatal("no error")
+			}
+			n.onlyReady(used)
+		})
+	}
+}
+
+// A sandbox of an unresolved attempt that was used and has died is history when a
+// later attempt is asked for.
+func TestCreateLeavesHistoryOfADoubtAlone(t *testing.T) {
+	bothStyles(t, func(t *testing.T, n *node) {
+		if err := n.runner.Stop(t.Context(), n.comesUpUnnoticed()); err != nil {
+			t.Fatal(err)
+		}
+		c, err := n.createFrom(1)
+		if err != nil || c.Attempt != 1 || c.Adopted {
+			t.Fatalf("%+v, %v, want 1 and not c.Adopted and no error", c, err)
+		}
+		n.onlyReady(c)
+		if all := n.Sandboxes(); len(all) != 2 {
+			t.Errorf("%d sandboxes, want the stopped one too\n%v", len(all), n.Journal())
+		}
+		n.wantUnresolved(false)
+	})
+}
+
+// S1 (c): nor is a sandbox adopted that is not wanted any more.
+func TestS1_LowerAttemptIsNotAdopted(t *testing.T) {
+	bothStyles(t, func(t *testing.T, n *node) {
+		n.comesUpUnnoticed()
+		c, err := n.createFrom(1)
+		if err != nil || c.Attempt != 1 || c.Adopted {
+			t.Errorf("%+v, %v; the lowest allowed is 1", c, err)
+		}
+		n.onlyReady(c)
+	})
+}
+
+// S1 (a): an attempt that was given up comes up beside the one made instead.
+func TestS1_GivenUpComesUpLater(t *testing.T) {
+	whereTheLateAreListed(t, func(t *testing.T, n *node) {
+		late := n.hang(0)
+		c := n.create(10)
+		if c.Attempt != 1 {
+			t.Fatalf("%+v, want attempt 0 given up", c)
+		}
+		n.resolve(c.ID)
+		n.wantUnresolved(true)
+		late.Open()
+		n.onlyReady(c)
+		n.wantUnresolved(false)
+		calls := n.Journal().Count()
+		n.resolve(c.ID)
+		if more := n.Journal().Count() - calls; more != 0 {
+			t.Errorf("%d calls with nothing unresolved", more)
+		}
+	})
+}
+
+// S1 (a): of two unresolved attempts the lower comes up first, and is adopted.
+func TestS1_HigherComesUpAfterTheLowerWasAdopted(t *testing.T) {
+	for name, dead := range map[string]bool{"ready": false, "dead": true} {
+		t.Run(name, func(t *testing.T) {
+			whereTheLateAreListed(t, func(t *testing.T, n *node) {
+				late0, late1 := n.hang(0), n.hang(1)
+				defer n.OnCall(func(_ int, c critest.Call) {
+					if c.Method == critest.RunPodSandbox && c.Attempt == 1 {
+						late0.Open()
+					}
+				})()
+				c := n.create(10)
+				if c.Attempt != 0 || !c.Adopted {
+					t.Fatalf("%+v, want attempt 0", c)
+				}
+				late1.Open()
+				time.Sleep(time.Hour)
+				for _, s := range n.Sandboxes() {
+					if dead && s.GetId() != c.ID {
+						n.dies(s.GetId())
+					}
+				}
+				n.onlyReady(c)
+				// One that died would pass for the pod's latest.
+				if all := n.Sandboxes(); len(all) != 1 {
+					t.Errorf("there are %v", all)
+				}
+				n.wantUnresolved(false)
+			})
+		})
+	}
+}
+
+// S1 (a): of two that came up late the higher is adopted, in whatever order they are
+// listed.
+func TestS1_OfTwoLateTheHigherIsAdopted(t *testing.T) {
+	for name, turn := range map[string]func([]*runtimeapi.PodSandbox){"oldest first": func([]*runtimeapi.PodSandbox) {}, "newest first": slices.Reverse[[]*runtimeapi.PodSandbox]} {
+		t.Run(name, func(t *testing.T) {
+			whereTheLateAreListed(t, func(t *testing.T, n *node) {
+				var err error
+				n.runner, err = sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: listOrder{n.Client, turn}, NameReservedRetries: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				late0, late1 := n.hang(0), n.hang(1)
+				for range 3 {
+					if c, err := n.createFrom(0); err == nil {
+						t.Fatalf("%+v\n%v", c, n.Journal())
+					}
+				}
+				late0.Open()
+				late1.Open()
+				time.Sleep(time.Hour)
+				c := n.create(1)
+				if c.Attempt != 1 || !c.Adopted {
+					t.Errorf("%+v, want attempt 1 adopted\n%v", c, n.Journal())
+				}
+				n.onlyReady(c)
+			})
+		})
+	}
+}
+
+// listOrder is a runtime that lists sandboxes in an order of its own.
+type listOrder struct {
+	cri.SandboxRunner
+	turn func([]*runtimeapi.PodSandbox)
+}
+
+func (l listOrder) ListPodSandbox(ctx context.Context, req *runtimeapi.ListPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+	resp, err := l.SandboxRunner.ListPodSandbox(ctx, req, opts...)
+	l.turn(resp.GetItems())
+	return resp, err
+}
+
+// Adopting a lower attempt does not lead back to a name that stays taken.
+func TestGivenUpAttemptIsNotAskedForAgain(t *testing.T) {
+	whereTheLateAreListed(t, func(t *testing.T, n *node) {
+		n.givesUpEarly()
+		late := n.hang(0)
+		n.hang(1)
+		for range 4 {
+			if c, err := n.createFrom(0); err == nil {
+				t.Fatalf("%+v\n%v", c, n.Journal())
+			}
+		}
+		late.Open()
+		time.Sleep(time.Hour)
+		c := n.create(1)
+		if c.Attempt != 0 {
+			t.Fatalf("%+v, want attempt 0 adopted\n%v", c, n.Journal())
+		}
+		if err := n.runner.Remove(t.Context(), c.ID); err != nil {
+			t.Fatal(err)
+		}
+		if c = n.create(1); c.Attempt != 2 {
+			t.Errorf("%+v, want attempt 2", c)
+		}
+		n.onlyReady(c)
+	})
+}
+
+// What an embedder has found and uses is not a leftover, nor is it after its death.
+func TestResolveKeepsWhatIsUsed(t *testing.T) {
+	bothStyles(t, func(t *testing.T, n *node) {
+		id := n.comesUpUnnoticed()
+		n.wantUnresolved(true)
+		n.onlyReady(sandboxes.Created{ID: id})
+		n.wantUnresolved(false)
+		if c := n.create(1); c.Attempt != 1 {
+			t.Errorf("%+v: attempt 0 is taken", c)
+		}
+	})
+	bothStyles(t, func(t *testing.T, n *node) {
+		n.dies(n.comesUpUnnoticed())
+		n.resolve("")
+		if all := n.Sandboxes(); len(all) != 1 {
+			t.Errorf("history removed\n%v", n.Journal())
+		}
+		n.wantUnresolved(false)
+	})
+}
+
+// A pod that uses no sandbox needs no ready one.
+func TestResolveWithoutASandboxInUse(t *testing.T) {
+	bothStyles(t, func(t *testing.T, n *node) {
+		n.comesUpUnnoticed()
+		n.resolve("")
+		if all := n.Sandboxes(); len(all) != 0 {
+			t.Errorf("there are %v", all)
+		}
+	})
+}
+
+// A removal that fails is unresolved still, and made up for.
+func TestResolveTriesAgain(t *testing.T) {
+	whereTheLateAreListed(t, func(t *testing.T, n *node) {
+		late := n.hang(0)
+		c := n.create(10)
+		late.Open()
+		time.Sleep(time.Hour)
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 7, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		began := time.Now()
+		err := n.runner.Resolve(t.Context(), "u", c.ID)
+		if took := time.Since(began); err == nil || took != time.Minute {
+			t.Errorf("after %v: %v; want an error after a minute", took, err)
+		}
+		n.wantUnresolved(true)
+		n.onlyReady(c)
+		n.wantUnresolved(false)
+	})
+}
+
+// A sandbox that cannot be removed keeps neither the others from being tried nor
+// the ready one from being adopted.
+func TestResolveGoesOnPastAFailure(t *testing.T) {
+	whereTheLateAreListed(t, func(t *testing.T, n *node) {
+		n.givesUpEarly()
+		gates := []*critest.Gate{n.hang(0), n.hang(1), n.hang(2)}
+		for range 2 * len(gates) {
+			if c, err := n.createFrom(0); err == nil {
+				t.Fatalf("%+v\n%v", c, n.Journal())
+			}
+		}
+		for _, g := range gates {
+			g.Open()
+		}
+		time.Sleep(time.Hour)
+		for _, s := range n.Sandboxes() {
+			if s.GetMetadata().GetAttempt() < 2 {
+				n.dies(s.GetId())
+			}
+		}
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		c, err := n.createFrom(0)
+		if err != nil || c.Attempt != 2 || !c.Adopted {
+			t.Errorf("%+v, %v; want the one that is ready\n%v", c, err, n.Journal())
+		}
+		tried := map[string]bool{}
+		for _, c := range n.Journal().Of(critest.StopPodSandbox) {
+			tried[c.SandboxID] = true
+		}
+		if len(tried) != 2 {
+			t.Errorf("%d of 2 dead sandboxes were tried\n%v", len(tried), n.Journal())
+		}
+		n.onlyReady(c)
+	})
+}

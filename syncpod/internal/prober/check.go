@@ -1,0 +1,138 @@
+package prober
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/internal/hook"
+)
+
+// target is what a check is made of.
+type target struct {
+	container *v1.Container
+	id        string // of the container, as the runtime has it
+	ip        string
+	probe     *v1.Probe
+	timeout   time.Duration
+}
+
+// outcome is what a check has come to. The zero outcome is success.
+type outcome struct {
+	failure string // the failure, for people
+	warning string // a warning about a success, for people
+	unknown bool   // nothing can be said
+}
+
+// result is the outcome in the words of actions.
+func (o outcome) result() actions.ProbeResult {
+	switch {
+	case o.unknown:
+		return actions.ProbeUnknown
+	case o.failure != "":
+		return actions.ProbeFailure
+	}
+	return actions.ProbeSuccess
+}
+
+func failed(format string, args ...any) outcome {
+	return outcome{failure: fmt.Sprintf(format, args...)}
+}
+
+// outcome checks a target once.
+func (p *Prober) outcome(ctx context.Context, t target) outcome {
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	o := p.ask(ctx, t)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return failed("no answer within %v", t.timeout)
+	}
+	return o
+}
+
+func (p *Prober) ask(ctx context.Context, t target) outcome {
+	switch h := t.probe.ProbeHandler; {
+	case h.Exec != nil:
+		return p.exec(ctx, t)
+	case h.HTTPGet != nil:
+		return p.httpGet(ctx, t)
+	case h.TCPSocket != nil:
+		return p.tcpSocket(ctx, t)
+	case h.GRPC != nil:
+		return p.grpc(ctx, t)
+	}
+	return failed("it has none of exec, httpGet, tcpSocket and grpc")
+}
+
+func (p *Prober) exec(ctx context.Context, t target) outcome {
+	_, err := p.hooks.Run(ctx, t.hook(&v1.LifecycleHandler{Exec: t.probe.Exec}))
+	var hookErr *hook.Error
+	switch {
+	case err == nil:
+		return outcome{}
+	case errors.Is(err, hook.ErrExitCode) && errors.As(err, &hookErr):
+		return failed("the command ended with exit code %d", hookErr.ExitCode)
+	case errors.Is(err, cri.ErrExhausted):
+		// The container decides that, and so would switch its liveness probe off.
+		return failed("the command printed more than the agent accepts, or the runtime is short of something")
+	case ctx.Err() != nil, errors.Is(err, hook.ErrInvalid):
+		return failed("%v", errors.Unwrap(err))
+	}
+	return outcome{unknown: true}
+}
+
+func (p *Prober) httpGet(ctx context.Context, t target) outcome {
+	result, err := p.hooks.Run(ctx, t.hook(&v1.LifecycleHandler{HTTPGet: t.probe.HTTPGet}))
+	if err != nil {
+		return failed("%v", errors.Unwrap(err))
+	}
+	if result.StatusCode < http.StatusOK || result.StatusCode >= http.StatusBadRequest {
+		return failed("the answer was HTTP %d", result.StatusCode)
+	}
+	if result.OtherHost {
+		return outcome{warning: "Probe terminated redirects, Response body: " + beginning(result.Output)}
+	}
+	return outcome{}
+}
+
+// maxBody limits the part of a redirect's body in a message, in bytes: the message of an event is
+// limited to 1024.
+const maxBody = 512
+
+// beginning returns the beginning of a body as text.
+func beginning(body []byte) string {
+	return strings.ToValidUTF8(string(body[:min(len(body), maxBody)]), "")
+}
+
+// hook is the probe as a handler, which runs in the same way.
+func (t target) hook(h *v1.LifecycleHandler) hook.Request {
+	return hook.Request{Handler: h, Container: t.container.Name, ContainerID: t.id, Ports: t.container.Ports, PodIP: t.ip}
+}
+
+func (p *Prober) tcpSocket(ctx context.Context, t target) outcome {
+	host := t.probe.TCPSocket.Host
+	if host == "" {
+		host = t.ip
+	}
+	port, err := hook.Port("tcpSocket.port", t.probe.TCPSocket.Port, t.container.Ports)
+	if err != nil {
+		return failed("%v", err)
+	}
+	if host == "" {
+		return failed("%v", hook.ErrNoAddress)
+	}
+	conn, err := p.config.Dial(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return failed("%v", err)
+	}
+	_ = conn.Close() // it could be opened, and that is all there is to know
+	return outcome{}
+}

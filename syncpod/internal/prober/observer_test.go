@@ -1,0 +1,115 @@
+package prober_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/internal/prober"
+	checks "github.com/podsync/podsync/syncpod/probe"
+)
+
+// told notes what a prober tells.
+type told struct {
+	mu   sync.Mutex
+	what []string
+}
+
+func (o *told) Checked(c checks.Check) {
+	outcomes := map[actions.ProbeResult]string{actions.ProbeSuccess: "success", actions.ProbeFailure: "failure", actions.ProbeUnknown: "unknown"}
+	o.add(fmt.Sprintf("%s %s %s %s %v", c.Pod.Name, c.Container, c.Kind, outcomes[c.Outcome], c.Took))
+}
+
+func (o *told) PodForgotten(uid types.UID) { o.add("forgotten " + string(uid)) }
+
+func (o *told) add(line string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.what = append(o.what, line)
+}
+
+// Each check is told by how it ended, whatever the thresholds, and nothing of a pod once
+// that is told to be forgotten.
+func TestObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &commands{exit: map[string]int32{"ill": 1}, errs: map[string]error{"breaks": errors.New("away")}, hang: map[string]bool{"hangs": true}, began: time.Now()}
+		o := &told{}
+		p, err := prober.New(prober.Config{Exec: c, Observer: o})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = p.Run(ctx, func(types.UID) {}) }()
+		synctest.Wait()
+		for _, command := range []string{"well", "ill", "breaks", "hangs"} {
+			check := exec(command)
+			check.SuccessThreshold, check.FailureThreshold = 5, 5
+			p.Observe(podOf(v1.Container{Name: command, ReadinessProbe: check}), named(command), false)
+			time.Sleep(2 * time.Second)
+			p.Forget(uid)
+		}
+		p.Observe(podOf(v1.Container{Name: "hangs", ReadinessProbe: exec("hangs")}), named("hangs"), false)
+		synctest.Wait()
+		p.Forget(uid) // cuts the check short
+		p.Forget("another")
+		synctest.Wait()
+		want := []string{
+			"web well Readiness success 0s", "forgotten u", "web ill Readiness failure 0s", "forgotten u",
+			"web breaks Readiness unknown 0s", "forgotten u", "web hangs Readiness failure 1s", "forgotten u", "forgotten u", "forgotten another",
+		}
+		if !slices.Equal(o.what, want) {
+			t.Errorf("told %q, want %q", o.what, want)
+		}
+	})
+}
+
+func named(container string) *runtime.PodStatus {
+	s := running("a")
+	s.Containers[0].Name = container
+	return s
+}
+
+// The end of a pod and that of a check may come at once: what is told last is that the pod
+// is forgotten.
+func TestNothingIsToldOfAForgottenPod(t *testing.T) {
+	c := &commands{}
+	o := &told{}
+	p, err := prober.New(prober.Config{Exec: c, Observer: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx, func(types.UID) {}) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	for i := range 300 {
+		p.Observe(podOf(v1.Container{Name: "app", ReadinessProbe: exec("well")}), running("a"), false)
+		time.Sleep(time.Duration(i%20) * 5 * time.Microsecond)
+		p.Forget(uid)
+		o.mu.Lock()
+		told := len(o.what)
+		o.mu.Unlock()
+		time.Sleep(20 * time.Microsecond)
+		o.mu.Lock()
+		if len(o.what) != told || o.what[told-1] != "forgotten u" {
+			t.Errorf("told %q, want %v of them and %q", o.what, told, "forgotten u")
+		}
+		o.mu.Unlock()
+	}
+}
