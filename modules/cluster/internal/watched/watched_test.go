@@ -111,9 +111,9 @@ func (s *server) want(calls func() []string, want ...string) {
 
 // Each listener gets the events of its group, those of the objects that are there first.
 func TestGroups(t *testing.T) {
-	onServer(t, []*v1.Pod{podOf("b", "b", "n1"), podOf("a", "a", "n1"), podOf("c", "c", "n2")}, func(s *server) {
+	onServer(t, []*v1.Pod{podOf("a", "a", "n1"), podOf("b", "b", "n1"), podOf("c", "c", "n2")}, func(s *server) {
 		early, _ := s.heard("n1")
-		s.want(early, "b", "a")
+		s.want(early, "a", "b") // whether it listened before the list or after
 		<-s.Listed()
 		late, stop := s.heard("n1")
 		other, _ := s.heard("n2")
