@@ -18,16 +18,16 @@
 //	events of the kernel's OOM kills                  NoOOMEvents
 //
 // [Agent.Stats] reads the usage of the node and of pods, for package server. Each part comes from a package of
-// its own (probe, rotate, gc, image, pressure, oom), which also works without an agent. A program with parts of its
+// its own (prober, rotate, gc, image, pressure, oom), which also works without an agent. A program with parts of its
 // own adds them to Config.Parts, or builds a loop.Loop of exactly the parts that it wants.
 //
 // # When the node is under pressure
 //
 // The agent measures the node every 10 s. Under pressure of memory, disk or processes it removes unused images and
-// dead containers, and then evicts one pod after the other, as package eviction decides. It also evicts pods that
+// dead containers, and then evicts one pod after the other, as a kubelet does. It also evicts pods that
 // exceed their storage limits. An evicted pod is reported as Failed with the reason Evicted, and does not start
 // again. Static and critical pods are not evicted. Under pressure the agent rejects new pods. [Agent.Pressure] returns
-// the conditions of the node, and the reason why each pod is evicted or kept.
+// the conditions of the node, and [Agent.ExplainPressure] the reason why a pod is evicted or stays.
 //
 // # Tests
 //
