@@ -148,8 +148,7 @@ stop the pod for now: the pod is not admitted to the node`},
 		"B1: a crash is waited for": {func(in *actions.Input) {
 			container(in, "web").State = runtime.ContainerExited
 			in.StartHolds = crashed
-		}, `release the resources held for container "web"
-start container "web", attempt 1: it has ended and its restart policy asks for another run; wait until 2026-06-01T12:00:00Z: the container has ended again and again`},
+		}, `start container "web", attempt 1: it has ended and its restart policy asks for another run; wait until 2026-06-01T12:00:00Z: the container has ended again and again`},
 		"B1: a failed probe counts as a crash": {func(in *actions.Input) {
 			in.Probes[container(in, "web").ID] = actions.ProbeResults{Liveness: actions.ProbeFailure}
 			in.StartHolds = crashed
@@ -217,7 +216,7 @@ start container "worker", attempt 1: its liveness probe failed`},
 			stranger := runtime.ContainerStatus{Name: "stranger", ID: runtime.ContainerID{ID: "x"}, SandboxID: "s0", State: runtime.ContainerRunning}
 			in.Status.Containers = append(in.Status.Containers, stranger)
 			in.PostStartPending = []runtime.ContainerID{stranger.ID, container(in, "web").ID, container(in, "worker").ID}
-		}, `release the resources held for container "web"`},
+		}, `nothing to do`},
 		"C6: the handler of an instance whose place is taken": {func(in *actions.Input) {
 			in.Pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}}
 			old := *container(in, "web")
@@ -232,9 +231,7 @@ run the postStart handler of container "web" containerd://id-web: it has not bee
 			in.Pod.Spec.InitContainers[1].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}}
 			in.PostStartPending = []runtime.ContainerID{container(in, "proxy").ID}
 			container(in, "web").State, container(in, "worker").State = runtime.ContainerExited, runtime.ContainerExited
-		}, `release the resources held for container "web"
-release the resources held for container "worker"
-stop the pod: no container is running and none is to run again`},
+		}, `stop the pod: no container is running and none is to run again`},
 		"an init container may have failed": {func(in *actions.Input) {
 			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Status.Containers = in.Status.Containers[:1]

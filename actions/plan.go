@@ -5,8 +5,7 @@ import "github.com/podsync/podsync/runtime"
 // Plan is the next steps for one pod. It is a value: it holds no reference to its Input, and
 // computing it again gives an equal Plan.
 //
-// The fields are in the order of execution. Release comes first, because the same plan may start
-// the containers it names. If KillPod is set, the pod is stopped next, and if no new sandbox
+// The fields are in the order of execution. If KillPod is set, the pod is stopped first, and if no new sandbox
 // follows, that is all: see TerminatesPod. Then Kill, Clear and Reset, which are independent and
 // may run concurrently; then the sandbox; then PostStart; then Start, in order; then Resize. A step
 // with a Hold is not executed; a later plan has it without the Hold. A step that fails blocks the
@@ -14,10 +13,6 @@ import "github.com/podsync/podsync/runtime"
 //
 // The zero Plan has no steps.
 type Plan struct {
-	// Release lists regular containers that exist and do not run: resources reserved for them alone
-	// (exclusive CPUs, devices) can be released. Each plan lists them while that is so, so
-	// releasing twice must be harmless.
-	Release []ContainerRef
 	// KillPod requests to stop every container and sandbox of the pod, including containers that
 	// are not in the spec. KillReason is why. Without Sandbox.Create the pod ends with it, unless a
 	// later plan decides otherwise: see TerminatesPod.
@@ -126,7 +121,7 @@ type ResizeStep struct {
 	Hold Hold
 }
 
-// NoOp reports whether the plan leaves the runtime unchanged. A plan that has only Release does.
+// NoOp reports whether the plan leaves the runtime unchanged.
 func (p Plan) NoOp() bool {
 	return !p.KillPod && !p.Sandbox.Create &&
 		len(p.Kill)+len(p.Clear)+len(p.Reset)+len(p.PostStart)+len(p.Start)+len(p.Resize) == 0

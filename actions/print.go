@@ -13,9 +13,6 @@ func (p Plan) String() string {
 	}
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	for _, ref := range p.Release {
-		line("release the resources held for %v", ref)
-	}
 	if p.Hold.Holds() {
 		line("wait%v", p.Hold)
 	}

@@ -27,9 +27,6 @@ func (d *decision) runRegular() (alive bool) {
 	for i := range d.Pod.Spec.Containers {
 		ref := regularRef(d.Pod, i)
 		c := d.current(ref)
-		if c != nil && !d.mayBeAlive(ref) {
-			d.plan.Release = append(d.plan.Release, ref)
-		}
 		v := d.judgeRegular(ref, c)
 		d.take(ref, c, v)
 		alive = alive || v.alive()

@@ -86,8 +86,7 @@ func TestManyContainers(t *testing.T) {
 	old.ID.ID, old.Attempt = "old", 0
 	in.Status.Containers = append(in.Status.Containers, old)
 	container(&in, "more19").State = runtime.ContainerExited
-	want := `release the resources held for container "more19"
-clear container "more18" ://old: a newer instance has taken its place
+	want := `clear container "more18" ://old: a newer instance has taken its place
 start container "more19", attempt 2: it has ended and its restart policy asks for another run
 `
 	if got := actions.Compute(in).String(); got != want {
@@ -145,8 +144,7 @@ start container "web", attempt 1: the runtime cannot tell whether it is alive`},
 		"the last attempt there is": {func(in *actions.Input) {
 			c := container(in, "web")
 			c.State, c.Attempt = runtime.ContainerExited, math.MaxUint32
-		}, `release the resources held for container "web"
-start container "web", attempt 4294967295: it has ended and its restart policy asks for another run`},
+		}, `start container "web", attempt 4294967295: it has ended and its restart policy asks for another run`},
 		"the last sandbox there is": {func(in *actions.Input) {
 			in.Status.Sandboxes[0].Attempt, in.Status.Sandboxes[0].State = math.MaxUint32, runtime.SandboxNotReady
 		}, `stop what is left of the pod: the sandbox is not ready

@@ -46,14 +46,14 @@ func (w gathering) block(ctx context.Context) actions.Hold {
 	if err == nil {
 		return actions.Hold{}
 	}
-	w.held.pod = &StepError{Step: StepNetwork, Reason: ErrNetworkNotReady, Err: err}
+	w.held.pod = &StepError{Step: stepNetwork, Reason: ErrNetworkNotReady, Err: err}
 	return w.held.pod.hold(actions.NetworkNotReady)
 }
 
 // wait returns the error that a rejection causes. Admission is repeated with back-off, and results
 // in between are ignored.
 func (r *Rejection) wait(m *podMemory, now time.Time) *StepError {
-	failed := &StepError{Step: StepAdmit, Reason: Reason(r.Reason), Err: errors.New(r.Message)}
+	failed := &StepError{Step: stepAdmit, Reason: Reason(r.Reason), Err: errors.New(r.Message)}
 	if held := m.held(admitKey, now); held != nil {
 		return failed.waiting(held.NotBefore)
 	}
@@ -62,7 +62,7 @@ func (r *Rejection) wait(m *podMemory, now time.Time) *StepError {
 
 // wait carries out the plan of a pod that is held up. The pod is not ended by that.
 func (w syncing) wait(ctx context.Context) {
-	if w.held.pod.Step == StepNetwork {
+	if w.held.pod.Step == stepNetwork {
 		w.warn(ctx, eventNetworkNotReady, "network is not ready: %v", w.held.pod.Err)
 	}
 	w.fail(w.held.pod)

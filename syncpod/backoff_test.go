@@ -186,8 +186,8 @@ func TestB2_ReasonIsKeptWhileItWaits(t *testing.T) {
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
 		_, err := n.SyncPod(t.Context(), testPod(), nil)
 		step, ok := errors.AsType[*syncpod.StepError](err)
-		if !ok || step.Step != syncpod.StepCreate || step.Container.Name != "app" || step.NotBefore.IsZero() {
-			t.Fatalf("error %+v, want ok and Step %v and Name %q and not step.NotBefore.IsZero()", err, syncpod.StepCreate, "app")
+		if !ok || step.Step != "create" || step.Container.Name != "app" || step.NotBefore.IsZero() {
+			t.Fatalf("error %+v, want ok and Step %v and Name %q and not step.NotBefore.IsZero()", err, "create", "app")
 		}
 		r := n.sync(testPod())
 		if len(r.Failed) != 1 || !r.Failed[0].Waits || !errors.Is(r.Failed[0], syncpod.ErrCreateContainer) || !strings.Contains(r.Failed[0].Error(), "it is broken") {

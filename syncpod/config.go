@@ -144,9 +144,6 @@ func (c *Config) setDefaults() {
 	if c.Observer == nil {
 		c.Observer = NopObserver{}
 	}
-	if c.Extensions.Lifecycle == nil {
-		c.Extensions.Lifecycle = NopLifecycle{}
-	}
 	if c.deps.Logs == nil {
 		c.deps.Logs = logFiles{}
 	}

@@ -99,10 +99,6 @@ type Extensions struct {
 	// Volumes provides volumes that the node does not make by itself, such as those of PersistentVolumeClaims. It needs
 	// a Root. Default: pods that have such volumes fail.
 	Volumes volume.Plugin
-	// Lifecycle is called around the life of containers.
-	Lifecycle Lifecycle
-	// Mirrors creates mirror pods of static pods. Default: none.
-	Mirrors MirrorClient
 	// Clean are all called once a pod has stopped for good. Default: with a Root, a *poddir.Dirs,
 	// which removes the pod's directories. If Clean is set, include one, because otherwise the
 	// directories are kept.

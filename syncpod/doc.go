@@ -22,22 +22,20 @@
 //     parallel with the next steps.
 //  5. A pod that has finished or is deleted is left to SyncTerminatingPod: no container starts. For all other pods
 //     SyncPod forgets the deadline of an earlier termination. If a pod only seems to have finished, because the
-//     runtime reports an init container as unknown, step 9 stops that container and the next SyncPod decides again.
+//     runtime reports an init container as unknown, step 8 stops that container and the next SyncPod decides again.
 //  6. A pod that was not admitted is stopped and waits.
 //  7. A pod with its own network waits until the node's network is ready; no step changes it before.
-//  8. A static pod gets its mirror pod.
-//  9. The resources of containers that do not run are released (container.Lifecycle). Containers that must stop are
-//     stopped in parallel. A container does not start if its earlier instance could not be stopped.
-//  10. If containers must start, the node is prepared: cgroup, directories, volumes, the resolver's
+//  8. Containers that must stop are stopped in parallel. A container does not start if its earlier instance could not be stopped.
+//  9. If containers must start, the node is prepared: cgroup, directories, volumes, the resolver's
 //     configuration, the pull secrets. Otherwise only the cgroup is updated.
-//  11. A sandbox is created if there is none to use, and is reported. PostStart handlers that were interrupted run
+//  10. A sandbox is created if there is none to use, and is reported. PostStart handlers that were interrupted run
 //     again.
-//  12. The images of the containers that start are pulled in parallel.
-//  13. Containers start in order: ephemeral, init, regular. Each needs an attempt number, environment, mounts and
+//  11. The images of the containers that start are pulled in parallel.
+//  12. Containers start in order: ephemeral, init, regular. Each needs an attempt number, environment, mounts and
 //     configuration, CreateContainer, StartContainer, and its postStart handler.
-//  14. Running containers are resized.
-//  15. Report again, if a container cannot run.
-//  16. The volumes of running containers are updated; a failure is recorded as an event. The call returns when the
+//  13. Running containers are resized.
+//  14. Report again, if a container cannot run.
+//  15. The volumes of running containers are updated; a failure is recorded as an event. The call returns when the
 //     sink has the last status.
 //
 // If many pods start at once, only a few at a time create their sandbox or a container while the processors are
@@ -62,24 +60,23 @@
 //	messages.go        1  termination messages
 //	active_deadline.go 2  activeDeadlineSeconds
 //	facts.go           2  the input of the decision, and the decision; explain.go explains it
-//	attempt.go         13 the next attempt number, from the runtime and from the logs
+//	attempt.go         12 the next attempt number, from the runtime and from the logs
 //	admit.go           2, 6, 7  admission, and the network
-//	report.go          4, 15  the delivery of statuses, in order, each once
-//	mirror.go          8  mirror pods
-//	execute.go         9 to 14; the kills and resets of the plan
-//	cgroup.go          10 the cgroup of the pod
-//	prepare.go         10 the preparation of the node
-//	sandbox.go         11 the sandbox, and the wait for its address
-//	start_image.go     12 images of containers, and images that they mount
-//	start.go           13 which containers may start now; the start of one container, from its
+//	report.go          4, 14  the delivery of statuses, in order, each once
+//	execute.go         8 to 13; the kills and resets of the plan
+//	cgroup.go          9 the cgroup of the pod
+//	prepare.go         9 the preparation of the node
+//	sandbox.go         10 the sandbox, and the wait for its address
+//	start_image.go     11 images of containers, and images that they mount
+//	start.go           12 which containers may start now; the start of one container, from its
 //	                      image to its postStart handler
-//	start_create.go    13 CreateContainer, and lost answers
-//	start_launch.go    13 StartContainer, and postStart handlers
-//	start_mounts.go    13 mounts on the node that exist only during a start
-//	loglink.go         13 links for log shippers
-//	resize.go          14 in-place resize
+//	start_create.go    12 CreateContainer, and lost answers
+//	start_launch.go    12 StartContainer, and postStart handlers
+//	start_mounts.go    12 mounts on the node that exist only during a start
+//	loglink.go         12 links for log shippers
+//	resize.go          13 in-place resize
 //	resize_allocate.go    the allocated resources of the pod, and their conditions
-//	refresh.go         16 volumes of running containers
+//	refresh.go         15 volumes of running containers
 //
 //	terminate.go       SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod
 //	                   package stop stops containers and pods

@@ -11,26 +11,25 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Step is a step of the work on a pod.
+// Step is a step of the work on a pod: admit, network, prepare, kill, clear, reset, sandbox, back-off, image, config, create,
+// start, postStart or resize.
 type Step string
 
-// The steps.
 const (
-	StepAdmit     Step = "admit"
-	StepNetwork   Step = "network"
-	StepPrepare   Step = "prepare"
-	StepKill      Step = "kill"
-	StepClear     Step = "clear"
-	StepReset     Step = "reset"
-	StepSandbox   Step = "sandbox"
-	StepBackOff   Step = "back-off"
-	StepImage     Step = "image"
-	StepConfig    Step = "config"
-	StepCreate    Step = "create"
-	StepPreStart  Step = "pre-start"
-	StepStart     Step = "start"
-	StepPostStart Step = "postStart"
-	StepResize    Step = "resize"
+	stepAdmit     Step = "admit"
+	stepNetwork   Step = "network"
+	stepPrepare   Step = "prepare"
+	stepKill      Step = "kill"
+	stepClear     Step = "clear"
+	stepReset     Step = "reset"
+	stepSandbox   Step = "sandbox"
+	stepBackOff   Step = "back-off"
+	stepImage     Step = "image"
+	stepConfig    Step = "config"
+	stepCreate    Step = "create"
+	stepStart     Step = "start"
+	stepPostStart Step = "postStart"
+	stepResize    Step = "resize"
 )
 
 // Reason is why a container does not run, in the word a kubelet writes into
@@ -45,9 +44,7 @@ func (r Reason) Error() string { return string(r) }
 const (
 	ErrCrashLoopBackOff      Reason = "CrashLoopBackOff"
 	ErrCreateContainerConfig Reason = "CreateContainerConfigError"
-	ErrPreCreateHook         Reason = "PreCreateHookError"
 	ErrCreateContainer       Reason = "CreateContainerError"
-	ErrPreStartHook          Reason = "PreStartHookError"
 	ErrRunContainer          Reason = "RunContainerError"
 	ErrPostStartHook         Reason = "PostStartHookError"
 	ErrKillContainer         Reason = "KillContainerError"
@@ -113,7 +110,7 @@ func (e *StepError) RetryAt() time.Time { return e.NotBefore }
 // Temporary reports whether the failure is none of the pod's: the runtime, or the
 // network, is not there, and may be any moment.
 func (e *StepError) Temporary() bool {
-	return e.Step == StepNetwork || errors.Is(e.Err, cri.ErrUnavailable)
+	return e.Step == stepNetwork || errors.Is(e.Err, cri.ErrUnavailable)
 }
 
 // stepErrors are all failures of one call. They are retried together.
@@ -147,7 +144,7 @@ func (e stepErrors) Temporary() bool {
 // ImagePullBackOff.
 func (e *StepError) nextLook() time.Time {
 	soon := time.Now().Add(failureToldFor)
-	if e.Step == StepImage && !e.Waits && e.NotBefore.After(soon) {
+	if e.Step == stepImage && !e.Waits && e.NotBefore.After(soon) {
 		return soon
 	}
 	return e.NotBefore

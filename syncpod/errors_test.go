@@ -11,7 +11,6 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod"
 )
 
 // Errors say when to come again, in the way that workers ask.
@@ -60,7 +59,7 @@ func TestBackOffIsNoError(t *testing.T) {
 			t.Fatal("the failed pull is no error")
 		}
 		r, err := n.SyncPod(context.WithoutCancel(t.Context()), testPod(), nil)
-		if err != nil || r.NextTry.IsZero() || len(r.Failed) != 1 || r.Failed[0].Step != syncpod.StepImage {
+		if err != nil || r.NextTry.IsZero() || len(r.Failed) != 1 || r.Failed[0].Step != "image" {
 			t.Errorf("result %+v, %v, want a next try and no error", r, err)
 		}
 		if w := n.report.container("app").State.Waiting; w == nil || w.Reason != "ImagePullBackOff" {

@@ -17,9 +17,6 @@ import (
 // carryOut does what the plan says, in its order. What fails holds up what
 // depends on it, and nothing else.
 func (w syncing) carryOut(ctx context.Context) {
-	for _, ref := range w.plan.Release {
-		w.config.Extensions.Lifecycle.Release(w.pod, ref.Name)
-	}
 	if !w.plan.KillPod {
 		w.memory.do(func(p *memory.Pod) { p.Kills.End(clearing(w).removes) }) // kills that have failed and are no longer in the plan
 	} else if !clearing(w).killWholePod(ctx) {
@@ -77,7 +74,7 @@ func (w *work) stopAll(ctx context.Context, why string) bool {
 		w.memory.do(func(p *memory.Pod) { p.Kills.End(func(string) bool { return false }) })
 	} else {
 		w.eventf(podref.Pod(w.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
-		w.fail(&StepError{Step: StepKill, Reason: ErrKillPodSandbox, Err: err})
+		w.fail(&StepError{Step: stepKill, Reason: ErrKillPodSandbox, Err: err})
 	}
 	return err == nil
 }
@@ -108,13 +105,13 @@ func (w clearing) clearAway(ctx context.Context) {
 // are to be last.
 func (w clearing) removals() (first, last []removal) {
 	for _, k := range w.plan.Kill {
-		first = append(first, removal{ref: k.Container, id: k.ID, step: StepKill, why: k.Reason, restart: k.Restart})
+		first = append(first, removal{ref: k.Container, id: k.ID, step: stepKill, why: k.Reason, restart: k.Restart})
 	}
 	for _, c := range w.plan.Clear {
-		first = append(first, removal{ref: c.Container, id: c.ID, step: StepClear, why: c.Reason, remove: true})
+		first = append(first, removal{ref: c.Container, id: c.ID, step: stepClear, why: c.Reason, remove: true})
 	}
 	for _, r := range w.plan.Reset {
-		step := removal{ref: r.Container, id: r.ID, step: StepReset, remove: true}
+		step := removal{ref: r.Container, id: r.ID, step: stepReset, remove: true}
 		if r.Last {
 			last = append(last, step)
 		} else {
@@ -160,7 +157,7 @@ func (o *observedPod) instance(id runtime.ContainerID) *runtime.ContainerStatus 
 
 func (w clearing) removeOne(ctx context.Context, r removal) error {
 	c := w.instance(r.id)
-	if r.step == StepClear && c.State == runtime.ContainerCreated && w.memory.Mark(c.ID.ID, memory.StartRequested) {
+	if r.step == stepClear && c.State == runtime.ContainerCreated && w.memory.Mark(c.ID.ID, memory.StartRequested) {
 		w.record(ctx) // if it is stopped and cannot be removed, it has exited, and has not run
 	}
 	if c.Live() && !w.plan.KillPod { // which has stopped all containers
@@ -178,7 +175,7 @@ func (w clearing) removeOne(ctx context.Context, r removal) error {
 	if err := w.syncer.stopper.Remove(ctx, r.id.ID); err != nil {
 		return err
 	}
-	if r.step == StepReset { // a cleared instance may have run after all
+	if r.step == stepReset { // a cleared instance may have run after all
 		w.memory.do(func(p *memory.Pod) { p.Containers.ForgetRun(c) })
 	}
 	return nil

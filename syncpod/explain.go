@@ -28,7 +28,7 @@ func (s *Syncer) Explain(uid types.UID) string {
 		text.WriteString(actions.ExplainPod(*decided))
 	}
 	for _, f := range failed {
-		if f.Step == StepImage && !f.NotBefore.IsZero() {
+		if f.Step == stepImage && !f.NotBefore.IsZero() {
 			fmt.Fprintf(&text, "The image of %v is not pulled again before %s: %v.\n", f.Container, f.NotBefore.UTC().Format(time.RFC3339), f.Err)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/device"
 	"github.com/podsync/podsync/syncpod/resize"
 )
@@ -112,17 +111,6 @@ type DeviceChooser interface {
 	Choose(ctx context.Context, pod *v1.Pod, container *v1.Container) error
 }
 
-// MirrorClient manages the mirror pods that represent static pods in an API server. A mirror's UID
-// never identifies a running pod.
-type MirrorClient interface {
-	// MirrorPod returns the mirror of a static pod, nil if there is none.
-	MirrorPod(ctx context.Context, pod *v1.Pod) (*v1.Pod, error)
-	// CreateMirrorPod creates a mirror. It succeeds if the mirror exists.
-	CreateMirrorPod(ctx context.Context, mirror *v1.Pod) error
-	// DeleteMirrorPod deletes the mirror with that UID, and no other of its name.
-	DeleteMirrorPod(ctx context.Context, mirror *v1.Pod) error
-}
-
 // PullSecrets returns a pod's image pull secrets, in the order of spec.imagePullSecrets. With an
 // error, which names the missing ones, it returns the existing ones. The error becomes an event,
 // and the pod continues with these; the error must not contain a secret. It is called by each
@@ -132,41 +120,13 @@ type PullSecrets interface {
 	PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error)
 }
 
-// Lifecycle is called around the life of each container, for managers of
-// exclusive resources.
-type Lifecycle interface {
-	// PreCreate may change the configuration of a container before it is created.
-	PreCreate(ctx context.Context, pod *v1.Pod, c *v1.Container, config *runtimeapi.ContainerConfig) error
-	// PreStart is called for a created container before it is started.
-	PreStart(ctx context.Context, pod *v1.Pod, c *v1.Container, id runtime.ContainerID) error
-	// Release is called for containers that exist and do not run, maybe often.
-	Release(pod *v1.Pod, container string)
-}
-
-// DeviceReporter is an optional interface of [Devices], or else of a [Lifecycle], that allocates
-// devices and reports their health (KEP-4680). If it has a method Notify(func(types.UID)), a
+// DeviceReporter is an optional interface of [Devices]: it reports the health of devices (KEP-4680). If it has a method Notify(func(types.UID)), a
 // loop.Loop calls that with a function to call for pods whose devices have changed.
 type DeviceReporter interface {
 	// Devices returns the allocatedResourcesStatus of containers by name, none for a pod without
 	// devices. It is called for each status, and must return immediately.
 	Devices(pod *v1.Pod) map[string][]v1.ResourceStatus
 }
-
-// NopLifecycle is a [Lifecycle] that does nothing, to embed.
-type NopLifecycle struct{}
-
-// PreCreate does nothing.
-func (NopLifecycle) PreCreate(context.Context, *v1.Pod, *v1.Container, *runtimeapi.ContainerConfig) error {
-	return nil
-}
-
-// PreStart does nothing.
-func (NopLifecycle) PreStart(context.Context, *v1.Pod, *v1.Container, runtime.ContainerID) error {
-	return nil
-}
-
-// Release does nothing.
-func (NopLifecycle) Release(*v1.Pod, string) {}
 
 // Cleaner tidies the node up after a pod that has stopped for good: volumes,
 // cgroups. It is called again until it succeeds.

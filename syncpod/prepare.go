@@ -30,7 +30,7 @@ type preparation struct {
 // so appears in no container status.
 func (p *preparation) run(ctx context.Context) *StepError {
 	if err := p.prepareNode(ctx); err != nil {
-		return &StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err}
+		return &StepError{Step: stepPrepare, Reason: ErrPreparePod, Err: err}
 	}
 	p.getPullSecrets(ctx)
 	return nil

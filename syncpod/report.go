@@ -151,10 +151,8 @@ func isStartingOver(s *v1.PodStatus) bool {
 
 // devices returns the devices of the pod's containers.
 func (c *Config) devices(pod *v1.Pod) map[string][]v1.ResourceStatus {
-	for _, part := range []any{c.Extensions.Devices, c.Extensions.Lifecycle} {
-		if d, ok := part.(DeviceReporter); ok {
-			return d.Devices(pod)
-		}
+	if d, ok := c.Extensions.Devices.(DeviceReporter); ok {
+		return d.Devices(pod)
 	}
 	return nil
 }
@@ -172,7 +170,7 @@ func (c *Config) recursiveReadOnly(status *runtime.PodStatus) bool {
 func startErrors(failed []*StepError) map[string]apistatus.Problem {
 	problems := map[string]apistatus.Problem{}
 	for _, f := range failed {
-		if f.Container.Name == "" || f.Step == StepKill || f.Step == StepResize {
+		if f.Container.Name == "" || f.Step == stepKill || f.Step == stepResize {
 			continue
 		}
 		problem := apistatus.Problem{Reason: apistatus.Reason(f.Reason)}

@@ -67,7 +67,7 @@ func (w allocating) resizeConditions(failed []*StepError) (conditions []v1.PodCo
 func (w allocating) resizeErrors(failed []*StepError) (why []string) {
 	for _, f := range failed {
 		switch {
-		case f.Step != StepResize || f.Err == nil:
+		case f.Step != stepResize || f.Err == nil:
 		case f.Container.Name == "":
 			why = append(why, "pod: "+withoutIDs(f.Err, w.idNames()...))
 		default:

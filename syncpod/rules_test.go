@@ -27,11 +27,11 @@ func TestNextLook(t *testing.T) {
 		e    StepError
 		want time.Time
 	}{
-		"failed pull":              {StepError{Step: StepImage, NotBefore: minute}, in(failureToldFor)},
-		"failed pull, tried soon":  {StepError{Step: StepImage, NotBefore: in(time.Second)}, in(time.Second)},
-		"pull that waits":          {StepError{Step: StepImage, NotBefore: minute, Waits: true}, minute},
-		"failed create":            {StepError{Step: StepCreate, NotBefore: minute}, minute},
-		"failure without any time": {StepError{Step: StepImage}, time.Time{}},
+		"failed pull":              {StepError{Step: stepImage, NotBefore: minute}, in(failureToldFor)},
+		"failed pull, tried soon":  {StepError{Step: stepImage, NotBefore: in(time.Second)}, in(time.Second)},
+		"pull that waits":          {StepError{Step: stepImage, NotBefore: minute, Waits: true}, minute},
+		"failed create":            {StepError{Step: stepCreate, NotBefore: minute}, minute},
+		"failure without any time": {StepError{Step: stepImage}, time.Time{}},
 	} {
 		if got := tc.e.nextLook(); got.Sub(tc.want).Abs() > 500*time.Millisecond {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
@@ -73,30 +73,6 @@ func TestC10_LiftedLimits(t *testing.T) {
 		lift(tc.now, &tc.before)
 		if tc.now.CpuQuota != tc.quota || tc.now.MemoryLimitInBytes != tc.memory {
 			t.Errorf("%s: quota %d, memory %d", name, tc.now.CpuQuota, tc.now.MemoryLimitInBytes)
-		}
-	}
-}
-
-// M4: a mirror is one of this very pod, and has nothing of what the API server gives.
-func TestM4_WhatAMirrorIs(t *testing.T) {
-	pod := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: "web", UID: "u", ResourceVersion: "7",
-			Annotations: map[string]string{runtime.AnnotationConfigHash: "h", runtime.AnnotationConfigSource: "file"},
-		},
-		Status: v1.PodStatus{Phase: v1.PodRunning},
-	}
-	mirror := mirrorOf(pod)
-	if mirror.UID != "" || mirror.ResourceVersion != "" || mirror.Status.Phase != "" || len(pod.Annotations) != 2 || !mirrors(mirror, pod) {
-		t.Errorf("mirror %+v of %+v, want UID %q and ResourceVersion %q and Phase %q and 2 of them and mirrors(mirror, pod)", mirror, pod, "", "", "")
-	}
-	for name, change := range map[string]func(*v1.Pod){
-		"name": func(p *v1.Pod) { p.Name = "x" }, "namespace": func(p *v1.Pod) { p.Namespace = "x" },
-		"version": func(p *v1.Pod) { p.Annotations[v1.MirrorPodAnnotationKey] = "x" },
-	} {
-		other := mirrorOf(pod)
-		if change(other); mirrors(other, pod) {
-			t.Errorf("a mirror of another %s is taken for it", name)
 		}
 	}
 }
@@ -214,7 +190,7 @@ func TestStartErrors(t *testing.T) {
 	of := func(step Step, name string) *StepError {
 		return &StepError{Step: step, Reason: Reason(step), Container: actions.ContainerRef{Name: name}}
 	}
-	got := startErrors([]*StepError{of(StepKill, "a"), of(StepResize, "b"), of(StepSandbox, ""), of(StepCreate, "c")})
+	got := startErrors([]*StepError{of(stepKill, "a"), of(stepResize, "b"), of(stepSandbox, ""), of(stepCreate, "c")})
 	if len(got) != 1 || got["c"].Reason != "create" {
 		t.Errorf("%+v, want the one of c", got)
 	}

@@ -57,7 +57,7 @@ func (w starting) startAll(ctx context.Context) {
 			continue
 		}
 		if ask(w.memory, func(p *memory.Pod) bool { return p.Containers.HasRunSince(w.status, step.Container.Name) }) {
-			w.fail(&StepError{Step: StepCreate, Reason: ErrCreateContainer, Container: step.Container, Err: errRanAfterAll})
+			w.fail(&StepError{Step: stepCreate, Reason: ErrCreateContainer, Container: step.Container, Err: errRanAfterAll})
 			continue
 		}
 		st := &start{work: w.work, startStep: step, spec: step.Container.Spec(w.pod), began: time.Now(), image: make(chan imageResult, 1)}
@@ -119,7 +119,7 @@ func (st progress) heldUp() *StepError {
 	}
 	st.event(v1.EventTypeWarning, eventBackOff, "%s", st.Hold.Message)
 	return &StepError{
-		Step: StepBackOff, Reason: ErrCrashLoopBackOff, Container: st.Container, NotBefore: until, Waits: true,
+		Step: stepBackOff, Reason: ErrCrashLoopBackOff, Container: st.Container, NotBefore: until, Waits: true,
 		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s",
 			waitSince(last.FinishedAt, now, until).Round(time.Second), st.spec.Name, podref.Describe(st.pod)),
 	}
@@ -167,7 +167,7 @@ func (st progress) run(ctx context.Context) *StepError {
 	}
 	st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), err)
 	st.holdUp(ctx, memory.KeyOf(st.spec), err)
-	if ctx.Err() == nil && err.Step != StepPostStart {
+	if ctx.Err() == nil && err.Step != stepPostStart {
 		st.event(v1.EventTypeWarning, eventFailed, "Error: %s", st.describe(err))
 	}
 	return err
@@ -202,7 +202,7 @@ const (
 func (st progress) inTurn(ctx context.Context, images imageResult) (failed *StepError) {
 	defer func() { st.endMounts(failed) }()
 	if endTurn, err := st.syncer.pace.Take(ctx, containerPriority); err != nil {
-		failed = &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: err}
+		failed = &StepError{Step: stepCreate, Reason: ErrCreateContainer, Err: err}
 	} else {
 		defer endTurn()
 		failed = creating(st).create(ctx, images)
@@ -217,7 +217,7 @@ func (st progress) inTurn(ctx context.Context, images imageResult) (failed *Step
 // describe is an error as an event has it: the reason alone for one of the
 // image, which has had an event of its own.
 func (st progress) describe(err *StepError) string {
-	if err.Step == StepImage {
+	if err.Step == stepImage {
 		return string(err.Reason)
 	}
 	return withoutIDs(err.Err, append(st.idNames(), st.sandbox.id, "of the pod", st.id.ID, st.spec.Name)...)

@@ -29,22 +29,19 @@ type creating struct{ *start }
 func (st creating) create(ctx context.Context, images imageResult) *StepError {
 	attempt, err := st.attempt(st.startStep)
 	if err != nil {
-		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
+		return &StepError{Step: stepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
 	}
 	st.warnOfSecondRun()
 	config, err := st.configure(ctx, images, attempt)
 	if err != nil {
-		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: err}
-	}
-	if err := st.config.Extensions.Lifecycle.PreCreate(ctx, st.pod, st.spec, config); err != nil {
-		return &StepError{Step: StepCreate, Reason: ErrPreCreateHook, Err: err}
+		return &StepError{Step: stepConfig, Reason: ErrCreateContainerConfig, Err: err}
 	}
 	if err := st.config.deps.Logs.MakeDirectory(st.sandbox.config.GetLogDirectory(), st.spec.Name); err != nil {
-		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: fmt.Errorf("directory of the logs: %w", err)}
+		return &StepError{Step: stepCreate, Reason: ErrCreateContainer, Err: fmt.Errorf("directory of the logs: %w", err)}
 	}
 	id, err := st.ask(ctx, config)
 	if err != nil {
-		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: images.explain(err)}
+		return &StepError{Step: stepCreate, Reason: ErrCreateContainer, Err: images.explain(err)}
 	}
 	st.id, st.madeAttempt = runtime.ContainerID{Type: st.config.RuntimeName, ID: id}, attempt
 	st.memory.do(func(p *memory.Pod) {

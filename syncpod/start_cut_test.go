@@ -59,10 +59,9 @@ func TestS3_WhatIsStoppedBeforeItsStartIsNoRun(t *testing.T) {
 			dir := t.TempDir()
 			bubble(t, func(t *testing.T, n *node) {
 				pod := testPod(never)
-				n.restart(recorded(dir), func(c *syncpod.Config) { c.Extensions.Lifecycle = failing{preStart: errBroken} })
-				_, _ = n.SyncPod(t.Context(), pod, nil) // the hook fails
-				n.wantStates("app 0 created")
 				n.restart(recorded(dir))
+				n.crashDuring(critest.CreateContainer, "app", func(ctx context.Context) { _, _ = n.SyncPod(ctx, pod, nil) }, recorded(dir))
+				n.wantStates("app 0 created")
 				n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Err: errBroken})
 				_, _ = n.SyncPod(t.Context(), pod, nil) // the removal fails
 				n.wantStates("app 0 exited")

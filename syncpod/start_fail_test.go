@@ -23,29 +23,6 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/hook"
 )
 
-// releases counts what is released.
-type releases struct {
-	syncpod.NopLifecycle
-	of map[string]int
-}
-
-func (r releases) Release(_ *v1.Pod, container string) { r.of[container]++ }
-
-func TestWhatDoesNotRunIsReleased(t *testing.T) {
-	bubble(t, func(t *testing.T, n *node) {
-		released := releases{of: map[string]int{}}
-		n.restart(func(c *syncpod.Config) { c.Extensions.Lifecycle = released })
-		pod := testPod(containers(ctr("app"), ctr("b")))
-		n.settle(pod, time.Minute)
-		if n.exit("app", 1); len(released.of) != 0 {
-			t.Errorf("released %v while all ran", released.of)
-		}
-		if n.sync(pod); released.of["app"] == 0 || released.of["b"] != 0 {
-			t.Errorf("released %v, want app", released.of)
-		}
-	})
-}
-
 // What a result says has failed stays, whatever comes of it later.
 func TestResultsAreKept(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
@@ -60,16 +37,7 @@ func TestResultsAreKept(t *testing.T) {
 
 // failing are parts of which one fails.
 type failing struct {
-	syncpod.NopLifecycle
-	preCreate, preStart, directory, attempts, mounts error
-}
-
-func (f failing) PreCreate(context.Context, *v1.Pod, *v1.Container, *runtimeapi.ContainerConfig) error {
-	return f.preCreate
-}
-
-func (f failing) PreStart(context.Context, *v1.Pod, *v1.Container, runtime.ContainerID) error {
-	return f.preStart
+	directory, attempts, mounts error
 }
 
 func (f failing) MakeDirectory(string, string) error { return f.directory }
@@ -82,24 +50,21 @@ func (f failing) Mounts(context.Context, containerconfig.MountRequest) (containe
 
 func TestNothingIsMadeOfWhatIsNotReady(t *testing.T) {
 	for name, tc := range map[string]struct {
-		want    syncpod.Reason
-		parts   failing
-		created int
+		want  syncpod.Reason
+		parts failing
 	}{
-		"hook before it is created": {syncpod.ErrPreCreateHook, failing{preCreate: errBroken}, 0},
-		"directory of logs":         {syncpod.ErrCreateContainer, failing{directory: errBroken}, 0},
-		"attempts of logs":          {syncpod.ErrCreateContainerConfig, failing{attempts: errBroken}, 0},
-		"mounts":                    {syncpod.ErrCreateContainerConfig, failing{mounts: errBroken}, 0},
-		"hook before it is started": {syncpod.ErrPreStartHook, failing{preStart: errBroken}, 1},
+		"directory of logs": {syncpod.ErrCreateContainer, failing{directory: errBroken}},
+		"attempts of logs":  {syncpod.ErrCreateContainerConfig, failing{attempts: errBroken}},
+		"mounts":            {syncpod.ErrCreateContainerConfig, failing{mounts: errBroken}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				want := tc.want
 				n.restart(func(c *syncpod.Config) {
-					c.Extensions.Lifecycle, c.Parts().Logs, c.Parts().Mounts = tc.parts, tc.parts, tc.parts
+					c.Parts().Logs, c.Parts().Mounts = tc.parts, tc.parts
 				})
 				_, err := n.SyncPod(t.Context(), testPod(), nil)
-				if j := n.Journal(); !errors.Is(err, want) || !errors.Is(err, errBroken) || j.Count(critest.CreateContainer) != tc.created || j.Count(critest.StartContainer) != 0 {
+				if j := n.Journal(); !errors.Is(err, want) || !errors.Is(err, errBroken) || j.Count(critest.CreateContainer) != 0 || j.Count(critest.StartContainer) != 0 {
 					t.Errorf("error %v, want %v\n%v", err, want, j)
 				}
 			})
@@ -313,7 +278,7 @@ func TestSandboxWithoutItsRuntimeClass(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(func(p *v1.Pod) { p.Spec.RuntimeClassName = new("gvisor") })
 		r, err := n.SyncPod(t.Context(), pod, nil)
-		if !errors.Is(err, syncpod.ErrConfigPodSandbox) || len(r.Failed) != 1 || r.Failed[0].Step != syncpod.StepSandbox || !strings.Contains(err.Error(), "gvisor") {
+		if !errors.Is(err, syncpod.ErrConfigPodSandbox) || len(r.Failed) != 1 || r.Failed[0].Step != "sandbox" || !strings.Contains(err.Error(), "gvisor") {
 			t.Errorf("error %v, failed %v", err, r.Failed)
 		}
 		if n.Journal().Count(critest.RunPodSandbox) != 0 || n.events.count("FailedCreatePodSandBox  Failed to create pod sandbox: ") != 1 {

@@ -94,7 +94,7 @@ func (st pulling) waitForImages(ctx context.Context) (imageResult, *StepError) {
 	select {
 	case got = <-st.image:
 	case <-ctx.Done():
-		return got, &StepError{Step: StepImage, Reason: Reason(image.ErrImagePull), Err: ctx.Err()}
+		return got, &StepError{Step: stepImage, Reason: Reason(image.ErrImagePull), Err: ctx.Err()}
 	}
 	if got.err != nil {
 		return got, st.imageError(ctx, got.err)
@@ -119,7 +119,7 @@ func (st pulling) tellPulled(name string, img *image.Image) {
 }
 
 func (st pulling) imageError(ctx context.Context, err error) *StepError {
-	failed := &StepError{Step: StepImage, Reason: Reason(image.ErrImagePull), Err: err}
+	failed := &StepError{Step: stepImage, Reason: Reason(image.ErrImagePull), Err: err}
 	if e, ok := errors.AsType[*image.Error](err); ok {
 		failed.Reason, failed.NotBefore = Reason(e.Reason), e.RetryAt
 	}

@@ -23,9 +23,6 @@ type launching struct{ *start }
 
 // launch starts the created container.
 func (st launching) launch(ctx context.Context) *StepError {
-	if err := st.config.Extensions.Lifecycle.PreStart(ctx, st.pod, st.spec, st.id); err != nil {
-		return &StepError{Step: StepPreStart, Reason: ErrPreStartHook, Err: err}
-	}
 	if st.postStart() != nil {
 		// Noted before the start, whose answer may be lost (kubernetes #122803).
 		st.memory.Mark(st.id.ID, memory.PostStartPending)
@@ -41,7 +38,7 @@ func (st launching) launch(ctx context.Context) *StepError {
 		if first && !cri.Ambiguous(err) {
 			st.memory.do(func(p *memory.Pod) { p.Containers.SetEverStarted(st.spec.Name, false) })
 		}
-		return &StepError{Step: StepStart, Reason: ErrRunContainer, Err: err}
+		return &StepError{Step: stepStart, Reason: ErrRunContainer, Err: err}
 	}
 	if started := st.asStarted(); ask(st.memory, func(p *memory.Pod) bool { return p.Containers.Started(started) }) {
 		st.record(ctx) // immediately: the runtime may lose it before the next inspection
@@ -117,11 +114,11 @@ func (st launching) runPostStart(ctx context.Context, postStart *v1.LifecycleHan
 		st.record(ctx)
 		return nil
 	case ctx.Err() != nil:
-		return &StepError{Step: StepPostStart, Reason: ErrPostStartHook, Err: ctx.Err()}
+		return &StepError{Step: stepPostStart, Reason: ErrPostStartHook, Err: ctx.Err()}
 	case timedOut:
 		err = fmt.Errorf("%w: %v", ErrHookTimeout, st.config.Limits.PostStartTimeout)
 	}
-	failed := &StepError{Step: StepPostStart, Reason: ErrPostStartHook, Err: err}
+	failed := &StepError{Step: stepPostStart, Reason: ErrPostStartHook, Err: err}
 	st.event(v1.EventTypeWarning, eventFailedPostStart, "PostStartHook failed")
 	if err := st.killAfterHook(ctx); err != nil {
 		failed.Err = errors.Join(failed.Err, err)

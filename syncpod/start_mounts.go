@@ -19,7 +19,7 @@ type startMounts struct {
 func (st progress) endMounts(failed *StepError) {
 	switch {
 	case st.mounts.release == nil:
-	case failed != nil && failed.Step == StepStart && cri.Ambiguous(failed.Err):
+	case failed != nil && failed.Step == stepStart && cri.Ambiguous(failed.Err):
 		st.memory.setMounts(st.spec.Name, startMounts{st.id.ID, st.mounts.release})
 	default:
 		st.syncer.releaseEach(st.memory, []startMounts{st.mounts})

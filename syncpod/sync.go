@@ -174,7 +174,6 @@ func (w syncing) act(ctx context.Context) {
 		w.wait(ctx)
 		return
 	}
-	mirroring{&w.observedPod}.mirror(ctx)
 	w.carryOut(ctx)
 }
 

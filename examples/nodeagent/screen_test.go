@@ -148,7 +148,7 @@ func TestComplaints(t *testing.T) {
 
 // Of a pod what its events do not tell is complained of: those of its steps do.
 func TestComplaintsOfPods(t *testing.T) {
-	step := &syncpod.StepError{Step: syncpod.StepPrepare, Reason: syncpod.ErrPreparePod, Err: errors.New("no volume")}
+	step := &syncpod.StepError{Step: "prepare", Reason: syncpod.ErrPreparePod, Err: errors.New("no volume")}
 	health := loop.Health{Pods: []loop.SyncFailure{
 		{Name: "default/web", Err: errors.Join(errors.Join(step, step), errors.New("no sink"))},
 		{UID: "u", Err: fmt.Errorf("stop: %w", errors.New("no answer"))},

@@ -100,7 +100,7 @@ func (l *Loop) assemble() error {
 		interval: c.HousekeepingInterval,
 	}
 	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission}
-	for _, part := range []any{c.Sync.Extensions.Allocations, c.Sync.Extensions.Devices, c.Sync.Extensions.Lifecycle} {
+	for _, part := range []any{c.Sync.Extensions.Allocations, c.Sync.Extensions.Devices} {
 		if n, ok := part.(notifier); ok {
 			n.Notify(l.table.lookAgain)
 		}

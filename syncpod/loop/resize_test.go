@@ -12,7 +12,6 @@ import (
 
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/device"
 	"github.com/podsync/podsync/syncpod/resize"
@@ -85,7 +84,6 @@ func TestC10_DeferredResizeGetsItsRoom(t *testing.T) {
 
 // devices are those of a pod, whose health changes.
 type devices struct {
-	syncpod.NopLifecycle
 	changed func(types.UID)
 
 	mu     sync.Mutex
@@ -112,21 +110,12 @@ func (d *devices) Allocate(context.Context, *v1.Pod, *v1.Container) (device.Allo
 
 func (d *devices) CleanPod(context.Context, *v1.Pod) error { return nil }
 
-// A device that falls ill is reported at once (KEP-4680), whoever of the two has given it.
+// A device that becomes unhealthy is reported at once (KEP-4680).
 func TestDeviceFallsIll(t *testing.T) {
-	t.Run("Lifecycle", func(t *testing.T) {
-		deviceFallsIll(t, func(c *nodeagent.Config, d *devices) { c.Sync.Extensions.Lifecycle = d })
-	})
-	t.Run("Devices", func(t *testing.T) {
-		deviceFallsIll(t, func(c *nodeagent.Config, d *devices) { c.Sync.Extensions.Devices = d })
-	})
-}
-
-func deviceFallsIll(t *testing.T, given func(c *nodeagent.Config, d *devices)) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		d := &devices{health: v1.ResourceHealthStatusHealthy}
 		push := source.NewPush()
-		a := n.start([]source.Source{push}, func(c *nodeagent.Config) { given(c, d) })
+		a := n.start([]source.Source{push}, func(c *nodeagent.Config) { c.Sync.Extensions.Devices = d })
 		set(t, push, api(pod("api", "a", "a", forever)))
 		time.Sleep(time.Minute)
 		reported := func() v1.ResourceHealthStatus {

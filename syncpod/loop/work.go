@@ -65,7 +65,7 @@ func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.Po
 func undone(r syncpod.Result) error {
 	var errs []error
 	for _, f := range r.Failed {
-		if f.Waits && f.Step != syncpod.StepBackOff {
+		if f.Waits && f.Reason != syncpod.ErrCrashLoopBackOff {
 			errs = append(errs, f)
 		}
 	}

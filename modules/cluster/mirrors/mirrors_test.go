@@ -156,8 +156,8 @@ func TestStaticPodHasAMirror(t *testing.T) {
 	})
 }
 
-// One that is deleted by somebody, or shows an earlier version, is made anew.
-func TestMirrorIsMadeAnew(t *testing.T) {
+// M4: a mirror that a user deletes, or that shows an earlier version, is created again.
+func TestM4_MirrorIsMadeAnew(t *testing.T) {
 	inHouse(t, func(h *house) {
 		h.want(static("a"))
 		first := h.there()
