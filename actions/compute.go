@@ -1,8 +1,6 @@
 package actions
 
 import (
-	"slices"
-
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -82,7 +80,7 @@ func (d *decision) goOn() {
 	if !d.plan.KillPod {
 		d.finishHooks()
 	}
-	slices.SortStableFunc(d.plan.Resize, func(a, b ResizeStep) int { return after(a.MoreMemory, b.MoreMemory) })
+	moveLast(d.plan.Resize, func(s *ResizeStep) bool { return s.MoreMemory })
 }
 
 // endPod stops the pod for good and drops all other steps: neither sidecars (KEP-753) nor ephemeral

@@ -1,8 +1,6 @@
 package actions
 
 import (
-	"slices"
-
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
@@ -45,7 +43,7 @@ func (d *decision) resetAll() {
 	for i := range d.Pod.Spec.InitContainers {
 		d.reset(initRef(d.Pod, i), by)
 	}
-	slices.SortStableFunc(d.plan.Reset, func(a, b ResetStep) int { return after(a.Last, b.Last) })
+	moveLast(d.plan.Reset, func(s *ResetStep) bool { return s.Last })
 }
 
 func (d *decision) reset(ref, by ContainerRef) {
@@ -59,13 +57,17 @@ func (d *decision) reset(ref, by ContainerRef) {
 	}
 }
 
-// after compares two steps: late ones sort last.
-func after(late, other bool) int {
-	switch {
-	case late == other:
-		return 0
-	case late:
-		return 1
+// moveLast moves the late steps behind the others. Both keep their order.
+func moveLast[S any](steps []S, late func(*S) bool) {
+	var last []S
+	n := 0
+	for _, s := range steps {
+		if late(&s) {
+			last = append(last, s)
+		} else {
+			steps[n] = s
+			n++
+		}
 	}
-	return -1
+	copy(steps[n:], last)
 }

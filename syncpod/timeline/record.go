@@ -153,9 +153,10 @@ func (r *record) endAll() {
 
 func (r *record) snapshot() Pod {
 	p := r.pod
-	for _, e := range r.entries {
+	sorted := slices.Clone(r.entries)
+	slices.SortStableFunc(sorted, func(a, b *Entry) int { return a.Begin.Compare(b.Begin) })
+	for _, e := range sorted {
 		p.Entries = append(p.Entries, *e)
 	}
-	slices.SortStableFunc(p.Entries, func(a, b Entry) int { return a.Begin.Compare(b.Begin) })
 	return p
 }

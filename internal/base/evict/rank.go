@@ -16,11 +16,11 @@ import (
 // lower priority first, then more processes. Equal pods keep their order. Rank does not modify its
 // argument.
 func Rank(pods []Candidate, s eviction.Signal, on Layout) []Candidate {
-	standings := make([]standing, len(pods))
+	standings := make([]*standing, len(pods))
 	for i, p := range pods {
 		standings[i] = standingOf(p, s, on)
 	}
-	slices.SortStableFunc(standings, func(a, b standing) int {
+	slices.SortStableFunc(standings, func(a, b *standing) int {
 		if s == eviction.PIDAvailable {
 			return cmp.Or(cmp.Compare(a.priority, b.priority), before(a.unknown, b.unknown), b.beyond.Cmp(a.beyond))
 		}
@@ -42,8 +42,8 @@ type standing struct {
 	beyond resource.Quantity
 }
 
-func standingOf(p Candidate, s eviction.Signal, on Layout) standing {
-	r := standing{Candidate: p, unknown: p.Usage == nil, priority: priorityOf(p.Pod)}
+func standingOf(p Candidate, s eviction.Signal, on Layout) *standing {
+	r := &standing{Candidate: p, unknown: p.Usage == nil, priority: priorityOf(p.Pod)}
 	if r.unknown {
 		return r
 	}

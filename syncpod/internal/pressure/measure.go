@@ -167,12 +167,12 @@ type turn struct {
 }
 
 // trees returns the turns of a pod's trees.
-func (m *measurer) trees(pod *v1.Pod, last measured, of *measured) []turn {
+func (m *measurer) trees(pod *v1.Pod, last measured, of *measured) []*turn {
 	files := func(ctx context.Context) tree { return m.files(ctx, string(pod.UID)) }
-	turns := []turn{{last.files, files, func(t tree) { of.files = t }}}
+	turns := []*turn{{last.files, files, func(t tree) { of.files = t }}}
 	within := func(dir, name string, last, of map[string]tree) {
 		used := func(ctx context.Context) tree { return m.used(ctx, dir) }
-		turns = append(turns, turn{last[name], used, func(t tree) { of[name] = t }})
+		turns = append(turns, &turn{last[name], used, func(t tree) { of[name] = t }})
 	}
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
@@ -207,11 +207,11 @@ func containers(pod *v1.Pod) []string {
 // share the time equally, and only a part of it if there are others. Of the others, the tree that
 // has waited longest has the whole time, and the next ones the rest. So after some passes each tree
 // is complete, if the whole time suffices for it.
-func inTurn(ctx context.Context, turns []turn, limit time.Duration, now time.Time) (cut bool) {
-	slices.SortStableFunc(turns, func(a, b turn) int {
+func inTurn(ctx context.Context, turns []*turn, limit time.Duration, now time.Time) (cut bool) {
+	slices.SortStableFunc(turns, func(a, b *turn) int {
 		return cmp.Or(cmp.Compare(min(a.last.unread, 1), min(b.last.unread, 1)), a.last.settled.Compare(b.last.settled))
 	})
-	quick := slices.IndexFunc(turns, func(t turn) bool { return t.last.unread > 0 })
+	quick := slices.IndexFunc(turns, func(t *turn) bool { return t.last.unread > 0 })
 	share := limit / quickPart
 	if quick < 0 {
 		quick, share = len(turns), limit
