@@ -70,7 +70,8 @@ func (s *site) start() {
 	go func() {
 		ended <- Run(ctx, s.kube, nodeName, agent.Config{
 			Client: cri.NewClient(s.conn), Root: s.root,
-			Sync: syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(s.root, "logs")}},
+			Sync:       syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(s.root, "logs")}},
+			NoEviction: true, // the disk is the machine's, which the pods in memory do not fill
 		})
 	}()
 	s.end = func() {

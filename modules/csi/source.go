@@ -81,7 +81,7 @@ const maxHandle = 1024
 // checkHostPath refuses a path that is relative or has backsteps.
 func checkHostPath(path string) error {
 	if !strings.HasPrefix(path, "/") || slices.Contains(strings.Split(path, "/"), "..") {
-		return fmt.Errorf("path %q must be absolute, without ..", path)
+		return fmt.Errorf("path %q must be absolute, and .. must not be an element of it", path)
 	}
 	return nil
 }

@@ -109,7 +109,8 @@ func ExampleManager() {
 	pods := source.NewPush()
 	agent, err := agent.New(agent.Config{
 		Client: cri.NewClient(conn), Root: filepath.Join(dir, "root"), Sources: []source.Source{pods},
-		Admission: manager, // refuses pods for which there are too few devices
+		Admission:  manager, // refuses pods for which there are too few devices
+		NoEviction: true,    // the disk is the machine's, which pods in memory do not fill
 		Sync: syncpod.Config{
 			RuntimeName: "critest", // a connection of cri.Dial knows it
 			Extensions:  syncpod.Extensions{Devices: manager},

@@ -69,7 +69,8 @@ func traced(t *testing.T, told *parents) tracetest.SpanStubs {
 	pods := source.NewPush()
 	config := agent.Config{
 		Client: cri.NewClient(conn), Sources: []source.Source{pods}, Root: filepath.Join(dir, "root"),
-		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, RuntimeName: "critest"},
+		Sync:       syncpod.Config{Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, RuntimeName: "critest"},
+		NoEviction: true, // the disk is the machine's, which the pods in memory do not fill
 	}
 	if err := tracing.Trace(&config); err != nil {
 		t.Fatal(err)

@@ -104,7 +104,8 @@ func (r *run) fromRuntime(status *runtime.PodStatus, sandbox *runtime.SandboxSta
 		p.Network = networkFrom(told.GetNetwork())
 	}
 	latest := latestOf(status, sandbox)
-	for _, c := range byName(status.Containers) {
+	for i := range status.Containers {
+		c := &status.Containers[i]
 		told := r.reported.containers[c.ID.ID]
 		container := Container{Name: c.Name, ID: c.ID, StartTime: c.StartedAt}
 		if r.all {
@@ -118,15 +119,20 @@ func (r *run) fromRuntime(status *runtime.PodStatus, sandbox *runtime.SandboxSta
 			p.Exited = append(p.Exited, container)
 		}
 	}
+	p.Containers = byName(p.Containers)
 	return p
 }
 
-func byName(containers []runtime.ContainerStatus) []*runtime.ContainerStatus {
-	sorted := make([]*runtime.ContainerStatus, len(containers))
-	for i := range containers {
-		sorted[i] = &containers[i]
+func byName(containers []Container) []Container {
+	var sorted []Container
+	places := make([]int, len(containers))
+	for i := range places {
+		places[i] = i
 	}
-	slices.SortFunc(sorted, func(a, b *runtime.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(places, func(a, b int) int { return strings.Compare(containers[a].Name, containers[b].Name) })
+	for _, i := range places {
+		sorted = append(sorted, containers[i])
+	}
 	return sorted
 }
 

@@ -31,13 +31,13 @@ func (i IDs) complete() (IDs, error) {
 	}
 	i.First = cmp.Or(i.First, i.PerPod)
 	if i.First%i.PerPod != 0 {
-		return i, fmt.Errorf("First is %d, want a multiple of PerPod, which is %d", i.First, i.PerPod)
+		return i, fmt.Errorf("%s is %d, want a multiple of PerPod, which is %d", "First", i.First, i.PerPod)
 	}
 	if i.Count == 0 {
 		i.Count = (uint32(allIDs-1) - i.First + 1) / i.PerPod * i.PerPod
 	}
 	if i.Count == 0 || i.Count%i.PerPod != 0 || uint64(i.First)+uint64(i.Count) > allIDs {
-		return i, fmt.Errorf("Count is %d, want a multiple of PerPod, which is %d, and at most %d with First", i.Count, i.PerPod, uint64(allIDs))
+		return i, fmt.Errorf("%s is %d, want a multiple of PerPod, which is %d, and at most %d with First", "Count", i.Count, i.PerPod, uint64(allIDs))
 	}
 	return i, nil
 }

@@ -2,6 +2,7 @@ package environ
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,17 +46,19 @@ func (r *resolver) configMap(ctx context.Context, name string) (*v1.ConfigMap, e
 	return cm, nil
 }
 
+func secretError(name string, err error) error { return fmt.Errorf("%s %q: %w", "Secret", name, err) }
+
 // secret returns nil if there is no Secret of that name.
 func (r *resolver) secret(ctx context.Context, name string) (*v1.Secret, error) {
 	if r.from.Secrets == nil {
-		return nil, fmt.Errorf("Secret %q: there is no source of Secrets (syncpod.Config.Objects.Secrets)", name)
+		return nil, secretError(name, errors.New("there is no source of Secrets (syncpod.Config.Objects.Secrets)"))
 	}
 	s, isNew, err := r.secrets.get(ctx, r.in.Pod, name, r.from.Secrets.Secret)
 	if isNew {
 		err = r.spend(bytesOf(s.Data))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("Secret %q: %w", name, err)
+		return nil, secretError(name, err)
 	}
 	return s, nil
 }
