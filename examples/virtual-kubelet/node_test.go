@@ -71,7 +71,7 @@ func (s *site) start() {
 		ended <- Run(ctx, s.kube, nodeName, agent.Config{
 			Client: cri.NewClient(s.conn), Root: s.root,
 			Sync:       syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(s.root, "logs")}},
-			NoEviction: true, // the disk is the machine's, which the pods in memory do not fill
+			NoEviction: true, NoLogRotation: true, // the disk is the machine's, and the runtime in memory writes no logs
 		})
 	}()
 	s.end = func() {
