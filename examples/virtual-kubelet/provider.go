@@ -20,8 +20,8 @@ import (
 
 // A Provider runs the pods of virtual-kubelet.
 //
-// virtual-kubelet knows pods by their names, and podsync by their UIDs: that a pod has
-// taken the place of another one of its name is seen here, by what the API server has.
+// virtual-kubelet identifies pods by their names, and podsync by their UIDs. So the Provider compares the
+// UIDs with those of the API server, to notice that a new pod has replaced another pod of its name.
 type Provider struct {
 	*agent.Agent
 	source *source.Push

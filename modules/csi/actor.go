@@ -104,7 +104,7 @@ func (e *entry) rest(ctx context.Context, plan Plan) {
 	}
 }
 
-// restOf returns how long nothing can be done, zero if nothing will be possible by itself.
+// restOf returns the time until the first step that waits can be tried again, zero if no step waits for time alone.
 func restOf(now time.Time, plan Plan) time.Duration {
 	var wait time.Duration
 	for _, s := range plan {

@@ -41,7 +41,7 @@ func checkDriver(name string) error {
 type driver struct {
 	name string
 	node csipb.NodeClient
-	// socket is where it registered, empty for one that need not; close ends the connection.
+	// socket is the registration socket, empty for one of Config.Drivers, which does not register. close ends the connection.
 	socket string
 	close  func() error
 	info   DriverInfo

@@ -200,9 +200,9 @@ func (k keyring) collect(repository string, matches func(location string) bool) 
 	return found
 }
 
-// Matches reports whether a pattern of a credential, such as "*.azurecr.io" or "registry.io:8080/path", is for a repository in
-// full, as [Repository] returns it: the host has as many labels as that of the repository, each of which may be a pattern as of path.Match, the
-// port is the same, and the path is the beginning of that of the repository.
+// Matches reports whether a pattern of a credential, such as "*.azurecr.io" or "registry.io:8080/path", matches the full name of
+// a repository, as [Repository] returns it. Both hosts have the same number of labels, and path.Match matches each label. The
+// ports are equal. The path of the pattern is a prefix of the path of the repository.
 func Matches(pattern, repository string) bool {
 	p, r := splitLocation(pattern), splitLocation(repository)
 	if p.port != r.port || !strings.HasPrefix(r.path, p.path) {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// maxCached is the highest number of results that are cached: more are not.
+// maxCached is the greatest number of cached results. Further results are used and not cached.
 const maxCached = 4096
 
-// A cacheKey names credentials: of a plugin, for the images in scope, which is a repository, a registry or "" for all.
+// A cacheKey names the credentials of a plugin for an account. scope is the repository or registry of their images, "" for all.
 type cacheKey struct{ plugin, account, scope string }
 
 type cached struct {

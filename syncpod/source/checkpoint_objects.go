@@ -45,7 +45,8 @@ func (r *Checkpoint) withoutKey(err error) error {
 	return err
 }
 
-// Services returns the Services of a namespace as they are, or as they were last.
+// Services returns the Services of a namespace, sorted by name: the current ones, or the last known
+// ones while the server is unavailable.
 func (r *Checkpoint) Services(ctx context.Context, namespace string) ([]*v1.Service, error) {
 	if r.config.Services == nil {
 		return nil, errors.New("there is no source of Services (source.CheckpointConfig.Services)")

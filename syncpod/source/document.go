@@ -125,7 +125,8 @@ func orDocument(path *field.Path) string {
 	return path.String()
 }
 
-// textOf returns a key as text: 8080 and true are written without quotes at times.
+// textOf returns a key as text. A key such as 8080 or true may stand without quotes, and YAML parses it as a number or
+// bool.
 func textOf(key any) (text string, ok bool) {
 	switch key.(type) {
 	case string, int, int64, uint64, float64, bool:

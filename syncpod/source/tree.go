@@ -53,7 +53,7 @@ func (k *yamlKey) UnmarshalYAML(decode func(any) error) error {
 // GoString is how the parser quotes a key that a mapping has twice.
 func (k yamlKey) GoString() string { return fmt.Sprintf("%#v", k.value) }
 
-// isYAMLScalar reports whether a node is neither a mapping nor a sequence.
+// isScalar reports whether a node is neither a mapping nor a sequence.
 func (t *yamlTree) isScalar(n yamlNode) (bool, error) {
 	text := unset
 	err := n.decode(&text)

@@ -146,7 +146,7 @@ func (n *Node) reportSoon() {
 	}
 }
 
-// largest returns the largest images, most at most unless that is negative.
+// largest returns the images, the largest first: at most as many as most, and all of them if most is negative.
 func largest(list []*runtimeapi.Image, most int) (images []v1.ContainerImage) {
 	for _, image := range list {
 		names := slices.Concat(image.RepoDigests, image.RepoTags)

@@ -65,7 +65,8 @@ func (h *history) asked(where at) []Line {
 	return lines
 }
 
-// called are the calls that change something of the pod, or all calls for no pod.
+// called returns the CRI calls before the violation that change something of its pod. If the violation
+// concerns no pod, it returns all calls of the last moments.
 func (h *history) called(where at) []Line {
 	var lines []Line
 	for _, c := range h.calls {

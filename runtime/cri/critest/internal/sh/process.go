@@ -48,8 +48,8 @@ type Config struct {
 	// Ctrl-C has interrupted, and io.EOF for each Ctrl-D.
 	Terminal bool
 	Files    Files
-	// Init means that the process is number 1 of a PID namespace: a signal
-	// that it has no handler for does nothing, as the kernel has it.
+	// Init means that the process has PID 1 in a PID namespace: the kernel
+	// ignores a signal for which it has no handler.
 	Init bool
 	// Programs are commands by name, before those built in.
 	Programs map[string]Program
