@@ -30,7 +30,8 @@ import (
 const keptCalls = 100
 
 // run runs a fleet until ctx ends, or its time is over.
-func run(ctx context.Context, o options, out io.Writer) (err error) {
+func run(ctx context.Context, o options, to io.Writer) (err error) {
+	out := &lineWriter{out: to}
 	if o.length > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.length)
@@ -115,30 +116,54 @@ func connect(o options) (kubernetes.Interface, func() map[string]int, error) {
 	return kube, g.Counts, err
 }
 
-// createRetry is the pause after a pod could not be created.
-const createRetry = time.Second
+const (
+	// createRetry is the pause after a pod could not be created.
+	createRetry = time.Second
+	// creators is how many pods are created at the same time.
+	creators = 10
+)
 
-// createPods creates pods until all exist, or ctx ends. It prints the first error of each pod that cannot be created yet.
+// createPods creates pods until all exist, or ctx ends.
 func createPods(ctx context.Context, kube kubernetes.Interface, pods int, out io.Writer) {
-	for i := range pods {
-		for tries := 0; ; tries++ {
-			err := createPod(ctx, kube, fmt.Sprintf("fleet-%d", i))
-			if ctx.Err() != nil {
-				return
+	var workers sync.WaitGroup
+	for first := range min(creators, pods) {
+		workers.Go(func() {
+			for i := first; i < pods && ctx.Err() == nil; i += creators {
+				ensurePod(ctx, kube, fmt.Sprintf("fleet-%d", i), out)
 			}
-			if err == nil || apierrors.IsAlreadyExists(err) {
-				break
-			}
-			if tries == 0 {
-				fmt.Fprintf(out, "pod fleet-%d is not created yet: %v\n", i, err)
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(createRetry):
-			}
+		})
+	}
+	workers.Wait()
+}
+
+// ensurePod creates a pod, and tries until it exists or ctx ends. It prints the first error.
+func ensurePod(ctx context.Context, kube kubernetes.Interface, name string, out io.Writer) {
+	for tries := 0; ; tries++ {
+		err := createPod(ctx, kube, name)
+		if err == nil || apierrors.IsAlreadyExists(err) || ctx.Err() != nil {
+			return
+		}
+		if tries == 0 {
+			fmt.Fprintf(out, "pod %s is not created yet: %v\n", name, err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(createRetry):
 		}
 	}
+}
+
+// A lineWriter writes the lines of several goroutines, one at a time.
+type lineWriter struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+func (l *lineWriter) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(line)
 }
 
 func createPod(ctx context.Context, kube kubernetes.Interface, name string) error {
