@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/internal/rig/conformance/record"
 )
 
-const recorded = "../../internal/rig/conformance/testdata/status.jsonl.gz"
+const recorded = "../../rig/conformance/testdata/status.jsonl.gz"
 
 // An op is one status. BenchmarkStatus/vectors makes those of recorded pods in
 // random states, of each several times before the next, which shows the cost of
