@@ -75,8 +75,8 @@ type CgroupRaiser interface {
 // Allocations decides which resources are allocated to a pod (KEP-1287). As a [Cleaner] it frees
 // them. If it also is an [OrphanCleaner], that is called for pods whose spec is unknown.
 type Allocations interface {
-	// Allocate returns what a pod is allocated, with whatever it asks for now decided. It is
-	// called whenever there is work on a pod that may run. While it fails nothing is done.
+	// Allocate decides on a resize that the pod requests, if there is one, and returns the allocation. It is
+	// called whenever there is work on a pod that may run. While it fails the Syncer does nothing.
 	Allocate(ctx context.Context, pod *v1.Pod) (resize.Answer, error)
 	// Allocated returns the pod with its allocated resources, without a new decision.
 	Allocated(pod *v1.Pod) *v1.Pod
@@ -86,9 +86,9 @@ type Allocations interface {
 // Devices allocates devices of the node to containers. As a [Cleaner] it frees them. If it also is
 // an [OrphanCleaner], that is called for pods whose spec is unknown.
 type Devices interface {
-	// Allocate returns what a container is given. It is called before each creation of it,
-	// and should answer the same for as long as the pod lives. While it fails the container
-	// is not created. An error must not hold a value of a variable.
+	// Allocate returns the devices of a container. It is called before each creation of the container,
+	// and should return the same for as long as the pod lives. While it fails the Syncer does not create
+	// the container. An error must not contain a value of a variable.
 	Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allocation, error)
 	Cleaner
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
-// allocating asks what the pod is allocated, and reports what of that is not done yet.
+// allocating reads the allocation of the pod, and reports which part of it the containers do not have yet.
 type allocating struct{ *work }
 
 // allocate replaces the pod with its allocated version. For a deleted pod it makes no new decision.
@@ -63,7 +63,7 @@ func (w allocating) resizeConditions(failed []*StepError) (conditions []v1.PodCo
 	return append(conditions, c)
 }
 
-// resizeErrors are what a resize fails with, by container, and for the pod as a whole.
+// resizeErrors returns the errors of a resize, by container, and for the pod as a whole.
 func (w allocating) resizeErrors(failed []*StepError) (why []string) {
 	for _, f := range failed {
 		switch {
@@ -121,7 +121,7 @@ func (m *podMemory) tellResize(now resizeTold) (before resizeTold) {
 	return before
 }
 
-// resizing reports whether a running container has other resources than it is allocated.
+// resizing reports whether the resources of a running container differ from its allocation.
 func (w allocating) resizing() bool {
 	for _, step := range w.plan.Resize {
 		if !w.resized[step.ID] {

@@ -178,7 +178,7 @@ func TestC10_MemoryInUseIsNotTaken(t *testing.T) {
 	})
 }
 
-// Nothing is done for a pod of which is not known what it is allocated.
+// The Syncer starts nothing of a pod while its allocation cannot be read.
 func TestAllocationThatFails(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {

@@ -104,8 +104,8 @@ func (o *observer) rows(pods []v1.Pod) []row {
 	return rows
 }
 
-// tell prints the changes of pods since the last call. Removed pods come first, because a new
-// pod may have the name of one.
+// tell prints the changes of pods since the last call. It prints removed pods first, because a new
+// pod may have the same name as a removed pod.
 func (o *observer) tell(pods []v1.Pod) {
 	gone := maps.Clone(o.told)
 	for i := range pods {

@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// Config is the configuration of a Systemd. The zero Config is that of a usual machine.
+// Config configures a Systemd. The zero Config uses the system bus and the cgroups at /sys/fs/cgroup.
 type Config struct {
 	// Address is the address of the bus, such as "unix:path=/run/dbus/system_bus_socket". Default: the system bus.
 	Address string

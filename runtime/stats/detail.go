@@ -16,7 +16,7 @@ import (
 )
 
 // A Detail is what the kernel reports of the cgroup of a pod or of a container, beyond what [Stats] has: the figures of
-// cAdvisor. What is nil is not known.
+// cAdvisor. A nil figure is unknown.
 type Detail struct {
 	Namespace, Pod string
 	UID            types.UID
@@ -27,21 +27,23 @@ type Detail struct {
 	// StartTime is when the container was started, or the sandbox created. Time is when the figures were read.
 	StartTime, Time time.Time
 
-	// CPU times are in nanoseconds since the start. ThrottledNanoSeconds is the time that the group wanted to run and was not let.
+	// CPU times are in nanoseconds since the start. ThrottledNanoSeconds is the time for which the kernel kept a group from running
+	// because it had used its quota.
 	UsageNanoSeconds, UserNanoSeconds, SystemNanoSeconds, ThrottledNanoSeconds *uint64
-	// Periods are those in which the group ran, and ThrottledPeriods those in which it was throttled.
+	// Periods counts the periods in which the group ran, and ThrottledPeriods those in which the kernel throttled it.
 	Periods, ThrottledPeriods *uint64
 	// Memory is in bytes. Limit is nil without a limit.
 	UsageBytes, WorkingSetBytes, RSSBytes, CacheBytes, SwapBytes, MappedBytes, LimitBytes *uint64
-	// OOMKills is the number of processes that the kernel has killed for lack of memory, and Processes that of processes and threads.
+	// OOMKills counts the processes that the kernel has killed because memory ran out. Processes counts the current processes and
+	// threads.
 	OOMKills, Processes *uint64
-	// Devices is what went to and from disks, in the order of the kernel.
+	// Devices has the transfers of each disk, in the order of the kernel.
 	Devices []Device
 	// Network has the interfaces of a pod; it is nil for a container, and for a pod on the network of the node.
 	Network []Interface
 }
 
-// A Device is what went to and from one disk.
+// A Device has the transfers between a cgroup and one disk.
 type Device struct {
 	// Name is a path such as /dev/sda, or numbers such as 8:0 if it is not known.
 	Name                                   string
@@ -146,7 +148,7 @@ func (r *run) detailV1(at string, d *Detail) {
 	r.devicesV1(in("blkio", "blkio.throttle.io_service_bytes_recursive"), d, func(v *Device) (reads, writes *uint64) { return &v.ReadBytes, &v.WrittenBytes })
 }
 
-// pairs returns the keys and numbers of a file with one of each in a line; keys that kernels lack are not there.
+// pairs reads a file whose lines have a key and a number each.
 func (f *files) pairs(name string) map[string]*uint64 {
 	text, ok := f.read(name)
 	if !ok {

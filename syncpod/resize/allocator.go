@@ -47,8 +47,7 @@ type AccepterFunc func(r Request) Verdict
 // Accept calls f.
 func (f AccepterFunc) Accept(r Request) Verdict { return f(r) }
 
-// An Allocator remembers what pods are allocated. Its methods may be called
-// concurrently.
+// An Allocator persists the allocations of pods. Its methods may be called concurrently.
 type Allocator struct {
 	config Config
 	files  podfile.Dir
@@ -117,7 +116,7 @@ func (a *Allocator) Notify(changed func(types.UID)) {
 	a.changed = changed
 }
 
-// Answer is what a pod is allocated.
+// Answer is the allocation of a pod.
 type Answer struct {
 	// Pod is the pod with its allocated resources: the sync uses this one.
 	Pod *v1.Pod
@@ -193,7 +192,7 @@ func (a *Allocator) Allocated(pod *v1.Pod) *v1.Pod {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.load(); err != nil {
-		a.config.Log.Error(err, "what pods are allocated cannot be read yet")
+		a.config.Log.Error(err, "The allocations of pods cannot be read yet")
 	}
 	return a.allocatedNow(pod)
 }
@@ -213,7 +212,7 @@ func (a *Allocator) Reserve(pod *v1.Pod, fits func(allocated func(*v1.Pod) *v1.P
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.load(); err != nil {
-		a.config.Log.Error(err, "what pods are allocated cannot be read yet")
+		a.config.Log.Error(err, "The allocations of pods cannot be read yet")
 	}
 	if a.pods[pod.UID] != nil {
 		return true
@@ -225,7 +224,7 @@ func (a *Allocator) Reserve(pod *v1.Pod, fits func(allocated func(*v1.Pod) *v1.P
 	return true
 }
 
-// CleanPod gives back what a pod was allocated that has stopped for good.
+// CleanPod frees the allocation of a pod that has stopped for good.
 func (a *Allocator) CleanPod(ctx context.Context, pod *v1.Pod) error {
 	return a.RemovePod(ctx, pod.UID)
 }
@@ -272,13 +271,13 @@ func (a *Allocator) read(uid types.UID) (*entry, error) {
 	}
 	var s stored
 	if err := json.Unmarshal(text, &s); err != nil {
-		a.config.Log.Error(err, "what a pod is allocated cannot be understood, and goes by its status", "podUID", uid, "version", s.Version)
+		a.config.Log.Error(err, "The file with the allocation of a pod is damaged; the status of the pod is used instead", "podUID", uid, "version", s.Version)
 		return nil, a.files.SetAside(uid)
 	}
 	return &entry{allocated: s.Containers, requests: s.Requests}, nil
 }
 
-// save writes what a pod is allocated.
+// save writes the allocation of a pod.
 func (a *Allocator) save(uid types.UID, e *entry) error {
 	requests := v1.ResourceList{}
 	allocated := e.allocated.Apply(e.pod)

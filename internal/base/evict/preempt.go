@@ -89,7 +89,7 @@ func frees(pod *v1.Pod, name v1.ResourceName) int64 {
 	return countOf(v1.ResourceList{name: requested(pod, name)}, name)
 }
 
-// without returns what is still missing once the pods have ended.
+// without returns the shortage that is left once the pods have ended.
 func (s shortage) without(lists ...[]*v1.Pod) (left shortage) {
 	pods := slices.Concat(lists...)
 	for _, need := range s {
@@ -103,7 +103,7 @@ func (s shortage) without(lists ...[]*v1.Pod) (left shortage) {
 	return left
 }
 
-// choose returns the pods whose end frees what is missing. The pods together must free that much.
+// choose returns the pods to stop so that nothing is missing any more. The caller ensures that all pods together free enough.
 func (s shortage) choose(pods []*v1.Pod) (chosen []*v1.Pod) {
 	pods = slices.Clone(pods)
 	for len(s) > 0 && len(pods) > 0 {

@@ -74,7 +74,7 @@ func (h *heard) now() (last source.Snapshot, refused []string) {
 	return h.last, slices.Clone(h.refused)
 }
 
-// saw returns what the watcher was called with, when nothing goes on.
+// saw returns the calls of the watcher so far. It waits until all goroutines of the test are idle.
 func (h *heard) saw() []string {
 	synctest.Wait()
 	h.mu.Lock()

@@ -60,8 +60,8 @@ type Manager struct {
 	pods map[types.UID]*entry
 	// finished are pods without any remains on the node.
 	finished map[types.UID]bool
-	// looked is closed, and replaced, when a pod has been brought up to date.
-	looked chan struct{}
+	// synced is closed and replaced when the API server has the newest status of one more pod.
+	synced chan struct{}
 }
 
 var (
@@ -112,7 +112,7 @@ func New(c Config) (*Manager, error) {
 	}
 	return &Manager{
 		config: c, queue: queue.New[types.UID](firstRetry, c.MaxRetry),
-		pods: map[types.UID]*entry{}, finished: map[types.UID]bool{}, looked: make(chan struct{}),
+		pods: map[types.UID]*entry{}, finished: map[types.UID]bool{}, synced: make(chan struct{}),
 	}, nil
 }
 
@@ -198,21 +198,21 @@ func (e *entry) seen(pod *v1.Pod) {
 
 // Run writes statuses until ctx ends.
 func (m *Manager) Run(ctx context.Context) {
-	m.queue.Run(ctx, m.config.Writers, m.look, func(uid types.UID, err error) {
+	m.queue.Run(ctx, m.config.Writers, m.sync, func(uid types.UID, err error) {
 		m.config.Log.Error(err, "The status of a pod is not written yet", "podUID", uid)
 	})
 }
 
-// Flush waits until the newest status of each pod is written that the API server has. The error says how many are not when
-// ctx ends. Run must be running.
+// Flush waits until the API server has the newest status of each pod that exists there. If ctx ends first, the error says how
+// many statuses are not written. Run must be running.
 func (m *Manager) Flush(ctx context.Context) error {
 	for {
-		due, looked := m.due()
+		due, synced := m.due()
 		if due == 0 {
 			return nil
 		}
 		select {
-		case <-looked:
+		case <-synced:
 		case <-ctx.Done():
 			return fmt.Errorf("status: %d statuses of pods are not written: %w", due, context.Cause(ctx))
 		}
@@ -220,7 +220,7 @@ func (m *Manager) Flush(ctx context.Context) error {
 }
 
 // due returns the number of statuses that are due, and a channel that is closed when that may have changed.
-func (m *Manager) due() (n int, looked <-chan struct{}) {
+func (m *Manager) due() (n int, synced <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.pods {
@@ -228,11 +228,11 @@ func (m *Manager) due() (n int, looked <-chan struct{}) {
 			n++
 		}
 	}
-	return n, m.looked
+	return n, m.synced
 }
 
-// look brings the API server up to date with one pod.
-func (m *Manager) look(ctx context.Context, uid types.UID) error {
+// sync writes the newest status of one pod to the API server.
+func (m *Manager) sync(ctx context.Context, uid types.UID) error {
 	e, finished := m.snapshot(uid)
 	if err := m.write(ctx, uid, e, finished); err != nil {
 		return err
@@ -242,8 +242,8 @@ func (m *Manager) look(ctx context.Context, uid types.UID) error {
 	if known := m.pods[uid]; known != nil && e != nil && known.status == e.status {
 		known.due = false
 	}
-	close(m.looked)
-	m.looked = make(chan struct{})
+	close(m.synced)
+	m.synced = make(chan struct{})
 	return nil
 }
 

@@ -239,8 +239,9 @@ func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.Re
 		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
 		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Events: events, Log: a.log,
-		Pressure: func() []v1.NodeCondition { return p.loop.Pressure() } /* the loop is made later */, NotReady: a.notReady,
-		Devices: p.devices.Capacity, VolumesInUse: p.volumesInUse,
+		Pressure: func() []v1.NodeCondition { return p.loop.Pressure() }, // p.loop is set later
+		NotReady: a.notReady,
+		Devices:  p.devices.Capacity, VolumesInUse: p.volumesInUse,
 	}
 	if *a.kubelet.EnableServer {
 		c.Port = a.kubelet.Port
