@@ -181,6 +181,26 @@ func device(name string, d *Detail) *Device {
 
 // devicesV2 reads lines such as "8:0 rbytes=1 wbytes=2 rios=3 wios=4".
 func (f *files) devicesV2(name string, d *Detail) {
+	f.devices(name, d, func(v *Device, words []string) {
+		for _, word := range words {
+			key, value, _ := strings.Cut(word, "=")
+			setNumber(map[string]*uint64{"rbytes": &v.ReadBytes, "wbytes": &v.WrittenBytes, "rios": &v.Reads, "wios": &v.Writes}[key], value)
+		}
+	})
+}
+
+// devicesV1 reads lines such as "8:0 Read 4096".
+func (f *files) devicesV1(name string, d *Detail, fields func(*Device) (reads, writes *uint64)) {
+	f.devices(name, d, func(v *Device, words []string) {
+		if len(words) == 2 {
+			reads, writes := fields(v)
+			setNumber(map[string]*uint64{"Read": reads, "Write": writes}[words[0]], words[1])
+		}
+	})
+}
+
+// devices calls add for each line of a file that begins with the numbers of a disk, with the other words of the line.
+func (f *files) devices(name string, d *Detail, add func(v *Device, words []string)) {
 	text, err := f.readAll(name)
 	if err != nil {
 		f.noteUnlessGone(err)
@@ -195,37 +215,14 @@ func (f *files) devicesV2(name string, d *Detail) {
 		if v == nil {
 			break
 		}
-		for _, word := range words[1:] {
-			key, value, _ := strings.Cut(word, "=")
-			n, err := strconv.ParseUint(value, 10, 64)
-			if field := map[string]*uint64{"rbytes": &v.ReadBytes, "wbytes": &v.WrittenBytes, "rios": &v.Reads, "wios": &v.Writes}[key]; field != nil && err == nil {
-				*field = n
-			}
-		}
+		add(v, words[1:])
 	}
 }
 
-// devicesV1 reads lines such as "8:0 Read 4096".
-func (f *files) devicesV1(name string, d *Detail, fields func(*Device) (reads, writes *uint64)) {
-	text, err := f.readAll(name)
-	if err != nil {
-		f.noteUnlessGone(err)
-		return
-	}
-	for line := range strings.Lines(string(text)) {
-		words := strings.Fields(line)
-		if len(words) != 3 || !isNumbers(words[0]) {
-			continue
-		}
-		n, err := strconv.ParseUint(words[2], 10, 64)
-		v := device(f.deviceName(words[0]), d)
-		if v == nil {
-			break
-		}
-		reads, writes := fields(v)
-		if field := map[string]*uint64{"Read": reads, "Write": writes}[words[1]]; field != nil && err == nil {
-			*field = n
-		}
+// setNumber sets a field that is not nil to the number that a text has.
+func setNumber(field *uint64, text string) {
+	if n, err := strconv.ParseUint(text, 10, 64); field != nil && err == nil {
+		*field = n
 	}
 }
 

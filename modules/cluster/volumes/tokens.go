@@ -12,10 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/tokenlife"
 	"github.com/podsync/podsync/modules/csi"
 )
 
-// tokens are those that were issued, until 80 % of their time is over.
+// tokens caches issued tokens until they must be renewed.
 type tokens struct {
 	mu   sync.Mutex
 	kept map[string]token
@@ -40,7 +41,7 @@ func (v *Volumes) token(ctx context.Context, pod csi.Pod, requests []storagev1.T
 	return string(text), err
 }
 
-// issue returns a token that was issued, or another one.
+// issue returns a cached token, or requests one.
 func (v *Volumes) issue(ctx context.Context, pod csi.Pod, r storagev1.TokenRequest) (authenticationv1.TokenRequestStatus, error) {
 	key := fmt.Sprint(pod.UID, " ", pod.ServiceAccount, " ", r.Audience)
 	now := time.Now()
@@ -66,9 +67,8 @@ func (v *Volumes) issue(ctx context.Context, pod csi.Pod, r storagev1.TokenReque
 	if err != nil {
 		return authenticationv1.TokenRequestStatus{}, err
 	}
-	life := answer.Status.ExpirationTimestamp.Sub(now)
 	v.tokens.mu.Lock()
 	defer v.tokens.mu.Unlock()
-	v.tokens.kept[key] = token{answer.Status, now.Add(life * 8 / 10)}
+	v.tokens.kept[key] = token{answer.Status, now.Add(tokenlife.Renewal(answer.Status.ExpirationTimestamp.Sub(now)))}
 	return answer.Status, nil
 }
