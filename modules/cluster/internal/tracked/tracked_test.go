@@ -177,7 +177,7 @@ func (b *bench) grace(name string, want int64) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if got := *pod.DeletionGracePeriodSeconds; got != want || pod.DeletionTimestamp.Sub(time.Now()) > time.Duration(want)*time.Second {
+	if got := *pod.DeletionGracePeriodSeconds; got != want || time.Until(pod.DeletionTimestamp.Time) > time.Duration(want)*time.Second {
 		b.Errorf("the grace period is %d s until %v, want %d s", got, pod.DeletionTimestamp, want)
 	}
 }

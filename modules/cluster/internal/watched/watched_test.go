@@ -47,11 +47,11 @@ func onServer(t *testing.T, list []*v1.Pod, test func(s *server)) {
 		s := &server{T: t, events: watch.NewFake()}
 		s.set(list...)
 		s.Watch = watched.New(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 				return &v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: slices.Clone(s.list)}, nil
 			},
-			WatchFunc:       func(metav1.ListOptions) (watch.Interface, error) { return s.events, nil },
-			DisableChunking: true,
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return s.events, nil },
+			DisableChunking:      true,
 		}, onlyLists{}), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName })
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
