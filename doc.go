@@ -68,9 +68,8 @@
 //     classes of its errors, its events, and pod statuses with few calls.
 //   - [github.com/podsync/podsync/runtime/pleg]: detects changed pods: by events if
 //     the runtime streams them, otherwise by lists.
-//   - [github.com/podsync/podsync/runtime/image]: pulls images: pull policy,
-//     credentials, back-off, parallel pulls; and removes unused images when the disk
-//     fills.
+//   - [github.com/podsync/podsync/runtime/image]: how images are pulled, and when
+//     unused ones are removed: the settings, the errors and the observer.
 //   - [github.com/podsync/podsync/sandbox]: the sandbox of a pod: its configuration
 //     (pure), creation, stop and removal. A lost response never leaves two sandboxes,
 //     or none forever.

@@ -9,14 +9,15 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/runtime/image"
 )
 
 // imageResult holds the images of a container: its own, and those that it mounts, by volume name
 // (KEP-4639).
 type imageResult struct {
-	image   *image.Image
-	volumes map[string]*image.Image
+	image   *images.Image
+	volumes map[string]*images.Image
 	err     error
 }
 
@@ -47,7 +48,7 @@ func (st pulling) ensureImages(ctx context.Context) {
 }
 
 // askForVolumes asks for the images that the container mounts, each once.
-func (st pulling) askForVolumes(ctx context.Context) (images map[string]*image.Image, err error) {
+func (st pulling) askForVolumes(ctx context.Context) (byName map[string]*images.Image, err error) {
 	for i := range st.pod.Spec.Volumes {
 		vol := &st.pod.Spec.Volumes[i]
 		if vol.Image == nil || !st.mounts(vol.Name) {
@@ -55,23 +56,23 @@ func (st pulling) askForVolumes(ctx context.Context) (images map[string]*image.I
 		}
 		img, err := st.askForImage(ctx, vol.Image.Reference, vol.Image.PullPolicy)
 		if err != nil {
-			return images, err
+			return byName, err
 		}
-		if images == nil {
-			images = map[string]*image.Image{}
+		if byName == nil {
+			byName = map[string]*images.Image{}
 		}
-		images[vol.Name] = img
+		byName[vol.Name] = img
 	}
-	return images, nil
+	return byName, nil
 }
 
 func (st pulling) mounts(volume string) bool {
 	return slices.ContainsFunc(st.spec.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == volume })
 }
 
-func (st pulling) askForImage(ctx context.Context, name string, policy v1.PullPolicy) (*image.Image, error) {
+func (st pulling) askForImage(ctx context.Context, name string, policy v1.PullPolicy) (*images.Image, error) {
 	began := time.Now()
-	img, err := st.config.deps.Images.EnsureImage(ctx, image.Request{
+	img, err := st.config.deps.Images.EnsureImage(ctx, images.Request{
 		Image: name, Policy: policy,
 		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Secrets: st.sandbox.secrets,
 		Sandbox: st.sandbox.config, RuntimeHandler: st.sandbox.handler,
@@ -109,7 +110,7 @@ func (st pulling) waitForImages(ctx context.Context) (imageResult, *StepError) {
 	return got, nil
 }
 
-func (st pulling) tellPulled(name string, img *image.Image) {
+func (st pulling) tellPulled(name string, img *images.Image) {
 	text := fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", name)
 	if img.Pulled {
 		text = fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %d bytes.",

@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -249,7 +250,7 @@ type lateImages struct {
 	late string
 }
 
-func (l lateImages) EnsureImage(ctx context.Context, req image.Request) (*image.Image, error) {
+func (l lateImages) EnsureImage(ctx context.Context, req images.Request) (*images.Image, error) {
 	if req.Image == l.late {
 		<-ctx.Done()
 		time.Sleep(time.Second)
@@ -680,12 +681,12 @@ func TestW2_LateCreateIsRemovedByTheEnd(t *testing.T) {
 
 func TestG1_ImageIsHeldUntilTheContainerIsCreated(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		leases := &image.Leases{}
+		var leases *images.Leases
 		n.restart(func(c *syncpod.Config) {
-			images, err := image.New(image.Config{Runtime: n.Client, Leases: leases})
+			pulls, err := images.New(images.Config{Config: image.Config{Runtime: n.Client}})
 			must(t, err)
-			t.Cleanup(images.Wait)
-			c.Parts().Images = images
+			t.Cleanup(pulls.Wait)
+			c.Parts().Images, leases = pulls, pulls.Leases()
 		})
 		var held, after bool
 		n.OnCall(func(_ int, c critest.Call) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/rig/testnode"
@@ -43,7 +44,7 @@ type node struct {
 type agent struct {
 	*syncpod.Syncer
 	conn   *grpc.ClientConn
-	images *image.Manager
+	images *images.Manager
 	events *events
 	hooks  *hooks
 	logs   *logs
@@ -81,7 +82,7 @@ func (n *node) restart(adjust ...func(*syncpod.Config)) {
 	n.agent = agent{conn: conn, events: &events{}, hooks: &hooks{client: n.Client}, logs: logs, report: &reports{}}
 	sandboxes, err := sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: n.Client, MakeLogDirectory: func(string) error { return nil }})
 	n.Must(err)
-	n.images, err = image.New(image.Config{Runtime: n.Client})
+	n.images, err = images.New(images.Config{Config: image.Config{Runtime: n.Client}})
 	n.Must(err)
 	n.Cleanup(n.images.Wait)
 	config := syncpod.Config{

@@ -11,9 +11,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
 )
 
@@ -24,7 +24,7 @@ type Dependencies struct {
 	Statuses Statuses
 	// Sandboxes creates and stops sandboxes. Default: a *sandboxes.Runner.
 	Sandboxes Sandboxes
-	// Images ensures that images are present. Default: an *image.Manager.
+	// Images ensures that images are present. Default: an *images.Manager.
 	Images Images
 	// Probes has the results of probes. Default: there are none.
 	Probes Probes
@@ -76,7 +76,7 @@ type Sandboxes interface {
 type Images interface {
 	// EnsureImage pulls the image if its policy and the node require it. The caller must release
 	// the result once the container is created.
-	EnsureImage(ctx context.Context, req image.Request) (*image.Image, error)
+	EnsureImage(ctx context.Context, req images.Request) (*images.Image, error)
 	// Forget drops the back-offs of a pod.
 	Forget(pod types.UID)
 }

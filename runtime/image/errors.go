@@ -1,11 +1,8 @@
 package image
 
 import (
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/podsync/podsync/runtime/cri"
 )
 
 // Reason is why a container waits for its image, in the words that a kubelet writes to
@@ -79,15 +76,4 @@ func (e *Error) Unwrap() []error {
 		return []error{e.Reason}
 	}
 	return []error{e.Reason, e.Err}
-}
-
-// pullReason is the reason for the error of a pull.
-func pullReason(err error) Reason {
-	switch {
-	case errors.Is(err, cri.ErrRegistryUnavailable):
-		return ErrRegistryUnavailable
-	case errors.Is(err, cri.ErrSignature):
-		return ErrSignatureValidation
-	}
-	return ErrImagePull
 }

@@ -1,88 +1,24 @@
 package image_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
-	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
-	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/image"
 )
 
-func Example() {
-	runtime, err := critest.New(critest.Config{}) // or any runtime, through cri.Dial
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer runtime.Close()
-	conn, err := runtime.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer conn.Close()
-
-	images, err := image.New(image.Config{Runtime: runtimeapi.NewImageServiceClient(conn)})
-	if err != nil {
-		log.Fatal(err)
-	}
-	img, err := images.EnsureImage(context.Background(), image.Request{Image: "nginx:1.29", PodUID: "uid"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer img.Release() // when the container is listed
-	fmt.Println("pulled:", img.Pulled)
-
-	_, err = images.EnsureImage(context.Background(), image.Request{Image: "redis:8", Policy: v1.PullNever})
-	var why *image.Error
-	if errors.As(err, &why) {
-		fmt.Println(why.Reason)
-	}
-	// Output:
-	// pulled: true
-	// ErrImageNeverPull
-}
-
-func ExampleCollector() {
-	runtime, err := critest.New(critest.Config{Images: []critest.Image{{Name: "app:v1", ID: "sha256:4f1c", Size: 2 << 20}}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer runtime.Close()
-	conn, err := runtime.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer conn.Close()
-	client := cri.NewClient(conn)
-	images, err := image.New(image.Config{Runtime: client})
-	if err != nil {
-		log.Fatal(err)
-	}
-
-	collector, err := image.NewCollector(image.CollectorConfig{
-		Runtime: client,
-		Leases:  images.Leases(), // of what is about to be used
-		Policy:  image.GCPolicy{MinAge: time.Nanosecond},
-		Statfs: func(string) (image.Disk, error) { // by default the node is asked
-			return image.Disk{Capacity: 20 << 20, Available: 3 << 20}, nil
-		},
-		Log: funcr.New(func(_, line string) { fmt.Println(line) }, funcr.Options{}),
+// A failed pull is the cause of a step's error: errors.As finds it, with the time of the next pull.
+func ExampleError() {
+	var err error = fmt.Errorf("start web: %w", &image.Error{
+		Reason: image.ErrImagePullBackOff, Image: "registry.test/web:1", RetryAt: time.Date(2026, 1, 1, 0, 0, 40, 0, time.UTC),
 	})
-	if err != nil {
-		log.Fatal(err)
+	var failed *image.Error
+	if errors.As(err, &failed) {
+		fmt.Println(failed.Reason, failed.RetryAt.Format(time.TimeOnly))
 	}
-	for range 2 { // every few minutes; in the first pass the image is new
-		if err := collector.Collect(context.Background()); err != nil {
-			log.Fatal(err)
-		}
-	}
+	fmt.Println(errors.Is(err, image.ErrImagePullBackOff), err)
 	// Output:
-	// "level"=0 "msg"="image removed" "image"="docker.io/library/app:v1" "id"="sha256:4f1c" "bytes"=2097152 "reason"="disk full"
+	// ImagePullBackOff 00:00:40
+	// true start web: Back-off pulling image "registry.test/web:1"
 }

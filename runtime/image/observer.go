@@ -2,7 +2,7 @@ package image
 
 import "time"
 
-// Observer is notified of a Manager's pulls, once for each pull regardless of how many pods wait
+// Observer is notified of pulls, once for each pull regardless of how many pods wait
 // for it. The goroutines of the pulls call it, concurrently for different pulls, and wait for it to
 // return. Embed NopObserver to implement only some methods.
 //
@@ -12,11 +12,11 @@ import "time"
 type Observer interface {
 	// PullStarted is called before the runtime is asked.
 	PullStarted(Pull)
-	// PullProgress is called every Config.ProgressInterval during a pull. CRI does not report the
+	// PullProgress is called every 10 s during a pull. CRI does not report the
 	// number of bytes pulled, only whether the pull has finished.
 	PullProgress(Pull, time.Duration)
 	// PullFinished is called when the runtime has responded or the pull was cancelled, with the
-	// time since PullStarted and the error, if any, that EnsureImage returns.
+	// time since PullStarted and the error, if any.
 	PullFinished(Pull, time.Duration, error)
 }
 

@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/internal/deps"
-	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/loop"
 )
@@ -29,17 +29,17 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent: Config.Root: %w", err)
 	}
-	images, err := image.New(c.Images)
+	pulls, err := images.New(images.Config{Config: c.Images, Dir: c.imagesDir(), Log: c.Log})
 	if err != nil {
 		return nil, fmt.Errorf("agent: Config.Images: %w", err)
 	}
-	c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Images = images })
+	c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Images = pulls })
 	a := &Agent{stats: reader}
 	probes, err := c.makeProbes()
 	if err != nil {
 		return nil, err
 	}
-	parts, err := a.parts(&c, images)
+	parts, err := a.parts(&c, pulls)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func New(c Config) (*Agent, error) {
 }
 
 // parts makes what runs beside the pods.
-func (a *Agent) parts(c *Config, manager *image.Manager) (all []loop.Part, err error) {
+func (a *Agent) parts(c *Config, manager *images.Manager) (all []loop.Part, err error) {
 	rotation, err := c.makeRotation()
 	if err != nil {
 		return nil, err

@@ -64,8 +64,7 @@ type Config struct {
 	// container.
 	NoContainerGC bool
 
-	// Images configures the pulls of images. Its Runtime is by default the Client, its Dir the
-	// directory images below Root, and its Log that of the agent.
+	// Images configures the pulls of images.
 	Images image.Config
 	// NoImageGC has the agent remove no images. ImagePolicy decides which images that no container
 	// uses are removed, whether this agent has pulled them or not. Default: from 85 % of the disk on,
@@ -110,12 +109,6 @@ func (c *Config) complete() error {
 	if c.Images.Runtime == nil {
 		c.Images.Runtime = c.Client
 	}
-	if c.Images.Dir == "" && c.Root != "" {
-		c.Images.Dir = filepath.Join(c.Root, "images")
-	}
-	if c.Images.Log.IsZero() {
-		c.Images.Log = c.Log
-	}
 	c.Sync.Root = cmp.Or(c.Sync.Root, c.Root)
 	if c.Sync.Extensions.UserNamespaces == nil && c.Sync.Root != "" {
 		namespaces, err := userns.New(userns.Config{Dir: filepath.Join(c.Sync.Root, "pods"), Runtime: c.Client})
@@ -125,6 +118,14 @@ func (c *Config) complete() error {
 		c.Sync.Extensions.UserNamespaces = namespaces
 	}
 	return nil
+}
+
+// imagesDir returns the directory for the grants of images, empty without a Root.
+func (c *Config) imagesDir() string {
+	if c.Root == "" {
+		return ""
+	}
+	return filepath.Join(c.Root, "images")
 }
 
 // loop returns the configuration of the Loop, with its parts.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/syncpod/internal/gc"
 	"github.com/podsync/podsync/syncpod/loop"
 )
@@ -63,21 +63,18 @@ func (g *containerGC) collect(ctx context.Context, host loop.Host) error {
 
 // imageGC removes images that no container uses.
 type imageGC struct {
-	collector *image.Collector
+	collector *images.Collector
 	node      nodeEvents
 	log       logr.Logger
 }
 
 // makeImageGC returns nil if the agent has none. Its collector shares the leases of the manager that
 // hands images out.
-func (c *Config) makeImageGC(manager *image.Manager) (*imageGC, error) {
+func (c *Config) makeImageGC(manager *images.Manager) (*imageGC, error) {
 	if c.NoImageGC {
 		return nil, nil
 	}
-	if err := c.ImagePolicy.Validate(); err != nil {
-		return nil, fmt.Errorf("agent: Config.ImagePolicy: %w", err)
-	}
-	collector, err := image.NewCollector(image.CollectorConfig{
+	collector, err := images.NewCollector(images.CollectorConfig{
 		Runtime: c.Client, Leases: manager.Leases(), Policy: c.ImagePolicy, Pods: c.Watch.Cache, Log: c.Log,
 		AlwaysList: !c.NoEviction, // an eviction may need to remove all of them
 	})
@@ -96,7 +93,7 @@ func (g *imageGC) Run(ctx context.Context, host loop.Host) error {
 		}
 		g.log.Error(err, "images not collected")
 		reason := "ImageGCFailed"
-		if errors.Is(err, image.ErrDiskFull) {
+		if errors.Is(err, images.ErrDiskFull) {
 			reason = "FreeDiskSpaceFailed"
 		}
 		g.node.warn(host.Events(), reason, err.Error())

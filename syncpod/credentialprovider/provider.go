@@ -13,7 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/internal/base/images"
 )
 
 // Config is the configuration of a Provider.
@@ -105,7 +105,7 @@ func (p *Provider) PullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.S
 func repositoriesOf(pod *v1.Pod) (all []string) {
 	seen := map[string]bool{}
 	add := func(name string) {
-		repository, err := image.Repository(name)
+		repository, err := images.Repository(name)
 		if err == nil && !seen[repository] { // the pull reports a name that is wrong
 			seen[repository] = true
 			all = append(all, repository)
@@ -132,7 +132,7 @@ func repositoriesOf(pod *v1.Pod) (all []string) {
 // image says nothing about the others, although its keys may be the registry of all.
 func (p *Provider) secrets(ctx context.Context, pod *v1.Pod, plugin *providerConfig, repositories []string) (secrets []v1.Secret, err error) {
 	repositories = slices.DeleteFunc(slices.Clone(repositories), func(r string) bool {
-		return !slices.ContainsFunc(plugin.MatchImages, func(pattern string) bool { return image.Matches(pattern, r) })
+		return !slices.ContainsFunc(plugin.MatchImages, func(pattern string) bool { return images.Matches(pattern, r) })
 	})
 	if len(repositories) == 0 {
 		return nil, nil
@@ -168,8 +168,8 @@ func secretOf(plugin, repository string, auths map[string]auth) (v1.Secret, erro
 		return v1.Secret{}, err
 	}
 	return v1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "credential-provider." + plugin, Annotations: map[string]string{image.AnnotationRepository: repository}},
-		Type:       image.SecretTypeNode,
+		ObjectMeta: metav1.ObjectMeta{Name: "credential-provider." + plugin, Annotations: map[string]string{images.AnnotationRepository: repository}},
+		Type:       images.SecretTypeNode,
 		Data:       map[string][]byte{v1.DockerConfigJsonKey: text},
 	}, nil
 }

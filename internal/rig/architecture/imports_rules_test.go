@@ -100,7 +100,7 @@ func TestTablesForbid(t *testing.T) {
 		{"runtime/cri/critest/conformance", "~runtime/cri/critest"},
 		{"runtime/cri/critest/agenttest", "~syncpod/loop"},
 		{"runtime/cri/critest/agenttest", "testing"},
-		{"runtime/image", "~sandbox"},
+		{"internal/base/images", "~sandbox"},
 		{"runtime/logs", "~runtime/cri"},
 		{"sandbox", "~actions"},
 		{"sandbox", "~internal/base/containerconfig"},

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -44,9 +45,9 @@ func fakeNode(t *testing.T, c critest.Config) (*critest.Runtime, *cri.Client) {
 }
 
 // start makes a container as the documentation of package cri counts it.
-func (e *edge) start(m *podimage.Manager, sandboxID, name string, config *runtimeapi.PodSandboxConfig) {
+func (e *edge) start(m *images.Manager, sandboxID, name string, config *runtimeapi.PodSandboxConfig) {
 	e.t.Helper()
-	img, err := m.EnsureImage(e.t.Context(), podimage.Request{Image: "app:v1"})
+	img, err := m.EnsureImage(e.t.Context(), images.Request{Image: "app:v1"})
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -65,9 +66,9 @@ func (e *edge) start(m *podimage.Manager, sandboxID, name string, config *runtim
 	}
 }
 
-func newImages(t *testing.T, client *cri.Client, l *podimage.Leases) *podimage.Manager {
+func newImages(t *testing.T, client *cri.Client) *images.Manager {
 	t.Helper()
-	m, err := podimage.New(podimage.Config{Runtime: client, Leases: l})
+	m, err := images.New(images.Config{Config: podimage.Config{Runtime: client}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestNumberOfCallsOfANewPod(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, client := fakeNode(t, critest.Config{Like: model, Images: []critest.Image{{Name: "app:v1"}}})
 				e := newEdge(t, client, "agent")
-				m, config := newImages(t, client, nil), e.config("new")
+				m, config := newImages(t, client), e.config("new")
 				before := len(r.Journal())
 				sb := e.sandbox(config)
 				for i := range containers {
@@ -103,8 +104,8 @@ func TestNumberOfCallsOfANewPod(t *testing.T) {
 func TestG1_ImagesAreRemovedBesideACreation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := fakeNode(t, critest.Config{Images: []critest.Image{{Name: "app:v1"}, {Name: "old:v1"}}})
-		e, leases, gate := newEdge(t, client, "agent"), &podimage.Leases{}, &critest.Gate{}
-		m, config := newImages(t, client, leases), e.config("pod")
+		e, gate := newEdge(t, client, "agent"), &critest.Gate{}
+		m, config := newImages(t, client), e.config("pod")
 		if _, err := r.Inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Hang: gate}); err != nil {
 			t.Fatal(err)
 		}
@@ -112,12 +113,12 @@ func TestG1_ImagesAreRemovedBesideACreation(t *testing.T) {
 		var creating sync.WaitGroup
 		creating.Go(func() { e.start(m, sb.ID, "c", config) })
 		synctest.Wait()
-		if removed := removeImages(t, client, leases); gate.Waiting() != 1 || !slices.Equal(removed, []string{"docker.io/library/old:v1"}) {
+		if removed := removeImages(t, client, m.Leases()); gate.Waiting() != 1 || !slices.Equal(removed, []string{"docker.io/library/old:v1"}) {
 			t.Errorf("%d creations wait, removed %v", gate.Waiting(), removed)
 		}
 		gate.Open()
 		creating.Wait()
-		if removed := removeImages(t, client, leases); !slices.Equal(removed, []string{"docker.io/library/app:v1"}) {
+		if removed := removeImages(t, client, m.Leases()); !slices.Equal(removed, []string{"docker.io/library/app:v1"}) {
 			t.Errorf("when the lease had ended: removed %v", removed)
 		}
 		for _, c := range r.Journal().Of(critest.CreateContainer, critest.StartContainer) {
@@ -129,7 +130,7 @@ func TestG1_ImagesAreRemovedBesideACreation(t *testing.T) {
 }
 
 // removeImages is a pass that removes all images that nobody has leased.
-func removeImages(t *testing.T, client *cri.Client, l *podimage.Leases) (names []string) {
+func removeImages(t *testing.T, client *cri.Client, l *images.Leases) (names []string) {
 	t.Helper()
 	list, err := client.ListImages(t.Context(), &runtimeapi.ListImagesRequest{})
 	if err != nil {
@@ -155,7 +156,7 @@ func removeImages(t *testing.T, client *cri.Client, l *podimage.Leases) (names [
 func TestAKubeletsPodIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := fakeNode(t, critest.Config{Images: []critest.Image{{Name: "app:v1"}}})
-		other, m := newEdge(t, client, "other"), newImages(t, client, nil)
+		other, m := newEdge(t, client, "other"), newImages(t, client)
 		theirs := other.config("theirs")
 		other.start(m, other.sandbox(theirs).ID, "c", theirs)
 		config := other.config("kubelets")

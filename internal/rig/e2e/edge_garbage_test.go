@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/runtime/cri"
 	podimage "github.com/podsync/podsync/runtime/image"
 )
@@ -29,11 +30,11 @@ func (e *edge) removable() map[string]bool {
 	e.t.Helper()
 	runtime := careful{e.client, map[string]bool{}}
 	seen := ""
-	c, err := podimage.NewCollector(podimage.CollectorConfig{
-		Runtime: runtime, Leases: &podimage.Leases{}, Policy: podimage.GCPolicy{MinAge: 1},
-		Statfs: func(path string) (podimage.Disk, error) {
+	c, err := images.NewCollector(images.CollectorConfig{
+		Runtime: runtime, Leases: &images.Leases{}, Policy: podimage.GCPolicy{MinAge: 1},
+		Statfs: func(path string) (images.Disk, error) {
 			seen = path
-			return podimage.Disk{Capacity: 1 << 60}, nil
+			return images.Disk{Capacity: 1 << 60}, nil
 		},
 	})
 	if err != nil {

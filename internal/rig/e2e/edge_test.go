@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -188,17 +189,17 @@ func TestEdgeTwoAgents(t *testing.T) {
 
 func TestEdgeImages(t *testing.T) {
 	onEdges(t, func(t *testing.T, e *edge) {
-		m, err := podimage.New(podimage.Config{Runtime: e.client})
+		m, err := images.New(images.Config{Config: podimage.Config{Runtime: e.client}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		img, err := m.EnsureImage(t.Context(), podimage.Request{Image: "localhost/busybox:e2e"})
+		img, err := m.EnsureImage(t.Context(), images.Request{Image: "localhost/busybox:e2e"})
 		if err != nil || img.Pulled || img.ID == "" {
 			t.Fatalf("%+v, %v, want not img.Pulled and not %q and no error", img, err, "")
 		}
 		img.Release()
 		var why *podimage.Error
-		_, err = m.EnsureImage(t.Context(), podimage.Request{Image: "localhost:1/none:v1", PodUID: "u"})
+		_, err = m.EnsureImage(t.Context(), images.Request{Image: "localhost:1/none:v1", PodUID: "u"})
 		if !errors.As(err, &why) || why.Reason != podimage.ErrImagePull && why.Reason != podimage.ErrRegistryUnavailable || why.RetryAt.IsZero() {
 			t.Errorf("a registry that is not there: %v", err)
 		}

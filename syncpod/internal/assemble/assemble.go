@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
@@ -75,12 +76,12 @@ func (r Runtime) Sandboxes() (*sandboxes.Runner, error) {
 }
 
 // Images makes sure that images are there.
-func (r Runtime) Images() (*image.Manager, error) {
-	c := image.Config{Runtime: r.Client, Log: r.Log}
+func (r Runtime) Images() (*images.Manager, error) {
+	c := images.Config{Config: image.Config{Runtime: r.Client}, Log: r.Log}
 	if r.Root != "" {
 		c.Dir = filepath.Join(r.Root, "images")
 	}
-	manager, err := image.New(c)
+	manager, err := images.New(c)
 	return manager, made("a manager of images", err)
 }
 

@@ -1,0 +1,232 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/image"
+)
+
+// An image that was pulled with a credential of the node is for all pods. A secret of an API server has a namespace, and is none of
+// the node, whatever its type.
+func TestG4_ACredentialOfTheNodeIsForAllPods(t *testing.T) {
+	for namespace, open := range map[string]bool{"": true, "default": false} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newTestManagerWith(t, Config{Config: image.Config{Runtime: &registry{password: "right"}}, Dir: t.TempDir()})
+			secret := loginSecret("node", "r.io", "bob", "right")
+			secret.Namespace, secret.Type = namespace, SecretTypeNode
+			if err := ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "first", Secrets: []v1.Secret{secret}}); err != nil {
+				t.Fatal(err)
+			}
+			err := ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "second", Policy: v1.PullNever})
+			if (err == nil) != open {
+				t.Errorf("namespace %q: %v", namespace, err)
+			}
+		})
+	}
+}
+
+// Who may use an image that a pod with a secret has pulled.
+func TestG4_AccessToAPresentImage(t *testing.T) {
+	bob := []v1.Secret{loginSecret("login", "r.io", "bob", "right")}
+	const name = "r.io/private:v1"
+	for what, tc := range map[string]struct {
+		req    Request
+		share  bool
+		pulls  int // further ones
+		reason image.Reason
+	}{
+		"the same secret":          {req: Request{Image: name, Secrets: bob}},
+		"the same login elsewhere": {req: Request{Image: name, Secrets: []v1.Secret{loginSecret("other", "https://r.io/v2/", "bob", "right")}}},
+		"another that works":       {req: Request{Image: name, Secrets: []v1.Secret{loginSecret("s", "r.io", "alice", "right")}}, pulls: 1},
+		"another that does not":    {req: Request{Image: name, Secrets: []v1.Secret{loginSecret("s", "r.io", "eve", "wrong")}}, pulls: 1, reason: image.ErrImagePull},
+		"no secret":                {req: Request{Image: name}, pulls: 1, reason: image.ErrImagePull},
+		"no secret, never pull":    {req: Request{Image: name, Policy: v1.PullNever}, reason: image.ErrImageNeverPull},
+		"a broken secret":          {req: Request{Image: name, Secrets: []v1.Secret{{Data: map[string][]byte{v1.DockerConfigKey: []byte("x")}}}}, reason: image.ErrImagePull},
+		"no secret, shared":        {req: Request{Image: name}, share: true},
+		"no secret, preloaded":     {req: Request{Image: "r.io/preloaded:v1"}},
+		"no secret, another tag":   {req: Request{Image: "r.io/private:loaded"}},
+		"no secret, same image":    {req: Request{Image: "mirror.io/preloaded:v1"}},
+		"no secret, by identifier": {req: Request{Image: stored(name).Id}, reason: image.ErrImagePull, pulls: 1},
+		"by its beginning":         {req: Request{Image: stored(name).Id[:20]}, reason: image.ErrImagePull, pulls: 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &registry{password: "right"}
+				r.add("r.io/preloaded:v1")
+				r.add("r.io/private:loaded")
+				r.add("mirror.io/preloaded:v1")
+				m := newTestManager(t, image.Config{Runtime: r, ShareImages: tc.share})
+				if err := ensure(t, m, Request{Image: name, PodUID: "first", Secrets: bob}); err != nil {
+					t.Fatal(err)
+				}
+				r.alias(stored(name).Id, name)
+				r.alias(stored(name).Id[:20], name)
+				r.alias("mirror.io/preloaded:v1", name)
+				tc.req.PodUID = "second"
+				err := ensure(t, m, tc.req)
+				if tc.reason == "" && err != nil || tc.reason != "" && !errors.Is(err, tc.reason) {
+					t.Errorf("%v, want reason %q", err, tc.reason)
+				}
+				if n := len(r.pulls) - 1; n != tc.pulls {
+					t.Errorf("%d further pulls, want %d", n, tc.pulls)
+				}
+			})
+		})
+	}
+}
+
+func TestG4_AnImagePulledByAllIsOpenToAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{}
+		m := newTestManager(t, image.Config{Runtime: r})
+		for _, secrets := range [][]v1.Secret{{loginSecret("s", "r.io", "bob", "p")}, nil, {loginSecret("s", "r.io", "eve", "q")}} {
+			if err := ensure(t, m, Request{Image: "r.io/app:v1", Secrets: secrets}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(r.pulls) != 2 {
+			t.Errorf("pulls %v, want bob's and the one without a login", r.pulls)
+		}
+	})
+}
+
+// An image may be there a moment before it is known who may use it.
+func TestG4_AnImageJustPulledIsNotOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{password: "right", lag: time.Minute}
+		r.add("r.io/public:v1")
+		m := newTestManager(t, image.Config{Runtime: r})
+		go ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "first", Secrets: []v1.Secret{loginSecret("s", "r.io", "bob", "right")}})
+		time.Sleep(time.Second)
+		if err := ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "second"}); !errors.Is(err, image.ErrImagePull) {
+			t.Errorf("without a secret: %v, want a pull that fails", err)
+		}
+		if err := ensure(t, m, Request{Image: "r.io/public:v1", PodUID: "second"}); err != nil {
+			t.Errorf("another image: %v", err)
+		}
+		m.Wait()
+		synctest.Wait()
+		if len(m.access.intents) != 0 {
+			t.Errorf("left behind: %v", m.access.intents)
+		}
+	})
+}
+
+// Whatever became of a pull with a secret, its image is closed to pods without.
+func TestG4_AnImageOfAnUnfinishedPullIsNotOpen(t *testing.T) {
+	bob := []v1.Secret{loginSecret("s", "r.io", "bob", "right")}
+	const name = "r.io/app:v1"
+	for what, unfinished := range map[string]func(*testing.T, *registry, *Manager){
+		"cancelled, and done late": func(t *testing.T, r *registry, m *Manager) {
+			r.stubborn = true
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if _, err := m.EnsureImage(ctx, Request{Image: name, PodUID: "a", Secrets: bob}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		},
+		"answered with a deadline, and done late": func(t *testing.T, r *registry, m *Manager) {
+			r.fails = status.Error(codes.DeadlineExceeded, "too late")
+			if err := ensure(t, m, Request{Image: name, PodUID: "a", Secrets: bob}); !errors.Is(err, image.ErrImagePull) {
+				t.Error(err)
+			}
+			r.fails = nil
+			r.add(name)
+		},
+		"not looked at afterwards": func(t *testing.T, r *registry, m *Manager) {
+			go func() {
+				time.Sleep(30 * time.Second)
+				r.setInspect(status.Error(codes.Unavailable, "restarting"))
+			}()
+			if err := ensure(t, m, Request{Image: name, PodUID: "a", Secrets: bob}); !errors.Is(err, image.ErrImageInspect) {
+				t.Error(err)
+			}
+			r.setInspect(nil)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &registry{pullTime: time.Minute, password: "right"}
+				m := newTestManager(t, image.Config{Runtime: r})
+				unfinished(t, r, m)
+				m.Wait()
+				r.mu.Lock()
+				r.stubborn = false
+				r.alias("r.io/app@sha256:"+strings.Repeat("a", 64), name)
+				r.alias(stored(name).Id, name)
+				r.mu.Unlock()
+				for _, asked := range []string{name, "r.io/app@sha256:" + strings.Repeat("a", 64), stored(name).Id} {
+					if err := ensure(t, m, Request{Image: asked, PodUID: "b", Policy: v1.PullNever}); !errors.Is(err, image.ErrImageNeverPull) {
+						t.Errorf("without the secret, as %s: %v", asked, err)
+					}
+				}
+				if err := ensure(t, m, Request{Image: name, PodUID: "c", Secrets: bob}); err != nil {
+					t.Errorf("with the secret: %v", err)
+				}
+				if err := ensure(t, m, Request{Image: name, PodUID: "d", Secrets: bob, Policy: v1.PullNever}); err != nil {
+					t.Errorf("with the secret, once more: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A digest says the same with a tag and without.
+func TestG4_AnUnfinishedPullByTagAndDigest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		digest := "r.io/app@sha256:" + strings.Repeat("a", 64)
+		r := &registry{fails: status.Error(codes.DeadlineExceeded, "too late")}
+		m := newTestManager(t, image.Config{Runtime: r})
+		bob := []v1.Secret{loginSecret("s", "r.io", "bob", "right")}
+		if err := ensure(t, m, Request{Image: strings.Replace(digest, "@", ":v1@", 1), PodUID: "a", Secrets: bob}); !errors.Is(err, image.ErrImagePull) {
+			t.Fatal(err)
+		}
+		r.add(digest)
+		if err := ensure(t, m, Request{Image: digest, PodUID: "b", Policy: v1.PullNever}); !errors.Is(err, image.ErrImageNeverPull) {
+			t.Errorf("without the secret: %v", err)
+		}
+	})
+}
+
+// A pull that brought nothing closes nothing.
+func TestG4_ARefusedPullIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{password: "right"}
+		m := newTestManager(t, image.Config{Runtime: r})
+		if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "a", Secrets: []v1.Secret{loginSecret("s", "r.io", "eve", "wrong")}}); !errors.Is(err, image.ErrImagePull) {
+			t.Fatal(err)
+		}
+		r.add("r.io/app:v1")
+		if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "b", Policy: v1.PullNever}); err != nil {
+			t.Errorf("an image loaded onto the node: %v", err)
+		}
+	})
+}
+
+// What was there before a pull was not brought by it, under the same name or
+// another of its repository.
+func TestG4_APreloadedImageStaysOpenDuringPulls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{pullTime: time.Hour, fails: status.Error(codes.DeadlineExceeded, "too late")}
+		r.add("r.io/app:v1")
+		m := newTestManager(t, image.Config{Runtime: r})
+		bob := []v1.Secret{loginSecret("s", "r.io", "bob", "right")}
+		go ensure(t, m, Request{Image: "r.io/app:v2", PodUID: "a", Secrets: bob})
+		go ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "a", Secrets: bob, Policy: v1.PullAlways})
+		for _, after := range []time.Duration{time.Minute, 2 * time.Hour} {
+			time.Sleep(after)
+			if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "b", Policy: v1.PullNever}); err != nil {
+				t.Errorf("after %v: %v", after, err)
+			}
+		}
+	})
+}
