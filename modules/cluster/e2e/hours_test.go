@@ -4,12 +4,14 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -163,9 +165,32 @@ var faults = []part{
 	{"agent killed", recovery, true, killed("kubelet")},
 	{"watch half open", watchRecovery, false, cut(hours.HalfOpen)},
 	{"containerd killed", recovery, true, killed("containerd")},
+	{"disk full", recovery, false, (*hostile).fill},
 	{"API server killed", watchRecovery, false, killed("kube-apiserver")},
 	{"network dropped", watchRecovery, false, cut(hours.Drop)},
 	{"network delayed", recovery, false, cut(hours.Delay)},
+}
+
+// fill fills the file system that holds the agent's root directory and the logs of the pods.
+func (h *hostile) fill() (mend func()) {
+	h.Helper()
+	name := filepath.Join(h.dir, "disk", "full")
+	f, err := os.Create(name)
+	if err != nil {
+		h.Fatal(err)
+	}
+	defer f.Close()
+	for block := make([]byte, 1<<20); err == nil; {
+		_, err = f.Write(block)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		h.Fatalf("the disk is not full: %v", err)
+	}
+	return func() {
+		if err := os.Remove(name); err != nil {
+			h.Error(err)
+		}
+	}
 }
 
 // fault breaks one part for a while, and returns when all parts work again.

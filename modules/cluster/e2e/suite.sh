@@ -48,7 +48,7 @@ possible() {
   [ "$(uname -s)" = Linux ] || { echo 'this is not Linux'; return 1; }
   [ "$(id -u)" = 0 ] || { echo 'root is needed'; return 1; }
   [ -x "$root/internal/rig/e2e/containerd.sh" ] || { echo 'internal/rig/e2e/containerd.sh is not there'; return 1; }
-  for need in curl openssl unshare nsenter; do
+  for need in curl openssl unshare nsenter mountpoint; do
     command -v $need > /dev/null || { echo "$need is not there"; return 1; }
   done
   unshare --net true 2> /dev/null || { echo 'no network namespace can be made'; return 1; }
@@ -216,13 +216,20 @@ node() {
   if [ $# = 1 ]; then
     (cd "$root/modules/cluster" && go build -ldflags '-s -w' -o "$program" ./cmd/podsync-node)
   fi
-  mkdir -p "$dir/kubelet" "$dir/logs/pods"
+  disk "$dir"
+  mkdir -p "$dir/disk/kubelet" "$dir/disk/pods"
   : > "$dir/resolv.conf"
   cgroup "$dir"
   configuration "$dir" > "$dir/kubelet.yaml"
-  start "$dir" kubelet "$program" --config="$dir/kubelet.yaml" --kubeconfig="$dir/node.kubeconfig" --root-dir="$dir/kubelet" \
+  start "$dir" kubelet "$program" --config="$dir/kubelet.yaml" --kubeconfig="$dir/node.kubeconfig" --root-dir="$dir/disk/kubelet" \
     --hostname-override=n1 --node-ip=$ADDRESS
   await "$dir" kubelet ready "$dir"
+}
+
+# disk mounts a small file system for the directories of the agent, which hostile hours fill.
+disk() {
+  mkdir -p "$1/disk"
+  mountpoint -q "$1/disk" || mount -t tmpfs -o size=256m,mode=755 disk "$1/disk"
 }
 
 ready() { request "$1" /api/v1/nodes/n1 | tr -d ' \n' | grep -E '"type":"Ready","status":"True"' | grep -v node.kubernetes.io/not-ready; }
@@ -254,7 +261,7 @@ tlsPrivateKeyFile: $1/pki/node.key
 clusterDomain: cluster.local
 clusterDNS: [10.96.0.10]
 resolvConf: $1/resolv.conf
-podLogsDir: $1/logs/pods
+podLogsDir: $1/disk/pods
 cgroupDriver: cgroupfs
 cgroupRoot: $(cgroup_name "$1")
 failCgroupV1: false
