@@ -33,7 +33,7 @@ type feed struct {
 	failed error
 	since  time.Time
 	// departed are pods that the source has removed since the last reconciliation, in their last
-	// version, which may have a new grace period.
+	// version, which may have a new grace period. They stay here if they return.
 	departed map[types.UID]*v1.Pod
 }
 
@@ -121,7 +121,6 @@ func (f *feed) depart(next source.Snapshot) {
 	for _, pod := range next.Pods {
 		if pod != nil {
 			f.uids[pod.UID] = true
-			delete(f.departed, pod.UID)
 		}
 	}
 	for _, pod := range f.snapshot.Pods {
@@ -156,8 +155,8 @@ type desiredPods struct {
 	known map[string]bool
 	// complete means that all sources have.
 	complete bool
-	// departed are pods that are not desired any more, as they were last. Only takeDesired
-	// fills it in, once for each.
+	// departed are pods that their source has removed, as they were last. It may want them again by now. Only
+	// takeDesired fills it in, once for each.
 	departed map[types.UID]desiredPod
 }
 

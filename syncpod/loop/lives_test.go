@@ -268,6 +268,42 @@ func TestW10_UIDComesAgain(t *testing.T) {
 	}
 }
 
+// The source removes a pod and returns it before the loop has reconciled once: the pod stops and starts anew, as it does if the
+// loop is faster.
+func TestW10_UIDComesAgainAtOnce(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := source.NewStaticPush("file")
+		a := n.start([]source.Source{&blinking{src}}, nil)
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Minute)
+		n.wantRunning(1, "u")
+		if calls := n.Journal().Pod("u").Of(critest.StopContainer); len(calls) != 1 {
+			t.Errorf("the pod was stopped %d times, want once", len(calls))
+		}
+		if calls := n.Journal().Pod("u").Of(critest.StartContainer); len(calls) != 2 {
+			t.Errorf("the pod was started %d times, want twice", len(calls))
+		}
+		if got := a.sink.of("u").Phase; got != v1.PodRunning {
+			t.Errorf("the pod is %s, want Running", got)
+		}
+	})
+}
+
+// blinking is a source that removes its pods for an instant after ten seconds.
+type blinking struct{ source.Source }
+
+func (b *blinking) Run(ctx context.Context, deliver func(source.Snapshot)) error {
+	return b.Source.Run(ctx, func(s source.Snapshot) {
+		deliver(s)
+		if len(s.Pods) == 0 {
+			return
+		}
+		time.Sleep(10 * time.Second)
+		deliver(source.Snapshot{})
+		deliver(s)
+	})
+}
+
 func hasEnv(env []*runtimeapi.KeyValue, name string) bool {
 	for _, kv := range env {
 		if kv.Key == name {

@@ -66,7 +66,8 @@ func (r *reconciler) reconcile(ctx context.Context) {
 	r.table.housekeeping.raise()
 }
 
-// stopUndesired stops the pods that no source wants any more.
+// stopUndesired stops the pods that no source wants any more, and those that their source has removed and wants again:
+// they start anew when they have stopped.
 func (r *reconciler) stopUndesired(desired desiredPods) {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
@@ -74,7 +75,7 @@ func (r *reconciler) stopUndesired(desired desiredPods) {
 		wp := r.table.pods[uid]
 		last := desired.departed[uid]
 		switch {
-		case desired.has(uid):
+		case desired.has(uid) && (last.pod == nil || last.source != desired.sources[uid]):
 			continue
 		case wp.desired == nil:
 			if last.source == wp.source && last.pod != nil {

@@ -29,7 +29,7 @@ func (f *Folder) Run(ctx context.Context, deliver func(Snapshot)) error {
 	defer f.learn()()
 	for ctx.Err() == nil {
 		r.rewatch()
-		r.publish(r.scan(always))
+		r.publish(r.scan(always, nil))
 		r.follow(ctx)
 	}
 	return nil
@@ -129,7 +129,10 @@ func (r *folderRun) follow(ctx context.Context) {
 				r.unwatch() // the system may have ended it
 				return
 			}
-			r.publish(r.scan(c.concerns))
+			if len(c.removed) > 0 { // its pods stop, even if another file has its name by now
+				r.publish(r.scan(c.concerns, c.removed))
+			}
+			r.publish(r.scan(c.concerns, nil))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -448,6 +449,36 @@ func TestFolderIsWatched(t *testing.T) {
 		write("d.yaml", podText("d", "d:2"))
 		eventually(t, snapshots, "d is another", hasPod("d-n", "d:2"))
 	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A file is removed and written again before the folder is read: its pod is removed all the same.
+func TestFolderRemovedAndWritten(t *testing.T) {
+	if goruntime.GOOS != "linux" {
+		t.Skip("only Linux reports a removal as such")
+	}
+	dir := t.TempDir()
+	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "a.yaml")
+	if err := os.WriteFile(path, []byte(podText("a", "a:1")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	snapshots := make(chan Snapshot, 1000)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- f.Run(ctx, func(s Snapshot) { snapshots <- s }) }()
+	eventually(t, snapshots, "a is there", hasPod("a-n", "a:1"))
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte(podText("a", "a:1")), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, snapshots, "a is gone", func(s Snapshot) bool { return len(s.Pods) == 0 })
+	eventually(t, snapshots, "a is there again", hasPod("a-n", "a:1"))
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

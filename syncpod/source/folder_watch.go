@@ -2,6 +2,7 @@ package source
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -13,6 +14,8 @@ import (
 // A change describes what may have changed in a folder.
 type change struct {
 	files map[string]bool
+	// removed are files that were removed. They may be there again by now.
+	removed map[string]bool
 	// links means that the targets of symbolic links may have changed.
 	links bool
 	// all means that everything may have changed, the folder itself included.
@@ -24,16 +27,21 @@ type change struct {
 
 // add merges another change.
 func (c *change) add(more change) {
-	for name := range more.files {
-		if c.files == nil {
-			c.files = map[string]bool{}
-		}
-		c.files[name] = true
-	}
+	c.files = union(c.files, more.files)
+	c.removed = union(c.removed, more.removed)
 	c.links = c.links || more.links
 	c.all = c.all || more.all
 	c.moved = c.moved || more.moved
 	c.written = c.written || more.written
+}
+
+// union adds more to names, which may be nil, and returns it.
+func union(names, more map[string]bool) map[string]bool {
+	if names == nil {
+		return maps.Clone(more)
+	}
+	maps.Copy(names, more)
+	return names
 }
 
 // settled reports whether all files are whole, and there is nothing to wait for.
@@ -117,7 +125,11 @@ func changeOf(event, last fsnotify.Event, dir string) change {
 		return change{links: true} // through one such a mounted ConfigMap is changed
 	}
 	moved := event.Has(fsnotify.Create) && isStaged(last) && inOrder
-	return change{files: map[string]bool{name: true}, moved: moved, written: !moved}
+	c := change{files: map[string]bool{name: true}, moved: moved, written: !moved}
+	if event.Has(fsnotify.Remove) && inOrder { // elsewhere a file that another one replaces is reported as removed
+		c.removed = c.files
+	}
+	return c
 }
 
 // isStaged reports whether a file that is not a manifest was renamed: it was written under that
