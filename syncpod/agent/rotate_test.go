@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -78,6 +79,7 @@ func TestLogsAreRotated(t *testing.T) {
 			{Err: status.Error(codes.Unavailable, "EOF"), When: critest.After},
 		} {
 			time.Sleep(5 * time.Minute)
+			synctest.Wait() // a rotation begins at the same time
 			wantWholeLog(t, root, "u", 0)
 			fault.Match = critest.Match{Method: critest.ReopenContainerLog}
 			if _, err := n.Inject(fault); err != nil {
@@ -92,6 +94,7 @@ func TestLogsAreRotated(t *testing.T) {
 			a = run()
 		}
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		if last := wantWholeLog(t, root, "u", -1); last < 45*60 {
 			t.Errorf("the last line is %d", last)
 		}

@@ -17,6 +17,7 @@
 //	config.go    the configuration, of which each field is checked
 //	plugin.go    one run of a plugin
 //	cache.go     the credentials that plugins have returned, and how long they hold
+//	execute.go   the program of a plugin: its output, its time, and its end
 //	group_*.go   the processes of a plugin, which end with it
 //	token.go     the tokens of service accounts that plugins have got
 //	account.go   what a plugin gets to know about a service account

@@ -1,7 +1,6 @@
 package credentialprovider
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,17 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const (
-	// maxOutput bounds what a plugin prints, in bytes, and maxAuths the credentials in it.
-	maxOutput, maxAuths = 1 << 20, 1024
-	// leaveDelay is the time that other processes of a plugin that has ended, or was killed, have to close its output.
-	leaveDelay = 2 * time.Second
-)
+// maxAuths bounds the credentials in what a plugin prints.
+const maxAuths = 1024
 
 // request is a CredentialProviderRequest.
 type request struct {
@@ -53,24 +47,6 @@ const (
 	perRegistry cacheKeyType = "Registry"
 	perPlugin   cacheKeyType = "Global"
 )
-
-// errOutput is the error of a plugin that prints too much.
-var errOutput = errors.New("it prints more than 1 MiB")
-
-// bounded keeps what a program prints, up to a limit.
-type bounded struct {
-	text []byte
-	full bool
-}
-
-// Write returns an error once the limit is passed.
-func (b *bounded) Write(text []byte) (int, error) {
-	if b.full = b.full || len(b.text)+len(text) > maxOutput; b.full {
-		return 0, errOutput
-	}
-	b.text = append(b.text, text...)
-	return len(text), nil
-}
 
 // program returns the path of a plugin. It must not lead out of the folder, not by a link either.
 func program(dir, name string) (string, error) {
@@ -108,28 +84,16 @@ func (p *Provider) run(ctx context.Context, plugin *providerConfig, r request) (
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.config.Timeout, fmt.Errorf("it has not ended in %v", p.config.Timeout))
 	defer cancel()
-	var output bounded
-	command := exec.CommandContext(ctx, path, plugin.Args...)
-	command.Stdin, command.Stdout, command.WaitDelay = bytes.NewReader(input), &output, leaveDelay
-	ownGroup(command)
-	command.Cancel = func() error { return killGroup(command) }
+	command := exec.Command(path, plugin.Args...)
 	command.Env = slices.Clone(p.config.Env)
 	for _, e := range plugin.Env {
 		command.Env = append(command.Env, e.Name+"="+e.Value)
 	}
-	if err := command.Run(); err != nil {
-		if errors.Is(err, exec.ErrWaitDelay) {
-			_ = killGroup(command) // what the plugin has left; it fails if that is in no group of the plugin
-		}
-		switch {
-		case output.full: // the plugin may have ended because its output is no longer read
-			err = errOutput
-		case ctx.Err() != nil:
-			err = context.Cause(ctx)
-		}
+	output, err := p.execute(ctx, command, input)
+	if err != nil {
 		return nil, err
 	}
-	return parse(output.text, plugin.APIVersion)
+	return parse(output, plugin.APIVersion)
 }
 
 // parse reads what a plugin has printed. An error quotes none of it but the kind.

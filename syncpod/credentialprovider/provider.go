@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -55,6 +56,8 @@ type Provider struct {
 	plugins []providerConfig
 	cache   cache
 	tokens  tokens
+	// kill kills a plugin with the processes of its group. Tests replace it.
+	kill func(*exec.Cmd) error
 }
 
 // New reads the configuration, and checks that the plugins are there. It starts none.
@@ -68,7 +71,7 @@ func New(c Config) (*Provider, error) {
 		return nil, fmt.Errorf("credentialprovider: Config.Timeout is %v, want 0 or more", c.Timeout)
 	}
 	c.Timeout = cmp.Or(c.Timeout, time.Minute)
-	p := &Provider{config: c}
+	p := &Provider{config: c, kill: killGroup}
 	var err error
 	if p.plugins, err = load(c.File); err != nil {
 		return nil, fmt.Errorf("credentialprovider: %w", err)

@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -16,8 +18,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// renewals is how often a lease is renewed within its duration.
-const renewals = 4
+const (
+	// renewals is how often a lease is renewed within its duration.
+	renewals = 4
+	// awaitedPause is the pause before a failed write of the status is retried if a call waits for it.
+	awaitedPause = 200 * time.Millisecond
+)
 
 // renewLease renews the node's lease until ctx ends.
 func (n *Node) renewLease(ctx context.Context) {
@@ -39,9 +45,15 @@ func (n *Node) renewLease(ctx context.Context) {
 // beat periodically observes the node and writes changes of its status.
 func (n *Node) beat(ctx context.Context) {
 	for {
-		if err := n.update(ctx); err != nil && ctx.Err() == nil {
+		waiting, pause := n.waiting(), n.config.Interval
+		if err := n.update(ctx); err == nil {
+			n.wake(waiting)
+		} else if ctx.Err() == nil {
 			n.config.Log.Error(err, "The status of the node is not written", "node", n.config.Name)
 			n.config.HeartbeatFailed()
+			if len(n.waiting()) > 0 {
+				pause = min(pause, awaitedPause)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -49,8 +61,25 @@ func (n *Node) beat(ctx context.Context) {
 		case <-n.deleted:
 			n.registerAgain(ctx)
 		case <-n.changed:
-		case <-time.After(n.config.Interval):
+		case <-time.After(pause):
 		}
+	}
+}
+
+// waiting returns the calls that wait for a write.
+func (n *Node) waiting() []chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Keys(n.awaited))
+}
+
+// wake ends calls that have waited for a write.
+func (n *Node) wake(waiting []chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, written := range waiting {
+		delete(n.awaited, written)
+		close(written)
 	}
 }
 
@@ -83,7 +112,7 @@ func (n *Node) update(ctx context.Context) error {
 	}
 	written, err := n.config.Heartbeats.CoreV1().Nodes().Patch(ctx, n.config.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) { // it was deleted before it was watched
-		n.registerAgain(ctx)
+		n.registerAgain(ctx) // with the status
 		return nil
 	}
 	if err != nil {

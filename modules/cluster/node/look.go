@@ -114,7 +114,7 @@ func (n *Node) lookAtStatus(ctx context.Context) {
 		n.look.status, n.look.answered = status, time.Now()
 	}
 	if n.look.notReady(time.Now()) != before {
-		n.reportSoon()
+		n.Report()
 	}
 }
 
@@ -134,15 +134,7 @@ func (n *Node) lookAtImages(ctx context.Context) {
 		n.look.images = largest(list.Images, *n.config.MaxImages)
 	}
 	if first && n.look.version != "" {
-		n.reportSoon()
-	}
-}
-
-// reportSoon has the heartbeat not wait for its time.
-func (n *Node) reportSoon() {
-	select {
-	case n.changed <- struct{}{}:
-	default: // it is about to report
+		n.Report()
 	}
 }
 

@@ -123,6 +123,9 @@ type Node struct {
 	// heartbeat uses it.
 	unschedulable bool
 
+	// awaited are the calls of ReportAndWait, whose channels the next write closes.
+	awaited map[chan struct{}]bool
+
 	// life is the context of Run, set after the registration.
 	life context.Context
 	// reading is held while the Node is read for a new pod. nextRead is the earliest time of the
@@ -184,7 +187,7 @@ func New(c Config) (*Node, error) {
 	if nodes == nil {
 		nodes = newWatch(c.Kube, fields.OneTermEqualSelector("metadata.name", c.Name))
 	}
-	return &Node{config: c, nodes: nodes, registered: make(chan struct{}), deleted: make(chan struct{}, 1), changed: make(chan struct{}, 1), looked: make(chan struct{})}, nil
+	return &Node{config: c, nodes: nodes, registered: make(chan struct{}), deleted: make(chan struct{}, 1), changed: make(chan struct{}, 1), looked: make(chan struct{}), awaited: map[chan struct{}]bool{}}, nil
 }
 
 // Run registers the node, and looks after it until ctx ends. It is called once.
@@ -212,6 +215,25 @@ func (n *Node) Report() {
 	case n.changed <- struct{}{}:
 	default: // it is to be written already
 	}
+}
+
+// ReportAndWait is Report, and returns nil once the API server has a status that the node has observed after the call. Failed
+// writes are retried until ctx ends; ReportAndWait then returns the cause of its end.
+func (n *Node) ReportAndWait(ctx context.Context) error {
+	written := make(chan struct{})
+	n.mu.Lock()
+	n.awaited[written] = true
+	n.mu.Unlock()
+	n.Report()
+	select {
+	case <-written:
+		return nil
+	case <-ctx.Done():
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.awaited, written)
+	return context.Cause(ctx)
 }
 
 // Registered returns a channel that is closed once the node is registered.

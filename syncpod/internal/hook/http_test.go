@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -160,17 +161,45 @@ func TestHTTPGetTakesAnyStatus(t *testing.T) {
 	}
 }
 
+// The rest of a body is not waited for, and not received.
 func TestHTTPGetBodyIsBounded(t *testing.T) {
-	e := serve(t, false, func(w http.ResponseWriter, _ *http.Request) {
-		for range 1000 {
-			if _, err := w.Write(bytes.Repeat([]byte("x"), 1<<10)); err != nil {
-				return
-			}
+	e := serve(t, false, func(w http.ResponseWriter, r *http.Request) {
+		if _, err := w.Write(bytes.Repeat([]byte("x"), hook.DefaultMaxOutput+1)); err != nil {
+			t.Error(err)
 		}
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
 	})
-	result, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a runner that does wait
+	defer cancel()
+	result, err := newRunner(t, hook.Config{}).Run(ctx, e.get())
 	if err != nil || len(result.Output) != hook.DefaultMaxOutput || !result.Truncated {
 		t.Errorf("got %d bytes, truncated %v, %v", len(result.Output), result.Truncated, err)
+	}
+}
+
+// Headers without end, and responses before the response, are not received.
+func TestHTTPGetHeaderIsBounded(t *testing.T) {
+	for _, part := range []string{"X-A: 1\r\n", "X-A: 1\r\n\r\nHTTP/1.1 103 Early Hints\r\n", "x"} {
+		const enough = 1 << 20
+		sent := make(chan int, 1)
+		r := newRunner(t, hook.Config{Dial: func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			go func() {
+				_, _ = http.ReadRequest(bufio.NewReader(theirs))
+				n, err := io.WriteString(theirs, "HTTP/1.1 103 Early Hints\r\n")
+				for more := 0; err == nil && n < enough; n += more {
+					more, err = io.WriteString(theirs, part)
+				}
+				_ = theirs.Close()
+				sent <- n
+			}()
+			return ours, nil
+		}})
+		result, err := r.Run(t.Context(), hook.Request{Container: "app", PodIP: "10.0.0.1", Handler: &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80)}}})
+		if n := <-sent; !errors.Is(err, hook.ErrNoAnswer) || n > 128<<10 {
+			t.Errorf("%q without end: %d bytes were received, %+v, %v", part, n, result, err)
+		}
 	}
 }
 

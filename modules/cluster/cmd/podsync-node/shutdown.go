@@ -14,7 +14,9 @@ import (
 const (
 	// shutdownMargin is the time of a shutdown for what follows the end of the pods, such as the last statuses.
 	shutdownMargin = 5 * time.Second
-	shuttingDown   = "node is shutting down"
+	// notReadyTimeout bounds the wait at the begin of a shutdown until the API server has that the node is not ready.
+	notReadyTimeout = 2 * time.Second
+	shuttingDown    = "node is shutting down"
 )
 
 // delayShutdown delays a shutdown of the machine until the pods have stopped, if the configuration gives them time. It returns
@@ -29,7 +31,7 @@ func (a *agent) delayShutdown(ctx context.Context, p *parts) error {
 	defer cancel(nil)
 	a.retry(ctx, "shutdownGracePeriod: a shutdown of the machine is not delayed", func(ctx context.Context) error {
 		err := a.systemd.DelayShutdown(ctx, systemd.Delay{
-			Period: policy.Total() + shutdownMargin, Who: "podsync-node", Conf: a.logindConf,
+			Period: notReadyTimeout + policy.Total() + shutdownMargin, Who: "podsync-node", Conf: a.logindConf,
 			Stop: func(ctx context.Context) { a.stopPods(ctx, p, policy) },
 		})
 		if errors.Is(err, systemd.ErrCancelled) {
@@ -43,11 +45,15 @@ func (a *agent) delayShutdown(ctx context.Context, p *parts) error {
 	return nil
 }
 
-// stopPods reports that the node shuts down, and stops the pods. It returns when the API server has their last statuses,
-// because the machine is switched off then.
+// stopPods reports that the node shuts down, and then stops the pods, so that the scheduler binds no pods to the node that replace
+// them. It returns when the API server has their last statuses, because the machine is switched off then.
 func (a *agent) stopPods(ctx context.Context, p *parts, policy shutdown.Policy) {
 	a.shuttingDown.Store(true)
-	p.node.Report()
+	reporting, cancel := context.WithTimeout(ctx, notReadyTimeout)
+	defer cancel()
+	if err := p.node.ReportAndWait(reporting); err != nil {
+		a.log.Error(err, "The API server does not have that the node is not ready, and its pods are stopped")
+	}
 	if err := p.loop.Shutdown(ctx, policy); err != nil {
 		a.log.Error(err, "Pods still stop, and the machine shuts down")
 	}

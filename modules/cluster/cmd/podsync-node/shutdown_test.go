@@ -10,9 +10,12 @@ import (
 	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	ktesting "k8s.io/client-go/testing"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/modules/systemd"
+	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/shutdown"
 )
@@ -91,5 +94,48 @@ func TestSystemdDriver(t *testing.T) {
 		if c := a.cgroupConfig(driver, nil); (c.Slices != nil) != want || c.Driver != driver || c.Root != "/edge/kubepods" {
 			t.Errorf("%s: %+v", driver, c)
 		}
+	}
+}
+
+// The API server has that the node is not ready before the first pod stops. Without an API server the pods stop after notReadyTimeout.
+func TestShutdownReportsTheNodeFirst(t *testing.T) {
+	for name, away := range map[string]time.Duration{"reachable": 0, "back soon": notReadyTimeout / 2, "away": notReadyTimeout + time.Second} {
+		t.Run(name, func(t *testing.T) {
+			onSite(t, func(s *site) {
+				var a *agent
+				s.change = func(changed *agent) { a = changed }
+				s.furnish()
+				s.boot()
+				s.sleep(30 * time.Second)
+				s.wantRunning("changed", "deleted", "same")
+				before := len(s.rt.Journal())
+				var notReady, stopped time.Time
+				s.kube.PrependReactor("patch", "nodes", func(action ktesting.Action) (bool, k8sruntime.Object, error) {
+					if s.server.refusal() == nil && notReady.IsZero() && strings.Contains(string(action.(ktesting.PatchAction).GetPatch()), shuttingDown) {
+						notReady = time.Now()
+						time.Sleep(time.Millisecond) // pods that do not wait stop meanwhile
+					}
+					return false, nil, nil
+				})
+				if away > 0 {
+					s.server.is(true)
+					time.AfterFunc(away, func() { s.server.is(false) })
+				}
+				began := time.Now()
+				a.stopPods(s.Context(), s.parts, shutdown.Policy{GracePeriod: 20 * time.Second})
+				s.wantShutDown("changed", "deleted", "same")
+				for _, c := range s.rt.Journal().After(before).Of(critest.StopContainer) {
+					if stopped.IsZero() {
+						stopped = c.Start
+					}
+				}
+				switch {
+				case away > notReadyTimeout && stopped.Sub(began) > notReadyTimeout+time.Second:
+					s.Errorf("the pods stop after %v, want %v", stopped.Sub(began), notReadyTimeout)
+				case away < notReadyTimeout && (notReady.IsZero() || !notReady.Before(stopped)):
+					s.Errorf("the API server has that the node is not ready after %v, and the pods stop after %v", notReady.Sub(began), stopped.Sub(began))
+				}
+			})
+		})
 	}
 }
