@@ -19,8 +19,8 @@ import (
 const (
 	// callTimeout is how long a driver may take for one operation, as with a kubelet.
 	callTimeout = 2 * time.Minute
-	// maxAnswer bounds an answer of a driver, in bytes.
-	maxAnswer = 1 << 20
+	// maxAnswer bounds an answer of a driver in bytes, maxHeaders its headers, in which its errors are, and window what is under way.
+	maxAnswer, maxHeaders, window = 1 << 20, 16 << 10, 64 << 10
 	// maxMessage limits the part of a driver's error that is repeated.
 	maxMessage = 1024
 	// maxDriver bounds the name of a driver, as CSI does.
@@ -63,7 +63,8 @@ type DriverInfo struct {
 // dialDriver connects to the socket of a driver.
 func dialDriver(path string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///csi", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithMaxHeaderListSize(maxHeaders),
+		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
 		}))

@@ -1,6 +1,7 @@
 package csi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,8 @@ const (
 	// scanPause is how often the directory is read, and registerPause how often a socket is tried again that did not
 	// register.
 	scanPause, registerPause = time.Second, 10 * time.Second
-	// maxSockets is how many sockets in the registry are heeded.
-	maxSockets = 256
+	// maxSockets is how many sockets in the registry are heeded, and maxAsked how many of them are asked at a time.
+	maxSockets, maxAsked = 256, 16
 	// maxSocketPath is the longest path of a Unix socket.
 	maxSocketPath = 107
 )
@@ -35,48 +36,85 @@ func (m *Manager) register(ctx context.Context) error {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return fmt.Errorf("csi: drivers cannot register: %w", err)
 	}
-	known := registry{sockets: map[string]fs.FileInfo{}, notBefore: map[string]time.Time{}}
+	known := &registry{sockets: map[string]fs.FileInfo{}, asked: map[string]fs.FileInfo{}, tried: map[string]time.Time{}, answers: make(chan registered)}
 	ticker := time.NewTicker(scanPause)
 	defer ticker.Stop()
 	for {
 		m.scan(ctx, dir, known)
 		select {
 		case <-ctx.Done():
+			for range known.asked {
+				<-known.answers
+			}
 			return nil
+		case answer := <-known.answers:
+			m.registered(answer, known)
 		case <-ticker.C:
 		}
 	}
 }
 
-// A registry is the state of the sockets in the directory: which have registered, and when the others are
-// retried.
+// A registry is the state of the sockets in the directory.
 type registry struct {
-	sockets   map[string]fs.FileInfo
-	notBefore map[string]time.Time
+	// sockets have registered. asked are asked who they are.
+	sockets, asked map[string]fs.FileInfo
+	// tried is when the sockets that have not registered were asked last.
+	tried   map[string]time.Time
+	answers chan registered
 }
 
-// scan registers the drivers whose sockets are new, and drops those whose sockets are not there any more. A socket that
-// was made anew is another one.
-func (m *Manager) scan(ctx context.Context, dir string, known registry) {
+// A registered is the result of asking a socket.
+type registered struct {
+	socket string
+	err    error
+}
+
+// scan asks the sockets that are new, and drops the drivers whose sockets are not there any more. A socket that was made anew is
+// another one. Few are asked at a time, those first that have waited longest: sockets that do not answer delay others little.
+func (m *Manager) scan(ctx context.Context, dir string, known *registry) {
 	sockets := socketsIn(dir)
 	for path, info := range known.sockets {
-		if now, ok := sockets[path]; !ok || !os.SameFile(now, info) || !now.ModTime().Equal(info.ModTime()) {
+		if !isSame(sockets[path], info) {
 			m.leave(path)
 			delete(known.sockets, path)
 		}
 	}
-	maps.DeleteFunc(known.notBefore, func(path string, _ time.Time) bool { return sockets[path] == nil })
-	for _, path := range slices.Sorted(maps.Keys(sockets)) {
-		if known.sockets[path] != nil || time.Now().Before(known.notBefore[path]) || ctx.Err() != nil {
-			continue
-		}
-		if err := m.registerSocket(ctx, path); err != nil {
-			known.notBefore[path] = time.Now().Add(registerPause)
-			m.config.Log.Error(err, "a CSI driver cannot register", "socket", filepath.Base(path))
-			continue
-		}
-		known.sockets[path] = sockets[path]
+	maps.DeleteFunc(known.tried, func(path string, _ time.Time) bool { return sockets[path] == nil })
+	for _, path := range known.due(sockets, time.Now()) {
+		known.asked[path] = sockets[path]
+		go func() { known.answers <- registered{path, m.registerSocket(ctx, path)} }()
 	}
+}
+
+// due returns the sockets to ask now.
+func (r *registry) due(sockets map[string]fs.FileInfo, now time.Time) []string {
+	var due []string
+	for path := range sockets {
+		last, tried := r.tried[path]
+		if r.sockets[path] == nil && r.asked[path] == nil && (!tried || now.Sub(last) >= registerPause) {
+			due = append(due, path)
+		}
+	}
+	slices.SortFunc(due, func(a, b string) int { return cmp.Or(r.tried[a].Compare(r.tried[b]), cmp.Compare(a, b)) })
+	return due[:min(len(due), maxAsked-len(r.asked))]
+}
+
+// registered records the result of asking a socket. A driver whose socket was made anew meanwhile is dropped by the next scan.
+func (m *Manager) registered(answer registered, known *registry) {
+	info := known.asked[answer.socket]
+	delete(known.asked, answer.socket)
+	if answer.err == nil {
+		known.sockets[answer.socket] = info
+		delete(known.tried, answer.socket)
+		return
+	}
+	known.tried[answer.socket] = time.Now()
+	m.config.Log.Error(answer.err, "a CSI driver cannot register", "socket", filepath.Base(answer.socket))
+}
+
+// isSame reports whether a socket is the one that it was.
+func isSame(now, before fs.FileInfo) bool {
+	return now != nil && os.SameFile(now, before) && now.ModTime().Equal(before.ModTime())
 }
 
 // socketsIn returns the sockets in a directory.

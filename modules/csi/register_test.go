@@ -2,6 +2,7 @@ package csi_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -137,5 +138,28 @@ func TestHostileRegistrations(t *testing.T) {
 				t.Errorf("registered: %+v", got)
 			}
 		})
+	}
+}
+
+// Sockets that accept connections and say nothing do not delay the registration of a driver for long.
+func TestSilentSocketsDelayNoDriver(t *testing.T) {
+	_, dir := newRegistry(t)
+	for i := range 4 {
+		listener, err := net.Listen("unix", filepath.Join(dir, "root/plugins_registry", fmt.Sprintf("a%d.sock", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { listener.Close() })
+	}
+	r := &registrant{info: &registerapi.PluginInfo{Type: registerapi.CSIPlugin, Name: "d.example.com", SupportedVersions: []string{"1.0.0"}},
+		node: &csipb.NodeGetInfoResponse{NodeId: "id"}, answers: make(chan *registerapi.RegistrationStatus, 10)}
+	r.listen(t, filepath.Join(dir, "root/plugins_registry/z.sock"))
+	select {
+	case answer := <-r.answers:
+		if !answer.PluginRegistered {
+			t.Errorf("%v", answer)
+		}
+	case <-time.After(30 * time.Second): // one after the other, the silent ones would take four times as long
+		t.Error("the driver has not registered")
 	}
 }

@@ -92,10 +92,20 @@ func (m *Manager) allocate(ctx context.Context, pod *v1.Pod, container, resource
 		}
 		if err == nil {
 			given.response = resp.GetContainerResponses()[0]
+			err = checkAnswer(given.response)
 		}
 		return err
 	})
 	return given, err
+}
+
+// checkAnswer returns an error if a plugin gives a container more than a container can have.
+func checkAnswer(r *pluginapi.ContainerAllocateResponse) error {
+	items := len(r.GetDevices()) + len(r.GetMounts()) + len(r.GetEnvs()) + len(r.GetAnnotations()) + len(r.GetCdiDevices())
+	if items > maxItems {
+		return fmt.Errorf("its answer has %d devices, mounts, envs, annotations and cdi_devices, want at most %d", items, maxItems)
+	}
+	return nil
 }
 
 // choose returns the devices that the container may get. The caller holds the lock.

@@ -30,7 +30,7 @@
 //	admit.go          which pods fit; report.go capacity and health
 //	known.go          the resources that the next agent must know
 //	podresources.go   a kubelet's pod resources API, for monitoring
-//	limit.go          the limits of callers at the sockets
+//	limit.go          the limits of callers at the sockets, and of plugins
 //
 // Package internal/ledger decides which devices a container gets.
 package devices

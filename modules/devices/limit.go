@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,58 @@ const (
 	// idleTime is how long a connection without a call may last.
 	idleTime = time.Minute
 )
+
+const (
+	// maxAnswer bounds an answer of a plugin in bytes, as in a kubelet, and window what is under way of it.
+	maxAnswer, window = 4 << 20, 64 << 10
+	// maxText bounds the part of a plugin's error that is repeated, in bytes.
+	maxText = 1024
+	// maxResources bounds the resources of the node, those included whose plugins are not connected: its Node has each of them.
+	maxResources = 256
+	// maxDevices bounds the devices of one plugin, maxNodes the NUMA nodes of a device, and maxItems what an answer to Allocate
+	// gives to a container.
+	maxDevices, maxNodes, maxItems = 1 << 16, 8, 4096
+	// So many registrations of all plugins, and reports of one plugin, count at once. Further ones count one in each pause.
+	registrationBurst, reportBurst, pause = 2 * maxResources, 64, time.Second
+)
+
+// A pace limits how often something happens. It is not for concurrent use.
+type pace struct {
+	burst int
+	// next is when the burst is whole again.
+	next time.Time
+}
+
+// wait returns how long to wait before the next time.
+func (p *pace) wait(now time.Time) time.Duration {
+	return max(0, max(0, p.next.Sub(now))+pause-time.Duration(p.burst)*pause)
+}
+
+// count counts one time.
+func (p *pace) count(now time.Time) {
+	if p.next.Before(now) {
+		p.next = now
+	}
+	p.next = p.next.Add(pause)
+}
+
+// A shortened is an error of a plugin with the begin of its text.
+type shortened struct {
+	text string
+	error
+}
+
+func (s shortened) Error() string { return s.text }
+func (s shortened) Unwrap() error { return s.error }
+
+// shorten returns an error of a plugin, which chooses its text, with a text of about maxText bytes at most.
+func shorten(err error) error {
+	text := err.Error()
+	if len(text) <= maxText {
+		return err
+	}
+	return shortened{strings.ToValidUTF8(text[:maxText], "") + "...", err}
+}
 
 // newServer returns a gRPC server whose callers take bounded memory.
 func newServer() *grpc.Server {

@@ -27,9 +27,11 @@ type Manager struct {
 	// writes.
 	watchers sync.WaitGroup
 
-	mu      sync.Mutex
-	ledger  *ledger.Ledger
-	plugins map[string]*plugin
+	mu sync.Mutex
+	// registrations is the pace of registrations.
+	registrations pace
+	ledger        *ledger.Ledger
+	plugins       map[string]*plugin
 	// preStarts holds the resources whose plugin, connected or not, requires PreStartContainer.
 	preStarts map[string]bool
 	// unread holds the pods whose allocations cannot be read.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -36,6 +37,11 @@ func (m *Manager) connect(running, registering context.Context, req *pluginapi.R
 	watching, end := context.WithCancel(running)
 	p.end = end
 	m.mu.Lock()
+	if names := m.ledger.Names(); len(names) >= maxResources && !slices.Contains(names, p.resource) {
+		m.mu.Unlock()
+		end()
+		return errors.Join(fmt.Errorf("resource_name is %q: there are %d resources already, see %s", p.resource, len(names), m.known.path), p.conn.Close())
+	}
 	before := m.plugins[p.resource]
 	m.plugins[p.resource], m.preStarts[p.resource] = p, p.options.GetPreStartRequired()
 	m.ledger.Register(p.resource)
@@ -57,6 +63,8 @@ func (m *Manager) dial(ctx context.Context, resource, path string) (*plugin, err
 		return nil, errors.Join(fmt.Errorf("endpoint is %q: there is no such socket in the directory of plugins", filepath.Base(path)), err)
 	}
 	conn, err := grpc.NewClient("passthrough:///"+resource, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithMaxHeaderListSize(maxHeaders),
+		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
 		}))
@@ -67,36 +75,52 @@ func (m *Manager) dial(ctx context.Context, resource, path string) (*plugin, err
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	if p.options, err = p.api.GetDevicePluginOptions(ctx, &pluginapi.Empty{}, grpc.WaitForReady(true)); err != nil {
-		return nil, errors.Join(fmt.Errorf("endpoint is %q: failed to get device plugin options: %w", filepath.Base(path), err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("endpoint is %q: failed to get device plugin options: %w", filepath.Base(path), shorten(err)), conn.Close())
 	}
 	return p, nil
 }
 
-// watch reads the plugin's reports, and returns the error that ended the stream.
+// watch reads the plugin's reports, and returns the error that ended the stream. It reads the reports of a plugin that reports
+// without end at its own pace, so that the plugin waits.
 func (m *Manager) watch(ctx context.Context, p *plugin) error {
 	stream, err := p.api.ListAndWatch(ctx, &pluginapi.Empty{})
+	reports := pace{burst: reportBurst}
 	for err == nil {
 		var resp *pluginapi.ListAndWatchResponse
 		if resp, err = stream.Recv(); err == nil {
 			m.report(p, resp.GetDevices())
+			reports.count(time.Now())
+			select {
+			case <-time.After(reports.wait(time.Now())):
+			case <-ctx.Done():
+			}
 		}
 	}
-	return err
+	return shorten(err)
 }
 
 // report records the plugin's devices.
 func (m *Manager) report(p *plugin, reported []*pluginapi.Device) {
 	var all []ledger.Device
+	nameless := 0
 	for _, d := range reported {
 		if d.GetID() == "" {
-			m.config.Log.Info("a device without an ID is left out", "resource", p.resource)
+			nameless++
 			continue
 		}
+		if len(all) == maxDevices {
+			m.config.Log.Info("a plugin has too many devices, and the last are left out", "resource", p.resource, "reported", len(reported), "limit", maxDevices)
+			break
+		}
 		device := ledger.Device{ID: d.GetID(), Healthy: d.GetHealth() == pluginapi.Healthy}
-		for _, node := range d.GetTopology().GetNodes() {
+		nodes := d.GetTopology().GetNodes()
+		for _, node := range nodes[:min(len(nodes), maxNodes)] {
 			device.NUMANodes = append(device.NUMANodes, node.GetID())
 		}
 		all = append(all, device)
+	}
+	if nameless > 0 {
+		m.config.Log.Info("devices without an ID are left out", "resource", p.resource, "devices", nameless)
 	}
 	m.update(p, func() []types.UID { return m.ledger.Report(p.resource, all) })
 	if err := m.remember(); err != nil {
@@ -147,7 +171,7 @@ func (m *Manager) call(ctx context.Context, resource, method string, do func(ctx
 	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
 	defer cancel()
 	if err := do(ctx, p); err != nil {
-		return fmt.Errorf("%s of the plugin of %s: %w", method, resource, err)
+		return fmt.Errorf("%s of the plugin of %s: %w", method, resource, shorten(err))
 	}
 	return nil
 }

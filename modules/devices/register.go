@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -109,6 +110,9 @@ type registration struct {
 
 // Register connects to the plugin. It replaces an earlier plugin of the same resource.
 func (r registration) Register(ctx context.Context, req *pluginapi.RegisterRequest) (*pluginapi.Empty, error) {
+	if !r.m.admitRegistration() { // without a line in the log, which plugins could fill
+		return nil, status.Errorf(codes.ResourceExhausted, "more than %d registrations, and then one in %v, are too many", registrationBurst, pause)
+	}
 	err := checkRegistration(req)
 	if err == nil {
 		err = r.m.connect(r.ctx, ctx, req)
@@ -120,13 +124,25 @@ func (r registration) Register(ctx context.Context, req *pluginapi.RegisterReque
 	return &pluginapi.Empty{}, nil
 }
 
+// admitRegistration counts a registration, and returns false if there are too many.
+func (m *Manager) admitRegistration() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if m.registrations.wait(now) > 0 {
+		return false
+	}
+	m.registrations.count(now)
+	return true
+}
+
 // checkRegistration validates a registration.
 func checkRegistration(req *pluginapi.RegisterRequest) error {
 	switch endpoint := req.GetEndpoint(); {
 	case !slices.Contains(pluginapi.SupportedVersions[:], req.GetVersion()):
-		return fmt.Errorf("version is %q: only %v is spoken", req.GetVersion(), pluginapi.SupportedVersions)
+		return fmt.Errorf("version is %.100q: only %v is spoken", req.GetVersion(), pluginapi.SupportedVersions)
 	case endpoint == "" || endpoint == "." || endpoint == ".." || endpoint == socketName || strings.ContainsAny(endpoint, "/\\\x00"):
-		return fmt.Errorf("endpoint is %q: it must be the name of a socket in the directory of plugins", endpoint)
+		return fmt.Errorf("endpoint is %.100q: it must be the name of a socket in the directory of plugins", endpoint)
 	}
 	return checkResource(req.GetResourceName())
 }
@@ -134,10 +150,10 @@ func checkRegistration(req *pluginapi.RegisterRequest) error {
 // checkResource returns an error unless the name is a valid extended resource name.
 func checkResource(name string) error {
 	if !strings.Contains(name, "/") || strings.Contains(name, v1.ResourceDefaultNamespacePrefix) || strings.HasPrefix(name, v1.DefaultResourceRequestsPrefix) {
-		return fmt.Errorf("resource_name is %q: it must have the domain of a vendor before a slash", name)
+		return fmt.Errorf("resource_name is %.400q: it must have the domain of a vendor before a slash", name)
 	}
 	if faults := validation.IsQualifiedName(v1.DefaultResourceRequestsPrefix + name); len(faults) > 0 {
-		return fmt.Errorf("resource_name is %q: %s", name, strings.Join(faults, "; "))
+		return fmt.Errorf("resource_name is %.400q: %s", name, strings.Join(faults, "; "))
 	}
 	return nil
 }

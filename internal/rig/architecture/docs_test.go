@@ -60,6 +60,28 @@ func TestSecurityNamesTests(t *testing.T) {
 	}
 }
 
+// boundsPath is a file or directory of the repository in docs/BOUNDS.md.
+var boundsPath = regexp.MustCompile("`((?:internal|modules|runtime|sandbox|syncpod)/[\\w./-]+)`")
+
+// TestBoundsNameFilesAndTests: the files of docs/BOUNDS.md, and the tests that show each bound, exist.
+func TestBoundsNameFilesAndTests(t *testing.T) {
+	page, tests := read(t, "docs/BOUNDS.md"), testNames(t)
+	for _, m := range testName.FindAllStringSubmatch(page, -1) {
+		if !slices.Contains(tests, m[1]) {
+			t.Errorf("docs/BOUNDS.md names %s, which does not exist", m[1])
+		}
+	}
+	paths := boundsPath.FindAllStringSubmatch(page, -1)
+	if len(paths) < 40 {
+		t.Errorf("docs/BOUNDS.md has %d paths", len(paths))
+	}
+	for _, m := range paths {
+		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+			t.Errorf("docs/BOUNDS.md: %v", err)
+		}
+	}
+}
+
 // TestProofNamesFuzzTargets: the tables of fuzz targets name those that exist, by package, and all
 // of them: a parser without a target is a row that is missing.
 func TestProofNamesFuzzTargets(t *testing.T) {

@@ -37,9 +37,14 @@ type Choice struct {
 // Pick returns the devices that the container gets: preferred devices that are free come first.
 func (c Choice) Pick(preferred []string) []string {
 	picked := slices.Clone(c.Must)
+	free := make(map[string]bool, len(c.Free)) // a plugin chooses how long both lists are
+	for _, id := range c.Free {
+		free[id] = true
+	}
 	for _, id := range slices.Concat(preferred, c.Free) {
-		if len(picked) < len(c.Must)+c.Need && slices.Contains(c.Free, id) && !slices.Contains(picked, id) {
+		if len(picked) < len(c.Must)+c.Need && free[id] {
 			picked = append(picked, id)
+			free[id] = false
 		}
 	}
 	return picked

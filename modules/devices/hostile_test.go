@@ -1,0 +1,174 @@
+package devices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/podsync/podsync/modules/devices/internal/ledger"
+)
+
+// A plugin chooses the texts of its errors: they are shortened where they are repeated, and long ones are not even received.
+func TestErrorsOfPluginsAreBounded(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card)
+	text := strings.Repeat("x", 2*maxText)
+	p.allocate = func([]string) (*pluginapi.AllocateResponse, error) { return nil, errors.New(text) }
+	p.start("a")
+	r.counts(card, 1, 1)
+	for _, text = range []string{text, strings.Repeat("x", 1<<20)} {
+		_, err := r.allocate(podOf("web", map[string]int64{card: 1}), "app")
+		if err == nil || !strings.Contains(err.Error(), "Allocate of the plugin of "+card) || len(err.Error()) > maxText+200 {
+			t.Errorf("an error of %d bytes: %.300v", len(text), err)
+		}
+	}
+	refused := r.plugin(port)
+	refused.optionsE = errors.New(strings.Repeat("x", 2*maxText))
+	refused.serve()
+	if err := refused.register(pluginapi.Version); err == nil || len(err.Error()) > maxText+300 {
+		t.Errorf("the error of a registration has %d bytes", len(fmt.Sprint(err)))
+	}
+	refused.resource = strings.Repeat("x", 1<<10)
+	if err := refused.register(strings.Repeat("x", 1<<10)); err == nil || len(err.Error()) > 400 {
+		t.Errorf("the error for a long version has %d bytes", len(fmt.Sprint(err)))
+	}
+}
+
+// The Node has each resource that a plugin has registered: there are not too many. Plugins that register without end are refused,
+// without lines in the log.
+func TestRegistrationsAreBounded(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card)
+	p.serve()
+	service := registration{m: r.Manager, ctx: t.Context()}
+	register := func(resource string) error {
+		_, err := service.Register(t.Context(), &pluginapi.RegisterRequest{Version: pluginapi.Version, Endpoint: p.endpoint, ResourceName: resource})
+		return err
+	}
+	for i := range maxResources {
+		if err := register(card + strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := register(card); err == nil || !strings.Contains(err.Error(), "there are 256 resources already") {
+		t.Errorf("resource %d: %v", maxResources+1, err)
+	}
+	if err := register(card + "0"); err != nil {
+		t.Errorf("a resource that is registered already: %v", err)
+	}
+	m, err := New(Config{State: t.TempDir(), Directory: r.dir, Log: funcr.New(func(_, line string) { t.Errorf("a line in the log: %s", line) }, funcr.Options{})})
+	must(t, err)
+	for range registrationBurst {
+		m.registrations.count(time.Now().Add(time.Hour))
+	}
+	service.m = m
+	if err := register(card); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a registration too many: %v", err)
+	}
+}
+
+// A restless plugin has reports without end.
+type restless struct {
+	pluginapi.DevicePluginClient
+	grpc.ServerStreamingClient[pluginapi.ListAndWatchResponse]
+	ctx     context.Context
+	reports int
+}
+
+func (r *restless) ListAndWatch(ctx context.Context, _ *pluginapi.Empty, _ ...grpc.CallOption) (grpc.ServerStreamingClient[pluginapi.ListAndWatchResponse], error) {
+	r.ctx = ctx
+	return r, nil
+}
+
+func (r *restless) Recv() (*pluginapi.ListAndWatchResponse, error) {
+	r.reports++
+	if r.reports > 10*reportBurst {
+		return nil, errors.New("all are read")
+	}
+	return &pluginapi.ListAndWatchResponse{Devices: []*pluginapi.Device{{ID: strconv.Itoa(r.reports)}}}, r.ctx.Err()
+}
+
+// A plugin that reports without end is read at the agent's pace.
+func TestEndlessReportsAreRead(t *testing.T) {
+	state, directory := t.TempDir(), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		m, err := New(Config{State: state, Directory: directory})
+		must(t, err)
+		endless := &restless{}
+		p := &plugin{resource: card, api: endless}
+		m.plugins[card] = p
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute+pause/2)
+		defer cancel()
+		if err := m.watch(ctx, p); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if least, most := reportBurst+59, reportBurst+62; endless.reports < least || endless.reports > most {
+			t.Errorf("%d reports are read in a minute, want %d to %d", endless.reports, least, most)
+		}
+	})
+}
+
+// Of a report the devices count up to a limit, and the log has one line for all that are left out.
+func TestReportsAreBounded(t *testing.T) {
+	lines := 0
+	m, err := New(Config{State: t.TempDir(), Directory: t.TempDir(), Log: funcr.New(func(_, _ string) { lines++ }, funcr.Options{})})
+	must(t, err)
+	p := &plugin{resource: card}
+	m.plugins[card] = p
+	devices := make([]*pluginapi.Device, 100, 100+2*maxDevices)
+	for i := range 2 * maxDevices {
+		devices = append(devices, &pluginapi.Device{ID: strconv.Itoa(i), Topology: &pluginapi.TopologyInfo{Nodes: make([]*pluginapi.NUMANode, 2*maxNodes)}})
+	}
+	m.report(p, devices)
+	if all, _ := m.ledger.Count(card, time.Now()); all != maxDevices || lines != 2 {
+		t.Errorf("%d devices and %d lines in the log, want %d and 2", all, lines, maxDevices)
+	}
+	if nodes := m.ledger.Device(card, "0").NUMANodes; len(nodes) != maxNodes {
+		t.Errorf("a device has %d NUMA nodes, want %d", len(nodes), maxNodes)
+	}
+}
+
+// What a plugin gives to a container is bounded.
+func TestAnswersOfPluginsAreBounded(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card)
+	items := maxItems + 1
+	p.allocate = func([]string) (*pluginapi.AllocateResponse, error) {
+		given := &pluginapi.ContainerAllocateResponse{}
+		for i := range items {
+			given.CdiDevices = append(given.CdiDevices, &pluginapi.CDIDevice{Name: "vendor.test/card=" + strconv.Itoa(i)})
+		}
+		return answering(given), nil
+	}
+	p.start("a")
+	r.counts(card, 1, 1)
+	r.refused(podOf("web", map[string]int64{card: 1}), "app", "its answer has 4097 devices, mounts, envs, annotations and cdi_devices")
+	items = maxAnswer / 16
+	r.refused(podOf("web", map[string]int64{card: 1}), "app", "received message larger than max")
+}
+
+// The choice among many devices takes time in proportion to them, whatever the plugin prefers: the manager is locked meanwhile.
+func TestManyPreferredDevices(t *testing.T) {
+	c := ledger.Choice{Need: 1 << 18}
+	var preferred []string
+	for i := range c.Need {
+		c.Free = append(c.Free, "a"+strconv.Itoa(i))
+		preferred = append(preferred, "b"+strconv.Itoa(i))
+	}
+	began := time.Now()
+	if got := c.Pick(preferred); len(got) != c.Need {
+		t.Errorf("%d devices, want %d", len(got), c.Need)
+	}
+	t.Log(time.Since(began))
+}
