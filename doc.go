@@ -39,7 +39,7 @@
 //
 //   - [github.com/podsync/podsync/actions]: what a pod needs next, as a plan with
 //     reasons that can be printed and tested.
-//   - [github.com/podsync/podsync/backoff]: when something that failed may be
+//   - [github.com/podsync/podsync/internal/base/backoff]: when something that failed may be
 //     tried again.
 //   - [github.com/podsync/podsync/internal/base/apistatus]: the status to report of a
 //     pod, which never takes back what was reported before.
@@ -54,8 +54,8 @@
 //   - [github.com/podsync/podsync/internal/base/evict]: which pod is evicted when the
 //     node runs low on memory, disk or processes; its thresholds are in
 //     [github.com/podsync/podsync/syncpod/eviction].
-//   - [github.com/podsync/podsync/syncpod/shutdown]: in which order pods stop before
-//     their node is switched off.
+//   - [github.com/podsync/podsync/syncpod/internal/shutdownorder]: in which order pods
+//     stop before their node is switched off.
 //   - [github.com/podsync/podsync/syncpod/podspec]: the API's defaults, validation
 //     and the identity of static pods, for pods that no API server has seen, and
 //     their quality of service in [github.com/podsync/podsync/syncpod/podspec/qos].
@@ -70,13 +70,13 @@
 //     the runtime streams them, otherwise by lists.
 //   - [github.com/podsync/podsync/runtime/image]: how images are pulled, and when
 //     unused ones are removed: the settings, the errors and the observer.
-//   - [github.com/podsync/podsync/sandbox]: the sandbox of a pod: its configuration
-//     (pure), creation, stop and removal. A lost response never leaves two sandboxes,
-//     or none forever.
+//   - [github.com/podsync/podsync/internal/base/sandboxes]: creates, stops and removes
+//     the sandbox of a pod. A lost response never leaves two sandboxes, or none forever.
+//     Its configuration is of [github.com/podsync/podsync/internal/base/sandboxconfig].
 //   - [github.com/podsync/podsync/syncpod/internal/poddir]: a pod's directories, its
 //     /etc/hosts and its termination messages.
-//   - [github.com/podsync/podsync/syncpod/volume]: the volumes that a node makes by
-//     itself, from emptyDir to projected.
+//   - [github.com/podsync/podsync/syncpod/internal/localvolume]: the volumes that a
+//     node makes by itself, from emptyDir to projected.
 //   - [github.com/podsync/podsync/syncpod/cgroup/tree]: the cgroups of pods, made,
 //     kept up to date and removed with what runs in them.
 //   - [github.com/podsync/podsync/syncpod/device]: persists the allocation of the

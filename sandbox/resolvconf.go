@@ -3,10 +3,12 @@ package sandbox
 import (
 	"slices"
 	"strings"
+
+	"github.com/podsync/podsync/internal/base/resolvoption"
 )
 
 // ParseResolvConf returns the servers, searches and options of a node's
-// resolv.conf, for [DNS]; see resolv.conf(5). Of several search lines the last
+// resolv.conf; see resolv.conf(5). Of several search lines the last
 // one counts; an option given again replaces the first. A domain line is passed
 // over, as a kubelet does, and so is a line that is not known.
 func ParseResolvConf(text string) NodeDNS {
@@ -48,7 +50,7 @@ func unrooted(domains []string) []string {
 
 func withOptions(options, more []string) []string {
 	for _, o := range more {
-		options = withOption(options, o)
+		options = resolvoption.Set(options, o)
 	}
 	return options
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/base/safepath"
-	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
@@ -32,7 +32,7 @@ func (o *observedPod) scanLogs(name string) error {
 	if ask(o.memory, func(p *memory.Pod) bool { return p.Containers.LogsScanned(name) }) {
 		return nil
 	}
-	dir, err := sandbox.LogDirectory(o.config.Node.LogsRoot, o.pod)
+	dir, err := sandboxconfig.LogDirectory(o.config.Node.LogsRoot, o.pod)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/podsync/podsync/internal/base/podfile"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/internal/localvolume"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
-	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // fromRoot makes the parts that are missing and keep files below Root.
@@ -21,7 +21,7 @@ func (c *Config) fromRoot() error {
 		return nil
 	}
 	if c.deps.Volumes == nil {
-		config := volume.Config{
+		config := localvolume.Config{
 			ConfigMaps: c.Objects.Sources.ConfigMaps, Secrets: c.Objects.Sources.Secrets, Tokens: c.Objects.Tokens, Allocatable: c.Node.Allocatable,
 			RecursiveReadOnly: c.Node.RecursiveReadOnly, Unprivileged: os.Geteuid() > 0,
 			Plugin: c.Extensions.Volumes,
@@ -29,7 +29,7 @@ func (c *Config) fromRoot() error {
 		if c.Observer != nil {
 			config.Observer = c.Observer.VolumeSetUp
 		}
-		volumes, err := volume.New(config)
+		volumes, err := localvolume.New(config)
 		if err != nil {
 			return fmt.Errorf("syncpod: volumes: %w", err)
 		}
@@ -60,7 +60,7 @@ func (c *Config) fromRoot() error {
 			if err != nil {
 				return "", err
 			}
-			return volume.FileKey(pod, dir, ref)
+			return localvolume.FileKey(pod, dir, ref)
 		})
 	}
 	if c.deps.Records == nil {

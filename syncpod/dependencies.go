@@ -19,7 +19,7 @@ type dependencies struct {
 	// Hooks runs postStart and preStop handlers, by default a *hook.Runner. It must return when its context ends. Its
 	// error must not contain the output of a command; its result is not used.
 	Hooks stop.Hooks
-	// Refresh, Volumes, Mounts and Messages are missing without a Root. By default Volumes is a *volume.Volumes, and
+	// Refresh, Volumes, Mounts and Messages are missing without a Root. By default Volumes is a *localvolume.Volumes, and
 	// a *poddir.Dirs around it is the others.
 	Refresh  refresher
 	Volumes  poddir.Volumes

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
@@ -52,7 +53,7 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 	}
 	prepare := func(err error) func(*node, *syncpod.Config) {
 		return func(_ *node, c *syncpod.Config) {
-			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, err })
+			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandboxconfig.Input, error) { return sandboxconfig.Input{}, err })
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -157,9 +158,9 @@ func TestTheEndOfTheAgentIsNotTold(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		ctx, cancel := context.WithCancel(t.Context())
 		n.restart(func(c *syncpod.Config) {
-			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) {
+			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandboxconfig.Input, error) {
 				cancel()
-				return sandbox.Input{}, ctx.Err()
+				return sandboxconfig.Input{}, ctx.Err()
 			})
 		})
 		if _, err := n.SyncPod(ctx, testPod(), nil); err == nil || len(n.events.all) > 0 {

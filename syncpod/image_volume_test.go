@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/volume"
+	"github.com/podsync/podsync/syncpod/internal/localvolume"
 )
 
 const dataImage = "registry.example/data:v2"
@@ -28,7 +28,7 @@ func withImageVolume(p *v1.Pod) {
 
 // mountingImages makes agents whose containers get the mounts of their volumes.
 func mountingImages(t *testing.T) func(*syncpod.Config) {
-	volumes, err := volume.New(volume.Config{Unprivileged: true})
+	volumes, err := localvolume.New(localvolume.Config{Unprivileged: true})
 	must(t, err)
 	root := t.TempDir()
 	return func(c *syncpod.Config) { c.Root, c.Parts().Volumes = root, volumes }

@@ -12,7 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/base/containerconfig"
-	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/volume"
@@ -100,9 +100,9 @@ func (p *preparation) resolver() error {
 	if in.DNS != nil || unknown && p.pod.Spec.DNSConfig == nil && p.pod.Spec.DNSPolicy != v1.DNSNone {
 		return nil
 	}
-	dns, warnings, err := sandbox.DNS(p.pod, node)
+	dns, warnings, err := sandboxconfig.DNS(p.pod, node)
 	for _, warning := range warnings {
-		if unknown && warning.Kind == sandbox.ClusterDNSMissing {
+		if unknown && warning.Kind == sandboxconfig.ClusterDNSMissing {
 			continue // there is no cluster to speak of
 		}
 		p.eventf(podref.Pod(p.pod), v1.EventTypeWarning, warning.Reason(), "%s", warning)

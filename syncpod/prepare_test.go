@@ -17,6 +17,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/base/containerconfig"
+	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/sandbox"
@@ -29,6 +30,13 @@ import (
 type cgroups struct {
 	calls []string
 	err   error
+}
+
+// classesFunc is a function that is a sandbox.RuntimeClasses.
+type classesFunc func(ctx context.Context, class string) (string, error)
+
+func (f classesFunc) RuntimeHandler(ctx context.Context, class string) (string, error) {
+	return f(ctx, class)
 }
 
 func (c *cgroups) EnsureCgroup(_ context.Context, pod *v1.Pod) (string, error) {
@@ -148,12 +156,12 @@ func TestResolverOfAPod(t *testing.T) {
 	noCluster := sandbox.NodeDNS{Servers: []string{"192.0.2.1"}}
 	own := &v1.PodDNSConfig{Nameservers: []string{"192.0.2.7"}}
 	many := &v1.PodDNSConfig{Nameservers: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}}
-	given := &sandbox.Input{DNS: &runtimeapi.DNSConfig{Servers: []string{"192.0.2.9"}}, ClusterDomain: "given.local"}
+	given := &sandboxconfig.Input{DNS: &runtimeapi.DNSConfig{Servers: []string{"192.0.2.9"}}, ClusterDomain: "given.local"}
 	for name, tc := range map[string]struct {
 		node     sandbox.NodeDNS
 		policy   v1.DNSPolicy
 		own      *v1.PodDNSConfig
-		given    *sandbox.Input
+		given    *sandboxconfig.Input
 		servers  []string
 		hostname string
 		warnings int
@@ -174,7 +182,7 @@ func TestResolverOfAPod(t *testing.T) {
 				n.restart(func(c *syncpod.Config) {
 					c.Node.DNS = func() sandbox.NodeDNS { return tc.node }
 					if tc.given != nil {
-						c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return *tc.given, nil })
+						c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandboxconfig.Input, error) { return *tc.given, nil })
 					}
 				})
 				n.settle(testPod(func(p *v1.Pod) {
@@ -270,7 +278,7 @@ func TestWhatASandboxIsMadeWith(t *testing.T) {
 		bubble(t, func(t *testing.T, n *node) {
 			n.restart(func(c *syncpod.Config) {
 				c.Node.Containers = of
-				c.Objects.RuntimeClasses = sandbox.RuntimeClassesFunc(func(_ context.Context, class string) (string, error) { return "handler-of-" + class, nil })
+				c.Objects.RuntimeClasses = classesFunc(func(_ context.Context, class string) (string, error) { return "handler-of-" + class, nil })
 			})
 			n.sync(testPod(func(p *v1.Pod) {
 				p.Spec.RuntimeClassName = new("kata")
@@ -302,7 +310,7 @@ func TestUnpreparedPod(t *testing.T) {
 	cause := errors.New("no such volume")
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) {
-			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, cause })
+			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandboxconfig.Input, error) { return sandboxconfig.Input{}, cause })
 		})
 		_, err := n.SyncPod(t.Context(), testPod(), nil)
 		if changes := n.Journal().Changes(); !errors.Is(err, syncpod.ErrPreparePod) || !errors.Is(err, cause) || len(changes) > 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/internal/localvolume"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
-	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // refresher counts its calls and fails if it is told to.
@@ -73,7 +73,7 @@ func TestWhoRefreshes(t *testing.T) {
 			configs := env.ConfigMapsFunc(func(context.Context, string, string) (*v1.ConfigMap, error) {
 				return &v1.ConfigMap{Data: map[string]string{"text": text}}, nil
 			})
-			volumes, err := volume.New(volume.Config{ConfigMaps: configs, Unprivileged: true})
+			volumes, err := localvolume.New(localvolume.Config{ConfigMaps: configs, Unprivileged: true})
 			must(t, err)
 			dirs, err := poddir.New(poddir.Config{Root: root, Volumes: volumes})
 			must(t, err)

@@ -19,6 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/base/images"
+	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/rig/testnode"
@@ -26,7 +27,6 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/internal/hook"
@@ -104,9 +104,9 @@ func (n *node) calling(runtime runtimeapi.RuntimeServiceClient) *cri.Client {
 }
 
 // preparerFunc is a function that prepares the node for a pod.
-type preparerFunc func(ctx context.Context, pod *v1.Pod) (sandbox.Input, error)
+type preparerFunc func(ctx context.Context, pod *v1.Pod) (sandboxconfig.Input, error)
 
-func (f preparerFunc) PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, error) {
+func (f preparerFunc) PreparePod(ctx context.Context, pod *v1.Pod) (sandboxconfig.Input, error) {
 	return f(ctx, pod)
 }
 

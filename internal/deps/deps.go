@@ -12,9 +12,9 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/base/images"
+	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/sandbox"
 )
 
 // Dependencies are parts of a Syncer. The Syncer creates the missing ones from the Client and the Root of its Config.
@@ -90,10 +90,10 @@ type Probes interface {
 
 // Preparer prepares the node for a pod: directories, volumes.
 type Preparer interface {
-	// PreparePod is called by each SyncPod that starts something, before anything is created. The sandbox.Input
+	// PreparePod is called by each SyncPod that starts something, before anything is created. The sandboxconfig.Input
 	// may describe the sandbox: its cgroup, user namespace, groups and resolver. The Syncer overwrites the fields
 	// that it provides itself (Pod, Attempt, LogsRoot).
-	PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, error)
+	PreparePod(ctx context.Context, pod *v1.Pod) (sandboxconfig.Input, error)
 }
 
 // Logs has the logs of containers. It reports the attempts that have left a log, so that a number is not used twice

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// openPath is O_PATH of open(2), and unmountNoFollow UMOUNT_NOFOLLOW of umount(2).
-	openPath        = 0x200000
+	// unmountNoFollow is UMOUNT_NOFOLLOW of umount(2).
 	unmountNoFollow = 0x8
 	// maxDepth is how deep a volume may be whose files are given to a group.
 	maxDepth = 512
@@ -24,7 +23,7 @@ const (
 
 // bind mounts a directory at target. It is opened first, and mounted by its descriptor, whatever becomes of the path.
 func bind(path, target string) error {
-	f, err := os.OpenFile(path, openPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	f, err := os.OpenFile(path, mounts.PathOnly|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -36,7 +35,7 @@ func bind(path, target string) error {
 func unmount(path string) error {
 	err := syscall.Unmount(path, unmountNoFollow)
 	if errors.Is(err, syscall.EBUSY) { // mounts below it, or a copy that is going
-		err = syscall.Unmount(path, unmountNoFollow|syscall.MNT_DETACH)
+		err = mounts.Detach(path)
 	}
 	return err
 }

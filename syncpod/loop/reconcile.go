@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/shutdown"
+	"github.com/podsync/podsync/syncpod/internal/shutdownorder"
 )
 
 // reconciler passes the desired pods to the workers.
@@ -221,5 +221,5 @@ func (r *reconciler) shutdownRejection() *syncpod.Rejection {
 	if !r.shuttingDown {
 		return nil
 	}
-	return &syncpod.Rejection{Reason: shutdown.RejectedReason, Message: shutdown.RejectedMessage}
+	return &syncpod.Rejection{Reason: shutdownorder.RejectedReason, Message: shutdownorder.RejectedMessage}
 }

@@ -4,59 +4,58 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/containerconfig"
-	"github.com/podsync/podsync/syncpod/container/env"
-	"github.com/podsync/podsync/syncpod/internal/poddir"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-func Example() {
-	root, err := os.MkdirTemp("", "agent")
+// folders provides the volumes of claims as directories below its path, one for each claim.
+type folders string
+
+func (f folders) Provides(vol *v1.Volume) bool { return vol.PersistentVolumeClaim != nil }
+
+func (f folders) SetUp(_ context.Context, pod *v1.Pod, vol *v1.Volume, _ string) error {
+	if err := os.MkdirAll(f.of(pod, vol), 0o750); err != nil {
+		return &volume.Error{Volume: vol.Name, Kind: "persistentVolumeClaim", Pod: pod.Namespace + "/" + pod.Name, Err: err}
+	}
+	return nil
+}
+
+func (f folders) Locate(pod *v1.Pod, vol *v1.Volume, _ string) (volume.Location, error) {
+	return volume.Location{Path: f.of(pod, vol), ReadOnly: vol.PersistentVolumeClaim.ReadOnly}, nil
+}
+
+func (f folders) TearDown(context.Context, types.UID, string) error { return nil } // a directory is not mounted
+
+func (f folders) of(pod *v1.Pod, vol *v1.Volume) string {
+	return filepath.Join(string(f), pod.Namespace, vol.PersistentVolumeClaim.ClaimName)
+}
+
+// A Plugin is syncpod.Extensions.Volumes of an agent.
+func ExamplePlugin() {
+	dir, err := os.MkdirTemp("", "claims")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer os.RemoveAll(root)
-	volumes, err := volume.New(volume.Config{
-		ConfigMaps: env.ConfigMapsFunc(func(_ context.Context, namespace, name string) (*v1.ConfigMap, error) {
-			return &v1.ConfigMap{Data: map[string]string{"greeting": "hello from " + namespace + "/" + name}}, nil
-		}),
-	})
+	defer os.RemoveAll(dir)
+	var plugin volume.Plugin = folders(dir)
+	pod := &v1.Pod{}
+	pod.Namespace, pod.Name = "shop", "db-0"
+	vol := &v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data-db-0"}}}
+	if err := plugin.SetUp(context.Background(), pod, vol, "/var/lib/agent/pods/1"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	at, err := plugin.Locate(pod, vol, "/var/lib/agent/pods/1")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	dirs, err := poddir.New(poddir.Config{Root: root, Volumes: volumes})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	pod := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "8c1f"},
-		Spec: v1.PodSpec{
-			Volumes: []v1.Volume{{Name: "conf", VolumeSource: v1.VolumeSource{
-				ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "texts"}},
-			}}},
-			Containers: []v1.Container{{Name: "app", VolumeMounts: []v1.VolumeMount{{Name: "conf", MountPath: "/etc/app"}}}},
-		},
-	}
-	ctx := context.Background()
-	if _, err := dirs.PreparePod(ctx, pod); err != nil {
-		fmt.Println(err)
-		return
-	}
-	mounts, err := dirs.Mounts(ctx, containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	m := mounts.Mounts[0]
-	text, err := os.ReadFile(m.HostPath + "/greeting")
-	fmt.Println(m.ContainerPath, m.Readonly, string(text), err)
-	// Output:
-	// /etc/app true hello from shop/texts <nil>
+	below, err := filepath.Rel(dir, at.Path)
+	fmt.Println(below, err)
+	// Output: shop/data-db-0 <nil>
 }

@@ -3,6 +3,8 @@ package volume
 import (
 	"fmt"
 	"os"
+
+	"github.com/podsync/podsync/internal/base/mounts"
 )
 
 // ShareRoot makes the root directory of an agent, which holds the directories of pods, a mount with shared
@@ -18,7 +20,7 @@ import (
 func ShareRoot(root string) error {
 	err := os.MkdirAll(root, 0o750)
 	if err == nil {
-		err = share(root)
+		err = mounts.Share(root)
 	}
 	if err != nil {
 		return fmt.Errorf("make %s a mount with shared propagation: %w", root, err)

@@ -15,6 +15,25 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
+// needsMount skips a test where nothing may be mounted, and takes away what it
+// leaves.
+func needsMount(t *testing.T, dir string) {
+	t.Helper()
+	probe := t.TempDir()
+	if err := syscall.Mount("tmpfs", probe, "tmpfs", 0, ""); err != nil {
+		t.Skipf("needs the right to mount: %v", err)
+	}
+	if err := syscall.Unmount(probe, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		left, _ := mounts.Below(dir)
+		for _, point := range left {
+			_ = syscall.Unmount(point, syscall.MNT_DETACH)
+		}
+	})
+}
+
 // privateDir returns a directory in a mount that propagates nothing.
 func privateDir(t *testing.T) string {
 	t.Helper()

@@ -1,4 +1,5 @@
-// Package mounts reports the mounts of the node, so that nothing is deleted through a mount.
+// Package mounts reports the mounts of the node, so that nothing is deleted through a mount. [Detach] ends one, and
+// [Share] makes one that propagates.
 //
 // Containers influence the kernel's table of mounts: the line of a bind mount contains the mounted
 // directory, and a container that owns the directory can rename it, to any name at any depth. So Of

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// openPath is O_PATH of open(2): it resolves the file without opening it.
-const openPath = 0x200000
+// PathOnly is O_PATH of open(2): it resolves a file without opening it.
+const PathOnly = 0x200000
 
 // Below returns the mount points at or below dir, the deepest first. dir must
 // exist. If the error wraps [ErrTooLong], the kernel lists no mounts.
@@ -33,7 +33,7 @@ func Below(dir string) ([]string, error) {
 // its copies, such as those of containers. dir must exist. An error that wraps [ErrTooLong] means
 // that the kernel could not list the mounts.
 func Shared(dir string) (bool, error) {
-	f, err := os.OpenFile(dir, openPath|syscall.O_CLOEXEC, 0)
+	f, err := os.OpenFile(dir, PathOnly|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return false, err
 	}
@@ -73,7 +73,7 @@ func read(f func(table io.Reader) error) error {
 func At(path string) (bool, error) {
 	var ids [2]string
 	for i, name := range []string{filepath.Dir(path), path} {
-		flags := openPath | syscall.O_CLOEXEC
+		flags := PathOnly | syscall.O_CLOEXEC
 		if name == path {
 			flags |= syscall.O_NOFOLLOW
 		}

@@ -2,6 +2,8 @@
 
 package mounts
 
+import "errors"
+
 // Below returns the mount points at or below dir, the deepest first. Outside of Linux it returns
 // none: no mounts are made for pods there.
 func Below(string) ([]string, error) { return nil, nil }
@@ -11,3 +13,9 @@ func At(string) (bool, error) { return false, nil }
 
 // Shared reports whether the mount that holds dir is shared.
 func Shared(string) (bool, error) { return false, nil }
+
+// Share does nothing: there is no propagation outside of Linux.
+func Share(string) error { return nil }
+
+// Detach returns an error: nothing is mounted for pods outside of Linux.
+func Detach(string) error { return errors.ErrUnsupported }

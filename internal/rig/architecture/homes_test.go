@@ -22,7 +22,7 @@ var homes = []home{
 	{"a reason is a failed probe", "actions/reason.go", regexp.MustCompile(`\b(Liveness|Startup)Failed *(\|\||&&|,).*(Liveness|Startup)Failed\b`)},
 	{"the content of a new file reaches the disk", "internal/base/durable/durable.go", regexp.MustCompile(`OpenFile\(path, os\.O_WRONLY\|os\.O_CREATE\|os\.O_TRUNC`)},
 	{"the directory of a kind of volume", "syncpod/internal/volumedir/volumedir.go", regexp.MustCompile(`"kubernetes\.io~`)},
-	{"the directory of pod logs", "sandbox/config.go", regexp.MustCompile(`"/var/log/pods"`)},
+	{"the directory of pod logs", "sandbox/sandbox.go", regexp.MustCompile(`"/var/log/pods"`)},
 	{"the annotation of an AppArmor profile", "internal/base/containerconfig/profiles.go", regexp.MustCompile(`DeprecatedAppArmorBetaContainerAnnotationKeyPrefix|container\.apparmor\.security`)},
 	{"an init container is a sidecar", "runtime/pod.go", regexp.MustCompile(`[!=]= *v1\.ContainerRestartPolicyAlways`)},
 }

@@ -18,7 +18,7 @@ type room struct {
 var rooms = []room{
 	{".", nil, "the root package is documentation"},
 	{"runtime", nil, "everything else is said in its words, so it stands on nothing of ours"},
-	{"backoff", nil, "keys and time are arguments: it serves without pods"},
+	{"internal/base/backoff", nil, "keys and time are arguments: it serves without pods"},
 	{"actions", []string{"runtime"}, "a decision is made from what a runtime reported, and knows nothing that carries it out"},
 	{"podworkers", []string{"internal/base/jitter", "runtime"}, "it drives a Syncer that it declares itself, so that workers and transaction serve without each other"},
 
@@ -35,8 +35,10 @@ var rooms = []room{
 	{"syncpod/internal/rotate", []string{"internal/base/safepath", "runtime", "runtime/cri", "runtime/logs"}, "which logs there are follows from what runs; the runtime is asked for a new file and for nothing else"},
 	{"syncpod/internal/gc", []string{"internal/base/regular", "internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
-	{"sandbox", []string{"internal/base/linux", "internal/base/safepath", "runtime"}, "a sandbox's config is a value: who makes the sandbox is not its business"},
-	{"internal/base/images", []string{"backoff", "internal/base/podfile", "runtime", "runtime/cri", "runtime/image"}, "images are pulled and removed without pods being synced"},
+	{"internal/base/images", []string{"internal/base/backoff", "internal/base/podfile", "runtime", "runtime/cri", "runtime/image"}, "images are pulled and removed without pods being synced"},
+	{"sandbox", []string{"internal/base/resolvoption"}, "settings of a node are values"},
+	{"internal/base/resolvoption", nil, "an option of a resolver is a text"},
+	{"internal/base/sandboxconfig", []string{"internal/base/linux", "internal/base/resolvoption", "internal/base/safepath", "runtime", "sandbox"}, "a sandbox's config is a value: who makes the sandbox is not its business"},
 	{"internal/base/sandboxes", []string{"internal/base/creation", "internal/base/deadline", "runtime", "runtime/cri"}, "it makes sandboxes of configs that it is given, before there is anything to sync in them"},
 	{"syncpod/container", nil, "settings of a node are values"},
 	{"syncpod/container/env", nil, "a source is asked for objects: what they are for is not its business"},
@@ -66,26 +68,29 @@ var rooms = []room{
 	{"syncpod/probe", []string{"actions"}, "a check is a value, for observers"},
 	{"syncpod/internal/prober", []string{"actions", "internal/base/jitter", "runtime", "runtime/cri", "syncpod/internal/hook", "syncpod/probe"},
 		"a probe reports a result, in the words of actions, where it is decided what follows; its checks are handlers run as a hook's"},
-	{"syncpod/volume", []string{"internal/base/containerconfig", "internal/base/environ", "internal/base/expand", "internal/base/mounts", "internal/base/regular", "internal/base/safepath", "internal/base/tokenlife", "syncpod/container/env", "syncpod/internal/volumedir"}, "volumes are files of the node and need no runtime"},
-	{"syncpod/internal/poddir", []string{"internal/base/containerconfig", "internal/base/filetree", "internal/base/mounts", "internal/base/podcontainer", "internal/base/regular", "internal/base/safepath", "runtime", "sandbox"},
+	{"syncpod/volume", []string{"internal/base/mounts"}, "it says what a program provides for volumes: who sets them up is not its business"},
+	{"syncpod/internal/localvolume", []string{"internal/base/containerconfig", "internal/base/environ", "internal/base/expand", "internal/base/mounts", "internal/base/regular", "internal/base/safepath", "internal/base/tokenlife", "syncpod/container/env", "syncpod/internal/volumedir", "syncpod/volume"},
+		"volumes are files of the node and need no runtime"},
+	{"syncpod/internal/poddir", []string{"internal/base/containerconfig", "internal/base/filetree", "internal/base/mounts", "internal/base/podcontainer", "internal/base/regular", "internal/base/safepath", "internal/base/sandboxconfig", "runtime", "sandbox"},
 		"a pod's directory is files of the node and needs no runtime; volumes are made by whoever is asked through an interface"},
 	{"syncpod/internal/assemble", []string{"internal/base/images", "runtime/cri", "runtime/image", "syncpod/internal/hook", "internal/base/sandboxes"},
 		"it makes parts of a connection, for the transaction by itself and for the loop, and knows neither"},
-	{"syncpod/internal/memory", []string{"actions", "backoff", "internal/base/creation", "internal/base/statusjson", "runtime", "internal/base/apistatus", "internal/base/podcontainer"},
+	{"syncpod/internal/memory", []string{"actions", "internal/base/backoff", "internal/base/creation", "internal/base/statusjson", "runtime", "internal/base/apistatus", "internal/base/podcontainer"},
 		"what is remembered of a pod is a value with rules: who guards, loads and saves it is not its business"},
 	{"syncpod", []string{
-		"actions", "internal/base/creation", "internal/base/deadline", "internal/base/images", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "internal/deps", "runtime", "runtime/cri", "runtime/image", "sandbox",
+		"actions", "internal/base/creation", "internal/base/deadline", "internal/base/images", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "internal/deps", "runtime", "runtime/cri", "runtime/image", "sandbox", "internal/base/sandboxconfig",
 		"internal/base/apistatus", "internal/base/containerconfig", "internal/base/environ", "syncpod/cgroup", "syncpod/container/...", "syncpod/device", "syncpod/internal/hook", "syncpod/internal/assemble", "syncpod/internal/handler", "syncpod/internal/memory", "internal/base/podcontainer", "syncpod/internal/podref", "internal/base/sandboxes", "syncpod/internal/stop",
-		"syncpod/internal/poddir", "syncpod/resize", "syncpod/volume",
+		"syncpod/internal/localvolume", "syncpod/internal/poddir", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/device", []string{"internal/base/environ", "internal/base/podfile"}, "what containers were given is kept in files; who gives it is asked through an interface"},
 	{"syncpod/userns", []string{"internal/base/durable", "internal/base/regular", "internal/base/safepath"}, "which IDs a pod has follows from those of others, and is kept in files; a runtime is asked for its features and for nothing else"},
-	{"syncpod/shutdown", []string{"runtime"}, "an order follows from pods alone: who stops them is not its business"},
+	{"syncpod/shutdown", nil, "a policy is a value"},
+	{"syncpod/internal/shutdownorder", []string{"runtime", "syncpod/shutdown"}, "an order follows from pods and a policy alone: who stops them is not its business"},
 	{"syncpod/source", []string{"internal/base/durable", "internal/base/quantities", "internal/base/regular", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/credentialprovider", []string{"internal/base/regular", "internal/base/images", "internal/base/tokenlife", "syncpod/source"}, "credentials are pull secrets: who pulls with them is not its business"},
 	{"syncpod/loop", []string{
 		"actions", "internal/base/podfile", "internal/base/sandboxes", "internal/base/statusjson", "internal/deps", "podworkers", "runtime", "runtime/cri", "runtime/pleg",
-		"syncpod", "internal/base/apistatus", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/podspec", "syncpod/shutdown", "syncpod/source",
+		"syncpod", "internal/base/apistatus", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/internal/shutdownorder", "syncpod/podspec", "syncpod/shutdown", "syncpod/source",
 	}, "it keeps pods running, and what runs beside them it sees through an interface; it is never on a fake runtime"},
 	{"syncpod/agent", []string{
 		"actions", "internal/deps", "podworkers", "runtime", "runtime/cri", "runtime/image", "runtime/logs", "runtime/pleg", "runtime/stats", "sandbox",
@@ -116,7 +121,7 @@ var rooms = []room{
 	{"internal/base/statusjson", []string{"runtime"}, "it writes what a runtime reported, for whoever keeps it"},
 	{"internal/base/durable", nil, "it replaces files, for anyone"},
 	{"internal/base/podfile", []string{"internal/base/durable", "internal/base/regular", "internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
-	{"internal/deps", []string{"actions", "internal/base/images", "internal/base/podfile", "internal/base/sandboxes", "runtime", "sandbox"}, "it names the parts that packages pass to a Syncer, and no package that uses them"},
+	{"internal/deps", []string{"actions", "internal/base/images", "internal/base/podfile", "internal/base/sandboxes", "internal/base/sandboxconfig", "runtime"}, "it names the parts that packages pass to a Syncer, and no package that uses them"},
 	{"internal/rig/testnode", []string{"runtime", "runtime/cri", "runtime/cri/critest"}, "it is the node that tests of any package start from"},
 	{"internal/rig/plancheck", []string{"actions", "podworkers", "runtime", "syncpod", "syncpod/agent"}, "it holds the calls of any rig's agent against its plans"},
 	{"internal/rig/apisurface", nil, "it reads the module as the compiler does"},
@@ -142,7 +147,7 @@ type ban struct {
 
 // library is what an embedder's program is built from. Of internal that is what stands
 // in base; what stands in rig runs the library, or looks at it from outside.
-var library = []string{".", "actions/...", "backoff/...", "internal/base/...", "internal/deps", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
+var library = []string{".", "actions/...", "internal/base/...", "internal/deps", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
 
 var bans = []ban{
 	{
@@ -153,17 +158,17 @@ var bans = []ban{
 		because: "an embedder chooses its own client and version of Kubernetes; small interfaces here are met by client-go's types as they are",
 	},
 	{
-		in: []string{"actions/...", "backoff/...", "podworkers/...", "runtime"}, throughout: true,
+		in: []string{"actions/...", "internal/base/backoff", "podworkers/...", "runtime"}, throughout: true,
 		forbids: []string{"google.golang.org/grpc/...", "k8s.io/cri-api/..."},
 		because: "what decides can be run, printed and tested with no runtime within reach",
 	},
 	{
-		in: []string{"backoff/..."}, throughout: true,
+		in: []string{"internal/base/backoff"}, throughout: true,
 		forbids: []string{"k8s.io/...", "sigs.k8s.io/...", "google.golang.org/...", "golang.org/x/...", "github.com/..."},
 		because: "back-off is of use outside Kubernetes, so it needs the standard library alone",
 	},
 	{
-		in: []string{"actions/...", "backoff/...", "runtime", "internal/base/containerconfig", "internal/base/environ", "internal/base/apistatus", "internal/base/evict",
+		in: []string{"actions/...", "internal/base/backoff", "runtime", "internal/base/containerconfig", "internal/base/environ", "internal/base/apistatus", "internal/base/evict",
 			"syncpod/cgroup", "syncpod/eviction", "syncpod/podspec/...", "internal/base/jitter", "internal/base/linux", "internal/base/quantities", "internal/base/safepath"},
 		forbids: []string{"google.golang.org/grpc/...", "github.com/go-logr/...", "os/exec", "net/http/..."},
 		because: "decisions and configs are values: making one neither calls nor logs",

@@ -9,8 +9,8 @@ import (
 )
 
 // pure are the packages whose code decides or builds, and does nothing.
-var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "internal/base/containerconfig", "internal/base/sandboxes", "internal/base/apistatus",
-	"syncpod/cgroup", "internal/base/evict", "syncpod/eviction", "syncpod/internal/memory", "syncpod/internal/stop", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "syncpod/internal/rotate", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
+var pure = []string{"actions", "internal/base/backoff", "podworkers", "runtime", "sandbox", "internal/base/sandboxconfig", "internal/base/containerconfig", "internal/base/sandboxes", "internal/base/apistatus",
+	"syncpod/cgroup", "internal/base/evict", "syncpod/eviction", "syncpod/internal/memory", "syncpod/internal/stop", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "syncpod/internal/shutdownorder", "syncpod/internal/rotate", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
 
 // edges are the files of pure packages that carry out what the others decide.
 var edges = map[string]string{
@@ -31,7 +31,8 @@ var edges = map[string]string{
 	"syncpod/internal/rotate/owner_unix.go":  "asks whose a directory is",
 	"syncpod/internal/rotate/rotator.go":     "looks at logs, and asks a runtime for new files",
 	"internal/base/sandboxes/create.go":      "creates a sandbox over CRI",
-	"sandbox/handler.go":                     "asks which runtime handler a class names",
+	"sandbox/sandbox.go":                     "declares who is asked for runtime classes",
+	"internal/base/sandboxconfig/handler.go": "asks which runtime handler a class names",
 	"internal/base/sandboxes/runner.go":      "runs sandboxes over CRI",
 	"internal/base/sandboxes/stop.go":        "stops and removes a sandbox over CRI",
 	"syncpod/internal/stop/container.go":     "stops a container over CRI",
@@ -175,7 +176,7 @@ func TestPureCode(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "internal/base/apistatus", "internal/base/containerconfig"} {
+	for _, dir := range []string{"actions", "internal/base/backoff", "podworkers", "runtime", "sandbox", "internal/base/sandboxconfig", "internal/base/apistatus", "internal/base/containerconfig"} {
 		if found[dir] < 2 {
 			t.Errorf("%d files of %s were looked at, there must be more", found[dir], dir)
 		}

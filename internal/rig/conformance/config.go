@@ -12,7 +12,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/internal/base/environ"
-	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/syncpod/container"
 )
 
@@ -73,7 +73,7 @@ func checkConfig(line []byte) (outcome, error) {
 	if err != nil {
 		return outcome{}, fmt.Errorf("config %s: %w", c.Name, err)
 	}
-	gotSandbox, sandboxErr := sandbox.ConfigOf(c.sandbox())
+	gotSandbox, sandboxErr := sandboxconfig.ConfigOf(c.sandbox())
 	gotContainer, containerErr := containerconfig.Config(input)
 
 	sandboxDiff, err := compare(gotSandbox, sandboxErr, c.WantSandbox, c.WantSandboxError)
@@ -94,11 +94,11 @@ func titled(title, diff string) string {
 	return title + ":\n" + diff
 }
 
-func (c *configCase) sandbox() sandbox.Input {
-	return sandbox.Input{
+func (c *configCase) sandbox() sandboxconfig.Input {
+	return sandboxconfig.Input{
 		Pod:          c.Pod,
 		Attempt:      c.Attempt,
-		Hostname:     sandbox.Hostname{Host: c.Hostname, Domain: c.Domain},
+		Hostname:     sandboxconfig.Hostname{Host: c.Hostname, Domain: c.Domain},
 		DNS:          &runtimeapi.DNSConfig{Servers: c.DNS[0], Searches: c.DNS[1], Options: c.DNS[2]},
 		CgroupParent: c.CgroupParent,
 		NoCPUQuota:   !c.CPUCFSQuota,

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/podsync/podsync/internal/base/containerconfig"
+	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/internal/rig/conformance/record"
-	"github.com/podsync/podsync/sandbox"
 )
 
 func recorded(t *testing.T, file string) (lines []string) {
@@ -74,7 +74,7 @@ func TestRecordedInputsAreOnlyRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sandbox.ConfigOf(c.sandbox())
+		sandboxconfig.ConfigOf(c.sandbox())
 		containerconfig.Config(in)
 		if !reflect.DeepEqual(c, untouched) {
 			t.Errorf("%s: the input was written to", c.Name)

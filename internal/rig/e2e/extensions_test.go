@@ -95,7 +95,7 @@ func TestShutdownByPriority(t *testing.T) {
 				t.Error(err)
 			}
 			ends[p.Name] = string(text) // as long as each other
-			if s := r.status(p.UID); s.Phase != v1.PodFailed || s.Reason != shutdown.Reason || s.Message != shutdown.Message {
+			if s := r.status(p.UID); s.Phase != v1.PodFailed || s.Reason != "Terminated" || s.Message != "Pod was terminated in response to imminent node shutdown." {
 				t.Errorf("%s is %s, %s: %s", p.Name, s.Phase, s.Reason, s.Message)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/internal/base/safepath"
-	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/internal/base/sandboxconfig"
 )
 
 const (
@@ -77,7 +77,7 @@ func (d *Dirs) hosts(pod *v1.Pod, ips []string) ([]byte, error) {
 		}
 		return nodeHosts(node, pod.Spec.HostAliases), nil
 	}
-	name, err := sandbox.HostnameOf(pod, d.config.ClusterDomain)
+	name, err := sandboxconfig.HostnameOf(pod, d.config.ClusterDomain)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ const loopbackHosts = "127.0.0.1\tlocalhost\n" +
 	"fe00::2\tip6-allrouters\n"
 
 // podHosts is the file of a pod with a network of its own.
-func podHosts(name sandbox.Hostname, ips []string, aliases []v1.HostAlias) []byte {
+func podHosts(name sandboxconfig.Hostname, ips []string, aliases []v1.HostAlias) []byte {
 	var text bytes.Buffer
 	text.WriteString(managedHosts + loopbackHosts)
 	names := name.Host

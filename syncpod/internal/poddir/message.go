@@ -17,8 +17,8 @@ import (
 	"github.com/podsync/podsync/internal/base/podcontainer"
 	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/internal/base/safepath"
+	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/sandbox"
 )
 
 const (
@@ -136,7 +136,7 @@ func fallsBack(spec *v1.Container, c *runtime.ContainerStatus) bool {
 }
 
 func (d *Dirs) leftInLog(pod *v1.Pod, c *runtime.ContainerStatus) (string, error) {
-	dir, err := sandbox.LogDirectory(d.config.LogsRoot, pod)
+	dir, err := sandboxconfig.LogDirectory(d.config.LogsRoot, pod)
 	if err != nil {
 		return "", err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/internal/base/safepath"
+	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/sandbox"
 )
 
@@ -38,7 +39,7 @@ type Config struct {
 }
 
 // Volumes sets up the volumes of pods below their directories, which it receives
-// as absolute paths. A *volume.Volumes implements it.
+// as absolute paths. A *localvolume.Volumes implements it.
 type Volumes interface {
 	// SetUp creates or updates the pod's volumes. If the error joins a *volume.Error
 	// for each failed volume, each is reported separately.
@@ -51,7 +52,7 @@ type Volumes interface {
 }
 
 // Refresher is a [Volumes] that can bring files up to date which containers have
-// mounted. A *volume.Volumes is one.
+// mounted. A *localvolume.Volumes is one.
 type Refresher interface {
 	// Refresh brings the pod's volumes up to date that SetUp has made. next is when to
 	// call it again, zero if only a change of the pod is a reason to.
@@ -120,8 +121,8 @@ func (d *Dirs) Dir(uid types.UID) (string, error) {
 // PreparePod makes the pod's directory and its volumes. It may be called again,
 // and brings up to date what has changed. The answer says what follows for the
 // sandbox: the domain of the cluster.
-func (d *Dirs) PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, error) {
-	in := sandbox.Input{ClusterDomain: d.config.ClusterDomain}
+func (d *Dirs) PreparePod(ctx context.Context, pod *v1.Pod) (sandboxconfig.Input, error) {
+	in := sandboxconfig.Input{ClusterDomain: d.config.ClusterDomain}
 	root, err := d.makePod(pod)
 	if err != nil {
 		return in, err

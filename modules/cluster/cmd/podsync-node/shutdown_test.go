@@ -45,7 +45,7 @@ func TestPodsStopWhenTheMachineShutsDown(t *testing.T) {
 func (s *site) wantShutDown(pods ...string) {
 	s.Helper()
 	for _, name := range pods {
-		if status := s.pod(name).Status; status.Phase != v1.PodFailed || status.Reason != shutdown.Reason {
+		if status := s.pod(name).Status; status.Phase != v1.PodFailed || status.Reason != "Terminated" {
 			s.Errorf("%s is %s, %s", name, status.Phase, status.Reason)
 		}
 	}

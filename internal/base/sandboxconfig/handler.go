@@ -1,0 +1,32 @@
+package sandboxconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/sandbox"
+)
+
+// RuntimeHandler returns the runtime handler to run the pod's sandbox with. It
+// is "", the runtime's default, without asking classes, for a pod that names no
+// class. pod is required. classes may be nil, and then a pod that names one is an error.
+func RuntimeHandler(ctx context.Context, pod *v1.Pod, classes sandbox.RuntimeClasses) (string, error) {
+	if pod == nil {
+		return "", errors.New("runtime handler: the pod is nil")
+	}
+	class := pod.Spec.RuntimeClassName
+	if class == nil || *class == "" {
+		return "", nil
+	}
+	if classes == nil {
+		return "", fmt.Errorf("pod %s/%s: spec.runtimeClassName is %q, but there is no lookup of runtime classes", pod.Namespace, pod.Name, *class)
+	}
+	handler, err := classes.RuntimeHandler(ctx, *class)
+	if err != nil {
+		return "", fmt.Errorf("pod %s/%s: runtime class %q: %w", pod.Namespace, pod.Name, *class, err)
+	}
+	return handler, nil
+}

@@ -1,0 +1,56 @@
+package localvolume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/podsync/podsync/internal/base/mounts"
+)
+
+// directory is the directory of a volume that is to be.
+type directory struct {
+	path string
+	access
+}
+
+// make creates the directory if it does not exist, whatever the process's umask. It gets its name
+// last, so an existing one is complete.
+func (d directory) make() error {
+	if _, err := os.Lstat(d.path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent, err := os.OpenRoot(filepath.Dir(d.path))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	name := filepath.Base(d.path)
+	next := "." + name // no volume is called so
+	if err := parent.Mkdir(next, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := give(parent, next, d.access); err != nil {
+		return err
+	}
+	return parent.Rename(next, name)
+}
+
+// makeInMemory makes the directory on a file system of its own in memory of at most
+// size bytes, unless it is one. Size 0 leaves it to the kernel: half of the node's
+// memory.
+func (d directory) makeInMemory(size int64) error {
+	if err := d.make(); err != nil {
+		return err
+	}
+	there, err := mounts.At(d.path)
+	if err != nil || there {
+		return err
+	}
+	if err := mountTmpfs(d, size); err != nil {
+		return fmt.Errorf("mount a tmpfs, which Config.Unprivileged does without: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package localvolume_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod/internal/localvolume"
+)
+
+// A pipe in the place of an env file would hold the agent up for as long as nobody writes to it.
+func TestFileKeyInAPipe(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "volumes", "kubernetes.io~empty-dir", "data")
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(data, "env"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	pod := &v1.Pod{Spec: v1.PodSpec{Volumes: []v1.Volume{
+		{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
+	}}}
+	_, err := localvolume.FileKey(pod, dir, &v1.FileKeySelector{VolumeName: "data", Path: "env", Key: "KEY"})
+	if err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("%v, want an error with %q", err, "not a regular file")
+	}
+}

@@ -1,0 +1,17 @@
+//go:build !linux
+
+package localvolume
+
+import (
+	"errors"
+	"os"
+)
+
+// errNotLinux is returned for what only Linux can do.
+var errNotLinux = errors.New("mounting needs Linux; see Config.Unprivileged")
+
+func mountTmpfs(directory, int64) error { return errNotLinux }
+
+func isolate(string) error { return errNotLinux }
+
+func pin(*os.Root, string, string) error { return errNotLinux }

@@ -1,0 +1,106 @@
+package localvolume
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+const (
+	// refreshInterval is how often ConfigMaps and Secrets are read while a pod that mounts them
+	// runs, about as often as in a kubelet.
+	refreshInterval = time.Minute
+	// retryInterval is the pause after a failed update.
+	retryInterval = 30 * time.Second
+)
+
+// Refresh updates the files of the volumes that SetUp has created below the pod's directory dir.
+// Containers may run meanwhile: they see an update completely or not at all, and unchanged files
+// are not written.
+//
+// next is the time of the next call unless the pod changes before, zero if nothing else can change:
+// in a minute while ConfigMaps and Secrets may change, when a token must be renewed, and in half a
+// minute after an error. All volumes are tried; errors are joined, and a volume with an error is
+// unchanged.
+func (v *Volumes) Refresh(ctx context.Context, pod *v1.Pod, dir string) (next time.Time, err error) {
+	if pod == nil {
+		return time.Time{}, errors.New("volumes: the pod is nil")
+	}
+	if !hasFiles(pod) {
+		return time.Time{}, nil
+	}
+	left := newRoom()
+	err = eachMounted(pod, func(vol *v1.Volume) error {
+		if !isOfFiles(vol) {
+			return nil
+		}
+		again, err := v.refresh(ctx, pod, vol, dir, left)
+		if err != nil {
+			again = sooner(again, time.Now().Add(retryInterval))
+		}
+		next = sooner(next, again)
+		return err
+	})
+	return next, err
+}
+
+func (v *Volumes) refresh(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string, left *room) (next time.Time, err error) {
+	path, err := pathOf(vol, dir)
+	if err != nil {
+		return next, err
+	}
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return next, nil // it has not been set up
+	}
+	c, err := v.update(ctx, pod, vol, dir, left)
+	if err != nil {
+		return next, err
+	}
+	return c.next, errors.Join(c.stale...)
+}
+
+// update updates the files of a volume, within the remaining limit.
+func (v *Volumes) update(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string, left *room) (*content, error) {
+	path, err := pathOf(vol, dir)
+	if err != nil {
+		return nil, err
+	}
+	owners, err := v.ownersOf(pod)
+	if err != nil {
+		return nil, err
+	}
+	c := &content{config: &v.config, fixed: &v.fixed, pod: pod, dir: dir, path: path, owners: owners, room: left}
+	if err := c.add(ctx, vol); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil { // the answer has come too late
+		return nil, err
+	}
+	return c, c.write()
+}
+
+func hasFiles(pod *v1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if isOfFiles(&pod.Spec.Volumes[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOfFiles reports whether the volume is files that are written here.
+func isOfFiles(vol *v1.Volume) bool {
+	return vol.ConfigMap != nil || vol.Secret != nil || vol.DownwardAPI != nil || vol.Projected != nil
+}
+
+// sooner returns the earlier of two times; zero means never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

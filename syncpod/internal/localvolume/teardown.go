@@ -1,0 +1,80 @@
+package localvolume
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/base/mounts"
+	"github.com/podsync/podsync/syncpod/internal/volumedir"
+)
+
+// TearDown unmounts what SetUp and Mounts have mounted below the pod's directory
+// dir. What others have mounted there stays. A file in a volume that Volumes does not make, and whose
+// plugin has left it there or is missing, is an error: the caller must not remove dir.
+func (v *Volumes) TearDown(ctx context.Context, uid types.UID, dir string) error {
+	v.fixed.forget(dir)
+	dir, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	errs := []error{unmountEach(dir, []string{subPathsDir, anyName, anyName, anyName}, unmountPin)}
+	for _, plugin := range []string{volumedir.EmptyDir, volumedir.Secret, volumedir.Projected} {
+		errs = append(errs, unmountEach(dir, []string{"volumes", plugin, anyName}, mounts.Detach)) // if it is in memory
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err // a subPath that is still mounted uses its volume
+	}
+	if v.config.Plugin != nil {
+		if err := v.config.Plugin.TearDown(ctx, uid, dir); err != nil {
+			return err
+		}
+	}
+	return keepForeign(dir)
+}
+
+// anyName stands for every name in a directory.
+const anyName = "*"
+
+// unmountEach unmounts the places below dir with those elements, where only the agent creates
+// names. It visits them instead of reading the table of mounts, whose paths containers can choose.
+func unmountEach(dir string, places []string, unmountOne func(place string) error) error {
+	if len(places) == 0 {
+		return unmountAll(dir, unmountOne)
+	}
+	if places[0] != anyName {
+		return unmountEach(filepath.Join(dir, places[0]), places[1:], unmountOne)
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, entry := range entries {
+		if len(places) > 1 && !entry.IsDir() {
+			continue
+		}
+		errs = append(errs, unmountEach(filepath.Join(dir, entry.Name()), places[1:], unmountOne))
+	}
+	return errors.Join(errs...)
+}
+
+// unmountAll unmounts all mounts stacked at a place.
+func unmountAll(place string, unmountOne func(place string) error) error {
+	for {
+		at, err := mounts.At(place)
+		if err != nil || !at {
+			return err
+		}
+		if err := unmountOne(place); err != nil {
+			return err
+		}
+	}
+}
