@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// look has a volume worked on, in a goroutine that ends when there is nothing to do. The lock is held.
+// look wakes the goroutine that works on a volume, or starts one. The goroutine ends when no step is left. The caller
+// holds the lock.
 func (m *Manager) look(id VolumeID) {
 	e := m.volumes[id]
 	if m.running == nil || e == nil {
@@ -17,7 +18,7 @@ func (m *Manager) look(id VolumeID) {
 	}
 	select {
 	case e.wake <- struct{}{}:
-	default: // it looks anyway
+	default: // a wake-up is pending already
 	}
 	if !e.working {
 		e.working = true
@@ -30,7 +31,7 @@ func (m *Manager) look(id VolumeID) {
 func (m *Manager) work(ctx context.Context, id VolumeID, e *entry) {
 	for ctx.Err() == nil {
 		select {
-		case <-e.wake: // what it is for is seen now
+		case <-e.wake: // the facts are read below
 		default:
 		}
 		m.readAttachment(ctx, e)
@@ -58,7 +59,7 @@ func (m *Manager) work(ctx context.Context, id VolumeID, e *entry) {
 	m.mu.Unlock()
 }
 
-// dropEnded drops the pods that have ended without the volume. The lock is held.
+// dropEnded removes the pods that have ended and do not have the volume. The caller holds the lock.
 func (e *entry) dropEnded() {
 	maps.DeleteFunc(e.record.Pods, func(_ types.UID, u *use) bool { return u.Ended && u.Published == Absent })
 }
@@ -72,7 +73,7 @@ func next(plan Plan) (Step, bool) {
 	return plan[i], true
 }
 
-// note keeps which pods wait, and wakes their callers. The lock is held.
+// note records which pods wait, and wakes their callers. The caller holds the lock.
 func (e *entry) note(plan Plan) {
 	clear(e.waits)
 	for _, s := range plan {
@@ -83,13 +84,13 @@ func (e *entry) note(plan Plan) {
 	e.tell()
 }
 
-// tell wakes the callers that wait for a change. The lock is held.
+// tell wakes the callers that wait for a change. The caller holds the lock.
 func (e *entry) tell() {
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
 
-// rest waits until a step of the plan may be taken.
+// rest waits until a step of the plan can be taken.
 func (e *entry) rest(ctx context.Context, plan Plan) {
 	var until <-chan time.Time
 	if wait := restOf(time.Now(), plan); wait > 0 {
@@ -147,7 +148,7 @@ func (m *Manager) facts(e *entry) (Volume, Want) {
 	return v, w
 }
 
-// readAttachment reads whether a volume is attached that a pod waits for.
+// readAttachment reads whether the volume is attached, if a pod waits for the attachment.
 func (m *Manager) readAttachment(ctx context.Context, e *entry) {
 	m.mu.Lock()
 	s, missing := e.record.Source, false
@@ -166,7 +167,7 @@ func (m *Manager) readAttachment(ctx context.Context, e *entry) {
 	m.mu.Unlock()
 }
 
-// forget drops a volume that the node does not have and no pod wants. The lock is held.
+// forget drops a volume that the node no longer has and no pod wants. The caller holds the lock.
 func (m *Manager) forget(id VolumeID, e *entry) {
 	if !e.record.empty() {
 		return
@@ -188,14 +189,14 @@ func (m *Manager) take(ctx context.Context, e *entry, step Step) {
 	backend, ok := m.backendOf(e)
 	if !ok {
 		m.mu.Unlock()
-		return // the driver has left
+		return // the driver has deregistered
 	}
 	e.set(step.StepKey, Uncertain)
 	err := e.record.write(m.layout, !e.synced)
 	e.synced = e.synced || err == nil
 	s, pod := e.record.Source, e.podFor(step.Pod)
 	m.mu.Unlock()
-	if err == nil || step.Action == Unpublish || step.Action == Unstage { // a full disk keeps nothing mounted
+	if err == nil || step.Action == Unpublish || step.Action == Unstage { // a full disk must not prevent an unmount
 		err = carryOut(ctx, backend, step, &s, pod)
 	} else {
 		err = notStarted{err}
@@ -205,7 +206,7 @@ func (m *Manager) take(ctx context.Context, e *entry, step Step) {
 	m.finish(e, step, before, err)
 }
 
-// carryOut calls the backend.
+// carryOut calls the backend for a step.
 func carryOut(ctx context.Context, b backend, step Step, s *source, pod Pod) error {
 	switch step.Action {
 	case Stage:
@@ -220,7 +221,7 @@ func carryOut(ctx context.Context, b backend, step Step, s *source, pod Pod) err
 	return b.unstage(ctx, s)
 }
 
-// finish takes over the outcome of a step. The lock is held.
+// finish records the outcome of a step. The caller holds the lock.
 func (m *Manager) finish(e *entry, step Step, before Condition, err error) {
 	key := retryKey{step.Volume, step.StepKey}
 	switch {
@@ -248,13 +249,13 @@ func (m *Manager) finish(e *entry, step Step, before Condition, err error) {
 	e.tell()
 }
 
-// succeed takes over that a step has been carried out. The lock is held.
+// succeed records that a step has succeeded. The caller holds the lock.
 func (m *Manager) succeed(e *entry, step Step) {
 	r := e.record
 	switch step.Action {
 	case Stage:
 		r.Staged, r.Boot = Present, m.boot
-		r.Mounted, _ = isMounted(m.layout.staging(&r.Source)) // what cannot be seen cannot be missed
+		r.Mounted, _ = isMounted(m.layout.staging(&r.Source)) // a mount that was never seen is not reported as lost
 	case Publish:
 		u := r.Pods[step.Pod]
 		u.Published, r.Boot = Present, m.boot
@@ -290,7 +291,7 @@ func (e *entry) conditionOf(key StepKey) Condition {
 	return Absent
 }
 
-// set changes that. A volume that has a pod's files published again for a driver stays mounted. The lock is held.
+// set sets the result of a step. A pod's volume stays Present while it is republished. The caller holds the lock.
 func (e *entry) set(key StepKey, c Condition) {
 	switch key.Action {
 	case Stage, Unstage:
@@ -302,8 +303,8 @@ func (e *entry) set(key StepKey, c Condition) {
 	}
 }
 
-// podFor returns the pod of a step: for one that concerns all pods, any that has the volume, or else one that wants it. The
-// lock is held.
+// podFor returns the pod of a step. If the step concerns all pods, it returns a pod that has the volume, or else one that
+// wants it. The caller holds the lock.
 func (e *entry) podFor(uid types.UID) Pod {
 	if u := e.record.Pods[uid]; u != nil {
 		return u.Pod
@@ -317,7 +318,8 @@ func (e *entry) podFor(uid types.UID) Pod {
 	return pod
 }
 
-// backendOf returns what carries out the steps of a volume. The lock is held.
+// backendOf returns the backend that carries out the steps of a volume. It returns false while the driver is not
+// registered. The caller holds the lock.
 func (m *Manager) backendOf(e *entry) (backend, bool) {
 	if e.record.Source.Plugin != csiPlugin {
 		return localBackend{m.layout}, true

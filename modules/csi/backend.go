@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A backend carries out the steps of a volume. Each of them may be called again, whatever came of an earlier call. An
-// error that wraps errNotStarted, or is final, has changed nothing.
+// A backend carries out the steps of a volume. Each method may be called again after a failure. An error that wraps
+// errNotStarted, or is final, has changed nothing.
 type backend interface {
 	stage(ctx context.Context, s *source, pod Pod) error
 	publish(ctx context.Context, s *source, pod Pod) error
@@ -33,7 +33,7 @@ type csiBackend struct {
 	driver  *driver
 }
 
-// podInfo are the attributes of the volume that name its pod, for drivers with CSIDriver.spec.podInfoOnMount.
+// podInfo returns the volume attributes that describe the pod, for drivers with CSIDriver.spec.podInfoOnMount.
 func podInfo(pod Pod, ephemeral bool) map[string]string {
 	return map[string]string{
 		"csi.storage.k8s.io/pod.name": pod.Name, "csi.storage.k8s.io/pod.namespace": pod.Namespace, "csi.storage.k8s.io/pod.uid": pod.UID,
@@ -67,7 +67,7 @@ func (b csiBackend) stage(ctx context.Context, s *source, pod Pod) error {
 	}
 	failed := &callError{call: "NodeStageVolume", secrets: secrets, err: err}
 	if failed.final() {
-		_ = b.removeStaging(s) // it is made again
+		_ = b.removeStaging(s) // the next attempt creates it again
 	}
 	return failed
 }
@@ -78,11 +78,11 @@ func (b csiBackend) removeStaging(s *source) error {
 	if err := removeEmptyDir(path); err != nil {
 		return err
 	}
-	_ = os.Remove(filepath.Dir(path)) // it stays if something else is in it
+	_ = os.Remove(filepath.Dir(path)) // fails if it is not empty
 	return nil
 }
 
-// publish calls NodePublishVolume, and gives the files to the pod's group where the driver does not.
+// publish calls NodePublishVolume, and changes the group of the files unless the driver does that.
 func (b csiBackend) publish(ctx context.Context, s *source, pod Pod) error {
 	about, err := b.objects.driver(ctx, s.Driver)
 	if err != nil {
@@ -121,14 +121,14 @@ func (b csiBackend) callPublish(ctx context.Context, s *source, pod Pod, about d
 	if _, err := b.driver.node.NodePublishVolume(ctx, req); err != nil {
 		failed := &callError{call: "NodePublishVolume", secrets: secretsOf(req), err: err}
 		if failed.final() {
-			_ = removeEmptyDir(req.TargetPath) // it is made again
+			_ = removeEmptyDir(req.TargetPath) // the next attempt creates it again
 		}
 		return failed
 	}
 	return nil
 }
 
-// secretsOf returns all of a request that no error may repeat.
+// secretsOf returns the values of a request that no error may contain.
 func secretsOf(req *csipb.NodePublishVolumeRequest) map[string]string {
 	secrets := maps.Clone(req.Secrets)
 	if token := req.VolumeContext[tokensKey]; token != "" {
@@ -184,7 +184,7 @@ func (b csiBackend) capability(s *source, pod Pod) *csipb.VolumeCapability {
 	return c
 }
 
-// accessMode returns the first access mode of the volume in the words of CSI.
+// accessMode converts the first access mode of the volume to CSI.
 func (b csiBackend) accessMode(s *source) csipb.VolumeCapability_AccessMode_Mode {
 	mode := v1.ReadWriteOnce
 	if len(s.AccessModes) > 0 {
@@ -231,7 +231,7 @@ func (b csiBackend) expand(ctx context.Context, s *source, pod types.UID) error 
 	return nil
 }
 
-// unpublish calls NodeUnpublishVolume, and removes what the agent has made for it.
+// unpublish calls NodeUnpublishVolume, and removes the files that the agent has created for it.
 func (b csiBackend) unpublish(ctx context.Context, s *source, pod types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -281,7 +281,7 @@ func (b csiBackend) secrets(ctx context.Context, field string, ref *v1.SecretRef
 	return text, nil
 }
 
-// publishContext returns what the attachment of the volume has to say to the driver on the node.
+// publishContext returns the metadata of the volume's attachment, which the driver on the node needs.
 func (b csiBackend) publishContext(ctx context.Context, s *source) (map[string]string, error) {
 	attachment, err := b.objects.attachment(ctx, s)
 	if err != nil || attachment == nil {
@@ -290,11 +290,11 @@ func (b csiBackend) publishContext(ctx context.Context, s *source) (map[string]s
 	return attachment.Status.AttachmentMetadata, nil
 }
 
-// A driverObject is the CSIDriver of a driver, with the defaults of one that has none.
+// A driverObject is a CSIDriver object, or the API's defaults if the driver has no such object.
 type driverObject struct{ spec storagev1.CSIDriverSpec }
 
 func (o *Objects) driver(ctx context.Context, name string) (driverObject, error) {
-	if o.Driver == nil { // without an API server a driver is trusted to support what a pod wants
+	if o.Driver == nil { // without an API server, the driver itself decides what it supports
 		both := []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral}
 		return driverObject{storagev1.CSIDriverSpec{VolumeLifecycleModes: both}}, nil
 	}
@@ -316,7 +316,7 @@ func (d driverObject) republishes() bool {
 
 func (d driverObject) attaches() bool { return d.spec.AttachRequired == nil || *d.spec.AttachRequired }
 
-// allows returns why a driver does not support how a volume is used.
+// allows returns an error if the driver does not support this use of the volume.
 func (d driverObject) allows(s *source) error {
 	mode := storagev1.VolumeLifecyclePersistent
 	if s.Ephemeral {
@@ -351,7 +351,7 @@ func (d driverObject) ownsFiles(s *source) bool {
 	return s.FSType != "" && once
 }
 
-// addTokens adds the tokens of the pod's service account that the driver asks for.
+// addTokens adds the tokens of the pod's service account that the CSIDriver requests.
 func (d driverObject) addTokens(ctx context.Context, o *Objects, pod Pod, req *csipb.NodePublishVolumeRequest) error {
 	if len(d.spec.TokenRequests) == 0 {
 		return nil

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// firstRetry and lastRetry are the waits before a step that failed is tried again: a kubelet's.
+	// firstRetry and lastRetry are the shortest and the longest back-off of a failed step, as in a kubelet.
 	firstRetry, lastRetry = 500 * time.Millisecond, 2*time.Minute + 2*time.Second
-	// waitTimeout is how long SetUp waits for a driver or an attachment before it returns an error that says what it waits for. It is called
-	// again later.
+	// waitTimeout is how long SetUp waits for a driver or an attachment. Then SetUp returns an error that names the
+	// missing part, and the caller retries.
 	waitTimeout = 10 * time.Second
-	// attachPause is how often an attachment that is missing is read.
+	// attachPause is the interval between reads of an attachment that is missing.
 	attachPause = time.Second
-	// republishPause is how often NodePublishVolume is called for a driver with requiresRepublish.
+	// republishPause is the interval between calls of NodePublishVolume for a driver with requiresRepublish.
 	republishPause = time.Minute
 )
 
-// Config is what a Manager is made of.
+// Config configures a Manager.
 type Config struct {
 	// Root is the root directory of the agent, an absolute path: the Root of syncpod.Config. Volumes are below it in a
 	// kubelet's layout, and records of them in its directory csi. Required.
@@ -37,7 +37,8 @@ type Config struct {
 	// Objects gets the claims, PersistentVolumes and secrets of pods. [Static] returns those of an agent without an API
 	// server.
 	Objects Objects
-	// Drivers are the connections to drivers that need not register, by name. The caller closes them after Run.
+	// Drivers are connections to drivers that need not register, by name. The caller closes them after Run has
+	// returned.
 	Drivers map[string]grpc.ClientConnInterface
 	// Registered is called when the set of registered drivers has changed, for the CSINode. It must return soon.
 	// Default: none.
@@ -49,13 +50,13 @@ type Config struct {
 	Log logr.Logger
 }
 
-// New returns a Manager that knows what an earlier agent has mounted. It reads records, and changes nothing.
+// New returns a Manager that has read the records of an earlier agent. It changes nothing on the node.
 func New(c Config) (*Manager, error) {
 	if !filepath.IsAbs(c.Root) {
 		return nil, fmt.Errorf("csi: Config.Root is %q, want an absolute path", c.Root)
 	}
 	if c.Objects.Attachment != nil && c.Node == "" {
-		return nil, errors.New("csi: Config.Node is missing: with it attachments are found")
+		return nil, errors.New("csi: Config.Node is missing: it is part of the name of each VolumeAttachment")
 	}
 	for name := range c.Drivers {
 		if err := checkDriver(name); err != nil {
@@ -82,12 +83,12 @@ func New(c Config) (*Manager, error) {
 	return m, nil
 }
 
-// restore takes over what an earlier agent has recorded. A record that cannot be read is left where it is: the
-// directory of its pod stays as long as something is mounted in it.
+// restore reads the records of an earlier agent. It leaves a record that cannot be read in place: the directory of the
+// pod stays as long as something is mounted in it.
 func (m *Manager) restore() {
 	records, err := readRecords(m.layout)
 	if err != nil {
-		m.config.Log.Error(err, "records of volumes cannot be read: what they mount is not unmounted")
+		m.config.Log.Error(err, "records of volumes cannot be read: their mounts are not unmounted")
 	}
 	for _, r := range records {
 		r.reconstruct(m.layout, m.boot)

@@ -15,56 +15,57 @@ import (
 // kubernetes.io/csi/<driver>^<handle>, or kubernetes.io/local-volume/<name> for a local PersistentVolume.
 type VolumeID string
 
-// A Condition is what the node knows of an operation on a volume.
+// A Condition is the known result of an operation on a volume.
 type Condition string
 
 const (
-	// Absent: it has not been done, or it has been undone.
+	// Absent means that the operation has not been done, or has been undone.
 	Absent Condition = ""
-	// Uncertain: a call was made whose outcome is unknown, or it has failed half-way. The volume may be in use.
+	// Uncertain means that the outcome of a call is unknown, or that the call failed half-way. The volume may be in
+	// use.
 	Uncertain Condition = "Uncertain"
-	// Present: it has been done.
+	// Present means that the operation has been done.
 	Present Condition = "Present"
 )
 
-// State is what the node has of each volume.
+// State is the state of each volume on the node.
 type State map[VolumeID]Volume
 
-// A Volume is what the node has of one volume.
+// A Volume is the state of one volume on the node.
 type Volume struct {
-	// Staged says whether NodeStageVolume has prepared the volume for the node. A volume that needs no stage is Absent.
+	// Staged is the result of NodeStageVolume. It is Absent if the volume needs no staging.
 	Staged Condition
-	// Published says for each pod whether NodePublishVolume has mounted the volume for it.
+	// Published is the result of NodePublishVolume for each pod.
 	Published map[types.UID]Condition
-	// Expanded is the number of bytes to which the node has expanded the volume, zero if it has not.
+	// Expanded is the size in bytes to which the node has expanded the file system, zero if it has not.
 	Expanded int64
-	// Ready: the driver of the volume is registered. Stages and Expands: it has these capabilities.
+	// Ready means that the driver is registered. Stages and Expands are its capabilities.
 	Ready, Stages, Expands bool
-	// Attached: the volume needs no attachment, or it is attached.
+	// Attached means that the volume is attached, or needs no attachment.
 	Attached bool
-	// NotBefore is when steps that failed may be tried again.
+	// NotBefore is the time of the next attempt of each failed step.
 	NotBefore map[StepKey]time.Time
 }
 
-// Desired is what the pods of the node want of each volume.
+// Desired is the desired state of each volume on the node.
 type Desired map[VolumeID]Want
 
-// A Want is what pods want of one volume.
+// A Want is the desired state of one volume.
 type Want struct {
-	// Pods want the volume mounted. A pod stays here until nothing of it runs.
+	// Pods are the pods that need the volume mounted. A pod stays in the list until nothing of it runs.
 	Pods []types.UID
-	// Exclusive: only one pod at a time may have the volume (ReadWriteOncePod).
+	// Exclusive means that only one pod at a time may have the volume (ReadWriteOncePod).
 	Exclusive bool
-	// Size is the number of bytes that the file system must have, zero if it need not be expanded.
+	// Size is the size in bytes that the file system must have, zero if it need not be expanded.
 	Size int64
-	// Republish are the pods for which the driver wants NodePublishVolume to be called again.
+	// Republish are the pods for which NodePublishVolume must be called again.
 	Republish []types.UID
 }
 
 // An Action is the kind of a step.
 type Action string
 
-// The actions. Wait means that nothing can be done for a pod now.
+// The actions. Wait means that the next action is blocked.
 const (
 	Stage     Action = "Stage"
 	Publish   Action = "Publish"
@@ -74,24 +75,24 @@ const (
 	Wait      Action = "Wait"
 )
 
-// A Reason is why a step is taken.
+// A Reason says why a step is taken or blocked.
 type Reason string
 
 // The reasons.
 const (
-	// PodNeedsVolume: a pod needs the volume and does not have it.
+	// PodNeedsVolume means that a pod needs the volume and does not have it.
 	PodNeedsVolume Reason = "PodNeedsVolume"
-	// OutcomeUnknown: an earlier call may have been carried out or not.
+	// OutcomeUnknown means that the outcome of an earlier call is unknown.
 	OutcomeUnknown Reason = "OutcomeUnknown"
-	// DriverAsks: the driver has CSIDriver.spec.requiresRepublish.
+	// DriverAsks means that the driver has CSIDriver.spec.requiresRepublish.
 	DriverAsks Reason = "DriverAsks"
-	// VolumeHasGrown: the volume is larger than its file system.
+	// VolumeHasGrown means that the volume is larger than its file system.
 	VolumeHasGrown Reason = "VolumeHasGrown"
-	// PodHasEnded: nothing of the pod runs.
+	// PodHasEnded means that nothing of the pod runs.
 	PodHasEnded Reason = "PodHasEnded"
-	// NoPodNeedsVolume: no pod wants the volume, and it is certainly mounted for none.
+	// NoPodNeedsVolume means that no pod wants the volume, and that it is mounted for no pod.
 	NoPodNeedsVolume Reason = "NoPodNeedsVolume"
-	// DriverMissing, NotAttached, UsedByOtherPod and BackOff are why a step waits.
+	// DriverMissing, NotAttached, UsedByOtherPod and BackOff are the reasons of a Wait.
 	DriverMissing  Reason = "DriverMissing"
 	NotAttached    Reason = "NotAttached"
 	UsedByOtherPod Reason = "UsedByOtherPod"
@@ -109,12 +110,12 @@ type Step struct {
 	Volume VolumeID
 	StepKey
 	Reason Reason
-	// For is the action that waits, and Until when its back-off ends. They are set for a Wait.
+	// For is the action that is blocked, and Until the end of its back-off. They are set for Wait only.
 	For   Action
 	Until time.Time
 }
 
-// String returns one line.
+// String returns the step as one line.
 func (s Step) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", s.Volume, s.Action)
@@ -143,11 +144,10 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// Decide returns the steps from what the node has to what pods want. If a step fails, the steps after it for the same
-// volume must not be taken: Decide must be called again.
-//
-// No volume is unstaged that may be mounted for a pod, and none unmounted that a pod wants. A pod that is missing in
-// desired has ended.
+// Decide returns the steps that lead from the state to the desired state. If a step fails, the later steps for the same
+// volume must not be taken: call Decide again.
+// | Decide never unstages a volume that may be mounted for a pod, and never unmounts a volume that a pod wants. A pod
+// that is missing in desired has ended.
 func Decide(now time.Time, state State, desired Desired) Plan {
 	ids := map[VolumeID]bool{}
 	for id := range state {
@@ -165,14 +165,14 @@ func Decide(now time.Time, state State, desired Desired) Plan {
 	return plan
 }
 
-// A decision is that on one volume.
+// A decision computes the steps of one volume.
 type decision struct {
 	now    time.Time
 	id     VolumeID
 	volume Volume
 	want   Want
 	plan   Plan
-	// held: a step that others depend on cannot be taken.
+	// held means that a step on which later steps depend is blocked.
 	held bool
 }
 
@@ -196,7 +196,7 @@ func (d *decision) run() {
 	}
 }
 
-// reasonFor returns why a pod needs NodePublishVolume, empty if it does not.
+// reasonFor returns why NodePublishVolume must be called for a pod, or "" if it need not.
 func (d *decision) reasonFor(pod types.UID) Reason {
 	switch condition := d.volume.Published[pod]; {
 	case condition == Absent:
@@ -217,16 +217,16 @@ func (d *decision) unpublish() {
 	}
 }
 
-// unstage undoes the stage once no pod can have the volume: an Unpublish before it has succeeded.
+// unstage adds the Unstage step unless an Unpublish step before it is blocked.
 func (d *decision) unstage() {
 	if d.volume.Staged != Absent && !d.held {
 		d.add(StepKey{Action: Unstage}, NoPodNeedsVolume)
 	}
 }
 
-// stage prepares the volume for the node, unless it is certain that this has been done.
+// stage adds the Stage step unless the volume is certainly staged.
 func (d *decision) stage() {
-	d.held = false // an Unpublish for another pod that waits holds up the end of the volume alone
+	d.held = false // a blocked Unpublish of another pod blocks only Unstage
 	if !d.volume.Attached && d.volume.Staged != Present {
 		d.wait(StepKey{Action: Stage}, NotAttached, time.Time{})
 		return
@@ -252,10 +252,10 @@ func (d *decision) publish(pod types.UID) {
 		return
 	}
 	d.add(StepKey{Publish, pod}, d.reasonFor(pod))
-	d.held = false // other pods do not depend on this one
+	d.held = false // other pods do not depend on this pod
 }
 
-// usedBeside reports whether another pod has the volume, may have it, or gets it before.
+// usedBeside reports whether another pod has the volume, may have it, or gets it earlier in the plan.
 func (d *decision) usedBeside(pod types.UID) bool {
 	for other, condition := range d.volume.Published {
 		if other != pod && condition != Absent {
@@ -265,7 +265,7 @@ func (d *decision) usedBeside(pod types.UID) bool {
 	return slices.ContainsFunc(d.plan, func(s Step) bool { return s.Action == Publish && s.Pod != pod })
 }
 
-// add adds a step, or what it waits for.
+// add adds a step, or a Wait if the step must wait.
 func (d *decision) add(key StepKey, why Reason) {
 	switch until := d.volume.NotBefore[key]; {
 	case !d.volume.Ready:
@@ -277,7 +277,7 @@ func (d *decision) add(key StepKey, why Reason) {
 	}
 }
 
-// wait adds that a step cannot be taken now.
+// wait adds a Wait for a step that is blocked.
 func (d *decision) wait(key StepKey, why Reason, until time.Time) {
 	d.held = true
 	d.plan = append(d.plan, Step{Volume: d.id, StepKey: StepKey{Wait, key.Pod}, Reason: why, For: cmp.Or(key.Action, Wait), Until: until})

@@ -101,7 +101,7 @@ func lines(text string) func(yield func(string) bool) {
 	}
 }
 
-// apply carries a step out in a state.
+// apply returns the volume after a step with the given result.
 func apply(v csi.Volume, s csi.Step, c csi.Condition) csi.Volume {
 	v.Published = maps.Clone(v.Published)
 	if v.Published == nil {
@@ -120,9 +120,9 @@ func apply(v csi.Volume, s csi.Step, c csi.Condition) csi.Volume {
 	return v
 }
 
-// Whatever the state, no volume is unstaged that may be mounted for a pod, none unmounted that a pod wants, the rest of
-// a plan is the plan after its first step, and the end is what the pods want. Steps may succeed, fail, or do either
-// without an answer.
+// From any state, Decide never unstages a volume that may be mounted for a pod and never unmounts a volume that a pod
+// wants. After the first step the plan is the rest of the earlier plan, and the last state is the desired one. Steps
+// succeed, fail, or do either and lose the answer.
 func TestDecideRandomly(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	pods := []types.UID{"a", "b", "c"}
@@ -146,7 +146,7 @@ func TestDecideRandomly(t *testing.T) {
 				break
 			}
 			if steps > 40 {
-				t.Fatalf("no end from %+v for %+v:\n%s", begin, want, plan)
+				t.Fatalf("the plan from %+v for %+v never ends:\n%s", begin, want, plan)
 			}
 			s := plan[i]
 			if s.Action == csi.Unstage && len(v.Published) > 0 || s.Action == csi.Unpublish && slices.Contains(want.Pods, s.Pod) ||

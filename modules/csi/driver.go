@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// callTimeout is how long a driver may take for one operation, as with a kubelet.
+	// callTimeout is the timeout of one operation of a driver, as in a kubelet.
 	callTimeout = 2 * time.Minute
 	// maxAnswer bounds an answer of a driver in bytes, maxHeaders its headers, in which its errors are, and window what is under way.
 	maxAnswer, maxHeaders, window = 1 << 20, 16 << 10, 64 << 10
 	// maxMessage limits the part of a driver's error that is repeated.
 	maxMessage = 1024
-	// maxDriver bounds the name of a driver, as CSI does.
+	// maxDriver is the maximum length of a driver's name, as in CSI.
 	maxDriver = 63
 )
 
-// driverName is the form of a driver's name: a domain name, which may become a directory.
+// driverName matches the name of a driver: a domain name, which is also used as the name of a directory.
 var driverName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$`)
 
 func checkDriver(name string) error {
 	if len(name) > maxDriver || !driverName.MatchString(name) {
-		return fmt.Errorf("driver name %.80q is none of CSI: at most %d letters, digits, dots and dashes", name, maxDriver)
+		return fmt.Errorf("driver name %.80q is invalid: want at most %d letters, digits, dots and dashes", name, maxDriver)
 	}
 	return nil
 }
@@ -41,22 +41,23 @@ func checkDriver(name string) error {
 type driver struct {
 	name string
 	node csipb.NodeClient
-	// socket is the registration socket, empty for one of Config.Drivers, which does not register. close ends the connection.
+	// socket is the registration socket, empty for a driver of Config.Drivers, which does not register. close ends the
+	// connection.
 	socket string
 	close  func() error
 	info   DriverInfo
-	// stages, expands, groups and stats are capabilities: stage and unstage, expand, set the group of
-	// files, and report usage. singleWriter: it knows the access modes of ReadWriteOncePod.
+	// stages, expands, groups and stats are capabilities: the driver stages, expands, sets the group of files, and
+	// reports usage. singleWriter means that it supports the access modes of ReadWriteOncePod.
 	stages, expands, groups, stats, singleWriter bool
 }
 
-// DriverInfo is what a driver reports of the node, for its CSINode.
+// DriverInfo is the driver's report about the node, for the CSINode.
 type DriverInfo struct {
-	// Name is the driver's, and NodeID the node's in its words.
+	// Name is the name of the driver, and NodeID the driver's name for the node.
 	Name, NodeID string
-	// MaxVolumes is how many of its volumes the node can have, zero if it does not say.
+	// MaxVolumes is the maximum number of the driver's volumes on the node, zero if the driver sets no limit.
 	MaxVolumes int64
-	// Topology are the labels of the node that say where its volumes can be.
+	// Topology are the labels that say where in the cluster the node can reach volumes.
 	Topology map[string]string
 }
 
@@ -70,7 +71,7 @@ func dialDriver(path string) (*grpc.ClientConn, error) {
 		}))
 }
 
-// askDriver returns a driver that has answered who it is and what it can do.
+// askDriver calls a driver for its name and capabilities, and returns it.
 func askDriver(ctx context.Context, name string, conn grpc.ClientConnInterface) (*driver, error) {
 	d := &driver{name: name, node: csipb.NewNodeClient(conn), close: func() error { return nil }}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -103,7 +104,7 @@ func askDriver(ctx context.Context, name string, conn grpc.ClientConnInterface) 
 	return d, nil
 }
 
-// checkInfo refuses what the API server would refuse in a CSINode.
+// checkInfo rejects an answer that the API server would reject in a CSINode.
 func checkInfo(name string, info *csipb.NodeGetInfoResponse) (DriverInfo, error) {
 	d := DriverInfo{Name: name, NodeID: info.GetNodeId(), MaxVolumes: info.GetMaxVolumesPerNode(), Topology: info.GetAccessibleTopology().GetSegments()}
 	switch {
@@ -117,17 +118,17 @@ func checkInfo(name string, info *csipb.NodeGetInfoResponse) (DriverInfo, error)
 	return d, nil
 }
 
-// maxTopology is how many labels a driver may give to the node.
+// maxTopology is the maximum number of labels that a driver may give to the node.
 const maxTopology = 64
 
-// A callError is the answer of a driver to a call. Its text is bounded and has none of the secrets of the call.
+// A callError is the error of a call to a driver. Its text is bounded and contains none of the secrets of the call.
 type callError struct {
 	call    string
 	secrets map[string]string
 	err     error
 }
 
-// Error returns the answer as kubelets report it.
+// Error returns the kubelet's text for the error.
 func (e *callError) Error() string {
 	s, _ := status.FromError(e.err)
 	text := s.Message()
@@ -142,8 +143,8 @@ func (e *callError) Error() string {
 	return fmt.Sprintf("rpc error: code = %s desc = %s (%s)", s.Code(), text, e.call)
 }
 
-// final reports whether the driver has refused the operation, so that nothing has changed. Other errors leave open
-// whether the operation goes on (CSI: the error codes of all calls).
+// final reports whether the driver rejected the operation, so that nothing has changed. After other errors the
+// operation may still be in progress (see the error codes in the CSI specification).
 func (e *callError) final() bool {
 	switch status.Code(e.err) {
 	case codes.OK, codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
@@ -155,16 +156,16 @@ func (e *callError) final() bool {
 	return true
 }
 
-// errNotStarted is what an error wraps if a step failed before anything was called or mounted.
+// errNotStarted marks an error of a step that failed before the driver was called or anything was mounted.
 var errNotStarted = errors.New("not started")
 
-// A notStarted is the reason why a step was not begun.
+// A notStarted is the cause of an error that matches errNotStarted.
 type notStarted struct{ error }
 
 func (e notStarted) Unwrap() []error { return []error{e.error, errNotStarted} }
 
-// hasEffect reports whether a step that failed may have changed something. One that undoes something may have come
-// half-way, whatever the driver answers (kubernetes #106729).
+// hasEffect reports whether a failed step may have changed something. An undo step may always have stopped half-way,
+// whatever the driver answers (kubernetes #106729).
 func hasEffect(action Action, err error) bool {
 	if errors.Is(err, errNotStarted) {
 		return false

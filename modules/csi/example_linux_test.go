@@ -27,7 +27,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// folders is a CSI driver: each volume is a directory below it. It would be a program of its own.
+// folders is a CSI driver whose volumes are directories below it. A real driver is a program of its own.
 type folders struct {
 	csipb.UnimplementedNodeServer
 	registerapi.UnimplementedRegistrationServer
@@ -76,7 +76,7 @@ func (f folders) serve(ctx context.Context, root string) error {
 		return err
 	}
 	socket := filepath.Join(registry, "folders.sock")
-	_ = os.Remove(socket) // of a driver that was killed
+	_ = os.Remove(socket) // left by a driver that was killed
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		return err
@@ -88,8 +88,8 @@ func (f folders) serve(ctx context.Context, root string) error {
 	return server.Serve(listener)
 }
 
-// A pod on a CSI driver, without an API server. The runtime is one in memory; with a real one nothing else is different.
-// It needs the right to mount.
+// A pod uses a CSI driver without an API server. The runtime is in memory; with a real one the code is the same. The
+// example needs the right to mount.
 func Example_driver() {
 	runExample(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk-1"}, Spec: v1.PersistentVolumeSpec{
 		AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
@@ -99,7 +99,7 @@ func Example_driver() {
 	}}, "/srv/folders", "/var/lib/my-agent")
 }
 
-// A pod on a disk of the node, without an API server.
+// A pod uses a disk of the node without an API server.
 func Example_localDisk() {
 	runExample(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk-1"}, Spec: v1.PersistentVolumeSpec{
 		AccessModes:            []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
@@ -107,7 +107,7 @@ func Example_localDisk() {
 	}}, "", "/var/lib/my-agent")
 }
 
-// runExample runs a pod on a volume until it is up.
+// runExample runs a pod with a volume until the pod is running.
 func runExample(pv *v1.PersistentVolume, drive, root string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -151,9 +151,9 @@ func newAgent(pv *v1.PersistentVolume, root string, pods source.Source, statuses
 		return nil, nil, err
 	}
 	agent, err := agent.New(agent.Config{
-		Client: cri.NewClient(conn), Root: root, Sources: []source.Source{pods}, NoEviction: true, // this machine may be short of something
+		Client: cri.NewClient(conn), Root: root, Sources: []source.Source{pods}, NoEviction: true, // the machine of the test may be under pressure
 		Sync: syncpod.Config{
-			RuntimeName: "critest", // a connection of cri.Dial knows it
+			RuntimeName: "critest", // cri.Dial would ask the runtime
 			Extensions:  syncpod.Extensions{Volumes: manager},
 			Node:        syncpod.Node{LogsRoot: filepath.Join(root, "logs")},
 			Sink: syncpod.StatusSinkFunc(func(_ context.Context, _ *v1.Pod, s v1.PodStatus) error {

@@ -29,7 +29,7 @@ func (n *node) countCalls(method string) (count int) {
 	return count
 }
 
-// The next agent unmounts nothing of a pod that nobody has ended, even if its claim cannot be read.
+// The next agent does not unmount volumes of a running pod, even if the pod's claim cannot be read.
 func TestV2_NothingIsUnmountedBecauseTheAPIServerIsAway(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		n.start()
@@ -71,7 +71,7 @@ func TestV3_AfterAnUncertainUnstageTheVolumeIsStagedAgain(t *testing.T) {
 	}
 }
 
-// A stage that came to an end after its caller had given up is undone when no pod needs the volume any more.
+// A stage that succeeded after its caller had timed out is undone when no pod needs the volume any more.
 func TestV4_AStageThatTimedOutIsUndone(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		n.start()
@@ -100,7 +100,7 @@ func TestV5_TheNextAgentUnstages(t *testing.T) {
 	})
 }
 
-// While a call on a volume may be under way in the driver, the volume is published to nobody.
+// While a call on a volume may still be in progress in the driver, the volume is not published.
 func TestV6_CallsOnAVolumeDoNotOvertakeEachOther(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		n.start()
@@ -117,7 +117,7 @@ func TestV6_CallsOnAVolumeDoNotOvertakeEachOther(t *testing.T) {
 	})
 }
 
-// What may be mounted is in use, whoever asks, until the driver has said that it is not.
+// InUse lists a volume that may be mounted until the driver has confirmed that it is not.
 func TestV7_AVolumeIsInUseUntilItIsUnstaged(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		n.start()
@@ -181,7 +181,7 @@ func TestV9_VolumesOfPodsThatWentWhileNoAgentRan(t *testing.T) {
 	})
 }
 
-// After a restart of the node nothing is mounted, whatever the records say.
+// After a reboot the agent mounts volumes again, although the records say that they are mounted.
 func TestV10_AfterARebootVolumesAreMountedAgain(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		n.start()
@@ -207,8 +207,8 @@ func TestV10_AfterARebootVolumesAreMountedAgain(t *testing.T) {
 	})
 }
 
-// Whatever the agent and the driver go through, and whenever the agent is killed, in the end every volume that a pod
-// wants is mounted, nothing is unmounted while a container uses it, and when all pods have ended nothing is left.
+// The agent is killed and the driver fails at random moments. In the end every volume that a pod wants is mounted, no
+// volume is unmounted while a container uses it, and after the end of all pods nothing is left.
 func TestV11_KilledAtAnyMoment(t *testing.T) {
 	seeds := uint64(30)
 	if text := os.Getenv("PODSYNC_CSI_SEEDS"); text != "" {

@@ -26,7 +26,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// role has the test binary be the agent or the driver of TestV11_KilledWithRealMounts.
+// role selects what the test binary runs for TestV11_KilledWithRealMounts: the agent or the driver.
 const role = "PODSYNC_CSI_ROLE"
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// stagingFolders is the driver of the example with a stage: pods mount the stage, and this the folder.
+// stagingFolders is the driver of the example, and stages volumes: it mounts a folder at the staging path, and the
+// staging path for each pod.
 type stagingFolders struct{ folders }
 
 func (stagingFolders) NodeGetCapabilities(context.Context, *csipb.NodeGetCapabilitiesRequest) (*csipb.NodeGetCapabilitiesResponse, error) {
@@ -92,7 +93,7 @@ func runAgent(dir string) error {
 		return err
 	}
 	agent, err := agent.New(agent.Config{
-		Client: client, Root: filepath.Join(dir, "root"), Sources: []source.Source{pods}, NoEviction: true, // this machine may be short of something
+		Client: client, Root: filepath.Join(dir, "root"), Sources: []source.Source{pods}, NoEviction: true, // the machine of the test may be under pressure
 		Sync: syncpod.Config{Extensions: syncpod.Extensions{Volumes: manager}, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}},
 	})
 	if err != nil {
@@ -102,7 +103,7 @@ func runAgent(dir string) error {
 	return manager.Run(ctx)
 }
 
-// A killable is a process that is killed and started again.
+// A killable is a process that the test kills and starts again.
 type killable struct {
 	t    *testing.T
 	role string
@@ -120,7 +121,7 @@ func (k *killable) start() {
 }
 
 func (k *killable) kill() {
-	_ = k.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
+	_ = k.cmd.Process.Signal(syscall.SIGKILL) // it may have exited
 	_ = k.cmd.Wait()
 }
 
@@ -128,8 +129,8 @@ const manifest = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q, "
 "containers": [{"name": "app", "image": "registry.test/app:1", "command": ["sleep", "600"], "volumeMounts": [{"name": "vol", "mountPath": "/data"}]}],
 "volumes": [{"name": "vol", "persistentVolumeClaim": {"claimName": %q}}]}}`
 
-// The agent and the driver are processes that are killed with SIGKILL at random moments, while pods come and go. The
-// runtime lives on. PODSYNC_CSI_ROUNDS is the number of rounds, 3 by default.
+// The agent and the driver are processes that are killed with SIGKILL at random moments, while pods are created and
+// deleted. The runtime is not killed. PODSYNC_CSI_ROUNDS is the number of rounds, 3 by default.
 func TestV11_KilledWithRealMounts(t *testing.T) {
 	dir := needsMount(t)
 	for _, d := range []string{"manifests", "disk", "folders/handle-of-pv", "root"} {
@@ -175,7 +176,7 @@ func TestV11_KilledWithRealMounts(t *testing.T) {
 	}
 }
 
-// chaos is a node on which processes are killed.
+// chaos is a node whose processes are killed.
 type chaos struct {
 	t             *testing.T
 	dir           string
@@ -185,10 +186,10 @@ type chaos struct {
 	kills         int
 }
 
-// claims are those of the pods.
+// claims maps each pod to its claim.
 var claims = map[string]string{"one": "data", "two": "data", "three": "disk"}
 
-// round wants other pods, kills at random moments, and waits until the pods run.
+// round changes the set of pods, kills processes at random moments, and waits until the pods run.
 func (c *chaos) round() {
 	var wanted []string
 	for name := range claims {
@@ -212,7 +213,7 @@ func (c *chaos) round() {
 	c.wait(fmt.Sprintf("pods %v run", wanted), func() bool { return len(c.running()) == len(wanted) })
 }
 
-// want writes the manifests of pods, and deletes those of the others.
+// want writes the manifests of pods, and deletes those of all other pods.
 func (c *chaos) want(pods ...string) {
 	c.t.Helper()
 	for name, claim := range claims {
@@ -227,9 +228,9 @@ func (c *chaos) want(pods ...string) {
 	}
 }
 
-// running returns where the containers that run have their volumes.
+// running returns the path of the volume of each running container.
 func (c *chaos) running() map[string]string {
-	paths := map[string]string{} // by the pod
+	paths := map[string]string{} // by pod
 	for _, call := range c.node.Journal().Of(critest.CreateContainer) {
 		req := call.Request().(*runtimeapi.CreateContainerRequest)
 		for _, m := range req.Config.GetMounts() {
@@ -247,7 +248,7 @@ func (c *chaos) running() map[string]string {
 	return at
 }
 
-// checkUse checks that each container that runs has its volume mounted.
+// checkUse checks that the volume of each running container is mounted.
 func (c *chaos) checkUse() {
 	c.t.Helper()
 	for id, path := range c.running() {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// localBackend mounts local PersistentVolumes, and finds those of hostPath. They need no stage.
+// localBackend mounts local PersistentVolumes, and checks those of type hostPath. They need no staging.
 type localBackend struct{ layout }
 
 func (localBackend) stage(context.Context, *source, Pod) error { return nil }
@@ -21,10 +21,10 @@ func (localBackend) unstage(context.Context, *source) error { return nil }
 
 func (localBackend) expand(context.Context, *source, types.UID) error { return nil }
 
-// publish mounts the directory of a local volume in the pod's directory, or checks the type of a hostPath.
+// publish bind-mounts the directory of a local volume for the pod, or checks the type of a hostPath.
 func (b localBackend) publish(ctx context.Context, s *source, pod Pod) error {
 	if len(s.MountOptions) > 0 {
-		return notStarted{errors.New("mountOptions: a directory of the node has none")}
+		return notStarted{errors.New("mountOptions: not supported for a directory of the node")}
 	}
 	if s.Plugin == hostPlugin {
 		return checkType(s)
@@ -52,8 +52,8 @@ func (b localBackend) publish(ctx context.Context, s *source, pod Pod) error {
 	return giveToGroup(ctx, target, int(*pod.FSGroup), pod.Always)
 }
 
-// unpublish unmounts a local volume. Its directory in the pod's directory is removed if it is empty: other
-// contents do not belong to the volume, and are kept.
+// unpublish unmounts a local volume. It removes the mount point from the pod's directory if that is empty. Other files
+// there do not belong to the volume, and are kept.
 func (b localBackend) unpublish(_ context.Context, s *source, pod types.UID) error {
 	if s.Plugin == hostPlugin || s.Block {
 		return nil
@@ -76,19 +76,19 @@ func (b localBackend) unpublish(_ context.Context, s *source, pod types.UID) err
 	}
 }
 
-// checkDevice returns an error unless a path leads to a block device.
+// checkDevice returns an error unless the path is a block device.
 func checkDevice(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return notStarted{err}
 	}
 	if info.Mode()&fs.ModeDevice == 0 || info.Mode()&fs.ModeCharDevice != 0 {
-		return notStarted{fmt.Errorf("%s is no block device", path)}
+		return notStarted{fmt.Errorf("%s is not a block device", path)}
 	}
 	return nil
 }
 
-// checkType checks a hostPath, and makes it if its type asks for that.
+// checkType checks the type of a hostPath, and creates the file or directory if the type requires it.
 func checkType(s *source) error {
 	kind := v1.HostPathUnset
 	if s.Type != nil {

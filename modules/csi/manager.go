@@ -16,8 +16,8 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// A Manager mounts volumes for pods. Its methods may be called concurrently, also before Run, but steps are taken
-// only while Run runs.
+// A Manager mounts volumes for pods. Its methods may be called concurrently, also before Run, but it calls drivers and
+// mounts only during Run.
 type Manager struct {
 	config Config
 	layout layout
@@ -28,7 +28,7 @@ type Manager struct {
 	mu      sync.Mutex
 	running context.Context // nil while Run does not run
 	volumes map[VolumeID]*entry
-	// pods has the volume of each name in the spec of a pod.
+	// pods maps the volume names in the spec of each pod to volumes.
 	pods    map[types.UID]map[string]VolumeID
 	drivers map[string]*driver
 	retries *backoff.Backoff[retryKey]
@@ -41,30 +41,32 @@ type retryKey struct {
 	StepKey
 }
 
-// An entry is a volume that the node has, or that a pod wants.
+// An entry is a volume that the node has or that a pod wants.
 type entry struct {
 	record *record
-	// working: a goroutine works on the volume. wake has it look again.
+	// working means that a goroutine works on the volume. wake makes it compute the plan again.
 	working bool
 	wake    chan struct{}
-	// changed is closed when a step has ended, or cannot be taken.
+	// changed is closed when a step has ended or is blocked.
 	changed chan struct{}
-	// notBefore is when steps that failed may be tried again, and failures why they failed. tries counts the failures.
+	// notBefore is the time of the next attempt of each failed step, failures the last error of each, and tries the
+	// number of failures.
 	notBefore map[StepKey]time.Time
 	failures  map[StepKey]failure
 	tries     int
-	// attached: the volume needs no attachment, or has one; notAttached says why not.
+	// attached means that the volume is attached or needs no attachment. notAttached is the reason why it is not
+	// attached.
 	attached    bool
 	notAttached error
-	// waits says for each pod why nothing can be done for it now.
+	// waits has the blocked step of each pod.
 	waits map[types.UID]Step
-	// republish are pods for which NodePublishVolume is due again, and republished when it was called last.
+	// republish are the pods for which NodePublishVolume is due again, and republished is the time of its last call.
 	republish map[types.UID]bool
-	// synced: the record has reached the disk.
+	// synced means that the record is on the disk.
 	synced bool
 }
 
-// A failure is the last one of a step. try is its number among the failures of the volume.
+// A failure is the last failure of a step. try counts the failures of the volume until then.
 type failure struct {
 	err error
 	try int
@@ -77,7 +79,8 @@ func newEntry(r *record) *entry {
 	}
 }
 
-// bind notes which volume a name in the spec of a pod is. The lock is held, or not needed yet.
+// bind records which volume a volume name of a pod's spec refers to. The caller holds the lock, or has not shared m
+// yet.
 func (m *Manager) bind(pod types.UID, name string, id VolumeID) {
 	if m.pods[pod] == nil {
 		m.pods[pod] = map[string]VolumeID{}
@@ -85,8 +88,8 @@ func (m *Manager) bind(pod types.UID, name string, id VolumeID) {
 	m.pods[pod][name] = id
 }
 
-// Run lets drivers register and takes the steps that pods need until ctx ends. Calls that are under way then end
-// without an outcome, which is recorded. Volumes stay mounted. It can be called again when it has returned.
+// Run registers drivers and takes the steps that pods need until ctx ends. Calls that are in progress then end with an
+// unknown outcome, which is recorded. Volumes stay mounted. Run can be called again after it has returned.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.stop()
@@ -104,7 +107,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return m.register(ctx)
 }
 
-// stop waits for all work to end.
+// stop waits until all goroutines have returned.
 func (m *Manager) stop() {
 	m.mu.Lock()
 	m.running = nil
@@ -113,18 +116,18 @@ func (m *Manager) stop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name, d := range m.drivers {
-		_ = d.close() // nothing depends on it
+		_ = d.close() // the error changes nothing
 		delete(m.drivers, name)
 	}
 }
 
-// Provides reports whether a volume is one of a claim or of a CSI driver.
+// Provides reports whether the volume belongs to a claim or a CSI driver.
 func (m *Manager) Provides(vol *v1.Volume) bool {
 	return vol.PersistentVolumeClaim != nil || vol.Ephemeral != nil || vol.CSI != nil
 }
 
-// SetUp mounts a volume for a pod. While it waits for a driver or an attachment it returns after 10 s, with an error that
-// says so. A volume that is mounted stays so also if its claim cannot be read.
+// SetUp mounts a volume for a pod. If the driver is not registered or the volume is not attached, SetUp waits 10 s, and
+// then returns an error that says so. A volume that is mounted already stays mounted, even if its claim cannot be read.
 func (m *Manager) SetUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, _ string) error {
 	failed := m.setUp(ctx, pod, vol)
 	if failed == nil {
@@ -152,7 +155,7 @@ func (m *Manager) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume) *volum
 	return m.await(ctx, e, pod.UID, tried)
 }
 
-// isMountedFor reports whether a volume of a pod is certainly mounted.
+// isMountedFor reports whether a volume is certainly mounted for a pod.
 func (m *Manager) isMountedFor(pod types.UID, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,7 +167,7 @@ func (m *Manager) isMountedFor(pod types.UID, name string) bool {
 	return e.record.Pods[pod].Published == Present
 }
 
-// verify has a mount that was lost made again: a container must not write to the directory below it.
+// verify marks a lost mount, so that it is made again. Otherwise a container would write to the directory below.
 func (e *entry) verify(l layout, pod types.UID) {
 	u, s := e.record.Pods[pod], &e.record.Source
 	if target, err := l.target(pod, s); u.Published == Present && (err != nil || !stillMounted(u.Mounted, target)) {
@@ -175,7 +178,7 @@ func (e *entry) verify(l layout, pod types.UID) {
 	}
 }
 
-// checkMode returns an error if a volume is a device and is used as a directory, or the other way round.
+// checkMode returns an error if a block volume is used as a directory, or a file system as a device.
 func checkMode(pod *v1.Pod, vol *v1.Volume, s *source) error {
 	mounts, devices := usesOf(pod, vol.Name)
 	switch {
@@ -197,7 +200,7 @@ func usesOf(pod *v1.Pod, name string) (mounts, devices bool) {
 	return mounts, devices
 }
 
-// want notes that a pod wants a volume, and has it worked on. It returns the number of failures so far.
+// want records that a pod wants a volume, and starts work on it. It returns the number of failures so far.
 func (m *Manager) want(pod *v1.Pod, vol *v1.Volume, s *source) (*entry, int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -226,8 +229,8 @@ func (m *Manager) want(pod *v1.Pod, vol *v1.Volume, s *source) (*entry, int, err
 	return e, e.tries, nil
 }
 
-// checkTarget returns an error if another volume of the pod has the same directory: an inline volume may have the name
-// of a PersistentVolume. The lock is held.
+// checkTarget returns an error if another volume of the pod has the same mount point: an inline volume may have the
+// name of a PersistentVolume. The caller holds the lock.
 func (m *Manager) checkTarget(pod types.UID, s *source) error {
 	for _, id := range m.pods[pod] {
 		if e := m.volumes[id]; e != nil && id != s.id() && e.record.Source.Name == s.Name && e.record.Source.Plugin == s.Plugin {
@@ -237,14 +240,14 @@ func (m *Manager) checkTarget(pod types.UID, s *source) error {
 	return nil
 }
 
-// update takes over what has changed in the objects of a volume. What identifies it stays.
+// update copies the fields that may change from newer objects of the volume. Its identity stays.
 func (e *entry) update(s *source) {
 	readOnly := e.record.Source.ReadOnly && len(e.record.Pods) > 1
 	e.record.Source = *s
 	e.record.Source.ReadOnly = s.ReadOnly || readOnly
 }
 
-// await waits until a volume is mounted for a pod, or a step for it fails that had not failed before.
+// await waits until a volume is mounted for a pod, or until a step fails for the first time since the call.
 func (m *Manager) await(ctx context.Context, e *entry, pod types.UID, tried int) *volume.Error {
 	timeout := time.NewTicker(waitTimeout)
 	defer timeout.Stop()
@@ -280,13 +283,13 @@ func cmpErr(a, b error) error {
 	return b
 }
 
-// A stepFailure is a failed step that a pod waits for.
+// A stepFailure is a failed step on which a pod depends.
 type stepFailure struct {
 	operation string
 	err       error
 }
 
-// failureOf returns a failure since a number of tries that concerns a pod. The lock is held.
+// failureOf returns a failure that affects a pod and is newer than the first `tried` ones. The caller holds the lock.
 func (e *entry) failureOf(pod types.UID, tried int) *stepFailure {
 	for _, step := range []struct {
 		key       StepKey
@@ -299,7 +302,7 @@ func (e *entry) failureOf(pod types.UID, tried int) *stepFailure {
 	return nil
 }
 
-// waitingFor returns what a pod waits for, nil if a step is in progress or is retried soon. The caller holds the lock.
+// waitingFor returns why a pod is blocked, nil if a step is in progress or is retried soon. The caller holds the lock.
 func (e *entry) waitingFor(pod types.UID) error {
 	wait, ok := e.waits[pod]
 	if all, found := e.waits[""]; found {
@@ -319,12 +322,12 @@ func (e *entry) waitingFor(pod types.UID) error {
 	return nil
 }
 
-// failed names a volume in an error, as kubelets do.
+// failed adds the name of the volume to an error, in the kubelet's words.
 func failed(name, operation string, err error) *volume.Error {
 	return &volume.Error{Volume: name, Kind: "persistentVolume", Operation: operation, Err: err}
 }
 
-// Locate returns where a volume of a pod is mounted.
+// Locate returns the path where a volume of a pod is mounted.
 func (m *Manager) Locate(pod *v1.Pod, vol *v1.Volume, _ string) (volume.Location, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -338,7 +341,7 @@ func (m *Manager) Locate(pod *v1.Pod, vol *v1.Volume, _ string) (volume.Location
 	return volume.Location{Path: path, Device: s.Block, ReadOnly: readOnly, SELinuxRelabel: s.Plugin != hostPlugin && !readOnly}, err
 }
 
-// TearDown unmounts the volumes of a pod. It returns when none of them may be mounted for it.
+// TearDown unmounts the volumes of a pod. It returns nil once none of them can be mounted for the pod.
 func (m *Manager) TearDown(ctx context.Context, pod types.UID, _ string) error {
 	m.mu.Lock()
 	var entries []*entry
@@ -394,7 +397,8 @@ func (m *Manager) awaitEnd(ctx context.Context, e *entry, pod types.UID) error {
 	}
 }
 
-// InUse returns the volumes that may be mounted on the node or that a pod wants, sorted: node.status.volumesInUse.
+// InUse returns the volumes that may be mounted on the node or that a pod wants, sorted, in the form of
+// node.status.volumesInUse.
 func (m *Manager) InUse() []VolumeID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -419,7 +423,7 @@ func (m *Manager) Plan() Plan {
 	return Decide(time.Now(), state, desired)
 }
 
-// podOf returns what drivers need to know of a pod.
+// podOf returns the fields of a pod that drivers need.
 func podOf(pod *v1.Pod) Pod {
 	p := Pod{UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, ServiceAccount: pod.Spec.ServiceAccountName, Always: true}
 	if sc := pod.Spec.SecurityContext; sc != nil {

@@ -29,7 +29,7 @@ import (
 
 const driverName = "csi.example.com"
 
-// A node is an agent's Manager with a driver in memory. Agents follow each other on the same root directory.
+// A node runs a Manager with a driver in memory. Each new agent gets the root directory of the agent before it.
 type node struct {
 	t       *testing.T
 	root    string
@@ -103,7 +103,7 @@ func (n *node) mustTearDown(pod *v1.Pod) {
 	}
 }
 
-// settle waits until nothing happens any more.
+// settle waits until all work has ended.
 func (n *node) settle() { time.Sleep(10 * time.Minute) }
 
 func (n *node) wantCalls(want ...string) {
@@ -117,7 +117,7 @@ func (n *node) wantCalls(want ...string) {
 	}
 }
 
-// wantNothing checks that nothing is left of any volume.
+// wantNothing checks that no volume is left in the driver or on the disk.
 func (n *node) wantNothing() {
 	n.t.Helper()
 	if staged, published := n.driver.Volumes(); staged+published > 0 || len(n.m.InUse()) > 0 {
@@ -171,7 +171,7 @@ func TestAVolumeIsStagedAndPublishedAndBothIsUndone(t *testing.T) {
 		if got, want := n.m.InUse(), []csi.VolumeID{"kubernetes.io/csi/csi.example.com^handle-of-pv"}; !slices.Equal(got, want) {
 			t.Errorf("in use: %v, want %v", got, want)
 		}
-		n.mustSetUp(a) // a container is started again
+		n.mustSetUp(a) // a container restarts
 		n.mustTearDown(a)
 		n.settle()
 		n.wantCalls("NodeStage handle-of-pv OK", "NodePublish handle-of-pv OK", "NodePublish handle-of-pv OK", "NodeUnpublish handle-of-pv OK")
@@ -196,7 +196,7 @@ func TestADriverWithoutStage(t *testing.T) {
 	})
 }
 
-// The start of a pod costs no time beyond that of the driver.
+// The start of a pod takes no longer than the calls to the driver.
 func TestNothingIsWaitedForBesideTheDriver(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		n.start()
@@ -237,7 +237,7 @@ func TestFailuresAreReturnedAndTriedAgainLater(t *testing.T) {
 	})
 }
 
-// A definite failure has changed nothing: there is nothing to undo.
+// After a definite failure there is nothing to undo.
 func TestNothingIsUndoneAfterADefiniteFailure(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		n.start()
@@ -268,7 +268,8 @@ func TestADriverThatIsMissingIsNamedAndAwaited(t *testing.T) {
 	})
 }
 
-// SetUp ends with its context, however long the driver takes, and the volume is unmounted once the driver has answered.
+// SetUp returns when its context ends, however slow the driver is. The volume is unmounted once the driver has
+// answered.
 func TestSetUpEndsWithItsContext(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		n.start()
@@ -368,7 +369,7 @@ func TestExpansionAndRepublish(t *testing.T) {
 		if got := n.driver.Published()[0].VolumeContext["csi.storage.k8s.io/serviceAccount.tokens"]; got != "robot-token-2" {
 			t.Errorf("token %q, want a new one", got)
 		}
-		// A republish that fails leaves the volume mounted.
+		// A failed republish leaves the volume mounted.
 		n.driver.Inject(csitest.Fault{Method: "NodePublish", Code: codes.Unavailable, Times: 1})
 		time.Sleep(time.Minute)
 		if _, err := n.m.Locate(podOf("a", "data"), &podOf("a", "data").Spec.Volumes[0], ""); err != nil {
@@ -380,7 +381,7 @@ func TestExpansionAndRepublish(t *testing.T) {
 	})
 }
 
-// A volume that grows while a pod uses it is expanded within a minute, once.
+// A volume that grows while a pod uses it is expanded once, within a minute.
 func TestExpansionOfAVolumeInUse(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		pv, data := persistent("pv", v1.ReadWriteOnce), claim("data", "pv")

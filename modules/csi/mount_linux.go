@@ -15,13 +15,14 @@ import (
 const (
 	// unmountNoFollow is UMOUNT_NOFOLLOW of umount(2).
 	unmountNoFollow = 0x8
-	// maxDepth is how deep a volume may be whose files are given to a group.
+	// maxDepth is the maximum depth of a volume whose files are given to a group.
 	maxDepth = 512
-	// namesAtOnce is how many names of a directory are read at a time.
+	// namesAtOnce is the number of directory entries that are read at a time.
 	namesAtOnce = 256
 )
 
-// bind mounts a directory at target. It is opened first, and mounted by its descriptor, whatever becomes of the path.
+// bind mounts a directory at target. It opens target first and mounts at the descriptor, so that a change of the path
+// has no effect.
 func bind(path, target string) error {
 	f, err := os.OpenFile(path, mounts.PathOnly|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -31,7 +32,7 @@ func bind(path, target string) error {
 	return os.NewSyscallError("bind", syscall.Mount(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), target, "", syscall.MS_BIND|syscall.MS_REC, ""))
 }
 
-// unmount unmounts a path. It fails while a process uses it.
+// unmount unmounts a path. It fails while a process uses the mount.
 func unmount(path string) error {
 	err := syscall.Unmount(path, unmountNoFollow)
 	if errors.Is(err, syscall.EBUSY) { // mounts below it, or a copy that is going
@@ -40,9 +41,10 @@ func unmount(path string) error {
 	return err
 }
 
-// giveToGroup gives a directory and all in it to a group, which may read and write. Without always nothing is done if
-// the directory has that already: it is changed last, so that a change that was cut short begins again. Containers of
-// other pods may write to the volume meanwhile: no link leads out of it, and no other mount is entered.
+// giveToGroup gives a directory and its contents to a group, with read and write permission. Unless always is set, it
+// does nothing if the directory itself belongs to the group already. The directory is changed last, so that an
+// interrupted change starts again. Containers may write to the volume meanwhile: giveToGroup follows no link out of the
+// volume, and enters no other mount.
 func giveToGroup(ctx context.Context, dir string, group int, always bool) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -74,7 +76,7 @@ type giver struct {
 	mount string
 }
 
-// content gives all that is in a directory.
+// content gives the contents of a directory.
 func (g giver) content(dir *os.Root, depth int) error {
 	f, err := dir.Open(".")
 	if err != nil {
@@ -141,7 +143,7 @@ func (g giver) give(dir *os.Root, name string, info fs.FileInfo) error {
 	return dir.Chmod(name, info.Mode()|wantedOf(info))
 }
 
-// wantedOf returns the bits of the mode that the group needs, as a kubelet sets them.
+// wantedOf returns the permission bits that the group needs, as a kubelet sets them.
 func wantedOf(info fs.FileInfo) fs.FileMode {
 	if info.IsDir() {
 		return 0o770 | fs.ModeSetgid

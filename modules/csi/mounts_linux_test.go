@@ -25,7 +25,7 @@ func isMountPoint(path string) bool {
 	return at && err == nil
 }
 
-// needsMount skips a test without the right to mount. It returns a directory that is removed at the end if nothing is
+// needsMount skips the test if it may not mount. It returns a directory, which the cleanup removes if nothing is
 // mounted in it.
 func needsMount(t *testing.T) string {
 	t.Helper()
@@ -39,7 +39,7 @@ func needsMount(t *testing.T) string {
 	if err := syscall.Unmount(dir, 0); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // a failed test leaves mounts, and TempDir would delete the files behind them
+	t.Cleanup(func() { // TempDir would delete the files in mounts that a failed test leaves
 		points, _ := mounts.Below(dir)
 		for _, point := range points {
 			_ = syscall.Unmount(point, syscall.MNT_DETACH)
@@ -48,8 +48,7 @@ func needsMount(t *testing.T) string {
 	return dir
 }
 
-// Both examples, with real mounts: the data stays when the pod, its agent and its directory are gone, and the next pod has
-// it.
+// Both examples, with real mounts: the data outlives the pod, its agent and its directory, and the next pod reads it.
 func TestExamples(t *testing.T) {
 	for name, of := range map[string]func(dir string) (pv *v1.PersistentVolume, data, drive string){
 		"driver": func(dir string) (*v1.PersistentVolume, string, string) {
@@ -101,7 +100,7 @@ func localVolume(path string) *v1.PersistentVolume {
 	}}
 }
 
-// onAgent runs an agent with the pod of the examples, calls f while the pod runs, and deletes the pod.
+// onAgent runs an agent with the pod of the examples, calls f while the pod runs, and then deletes the pod.
 func onAgent(t *testing.T, pv *v1.PersistentVolume, uid types.UID, root, drive string, f func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -142,8 +141,8 @@ func onAgent(t *testing.T, pv *v1.PersistentVolume, uid types.UID, root, drive s
 	}
 }
 
-// A mount that another process has taken away is made again before a container starts: it must not write to the directory
-// below (V10). A file that is in that directory is never deleted, and the pod's directory stays.
+// If another process unmounts a volume, it is mounted again before a container starts: the container must not write to
+// the directory below (V10). A file in that directory is never deleted, so the pod's directory stays.
 func TestV10_ALostMountIsMadeAgain(t *testing.T) {
 	dir := needsMount(t)
 	disk := filepath.Join(dir, "disk")
@@ -181,7 +180,7 @@ func TestV10_ALostMountIsMadeAgain(t *testing.T) {
 	}
 }
 
-// fsGroup gives the files of a volume to the group, and follows no link.
+// fsGroup changes the group of the files of a volume, and follows no link.
 func TestFSGroup(t *testing.T) {
 	dir := needsMount(t)
 	disk, outside := filepath.Join(dir, "disk"), filepath.Join(dir, "outside")

@@ -10,36 +10,37 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// Objects gets the API objects that volumes refer to. Each function may be called concurrently, must return when ctx
-// ends, and returns an object that must not be modified. A nil function means that there are no such objects.
+// Objects gets the API objects of volumes. Each function may be called concurrently and must return when ctx ends. The
+// caller does not modify the returned objects. A nil function means that there are no objects of that kind.
 type Objects struct {
 	// Claim returns a PersistentVolumeClaim, and Volume a PersistentVolume.
 	Claim  func(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error)
 	Volume func(ctx context.Context, name string) (*v1.PersistentVolume, error)
-	// Driver returns a CSIDriver, nil if there is none: then its defaults hold.
+	// Driver returns a CSIDriver. Nil means that the driver has none, and the API's defaults apply.
 	Driver func(ctx context.Context, name string) (*storagev1.CSIDriver, error)
-	// Attachment returns the VolumeAttachment of that name, nil if there is none. Default: volumes need no attachment.
+	// Attachment returns the VolumeAttachment of that name, nil if it does not exist. Default: no volume needs an
+	// attachment.
 	Attachment func(ctx context.Context, name string) (*storagev1.VolumeAttachment, error)
 	// Secrets gets the secrets that drivers need.
 	Secrets env.Secrets
 	// Tokens returns the volume attribute csi.storage.k8s.io/serviceAccount.tokens for a pod. Default: a driver that
 	// asks for tokens fails.
 	Tokens func(ctx context.Context, pod Pod, requests []storagev1.TokenRequest) (string, error)
-	// node is the name of the node, which names of attachments contain.
+	// node is the name of the node, which is part of the names of attachments.
 	node string
 }
 
-// A Pod is what drivers need to know of a pod.
+// A Pod has the fields of a pod that drivers need.
 type Pod struct {
 	UID, Namespace, Name, ServiceAccount string
-	// FSGroup is the group that owns the files of the volume, and Always has their owner changed also if the root
-	// directory of the volume has it.
+	// FSGroup is the group that gets the files of the volume. With Always the files are changed even if the root
+	// directory of the volume has the group already.
 	FSGroup *int64
 	Always  bool
 }
 
-// Static returns Objects for an agent without an API server: PersistentVolumes, and claims that name one each in
-// spec.volumeName. They count as bound to each other. The objects must not be changed any more.
+// Static returns Objects for an agent without an API server. Each claim names its PersistentVolume in spec.volumeName,
+// and both count as bound to each other. The caller must not modify the objects afterwards.
 func Static(volumes []*v1.PersistentVolume, claims []*v1.PersistentVolumeClaim) Objects {
 	return Objects{
 		Claim: func(_ context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error) {
@@ -63,7 +64,7 @@ func Static(volumes []*v1.PersistentVolume, claims []*v1.PersistentVolumeClaim) 
 	}
 }
 
-// bindTo returns a volume with a reference to the claim that names it.
+// bindTo returns a copy of a volume that refers to the claim that names it.
 func bindTo(pv *v1.PersistentVolume, claims []*v1.PersistentVolumeClaim) *v1.PersistentVolume {
 	if pv.Spec.ClaimRef != nil {
 		return pv

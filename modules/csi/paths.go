@@ -18,11 +18,12 @@ import (
 
 const (
 	dirMode = 0o750
-	// recordsDir is below Config.Root, and registryDir is where drivers register.
+	// recordsDir is the directory of the records below Config.Root, and registryDir the directory in which drivers
+	// register.
 	recordsDir, registryDir = "csi", "plugins_registry"
 )
 
-// layout computes the paths of volumes below the agent's root, which are a kubelet's.
+// layout computes the paths of volumes below the agent's root, in a kubelet's layout.
 type layout struct{ root string }
 
 // podDir returns the directory of a pod.
@@ -36,8 +37,8 @@ func (l layout) podDir(pod types.UID) (string, error) {
 // escape converts the name of a plugin to a directory name.
 func escape(name string) string { return strings.ReplaceAll(name, "/", "~") }
 
-// target returns where a volume is published for a pod: for a CSI driver below the directory of the volume, which the
-// agent owns.
+// target returns the path at which a volume is published for a pod. For a CSI driver it is below the volume's
+// directory, which belongs to the agent.
 func (l layout) target(pod types.UID, s *source) (string, error) {
 	switch {
 	case s.Plugin == hostPlugin:
@@ -58,7 +59,7 @@ func (l layout) target(pod types.UID, s *source) (string, error) {
 	return dir, err
 }
 
-// staging returns where a CSI driver stages a volume.
+// staging returns the path at which a CSI driver stages a volume.
 func (l layout) staging(s *source) string {
 	if s.Block {
 		return filepath.Join(l.root, "plugins", csiPlugin, "volumeDevices", "staging", s.Name)
@@ -73,7 +74,7 @@ func (l layout) record(id VolumeID) string {
 	return filepath.Join(l.root, recordsDir, hex.EncodeToString(sum[:])+".json")
 }
 
-// isMounted reports whether something is mounted at a path. Nothing is mounted where there is nothing.
+// isMounted reports whether a path is a mount point. It returns false if the path does not exist.
 func isMounted(path string) (bool, error) {
 	at, err := mounts.At(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,8 +83,7 @@ func isMounted(path string) (bool, error) {
 	return at, err
 }
 
-// removeEmptyDir removes a directory that has nothing in it, and on which nothing is mounted. Whatever else is there
-// stays: it may be data.
+// removeEmptyDir removes a directory that is empty and not a mount point. It keeps anything else, which may be data.
 func removeEmptyDir(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -100,7 +100,7 @@ func removeEmptyDir(path string) error {
 	return os.Remove(path)
 }
 
-// removeDeviceFile removes the file that a driver has mounted a block device on, if it is empty.
+// removeDeviceFile removes the empty file on which a driver has mounted a block device.
 func removeDeviceFile(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -109,7 +109,7 @@ func removeDeviceFile(path string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular() || info.Size() > 0:
-		return fmt.Errorf("%s is kept: it is no empty file", path)
+		return fmt.Errorf("%s is kept: it is not an empty file", path)
 	}
 	if at, err := isMounted(path); at || err != nil {
 		return errors.Join(err, fmt.Errorf("%s is still mounted", path))

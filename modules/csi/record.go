@@ -16,34 +16,34 @@ import (
 	"github.com/podsync/podsync/internal/base/regular"
 )
 
-// maxRecord is the largest record that is read, and so written, in bytes.
+// maxRecord is the maximum size of a record, in bytes.
 const maxRecord = 1 << 20
 
-// A record is what outlives the agent of one volume. It is written before each call that may change the volume.
+// A record is the state of a volume that outlives the agent. It is written before each call that may change the volume.
 type record struct {
-	// Boot is the node's boot ID when the record was written: a mount does not outlive it.
+	// Boot is the node's boot ID when the record was written: mounts do not survive a reboot.
 	Boot   string
 	Source source
 	Staged Condition `json:",omitempty"`
-	// Mounted: something was mounted at the staging path when the stage had succeeded.
+	// Mounted means that the staging path was a mount point after the stage had succeeded.
 	Mounted  bool  `json:",omitempty"`
 	Expanded int64 `json:",omitempty"`
-	// Pods are those that want the volume or may have it.
+	// Pods are the pods that want the volume or may have it.
 	Pods map[types.UID]*use
 }
 
 // A use is the use of a volume by a pod.
 type use struct {
 	Pod Pod
-	// Names are the volumes of the pod's spec that are this volume.
+	// Names are the names of the volume in the pod's spec.
 	Names     []string
 	Published Condition `json:",omitempty"`
 	Mounted   bool      `json:",omitempty"`
-	// Ended: nothing of the pod runs.
+	// Ended means that nothing of the pod runs.
 	Ended bool `json:",omitempty"`
 }
 
-// write writes the record. With sync it has reached the disk when write returns.
+// write writes the record. With sync it returns after the record is on the disk.
 func (r *record) write(l layout, sync bool) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -65,11 +65,11 @@ func (r *record) write(l layout, sync bool) error {
 	return nil
 }
 
-// empty reports whether the node has nothing of the volume, and no pod wants it.
+// empty reports whether the node has no state of the volume and no pod wants it.
 func (r *record) empty() bool { return r.Staged == Absent && len(r.Pods) == 0 }
 
-// readRecords returns the records of an earlier agent. A record that cannot be read is an error that names its file:
-// its volume may be mounted.
+// readRecords returns the records of an earlier agent. If it cannot read a record, the error names the file: the volume
+// may be mounted.
 func readRecords(l layout) ([]*record, error) {
 	dir := filepath.Join(l.root, recordsDir)
 	entries, err := os.ReadDir(dir)
@@ -110,7 +110,7 @@ func readRecord(root *os.Root, name string) (*record, error) {
 		return nil, err
 	}
 	if filepath.Base(layout{}.record(r.Source.id())) != name {
-		return nil, errors.New("it is the record of another volume")
+		return nil, errors.New("the file is the record of another volume")
 	}
 	for uid, u := range r.Pods {
 		if u == nil {
@@ -120,8 +120,8 @@ func readRecord(root *os.Root, name string) (*record, error) {
 	return r, nil
 }
 
-// reconstruct converts the record of an earlier agent to the present state: after a restart of the node nothing is
-// certain, nor is a mount that has disappeared.
+// reconstruct updates the record of an earlier agent: after a reboot, or if a mount has disappeared, the outcome of the
+// operation is uncertain.
 func (r *record) reconstruct(l layout, boot string) {
 	if r.Pods == nil {
 		r.Pods = map[types.UID]*use{}
@@ -137,7 +137,7 @@ func (r *record) reconstruct(l layout, boot string) {
 	}
 }
 
-// stillMounted reports whether a mount that was there still is. Without a mount there is nothing to be lost.
+// stillMounted reports whether path is still mounted. It is true if there was no mount to lose.
 func stillMounted(was bool, path string) bool {
 	if !was {
 		return true
@@ -146,7 +146,7 @@ func stillMounted(was bool, path string) bool {
 	return at && err == nil
 }
 
-// name adds the name of a volume in the pod's spec.
+// name adds a name of the volume in the pod's spec.
 func (u *use) name(volume string) {
 	if !slices.Contains(u.Names, volume) {
 		u.Names = append(u.Names, volume)

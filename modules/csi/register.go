@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// registerTimeout is how long a socket may take to say which plugin it is.
+	// registerTimeout is the timeout of the registration calls at a socket.
 	registerTimeout = 10 * time.Second
-	// scanPause is how often the directory is read, and registerPause how often a socket is tried again that did not
-	// register.
+	// scanPause is the interval between reads of the directory, and registerPause the pause before a socket that failed
+	// to register is tried again.
 	scanPause, registerPause = time.Second, 10 * time.Second
 	// maxSockets is how many sockets in the registry are heeded, and maxAsked how many of them are asked at a time.
 	maxSockets, maxAsked = 256, 16
@@ -29,8 +29,8 @@ const (
 	maxSocketPath = 107
 )
 
-// register lets drivers register until ctx ends: each has a socket in the directory plugins_registry, which says who it
-// is and where it serves.
+// register registers drivers until ctx ends. Each driver has a socket in the directory plugins_registry, which returns
+// the driver's name and endpoint.
 func (m *Manager) register(ctx context.Context) error {
 	dir := filepath.Join(m.layout.root, registryDir)
 	if err := os.MkdirAll(dir, dirMode); err != nil {
@@ -124,7 +124,7 @@ func socketsIn(dir string) map[string]fs.FileInfo {
 		return nil
 	}
 	defer f.Close()
-	entries, _ := f.ReadDir(maxSockets) // what cannot be read is not there
+	entries, _ := f.ReadDir(maxSockets) // entries that cannot be read count as missing
 	found := map[string]fs.FileInfo{}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") || e.Type()&fs.ModeSocket == 0 {
@@ -137,12 +137,13 @@ func socketsIn(dir string) map[string]fs.FileInfo {
 	return found
 }
 
-// registerSocket asks a socket which plugin it is. One that is no CSI driver is for others.
+// registerSocket asks the plugin at a socket for its name, and registers it. Plugins that are not CSI drivers are
+// ignored.
 func (m *Manager) registerSocket(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
 	if len(path) > maxSocketPath {
-		return fmt.Errorf("its path has %d bytes, more than %d", len(path), maxSocketPath)
+		return fmt.Errorf("the path of the socket has %d bytes, more than %d", len(path), maxSocketPath)
 	}
 	conn, err := dialDriver(path)
 	if err != nil {
@@ -164,7 +165,7 @@ func (m *Manager) registerSocket(ctx context.Context, path string) error {
 	}
 	_, err = client.NotifyRegistrationStatus(ctx, answer)
 	if failed == nil && err != nil {
-		m.config.Log.Info("a CSI driver does not listen to its registration", "driver", info.GetName(), "error", (&callError{call: "NotifyRegistrationStatus", err: err}).Error())
+		m.config.Log.Info("a CSI driver does not accept the confirmation of its registration", "driver", info.GetName(), "error", (&callError{call: "NotifyRegistrationStatus", err: err}).Error())
 	}
 	return failed
 }
@@ -194,8 +195,8 @@ func (m *Manager) connect(ctx context.Context, socket string, info *registerapi.
 	return nil
 }
 
-// endpoint returns the path of the socket of a driver, which must be below the agent's root. Empty means the one at
-// which it registers.
+// endpoint returns the path of a driver's socket, which must be below the agent's root. An empty endpoint means the
+// registration socket itself.
 func (m *Manager) endpoint(socket, endpoint string) (string, error) {
 	if endpoint == "" {
 		return socket, nil
@@ -213,12 +214,12 @@ func (m *Manager) endpoint(socket, endpoint string) (string, error) {
 	}
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode()&fs.ModeSocket == 0 {
-		err = errors.New("it is no socket")
+		err = errors.New("it is not a socket")
 	}
 	return path, err
 }
 
-// admit registers a driver of Config.Drivers once it answers.
+// admit registers a driver of Config.Drivers as soon as it answers.
 func (m *Manager) admit(ctx context.Context, name string, conn grpc.ClientConnInterface) {
 	for {
 		d, err := askDriver(ctx, name, conn)
@@ -235,25 +236,25 @@ func (m *Manager) admit(ctx context.Context, name string, conn grpc.ClientConnIn
 	}
 }
 
-// enter registers a driver, in place of one of the same name, and has its volumes looked at.
+// enter registers a driver, replaces one of the same name, and starts work on its volumes.
 func (m *Manager) enter(d *driver) {
 	m.mu.Lock()
 	if m.running == nil || m.running.Err() != nil {
 		m.mu.Unlock()
-		_ = d.close() // nothing depends on it
+		_ = d.close() // the error changes nothing
 		return
 	}
 	before := m.drivers[d.name]
 	m.drivers[d.name] = d
 	m.mu.Unlock()
 	if before != nil {
-		_ = before.close() // calls that are under way fail, and are tried again
+		_ = before.close() // calls in progress fail and are retried
 	}
 	m.config.Log.Info("CSI driver registered", "driver", d.name, "node", d.info.NodeID)
 	m.driversChanged()
 }
 
-// leave drops the driver that registered at a socket.
+// leave deregisters the driver that registered at a socket.
 func (m *Manager) leave(socket string) {
 	m.mu.Lock()
 	var left *driver
@@ -267,12 +268,12 @@ func (m *Manager) leave(socket string) {
 	if left == nil {
 		return
 	}
-	_ = left.close() // nothing depends on it
-	m.config.Log.Info("CSI driver has left", "driver", left.name)
+	_ = left.close() // the error changes nothing
+	m.config.Log.Info("CSI driver deregistered", "driver", left.name)
 	m.driversChanged()
 }
 
-// driversChanged reports the drivers, and has all volumes looked at.
+// driversChanged reports the drivers, and starts work on all volumes.
 func (m *Manager) driversChanged() {
 	infos := m.Drivers()
 	m.mu.Lock()
@@ -287,7 +288,7 @@ func (m *Manager) driversChanged() {
 	}
 }
 
-// Drivers returns what the registered drivers report of the node, by their names.
+// Drivers returns the reports of the registered drivers about the node, by name.
 func (m *Manager) Drivers() []DriverInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/modules/csi"
 )
 
-// A registrant is a plugin at a socket in the registry. answers gets what the agent says of its registration.
+// A registrant is a plugin at a socket in the registry. answers receives the agent's answers to its registration.
 type registrant struct {
 	csipb.UnimplementedNodeServer
 	registerapi.UnimplementedRegistrationServer
@@ -58,7 +58,7 @@ func (r *registrant) listen(t *testing.T, socket string) (stop func()) {
 	return server.Stop
 }
 
-// newRegistry runs a Manager. The path of its root directory is short enough for sockets.
+// newRegistry runs a Manager. The path of its root directory is short enough for Unix sockets.
 func newRegistry(t *testing.T) (*csi.Manager, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "csi")
@@ -97,7 +97,7 @@ func TestADriverRegistersAndLeaves(t *testing.T) {
 	}
 }
 
-// What a socket says leads nowhere but below the root directory, and nothing is registered that cannot be a driver.
+// A hostile socket cannot lead the agent out of its root directory, and only valid CSI drivers are registered.
 func TestHostileRegistrations(t *testing.T) {
 	good := &csipb.NodeGetInfoResponse{NodeId: "id"}
 	for name, r := range map[string]*registrant{

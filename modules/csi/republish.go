@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// republishAll looks once a minute whether volumes have grown, and has NodePublishVolume called again and again for drivers that ask for it, such as those that renew tokens.
+// republishAll checks once a minute whether volumes have grown, and calls NodePublishVolume again for drivers with
+// requiresRepublish, for example to renew tokens.
 func (m *Manager) republishAll(ctx context.Context) {
 	ticker := time.NewTicker(republishPause)
 	defer ticker.Stop()
@@ -31,12 +32,12 @@ func (m *Manager) republishAll(ctx context.Context) {
 	}
 }
 
-// growAll has the volumes expanded that have grown while pods use them.
+// growAll starts the expansion of volumes that have grown while pods use them.
 func (m *Manager) growAll(ctx context.Context) {
 	for id, s := range m.growing() {
 		size, err := m.config.Objects.growth(ctx, s)
 		if err != nil || size == 0 || size == s.Size {
-			continue // it is read again
+			continue // the next round reads it again
 		}
 		m.mu.Lock()
 		if e := m.volumes[id]; e != nil {
@@ -61,7 +62,7 @@ func (m *Manager) growing() map[VolumeID]source {
 	return all
 }
 
-// markRepublish has a volume published again for the pods that have it. The lock is held.
+// markRepublish marks a volume to be published again for the pods that have it. The caller holds the lock.
 func (e *entry) markRepublish() (any bool) {
 	for uid, u := range e.record.Pods {
 		if u.Published == Present && !u.Ended {

@@ -22,29 +22,29 @@ const (
 	hostPlugin  = "kubernetes.io/host-path"
 )
 
-// A source is where a volume comes from. It is recorded, so that the next agent can unmount the volume without its
-// objects. It refers to secrets and has none.
+// A source identifies a volume and its parameters. It is recorded, so that the next agent can unmount the volume
+// without its API objects. It contains references to secrets, but no secret.
 type source struct {
-	// Plugin is one of the names above, Name the name of the directory: the PersistentVolume, or the volume of the
-	// pod for an ephemeral one.
+	// Plugin is one of the names above. Name is the name of the directory: the name of the PersistentVolume, or, for an
+	// ephemeral volume, of the pod's volume.
 	Plugin, Name string
 	// Driver and Handle identify a volume of a CSI driver.
 	Driver, Handle string `json:",omitempty"`
 	// Path is the path of a local volume or a hostPath.
 	Path string           `json:",omitempty"`
 	Type *v1.HostPathType `json:",omitempty"`
-	// Ephemeral is a volume that the pod itself describes.
+	// Ephemeral means an inline volume of the pod's spec.
 	Ephemeral bool `json:",omitempty"`
 	Block     bool `json:",omitempty"`
 	ReadOnly  bool `json:",omitempty"`
-	// The rest is passed to the driver.
+	// The other fields are passed to the driver.
 	AccessModes  []v1.PersistentVolumeAccessMode `json:",omitempty"`
 	FSType       string                          `json:",omitempty"`
 	MountOptions []string                        `json:",omitempty"`
 	Attributes   map[string]string               `json:",omitempty"`
 	// StageSecret, PublishSecret and ExpandSecret name secrets.
 	StageSecret, PublishSecret, ExpandSecret *v1.SecretReference `json:",omitempty"`
-	// Namespace and Claim are those of the claim, empty for an inline volume.
+	// Namespace and Claim name the claim, empty for an inline volume.
 	Namespace, Claim string `json:",omitempty"`
 	// Size is the capacity of the PersistentVolume if it is larger than the claim's.
 	Size int64 `json:",omitempty"`
@@ -61,7 +61,7 @@ func (s *source) id() VolumeID {
 // exclusive reports whether only one pod may have the volume.
 func (s *source) exclusive() bool { return slices.Contains(s.AccessModes, v1.ReadWriteOncePod) }
 
-// check refuses names that could lead out of the directory of a pod or of the driver.
+// check rejects names that could lead out of the directory of the pod or of the driver.
 func (s *source) check() error {
 	errs := []error{safepath.Element("volume name", s.Name)}
 	if s.Plugin == csiPlugin {
@@ -75,10 +75,10 @@ func (s *source) check() error {
 	return errors.Join(errs...)
 }
 
-// maxHandle bounds the identity that a driver has chosen for a volume. CSI bounds it to 128 bytes, with exceptions.
+// maxHandle is the maximum length of a volumeHandle. CSI limits it to 128 bytes, with exceptions.
 const maxHandle = 1024
 
-// checkHostPath refuses a path that is relative or has backsteps.
+// checkHostPath rejects a path that is relative or contains "..".
 func checkHostPath(path string) error {
 	if !strings.HasPrefix(path, "/") || slices.Contains(strings.Split(path, "/"), "..") {
 		return fmt.Errorf("path %q must be absolute, and .. must not be an element of it", path)
@@ -107,7 +107,7 @@ func (o *Objects) sourceOf(ctx context.Context, pod *v1.Pod, vol *v1.Volume) (*s
 	return nil, errors.New("there is no provider of volumes of this kind")
 }
 
-// inlineSource is a volume that lives as long as its pod, whose handle is as a kubelet makes it.
+// inlineSource returns the source of an inline volume, which lives as long as its pod. Its handle is the kubelet's.
 func inlineSource(pod *v1.Pod, vol *v1.Volume) *source {
 	sum := sha256.Sum256([]byte(string(pod.UID) + vol.Name))
 	s := &source{
@@ -123,7 +123,8 @@ func inlineSource(pod *v1.Pod, vol *v1.Volume) *source {
 	return s
 }
 
-// claimed returns the source of the PersistentVolume that a claim is bound to. owned: the claim must be the pod's own.
+// claimed returns the source of the PersistentVolume to which a claim is bound. With owned, the claim must be owned by
+// the pod.
 func (o *Objects) claimed(ctx context.Context, pod *v1.Pod, name string, readOnly, owned bool) (*source, error) {
 	if o.Claim == nil || o.Volume == nil {
 		return nil, errors.New("this node knows no PersistentVolumeClaims: Config.Objects.Claim and Volume are missing")
@@ -179,7 +180,7 @@ func persistentSource(pv *v1.PersistentVolume) (*source, error) {
 	return s, nil
 }
 
-// growth returns the size to which the file system of a volume must be expanded now, zero if it need not be.
+// growth returns the size to which the file system of a volume must be expanded, zero if it need not be expanded.
 func (o *Objects) growth(ctx context.Context, s source) (int64, error) {
 	claim, err := o.Claim(ctx, s.Namespace, s.Claim)
 	if err != nil {
@@ -194,7 +195,7 @@ func (o *Objects) growth(ctx context.Context, s source) (int64, error) {
 	return s.Size, nil
 }
 
-// grow notes that the file system must be expanded: the volume has grown, and the status of its claim has not.
+// grow sets the size for an expansion if the volume is larger than the status of its claim says.
 func (s *source) grow(pv *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) {
 	has, known := claim.Status.Capacity[v1.ResourceStorage]
 	if size := pv.Spec.Capacity[v1.ResourceStorage]; known && size.Cmp(has) > 0 && !s.ReadOnly {

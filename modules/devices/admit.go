@@ -8,11 +8,11 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// reasonUnexpected is a kubelet's for a pod that its managers of resources refuse.
+// reasonUnexpected is the kubelet's reason for a pod that a resource manager rejects.
 const reasonUnexpected = "UnexpectedAdmissionError"
 
-// Admit returns why there are too few devices for a pod besides the active pods, in the words of a
-// kubelet, and nil if there are enough. It ignores resources that no plugin has registered.
+// Admit returns a rejection, in the kubelet's words, if there are too few devices for a pod next to the active pods,
+// and nil otherwise. It ignores resources that no plugin has registered.
 func (m *Manager) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
 	m.mu.Lock()
 	defer m.mu.Unlock()

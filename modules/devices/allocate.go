@@ -15,19 +15,18 @@ import (
 	"github.com/podsync/podsync/syncpod/device"
 )
 
-// allocator is the manager as its Keeper asks it.
+// allocator chooses and frees the devices for the Keeper of a Manager.
 type allocator struct{ m *Manager }
 
-// Allocate chooses devices for a container and calls Allocate of their plugins. If one plugin
-// fails, the container gets no device. It also gets none while the list of resources for the next
-// agent cannot be written.
+// Allocate chooses devices for a container and calls Allocate of their plugins. If one plugin fails, the container gets
+// no device. It also fails while the list of resources for the next agent cannot be written.
 func (a allocator) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allocation, error) {
 	a.m.mu.Lock()
 	needs := a.m.ledger.Needs(container)
 	a.m.mu.Unlock()
 	if len(needs) > 0 {
 		if err := a.m.remember(); err != nil {
-			return device.Allocation{}, fmt.Errorf("which resources there are: %w", err)
+			return device.Allocation{}, fmt.Errorf("list of resources for the next agent: %w", err)
 		}
 	}
 	var answers []answer
@@ -41,7 +40,7 @@ func (a allocator) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Cont
 	}
 	all, conflicts := merge(answers)
 	for _, c := range conflicts {
-		a.m.config.Log.Info("plugins disagree", "podUID", pod.UID, "container", container.Name, "about", c)
+		a.m.config.Log.Info("device plugins returned conflicting values", "podUID", pod.UID, "container", container.Name, "about", c)
 	}
 	return all, nil
 }

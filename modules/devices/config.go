@@ -14,15 +14,15 @@ import (
 	"github.com/podsync/podsync/syncpod/device"
 )
 
-// DefaultDirectory is where device plugins look for a kubelet.
+// DefaultDirectory is the directory in which device plugins expect the kubelet's socket.
 const DefaultDirectory = "/var/lib/kubelet/device-plugins"
 
 const (
-	// socketName is the socket at which plugins register.
+	// socketName is the name of the socket at which plugins register.
 	socketName = "kubelet.sock"
 	// gracePeriod is how long the resources of a disconnected plugin are kept.
 	gracePeriod = 5 * time.Minute
-	// callTimeout is the timeout of calls to a plugin: a kubelet's for PreStartContainer.
+	// callTimeout is the timeout of calls to a plugin. It is the kubelet's for PreStartContainer.
 	callTimeout = pluginapi.KubeletPreStartContainerRPCTimeoutInSecs * time.Second
 	// connectTimeout is the timeout of the connection to a plugin that registers.
 	connectTimeout = 10 * time.Second
@@ -89,7 +89,7 @@ func (m *Manager) restore() error {
 	}
 	m.unread = unread
 	for uid, err := range unread {
-		m.config.Log.Error(err, "no devices are given until the pod is gone", "podUID", uid)
+		m.config.Log.Error(err, "no devices are allocated until this pod is removed", "podUID", uid)
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// A container has its devices before it is started, with their health, and its plugin is told of a start only by Allocate. What
-// cannot be had at once is not waited for.
+// A container gets its devices, with their health, before it starts; its plugin is called only with Allocate. Devices
+// that are not available at once are not waited for.
 func TestDevicesAreChosenEarly(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card)
@@ -31,16 +31,16 @@ func TestDevicesAreChosenEarly(t *testing.T) {
 	}
 	r.waitTimeout = patience
 	if err := r.Choose(t.Context(), other, containerOf(other, "app")); err == nil || len(r.Devices(other)) > 0 {
-		t.Errorf("a device that another container has is given: %v, %v", r.Devices(other), err)
+		t.Errorf("a device of another container was allocated: %v, %v", r.Devices(other), err)
 	}
 	none := podOf("none", nil)
 	must(t, r.Choose(t.Context(), none, containerOf(none, "app")))
 	if kept, err := r.KeptPods(); err != nil || len(kept) != 1 {
-		t.Errorf("kept is what %v have, %v", kept, err)
+		t.Errorf("KeptPods: %v, %v", kept, err)
 	}
 }
 
-// A plugin that registers and never reports a device has a resource without any.
+// A plugin that registers and reports no device has a resource with zero devices.
 func TestPluginThatReportsNothing(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card)

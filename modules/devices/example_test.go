@@ -25,8 +25,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// modems is a device plugin: of a node with two modems. It would be a program of its own, and mostly
-// a pod; this one is a part of the example so that there is something to see.
+// modems is a device plugin for a node with two modems. A real plugin is a program of its own, and usually runs in a
+// pod.
 type modems struct {
 	pluginapi.UnimplementedDevicePluginServer
 }
@@ -49,8 +49,8 @@ func (modems) Allocate(_ context.Context, req *pluginapi.AllocateRequest) (*plug
 	}}}, nil
 }
 
-// serve serves the plugin in the directory, and registers it with the manager there. A plugin
-// begins when the manager's socket is there, and again whenever that is made anew.
+// serve serves the plugin in the directory, and registers it with the manager. A plugin registers once the manager's
+// socket exists, and again whenever that socket is created anew.
 func (p modems) serve(ctx context.Context, dir string) error {
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "kubelet.sock")); err == nil {
@@ -77,8 +77,8 @@ func (p modems) serve(ctx context.Context, dir string) error {
 	return err
 }
 
-// An agent whose pods get the devices of a plugin. The runtime is one in memory, so that it runs
-// anywhere; with a real one nothing else is different.
+// An agent whose pods use the devices of a plugin. The runtime is in memory, so that the example runs anywhere; with a
+// real one the code is the same.
 func ExampleManager() {
 	dir, err := os.MkdirTemp("", "devices")
 	if err != nil {
@@ -100,7 +100,7 @@ func ExampleManager() {
 	}
 	defer conn.Close()
 
-	// The directory is /var/lib/kubelet/device-plugins by default, where plugins look.
+	// By default the directory is /var/lib/kubelet/device-plugins, where plugins expect it.
 	manager, err := devices.New(devices.Config{State: filepath.Join(dir, "state"), Directory: dir})
 	if err != nil {
 		log.Fatal(err)
@@ -109,10 +109,10 @@ func ExampleManager() {
 	pods := source.NewPush()
 	agent, err := agent.New(agent.Config{
 		Client: cri.NewClient(conn), Root: filepath.Join(dir, "root"), Sources: []source.Source{pods},
-		Admission:  manager, // refuses pods for which there are too few devices
-		NoEviction: true,    // the disk is the machine's, which pods in memory do not fill
+		Admission:  manager, // rejects pods for which there are too few devices
+		NoEviction: true,    // the disk of the test machine is not filled by pods in memory
 		Sync: syncpod.Config{
-			RuntimeName: "critest", // a connection of cri.Dial knows it
+			RuntimeName: "critest", // cri.Dial would ask the runtime
 			Extensions:  syncpod.Extensions{Devices: manager},
 			Node:        syncpod.Node{LogsRoot: filepath.Join(dir, "logs")},
 			Sink: syncpod.StatusSinkFunc(func(_ context.Context, _ *v1.Pod, s v1.PodStatus) error {

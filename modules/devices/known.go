@@ -56,7 +56,7 @@ func (f *knownFile) read() (map[string][]string, error) {
 		err = errors.Join(err, checkResource(name))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s, which says what device plugins there were: %w", f.path, err)
+		return nil, fmt.Errorf("%s, the list of device plugins: %w", f.path, err)
 	}
 	return k.Resources, nil
 }
@@ -71,7 +71,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxKnown {
-		return nil, fmt.Errorf("it is no regular file of at most %d bytes", maxKnown)
+		return nil, fmt.Errorf("it is not a regular file of at most %d bytes", maxKnown)
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO that took its place does not block
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What is written can be read: a plugin with names of devices beyond that is named in the error, and
-// the file stays as it was.
+// No file is written that is too large to be read again: the error names the resource with too many devices, and the
+// file stays unchanged.
 func TestNoMoreIsRememberedThanCanBeRead(t *testing.T) {
 	k := known{knownVersion, map[string][]string{"vendor.example/few": {"a"}, "vendor.example/many": nil}}
 	for i := range 17 << 10 {

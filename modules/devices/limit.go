@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// maxConnections bounds the open connections of callers, and maxCalls the calls of each. An answer is
-	// held until its caller has read it, so together they bound the answers.
+	// maxConnections is the maximum number of open connections, and maxCalls of the concurrent calls of each. An answer
+	// is held until its caller has read it, so together they bound the memory of the answers.
 	maxConnections, maxCalls = 32, 4
-	// maxRequest and maxHeaders bound what a caller sends with one call, in bytes.
+	// maxRequest and maxHeaders are the maximum sizes of a request and of its headers, in bytes.
 	maxRequest, maxHeaders = 64 << 10, 16 << 10
-	// idleTime is how long a connection without a call may last.
+	// idleTime is how long a connection without a call stays open.
 	idleTime = time.Minute
 )
 
@@ -80,8 +80,8 @@ func newServer() *grpc.Server {
 		grpc.MaxHeaderListSize(maxHeaders), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime}))
 }
 
-// boundedListener closes new connections while maxConnections are open. Its Close closes them all: a
-// gRPC server that stops waits for callers that have connected and say nothing.
+// boundedListener closes new connections while maxConnections are open. Its Close closes all of them, because a gRPC
+// server that stops waits for callers that have connected and send nothing.
 type boundedListener struct {
 	net.Listener
 
@@ -99,11 +99,11 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		if bounded := l.enter(conn); bounded != nil {
 			return bounded, nil
 		}
-		_ = conn.Close() // its caller notices
+		_ = conn.Close() // the caller sees the close
 	}
 }
 
-// enter counts a connection, and returns nil if it is one too many.
+// enter counts a connection. It returns nil if the limit is reached.
 func (l *boundedListener) enter(conn net.Conn) *boundedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// A process at the socket of pod resources opens as many connections as it can, and makes many calls at once on
+// A hostile client of the pod resources socket opens as many connections as it can, and makes many concurrent calls on
 // one of them.
 func TestCallersOfPodResourcesAreBounded(t *testing.T) {
 	r := newRig(t)
@@ -44,11 +44,11 @@ func TestCallersOfPodResourcesAreBounded(t *testing.T) {
 	}
 
 	var open []net.Conn
-	for range maxConnections - 1 { // the first is that of the calls
+	for range maxConnections - 1 { // the first connection makes the calls
 		c, err := net.Dial("unix", path)
 		must(t, err)
 		defer c.Close()
-		_, err = c.Read(make([]byte, 1)) // the server's first byte: it has accepted
+		_, err = c.Read(make([]byte, 1)) // the server sends a byte once it has accepted
 		must(t, err)
 		open = append(open, c)
 	}
@@ -63,7 +63,7 @@ func TestCallersOfPodResourcesAreBounded(t *testing.T) {
 	}
 
 	must(t, open[0].Close())
-	for served := false; !served; { // the server notices that it was closed
+	for served := false; !served; { // until the server has noticed the close
 		c, err := net.Dial("unix", path)
 		must(t, err)
 		_, err = c.Read(make([]byte, 1))

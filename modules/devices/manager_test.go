@@ -22,8 +22,8 @@ import (
 	"github.com/podsync/podsync/syncpod/device"
 )
 
-// A container is given what its plugins say that it needs, keeps that over restarts of itself and
-// of the agent, and gives it back when its pod is gone.
+// A container gets the devices, mounts and variables of its plugins' answers. It keeps them when it or the agent
+// restarts, and they are freed when its pod is removed.
 func TestContainerIsGivenDevices(t *testing.T) {
 	r := newRig(t)
 	cards, ports := r.plugin(card), r.plugin(port)
@@ -49,9 +49,9 @@ func TestContainerIsGivenDevices(t *testing.T) {
 		Devices:    []device.Device{{HostPath: "/dev/card-c", ContainerPath: "/dev/card", Permissions: "rw"}},
 		CDIDevices: []string{"vendor.test/card=c"}, Resources: map[string][]string{card: {"c", "a"}, port: {"p"}},
 	}
-	for range 2 { // a second time when it is created again
+	for range 2 { // the second call is for a restart of the container
 		if got, err := r.allocate(pod, "app"); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("it is given\n%+v, %v, want\n%+v", got, err, want)
+			t.Errorf("the allocation is\n%+v, %v, want\n%+v", got, err, want)
 		}
 	}
 	if got, want := cards.journal(), "prefer[a b c] [] 2, allocate[c a], prestart[c a], prestart[c a]"; got != want {
@@ -65,7 +65,7 @@ func TestContainerIsGivenDevices(t *testing.T) {
 	r.counts(port, 1, 1)
 	r.counts(card, 4, 4)
 	if got, err := r.allocate(pod, "app"); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("after a restart of the agent it is given\n%+v, %v, want\n%+v", got, err, want)
+		t.Errorf("after a restart of the agent the allocation is\n%+v, %v, want\n%+v", got, err, want)
 	}
 	other := podOf("other", map[string]int64{card: 1, port: 1})
 	r.refused(other, "app", "requested number of devices unavailable for vendor.test/port. Requested: 1, Available: 0")
@@ -73,12 +73,12 @@ func TestContainerIsGivenDevices(t *testing.T) {
 	r.given(other, "app", port, "p")
 	must(t, r.RemovePod(t.Context(), other.UID))
 	if left, err := os.ReadDir(filepath.Join(r.state, "pods")); err != nil || len(left) > 0 {
-		t.Errorf("left is %v, %v", left, err)
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 
-// A container waits for a device that another one gives back, and for a plugin that comes back,
-// but only so long (kubernetes #119248).
+// A container waits a limited time for a device that another container releases, and for a plugin that reconnects
+// (kubernetes #119248).
 func TestContainerWaitsForDevices(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card).start("a")
@@ -102,8 +102,9 @@ func TestContainerWaitsForDevices(t *testing.T) {
 	waits(first, func() { r.plugin(card).start("a") })
 }
 
-// Health is told of containers and of the node, and pods are told of that whose devices change
-// (KEP-4680). Of a plugin that is away nothing is known, and its devices are not given.
+// The health of devices is reported for containers and for the node, and a change is notified for the pods that hold
+// the devices (KEP-4680). While a plugin is disconnected, the health of its devices is unknown and they are not
+// allocated.
 func TestHealth(t *testing.T) {
 	r := newRig(t)
 	told := make(chan types.UID, 100)
@@ -116,7 +117,7 @@ func TestHealth(t *testing.T) {
 	is := func(health v1.ResourceHealthStatus) {
 		t.Helper()
 		if uid := <-told; uid != pod.UID {
-			t.Errorf("it is told of %s", uid)
+			t.Errorf("%s is notified", uid)
 		}
 		want := map[string][]v1.ResourceStatus{"app": {{Name: card, Resources: []v1.ResourceHealth{{ResourceID: "a", Health: health}}}}}
 		if got := r.Devices(pod); !reflect.DeepEqual(got, want) {
@@ -134,13 +135,13 @@ func TestHealth(t *testing.T) {
 	p.server.Stop()
 	is(v1.ResourceHealthStatusUnknown)
 	r.counts(card, 2, 0)
-	r.given(pod, "app", card, "a") // what it had before it keeps
+	r.given(pod, "app", card, "a") // it keeps its earlier device
 	if len(r.Devices(podOf("none", nil))) > 0 {
 		t.Error("a pod without devices has some")
 	}
 }
 
-// A plugin that registers again takes the place of the one before, whose end says nothing then.
+// A plugin that registers again replaces the earlier one, whose disconnect then has no effect.
 func TestPluginRegistersAgain(t *testing.T) {
 	r := newRig(t)
 	before := r.plugin(card).start("a")
@@ -152,13 +153,13 @@ func TestPluginRegistersAgain(t *testing.T) {
 	before.server.Stop()
 	r.given(podOf("web", map[string]int64{card: 1}), "app", card, "a")
 	if got := next.journal(); got != "allocate[a]" {
-		t.Errorf("the next one was asked %s", got)
+		t.Errorf("the calls to the new plugin: %s", got)
 	}
-	time.Sleep(20 * time.Millisecond) // the end of the first one might be taken for that of the second
+	time.Sleep(20 * time.Millisecond) // the disconnect of the first one could be taken for that of the second
 	r.counts(card, 2, 2)
 }
 
-// The devices of a plugin that stays away are none after the time of a kubelet, and its pods are refused.
+// After the kubelet's grace period a disconnected plugin has no devices, and its pods are rejected.
 func TestPluginStaysAway(t *testing.T) {
 	r := newRig(t)
 	r.mu.Lock()
@@ -171,13 +172,13 @@ func TestPluginStaysAway(t *testing.T) {
 	refused := r.Admit(podOf("web", map[string]int64{card: 1}), nil)
 	if refused == nil || refused.Reason != "UnexpectedAdmissionError" ||
 		refused.Message != "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices vendor.test/card, which is unexpected" {
-		t.Errorf("a pod is refused with %+v", refused)
+		t.Errorf("the pod is rejected with %+v", refused)
 	}
-	r.refused(podOf("web", map[string]int64{card: 1}), "app", "no plugin gives vendor.test/card")
+	r.refused(podOf("web", map[string]int64{card: 1}), "app", "no plugin has registered vendor.test/card")
 }
 
-// A pod that comes before its plugin has registered with the next agent waits for it, and does
-// not run without its device (kubernetes #125579, #133382).
+// If a pod arrives before its plugin has registered with a restarted agent, it waits for the plugin instead of running
+// without its device (kubernetes #125579, #133382).
 func TestPodAfterARestartWaitsForItsPlugin(t *testing.T) {
 	r := newRig(t)
 	r.plugin(card).start("a")
@@ -189,10 +190,10 @@ func TestPodAfterARestartWaitsForItsPlugin(t *testing.T) {
 	r.restart()
 	pod, second := podOf("web", map[string]int64{card: 1}), podOf("second", map[string]int64{card: 1})
 	if refused := r.Admit(pod, nil); refused != nil {
-		t.Errorf("it is refused: %+v", refused)
+		t.Errorf("it is rejected: %+v", refused)
 	}
 	if refused := r.Admit(second, []*v1.Pod{pod}); refused == nil || !strings.Contains(refused.Message, "Requested: 1, Available: 0") {
-		t.Errorf("a second one for the same device: %+v", refused)
+		t.Errorf("a second pod for the same device: %+v", refused)
 	}
 	r.counts(card, 1, 0)
 	r.refused(pod, "app", "the plugin of vendor.test/card has not registered yet")
@@ -201,8 +202,8 @@ func TestPodAfterARestartWaitsForItsPlugin(t *testing.T) {
 	r.given(pod, "app", card, "a")
 }
 
-// While it cannot be written which resources there are nothing of them is given: the next agent
-// would start containers without.
+// While the list of resources cannot be written, none of their devices is allocated: the next agent would start
+// containers without them.
 func TestResourcesThatCannotBeWritten(t *testing.T) {
 	r := newRig(t)
 	file := filepath.Join(r.state, "resources.json")
@@ -210,20 +211,20 @@ func TestResourcesThatCannotBeWritten(t *testing.T) {
 	r.plugin(card).start("a")
 	r.counts(card, 1, 1)
 	pod := podOf("web", map[string]int64{card: 1})
-	r.refused(pod, "app", "which resources there are: rename "+filepath.Join(r.state, ".resources.json.tmp"))
+	r.refused(pod, "app", "list of resources for the next agent: rename "+filepath.Join(r.state, ".resources.json.tmp"))
 	r.given(podOf("none", nil), "app", card, "")
-	eventually(t, "nothing else is left", func() bool { // the plugin's report may be tried at the same time
+	eventually(t, "nothing else is left", func() bool { // the plugin's report may be written at the same time
 		_, err := os.Lstat(filepath.Join(r.state, ".resources.json.tmp"))
 		return errors.Is(err, os.ErrNotExist)
 	})
 	must(t, os.RemoveAll(file))
 	r.given(pod, "app", card, "a")
 	if known, err := r.known.read(); err != nil || !reflect.DeepEqual(known, map[string][]string{card: {"a"}}) {
-		t.Errorf("written is %v, %v", known, err)
+		t.Errorf("the file has %v, %v", known, err)
 	}
 }
 
-// What could not be written is written later, though no pod comes.
+// A failed write of the list of resources is retried, even if no pod arrives.
 func TestResourcesAreWrittenLater(t *testing.T) {
 	r := newRig(t)
 	r.end()
@@ -245,7 +246,7 @@ func TestResourcesAreWrittenLater(t *testing.T) {
 	})
 }
 
-// Of plugins that are no such thing nothing is believed, and the others go on.
+// Invalid registrations are rejected, and do not affect other plugins.
 func TestBadRegistrations(t *testing.T) {
 	r := newRig(t)
 	good := r.plugin(card).start("a")
@@ -263,11 +264,11 @@ func TestBadRegistrations(t *testing.T) {
 		{"v1beta1", "a.test/x", "..", `endpoint is ".."`},
 		{"v1beta1", "a.test/x", "kubelet.sock", `endpoint is "kubelet.sock"`},
 		{"v1beta1", "a.test/x", "x\x00.sock", `endpoint is "x\x00.sock"`},
-		{"v1beta1", "a.test/x", "none.sock", `endpoint is "none.sock": there is no such socket`},
-		{"v1beta1", "a.test/x", "link.sock", `endpoint is "link.sock": there is no such socket`},
-		{"v1beta1", "a.test/x", "file", `endpoint is "file": there is no such socket`},
+		{"v1beta1", "a.test/x", "none.sock", `endpoint is "none.sock": no socket of that name`},
+		{"v1beta1", "a.test/x", "link.sock", `endpoint is "link.sock": no socket of that name`},
+		{"v1beta1", "a.test/x", "file", `endpoint is "file": no socket of that name`},
 		{"v1beta1", "", good.endpoint, `resource_name is ""`},
-		{"v1beta1", "cpu", good.endpoint, `resource_name is "cpu": it must have the domain of a vendor`},
+		{"v1beta1", "cpu", good.endpoint, `resource_name is "cpu": want the domain of a vendor`},
 		{"v1beta1", "kubernetes.io/x", good.endpoint, `resource_name is "kubernetes.io/x"`},
 		{"v1beta1", "requests.a.test/x", good.endpoint, `resource_name is "requests.a.test/x"`},
 		{"v1beta1", "a.test/x/y", good.endpoint, `resource_name is "a.test/x/y"`},
@@ -284,7 +285,7 @@ func TestBadRegistrations(t *testing.T) {
 	deaf.optionsE = errors.New("it has none")
 	deaf.serve()
 	if err := deaf.register("v1beta1"); err == nil || !strings.Contains(err.Error(), "failed to get device plugin options: rpc error: code = Unknown desc = it has none") {
-		t.Errorf("one that does not tell its options: %v", err)
+		t.Errorf("a plugin that fails to return its options: %v", err)
 	}
 	if all, _ := r.Capacity(); len(all) != 1 {
 		t.Errorf("resources are %v", all)
@@ -292,7 +293,7 @@ func TestBadRegistrations(t *testing.T) {
 	r.given(podOf("web", map[string]int64{card: 1}), "app", card, "a")
 }
 
-// Whatever a plugin answers, its container is not created then, and the devices are another's.
+// If a plugin's answer is invalid, the container is not created, and its devices are free for other containers.
 func TestBadPlugins(t *testing.T) {
 	hangs := make(chan struct{})
 	defer close(hangs)
@@ -317,8 +318,8 @@ func TestBadPlugins(t *testing.T) {
 			if tc.hangs {
 				r.callTimeout = 200 * time.Millisecond
 			}
-			both := podOf("web", map[string]int64{card: 1, port: 1}) // the card comes first
-			for p.journal() == "" {                                  // on a busy machine it may not be reached in time
+			both := podOf("web", map[string]int64{card: 1, port: 1}) // the card is allocated first
+			for p.journal() == "" {                                  // on a busy machine the call may time out first
 				r.refused(both, "app", tc.want)
 			}
 			r.callTimeout = callTimeout
@@ -326,7 +327,7 @@ func TestBadPlugins(t *testing.T) {
 				t.Errorf("it has %v", got)
 			}
 			r.given(podOf("other", map[string]int64{card: 1}), "app", card, "a")
-			next := r.plugin(port) // one that works, in its place
+			next := r.plugin(port) // a working plugin replaces it
 			next.endpoint = "next.sock"
 			next.start("p")
 			r.counts(port, 1, 1)
@@ -335,7 +336,7 @@ func TestBadPlugins(t *testing.T) {
 	}
 }
 
-// An answer that no container can be made of is told, with its field.
+// If no container can be created from an answer, the error names the invalid field.
 func TestAnswersThatCannotBe(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card)
@@ -347,8 +348,8 @@ func TestAnswersThatCannotBe(t *testing.T) {
 	r.refused(podOf("web", map[string]int64{card: 1}), "app", `mounts[0].hostPath is "/opt/../etc"`)
 }
 
-// An answer that the next agent could not read again is refused, and other pods get devices
-// after a restart. An answer may have 4 MiB, which is more than that as JSON.
+// An answer that is too large to be read by the next agent is rejected, and other pods get devices after a restart. An
+// answer of at most 4 MiB is larger than that as JSON.
 func TestAnswerThatIsTooLargeToKeep(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card)
@@ -364,8 +365,7 @@ func TestAnswerThatIsTooLargeToKeep(t *testing.T) {
 	r.given(podOf("other", map[string]int64{card: 1}), "app", card, "a")
 }
 
-// A plugin that closes its stream has no devices until it registers again. Devices without an ID
-// are none.
+// A plugin that closes its stream has no devices until it registers again. Devices without an ID are ignored.
 func TestPluginClosesItsStream(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card).start("a", "", "b")
@@ -376,7 +376,7 @@ func TestPluginClosesItsStream(t *testing.T) {
 	r.counts(card, 2, 2)
 }
 
-// A plugin that must be told of each start keeps the container from starting while it refuses.
+// If a plugin requires PreStartContainer, the container does not start while that call fails.
 func TestPreStart(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card)
@@ -392,8 +392,7 @@ func TestPreStart(t *testing.T) {
 	}
 }
 
-// Where another agent serves plugins nothing is touched; and of what is in the directory only sockets are
-// removed.
+// While another agent serves the directory, nothing in it is removed. Otherwise only sockets are removed.
 func TestDirectoryOfPlugins(t *testing.T) {
 	r := newRig(t)
 	r.plugin(card).start("a")
@@ -406,11 +405,11 @@ func TestDirectoryOfPlugins(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := second.Run(ended); err != nil {
-		t.Errorf("one that is to end at once: %v", err)
+		t.Errorf("a second one whose context has ended: %v", err)
 	}
 	conn, err := net.Dial("unix", filepath.Join(r.dir, "kubelet.sock"))
 	if err != nil {
-		t.Fatalf("a second one that ended at once took the socket: %v", err)
+		t.Fatalf("a second one whose context has ended took the socket: %v", err)
 	}
 	must(t, conn.Close())
 	r.given(podOf("web", map[string]int64{card: 1}), "app", card, "a")
@@ -427,25 +426,25 @@ func TestDirectoryOfPlugins(t *testing.T) {
 		names = append(names, e.Name())
 	}
 	if got, want := fmt.Sprint(names, err), "[kubelet.sock kubelet_internal_checkpoint link vendor] <nil>"; got != want {
-		t.Errorf("after a restart there are %s, want %s", got, want)
+		t.Errorf("after a restart the directory has %s, want %s", got, want)
 	}
 	if _, err := os.Stat(r.dir + "-of-others.sock"); err != nil {
 		t.Error(err)
 	}
 	r.end()
-	r.run() // the same manager once more
+	r.run() // the same manager runs again
 	r.plugin(card).start("a", "b")
 	r.counts(card, 2, 2)
 }
 
-// Where it cannot be told whether a process serves nothing is touched.
+// If the agent cannot determine whether a process serves the socket, it removes nothing.
 func TestDirectoryOfPluginsThatCannotBeAsked(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card).start("a")
 	r.counts(card, 1, 1)
 	r.end()
-	must(t, os.Symlink("kubelet.sock", filepath.Join(r.dir, "kubelet.sock"))) // it cannot be connected to, for another reason than that nobody serves it
-	if err := r.Run(t.Context()); !errors.Is(err, syscall.ELOOP) || !strings.Contains(err.Error(), "whether a process serves") {
+	must(t, os.Symlink("kubelet.sock", filepath.Join(r.dir, "kubelet.sock"))) // connecting fails with ELOOP, not because the socket has no server
+	if err := r.Run(t.Context()); !errors.Is(err, syscall.ELOOP) || !strings.Contains(err.Error(), "check whether a process serves") {
 		t.Errorf("the error is %v", err)
 	}
 	if _, err := os.Lstat(filepath.Join(r.dir, p.endpoint)); err != nil {
@@ -453,7 +452,7 @@ func TestDirectoryOfPluginsThatCannotBeAsked(t *testing.T) {
 	}
 }
 
-// While it is not known what a pod has no other is given what it may have.
+// While the allocation of one pod cannot be read, no other pod gets a device that this pod may hold.
 func TestFileThatCannotBeRead(t *testing.T) {
 	r := newRig(t)
 	r.plugin(card).start("a", "b")
@@ -476,12 +475,12 @@ func TestFileThatCannotBeRead(t *testing.T) {
 	file = filepath.Join(r.state, "resources.json")
 	for _, text := range []string{"", "{", `{"version":2}`, `{"version":1,"resources":{"cpu":[]}}`} {
 		must(t, os.WriteFile(file, []byte(text), 0o600))
-		if _, err := New(Config{State: r.state, Directory: r.dir}); err == nil || !strings.Contains(err.Error(), file+", which says what device plugins there were") {
+		if _, err := New(Config{State: r.state, Directory: r.dir}); err == nil || !strings.Contains(err.Error(), file+", the list of device plugins") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 	must(t, os.Truncate(file, 1<<40))
-	if _, err := New(Config{State: r.state, Directory: r.dir}); err == nil || !strings.Contains(err.Error(), "no regular file of at most 16777216 bytes") {
+	if _, err := New(Config{State: r.state, Directory: r.dir}); err == nil || !strings.Contains(err.Error(), "not a regular file of at most 16777216 bytes") {
 		t.Errorf("a file of a terabyte: %v", err)
 	}
 }
@@ -501,7 +500,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// What plugins agree on is there once; where they do not the first counts, and no value is told.
+// Equal values of several plugins are merged. If they differ, the first wins, and the reported conflict does not
+// contain the values.
 func TestMerge(t *testing.T) {
 	response := func(path, value string) *pluginapi.ContainerAllocateResponse {
 		return &pluginapi.ContainerAllocateResponse{
@@ -519,9 +519,9 @@ func TestMerge(t *testing.T) {
 		CDIDevices: []string{"v/c=same", "v/c=one", "v/c=two"}, Resources: map[string][]string{"x": {"1"}, "y": {"2"}, "z": {"3"}},
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("together they are\n%+v, want\n%+v", got, want)
+		t.Errorf("merged:\n%+v, want\n%+v", got, want)
 	}
 	if got, want := strings.Join(conflicts, "; "), `device "/d", which is not the one of y; mount "/m", which is not the one of y; variable "A", which is not the one of y; annotation "a", which is not the one of y`; got != want {
-		t.Errorf("told is\n%s, want\n%s", got, want)
+		t.Errorf("conflicts:\n%s, want\n%s", got, want)
 	}
 }

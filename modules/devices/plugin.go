@@ -57,10 +57,10 @@ func (m *Manager) connect(running, registering context.Context, req *pluginapi.R
 	return nil
 }
 
-// dial returns a plugin that has answered.
+// dial connects to a plugin, and reads its options.
 func (m *Manager) dial(ctx context.Context, resource, path string) (*plugin, error) {
 	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSocket == 0 {
-		return nil, errors.Join(fmt.Errorf("endpoint is %q: there is no such socket in the directory of plugins", filepath.Base(path)), err)
+		return nil, errors.Join(fmt.Errorf("endpoint is %q: no socket of that name in the directory of plugins", filepath.Base(path)), err)
 	}
 	conn, err := grpc.NewClient("passthrough:///"+resource, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithMaxHeaderListSize(maxHeaders),
@@ -128,10 +128,10 @@ func (m *Manager) report(p *plugin, reported []*pluginapi.Device) {
 	}
 }
 
-// leave notes that a plugin has ended, unless another one is in its place. That the manager ends
-// says nothing of devices.
+// leave records that a plugin has disconnected, unless a newer one has replaced it. It records nothing when the manager
+// itself stops.
 func (m *Manager) leave(running context.Context, p *plugin, cause error) {
-	m.config.Log.Info("device plugin is gone", "resource", p.resource, "cause", cause.Error())
+	m.config.Log.Info("device plugin disconnected", "resource", p.resource, "cause", cause.Error())
 	m.update(p, func() []types.UID {
 		delete(m.plugins, p.resource)
 		concerned := m.ledger.Leave(p.resource, time.Now())
@@ -144,8 +144,8 @@ func (m *Manager) leave(running context.Context, p *plugin, cause error) {
 	_ = p.conn.Close()
 }
 
-// update applies a change to the ledger if the plugin is the current one of its resource, and
-// notifies of the affected pods.
+// update applies a change to the ledger if the plugin is the current one of its resource, and notifies the loop of the
+// affected pods.
 func (m *Manager) update(p *plugin, change func() []types.UID) {
 	m.mu.Lock()
 	if m.plugins[p.resource] != p {
@@ -166,7 +166,7 @@ func (m *Manager) call(ctx context.Context, resource, method string, do func(ctx
 	p := m.plugins[resource]
 	m.mu.Unlock()
 	if p == nil {
-		return fmt.Errorf("the plugin of %s is not there", resource)
+		return fmt.Errorf("the plugin of %s is not registered", resource)
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
 	defer cancel()

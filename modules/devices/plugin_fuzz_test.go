@@ -15,8 +15,7 @@ import (
 	"github.com/podsync/podsync/modules/devices/internal/ledger"
 )
 
-// FuzzRegistration: a plugin that may register has the name of a socket in its directory and of an
-// extended resource.
+// FuzzRegistration: an accepted registration names a socket in the directory and a valid extended resource.
 func FuzzRegistration(f *testing.F) {
 	f.Add("v1beta1", "card.sock", "vendor.test/card")
 	f.Add("v1beta1", "../card.sock", "requests.vendor.test/card")
@@ -34,8 +33,8 @@ func FuzzRegistration(f *testing.F) {
 	})
 }
 
-// FuzzReport: whatever a plugin reports, a device counts once, those that can be given are some of
-// those there are, and the next agent knows all of them.
+// FuzzReport: for any report, each device counts once, healthy devices are a subset of all devices, and the next agent
+// reads all of them.
 func FuzzReport(f *testing.F) {
 	f.Add("a b a", "Healthy", "Unhealthy")
 	f.Add("\xff \x00", "", "Healthy")
@@ -63,7 +62,7 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-// FuzzKnown: whatever is in the file of the resources, it is an error or names of resources.
+// FuzzKnown: any contents of the file are an error or valid names of resources.
 func FuzzKnown(f *testing.F) {
 	for _, text := range []string{"", "null", `{"version":1}`, `{"version":1,"resources":{"vendor.test/card":["a","a",""],"vendor.test/port":null}}`, `{"version":1,"resources":{"cpu":[]}}`} {
 		f.Add([]byte(text))
@@ -90,8 +89,7 @@ func FuzzKnown(f *testing.F) {
 	})
 }
 
-// FuzzAllocated: whatever plugins answer, a container is given what can be validated: each path and
-// each variable once, and all devices of which it has the IDs.
+// FuzzAllocated: for any answers of plugins, the merged allocation has each path, variable and CDI device at most once.
 func FuzzAllocated(f *testing.F) {
 	f.Add("/dev/a", "/dev/b", "rw", "A", "1", "a/b=c")
 	f.Add("", "/x", "", "", "", "")
@@ -118,6 +116,6 @@ func FuzzAllocated(f *testing.F) {
 		if len(slices.Compact(slices.Sorted(slices.Values(all.CDIDevices)))) != len(all.CDIDevices) {
 			t.Errorf("a CDI device is given twice: %q", all.CDIDevices)
 		}
-		_ = all.Validate() // it does not panic
+		_ = all.Validate() // must not panic
 	})
 }

@@ -25,7 +25,7 @@ import (
 const (
 	card = "vendor.test/card"
 	port = "vendor.test/port"
-	// patience is how long what is to happen at once may take on a busy machine.
+	// patience is the maximum wait for something that should happen at once; busy machines need it.
 	patience = time.Minute
 )
 
@@ -36,7 +36,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// eventually waits until something is so.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
@@ -46,7 +46,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// A rig is a manager that runs, and the directories that outlive it.
+// A rig runs a manager. Its directories outlive the manager.
 type rig struct {
 	*Manager
 	t          *testing.T
@@ -56,7 +56,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "plugins") // as short as paths of sockets have to be
+	dir, err := os.MkdirTemp("", "plugins") // short, because socket paths are limited
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	r := &rig{t: t, dir: dir, state: filepath.Join(t.TempDir(), "state")}
@@ -64,7 +64,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// start makes the next manager, and waits until plugins can register.
+// start runs the next manager, and waits until plugins can register.
 func (r *rig) start() {
 	r.t.Helper()
 	var err error
@@ -92,14 +92,14 @@ func (r *rig) run() {
 	})
 }
 
-// restart is the next agent.
+// restart replaces the manager.
 func (r *rig) restart() {
 	r.t.Helper()
 	r.end()
 	r.start()
 }
 
-// counts waits until there are so many devices.
+// counts waits until the resource has this capacity and allocatable.
 func (r *rig) counts(resource string, capacity, allocatable int64) {
 	r.t.Helper()
 	eventually(r.t, fmt.Sprintf("there are %d of %s, %d to give", capacity, resource, allocatable), func() bool {
@@ -114,21 +114,21 @@ func (r *rig) allocate(pod *v1.Pod, container string) (device.Allocation, error)
 	return r.Allocate(r.t.Context(), pod, containerOf(pod, container))
 }
 
-// given fails unless a container is given devices with these IDs.
+// given fails unless the container is allocated devices with these IDs.
 func (r *rig) given(pod *v1.Pod, container, resource, ids string) device.Allocation {
 	r.t.Helper()
 	got, err := r.allocate(pod, container)
 	if err != nil || strings.Join(got.Resources[resource], " ") != ids {
-		r.t.Errorf("%s of %s is given %v, %v, want %s of %s", container, pod.Name, got.Resources, err, ids, resource)
+		r.t.Errorf("%s of %s: allocated %v, %v, want %s of %s", container, pod.Name, got.Resources, err, ids, resource)
 	}
 	return got
 }
 
-// refused fails unless a container is given nothing, for a reason that has these words.
+// refused fails unless the allocation fails with an error that contains words.
 func (r *rig) refused(pod *v1.Pod, container, words string) {
 	r.t.Helper()
 	if got, err := r.allocate(pod, container); err == nil || !strings.Contains(err.Error(), words) || !got.IsZero() {
-		r.t.Errorf("%s of %s is given %+v, %v, want an error with %q", container, pod.Name, got, err, words)
+		r.t.Errorf("%s of %s: allocated %+v, %v, want an error with %q", container, pod.Name, got, err, words)
 	}
 }
 
@@ -141,7 +141,7 @@ func containerOf(pod *v1.Pod, name string) *v1.Container {
 	return nil
 }
 
-// podOf has a container app that wants so many of resources.
+// podOf returns a pod with a container app that requests these numbers of resources.
 func podOf(name string, wants map[string]int64) *v1.Pod {
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Resources: v1.ResourceRequirements{Limits: v1.ResourceList{}}}}}}
 	pod.Namespace, pod.Name, pod.UID = "ns", name, types.UID("uid-"+name)
@@ -151,8 +151,7 @@ func podOf(name string, wants map[string]int64) *v1.Pod {
 	return pod
 }
 
-// A fakePlugin is a device plugin as a vendor writes one. What it does may be changed before
-// it is started.
+// A fakePlugin is a device plugin. Its behaviour may be changed before it is started.
 type fakePlugin struct {
 	pluginapi.UnimplementedDevicePluginServer
 	t                  *testing.T
@@ -175,7 +174,7 @@ func (r *rig) plugin(resource string) *fakePlugin {
 	return &fakePlugin{t: r.t, dir: r.dir, resource: resource, endpoint: strings.ReplaceAll(resource, "/", "_") + ".sock", options: &pluginapi.DevicePluginOptions{}}
 }
 
-// start serves the plugin, and registers it. Its first devices are those.
+// start serves the plugin, registers it, and reports devices with these IDs.
 func (p *fakePlugin) start(ids ...string) *fakePlugin {
 	p.t.Helper()
 	p.serve()
@@ -184,7 +183,7 @@ func (p *fakePlugin) start(ids ...string) *fakePlugin {
 	return p
 }
 
-// again is the plugin as it is after a restart of it, of which only its settings are left.
+// again returns the plugin after a restart, with the same settings.
 func (p *fakePlugin) again() *fakePlugin {
 	return &fakePlugin{t: p.t, dir: p.dir, resource: p.resource, endpoint: p.endpoint, options: p.options, allocate: p.allocate, prefer: p.prefer}
 }
@@ -211,7 +210,7 @@ func (p *fakePlugin) register(version string) error {
 	return err
 }
 
-// report reports devices, of which those that end with an exclamation mark are unhealthy.
+// report reports devices. Those whose ID ends with an exclamation mark are unhealthy.
 func (p *fakePlugin) report(ids ...string) {
 	var all []*pluginapi.Device
 	for _, id := range ids {
@@ -234,7 +233,7 @@ func (p *fakePlugin) called(call string, args ...any) {
 	p.calls = append(p.calls, call+fmt.Sprint(args...))
 }
 
-// journal are the calls since it was asked last.
+// journal returns the calls since the last journal.
 func (p *fakePlugin) journal() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

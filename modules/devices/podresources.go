@@ -19,12 +19,11 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// ServePodResources serves a kubelet's API of pod resources (v1 and v1alpha1) on a listener, which it closes,
-// until ctx ends: exporters of metrics ask it which container has which device. pods returns
-// the pods of the agent; those that are over are left out. Who may connect is for the listener
-// to say: a kubelet's is the socket /var/lib/kubelet/pod-resources/kubelet.sock. Callers may have 32
-// connections with 4 calls each. The answers lack what no Manager knows: exclusive CPUs, memory, and
-// devices of resource claims.
+// ServePodResources serves a kubelet's pod resources API (v1 and v1alpha1) on the listener until ctx ends, and closes
+// the listener. Exporters of metrics use it to map devices to containers. pods returns the pods of the agent; finished
+// pods are skipped. The listener decides who may connect; a kubelet's is the socket
+// /var/lib/kubelet/pod-resources/kubelet.sock. Up to 32 connections are open, with 4 concurrent calls each. The answers
+// lack exclusive CPUs, memory, and devices of resource claims, which a Manager does not allocate.
 func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, pods func() []*v1.Pod) error {
 	switch {
 	case listener == nil:
@@ -44,7 +43,7 @@ func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, 
 	return nil
 }
 
-// alphaLister is the service of pod resources in version v1alpha1, which older exporters use.
+// alphaLister serves version v1alpha1 of the API, which older exporters use.
 type alphaLister struct {
 	v1alpha1.UnimplementedPodResourcesListerServer
 	lister lister
@@ -81,7 +80,7 @@ func sidecars(pod *v1.Pod) (n int) {
 	return n
 }
 
-// lister is the service of pod resources.
+// lister serves version v1 of the API.
 type lister struct {
 	podresources.UnimplementedPodResourcesListerServer
 	m    *Manager
@@ -156,7 +155,7 @@ func (l lister) container(name string, held ledger.Held) *podresources.Container
 	return c
 }
 
-// described returns a device as a kubelet does: one entry for each of its NUMA nodes.
+// described converts a device as a kubelet does: one entry for each of its NUMA nodes.
 func described(resource string, d ledger.Device) []*podresources.ContainerDevices {
 	one := func(topology *podresources.TopologyInfo) *podresources.ContainerDevices {
 		return &podresources.ContainerDevices{ResourceName: resource, DeviceIds: []string{d.ID}, Topology: topology}

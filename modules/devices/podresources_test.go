@@ -16,8 +16,8 @@ import (
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 )
 
-// Who watches devices is told which container has which, once for each NUMA node, and which there
-// are; of pods that are over, and of init containers that have ended, nothing.
+// Monitoring tools list the devices of each container, once for each NUMA node, and all allocatable devices. Finished
+// pods and finished init containers are not listed.
 func TestPodResources(t *testing.T) {
 	r := newRig(t)
 	r.plugin(card).start("a", "b-numa", "c!")
@@ -66,13 +66,13 @@ func TestPodResources(t *testing.T) {
 	all, err := client.GetAllocatableResources(t.Context(), &podresources.AllocatableResourcesRequest{})
 	must(t, err)
 	if got := deviceWords(all.GetDevices()); got != "vendor.test/card a [], vendor.test/card b-numa [0], vendor.test/card b-numa [1]" {
-		t.Errorf("there are %s", got)
+		t.Errorf("allocatable: %s", got)
 	}
 	cancel()
 	must(t, <-ended)
 	pods := func() []*v1.Pod { return nil }
 	if err := r.ServePodResources(t.Context(), listener, pods); err == nil {
-		t.Error("on a listener that is closed there is no error")
+		t.Error("no error for a closed listener")
 	}
 	if err := r.ServePodResources(t.Context(), nil, pods); err == nil || err.Error() != "devices: ServePodResources: listener is nil" {
 		t.Errorf("without a listener: %v", err)

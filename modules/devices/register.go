@@ -20,10 +20,10 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// wsaConnRefused is what syscall.ECONNREFUSED is on Windows, where that has another value.
+// wsaConnRefused is Windows' code for a refused connection, which differs from syscall.ECONNREFUSED there.
 const wsaConnRefused = syscall.Errno(10061)
 
-// serve has plugins register until ctx ends.
+// serve registers plugins until ctx ends.
 func (m *Manager) serve(ctx context.Context) error {
 	listener, err := m.listen(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -51,7 +51,7 @@ func (m *Manager) listen(ctx context.Context) (net.Listener, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, socketName)
-	if err := notServed(ctx, path); err != nil { // whose plugins would register again otherwise
+	if err := notServed(ctx, path); err != nil { // before its plugins see their sockets removed
 		return nil, err
 	}
 	entries, err := os.ReadDir(dir)
@@ -69,14 +69,14 @@ func (m *Manager) listen(ctx context.Context) (net.Listener, error) {
 	return ListenUnix(ctx, path)
 }
 
-// ListenUnix listens at a Unix socket, whose directory it creates with mode 0750. It replaces a socket that an earlier agent
-// has left, and returns an error for one that a process serves and for a file that is no socket.
+// ListenUnix listens at a Unix socket. It creates the directory with mode 0750, and replaces a socket that an earlier
+// agent has left. It returns an error if a process serves the socket, or if the file is not a socket.
 func ListenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, err
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket == 0 {
-		return nil, fmt.Errorf("%s is no socket", path)
+		return nil, fmt.Errorf("%s is not a socket", path)
 	}
 	if err := notServed(ctx, path); err != nil {
 		return nil, err
@@ -87,8 +87,7 @@ func ListenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
 }
 
-// notServed returns nil only if it is certain that no process serves the socket: a busy one may
-// refuse the connection.
+// notServed returns nil only if certainly no process serves the socket: a busy server may refuse a connection.
 func notServed(ctx context.Context, path string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	switch {
@@ -97,14 +96,14 @@ func notServed(ctx context.Context, path string) error {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, wsaConnRefused):
 		return nil
 	}
-	return fmt.Errorf("whether a process serves %s: %w", path, err)
+	return fmt.Errorf("check whether a process serves %s: %w", path, err)
 }
 
-// registration is the service at the manager's socket.
+// registration is the registration service at the manager's socket.
 type registration struct {
 	pluginapi.UnimplementedRegistrationServer
 	m *Manager
-	// ctx ends with the manager, and with that each plugin.
+	// ctx ends with the manager, and ends the connections to plugins.
 	ctx context.Context
 }
 

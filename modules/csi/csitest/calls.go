@@ -57,7 +57,7 @@ func (d *Driver) NodeStageVolume(ctx context.Context, req *csipb.NodeStageVolume
 	})
 }
 
-// NodeUnstageVolume undoes that.
+// NodeUnstageVolume unstages a volume.
 func (d *Driver) NodeUnstageVolume(ctx context.Context, req *csipb.NodeUnstageVolumeRequest) (*csipb.NodeUnstageVolumeResponse, error) {
 	return &csipb.NodeUnstageVolumeResponse{}, d.do(ctx, "NodeUnstage", req.GetVolumeId(), req.GetStagingTargetPath(), func() error {
 		if n := len(d.published[req.VolumeId]); n > 0 {
@@ -90,7 +90,7 @@ func (d *Driver) NodePublishVolume(ctx context.Context, req *csipb.NodePublishVo
 	})
 }
 
-// NodeUnpublishVolume undoes that.
+// NodeUnpublishVolume unmounts a volume for a pod.
 func (d *Driver) NodeUnpublishVolume(ctx context.Context, req *csipb.NodeUnpublishVolumeRequest) (*csipb.NodeUnpublishVolumeResponse, error) {
 	return &csipb.NodeUnpublishVolumeResponse{}, d.do(ctx, "NodeUnpublish", req.GetVolumeId(), req.GetTargetPath(), func() error {
 		if d.inUse != nil && d.inUse(req.TargetPath) {

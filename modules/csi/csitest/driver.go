@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Config is what a Driver is made of. The zero value is a driver that stages volumes and mounts nothing.
+// Config configures a Driver. The zero value is a driver that stages volumes and mounts nothing.
 type Config struct {
 	// Name is the name of the driver. Default "csi.example.com".
 	Name string
@@ -27,20 +27,20 @@ type Config struct {
 	// MaxVolumes and Topology are what NodeGetInfo returns.
 	MaxVolumes int64
 	Topology   map[string]string
-	// NoStage has the driver lack STAGE_UNSTAGE_VOLUME. Groups, SingleWriter and NoExpand are about other capabilities.
+	// NoStage removes the capability STAGE_UNSTAGE_VOLUME. Groups, SingleWriter and NoExpand set other capabilities.
 	NoStage, Groups, SingleWriter, NoExpand bool
-	// Mounter mounts and unmounts. Default: nothing is mounted, and the driver makes the target directories alone.
+	// Mounter mounts and unmounts. Default: the driver creates the target directories and mounts nothing.
 	Mounter Mounter
 }
 
-// A Mounter carries out what a driver does on the node. Its methods must succeed if the work is done already.
+// A Mounter changes the node for the driver. Its methods must return nil if the work is done already.
 type Mounter interface {
 	Mount(volume, target string) error
 	Unmount(target string) error
 }
 
-// A Driver is the node service of a CSI driver in memory. It holds callers to the rules of CSI: a call that breaks one
-// is an error of [Driver.Violations]. Its methods may be called concurrently.
+// A Driver is the node service of a CSI driver in memory. [Driver.Violations] lists the calls that break a rule of CSI.
+// Its methods may be called concurrently.
 type Driver struct {
 	csipb.UnimplementedNodeServer
 	csipb.UnimplementedIdentityServer
@@ -57,31 +57,31 @@ type Driver struct {
 	inUse     func(target string) bool
 }
 
-// A Call is one that the driver was sent, by its name without "Volume", such as NodeStage.
+// A Call is a call that the driver received. Its method is written without "Volume", such as NodeStage.
 type Call struct {
 	Method, Volume, Target string
-	// Code is the answer.
+	// Code is the code of the answer.
 	Code codes.Code
 }
 
-// String returns a line.
+// String returns the call as one line.
 func (c Call) String() string { return fmt.Sprintf("%s %s %s", c.Method, c.Volume, c.Code) }
 
-// A Fault is what goes wrong with calls.
+// A Fault makes calls fail or wait.
 type Fault struct {
 	// Method is the name of the calls, such as NodeStage. Volume is empty for all volumes.
 	Method, Volume string
-	// Times is how many calls it concerns, zero for all from now on.
+	// Times is the number of calls that the fault affects; zero means all calls.
 	Times int
-	// Code is the error that is returned. OK with Delay alone.
+	// Code is the code of the returned error. With OK, the fault only delays the call.
 	Code codes.Code
 	// Message is the error's message. Default: the name of the code.
 	Message string
-	// Delay is how long the call takes.
+	// Delay is the time that the call takes.
 	Delay time.Duration
-	// Done: the driver does the work and still returns the error.
+	// Done means that the driver does the work and still returns the error.
 	Done bool
-	// Deaf: the driver completes the call although its caller has cancelled it.
+	// Deaf means that the driver completes the call even if the caller cancels it.
 	Deaf bool
 }
 
@@ -99,7 +99,7 @@ func New(c Config) *Driver {
 	return &Driver{config: c, staged: map[string]string{}, published: map[string]map[string]*csipb.NodePublishVolumeRequest{}, busy: map[string]string{}}
 }
 
-// directories is a Mounter that makes directories.
+// directories is a Mounter that creates directories.
 type directories struct{}
 
 func (directories) Mount(_, target string) error { return os.MkdirAll(target, 0o750) }
@@ -124,8 +124,8 @@ type TB interface {
 	Cleanup(f func())
 }
 
-// Start returns a driver, and a connection to it in memory, which serves in testing/synctest bubbles. They end with the
-// test.
+// Start returns a driver and an in-memory connection to it, which works in testing/synctest bubbles. The cleanup of the
+// test closes both.
 func Start(t TB, c Config) (*Driver, *grpc.ClientConn) {
 	t.Helper()
 	d := New(c)
@@ -135,14 +135,14 @@ func Start(t TB, c Config) (*Driver, *grpc.ClientConn) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(lis) // it ends with the test
+		_ = server.Serve(lis) // returns when the test ends
 	}()
 	conn, err := grpc.NewClient("passthrough:///csitest", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(lis.dial))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = conn.Close() // it may be closed
+		_ = conn.Close() // may be closed already
 		server.Stop()
 		<-served
 	})
@@ -189,42 +189,42 @@ type pipeAddr struct{}
 func (pipeAddr) Network() string { return "pipe" }
 func (pipeAddr) String() string  { return "csitest" }
 
-// Inject has calls go wrong from now on. Earlier faults count first.
+// Inject adds a fault. If several faults match a call, the earliest applies.
 func (d *Driver) Inject(f Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = append(d.faults, &f)
 }
 
-// Heal ends all faults.
+// Heal removes all faults.
 func (d *Driver) Heal() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = nil
 }
 
-// SetInUse has the driver ask whether containers use a target. One that is unmounted while it is used is a violation.
+// SetInUse sets the function that reports whether a container uses a target. To unmount a target in use is a violation.
 func (d *Driver) SetInUse(inUse func(target string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.inUse = inUse
 }
 
-// Calls returns the calls so far that change volumes, in the order of their answers.
+// Calls returns the calls that change volumes, in the order of their answers.
 func (d *Driver) Calls() []Call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.calls)
 }
 
-// Violations returns the rules of CSI that callers broke.
+// Violations returns the broken rules of CSI, one line for each call that broke one.
 func (d *Driver) Violations() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.broken)
 }
 
-// Volumes returns how many volumes are staged, and to how many targets volumes are published.
+// Volumes returns how many volumes are staged, and how many targets are published.
 func (d *Driver) Volumes() (staged, published int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -234,7 +234,7 @@ func (d *Driver) Volumes() (staged, published int) {
 	return len(d.staged), published
 }
 
-// Published returns the requests by which volumes are published now, sorted by their targets.
+// Published returns the requests of the volumes that are published now, sorted by target.
 func (d *Driver) Published() []*csipb.NodePublishVolumeRequest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -258,12 +258,12 @@ func cmpString(a, b string) int {
 	return 0
 }
 
-// violate notes a violation. The lock is held.
+// violate records a violation. The caller holds the lock.
 func (d *Driver) violate(format string, args ...any) {
 	d.broken = append(d.broken, fmt.Sprintf(format, args...))
 }
 
-// do carries a call out, with the faults that concern it.
+// do carries out a call, with the faults that match it.
 func (d *Driver) do(ctx context.Context, method, volume, target string, work func() error) error {
 	d.mu.Lock()
 	if volume == "" || !filepath.IsAbs(target) {
@@ -303,7 +303,7 @@ func cmpOr(a, b string) string {
 	return b
 }
 
-// pause waits as long as a call takes, and returns an error if its caller has given up meanwhile.
+// pause waits as long as the call takes. It returns an error if the caller cancels the call meanwhile.
 func pause(ctx context.Context, f Fault) error {
 	if f.Delay == 0 {
 		return nil
@@ -321,7 +321,7 @@ func pause(ctx context.Context, f Fault) error {
 	}
 }
 
-// fault returns the first fault of a call. The lock is held.
+// fault returns the first fault that matches a call. The caller holds the lock.
 func (d *Driver) fault(method, volume string) Fault {
 	for i, f := range d.faults {
 		if f.Method != method || f.Volume != "" && f.Volume != volume {

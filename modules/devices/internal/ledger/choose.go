@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// ErrWait marks an error that may resolve itself: the plugin reconnects, or a device is freed.
+// ErrWait marks an error that may resolve itself: the plugin may reconnect, or a device may be freed.
 var ErrWait = errors.New("the device may come")
 
 // waiting is an error with its own text that matches ErrWait.
@@ -54,14 +54,14 @@ func (c Choice) Pick(preferred []string) []string {
 func (l *Ledger) Choose(pod *v1.Pod, container, name string, n int, now time.Time) (Choice, error) {
 	if held := l.pods[pod.UID][container][name]; len(held) > 0 {
 		if len(held) != n {
-			return Choice{}, fmt.Errorf("container %q asks for %d of %s, and was given %d", container, n, name, len(held))
+			return Choice{}, fmt.Errorf("container %q requests %d of %s, and was allocated %d", container, n, name, len(held))
 		}
 		return Choice{Held: held}, nil
 	}
 	r := l.resources[name]
 	switch {
 	case l.gone(r, now):
-		return Choice{}, fmt.Errorf("no plugin gives %s", name)
+		return Choice{}, fmt.Errorf("no plugin has registered %s", name)
 	case !r.connected:
 		return Choice{}, waitf("the plugin of %s has not registered yet", name)
 	}

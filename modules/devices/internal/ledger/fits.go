@@ -46,9 +46,9 @@ func (l *Ledger) demand(pod *v1.Pod) map[string]int {
 	return most
 }
 
-// Fits returns why there are too few devices for a pod besides the given pods, nil if there are
-// enough. Devices held by other pods count as free, because they are freed soon. The devices of a
-// disconnected plugin count during the grace period.
+// Fits returns why there are too few devices for a pod next to the given pods, nil if there are enough. Devices held by
+// other pods count as free, because they are freed soon. The devices of a disconnected plugin count during the grace
+// period.
 func (l *Ledger) Fits(pod *v1.Pod, activePods []*v1.Pod, now time.Time) error {
 	demand := l.demand(pod)
 	for _, name := range slices.Sorted(maps.Keys(demand)) {

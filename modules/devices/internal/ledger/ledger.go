@@ -19,7 +19,7 @@ import (
 type Device struct {
 	ID      string
 	Healthy bool
-	// NUMANodes are the NUMA nodes that it is close to.
+	// NUMANodes are the NUMA nodes that are close to the device.
 	NUMANodes []int64
 }
 
@@ -29,10 +29,9 @@ type Held map[string][]string
 // A resourceState is the last report of a plugin, which may have disconnected.
 type resourceState struct {
 	devices map[string]Device
-	// connected means that the plugin is connected, reported that it has been since the agent's
-	// start.
+	// connected means that the plugin is connected, and reported that it has reported devices since the agent's start.
 	connected, reported bool
-	// left is when the plugin disconnected.
+	// left is the time when the plugin disconnected.
 	left time.Time
 }
 
@@ -171,7 +170,7 @@ func (l *Ledger) gone(r *resourceState, now time.Time) bool {
 // Names returns the resources, sorted.
 func (l *Ledger) Names() []string { return slices.Sorted(maps.Keys(l.resources)) }
 
-// Device returns a device as it was reported last. It has its ID alone if it was not.
+// Device returns a device as its plugin reported it last. If the plugin did not report it, only the ID is set.
 func (l *Ledger) Device(name, id string) Device {
 	if r := l.resources[name]; r != nil && r.reported {
 		if d, ok := r.devices[id]; ok {

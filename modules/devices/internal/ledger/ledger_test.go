@@ -18,7 +18,7 @@ const card = "vendor.test/card"
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// devices are healthy but for those whose ID ends with an exclamation mark.
+// devices returns devices with these IDs. They are healthy unless the ID ends with an exclamation mark.
 func devices(ids ...string) []Device {
 	var all []Device
 	for _, id := range ids {
@@ -28,15 +28,15 @@ func devices(ids ...string) []Device {
 	return all
 }
 
-// ledgerOf has a plugin with these devices of card.
+// ledgerOf returns a ledger whose plugin of card has reported these devices.
 func ledgerOf(ids ...string) *Ledger {
 	l := New(5 * time.Minute)
 	l.Report(card, devices(ids...))
 	return l
 }
 
-// podOf has containers that are written as init:1 side:2 app:1, each with how many cards it wants:
-// those whose names begin with i are init containers, and with s sidecars.
+// podOf returns a pod whose containers are written as init:1 side:2 app:1: the name, and the number of cards. Names
+// that begin with i are init containers, and with s sidecars.
 func podOf(uid, containers string) *v1.Pod {
 	pod := &v1.Pod{}
 	pod.UID = types.UID(uid)
@@ -56,7 +56,7 @@ func podOf(uid, containers string) *v1.Pod {
 	return pod
 }
 
-// give has containers of a pod choose in turn, and returns what each got.
+// give chooses devices for the containers of a pod in order, and returns the devices of each.
 func give(l *Ledger, pod *v1.Pod, now time.Time) string {
 	var words []string
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
@@ -79,8 +79,8 @@ func give(l *Ledger, pod *v1.Pod, now time.Time) string {
 	return strings.Join(words, ", ")
 }
 
-// Devices of init containers are given to those after them, but for those of sidecars, and what
-// was given before, is unhealthy or another's is not.
+// Later containers get the devices of init containers, but not those of sidecars. Devices that are allocated, unhealthy
+// or held by another pod are not chosen.
 func TestChoose(t *testing.T) {
 	for name, tc := range map[string]struct {
 		devices, pod, want string
@@ -104,29 +104,29 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// What a container has it keeps, whatever becomes of the devices, and it can have no other number.
+// A container keeps its devices, even if they become unhealthy, and cannot get another number of them.
 func TestChooseAgain(t *testing.T) {
 	l, pod := ledgerOf("a", "b"), podOf("u", "app:1")
 	give(l, pod, start)
 	l.Report(card, devices("a!", "b"))
 	if got := give(l, pod, start); got != "app: a" {
-		t.Errorf("it is given %q, want what it had", got)
+		t.Errorf("the container got %q, want its earlier devices", got)
 	}
-	if _, err := l.Choose(pod, "app", card, 2, start); err == nil || !strings.Contains(err.Error(), `container "app" asks for 2 of vendor.test/card, and was given 1`) {
-		t.Errorf("for another number the error is %v", err)
+	if _, err := l.Choose(pod, "app", card, 2, start); err == nil || !strings.Contains(err.Error(), `container "app" requests 2 of vendor.test/card, and was allocated 1`) {
+		t.Errorf("another number of devices: %v", err)
 	}
 	l.Drop("u", "app")
 	if got := give(l, pod, start); got != "app: b" || l.IsKnown("vendor.test/none") || !l.IsKnown(card) {
-		t.Errorf("after it has given it back it is given %q", got)
+		t.Errorf("after the release the container got %q", got)
 	}
 }
 
-// A plugin that is away is waited for, as long as its resource stays.
+// A container waits for a disconnected plugin during the grace period.
 func TestAway(t *testing.T) {
 	l, pod := ledgerOf("a", "b"), podOf("u", "app:1")
 	l.Take("other", "app", Held{card: {"b"}})
 	if concerned := l.Leave(card, start); !reflect.DeepEqual(concerned, []types.UID{"other"}) {
-		t.Errorf("that the plugin is gone is told of %v", concerned)
+		t.Errorf("after the disconnect these pods are affected: %v", concerned)
 	}
 	for after, want := range map[time.Duration]struct {
 		capacity         int
@@ -147,17 +147,17 @@ func TestAway(t *testing.T) {
 		}
 	}
 	if l.Leave(card, start.Add(time.Minute)) != nil || l.Leave("vendor.test/none", start) != nil {
-		t.Error("a plugin that is gone is gone again")
+		t.Error("a second disconnect affects pods")
 	}
 	if concerned := l.Report(card, devices("a")); len(concerned) != 1 || l.Health(card, "b") != v1.ResourceHealthStatusUnhealthy || l.Health(card, "a") != v1.ResourceHealthStatusHealthy {
-		t.Errorf("a plugin that comes back without a device is told of %v; health is %v", concerned, l.Health(card, "b"))
+		t.Errorf("after a reconnect without a device these pods are affected: %v; health is %v", concerned, l.Health(card, "b"))
 	}
 	if capacity, allocatable := l.Count(card, start.Add(time.Hour)); capacity != 1 || allocatable != 1 {
-		t.Errorf("then there are %d, %d", capacity, allocatable)
+		t.Errorf("capacity and allocatable are %d, %d", capacity, allocatable)
 	}
 }
 
-// From its registration on a resource is one of plugins, and a container waits for a device of it. What is known of devices stays.
+// From the registration of a resource on, a container waits for its devices. Devices reported earlier are kept.
 func TestRegister(t *testing.T) {
 	l, pod := New(5*time.Minute), podOf("u", "app:1")
 	if l.IsKnown(card) {
@@ -166,16 +166,16 @@ func TestRegister(t *testing.T) {
 	l.Register(card)
 	capacity, allocatable := l.Count(card, start)
 	if _, err := l.Choose(pod, "app", card, 1, start); !l.IsKnown(card) || capacity != 0 || allocatable != 0 || !errors.Is(err, ErrWait) || l.Fits(pod, nil, start) == nil {
-		t.Errorf("after the registration there are %d, %d, and the error of a container is %v", capacity, allocatable, err)
+		t.Errorf("after the registration: capacity %d, allocatable %d, error of a container %v", capacity, allocatable, err)
 	}
 	l.Report(card, devices("a"))
 	l.Register(card)
 	if capacity, allocatable := l.Count(card, start); capacity != 1 || allocatable != 1 {
-		t.Errorf("after another registration there are %d, %d", capacity, allocatable)
+		t.Errorf("after a second registration: capacity %d, allocatable %d", capacity, allocatable)
 	}
 }
 
-// After a restart of the agent a container waits for its plugin, also with what it had before.
+// After a restart of the agent a container waits for its plugin, even if it holds devices.
 func TestReady(t *testing.T) {
 	l, pod := New(5*time.Minute), podOf("u", "app:1")
 	l.Restore(card, []string{"a"}, start)
@@ -188,7 +188,7 @@ func TestReady(t *testing.T) {
 		{func() { l.Report(card, devices("a!")) }, "device a of vendor.test/card, which container \"app\" has, is not healthy"},
 		{func() { l.Report(card, nil) }, "device a of vendor.test/card, which container \"app\" has, is not healthy"},
 		{func() { l.Report(card, devices("a")) }, "<nil>"},
-		{func() { l.Leave(card, start) }, "<nil>"}, // as it was when it was seen last
+		{func() { l.Leave(card, start) }, "<nil>"}, // the last reported health counts
 	} {
 		step.change()
 		if err := l.Ready(pod, "app"); fmt.Sprint(err) != step.want || err != nil && !errors.Is(err, ErrWait) {
@@ -211,12 +211,12 @@ func TestPick(t *testing.T) {
 		"m m m m m": "m a b",
 	} {
 		if got := c.Pick(strings.Fields(preferred)); strings.Join(got, " ") != want {
-			t.Errorf("of %+v with preference %q are picked %v, want %s", c, preferred, got, want)
+			t.Errorf("Pick of %+v with preference %q is %v, want %s", c, preferred, got, want)
 		}
 	}
 }
 
-// The words are those of a kubelet.
+// The error texts are the kubelet's.
 func TestFits(t *testing.T) {
 	const few = "requested number of devices unavailable for vendor.test/card. Requested: %d, Available: %d"
 	for name, tc := range map[string]struct {
@@ -264,11 +264,11 @@ func TestFits(t *testing.T) {
 		}
 	}
 	if err := New(time.Minute).Fits(podOf("u", "app:1"), nil, start); err != nil {
-		t.Errorf("a resource of which no plugin is known: %v", err)
+		t.Errorf("a resource that no plugin has registered: %v", err)
 	}
 }
 
-// Resources of the node itself are none of plugins, whatever is said to be held of them.
+// Resources of the node itself, such as cpu, never need devices, even if a record lists some.
 func TestNeedsOfTheNodeAreNone(t *testing.T) {
 	l := ledgerOf("a")
 	l.Take("other", "app", Held{"cpu": {"0"}})

@@ -14,20 +14,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A node is a ledger, and the pods on it.
+// A node is a ledger and its pods.
 type node struct {
 	*Ledger
 	r    *rand.Rand
 	now  time.Time
 	pods []*life
 	next int
-	// healthy are the devices that can be given now.
+	// healthy are the devices that can be allocated.
 	healthy map[string]bool
-	// lost: pods may count on devices that are not there any more.
+	// lost means that running pods may hold devices that no longer exist.
 	lost bool
 }
 
-// A life is a pod of which the first containers have been started.
+// A life is a pod and the number of its containers that have been started.
 type life struct {
 	pod     *v1.Pod
 	started int
@@ -37,7 +37,7 @@ func (l *life) containers() []v1.Container {
 	return slices.Concat(l.pod.Spec.InitContainers, l.pod.Spec.Containers)
 }
 
-// live are the containers of a pod that run, and the one that was started last.
+// live returns the containers of a pod that run, and the one that was started last.
 func (l *life) live() []string {
 	var names []string
 	for i, c := range l.containers()[:l.started] {
@@ -48,9 +48,9 @@ func (l *life) live() []string {
 	return names
 }
 
-// Whatever pods come and go, however ill devices fall, plugins leave and agents restart: no device
-// is with two containers that run, none is given that is ill or away, what a container has it keeps,
-// and while all devices are well each pod that was admitted gets what it asks for.
+// Pods come and go, devices become unhealthy, plugins disconnect and agents restart, at random. No device is held by
+// two running containers, no unhealthy or missing device is allocated, a container keeps its devices, and while all
+// devices are healthy each admitted pod gets the devices that it requests.
 func TestRandomLives(t *testing.T) {
 	for seed := range uint64(300) {
 		n := &node{Ledger: New(5 * time.Minute), r: rand.New(rand.NewPCG(seed, 7)), now: start, healthy: map[string]bool{}}
@@ -106,7 +106,7 @@ func (n *node) step(t *testing.T) string {
 	return n.start(t, n.pods[n.r.IntN(len(n.pods))])
 }
 
-// restart is another agent, that reads what the one before has written.
+// restart replaces the ledger by one that reads what the earlier one has written.
 func (n *node) restart(t *testing.T) string {
 	next := New(5 * time.Minute)
 	for name, ids := range n.Snapshot(n.now) {
@@ -150,7 +150,7 @@ func (n *node) admit() string {
 
 func (n *node) start(t *testing.T, l *life) string {
 	if l.started == len(l.containers()) {
-		l.started = 0 // its sandbox is lost, and all of it starts again
+		l.started = 0 // its sandbox is lost, so all containers start again
 		return fmt.Sprintf("%s starts again", l.pod.UID)
 	}
 	c := l.containers()[l.started]
@@ -160,7 +160,7 @@ func (n *node) start(t *testing.T, l *life) string {
 		choice, err := n.Choose(l.pod, c.Name, card, want, n.now)
 		switch {
 		case err != nil && !n.lost:
-			t.Errorf("%s: %v, though it was admitted and all devices are well", did, err)
+			t.Errorf("%s: %v, although the pod was admitted and all devices are healthy", did, err)
 			fallthrough
 		case err != nil:
 			return did + ": " + err.Error()
@@ -185,7 +185,7 @@ func (n *node) start(t *testing.T, l *life) string {
 	return did
 }
 
-// fault is what is wrong with who has which device.
+// fault returns the first rule that the allocations break.
 func (n *node) fault() string {
 	holders := map[string]types.UID{}
 	for _, l := range n.pods {
