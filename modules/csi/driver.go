@@ -19,9 +19,10 @@ import (
 const (
 	// callTimeout is the timeout of one operation of a driver, as in a kubelet.
 	callTimeout = 2 * time.Minute
-	// maxAnswer bounds an answer of a driver in bytes, maxHeaders its headers, in which its errors are, and window what is under way.
+	// maxAnswer is the maximum size of a driver's answer in bytes, maxHeaders of its headers, which contain its errors, and
+	// window of the data in flight.
 	maxAnswer, maxHeaders, window = 1 << 20, 16 << 10, 64 << 10
-	// maxMessage limits the part of a driver's error that is repeated.
+	// maxMessage is the maximum length of a driver's message in an error, in bytes.
 	maxMessage = 1024
 	// maxDriver is the maximum length of a driver's name, as in CSI.
 	maxDriver = 63

@@ -23,9 +23,10 @@ const (
 	// scanPause is the interval between reads of the directory, and registerPause the pause before a socket that failed
 	// to register is tried again.
 	scanPause, registerPause = time.Second, 10 * time.Second
-	// maxSockets is how many sockets in the registry are heeded, and maxAsked how many of them are asked at a time.
+	// maxSockets is the maximum number of sockets in the directory; further ones are ignored. maxAsked is the number of
+	// sockets that are called at the same time.
 	maxSockets, maxAsked = 256, 16
-	// maxSocketPath is the longest path of a Unix socket.
+	// maxSocketPath is the maximum length of the path of a Unix socket.
 	maxSocketPath = 107
 )
 
@@ -56,21 +57,21 @@ func (m *Manager) register(ctx context.Context) error {
 
 // A registry is the state of the sockets in the directory.
 type registry struct {
-	// sockets have registered. asked are asked who they are.
+	// sockets have registered. asked are being called for their registration.
 	sockets, asked map[string]fs.FileInfo
-	// tried is when the sockets that have not registered were asked last.
+	// tried is the time of the last call to each socket that has not registered.
 	tried   map[string]time.Time
 	answers chan registered
 }
 
-// A registered is the result of asking a socket.
+// A registered is the result of a registration call.
 type registered struct {
 	socket string
 	err    error
 }
 
-// scan asks the sockets that are new, and drops the drivers whose sockets are not there any more. A socket that was made anew is
-// another one. Few are asked at a time, those first that have waited longest: sockets that do not answer delay others little.
+// scan calls new sockets, and drops drivers whose socket has disappeared. A socket that was replaced counts as new. Few
+// sockets are called at a time, the longest waiting ones first, so that sockets that do not answer delay others little.
 func (m *Manager) scan(ctx context.Context, dir string, known *registry) {
 	sockets := socketsIn(dir)
 	for path, info := range known.sockets {
@@ -86,7 +87,7 @@ func (m *Manager) scan(ctx context.Context, dir string, known *registry) {
 	}
 }
 
-// due returns the sockets to ask now.
+// due returns the sockets to call now.
 func (r *registry) due(sockets map[string]fs.FileInfo, now time.Time) []string {
 	var due []string
 	for path := range sockets {

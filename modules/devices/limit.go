@@ -23,32 +23,32 @@ const (
 )
 
 const (
-	// maxAnswer bounds an answer of a plugin in bytes, as in a kubelet, and window what is under way of it.
+	// maxAnswer is the maximum size of a plugin's answer in bytes, as in a kubelet, and window of the data in flight.
 	maxAnswer, window = 4 << 20, 64 << 10
-	// maxText bounds the part of a plugin's error that is repeated, in bytes.
+	// maxText is the maximum length of a plugin's error text in the agent's errors, in bytes.
 	maxText = 1024
-	// maxResources bounds the resources of the node, those included whose plugins are not connected: its Node has each of them.
+	// maxResources is the maximum number of resources, including those of disconnected plugins: the Node lists all of them.
 	maxResources = 256
-	// maxDevices bounds the devices of one plugin, maxNodes the NUMA nodes of a device, and maxItems what an answer to Allocate
-	// gives to a container.
+	// maxDevices is the maximum number of devices of one plugin, maxNodes of the NUMA nodes of a device, and maxItems of
+	// the items that an answer to Allocate gives to a container.
 	maxDevices, maxNodes, maxItems = 1 << 16, 8, 4096
-	// So many registrations of all plugins, and reports of one plugin, count at once. Further ones count one in each pause.
+	// The burst and the interval of the registrations of all plugins, and of the reports of one plugin.
 	registrationBurst, reportBurst, pause = 2 * maxResources, 64, time.Second
 )
 
-// A pace limits how often something happens. It is not for concurrent use.
+// A pace is a rate limiter. It is not for concurrent use.
 type pace struct {
 	burst int
-	// next is when the burst is whole again.
+	// next is the time when the full burst is available again.
 	next time.Time
 }
 
-// wait returns how long to wait before the next time.
+// wait returns the time until the next event is allowed.
 func (p *pace) wait(now time.Time) time.Duration {
 	return max(0, max(0, p.next.Sub(now))+pause-time.Duration(p.burst)*pause)
 }
 
-// count counts one time.
+// count counts one event.
 func (p *pace) count(now time.Time) {
 	if p.next.Before(now) {
 		p.next = now
@@ -56,7 +56,7 @@ func (p *pace) count(now time.Time) {
 	p.next = p.next.Add(pause)
 }
 
-// A shortened is an error of a plugin with the begin of its text.
+// A shortened is an error of a plugin with a truncated text.
 type shortened struct {
 	text string
 	error
@@ -65,7 +65,7 @@ type shortened struct {
 func (s shortened) Error() string { return s.text }
 func (s shortened) Unwrap() error { return s.error }
 
-// shorten returns an error of a plugin, which chooses its text, with a text of about maxText bytes at most.
+// shorten truncates the text of a plugin's error to about maxText bytes, because the plugin chooses the text.
 func shorten(err error) error {
 	text := err.Error()
 	if len(text) <= maxText {
@@ -74,7 +74,7 @@ func shorten(err error) error {
 	return shortened{strings.ToValidUTF8(text[:maxText], "") + "...", err}
 }
 
-// newServer returns a gRPC server whose callers take bounded memory.
+// newServer returns a gRPC server with bounded memory for each caller.
 func newServer() *grpc.Server {
 	return grpc.NewServer(grpc.WaitForHandlers(true), grpc.MaxConcurrentStreams(maxCalls), grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxHeaderListSize(maxHeaders), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime}))

@@ -80,8 +80,8 @@ func (m *Manager) dial(ctx context.Context, resource, path string) (*plugin, err
 	return p, nil
 }
 
-// watch reads the plugin's reports, and returns the error that ended the stream. It reads the reports of a plugin that reports
-// without end at its own pace, so that the plugin waits.
+// watch reads the plugin's reports, and returns the error that ended the stream. It limits the rate at which it reads
+// them, so that a plugin that reports without end is blocked.
 func (m *Manager) watch(ctx context.Context, p *plugin) error {
 	stream, err := p.api.ListAndWatch(ctx, &pluginapi.Empty{})
 	reports := pace{burst: reportBurst}

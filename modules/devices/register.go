@@ -149,7 +149,7 @@ func checkRegistration(req *pluginapi.RegisterRequest) error {
 // checkResource returns an error unless the name is a valid extended resource name.
 func checkResource(name string) error {
 	if !strings.Contains(name, "/") || strings.Contains(name, v1.ResourceDefaultNamespacePrefix) || strings.HasPrefix(name, v1.DefaultResourceRequestsPrefix) {
-		return fmt.Errorf("resource_name is %.400q: it must have the domain of a vendor before a slash", name)
+		return fmt.Errorf("resource_name is %.400q: want the domain of a vendor before a slash", name)
 	}
 	if faults := validation.IsQualifiedName(v1.DefaultResourceRequestsPrefix + name); len(faults) > 0 {
 		return fmt.Errorf("resource_name is %.400q: %s", name, strings.Join(faults, "; "))
