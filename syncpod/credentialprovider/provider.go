@@ -56,6 +56,8 @@ type Provider struct {
 	plugins []providerConfig
 	cache   cache
 	tokens  tokens
+	// turns has a place for each run of a plugin, by the plugin's name.
+	turns map[string]chan struct{}
 	// kill kills a plugin with the processes of its group. Tests replace it.
 	kill func(*exec.Cmd) error
 }
@@ -71,12 +73,13 @@ func New(c Config) (*Provider, error) {
 		return nil, fmt.Errorf("credentialprovider: Config.Timeout is %v, want 0 or more", c.Timeout)
 	}
 	c.Timeout = cmp.Or(c.Timeout, time.Minute)
-	p := &Provider{config: c, kill: killGroup}
+	p := &Provider{config: c, kill: killGroup, turns: map[string]chan struct{}{}}
 	var err error
 	if p.plugins, err = load(c.File); err != nil {
 		return nil, fmt.Errorf("credentialprovider: %w", err)
 	}
 	for _, plugin := range p.plugins {
+		p.turns[plugin.Name] = make(chan struct{}, maxRuns)
 		if _, err := program(c.BinDir, plugin.Name); err != nil {
 			return nil, fmt.Errorf("credentialprovider: provider %q: %w", plugin.Name, err)
 		}
@@ -188,7 +191,7 @@ func (p *Provider) credentials(ctx context.Context, plugin *providerConfig, acc 
 		r, first := p.cache.begin(key)
 		if first {
 			defer p.cache.end(key, r)
-			r.auth, r.err = p.ask(ctx, plugin, acc, repository)
+			r.auth, r.err = p.askInTurn(ctx, plugin, acc, repository)
 			r.abandoned = ctx.Err() != nil
 			return r.auth, r.err
 		}
@@ -201,6 +204,25 @@ func (p *Provider) credentials(ctx context.Context, plugin *providerConfig, acc 
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// maxRuns is how many processes of one plugin run at a time. They count for the agent's limit of memory: with one for each pod of a
+// node that starts, the kernel would kill the agent.
+const maxRuns = 8
+
+// askInTurn is ask, once few enough processes of the plugin run. An answer for another image may meanwhile be one for this image.
+func (p *Provider) askInTurn(ctx context.Context, plugin *providerConfig, acc account, repository string) (map[string]auth, error) {
+	turns := p.turns[plugin.Name]
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if found, ok := p.cache.find(plugin.Name, acc.key, repository, time.Now()); ok {
+		return found, nil
+	}
+	return p.ask(ctx, plugin, acc, repository)
 }
 
 // ask runs a plugin, and caches its response.
