@@ -65,9 +65,9 @@
 //   - [github.com/podsync/podsync/runtime]: the pods as the runtime reports them,
 //     and a cache of their statuses.
 //   - [github.com/podsync/podsync/runtime/cri]: a connection to a runtime, the
-//     classes of its errors, its events, and pod statuses with few calls.
-//   - [github.com/podsync/podsync/runtime/pleg]: detects changed pods: by events if
-//     the runtime streams them, otherwise by lists.
+//     classes of its errors, and pod statuses with few calls.
+//   - [github.com/podsync/podsync/runtime/pleg]: how changes of
+//     pods are detected: the settings, the observer and the health of the watch.
 //   - [github.com/podsync/podsync/runtime/image]: how images are pulled, and when
 //     unused ones are removed: the settings, the errors and the observer.
 //   - [github.com/podsync/podsync/internal/base/sandboxes]: creates, stops and removes

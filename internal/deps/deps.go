@@ -1,4 +1,4 @@
-// Package deps has the parts of a [github.com/podsync/podsync/syncpod.Syncer] that other packages of this module
+// Package deps has the parts of a [github.com/podsync/podsync/syncpod.Syncer] and of a Loop that other packages of this module
 // provide: package agent its images, package loop its statuses, sandboxes and probes, and tests what stands in for
 // files. Programs cannot name these types, so they can change at any time.
 package deps
@@ -32,6 +32,8 @@ type Dependencies struct {
 	Prepare Preparer
 	// Logs reports which attempts have logs. Default: the files below Node.LogsRoot.
 	Logs Logs
+	// Cache has the newest status of each pod, which the Loop keeps up to date. Default: one of the Loop's own.
+	Cache *runtime.Cache
 	// Records persists the state that must outlive the agent. Default: with a Root, files below it; without, nothing
 	// outlives the agent.
 	Records Records

@@ -1,7 +1,6 @@
 package cri_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -209,74 +208,6 @@ func TestF8_ReadsOverARestart(t *testing.T) {
 		after, err := r.PodStatus(t.Context(), "u", before)
 		if err != nil || after.ActiveSandbox() != nil || after.Latest("a").State != runtime.ContainerExited {
 			t.Errorf("1.5s after it was back: %+v, %v", after, err)
-		}
-	})
-}
-
-// hints counts what an event stream says, by pod.
-type hints struct {
-	opened, lost int
-	events       map[types.UID]int
-	timeless     int
-}
-
-func (h *hints) StreamOpened()    { h.opened++ }
-func (h *hints) StreamLost(error) { h.lost++ }
-func (h *hints) HandleEvent(e cri.Event) {
-	h.events[e.PodUID]++
-	if e.CreatedAt.IsZero() {
-		h.timeless++
-	}
-}
-
-// F9: whatever happens to events, the stream goes on and says what it was told,
-// and what is lost with a stream is announced by the next one's opening.
-func TestF9_StreamFaults(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})
-		h := &hints{events: map[types.UID]int{}}
-		e, err := cri.NewEvents(cri.EventsConfig{Runtime: n.Client, Handler: h})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- e.Run(ctx) }()
-		synctest.Wait()
-		for uid, f := range map[string]critest.EventFault{
-			"dropped":   {Action: critest.EventDrop, Times: critest.Always},
-			"twice":     {Action: critest.EventDuplicate, Times: critest.Always},
-			"timeless":  {Action: critest.EventTimeless, Times: critest.Always},
-			"late":      {Action: critest.EventDelay, Delay: time.Minute, Times: critest.Always},
-			"reordered": {Action: critest.EventReorder},
-			"bare":      {Action: critest.EventBare, Times: critest.Always},
-		} {
-			f.PodUID = uid
-			if _, err := n.InjectEvent(f); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, uid := range []string{"plain", "dropped", "twice", "timeless", "late", "reordered", "bare"} {
-			n.RunPod(uid, "c")
-		}
-		n.As(cri.Owner{Name: "other"}).RunPod("theirs", "c")
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		each := h.events["plain"]
-		want := map[types.UID]int{"plain": each, "twice": 2 * each, "timeless": each, "late": each, "reordered": each, "": each}
-		if each == 0 || fmt.Sprint(h.events) != fmt.Sprint(want) || h.timeless != each {
-			t.Errorf("events %v, %d without a time; want %v", h.events, h.timeless, want)
-		}
-		n.DisconnectEvents(status.Error(codes.Unavailable, "slow consumer"))
-		time.Sleep(time.Second)
-		n.RunPod("after", "c")
-		synctest.Wait()
-		if h.opened != 2 || h.lost != 1 || h.events["after"] != each {
-			t.Errorf("opened %d times, lost %d times, events %v", h.opened, h.lost, h.events)
-		}
-		cancel()
-		if err := <-ended; err != context.Canceled {
-			t.Errorf("Run: %v, want %v", err, context.Canceled)
 		}
 	})
 }

@@ -59,16 +59,9 @@
 //	inspect.go    concurrent requests for one pod
 //	list.go       all pods of a node, and which have changed
 //	convert.go    from CRI's messages to package runtime's types
-//	events.go     Events
 //
 // # Ownership of pods
 //
 // A runtime may serve several agents. Objects of podsync have a label with the agent's name, and by
 // default an agent sees only its own; see [Owner].
-//
-// # Events
-//
-// [Events] reads the runtime's event stream, if it has one. Events are only hints: every runtime
-// loses, repeats and delays them, and events during a broken stream are lost. So the reader drops
-// nothing and does not block, but also stores nothing: its handler records which pods to inspect.
 package cri

@@ -24,7 +24,6 @@ type server struct {
 	stop    func(context.Context, *runtimeapi.StopContainerRequest) error
 	pull    func(context.Context) error
 	exec    func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
-	events  func(grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error
 
 	authority string // of the last Version call
 
@@ -98,13 +97,6 @@ func (s *server) PullImage(ctx context.Context, _ *runtimeapi.PullImageRequest) 
 
 func (s *server) ExecSync(ctx context.Context, r *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 	return s.exec(ctx, r)
-}
-
-func (s *server) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
-	if s.events == nil {
-		return status.Error(codes.Unimplemented, "method GetContainerEvents not implemented")
-	}
-	return s.events(stream)
 }
 
 // pipes is a net.Listener of net.Pipe connections.

@@ -1,73 +1,20 @@
 package pleg_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
-	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-// A sandbox appears in the runtime, and the Watcher tells of it. In an agent the
-// client is that of cri.Dial.
-func Example() {
-	rt, err := critest.New(critest.Config{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer rt.Close()
-	conn, err := rt.Dial()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer conn.Close()
-	client := runtimeapi.NewRuntimeServiceClient(conn)
-
-	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: client, RuntimeName: "critest"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	changed := make(chan *runtime.PodStatus, 1)
-	watcher, err := pleg.New(pleg.Config{
-		Reader: reader, Events: client,
-		Changed: func(_ types.UID, status *runtime.PodStatus) { changed <- status },
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	ended := make(chan error)
-	go func() { ended <- watcher.Run(ctx) }()
-
-	before, err := watcher.GetNewerThan(ctx, "1", time.Time{})
-	fmt.Println("before:", len(before.Sandboxes), "sandboxes", err)
-	_, err = client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
-		Metadata: &runtimeapi.PodSandboxMetadata{Name: "web", Namespace: "default", Uid: "1"},
-		Labels:   cri.Owner{}.Mark(map[string]string{runtime.LabelPodUID: "1"}),
-	}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	status := <-changed
-	fmt.Println("changed:", status.Name, status.Sandboxes[0].State)
-	fmt.Println("health:", watcher.Health())
-	cancel()
-	fmt.Println(<-ended)
+// A Health is a value: this one is of a node on which the inspection of a pod fails.
+func ExampleHealth() {
+	now := time.Now()
+	h := pleg.Health{At: now, Streaming: true, Pods: []pleg.ReadFailure{{UID: "web", Err: errors.New("input/output error"), Since: now.Add(-time.Minute)}}}
+	fmt.Println(h.OK())
+	fmt.Println(h)
 	// Output:
-	// before: 0 sandboxes <nil>
-	// changed: web ready
-	// health: ok
-	// context canceled
+	// false
+	// pod web: cannot be read for 1m0s: input/output error
 }

@@ -1,21 +1,27 @@
 package pleg
 
 import (
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
+var (
+	// ErrNotListed says that the pods have not been listed yet, so nothing is known about the runtime.
+	ErrNotListed = errors.New("pleg: the pods of the runtime were not listed yet")
+	// ErrStopped says that the agent has stopped, or is about to.
+	ErrStopped = errors.New("pleg: the watcher has stopped")
+)
+
 // Health describes problems at a moment, and since when they exist. It is a plain value.
 type Health struct {
 	// At is the moment.
 	At time.Time
-	// Err is why the runtime is unavailable, nil if it is available; Since is the time of the last
-	// change. See Watcher.Available.
+	// Err is why the runtime is unavailable, nil if it is available: ErrNotListed, ErrStopped, or the
+	// error of a list, with a class of package cri. Since is the time of the last change.
 	Err   error
 	Since time.Time
 	// Listing is when the list began that is being read, zero if none is. An old
@@ -45,39 +51,8 @@ type ReadFailure struct {
 	InspectingSince time.Time
 }
 
-// Health returns the current health. It does not block, except for a lock.
-func (w *Watcher) Health() Health {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	h := Health{
-		At: time.Now(), Err: w.unavailable(), Since: w.since,
-		Listed: w.lists.succeeded, ListErr: w.lists.err, ListFailing: w.lists.since,
-		Streaming: w.streaming(),
-	}
-	if w.lists.reading {
-		h.Listing = w.lists.began
-	}
-	if w.stream != nil {
-		h.StreamErr = w.stream.err
-	}
-	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
-		if t := w.pods[uid].readFailure(); t.Err != nil || !t.InspectingSince.IsZero() && h.At.Sub(t.InspectingSince) >= longLook {
-			h.Pods = append(h.Pods, t)
-		}
-	}
-	return h
-}
-
-// longLook is how long an inspection may take before Health reports it.
-const longLook = 5 * time.Second
-
-func (p *pod) readFailure() ReadFailure {
-	t := ReadFailure{UID: p.uid, Err: p.err, Since: p.since}
-	if p.now != nil {
-		t.InspectingSince = p.now.began
-	}
-	return t
-}
+// LongInspection is how long a list, or the inspection of a pod, may take before it is a problem.
+const LongInspection = 5 * time.Second
 
 // OK reports whether there is no problem: the runtime is available, lists succeed and do not hang,
 // and all pods can be read. A missing event stream is not a problem.
@@ -85,7 +60,7 @@ func (h Health) OK() bool {
 	return h.Err == nil && h.ListErr == nil && !h.listHangs() && len(h.Pods) == 0
 }
 
-func (h Health) listHangs() bool { return !h.Listing.IsZero() && h.At.Sub(h.Listing) >= longLook }
+func (h Health) listHangs() bool { return !h.Listing.IsZero() && h.At.Sub(h.Listing) >= LongInspection }
 
 // String describes the problems, one on each line, with their duration.
 func (h Health) String() string {

@@ -31,3 +31,27 @@ func TestHealthSaysAllInOrder(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+func TestHealthSaysEachThingOnce(t *testing.T) {
+	at, fire := time.Unix(100, 0), errors.New("fire")
+	ago := func(d time.Duration) time.Time { return at.Add(-d) }
+	for _, tt := range []struct {
+		health Health
+		ok     bool
+		want   string
+	}{
+		{Health{Listing: ago(LongInspection - 1)}, true, "ok"},
+		{Health{Listing: ago(LongInspection)}, false, "list: in progress for 5s"},
+		{Health{Err: fire, Since: ago(time.Second), ListErr: fire, StreamErr: fire}, false, "runtime: not available for 1s: fire"},
+		{Health{Err: fire, Since: ago(time.Second)}, false, "runtime: not available for 1s: fire"},
+		{Health{ListErr: fire, ListFailing: ago(time.Second)}, false, "list: fails for 1s: fire"},
+		{Health{StreamErr: fire}, true, "events: not heard: fire"},
+		{Health{Pods: []ReadFailure{{UID: "u", Err: fire, Since: ago(time.Second)}, {UID: "v", InspectingSince: ago(time.Minute)}}}, false,
+			"pod u: cannot be read for 1s: fire\npod v: being read for 1m0s"},
+	} {
+		tt.health.At = at
+		if got := tt.health.String(); got != tt.want || tt.health.OK() != tt.ok {
+			t.Errorf("%q, OK %v, want %q", got, tt.health.OK(), tt.want)
+		}
+	}
+}

@@ -33,7 +33,7 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent: Config.Images: %w", err)
 	}
-	c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Images = pulls })
+	c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Images, d.Cache = pulls, c.cache })
 	a := &Agent{stats: reader}
 	probes, err := c.makeProbes()
 	if err != nil {

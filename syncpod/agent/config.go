@@ -91,6 +91,8 @@ type Config struct {
 	// Parts run beside those of the agent.
 	Parts []loop.Part
 
+	// cache is shared with the Loop, which keeps it up to date.
+	cache *runtime.Cache
 	// oom replaces the kernel's log in tests.
 	oom oomWatcher
 }
@@ -103,9 +105,7 @@ func (c *Config) complete() error {
 	if err := assemble.CheckClient(c.Client); err != nil {
 		return fmt.Errorf("agent: Config.Client is %w", err)
 	}
-	if c.Watch.Cache == nil {
-		c.Watch.Cache = &runtime.Cache{}
-	}
+	c.cache = &runtime.Cache{}
 	if c.Images.Runtime == nil {
 		c.Images.Runtime = c.Client
 	}

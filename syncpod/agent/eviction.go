@@ -36,7 +36,7 @@ func (c *Config) makeEvictions(reader *stats.Reader, containers *containerGC, im
 	if c.Stats == nil {
 		c.Stats = reader
 	}
-	e := &evictor{cache: c.Watch.Cache, containers: containers, images: images, node: nodeEvents(c.NodeName)}
+	e := &evictor{cache: c.cache, containers: containers, images: images, node: nodeEvents(c.NodeName)}
 	config := pressure.Config{Policy: c.EvictionPolicy, Agent: e, Stats: c.Stats, Evicted: c.Evicted, Log: c.Log, LogsRoot: c.logsRoot()}
 	if c.Root != "" {
 		config.State = filepath.Join(c.Root, "evictions")

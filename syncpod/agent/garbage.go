@@ -34,7 +34,7 @@ func (c *Config) makeContainerGC() (*containerGC, error) {
 	if c.NoContainerGC {
 		return nil, nil
 	}
-	config := gc.Config{Pods: c.Watch.Cache, Runtime: c.Client}
+	config := gc.Config{Pods: c.cache, Runtime: c.Client}
 	if config.LogsRoot = c.logsRoot(); config.LogsRoot != "" {
 		config.LogLinks = c.Sync.Node.LogLinks
 	}
@@ -75,7 +75,7 @@ func (c *Config) makeImageGC(manager *images.Manager) (*imageGC, error) {
 		return nil, nil
 	}
 	collector, err := images.NewCollector(images.CollectorConfig{
-		Runtime: c.Client, Leases: manager.Leases(), Policy: c.ImagePolicy, Pods: c.Watch.Cache, Log: c.Log,
+		Runtime: c.Client, Leases: manager.Leases(), Policy: c.ImagePolicy, Pods: c.cache, Log: c.Log,
 		AlwaysList: !c.NoEviction, // an eviction may need to remove all of them
 	})
 	if err != nil {

@@ -31,7 +31,7 @@ func (c *Config) makeRotation() (*rotation, error) {
 	if c.LogInterval < 0 {
 		return nil, fmt.Errorf("agent: Config.LogInterval is negative: %v", c.LogInterval)
 	}
-	rotator, err := rotate.New(rotate.Config{Pods: c.Watch.Cache, Runtime: c.Client, Policy: c.LogPolicy, LogsRoot: c.logsRoot()})
+	rotator, err := rotate.New(rotate.Config{Pods: c.cache, Runtime: c.Client, Policy: c.LogPolicy, LogsRoot: c.logsRoot()})
 	if err != nil {
 		return nil, fmt.Errorf("agent: Config.LogPolicy: %w", err)
 	}

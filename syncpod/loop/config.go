@@ -48,8 +48,7 @@ type Config struct {
 	// Parts run beside the pods, from the start of Run until its end.
 	Parts []Part
 
-	// Watch configures the detection of changes in the runtime. Its Reader, Changed, AvailableChanged,
-	// Observed and Busy must be nil; its Owner is Sync's. Syncs inspect pods through the watcher.
+	// Watch configures the detection of changes in the runtime. Syncs inspect pods through the watcher.
 	Watch pleg.Config
 	// Workers says when there is work on pods. Its Syncer and Status must be nil. Its
 	// Observer must not call the Loop. Its ResyncInterval is by default 5 min, because
@@ -61,7 +60,7 @@ type Config struct {
 	HousekeepingInterval time.Duration
 
 	// Log gets a line for each pod that comes, changes at its source or goes, and for
-	// what sources refuse. It stands for Log in Sync, Watch and Workers where those
+	// what sources refuse. It stands for Log in Sync and Workers where those
 	// are zero. Default silent.
 	Log logr.Logger
 
@@ -123,11 +122,6 @@ func (c *Config) checkParts() error {
 		set  bool
 	}{
 		{"Sync.Client", c.Sync.Client != nil},
-		{"Watch.Reader", c.Watch.Reader != nil},
-		{"Watch.Changed", c.Watch.Changed != nil},
-		{"Watch.AvailableChanged", c.Watch.AvailableChanged != nil},
-		{"Watch.Observed", c.Watch.Observed != nil},
-		{"Watch.Busy", c.Watch.Busy != nil},
 		{"Workers.Syncer", c.Workers.Syncer != nil},
 		{"Workers.Status", c.Workers.Status != nil},
 	} {
@@ -158,15 +152,6 @@ func (c Config) connected() (Config, error) {
 	if c.Sync.Root == "" {
 		c.Sync.Root = c.Root
 	}
-	if c.Watch.Owner == (cri.Owner{}) {
-		c.Watch.Owner = c.Sync.Owner
-	}
-	if c.Watch.Owner != c.Sync.Owner {
-		return c, fmt.Errorf("loop: Config.Watch.Owner %q is not Config.Sync.Owner %q", c.Watch.Owner.Name, c.Sync.Owner.Name)
-	}
-	if c.Watch.Cache == nil {
-		c.Watch.Cache = &runtime.Cache{}
-	}
 	if c.Watch.Observer == nil {
 		c.Watch.Observer = pleg.NopObserver{}
 	}
@@ -186,7 +171,7 @@ func (c Config) connected() (Config, error) {
 }
 
 func (c *Config) shareLog() {
-	for _, log := range []*logr.Logger{&c.Sync.Log, &c.Watch.Log, &c.Workers.Log} {
+	for _, log := range []*logr.Logger{&c.Sync.Log, &c.Workers.Log} {
 		if log.IsZero() {
 			*log = c.Log
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/internal/deps"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
 )
@@ -12,6 +13,7 @@ import (
 // fromClient are the parts that a Loop creates from its Client.
 type fromClient struct {
 	reader *cri.Reader
+	cache  *runtime.Cache
 	// sandboxes is also the Syncer's, because only one stop of a sandbox may be in flight.
 	sandboxes *sandboxes.Runner
 }
@@ -24,8 +26,11 @@ func (c *Config) makeFromClient() (err error) {
 	if c.reader, err = of.Reader(); err != nil {
 		return fmt.Errorf("loop: Config.Sync: %w", err)
 	}
-	if c.Watch.Events == nil {
-		c.Watch.Events = c.Client
+	if c.Sync.Deps != nil {
+		c.cache = c.Sync.Deps.Cache
+	}
+	if c.cache == nil {
+		c.cache = &runtime.Cache{}
 	}
 	if c.sandboxes, err = of.Sandboxes(); err != nil {
 		return fmt.Errorf("loop: Config.Sync: %w", err)

@@ -1,14 +1,10 @@
 package loop_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
@@ -32,10 +28,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"Config.Root \"here\" is not an absolute path", func(c *loop.Config) { c.Root = "here" }},
 		{"Config.Parts[0] is nil", func(c *loop.Config) { c.Parts = []loop.Part{nil} }},
 		{"Config.HousekeepingInterval is negative", func(c *loop.Config) { c.HousekeepingInterval = -1 }},
-		{"Config.Watch.Observed is set", func(c *loop.Config) { c.Watch.Observed = func(context.Context, *runtime.PodStatus) {} }},
-		{"Config.Watch.Busy is set", func(c *loop.Config) { c.Watch.Busy = func(types.UID) bool { return false } }},
-		{"Config.Watch.Owner", func(c *loop.Config) { c.Watch.Owner = cri.Owner{Name: "other"} }},
-		{"Config.Watch: ", func(c *loop.Config) { c.Watch.MinRetry = -time.Second }},
+		{"Config.Watch: ", func(c *loop.Config) { c.Watch.EventRelist = -time.Second }},
 		{"Config.Workers: ", func(c *loop.Config) { c.Workers.RetryMax = -time.Second }},
 		{"Config.Sync: ", func(c *loop.Config) { c.Sync.Limits.StopTimeout = -time.Second }},
 		{"Config.Sync.RuntimeName is missing", func(c *loop.Config) { c.Sync.RuntimeName = "" }},

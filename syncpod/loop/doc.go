@@ -8,7 +8,7 @@
 //	Source ─┐                                  ┌─> StatusStore
 //	Source ─┼─> Loop ──> podworkers ──> syncpod ─┴─> Sink
 //	        │    ^           │ GetNewerThan      │
-//	        │    └── pleg <──┴────────────┴──> runtime
+//	        │    └── watch <─┴────────────┴──> runtime
 //
 // # Where each rule lives
 //

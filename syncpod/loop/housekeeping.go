@@ -7,16 +7,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/pleg"
 )
 
 // housekeeper has the workers stop and remove what no source wants.
 type housekeeper struct {
 	table    *podTable
 	sources  *feeds
-	watcher  *pleg.Watcher
+	watcher  *watch.Watcher
 	interval time.Duration
 }
 
@@ -66,12 +66,12 @@ func (h *housekeeper) doHousekeeping() {
 // isOrphan reports whether no source wants a pod of the runtime that the workers do not know. It
 // waits until the pod's source has delivered (kubernetes #105547, #107730). It requires the table's
 // mu to be held.
-func (h *housekeeper) isOrphan(desired desiredPods, p pleg.Pod) bool {
+func (h *housekeeper) isOrphan(desired desiredPods, p watch.Pod) bool {
 	return !desired.has(p.UID) && h.table.pods[p.UID] == nil && !desired.undecided(p.Source) && !h.table.workers.State(p.UID).Known
 }
 
 // stopOrphans has the workers stop orphans that run. It must be called with the table's mu held.
-func (h *housekeeper) stopOrphans(desired desiredPods, pods []pleg.Pod) {
+func (h *housekeeper) stopOrphans(desired desiredPods, pods []watch.Pod) {
 	for _, p := range pods {
 		if p.Running && h.isOrphan(desired, p) {
 			h.table.logger.Info("orphaned pod is stopped", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID, "source", p.Source)
@@ -84,7 +84,7 @@ func (h *housekeeper) stopOrphans(desired desiredPods, pods []pleg.Pod) {
 // or not: for example after a start that timed out and happened later (kubernetes #139833). A
 // container that was created late may still start, and is removed. It requires the table's mu to be
 // held.
-func (h *housekeeper) stopOrphanedContainers(pods []pleg.Pod) {
+func (h *housekeeper) stopOrphanedContainers(pods []watch.Pod) {
 	for _, p := range pods {
 		state := h.table.states.get(p.UID)
 		if h.table.pods[p.UID] == nil || !p.ObservedAt.After(state.stoppedAt) || !h.table.workers.State(p.UID).Terminated || !p.Running && !h.hasCreated(p, state.stoppedAt) {
@@ -95,7 +95,7 @@ func (h *housekeeper) stopOrphanedContainers(pods []pleg.Pod) {
 	}
 }
 
-func (h *housekeeper) stop(p pleg.Pod) {
+func (h *housekeeper) stop(p watch.Pod) {
 	if err := h.table.workers.KillRuntimePod(runtimePod(p)); err != nil {
 		h.table.logger.V(1).Info("no pod is stopped any more", "podUID", p.UID, "reason", err.Error())
 	}
@@ -103,7 +103,7 @@ func (h *housekeeper) stop(p pleg.Pod) {
 
 // hasCreated reports whether a container of a pod was seen, after the pod was stopped, to be created
 // and not started.
-func (h *housekeeper) hasCreated(p pleg.Pod, stoppedAt time.Time) bool {
+func (h *housekeeper) hasCreated(p watch.Pod, stoppedAt time.Time) bool {
 	status := h.table.lastStatus(p.UID)
 	return status != nil && status.ObservedAt.After(stoppedAt) && slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.State == runtime.ContainerCreated })
 }
@@ -112,7 +112,7 @@ func (h *housekeeper) hasCreated(p pleg.Pod, stoppedAt time.Time) bool {
 // containers and sandboxes of pods that do not run and, once all
 // sources have delivered, the records of pods that the runtime does not have. It requires the
 // table's mu to be held.
-func (h *housekeeper) removeOrphans(desired desiredPods, pods []pleg.Pod) {
+func (h *housekeeper) removeOrphans(desired desiredPods, pods []watch.Pod) {
 	inRuntime := make(map[types.UID]bool, len(pods))
 	for _, p := range pods {
 		inRuntime[p.UID] = true
@@ -131,13 +131,13 @@ func (h *housekeeper) removeOrphans(desired desiredPods, pods []pleg.Pod) {
 }
 
 // hasProcesses reports whether a container of a pod runs, or may run, or come alive.
-func (h *housekeeper) hasProcesses(p pleg.Pod) bool {
+func (h *housekeeper) hasProcesses(p watch.Pod) bool {
 	status := h.table.lastStatus(p.UID)
 	return p.Running && (status == nil || slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
 		return c.State != runtime.ContainerExited
 	}))
 }
 
-func runtimePod(p pleg.Pod) podworkers.RuntimePod {
+func runtimePod(p watch.Pod) podworkers.RuntimePod {
 	return podworkers.RuntimePod{UID: p.UID, Name: p.Name, Namespace: p.Namespace}
 }

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/apistatus"
+	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/internal/podref"
 )
@@ -27,7 +27,7 @@ type Loop struct {
 	config     Config
 	syncer     syncer
 	workers    *podworkers.Workers
-	watcher    *pleg.Watcher
+	watcher    *watch.Watcher
 	sources    *feeds
 	table      *podTable
 	states     *podStates
@@ -55,7 +55,7 @@ func New(c Config) (*Loop, error) {
 	}
 	l := &Loop{config: c, events: events, states: &podStates{pods: map[types.UID]*podState{}}, before: newSeenBefore()}
 	l.table = &podTable{
-		notices: notices{c.Log, c.Sync.Events}, states: l.states, cache: c.Watch.Cache,
+		notices: notices{c.Log, c.Sync.Events}, states: l.states, cache: c.cache,
 		news: make(flag, 1), housekeeping: make(flag, 1), pods: map[types.UID]*workerPod{},
 	}
 	l.sink = sink{podStates: l.states, seen: l.table.lastStatus, store: c.Store, next: c.Sync.Sink}
@@ -80,13 +80,15 @@ func (l *Loop) assemble() error {
 		return fmt.Errorf("loop: Config.Sync: %w", err)
 	}
 	l.syncer = syncer
-	watchConfig := c.Watch
-	watchConfig.Reader, watchConfig.Observer = reader{c.reader, l.before}, lookObserver{c.Watch.Observer, l}
-	watchConfig.Observed = syncer.Observe // a container may exit, and its record be lost, between two works
-	watchConfig.Changed = func(uid types.UID, _ *runtime.PodStatus) { l.table.lookAgain(uid) }
-	watchConfig.AvailableChanged = l.availableChanged
-	watchConfig.Busy = func(uid types.UID) bool { state := l.states.get(uid); return state.busy() }
-	if l.watcher, err = pleg.New(watchConfig); err != nil {
+	watchConfig := watch.Config{
+		Config: c.Watch, Reader: reader{c.reader, l.before}, Events: c.Client, Owner: c.Sync.Owner, Cache: c.cache, Log: c.Log,
+		Observed:         syncer.Observe, // a container may exit, and its record be lost, between two works
+		Changed:          func(uid types.UID, _ *runtime.PodStatus) { l.table.lookAgain(uid) },
+		AvailableChanged: l.availableChanged,
+		Busy:             func(uid types.UID) bool { state := l.states.get(uid); return state.busy() },
+	}
+	watchConfig.Observer = lookObserver{c.Watch.Observer, l}
+	if l.watcher, err = watch.New(watchConfig); err != nil {
 		return fmt.Errorf("loop: Config.Watch: %w", err)
 	}
 	workersConfig := c.Workers

@@ -70,4 +70,4 @@ func (l *Loop) Explain(uid types.UID) string {
 
 // Cache returns what the runtime has of pods, as it was seen last. It is the one in
 // Config.Watch, and not to be written to.
-func (l *Loop) Cache() *runtime.Cache { return l.config.Watch.Cache }
+func (l *Loop) Cache() *runtime.Cache { return l.config.cache }

@@ -7,14 +7,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/runtime/pleg"
 )
 
 // reader uses the statuses of an earlier agent for the first inspection of each pod.
 type reader struct {
-	pleg.Reader
+	watch.Reader
 	before *seenBefore
 }
 
@@ -102,7 +102,7 @@ func (s *seenBefore) forget(uid types.UID) {
 }
 
 // forgetOthers drops the statuses of all pods that no longer exist.
-func (s *seenBefore) forgetOthers(than []pleg.Pod) {
+func (s *seenBefore) forgetOthers(than []watch.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	there := make(map[types.UID]*runtime.PodStatus, len(s.pods))

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/apistatus"
+	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/internal/shutdownorder"
 )
@@ -21,7 +21,7 @@ import (
 type reconciler struct {
 	table     *podTable
 	sources   *feeds
-	watcher   *pleg.Watcher
+	watcher   *watch.Watcher
 	house     *housekeeper
 	admission Admission // nil if all pods are admitted
 	// shuttingDown: new pods are not started any more. It is guarded by the table's mu.
@@ -194,7 +194,7 @@ func (r *reconciler) refused(pod *v1.Pod, why *syncpod.Rejection) *v1.Pod {
 // withoutOtherVersions returns the new pods but for static ones of whose name another pod
 // runs that may be an orphan or not: their source has not said yet which of the two it
 // wants. They wait until it has, or until the other one has ended.
-func (r *reconciler) withoutOtherVersions(additions []desiredPod, desired desiredPods, pods []pleg.Pod) []desiredPod {
+func (r *reconciler) withoutOtherVersions(additions []desiredPod, desired desiredPods, pods []watch.Pod) []desiredPod {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
 	undecided := map[desiredName]bool{}
@@ -205,7 +205,7 @@ func (r *reconciler) withoutOtherVersions(additions []desiredPod, desired desire
 	}
 	kept := slices.DeleteFunc(additions, func(w desiredPod) bool {
 		return runtime.IsStatic(w.pod) && undecided[desiredName{w.source, w.pod.Namespace, w.pod.Name}] &&
-			!slices.ContainsFunc(pods, func(p pleg.Pod) bool { return p.Running && p.UID == w.pod.UID })
+			!slices.ContainsFunc(pods, func(p watch.Pod) bool { return p.Running && p.UID == w.pod.UID })
 	})
 	r.table.versionsWait = len(kept) < len(additions)
 	return kept

@@ -216,12 +216,12 @@ func TestS1_OfTwoLateTheHigherIsAdopted(t *testing.T) {
 
 // listOrder is a runtime that lists sandboxes in an order of its own.
 type listOrder struct {
-	cri.SandboxRunner
+	sandboxes.Runtime
 	turn func([]*runtimeapi.PodSandbox)
 }
 
 func (l listOrder) ListPodSandbox(ctx context.Context, req *runtimeapi.ListPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
-	resp, err := l.SandboxRunner.ListPodSandbox(ctx, req, opts...)
+	resp, err := l.Runtime.ListPodSandbox(ctx, req, opts...)
 	l.turn(resp.GetItems())
 	return resp, err
 }

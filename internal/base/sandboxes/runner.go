@@ -12,16 +12,25 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri"
 )
 
+// Runtime creates pod sandboxes, lists, stops and removes them. A *cri.Client does.
+type Runtime interface {
+	RunPodSandbox(context.Context, *runtimeapi.RunPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.RunPodSandboxResponse, error)
+	ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error)
+	StopPodSandbox(context.Context, *runtimeapi.StopPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.StopPodSandboxResponse, error)
+	RemovePodSandbox(context.Context, *runtimeapi.RemovePodSandboxRequest, ...grpc.CallOption) (*runtimeapi.RemovePodSandboxResponse, error)
+}
+
 // RunnerConfig is what a [Runner] needs.
 type RunnerConfig struct {
 	// Runtime makes the sandboxes. Required.
-	Runtime cri.SandboxRunner
+	Runtime Runtime
 	// Owner marks the sandboxes of the agent; the Runner touches no others. Default: the agent "podsync".
 	Owner cri.Owner
 	// CleanupTimeout bounds the cleanup of a failed Create, which continues after the end of Create's

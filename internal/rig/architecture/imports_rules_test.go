@@ -113,7 +113,7 @@ func TestTablesForbid(t *testing.T) {
 		{"syncpod/podspec/qos", "~runtime"},
 		{"syncpod/internal/poddir", "~runtime/cri"},
 		{"syncpod/internal/localvolume", "~syncpod"},
-		{"runtime/pleg", "~podworkers"},
+		{"internal/base/watch", "~podworkers"},
 		{"internal/base/containerconfig", "~syncpod"},
 		{"internal/base/containerconfig", "google.golang.org/grpc"},
 		{"syncpod", "~podworkers"},

@@ -28,7 +28,7 @@ var rooms = []room{
 		"it is podsync's loop as an agent under test: the one place where both are known"},
 	{"runtime/cri/critest/...", []string{"internal/base/spdy", "internal/base/websocket", "runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
 	{"runtime/image", []string{"runtime/cri"}, "settings and errors of images are values: who pulls and removes them is not their business"},
-	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: what follows from what is seen is not its business"},
+	{"runtime/pleg", nil, "settings and health of the watch on a runtime are values"},
 	{"runtime/logs", []string{"internal/base/regular"}, "a log is a file: who has written it, and of which pod it is, is not its business"},
 	{"runtime/stats", []string{"runtime", "runtime/cri"}, "what is used is read, of the pods that a caller names; what follows from it is not its business"},
 	{"syncpod/internal/oom", nil, "it reads the kernel's log: whose containers these are is not its business"},
@@ -39,6 +39,7 @@ var rooms = []room{
 	{"sandbox", []string{"internal/base/resolvoption"}, "settings of a node are values"},
 	{"internal/base/resolvoption", nil, "an option of a resolver is a text"},
 	{"internal/base/sandboxconfig", []string{"internal/base/linux", "internal/base/resolvoption", "internal/base/safepath", "runtime", "sandbox"}, "a sandbox's config is a value: who makes the sandbox is not its business"},
+	{"internal/base/watch", []string{"runtime", "runtime/cri", "runtime/pleg"}, "an event only says look again: what follows from what is seen is not its business"},
 	{"internal/base/sandboxes", []string{"internal/base/creation", "internal/base/deadline", "runtime", "runtime/cri"}, "it makes sandboxes of configs that it is given, before there is anything to sync in them"},
 	{"syncpod/container", nil, "settings of a node are values"},
 	{"syncpod/container/env", nil, "a source is asked for objects: what they are for is not its business"},
@@ -89,7 +90,7 @@ var rooms = []room{
 	{"syncpod/source", []string{"internal/base/durable", "internal/base/quantities", "internal/base/regular", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/credentialprovider", []string{"internal/base/regular", "internal/base/images", "internal/base/tokenlife", "syncpod/source"}, "credentials are pull secrets: who pulls with them is not its business"},
 	{"syncpod/loop", []string{
-		"actions", "internal/base/podfile", "internal/base/sandboxes", "internal/base/statusjson", "internal/deps", "podworkers", "runtime", "runtime/cri", "runtime/pleg",
+		"actions", "internal/base/podfile", "internal/base/sandboxes", "internal/base/statusjson", "internal/base/watch", "internal/deps", "podworkers", "runtime", "runtime/cri", "runtime/pleg",
 		"syncpod", "internal/base/apistatus", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/internal/shutdownorder", "syncpod/podspec", "syncpod/shutdown", "syncpod/source",
 	}, "it keeps pods running, and what runs beside them it sees through an interface; it is never on a fake runtime"},
 	{"syncpod/agent", []string{

@@ -20,6 +20,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/internal/base/sandboxes"
+	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -215,7 +216,7 @@ func TestLogLinesHoldNoSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		events, err := cri.NewEvents(cri.EventsConfig{Runtime: client, Handler: make(seen, 1), Log: log})
+		events, err := watch.NewEvents(watch.EventsConfig{Runtime: client, Handler: make(seen, 1), Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}

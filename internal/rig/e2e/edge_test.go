@@ -15,6 +15,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/internal/base/sandboxes"
+	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	podimage "github.com/podsync/podsync/runtime/image"
@@ -212,7 +213,7 @@ type seen chan struct{}
 
 func (seen) StreamOpened()    {}
 func (seen) StreamLost(error) {}
-func (s seen) HandleEvent(e cri.Event) {
+func (s seen) HandleEvent(e watch.Event) {
 	if e.PodUID == "events" && len(s) == 0 {
 		s <- struct{}{}
 	}
@@ -223,7 +224,7 @@ func TestEdgeEvents(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		events := make(seen, 1)
-		stream, err := cri.NewEvents(cri.EventsConfig{Runtime: e.client, Handler: events, Owner: e.owner})
+		stream, err := watch.NewEvents(watch.EventsConfig{Runtime: e.client, Handler: events, Owner: e.owner})
 		if err != nil {
 			t.Fatal(err)
 		}

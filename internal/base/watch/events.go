@@ -1,4 +1,4 @@
-package cri
+package watch
 
 import (
 	"context"
@@ -6,9 +6,17 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
 )
+
+// EventStreamer streams the events of containers. A *cri.Client does.
+type EventStreamer interface {
+	GetContainerEvents(context.Context, *runtimeapi.GetEventsRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.ContainerEventResponse], error)
+}
 
 // EventType is what happened to a container or sandbox.
 type EventType uint8
@@ -41,16 +49,13 @@ func (t EventType) String() string {
 // state of a container in an event may be outdated (kubernetes #121003, KEP-3386). It therefore
 // carries no status.
 type Event struct {
-	// PodUID, PodName and PodNamespace identify the pod. They are empty if the runtime did not
-	// report them: then ContainerID must be known already, or all pods must be inspected.
-	PodUID                types.UID
-	PodName, PodNamespace string
+	// PodUID is empty if the runtime did not report the pod: then ContainerID must be known already,
+	// or all pods must be inspected.
+	PodUID types.UID
 	// ContainerID is the container's or, for a sandbox's own events, the sandbox's
 	// identifier.
 	ContainerID string
 	Type        EventType
-	// CreatedAt is the runtime's wall clock, zero if it sent none. For display only.
-	CreatedAt time.Time
 }
 
 // EventHandler receives the events of a stream, all from one goroutine.
@@ -76,10 +81,7 @@ type EventsConfig struct {
 	// Handler gets the events. Required.
 	Handler EventHandler
 	// Owner says whose pods' events are handed on. Default: those podsync made.
-	Owner Owner
-	// MaxRetryDelay bounds the pause before a lost stream is opened again, which
-	// starts at 50 ms, or at this if it is less, and doubles while no stream brings an event. Default 1 s.
-	MaxRetryDelay time.Duration
+	Owner cri.Owner
 	// Log gets a line when a stream is opened or lost. Default silent.
 	Log logr.Logger
 }
@@ -92,40 +94,36 @@ type Events struct{ config EventsConfig }
 func NewEvents(c EventsConfig) (*Events, error) {
 	switch {
 	case c.Runtime == nil:
-		return nil, errors.New("cri: EventsConfig.Runtime is missing")
+		return nil, errors.New("watch: EventsConfig.Runtime is missing")
 	case c.Handler == nil:
-		return nil, errors.New("cri: EventsConfig.Handler is missing")
+		return nil, errors.New("watch: EventsConfig.Handler is missing")
 	}
 	if err := c.Owner.Validate(); err != nil {
 		return nil, err
-	}
-	if c.MaxRetryDelay <= 0 {
-		c.MaxRetryDelay = defaultMaxReconnect
 	}
 	return &Events{config: c}, nil
 }
 
 // Run reads events until ctx ends, and then returns ctx's error. It returns
 // earlier only if the runtime has no event stream, with an error of class
-// ErrUnimplemented: the caller then has to look by itself every so often.
+// cri.ErrUnimplemented: the caller then has to look by itself every so often.
 func (e *Events) Run(ctx context.Context) error {
-	first := min(firstReconnect, e.config.MaxRetryDelay)
-	delay := first
+	delay := firstReopen
 	for {
 		brought, err := e.stream(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, ErrUnimplemented):
+		case errors.Is(err, cri.ErrUnimplemented):
 			return err
 		case brought:
-			delay = first
+			delay = firstReopen
 		}
 		e.config.Log.V(1).Info("container event stream lost", "err", err, "retryIn", delay)
 		if err := sleep(ctx, delay); err != nil {
 			return err
 		}
-		delay = min(2*delay, e.config.MaxRetryDelay)
+		delay = min(2*delay, maxReopen)
 	}
 }
 
@@ -134,14 +132,14 @@ func (e *Events) Run(ctx context.Context) error {
 func (e *Events) stream(ctx context.Context) (brought bool, err error) {
 	stream, err := e.config.Runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {
-		return false, Classify(err)
+		return false, cri.Classify(err)
 	}
 	e.config.Log.V(1).Info("container event stream opened")
 	e.config.Handler.StreamOpened()
 	for {
 		resp, err := stream.Recv()
 		if err != nil {
-			err = Classify(err)
+			err = cri.Classify(err)
 			e.config.Handler.StreamLost(err)
 			return brought, err
 		}
@@ -161,12 +159,9 @@ func (e *Events) event(m *runtimeapi.ContainerEventResponse) (event Event, mine 
 		return Event{}, false
 	}
 	return Event{
-		PodUID:       types.UID(uid),
-		PodName:      s.GetMetadata().GetName(),
-		PodNamespace: s.GetMetadata().GetNamespace(),
-		ContainerID:  m.GetContainerId(),
-		Type:         eventType(m.GetContainerEventType()),
-		CreatedAt:    wallClock(m.GetCreatedAt()),
+		PodUID:      types.UID(uid),
+		ContainerID: m.GetContainerId(),
+		Type:        eventType(m.GetContainerEventType()),
 	}, true
 }
 

@@ -1,4 +1,4 @@
-package pleg
+package watch
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/pleg"
 )
 
 // UnavailableError is returned by GetNewerThan while the runtime is unavailable. It is temporary, and
@@ -41,7 +42,7 @@ func (e *UnavailableError) Temporary() bool { return true }
 // unavailable, and the error of ctx when that ends. Before Run has listed the pods it waits.
 func (w *Watcher) GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	if uid == "" {
-		return nil, errors.New("pleg: GetNewerThan: the pod's UID is empty")
+		return nil, errors.New("watch: GetNewerThan: the pod's UID is empty")
 	}
 	if err := waitUntil(ctx, since); err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func (w *Watcher) fresh(uid types.UID, since time.Time) (*runtime.PodStatus, *lo
 	case gateAway:
 		return nil, nil, w.away
 	case gateStopped:
-		return nil, nil, ErrStopped
+		return nil, nil, pleg.ErrStopped
 	}
 	l := w.lookAfter(w.pod(uid), since)
 	l.waiting++

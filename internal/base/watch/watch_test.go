@@ -1,4 +1,4 @@
-package pleg
+package watch
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/pleg"
 )
 
 func TestChangesAreTold(t *testing.T) {
@@ -227,7 +228,7 @@ func TestF9_StreamThatStaysAway(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		n.Exit(second, 1)
-		time.Sleep(w.config.quietRelist)
+		time.Sleep(quietRelist)
 		if got := w.heardOf("v"); len(got) != 1 {
 			t.Errorf("told %q without a stream, want the exit", got)
 		}
@@ -236,7 +237,7 @@ func TestF9_StreamThatStaysAway(t *testing.T) {
 
 // streaming is an observer of one thing.
 type streaming struct {
-	NopObserver
+	pleg.NopObserver
 	mu  sync.Mutex
 	all []bool
 }
@@ -275,7 +276,7 @@ func TestListsAndLooksAreObserved(t *testing.T) {
 
 // observed is an observer that writes down what it is told.
 type observed struct {
-	NopObserver
+	pleg.NopObserver
 	mu  sync.Mutex
 	all []string
 }
@@ -325,10 +326,10 @@ func TestF9_StreamThatFlaps(t *testing.T) {
 		w.heard()
 		calls := n.Calls(func() { time.Sleep(time.Minute) })
 		if got := calls.Count(critest.ListContainers); got < 6 || got > 8 {
-			t.Errorf("%d lists a minute, want one in %v", got, w.config.quietRelist)
+			t.Errorf("%d lists a minute, want one in %v", got, quietRelist)
 		}
 		n.Exit(id, 1)
-		time.Sleep(w.config.quietRelist)
+		time.Sleep(quietRelist)
 		if got := w.heardOf("u"); len(got) != 1 {
 			t.Errorf("told %q, want the exit", got)
 		}
@@ -369,14 +370,14 @@ func TestListsFollowWhatHappens(t *testing.T) {
 			t.Errorf("%d lists in a quiet minute", got)
 		}
 		busy.Store(true)
-		time.Sleep(w.config.quietRelist)
+		time.Sleep(quietRelist)
 		if got := perMinute(); got < 59 || got > 61 {
 			t.Errorf("%d lists in a minute in which a pod is in transition, want one a second", got)
 		}
 		busy.Store(false)
 		time.Sleep(5 * time.Minute)
 		n.Exit(id, 1)
-		time.Sleep(w.config.quietRelist)
+		time.Sleep(quietRelist)
 		w.heard()
 		next := n.Start("u", "app", 1, "sleep 1")
 		if _, err := w.GetNewerThan(t.Context(), "u", time.Now()); err != nil {
@@ -414,9 +415,9 @@ func TestF12_LateAddressIsLookedFor(t *testing.T) {
 			t.Errorf("before the address comes: %+v", s)
 		}
 		w.heard()
-		time.Sleep(2*time.Second + w.config.maxRetry)
+		time.Sleep(2*time.Second + maxRetry)
 		if s, _ := w.cache.Get("u"); len(s.IPs()) == 0 {
-			t.Errorf("no address %v after it came", w.config.maxRetry)
+			t.Errorf("no address %v after it came", maxRetry)
 		}
 		if got := w.heardOf("u"); len(got) != 1 {
 			t.Errorf("told %d times of the address, want once", len(got))
@@ -675,7 +676,7 @@ func TestOlderListDoesNotUndoALook(t *testing.T) {
 		w.heard()
 		gate := &critest.Gate{}
 		n.Fault(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Hang: gate})
-		time.Sleep(w.config.quietRelist)
+		time.Sleep(quietRelist)
 		if gate.Waiting() != 1 {
 			t.Fatal("no list is in progress")
 		}
@@ -703,7 +704,7 @@ func TestOlderListDoesNotBringBackAPod(t *testing.T) {
 		time.Sleep(time.Minute)
 		gate := &critest.Gate{}
 		n.Fault(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Hang: gate})
-		time.Sleep(w.config.quietRelist)
+		time.Sleep(quietRelist)
 		if gate.Waiting() != 1 {
 			t.Fatal("no list is in progress")
 		}
@@ -732,7 +733,7 @@ func TestW11_PodThatOnlyAListHasSeen(t *testing.T) {
 		gate := &critest.Gate{}
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.PodSandboxStatus}, Hang: gate})
 		n.RunSandbox("u")
-		time.Sleep(w.config.quietRelist)
+		time.Sleep(quietRelist)
 		if got := w.Pods(); len(got) != 1 {
 			t.Fatalf("pods %v, want the one that is looked at", got)
 		}
@@ -777,7 +778,7 @@ func TestRunAndRunAgain(t *testing.T) {
 		n.pod("u")
 		w, err := New(Config{Reader: n.Reader(), Events: n.Client})
 		n.Must(err)
-		if _, err := w.Available(); !errors.Is(err, ErrNotListed) || len(n.Journal().Of(critest.ListContainers)) != 0 {
+		if _, err := w.Available(); !errors.Is(err, pleg.ErrNotListed) || len(n.Journal().Of(critest.ListContainers)) != 0 {
 			t.Errorf("before Run: %v", err)
 		}
 		for round := range uint32(2) {
@@ -802,20 +803,20 @@ func TestRunAndRunAgain(t *testing.T) {
 			}()
 			synctest.Wait()
 			cancel()
-			if err := <-asked; !errors.Is(err, ErrStopped) {
+			if err := <-asked; !errors.Is(err, pleg.ErrStopped) {
 				t.Errorf("GetNewerThan as Run ends: %v", err)
 			}
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Errorf("Run: %v", err)
 			}
-			if _, err := w.GetNewerThan(t.Context(), "u", time.Now()); !errors.Is(err, ErrStopped) {
+			if _, err := w.GetNewerThan(t.Context(), "u", time.Now()); !errors.Is(err, pleg.ErrStopped) {
 				t.Errorf("GetNewerThan after Run: %v", err)
 			}
 			if _, err := w.cache.Get("u"); err != nil {
 				t.Errorf("the end of Run is taken for a failure: %v", err)
 			}
-			time.Sleep(longLook)
-			if h := w.Health(); len(h.Pods) != 0 || !errors.Is(h.Err, ErrStopped) {
+			time.Sleep(pleg.LongInspection)
+			if h := w.Health(); len(h.Pods) != 0 || !errors.Is(h.Err, pleg.ErrStopped) {
 				t.Errorf("health after Run: %+v", h)
 			}
 			w.Inspect("u")
@@ -826,14 +827,9 @@ func TestRunAndRunAgain(t *testing.T) {
 func TestNewNamesWhatIsWrong(t *testing.T) {
 	r := &cri.Reader{}
 	for want, c := range map[string]Config{
-		"Config.Reader is missing":           {},
-		"Config.Owner":                       {Reader: r, Owner: cri.Owner{Name: "a b"}},
-		"Config.EventRelist is negative: -1": {Reader: r, EventRelist: -1},
-		"Config.MinRetry is negative":        {Reader: r, MinRetry: -1},
-		"Config.Parallel is negative: -3":    {Reader: r, parallel: -3},
-		"do not ascend: 1m0s, 1m0s, 1s":      {Reader: r, minRelist: time.Minute, quietRelist: time.Second},
-		"do not ascend: 3s, 2s, 10s":         {Reader: r, minRelist: 3 * time.Second, busyRelist: 2 * time.Second},
-		"MinRetry 1m0s is more than":         {Reader: r, MinRetry: time.Minute, maxRetry: time.Second},
+		"Config.Reader is missing":    {},
+		"Config.Owner":                {Reader: r, Owner: cri.Owner{Name: "a b"}},
+		"EventRelist is negative: -1": {Reader: r, Config: pleg.Config{EventRelist: -1}},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v, want %q", err, want)
@@ -845,23 +841,6 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 	}
 	if _, err := w.GetNewerThan(t.Context(), "", time.Time{}); err == nil {
 		t.Error("GetNewerThan of no pod: no error")
-	}
-}
-
-func TestDefaults(t *testing.T) {
-	for _, tt := range []struct {
-		given Config
-		want  string
-	}{
-		{Config{}, "5m0s 20ms 1s 10s 100ms 5s 2m0s 8"},
-		{Config{minRelist: 3 * time.Second, MinRetry: time.Minute}, "5m0s 3s 3s 10s 1m0s 1m0s 2m0s 8"},
-		{Config{busyRelist: 20 * time.Second}, "5m0s 20ms 20s 20s 100ms 5s 2m0s 8"},
-	} {
-		tt.given.Reader = &cri.Reader{}
-		c, err := tt.given.withDefaults()
-		if got := fmt.Sprint(c.EventRelist, c.minRelist, c.busyRelist, c.quietRelist, c.MinRetry, c.maxRetry, c.lookTimeout, c.parallel); err != nil || got != tt.want {
-			t.Errorf("%v, %v, want %v", got, err, tt.want)
-		}
 	}
 }
 
@@ -886,7 +865,7 @@ func TestCallbacksMayCallBack(t *testing.T) {
 		close(ready)
 		time.Sleep(time.Minute)
 		n.Exit(id, 1)
-		time.Sleep(w.config.quietRelist)
+		time.Sleep(quietRelist)
 		if got := w.heardOf("u"); len(got) != 2 {
 			t.Errorf("told %q, want 2 of them", got)
 		}

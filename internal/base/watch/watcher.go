@@ -1,4 +1,4 @@
-package pleg
+package watch
 
 import (
 	"context"
@@ -11,10 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/pleg"
 )
-
-// ErrStopped is returned by a Watcher whose Run has ended or is about to.
-var ErrStopped = errors.New("pleg: the watcher has stopped")
 
 // A Watcher watches the pods of a runtime. Its methods may be called
 // concurrently, Changed and the other functions of its Config included.
@@ -58,7 +56,7 @@ func New(c Config) (*Watcher, error) {
 	}
 	return &Watcher{
 		config: c, cache: c.Cache,
-		slots: make(slots, c.parallel),
+		slots: make(slots, parallel),
 		kick:  make(chan struct{}, 1),
 		pods:  map[types.UID]*pod{},
 	}, nil
@@ -77,7 +75,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		w.list(ctx)
 		w.rest(ctx)
 	}
-	if w.shut(gateStopped, ErrStopped) {
+	if w.shut(gateStopped, pleg.ErrStopped) {
 		w.config.Observer.Streaming(false)
 	}
 	w.tasks.Wait()
@@ -91,11 +89,11 @@ func (w *Watcher) start(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.running {
-		return errors.New("pleg: Run is called while it runs")
+		return errors.New("watch: Run is called while it runs")
 	}
 	w.running, w.ctx = true, ctx
 	w.gate, w.away, w.announced, w.since = gateStarting, nil, false, time.Now()
-	w.lists = lists{interval: w.config.minRelist}
+	w.lists = lists{interval: minRelist}
 	return nil
 }
 
@@ -134,26 +132,22 @@ func (w *Watcher) reopen() {
 }
 
 // Available reports since when the runtime has been there, with a nil error, or
-// away. Before the first answer the error is ErrNotListed.
+// away. Before the first answer the error is pleg.ErrNotListed.
 func (w *Watcher) Available() (since time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.since, w.unavailable()
 }
 
-// ErrNotListed says that the pods were not listed yet, so that nothing is known of
-// the runtime.
-var ErrNotListed = errors.New("pleg: the pods of the runtime were not listed yet")
-
 // unavailable must be called with mu held.
 func (w *Watcher) unavailable() error {
 	switch {
 	case w.gate == gateStopped:
-		return ErrStopped
+		return pleg.ErrStopped
 	case w.away != nil:
 		return w.away
 	case !w.announced:
-		return ErrNotListed
+		return pleg.ErrNotListed
 	}
 	return nil
 }

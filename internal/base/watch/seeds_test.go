@@ -1,6 +1,6 @@
 //go:build !race
 
-package pleg
+package watch
 
 // seeds is how many random lives are tried.
 const seeds = 20

@@ -1,4 +1,4 @@
-package pleg
+package watch
 
 import (
 	"time"
@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/cri"
 )
 
 // Hold reports the start of work on a pod. Until Release is called, but for a second at most,
@@ -42,7 +41,7 @@ const maxHinted = 8
 // hear has a pod looked at that there was an event of, now or when it is released,
 // unless a look has shown already what the event is about. It must be called with mu
 // held.
-func (w *Watcher) hear(p *pod, e cri.Event) {
+func (w *Watcher) hear(p *pod, e Event) {
 	switch {
 	case p.now != nil && len(p.hinted) < maxHinted:
 		p.hinted = append(p.hinted, e)
@@ -75,7 +74,7 @@ func (w *Watcher) reconsider(p *pod) {
 
 // shows reports whether a status shows what an event is about, or something that
 // comes after it: containers and sandboxes never go back to an earlier state.
-func shows(s *runtime.PodStatus, e cri.Event) bool {
+func shows(s *runtime.PodStatus, e Event) bool {
 	if s == nil || s.ObservedAt.IsZero() {
 		return false
 	}
@@ -86,19 +85,19 @@ func shows(s *runtime.PodStatus, e cri.Event) bool {
 	}
 	for i := range s.Sandboxes {
 		if sb := &s.Sandboxes[i]; sb.ID == e.ContainerID {
-			return e.Type != cri.EventDeleted && (sb.State == runtime.SandboxNotReady || e.Type != cri.EventStopped)
+			return e.Type != EventDeleted && (sb.State == runtime.SandboxNotReady || e.Type != EventStopped)
 		}
 	}
-	return e.Type == cri.EventDeleted
+	return e.Type == EventDeleted
 }
 
-func containerShows(state runtime.ContainerState, t cri.EventType) bool {
+func containerShows(state runtime.ContainerState, t EventType) bool {
 	switch t {
-	case cri.EventCreated:
+	case EventCreated:
 		return true
-	case cri.EventStarted:
+	case EventStarted:
 		return state == runtime.ContainerRunning || state == runtime.ContainerExited
-	case cri.EventStopped:
+	case EventStopped:
 		return state == runtime.ContainerExited
 	}
 	return false

@@ -1,4 +1,4 @@
-package pleg
+package watch
 
 import (
 	"context"
@@ -32,7 +32,7 @@ type pod struct {
 	heard bool
 	// hinted are events that came while a look was in flight, which may show already what
 	// they are about.
-	hinted []cri.Event
+	hinted []Event
 
 	// err is why the last look failed, and since when all have.
 	err   error

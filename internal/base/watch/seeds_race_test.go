@@ -1,6 +1,6 @@
 //go:build race
 
-package pleg
+package watch
 
 // seeds is how many random lives are tried: the race detector makes each cost several
 // times as much.

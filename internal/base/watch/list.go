@@ -1,4 +1,4 @@
-package pleg
+package watch
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // list reads a list of all pods once and does what follows from it.
 func (w *Watcher) list(ctx context.Context) {
 	began := w.beginList()
-	readCtx, cancel := context.WithTimeout(ctx, w.config.lookTimeout)
+	readCtx, cancel := context.WithTimeout(ctx, lookTimeout)
 	pods, err := w.config.Reader.List(readCtx)
 	cancel()
 	if ctx.Err() != nil {

@@ -1,4 +1,4 @@
-package pleg
+package watch
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/pleg"
 )
 
 // bothWays runs a test with events and with lists alone.
@@ -68,9 +69,9 @@ func TestP1_HungPodsDelayNoOther(t *testing.T) {
 		if _, err := w.GetNewerThan(t.Context(), "well00", since); err != nil || time.Since(since) > slowLook {
 			t.Errorf("GetNewerThan took %v while others hang: %v", time.Since(since), err)
 		}
-		time.Sleep(longLook)
+		time.Sleep(pleg.LongInspection)
 		if h := w.Health(); len(h.Pods) != len(stuck) || h.Err != nil || h.OK() ||
-			!slices.IsSortedFunc(h.Pods, func(a, b ReadFailure) int { return strings.Compare(string(a.UID), string(b.UID)) }) {
+			!slices.IsSortedFunc(h.Pods, func(a, b pleg.ReadFailure) int { return strings.Compare(string(a.UID), string(b.UID)) }) {
 			t.Errorf("health: %+v, want trouble with %d pods alone", h, len(stuck))
 		}
 		gate.Open()
@@ -105,7 +106,7 @@ func TestP1_SlowLooksAddUpToLittle(t *testing.T) {
 func TestP1_QuickLooksAddUpToNothing(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pods("u", 20)
-		w := n.run(func(c *Config) { c.parallel = 1 })
+		w := n.run()
 		synctest.Wait()
 		if got := len(w.heard()); got != 21 {
 			t.Errorf("told %d words at once, want 20 pods and that the runtime is there", got)
@@ -116,10 +117,10 @@ func TestP1_QuickLooksAddUpToNothing(t *testing.T) {
 func TestP1_LooksAtATimeAreBounded(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: slowLook / 2}}, func(t *testing.T, n *node) {
 		n.pods("u", 40)
-		n.run(func(c *Config) { c.parallel = 3 })
+		n.run()
 		time.Sleep(time.Second)
-		if got := n.Journal().Of(critest.ContainerStatus).MaxConcurrent(); got != 3 {
-			t.Errorf("%d looks at a time, want 3", got)
+		if got := n.Journal().Of(critest.ContainerStatus).MaxConcurrent(); got != parallel {
+			t.Errorf("%d looks at a time, want %d", got, parallel)
 		}
 	})
 }
@@ -183,10 +184,10 @@ func TestP2_PauseBeginsAnew(t *testing.T) {
 		fail(8)
 		time.Sleep(time.Minute)
 		fail(1)
-		time.Sleep(w.config.MinRetry)
+		time.Sleep(minRetry)
 		synctest.Wait()
 		if _, err := w.cache.Get("u"); err != nil {
-			t.Errorf("%v, and not read again after %v", err, w.config.MinRetry)
+			t.Errorf("%v, and not read again after %v", err, minRetry)
 		}
 		since := time.Now()
 		time.Sleep(time.Nanosecond)
@@ -201,13 +202,13 @@ func TestP2_PauseBeginsAnew(t *testing.T) {
 func TestP2_FailingPodIsNotHammered(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		id := n.pod("u")
-		w := n.run(changes...)
+		n.run(changes...)
 		time.Sleep(2 * time.Second)
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Times: critest.Always, Err: internal()})
 		n.Exit(id, 3)
 		looks := n.Calls(func() { time.Sleep(time.Minute) }).Count(critest.ContainerStatus)
 		if looks < 10 || looks > 20 {
-			t.Errorf("%d looks in a minute, want them to grow apart to %v", looks, w.config.maxRetry)
+			t.Errorf("%d looks in a minute, want them to grow apart to %v", looks, maxRetry)
 		}
 	})
 }
@@ -412,15 +413,22 @@ func TestF12_ListIsNoLookAtAPodWithoutAddress(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: time.Hour})
 		n.RunSandbox("u")
-		w := n.settled(listsOnly, func(c *Config) { c.MinRetry, c.maxRetry = 2*time.Hour, 2*time.Hour })
-		asked := time.Now()
-		time.Sleep(2 * w.config.quietRelist)
-		before := n.Journal().Of(critest.PodSandboxStatus).Count()
+		w := n.settled(listsOnly, func(c *Config) { c.Busy = func(types.UID) bool { return true } })
+		time.Sleep(time.Minute) // the pauses between looks have grown to maxRetry, those between lists to a second
+		looks := func() int { return n.Journal().Count(critest.PodSandboxStatus) }
+		for seen := looks(); looks() == seen; {
+			time.Sleep(10 * time.Millisecond)
+		}
+		asked, before, lists := time.Now(), looks(), n.Journal().Count(critest.ListPodSandbox)
+		time.Sleep(maxRetry / 2)
+		if looks() != before || n.Journal().Count(critest.ListPodSandbox) == lists {
+			t.Fatal("no list was read between two looks")
+		}
 		status, err := w.GetNewerThan(t.Context(), "u", asked)
 		if err != nil || status.Empty() {
 			t.Fatalf("GetNewerThan returned %s and %v", states(status), err)
 		}
-		if got := n.Journal().Of(critest.PodSandboxStatus).Count() - before; got != 1 {
+		if got := looks() - before; got != 1 {
 			t.Errorf("GetNewerThan looked at the pod %d times after a list, want once", got)
 		}
 	})
@@ -432,7 +440,7 @@ func TestP7_EndCutsOffAList(t *testing.T) {
 		w := n.settled(listsOnly)
 		gate := &critest.Gate{}
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Hang: gate})
-		time.Sleep(2 * w.config.quietRelist)
+		time.Sleep(2 * quietRelist)
 		if h := w.Health(); h.Listing.IsZero() {
 			t.Fatal("no list is in progress")
 		}
@@ -440,7 +448,7 @@ func TestP7_EndCutsOffAList(t *testing.T) {
 			t.Errorf("Run returned %v", err)
 		}
 		lists := n.Journal().Of(critest.ListPodSandbox).Count()
-		if h := w.Health(); !h.Listing.IsZero() || !errors.Is(h.Err, ErrStopped) {
+		if h := w.Health(); !h.Listing.IsZero() || !errors.Is(h.Err, pleg.ErrStopped) {
 			t.Errorf("after the end of Run, health is %+v", h)
 		}
 		time.Sleep(time.Hour)
@@ -480,7 +488,7 @@ func TestP7_HungListIsVisible(t *testing.T) {
 		time.Sleep(time.Minute)
 		gate := &critest.Gate{}
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Hang: gate})
-		time.Sleep(w.config.quietRelist + 30*time.Second)
+		time.Sleep(quietRelist + 30*time.Second)
 		h := w.Health()
 		if age := h.At.Sub(h.Listing); h.Listing.IsZero() || age < 30*time.Second || h.OK() || !strings.Contains(h.String(), "list: in progress for") {
 			t.Errorf("the list is %v old, health says %q", age, h)
@@ -501,41 +509,17 @@ func TestP7_WhatHangsIsGivenUp(t *testing.T) {
 	for _, m := range []critest.Method{critest.ListPodSandbox, critest.ContainerStatus} {
 		t.Run(fmt.Sprint(m), func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				w := n.run(listsOnly, func(c *Config) { c.lookTimeout = 10 * time.Second })
+				w := n.run(listsOnly)
 				time.Sleep(time.Second)
 				n.Fault(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
 				n.pod("u")
 				w.heard()
-				time.Sleep(12 * time.Second)
+				time.Sleep(lookTimeout + 2*time.Second)
 				if got := w.heardOf("u"); len(got) != 1 {
 					t.Errorf("told %q after it was given up, want once", got)
 				}
 			})
 		})
-	}
-}
-
-func TestHealthSaysEachThingOnce(t *testing.T) {
-	at, fire := time.Unix(100, 0), errors.New("fire")
-	ago := func(d time.Duration) time.Time { return at.Add(-d) }
-	for _, tt := range []struct {
-		health Health
-		ok     bool
-		want   string
-	}{
-		{Health{Listing: ago(longLook - 1)}, true, "ok"},
-		{Health{Listing: ago(longLook)}, false, "list: in progress for 5s"},
-		{Health{Err: fire, Since: ago(time.Second), ListErr: fire, StreamErr: fire}, false, "runtime: not available for 1s: fire"},
-		{Health{Err: fire, Since: ago(time.Second)}, false, "runtime: not available for 1s: fire"},
-		{Health{ListErr: fire, ListFailing: ago(time.Second)}, false, "list: fails for 1s: fire"},
-		{Health{StreamErr: fire}, true, "events: not heard: fire"},
-		{Health{Pods: []ReadFailure{{UID: "u", Err: fire, Since: ago(time.Second)}, {UID: "v", InspectingSince: ago(time.Minute)}}}, false,
-			"pod u: cannot be read for 1s: fire\npod v: being read for 1m0s"},
-	} {
-		tt.health.At = at
-		if got := tt.health.String(); got != tt.want || tt.health.OK() != tt.ok {
-			t.Errorf("%q, OK %v, want %q", got, tt.health.OK(), tt.want)
-		}
 	}
 }
 
@@ -588,7 +572,7 @@ func TestE1_RuntimeAway(t *testing.T) {
 					n.Must(n.Restart(critest.Restart{Down: away, Disconnect: disconnect, Containers: critest.EffectStopped}))
 					time.Sleep(away - time.Second)
 				})
-				if most := int(away/w.config.maxRetry) + 20; len(calls) > most || !disconnect && len(calls) < most-40 {
+				if most := int(away/maxRetry) + 20; len(calls) > most || !disconnect && len(calls) < most-40 {
 					t.Errorf("%d calls while away, want about %d: %v", len(calls), most, calls.Counts())
 				}
 				gone := w.heard()
@@ -662,7 +646,7 @@ func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
 			t.Errorf("told %v, want that the runtime is away", got)
 		}
 		fault.Remove()
-		time.Sleep(w.config.MinRetry)
+		time.Sleep(minRetry)
 		synctest.Wait()
 		if _, err := w.Available(); err != nil {
 			t.Errorf("available: %v", err)
@@ -674,12 +658,14 @@ func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
 func TestE1_LookWaitsForTheReturn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
-		w := n.run(listsOnly, func(c *Config) { c.parallel = 1 })
+		w := n.run(listsOnly)
 		time.Sleep(2 * time.Second)
-		w.slots <- struct{}{}
+		for range parallel {
+			w.slots <- struct{}{}
+		}
 		w.Inspect("u")
 		n.Must(n.Restart(critest.Restart{Down: time.Minute}))
-		time.Sleep(w.config.quietRelist)
+		time.Sleep(quietRelist)
 		calls := n.Calls(func() {
 			<-w.slots
 			synctest.Wait()

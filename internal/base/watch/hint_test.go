@@ -1,4 +1,4 @@
-package pleg
+package watch
 
 import (
 	"fmt"
@@ -22,8 +22,8 @@ func TestEventOfWhatIsKnownCostsNothing(t *testing.T) {
 		n.Exit(id, 1)
 		synctest.Wait()
 		calls := n.Calls(func() {
-			for _, e := range []cri.EventType{cri.EventCreated, cri.EventStarted, cri.EventStopped} {
-				w.stream.HandleEvent(cri.Event{PodUID: "u", ContainerID: id, Type: e})
+			for _, e := range []EventType{EventCreated, EventStarted, EventStopped} {
+				w.stream.HandleEvent(Event{PodUID: "u", ContainerID: id, Type: e})
 			}
 			time.Sleep(time.Second)
 		})
@@ -50,8 +50,8 @@ func TestShows(t *testing.T) {
 	}
 	for id, shown := range want {
 		var got []any
-		for _, e := range []cri.EventType{cri.EventCreated, cri.EventStarted, cri.EventStopped, cri.EventDeleted} {
-			if shows(status, cri.Event{ContainerID: id, Type: e}) {
+		for _, e := range []EventType{EventCreated, EventStarted, EventStopped, EventDeleted} {
+			if shows(status, Event{ContainerID: id, Type: e}) {
 				got = append(got, e)
 			}
 		}
@@ -59,7 +59,7 @@ func TestShows(t *testing.T) {
 			t.Errorf("%s: shows %q, want %q", id, text, shown)
 		}
 	}
-	if shows(nil, cri.Event{ContainerID: "created"}) {
+	if shows(nil, Event{ContainerID: "created"}) {
 		t.Error("no status shows an event")
 	}
 }
@@ -190,7 +190,7 @@ func TestP3_EventAfterAListIsNotLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		event := cri.Event{PodUID: "u", ContainerID: "c", Type: cri.EventStopped}
+		event := Event{PodUID: "u", ContainerID: "c", Type: EventStopped}
 		listed := &cri.ListedPod{UID: "u", ObservedAt: time.Now()}
 		time.Sleep(time.Second)
 		s := &stream{w: w}

@@ -1,4 +1,4 @@
-package pleg
+package watch
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/pleg"
 )
 
 // look reads a pod once. It returns the look, nil if there was none.
@@ -56,7 +57,7 @@ func (w *Watcher) begin(p *pod) (*look, *runtime.PodStatus) {
 }
 
 func (w *Watcher) read(ctx context.Context, p *pod, l *look, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.config.lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if l.listed != nil {
 		return w.config.Reader.Inspect(ctx, l.listed, prev)
@@ -69,7 +70,7 @@ func (w *Watcher) drop(p *pod, l *look) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.now = nil
-	l.end(nil, ErrStopped)
+	l.end(nil, pleg.ErrStopped)
 }
 
 // finish enters what a look has brought.
@@ -128,16 +129,16 @@ func (w *Watcher) succeeded(p *pod, l *look, status *runtime.PodStatus) {
 
 // again has the pod looked at once more after a pause that grows.
 func (w *Watcher) again(p *pod) {
-	p.retryAt = time.Now().Add(w.config.retryPause(p.tries))
+	p.retryAt = time.Now().Add(retryPause(p.tries))
 	p.tries++
 }
 
 // retryPause is the pause after so many failures before this one.
-func (c *Config) retryPause(failures int) time.Duration {
-	pause := c.MinRetry
+func retryPause(failures int) time.Duration {
+	pause := minRetry
 	for range failures {
-		if pause >= c.maxRetry/2 {
-			return c.maxRetry
+		if pause >= maxRetry/2 {
+			return maxRetry
 		}
 		pause *= 2
 	}

@@ -1,4 +1,4 @@
-package pleg
+package watch
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 )
 
 // A stream reads the runtime's events while the gate is open. It is a
-// cri.EventHandler. Its fields are guarded by the Watcher's mu.
+// EventHandler. Its fields are guarded by the Watcher's mu.
 type stream struct {
 	w      *Watcher
 	cancel context.CancelFunc
@@ -31,8 +31,8 @@ func (w *Watcher) startStream() {
 	ctx, cancel := context.WithCancel(w.ctx)
 	s := &stream{w: w, cancel: cancel}
 	w.stream = s
-	events, err := cri.NewEvents(cri.EventsConfig{
-		Runtime: w.config.Events, Handler: s, Owner: w.config.Owner, MaxRetryDelay: maxReopen, Log: w.config.Log,
+	events, err := NewEvents(EventsConfig{
+		Runtime: w.config.Events, Handler: s, Owner: w.config.Owner, Log: w.config.Log,
 	})
 	if err != nil {
 		cancel()
@@ -77,7 +77,7 @@ func (s *stream) StreamOpened() {
 
 // HandleEvent has the pod looked at that the event is about, or all of them if the
 // event does not say.
-func (s *stream) HandleEvent(e cri.Event) {
+func (s *stream) HandleEvent(e Event) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	if e.PodUID != "" {
@@ -108,7 +108,7 @@ func (s *stream) lose(err error) bool {
 	lost := s.settled
 	s.open, s.settled, s.flapping, s.err = false, false, !lost, err
 	if lost {
-		s.w.lists.interval = s.w.config.minRelist
+		s.w.lists.interval = minRelist
 		s.w.wantList()
 	}
 	s.w.nudge()

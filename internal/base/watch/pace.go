@@ -1,4 +1,4 @@
-package pleg
+package watch
 
 import (
 	"context"
@@ -45,14 +45,14 @@ func (l *lists) succeed(began time.Time, interval time.Duration) {
 // looks that follow from this one find nothing new; see stir. It must be called
 // with mu held.
 func (w *Watcher) pace(busy bool) time.Duration {
-	c, last := &w.config, w.lists.interval
+	last := w.lists.interval
 	switch {
-	case last < c.busyRelist:
-		return min(2*last, c.busyRelist)
+	case last < busyRelist:
+		return min(2*last, busyRelist)
 	case busy:
-		return c.busyRelist
+		return busyRelist
 	}
-	return min(last+last/4, c.quietRelist)
+	return min(last+last/4, quietRelist)
 }
 
 // busy reports whether any pod is in transition. It is only used while no events are streamed.
@@ -78,10 +78,10 @@ func (w *Watcher) watched() []types.UID {
 // stir has lists read quickly, for where one thing has changed others will. It
 // must be called with mu held.
 func (w *Watcher) stir() {
-	if w.streaming() || w.lists.interval == w.config.minRelist {
+	if w.streaming() || w.lists.interval == minRelist {
 		return
 	}
-	w.lists.interval = w.config.minRelist
+	w.lists.interval = minRelist
 	w.nudge()
 }
 
@@ -121,7 +121,7 @@ func (w *Watcher) untilList() time.Duration {
 func (w *Watcher) nextList() time.Time {
 	l := &w.lists
 	if l.failures > 0 {
-		return l.ended.Add(w.config.retryPause(l.failures - 1))
+		return l.ended.Add(retryPause(l.failures - 1))
 	}
 	affordable := l.ended.Add(listCost * l.ended.Sub(l.began))
 	next := l.ended.Add(l.interval)

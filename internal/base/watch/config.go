@@ -1,0 +1,127 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/pleg"
+)
+
+// Reader reads pods from the runtime. A *cri.Reader does. Errors have a class of
+// package cri.
+type Reader interface {
+	List(ctx context.Context) ([]*cri.ListedPod, error)
+	Inspect(ctx context.Context, listed *cri.ListedPod, prev *runtime.PodStatus) (*runtime.PodStatus, error)
+	PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error)
+}
+
+// Config says what a Watcher works with. A zero field means its default.
+type Config struct {
+	pleg.Config
+	// Reader reads. Required.
+	Reader Reader
+	// Events streams the runtime's container events. A *cri.Client implements it for all runtimes;
+	// the Watcher detects that a runtime has no events. Nil means that only lists are used.
+	Events EventStreamer
+	// Owner is the owner whose events are used. It should be the Reader's. Default: the owner of
+	// of what podsync made.
+	Owner cri.Owner
+	// Cache is filled. Nothing else should write to it. Default one of the
+	// Watcher's own.
+	Cache *runtime.Cache
+
+	// Observed is called with each status that was read, changed or not, before the pod is read
+	// again: the runtime may lose the observed state. Calls for one pod come from one goroutine,
+	// after waiters have received the status, and must return soon. The status must not be
+	// modified. Default: not called.
+	Observed func(ctx context.Context, status *runtime.PodStatus)
+	// Changed is called when a pod's status differs from the last one passed on, and when a pod
+	// becomes readable again. status is the newest one and must not be modified; without sandboxes
+	// and containers, the pod is gone.
+	//
+	// Calls for one pod come from one goroutine, one after the other, and for different pods
+	// concurrently. They must not block: the pod is not inspected again before the call returns.
+	// Default: not called.
+	Changed func(uid types.UID, status *runtime.PodStatus)
+	// AvailableChanged is called when the runtime becomes unavailable, with the error, and with nil
+	// when it is available and all pods were listed; first soon after the start of Run. Calls come
+	// from one goroutine and must not block. Default: not called.
+	AvailableChanged func(err error)
+	// Busy reports whether a pod is in transition: being started or stopped. Where
+	// there are no events, all pods are listed at least every second while any pod
+	// is. It must not wait for anything. Default: no pod is.
+	Busy func(uid types.UID) bool
+
+	// Log receives a line when the runtime becomes unavailable or available, when events start
+	// and cease to be heard, and when a pod cannot be read and can be again.
+	// Default silent.
+	Log logr.Logger
+}
+
+const (
+	// minRelist, busyRelist and quietRelist are the pauses between lists while no events are
+	// streamed: after a change, at most while a pod is in transition, and at most.
+	minRelist, busyRelist, quietRelist = 20 * time.Millisecond, time.Second, 10 * time.Second
+	// minRetry is the first pause after a failure. Each further failure in a row doubles it, up to
+	// maxRetry.
+	minRetry, maxRetry = 100 * time.Millisecond, 5 * time.Second
+	// lookTimeout bounds one inspection of a pod and one list of all.
+	lookTimeout = 2 * time.Minute
+	// parallel is how many inspections may run at a time that have not taken slowLook yet.
+	parallel = 8
+	// slowLook is how long an inspection counts towards parallel.
+	slowLook = 100 * time.Millisecond
+	// eventHold is how long an event may wait for the end of the work on its pod.
+	eventHold = time.Second
+	// settleTime is how long a stream has to be open until it is relied on.
+	settleTime = time.Second
+	// firstReopen is the first pause before a lost stream is opened again, while the runtime answers
+	// otherwise. It doubles up to maxReopen while no stream brings an event.
+	firstReopen = 50 * time.Millisecond
+	maxReopen   = 10 * time.Second
+	// listCost is how many times what a list took is left alone after it.
+	listCost = 4
+	// resumePatience is how long inspections of changed pods may delay the report that the runtime
+	// is available again.
+	resumePatience = time.Second
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Reader == nil {
+		return c, errors.New("watch: Config.Reader is missing")
+	}
+	if err := c.Owner.Validate(); err != nil {
+		return c, fmt.Errorf("watch: Config.Owner: %w", err)
+	}
+	if c.EventRelist < 0 {
+		return c, fmt.Errorf("EventRelist is negative: %v", c.EventRelist)
+	}
+	c.EventRelist = cmp.Or(c.EventRelist, 5*time.Minute)
+	if c.Cache == nil {
+		c.Cache = &runtime.Cache{}
+	}
+	if c.Observed == nil {
+		c.Observed = func(context.Context, *runtime.PodStatus) {}
+	}
+	if c.Changed == nil {
+		c.Changed = func(types.UID, *runtime.PodStatus) {}
+	}
+	if c.AvailableChanged == nil {
+		c.AvailableChanged = func(error) {}
+	}
+	if c.Busy == nil {
+		c.Busy = func(types.UID) bool { return false }
+	}
+	if c.Observer == nil {
+		c.Observer = pleg.NopObserver{}
+	}
+	return c, nil
+}
