@@ -15,6 +15,7 @@ import (
 // packages, and of internal/base what files need that have to outlive a crash or that others write.
 var moduleRooms = []room{
 	{"examples/agenttest", []string{"runtime/cri", "syncpod", "syncpod/..."}, "it is an agent of a reader's own, tried in the agent's module"},
+	{"examples/controllers", nil, "its tests use modules/cluster/clustertest, as those of a reader do"},
 	{"examples/virtual-kubelet", []string{"runtime/cri/...", "syncpod", "syncpod/..."}, "it is a provider of virtual-kubelet on the library"},
 	{"internal/rig/e2e/clients", nil, "its clients are those of the field; only its tests know the library"},
 
