@@ -1,5 +1,5 @@
-// Package agenttest is a sample node agent that shows how to test an agent against the promises of
-// pods: see agent_test.go. It is a module of its own, like yours.
+// Package agenttest is a sample node agent that shows how to check an agent against the promises made to pods: see
+// agent_test.go. It is a module of its own, like yours.
 package agenttest
 
 import (
@@ -20,19 +20,19 @@ type Agent struct {
 	agent *agent.Agent
 }
 
-// New returns an agent that keeps what it has to remember in a folder.
+// New returns an agent that stores its state in a folder.
 func New(conn *grpc.ClientConn, folder string, sink syncpod.StatusSink) (*Agent, error) {
 	pods := source.NewStaticPush("mine")
 	made, err := agent.New(agent.Config{
 		Client: cri.NewClient(conn), Root: folder, Sources: []source.Source{pods},
-		NoEviction: true, // the disk of the machine that runs the tests may be full
+		NoEviction: true, // the disk of the test machine may be full
 		Sync:       syncpod.Config{RuntimeName: "critest", Sink: sink, Node: syncpod.Node{LogsRoot: folder + "/logs"}},
 	})
 	return &Agent{pods, made}, err
 }
 
-// Set says which pods should run.
+// Set sets the pods that should run.
 func (a *Agent) Set(pods ...*v1.Pod) error { return a.pods.Set(pods...) }
 
-// Run runs the agent until ctx ends. Its pods run on.
+// Run runs the agent until ctx ends. Its pods keep running.
 func (a *Agent) Run(ctx context.Context) error { return a.agent.Run(ctx) }

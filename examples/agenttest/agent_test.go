@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// subject is an Agent as the kit wants it: one life after the other, on one node.
+// subject implements agenttest.Agent: it runs one Agent after the other on one node.
 type subject struct {
 	node agenttest.Node
 	pods []*v1.Pod
@@ -44,7 +44,7 @@ func (s *subject) Start() error {
 }
 
 func (s *subject) SetPods(pods []*v1.Pod) error {
-	s.pods = pods // for the next life, too
+	s.pods = pods // also for the next start
 	if s.agent == nil {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (s *subject) Stop() error {
 	return errors.Join(<-s.ended, s.conn.Close())
 }
 
-// Kill lets nothing reach the runtime any more that the agent does as it ends.
+// Kill cuts the agent off from the runtime before it ends, so that its last calls have no effect.
 func (s *subject) Kill() error {
 	err := s.conn.Close()
 	s.end()
@@ -64,8 +64,8 @@ func (s *subject) Kill() error {
 	return err
 }
 
-// What pods are promised, the agent keeps: in the scenarios that are the same for everyone,
-// and in some drawn at random. go test -v says how often each promise was put to the test.
+// The agent keeps the promises to pods in the fixed scenarios and in some random ones. go test -v prints how often each
+// promise was tested.
 func TestPromises(t *testing.T) {
 	scenarios := agenttest.Scenarios()
 	for seed := range uint64(10) {

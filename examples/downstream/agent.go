@@ -1,6 +1,6 @@
-// Package downstream is a sample agent of an embedder that shows how to test such an agent: see
-// agent_test.go. Its tests need no root, no container runtime and no time: they use an in-memory
-// runtime in virtual time, with all known faults of runtimes.
+// Package downstream is a sample agent that shows how a program that embeds podsync tests its agent: see agent_test.go.
+// The tests need neither root nor a container runtime, and take no real time: they use a runtime in memory in virtual
+// time, and inject the known faults of runtimes.
 package downstream
 
 import (
@@ -20,30 +20,29 @@ import (
 // An Agent runs the given pods, and reports their state.
 type Agent struct {
 	*agent.Agent
-	// Pods is told which pods should run.
+	// Pods sets the pods that should run.
 	Pods *source.Push
 
 	mu       sync.Mutex
 	statuses map[types.UID]v1.PodStatus
 }
 
-// New returns an agent on a connection to a runtime, which is where a test comes in.
-// It starts nothing until Run is called.
+// New returns an agent that uses the given connection to a runtime; a test passes the connection of a runtime in
+// memory. The agent starts nothing until Run is called.
 func New(conn *grpc.ClientConn) (*Agent, error) {
 	a := &Agent{Pods: source.NewPush(), statuses: map[types.UID]v1.PodStatus{}}
 	var err error
 	a.Agent, err = agent.New(agent.Config{
 		Client:  cri.NewClient(conn),
 		Sources: []source.Source{a.Pods},
-		// The disk of the machine that runs the tests may be full, and the runtime in memory writes no log files.
+		// The disk of the test machine may be full, and the runtime in memory writes no log files.
 		NoEviction: true, NoLogRotation: true,
 		Sync: syncpod.Config{RuntimeName: "containerd", Sink: a},
 	})
 	return a, err
 }
 
-// SetPodStatus makes the agent the sink of its own statuses. A real one would send
-// them somewhere.
+// SetPodStatus records the statuses of the agent's own pods. A real agent would send them to a server.
 func (a *Agent) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,9 +14,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// onNode runs a test with an agent on a node of its own, in virtual time: time passes
-// when everything waits for it to pass, and then at once. What the agent leaves behind
-// when it ends, a goroutine or a call, fails the test.
+// onNode runs a test with an agent on a node of its own, in virtual time: the clock advances at once when all
+// goroutines wait. A goroutine or a call that outlives the agent fails the test.
 func onNode(t *testing.T, test func(t *testing.T, node *critest.Runtime, agent *Agent)) {
 	synctest.Test(t, func(t *testing.T) {
 		node, conn := critest.Start(t, critest.Config{})
@@ -50,14 +49,14 @@ func TestPodRuns(t *testing.T) {
 		if err := agent.Pods.Set(pod(serve)); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait() // until there is nothing left to do: that took no time
+		synctest.Wait() // until all goroutines wait; virtual time has not advanced
 		if got := agent.Status("web-1"); got.Phase != v1.PodRunning || got.PodIP == "" {
 			t.Errorf("the pod is %+v", got)
 		}
 	})
 }
 
-// A container that crashes is started again at once, then after 10 s, then 20 s.
+// A container that crashes restarts immediately, then after 10 s, then after 20 s.
 func TestCrashLoop(t *testing.T) {
 	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
 		if err := agent.Pods.Set(pod("exit 3")); err != nil {
@@ -77,7 +76,7 @@ func TestCrashLoop(t *testing.T) {
 	})
 }
 
-// The registry is away for a while: the pod waits, says why, and then runs.
+// While the registry is unavailable, the pod waits and reports the reason. Then it runs.
 func TestImagePullFails(t *testing.T) {
 	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
 		outage, err := node.Inject(critest.Fault{
@@ -99,14 +98,14 @@ func TestImagePullFails(t *testing.T) {
 			t.Errorf("the registry was asked %d times in a minute", got)
 		}
 		outage.Remove()
-		time.Sleep(5 * time.Minute) // the longest time between two tries
+		time.Sleep(5 * time.Minute) // the longest back-off
 		if got := agent.Status("web-1").Phase; got != v1.PodRunning {
 			t.Errorf("with the image the pod is %s", got)
 		}
 	})
 }
 
-// The runtime is restarted under running pods, which nobody may notice.
+// A restart of the runtime does not affect running pods.
 func TestRuntimeRestarts(t *testing.T) {
 	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
 		if err := agent.Pods.Set(pod(serve)); err != nil {
@@ -129,7 +128,7 @@ func TestRuntimeRestarts(t *testing.T) {
 	})
 }
 
-// Before the node is switched off its pods are stopped, with the time they need.
+// Before the node is switched off, Drain stops its pods within their grace periods.
 func TestDrain(t *testing.T) {
 	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
 		if err := agent.Pods.Set(pod(serve)); err != nil {

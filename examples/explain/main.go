@@ -1,8 +1,8 @@
-// Command explain shows what podsync would do with a pod in several states, and
-// why. Nothing is touched: the states are made up from the manifest.
+// Command explain prints what podsync would do with a pod in several states, and the reasons. It changes nothing: it
+// derives the states from the manifest.
 //
 //	go run ./examples/explain                  # a sample pod
-//	go run ./examples/explain -f pod.yaml      # a pod of yours
+//	go run ./examples/explain -f pod.yaml      # your pod
 //	go run ./examples/explain -state crashed   # one state only
 package main
 
@@ -30,7 +30,7 @@ func main() {
 	only := flag.String("state", "", "the only state to show, one of "+strings.Join(stateNames(), ", ")+" (default all)")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "explain: %q is no flag; a manifest is given with -f\n", flag.Arg(0))
+		fmt.Fprintf(os.Stderr, "explain: unexpected argument %q: pass the manifest with -f\n", flag.Arg(0))
 		os.Exit(2)
 	}
 	if err := run(os.Stdout, *file, *only); err != nil {

@@ -10,7 +10,7 @@ import (
 // state is a situation that a pod can be in.
 type state struct {
 	name, story string
-	// happen changes a healthy pod to one in this state.
+	// happen changes a healthy pod to this state.
 	happen func(n *node)
 }
 
@@ -38,7 +38,7 @@ func stateNames() []string {
 	return names
 }
 
-// input makes what Compute is given for a pod in this state.
+// input returns the input of actions.Compute for a pod in this state.
 func (s state) input(pod *v1.Pod) actions.Input {
 	n := healthy(pod)
 	s.happen(n)

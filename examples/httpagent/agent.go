@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// What Put and Delete may say, besides that a pod is not valid.
+// The errors of Put and Delete, besides those of invalid pods.
 var (
 	errNotFound = errors.New("there is no such pod")
 	errStopping = errors.New("the pod of this name is being deleted: try again when it is gone")
@@ -33,13 +33,12 @@ type Agent struct {
 	source *source.Push
 
 	mu sync.Mutex
-	// pods are those that should run, and those that are being deleted until they have
-	// stopped. They are replaced, never written to.
+	// pods are the desired pods, and the deleted ones until they have stopped. A pod is replaced and never modified.
 	pods map[types.NamespacedName]*v1.Pod
 }
 
-// New returns an agent that does nothing until Run is called. Sources and
-// Workers.Observer of the configuration are its own.
+// New returns an agent that does nothing until Run is called. It replaces Sources and Workers.Observer of the
+// configuration.
 func New(c agent.Config) (*Agent, error) {
 	a := &Agent{source: source.NewStaticPush("http"), pods: map[types.NamespacedName]*v1.Pod{}}
 	c.Sources = []source.Source{a.source}
@@ -49,9 +48,8 @@ func New(c agent.Config) (*Agent, error) {
 	return a, err
 }
 
-// Put says that a pod should run, and reports whether there was none of its name. A pod
-// that is not as it was takes the place of the one before, once that has stopped: that
-// is what a Push of static pods is for.
+// Put adds or replaces a pod, and reports whether no pod of its name existed. A changed pod starts after the old one
+// has stopped, as with a Push of static pods.
 func (a *Agent) Put(pod *v1.Pod) (created bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -73,8 +71,8 @@ func (a *Agent) Put(pod *v1.Pod) (created bool, err error) {
 	return was == nil, nil
 }
 
-// PutAll says which pods should run: these, and no others. What else there is, left by
-// an earlier agent too, is stopped. Of pods that are not valid nothing changes.
+// PutAll replaces the set of desired pods. All other pods are stopped, including those of an earlier agent. If a pod is
+// invalid, nothing changes.
 func (a *Agent) PutAll(pods []v1.Pod) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,11 +83,11 @@ func (a *Agent) PutAll(pods []v1.Pod) error {
 			return err
 		}
 		if all[nameOf(pod)] != nil {
-			return fmt.Errorf("pod %s is there twice", nameOf(pod))
+			return fmt.Errorf("pod %s is in the list twice", nameOf(pod))
 		}
 		all[nameOf(pod)] = pod
 	}
-	// A source of its own shows whether all of them are valid, before any is changed.
+	// A second source validates all pods before the agent changes any.
 	if err := source.NewStaticPush("trial").Set(slices.Collect(maps.Values(all))...); err != nil {
 		return err
 	}
@@ -97,9 +95,8 @@ func (a *Agent) PutAll(pods []v1.Pod) error {
 	return a.source.Set(slices.Collect(maps.Values(all))...)
 }
 
-// Delete says that a pod should run no more. It is stopped within grace, or within its
-// own grace period if that is nil, and there until then. To delete it once more with
-// less makes it stop earlier; more has no effect.
+// Delete stops a pod within grace, or within its own grace period if grace is nil. The pod is listed until it has
+// stopped. A second Delete with a shorter period stops it earlier; a longer one has no effect.
 func (a *Agent) Delete(name types.NamespacedName, grace *int64) error {
 	lives := a.lives()
 	a.mu.Lock()
@@ -129,14 +126,13 @@ func (a *Agent) drop(pod *v1.Pod) {
 	a.source.Delete(pod.UID)
 }
 
-// An observer forgets pods that are being deleted once they have stopped and are
-// cleaned up after.
+// An observer drops deleted pods once they have stopped and have been cleaned up.
 type observer struct {
 	podworkers.NopObserver
 	agent *Agent
 }
 
-// PhaseChanged is called for each step in the life of a pod.
+// PhaseChanged is called for each change of a pod's phase.
 func (o observer) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
 	if to != podworkers.Finished {
 		return
@@ -174,8 +170,7 @@ func (a *Agent) Get(name types.NamespacedName) (v1.Pod, error) {
 	return v1.Pod{}, errNotFound
 }
 
-// lives returns how the pods do. It must not be called with mu held, which the loop
-// waits for when it calls the observer.
+// lives returns the states of the pods. The caller must not hold mu: the loop calls the observer, which locks mu.
 func (a *Agent) lives() map[types.UID]loop.Pod {
 	lives := map[types.UID]loop.Pod{}
 	for _, life := range a.Pods() {
@@ -188,13 +183,13 @@ func withStatus(pod *v1.Pod, lives map[types.UID]loop.Pod) v1.Pod {
 	shown := *pod
 	shown.Status = lives[pod.UID].Status
 	if shown.Status.Phase == "" {
-		shown.Status.Phase = v1.PodPending // it has yet to be dealt with
+		shown.Status.Phase = v1.PodPending // the loop has not synced it yet
 	}
 	return shown
 }
 
-// identified returns a pod with a UID that follows from what it says. So the pod is the
-// same one when it is put again to another agent, and runs on.
+// identified returns a pod whose UID is a hash of its contents. A pod that is PUT again to the next agent therefore has
+// the same UID, and keeps running.
 func identified(pod *v1.Pod) (*v1.Pod, error) {
 	text, err := json.Marshal(pod)
 	if err != nil {

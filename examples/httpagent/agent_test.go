@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/syncpod/agent"
 )
 
-// served is an agent in virtual time, spoken to over HTTP.
+// served is an agent in virtual time with its HTTP API.
 type served struct {
 	*testing.T
 	runtime *critest.Runtime
@@ -36,7 +36,7 @@ func onNode(t *testing.T, test func(n *served)) {
 	})
 }
 
-// start runs an agent until the test ends, or the end of it is asked for.
+// start runs an agent until the test ends or the agent is stopped.
 func start(t *testing.T, conn *grpc.ClientConn, root string) (handler http.Handler, end func()) {
 	agent, err := New(agent.Config{
 		Client: cri.NewClient(conn), Root: root, NoEviction: true, NoLogRotation: true, // no process writes logs, and this machine may be short of something
@@ -55,8 +55,7 @@ func start(t *testing.T, conn *grpc.ClientConn, root string) (handler http.Handl
 	return agent.Handler(), func() { cancel(); wg.Wait() }
 }
 
-// ask makes a request, and waits until all that follows from it without the passing of
-// time has happened.
+// ask makes a request, and waits until all goroutines wait.
 func (n *served) ask(method, path, body string, want int) string {
 	n.Helper()
 	w := httptest.NewRecorder()
@@ -87,9 +86,9 @@ func manifest(script string) string {
 
 const (
 	web = "/pods/default/web"
-	// serve takes 5 s to end.
+	// serve is a script that takes 5 s to end.
 	serve = "trap 'sleep 5; exit 0' TERM; sleep infinity & wait"
-	// deaf does not end before it is killed.
+	// deaf is a script that ends only when it is killed.
 	deaf = "trap '' TERM; sleep infinity"
 )
 
@@ -108,14 +107,14 @@ func TestPutRunsAPod(t *testing.T) {
 		if list := n.ask("GET", "/pods", "", 200); strings.Count(list, `"phase":"Running"`) != 1 {
 			t.Errorf("the pods are %s", list)
 		}
-		// Pods of an earlier agent may yet be named.
+		// The agent is not ready until the client has sent all pods.
 		n.ask("GET", "/health", "", 503)
 		n.ask("PUT", "/pods", "{}", 200)
 		n.ask("GET", "/health", "", 200)
 	})
 }
 
-// Another manifest takes the place of the first, once that has stopped.
+// A pod with another manifest replaces the first after that has stopped.
 func TestPutReplacesAPod(t *testing.T) {
 	onNode(t, func(n *served) {
 		n.ask("PUT", web, manifest(serve), 201)
@@ -135,8 +134,8 @@ func TestPutReplacesAPod(t *testing.T) {
 	})
 }
 
-// A pod that is deleted is there until it has stopped, which takes what it needs of its
-// grace period, and all of it if it does not listen.
+// A deleted pod is listed until it has stopped: after the time that it needs, or after its grace period if it ignores
+// SIGTERM.
 func TestDelete(t *testing.T) {
 	for _, tt := range []struct {
 		script, query string
@@ -179,7 +178,7 @@ func TestDeleteAgainShortensTheTime(t *testing.T) {
 	})
 }
 
-// Nothing runs of a pod that has ended or that never began.
+// A pod that has finished or never started is deleted at once.
 func TestDeleteOfWhatDoesNotRun(t *testing.T) {
 	onNode(t, func(n *served) {
 		n.ask("PUT", web, strings.Replace(manifest("exit 0"), `{"containers"`, `{"restartPolicy": "Never", "containers"`, 1), 201)
@@ -239,8 +238,7 @@ func TestBadRequests(t *testing.T) {
 	})
 }
 
-// The next agent takes over what it is told of again, and stops the rest once it is told
-// that there is no more.
+// The next agent adopts the pods that are PUT again, and stops the others once a list says that it is complete.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, conn := critest.Start(t, critest.Config{})

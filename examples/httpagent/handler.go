@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxBody is how much a request may hold: as much as an API server takes of an object,
-// and some.
+// maxBody is the maximum size of a request: a little more than an API server accepts.
 const maxBody = 4 << 20
 
 // A refusal is a client's error with its HTTP status.
@@ -40,7 +39,7 @@ func (a *Agent) Handler() http.Handler {
 	return mux
 }
 
-// answer serves the result of a function: a status code, and a value that is sent as JSON.
+// answer writes the result of a function: a status code, and a value as JSON.
 func answer(serve func(r *http.Request) (int, any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -64,7 +63,7 @@ func codeOf(err error) int {
 	case errors.Is(err, errStopping):
 		return http.StatusConflict
 	}
-	return http.StatusUnprocessableEntity // it was read, and is not valid
+	return http.StatusUnprocessableEntity // well-formed but invalid
 }
 
 func (a *Agent) list(*http.Request) (int, any, error) {
@@ -123,7 +122,7 @@ func (a *Agent) delete(r *http.Request) (int, any, error) {
 	}
 	pod, err := a.Get(pathOf(r))
 	if errors.Is(err, errNotFound) {
-		return http.StatusOK, struct{}{}, nil // nothing of it ran any more
+		return http.StatusOK, struct{}{}, nil // the pod had stopped already
 	}
 	return http.StatusAccepted, pod, err
 }
@@ -140,7 +139,7 @@ func pathOf(r *http.Request) types.NamespacedName {
 	return types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 }
 
-// graceOf returns the seconds that a request asks for, nil if it does not.
+// graceOf returns the requested grace period in seconds, nil if the request has none.
 func graceOf(r *http.Request) (*int64, error) {
 	text := r.URL.Query().Get("gracePeriodSeconds")
 	if text == "" {
@@ -153,8 +152,7 @@ func graceOf(r *http.Request) (*int64, error) {
 	return &grace, nil
 }
 
-// decode reads one JSON value and nothing else. A field that is not known is an error: it
-// would be without effect.
+// decode reads exactly one JSON value. An unknown field is an error, because it would have no effect.
 func decode(body io.Reader, value any) error {
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
@@ -171,7 +169,7 @@ func decode(body io.Reader, value any) error {
 	return nil
 }
 
-// complete checks what a pod says of itself, and fills in its name.
+// complete checks the metadata of a pod, and sets its name and namespace.
 func complete(pod *v1.Pod, namespace, name string) error {
 	switch {
 	case pod.Kind != "" && pod.Kind != "Pod":

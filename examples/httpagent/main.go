@@ -59,12 +59,12 @@ func main() {
 	}
 }
 
-// inMemory reports whether the runtime is one in memory: the logs of others are where a kubelet has
-// them. It uses no room, however full the disk of the node is.
+// inMemory reports whether the runtime is in memory: only then logs is set. A runtime in memory uses no disk, so
+// nothing needs to be evicted.
 func inMemory(logs string) bool { return logs != "" }
 
-// run serves until ctx ends, and leaves the pods running. The logs of containers are in
-// logs, or where a kubelet has them.
+// run serves until ctx ends, and leaves the pods running. logs is the directory of container logs, empty for a
+// kubelet's.
 func run(ctx context.Context, listen, endpoint, root, logs string) error {
 	client, err := cri.Dial(ctx, cri.Config{Endpoint: endpoint})
 	if err != nil {
@@ -80,7 +80,7 @@ func run(ctx context.Context, listen, endpoint, root, logs string) error {
 	defer cancel()
 	served := make(chan error, 1)
 	go func() {
-		defer cancel() // without its API the agent is useless
+		defer cancel() // if the API fails, the agent ends, too
 		served <- server.ListenAndServe()
 	}()
 	log.Printf("Pods on %s %s are at http://%s/pods", client.RuntimeName(), client.RuntimeVersion(), listen)
@@ -92,7 +92,7 @@ func run(ctx context.Context, listen, endpoint, root, logs string) error {
 	return err
 }
 
-// runInMemory is for trying it out: the runtime is a part of this process.
+// runInMemory runs the agent with a runtime in this process.
 func runInMemory(ctx context.Context, listen string) error {
 	root, err := os.MkdirTemp("", "podsync-")
 	if err != nil {

@@ -1,10 +1,10 @@
-// Command minimal is the smallest node agent: it keeps one pod running, prints its state, and
-// leaves it running when it is stopped.
+// Command minimal is the smallest node agent: it keeps one pod running, prints its state, and leaves it running when it
+// is stopped.
 //
 //	go run ./examples/minimal                                                  # on a runtime in memory
 //	go run ./examples/minimal -runtime unix:///run/containerd/containerd.sock  # as root
 //
-// For one that reads pods from a folder, and is meant to be used, see nodeagent.
+// See nodeagent for a complete agent that reads pods from a folder.
 package main
 
 import (
@@ -27,8 +27,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// run is all that an embedder writes. Below root is what the agent remembers of its
-// pods, and what it makes for them.
+// run is all the code that a program needs. The agent stores its state and the files of pods below root.
 func run(ctx context.Context, endpoint, root string, inMemory bool) error {
 	client, err := cri.Dial(ctx, cri.Config{Endpoint: endpoint})
 	if err != nil {
@@ -36,8 +35,8 @@ func run(ctx context.Context, endpoint, root string, inMemory bool) error {
 	}
 	defer client.Close()
 
-	// A Push is a source of pods for a program to tell what should run, then and as
-	// often as that changes: what Set is not given any more is stopped.
+	// A Push is a source of pods for programs. Call Set whenever the desired pods change: the agent stops pods that are
+	// no longer in the list.
 	pods := source.NewPush()
 	if err := pods.Set(hello()); err != nil {
 		return err
@@ -46,21 +45,21 @@ func run(ctx context.Context, endpoint, root string, inMemory bool) error {
 		Client:  client,
 		Root:    root,
 		Sources: []source.Source{pods},
-		// A runtime in memory uses no room, however full the disk of the node is.
+		// A runtime in memory uses no disk, so nothing needs to be evicted.
 		NoEviction: inMemory,
 		Sync: syncpod.Config{
-			Sink: syncpod.StatusSinkFunc(show), // statuses go here: to an API server, say
+			Sink: syncpod.StatusSinkFunc(show), // a real sink sends statuses to a server
 			Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")},
 		},
 	})
 	if err != nil {
 		return err
 	}
-	// Run ends with ctx and leaves the pods running. The next agent takes them over.
+	// Run returns when ctx ends, and leaves the pods running. The next agent adopts them.
 	return agent.Run(ctx)
 }
 
-// hello is a pod. Its UID is what it is known by; the defaults of the API are filled in.
+// hello returns a pod. The UID identifies it; the source sets the defaults of the API.
 func hello() *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hello", UID: "hello-1"},
@@ -99,7 +98,7 @@ func main() {
 	}
 }
 
-// runInMemory is for trying it out: the runtime is a part of this process.
+// runInMemory runs the agent with a runtime in this process.
 func runInMemory(ctx context.Context) error {
 	root, err := os.MkdirTemp("", "podsync-")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// The pod runs, as the agent remembers it, and goes on when the agent is gone.
+// The pod runs, its state is stored, and it keeps running after the agent has ended.
 func TestRun(t *testing.T) {
 	root, err := os.MkdirTemp("", "minimal-") // shorter than t.TempDir, for the socket
 	if err != nil {

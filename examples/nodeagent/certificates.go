@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// certificates are those of an agent that serves an address, or of who looks into it.
+// certificates are the TLS files of an agent that serves an address, or of a client of it.
 type certificates struct {
 	cert, key, ca string
 }
 
 func (c *certificates) flags(flags *flag.FlagSet) {
-	flags.StringVar(&c.cert, "tls-cert", "", "`file` with the certificate with which an address is served, PEM")
-	flags.StringVar(&c.key, "tls-key", "", "`file` with its key, PEM")
-	flags.StringVar(&c.ca, "tls-ca", "", "`file` with the authority, PEM: who has a certificate of it may look into the agent at an address, and do all there")
+	flags.StringVar(&c.cert, "tls-cert", "", "`file` with the server's certificate for an https endpoint, PEM")
+	flags.StringVar(&c.key, "tls-key", "", "`file` with the key of -tls-cert, PEM")
+	flags.StringVar(&c.ca, "tls-ca", "", "`file` with the CA, PEM: any client with a certificate of this CA may use the https endpoint without restriction")
 }
 
-// addressOf returns the address that an endpoint such as https://:10250 names.
+// addressOf returns the address in an endpoint such as https://:10250.
 func addressOf(serve string) (address string, ok bool) { return strings.CutPrefix(serve, "https://") }
 
-// check returns which files are missing for the address to serve.
+// check returns an error that names the missing flag if serve is an https endpoint.
 func (c *certificates) check(serve string) error {
 	_, isAddress := addressOf(serve)
 	if !isAddress {
@@ -55,13 +55,13 @@ func (c *certificates) load() (tls.Certificate, *x509.CertPool, error) {
 	return own, authority, nil
 }
 
-// server is how an address is served: to those alone whom the authority knows.
+// server returns the TLS configuration of the server, which requires a certificate of the CA.
 func (c *certificates) server() (*tls.Config, error) {
 	own, authority, err := c.load()
 	return &tls.Config{Certificates: []tls.Certificate{own}, ClientCAs: authority, ClientAuth: tls.RequireAndVerifyClientCert}, err
 }
 
-// client is how an agent is reached that is at an address.
+// client returns the TLS configuration of a client.
 func (c *certificates) client() (*tls.Config, error) {
 	own, authority, err := c.load()
 	return &tls.Config{Certificates: []tls.Certificate{own}, RootCAs: authority}, err

@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// authority makes a certificate that signs itself and is good for all, and returns the
-// flags that name it.
+// authority creates a self-signed certificate for all purposes, and returns the flags that name it.
 func authority(t *testing.T, name string) []string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -47,8 +46,7 @@ func authority(t *testing.T, name string) []string {
 	return []string{"-tls-cert", filepath.Join(dir, "cert"), "-tls-key", filepath.Join(dir, "key"), "-tls-ca", filepath.Join(dir, "cert")}
 }
 
-// An agent at an address is looked into by who has a certificate of its authority, and
-// by nobody else.
+// Only clients with a certificate of the CA may inspect an agent that serves an address.
 func TestLookAtAnAddress(t *testing.T) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -77,7 +75,7 @@ func TestLookAtAnAddress(t *testing.T) {
 	if got, err := do(known, "exec", "web-n1", "-c", "app", "--", "echo", "hello"); err != nil || got != "hello\n" {
 		t.Errorf("exec: %q, %v, want %q and no error", got, err, "hello\n")
 	}
-	mixed := append(stranger[:4:4], known[4:]...) // knows the agent, which does not know it
+	mixed := append(stranger[:4:4], known[4:]...) // trusts the agent, but the agent does not trust it
 	for _, flags := range [][]string{stranger, mixed} {
 		if got, err := do(flags, "logs", "web-n1"); err == nil || got != "" || !strings.Contains(err.Error(), "certificate") {
 			t.Errorf("a stranger: %q, %v, want an error and %q and %q in it", got, err, "", "certificate")

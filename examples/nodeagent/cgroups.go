@@ -12,14 +12,14 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
 )
 
-// podCgroups keeps the cgroups of pods, nil if that is left to the runtime.
+// podCgroups returns the manager of the pods' cgroups, nil if the runtime creates them.
 func (o options) podCgroups(ctx context.Context, client *cri.Client) (syncpod.Cgroups, error) {
 	if o.cgroups == "" {
 		return nil, nil
 	}
 	driver, err := tree.DriverOf(ctx, client)
 	if errors.Is(err, cri.ErrUnimplemented) {
-		driver, err = cgroup.Cgroupfs, nil // the default of those that do not tell
+		driver, err = cgroup.Cgroupfs, nil // the default of runtimes that do not report a driver
 	}
 	if err != nil {
 		return nil, err

@@ -12,15 +12,15 @@ import (
 	"text/tabwriter"
 )
 
-// A command inspects an agent that runs.
+// A command inspects a running agent.
 type command struct {
 	name, args, summary string
 	do                  func(context.Context, *looking) error
 	// flags defines the flags beyond -serve and the certificates. It is nil if there are none.
 	flags func(*looking, *flag.FlagSet)
-	// podOptional: without a pod the command is about all of them.
+	// podOptional means that the command covers all pods if no pod is named.
 	podOptional bool
-	// ports: further arguments follow the pod.
+	// ports means that further arguments follow the pod.
 	ports bool
 }
 
@@ -41,7 +41,7 @@ func commands() []command {
 	}
 }
 
-// commandOf returns the command of this name, and an error that proposes another one if there is none.
+// commandOf returns the command of this name. If there is none, the error proposes a similar one.
 func commandOf(name string) (command, error) {
 	var names []string
 	for _, c := range commands() {
@@ -57,7 +57,7 @@ func commandOf(name string) (command, error) {
 	return command{}, &failure{exitUsage, advice, fmt.Errorf("unknown command %q", name)}
 }
 
-// flagSet returns the flags of the command, which write to l.
+// flagSet returns the flags of the command, which set the fields of l.
 func (c command) flagSet(l *looking) *flag.FlagSet {
 	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // main prints the errors

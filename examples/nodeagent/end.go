@@ -16,12 +16,12 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// drain stops all pods, or as many as stop before it is told again to end.
+// drain stops all pods. A second signal ends the wait.
 func drain(agent *agent.Agent, s *screen) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {
-		time.Sleep(time.Second) // the first time may come as two signals: timeout(1) sends them
+		time.Sleep(time.Second) // timeout(1) sends the first signal twice
 		again, done := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer done()
 		<-again.Done()
@@ -44,8 +44,7 @@ func (o options) atEnd() string {
 	return "ends the agent and leaves the pods"
 }
 
-// farewell says what has become of them: of those that run, and of those that wait for
-// a container to run.
+// farewell describes the state of the pods after the agent: how many run, and how many wait for a container.
 func (o options) farewell(running, waiting int) string {
 	var pods []string
 	if running > 0 {

@@ -18,13 +18,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// A console is where a command reads from and prints to.
+// A console is the input and output of a command.
 type console struct {
 	in        *os.File
 	out, errs io.Writer
 }
 
-// A looking is one command that inspects an agent.
+// A looking is one run of a command.
 type looking struct {
 	console
 	serve, container, output                 string
@@ -32,7 +32,7 @@ type looking struct {
 	follow, previous, timestamps, stdin, tty bool
 	tail                                     int64
 	since                                    time.Duration
-	names                                    []string // the arguments that are no flags
+	names                                    []string // the arguments that are not flags
 	argv                                     []string // the arguments after --
 }
 
@@ -112,7 +112,7 @@ func (l *looking) dialEndpoint(ctx context.Context) (net.Conn, error) {
 	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
 }
 
-// get asks the agent for something.
+// get sends a GET request to the agent.
 func (l *looking) get(ctx context.Context, path string) (*http.Response, error) {
 	transport := &http.Transport{
 		DisableKeepAlives: true,
@@ -126,7 +126,7 @@ func (l *looking) get(ctx context.Context, path string) (*http.Response, error) 
 	if err != nil || resp.StatusCode == http.StatusOK {
 		return resp, err
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16)) // as much as there is
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16)) // a partial message is good enough
 	resp.Body.Close()
 	return nil, errors.New(strings.TrimSpace(string(text)))
 }

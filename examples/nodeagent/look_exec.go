@@ -15,8 +15,7 @@ import (
 	"github.com/podsync/podsync/internal/base/websocket"
 )
 
-// protocols are spoken with the runtime; only the first can tell that the input has
-// ended.
+// protocols are the accepted subprotocols. Only the first can signal the end of the input.
 var protocols = []string{"v5.channel.k8s.io", "v4.channel.k8s.io"}
 
 // execute is nodeagent exec.
@@ -30,7 +29,7 @@ func execute(ctx context.Context, l *looking) error {
 // attach is nodeagent attach.
 func attach(ctx context.Context, l *looking) error { return l.stream(ctx, "attach", url.Values{}) }
 
-// stream connects the console to a process until one of them has ended.
+// stream connects the console to a process until either ends.
 func (l *looking) stream(ctx context.Context, what string, q url.Values) error {
 	path, err := l.path(ctx, what)
 	if err != nil {
@@ -89,14 +88,14 @@ func (l *looking) sendInput(ws *websocket.Conn, closes bool) {
 		}
 		if err != nil {
 			if closes {
-				_ = ws.Write([]byte{255, 0}) // one that has ended needs no end
+				_ = ws.Write([]byte{255, 0}) // the process may have ended
 			}
 			return
 		}
 	}
 }
 
-// receive prints what comes, and returns how the process has ended.
+// receive prints the output, and returns the result of the process.
 func (l *looking) receive(ws *websocket.Conn) error {
 	for {
 		message, err := ws.Read()
@@ -120,7 +119,7 @@ func (l *looking) receive(ws *websocket.Conn) error {
 	}
 }
 
-// endOf is what the error channel says of how a process has ended.
+// endOf decodes the result of a process from the error channel.
 func endOf(text []byte) error {
 	var st metav1.Status
 	if err := json.Unmarshal(text, &st); err != nil {

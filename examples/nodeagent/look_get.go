@@ -16,7 +16,7 @@ import (
 // printPods is nodeagent get.
 func printPods(ctx context.Context, l *looking) error {
 	if l.output != "" && l.output != "json" {
-		return wrongUsage{fmt.Errorf("-o %s: only json is known", l.output)}
+		return wrongUsage{fmt.Errorf("-o %s: want json", l.output)}
 	}
 	pods, err := l.pods(ctx)
 	if err != nil {
@@ -40,8 +40,7 @@ func printPods(ctx context.Context, l *looking) error {
 	return nil
 }
 
-// didYouMean adds the pod that is most like the one that the command names to its error, if the agent
-// has no pod of that name.
+// didYouMean adds the most similar pod name to the error if the agent has no pod of the given name.
 func (l *looking) didYouMean(ctx context.Context, err error) error {
 	if err == nil || len(l.names) == 0 || errors.As(err, new(*failure)) {
 		return err

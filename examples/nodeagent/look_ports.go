@@ -13,8 +13,8 @@ import (
 	"github.com/podsync/podsync/internal/base/websocket"
 )
 
-// forwardPorts is nodeagent port-forward: each connection to a local port is one to a
-// port of the pod, until ctx ends.
+// forwardPorts is nodeagent port-forward: it connects each connection to a local port to a port of the pod, until ctx
+// ends.
 func forwardPorts(ctx context.Context, l *looking) error {
 	if len(l.names) < 2 {
 		return wrongUsage{errors.New("PORT is missing")}
@@ -44,7 +44,7 @@ func forwardPorts(ctx context.Context, l *looking) error {
 	return nil
 }
 
-// portsOf reads PORT or LOCAL:PORT, where LOCAL may be 0 for any.
+// portsOf parses PORT or LOCAL:PORT. LOCAL 0 means any free port.
 func portsOf(text string) (local, remote string, err error) {
 	local, remote, ok := strings.Cut(text, ":")
 	if !ok {
@@ -52,7 +52,7 @@ func portsOf(text string) (local, remote string, err error) {
 	}
 	for _, port := range []string{local, remote} {
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return "", "", fmt.Errorf("%q is no port, nor LOCAL:PORT", text)
+			return "", "", fmt.Errorf("%q is neither PORT nor LOCAL:PORT", text)
 		}
 	}
 	return local, remote, nil
@@ -73,8 +73,7 @@ func (l *looking) accept(ctx context.Context, running *sync.WaitGroup, lis net.L
 	}
 }
 
-// forward hands a connection on in both directions. Each channel begins with the number
-// of the port.
+// forward copies a connection in both directions. Each channel begins with the number of the port.
 func (l *looking) forward(ctx context.Context, conn net.Conn, path string) error {
 	ws, _, err := l.open(ctx, path, "v4.channel.k8s.io")
 	if err != nil {
@@ -83,14 +82,14 @@ func (l *looking) forward(ctx context.Context, conn net.Conn, path string) error
 	defer ws.Close()
 	defer context.AfterFunc(ctx, func() { ws.Close() })()
 	go func() {
-		_, _ = io.Copy(channel{ws}, conn) // until one of them has gone
+		_, _ = io.Copy(channel{ws}, conn) // until either side closes
 	}()
 	begun := [2]bool{}
 	for {
 		message, err := ws.Read()
 		switch {
 		case err != nil:
-			return nil // the other end has gone
+			return nil // the agent closed the connection
 		case len(message) == 0 || message[0] > 1:
 			continue
 		case !begun[message[0]]:
@@ -99,7 +98,7 @@ func (l *looking) forward(ctx context.Context, conn net.Conn, path string) error
 			return errors.New(string(message[1:]))
 		case message[0] == 0:
 			if _, err := conn.Write(message[1:]); err != nil {
-				return nil // likewise
+				return nil // the same
 			}
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/podsync/podsync/internal/base/websocket"
 )
 
-// terminal puts the console into raw mode, and sends the process the size of the terminal whenever
-// it changes. The function undoes that.
+// terminal puts the console into raw mode, and sends the size of the terminal to the process whenever it changes. The
+// returned function restores the console.
 func (l *looking) terminal(ctx context.Context, ws *websocket.Conn) (undo func()) {
 	restore := raw(l.in)
 	ctx, cancel := context.WithCancel(ctx)
@@ -46,7 +46,7 @@ func (l *looking) tellSize(ws *websocket.Conn) {
 	}
 	size, err := json.Marshal(map[string]int{"Width": width, "Height": height})
 	if err == nil {
-		_ = ws.Write([]byte{4}, size) // of a stream that has ended it does not matter
+		_ = ws.Write([]byte{4}, size) // the stream may have ended
 	}
 }
 

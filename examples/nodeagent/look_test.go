@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// heard is what a command prints. It may be read while that is going on.
+// heard is the output of a command. It may be read while the command runs.
 type heard struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -46,14 +46,14 @@ spec:
   - {name: other, image: registry.test/app:1, command: [sh, -c, "echo of the other; sleep infinity"]}
 `
 
-// TestLook looks into an agent as a person does.
+// TestLook inspects an agent with each command.
 func TestLook(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	a := startAgent(t, "-serve", "unix://"+socket)
 	if err := os.WriteFile(filepath.Join(a.manifests, "web.yaml"), []byte(lookedAt), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// do runs a command until it has printed what is wanted, or for good if that is done.
+	// do runs a command, until the output has the wanted text if the command does not end by itself.
 	do := func(in string, args ...string) (string, error) {
 		input, w, err := os.Pipe()
 		if err != nil {
@@ -84,7 +84,7 @@ func TestLook(t *testing.T) {
 		want string // and then the error, if any
 	}{
 		{"", []string{"get", "web"}, "pod \"default/web\" does not exist\nDid you mean web-n1?"},
-		{"", []string{"get", "-o", "yaml"}, "-o yaml: only json is known"},
+		{"", []string{"get", "-o", "yaml"}, "-o yaml: want json"},
 		{"", []string{"get", "-h"}, "Usage: nodeagent get [-serve ENDPOINT] [-o json] [[NAMESPACE/]POD]\n"},
 		{"", []string{"gett", "web-n1"}, `unknown command "gett"` + "\nDid you mean get? " + seeHelp},
 		{"", []string{"describe", "web-n1"}, "The commands are get, explain, logs,"},
@@ -119,7 +119,7 @@ Container "other" is left alone: it runs as it should. The runtime reports attem
 		{"", []string{"timeline", "none"}, `pod "default/none" is not known`},
 		{"", []string{"timeline", "-o", "svg"}, "-o svg: want html or trace"},
 		{"", []string{"port-forward", "web-n1"}, "PORT is missing"},
-		{"", []string{"port-forward", "web-n1", "http"}, `"http" is no port`},
+		{"", []string{"port-forward", "web-n1", "http"}, `"http" is neither PORT`},
 	} {
 		got, err := do(tt.in, tt.args...)
 		if err != nil {
@@ -168,7 +168,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// testFollowing follows a log until it is told to end.
+// testFollowing follows a log until the context ends.
 func testFollowing(t *testing.T, socket string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
@@ -192,7 +192,7 @@ func testFollowing(t *testing.T, socket string) {
 	}
 }
 
-// testForwarding forwards a port that nobody listens on.
+// testForwarding forwards a port on which no process listens.
 func testForwarding(t *testing.T, socket string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()

@@ -27,8 +27,7 @@ type usages struct {
 	Pods []usage
 }
 
-// rateAfter is how long the agent needs between two readings to tell a rate, and more
-// than it keeps one.
+// rateAfter is a little more than the time between two measurements from which the agent computes a rate.
 const rateAfter = 1100 * time.Millisecond
 
 // printTop is nodeagent top.
@@ -77,7 +76,7 @@ func (l *looking) usages(ctx context.Context) (all usages, err error) {
 	return all, err
 }
 
-// rated reports whether nothing lacks a rate that may yet have one.
+// rated reports whether all usages have a rate that can have one.
 func (a *usages) rated() bool {
 	lacks := func(u usage) bool { return u.CPU != nil && u.CPU.UsageNanoCores == nil }
 	for _, pod := range a.Pods {

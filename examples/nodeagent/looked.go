@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/syncpod/timeline"
 )
 
-// remembered has what happens to pods remembered, if anybody may look into the agent.
+// remembered makes the agent record its timeline if -serve is set.
 func (o options) remembered(c *agent.Config) (http.Handler, error) {
 	if o.serve == "" {
 		return nil, nil
@@ -26,7 +26,7 @@ func (o options) remembered(c *agent.Config) (http.Handler, error) {
 	return history, nil
 }
 
-// lookedInto serves those who look into the agent until ctx ends, if they may.
+// lookedInto serves the commands until ctx ends if -serve is set.
 func lookedInto(ctx context.Context, o options, agent *agent.Agent, conn *connection, history http.Handler) error {
 	if o.serve == "" {
 		<-ctx.Done()
@@ -72,7 +72,7 @@ func serveTLS(ctx context.Context, address string, s *server.Server, c certifica
 	return nil
 }
 
-// endingWith ends the requests with the agent.
+// endingWith cancels requests when the agent ends.
 func endingWith(agent context.Context, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
@@ -82,7 +82,7 @@ func endingWith(agent context.Context, h http.Handler) http.Handler {
 	})
 }
 
-// certified lets those do everything whose certificate the handshake has found good.
+// certified authorizes every client, because the TLS handshake has verified its certificate.
 type certified struct{}
 
 func (certified) AuthenticateRequest(r *http.Request) (server.User, bool, error) {

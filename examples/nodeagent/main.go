@@ -62,7 +62,7 @@ func main() {
 	}
 }
 
-// start runs the agent, or looks into one that runs.
+// start runs the agent, or a command that inspects a running one.
 func start(ctx context.Context, args []string) error {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		return look(ctx, args, console{os.Stdin, os.Stdout, os.Stderr})
@@ -84,7 +84,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	s := newScreen(stdout, o.output)
 	conn, err := connect(ctx, o, s.say)
 	if err != nil && ctx.Err() != nil {
-		return nil // interrupted before there was anything to do
+		return nil // interrupted before the start
 	}
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		NodeName:  o.node,
 		Sources:   []source.Source{manifests},
 		LogPolicy: logPolicy,
-		// The runtime in memory has no processes, and uses none of the node.
+		// The runtime in memory runs no processes and uses no resources of the node.
 		NoEviction: o.runtime == memory, NoImageGC: o.runtime == memory, NoOOMEvents: o.runtime == memory,
 		Sync: syncpod.Config{
 			Owner:      cri.Owner{Name: o.owner},
@@ -133,8 +133,8 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	return serve(ctx, agent, o.drain, s, func(ctx context.Context) error { return lookedInto(ctx, o, agent, conn, history) })
 }
 
-// share has mounts in volumes propagate to containers, if there are processes in these. Pods that do not need
-// that run without.
+// share makes mounts in volumes propagate to containers if the runtime runs processes. On failure, pods that do not
+// need propagation still run.
 func (o options) share(s *screen) {
 	if o.runtime == memory {
 		return
@@ -144,8 +144,7 @@ func (o options) share(s *screen) {
 	}
 }
 
-// serve runs the loop and the server until ctx has ended, and until the pods are drained
-// if they are to be.
+// serve runs the agent and its server until ctx ends, and drains the pods with -drain.
 func serve(ctx context.Context, agent *agent.Agent, drained bool, s *screen, server func(context.Context) error) error {
 	running, detach := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

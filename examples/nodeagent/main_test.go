@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// started is an agent that runs in this process.
+// started is an agent in this process.
 type started struct {
 	t         *testing.T
 	manifests string
@@ -51,7 +51,7 @@ func startAgent(t *testing.T, args ...string) *started {
 	return a
 }
 
-// says waits until a line of what the agent says has all these words in it.
+// says waits until the agent prints a line that contains all these words.
 func (a *started) says(words ...string) {
 	a.t.Helper()
 	for range 6000 {
@@ -111,7 +111,7 @@ spec:
     command: [sh, -c, "trap 'exit 0' TERM; sleep infinity & wait"]
 `
 
-// An agent's life: pods come, are refused, and go while it runs, and stay when it ends.
+// Pods are added, rejected and deleted while the agent runs, and keep running when it ends.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t)
@@ -149,7 +149,7 @@ func TestRun(t *testing.T) {
 	a.says("Detached from 1 running pod.")
 }
 
-// What keeps a pod from starting is said.
+// The agent prints the reason why a pod does not start.
 func TestRunSaysWhyAPodDoesNotStart(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t)
@@ -170,7 +170,7 @@ func TestRunDrains(t *testing.T) {
 	a.says(`"kind":"Message"`, "No pod runs.")
 }
 
-// The samples show what they say they do.
+// The samples behave as their descriptions say.
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t)
@@ -188,7 +188,7 @@ func TestSamples(t *testing.T) {
 	a.says("Detached from")
 }
 
-// Told to end while it waits for a runtime that is not there, the agent does.
+// An agent that waits for a missing runtime ends when it is interrupted.
 func TestRunInterruptedBeforeTheRuntime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -203,7 +203,7 @@ func TestRunInterruptedBeforeTheRuntime(t *testing.T) {
 	}
 }
 
-// What containers print is in files where -pod-logs says, also apart from -root.
+// Logs of containers are files in the folder of -pod-logs, also outside of -root.
 func TestLogsInMemoryAreFiles(t *testing.T) {
 	t.Parallel()
 	logs := t.TempDir()
@@ -220,8 +220,7 @@ func TestLogsInMemoryAreFiles(t *testing.T) {
 	a.end()
 }
 
-// An agent that was killed leaves its socket, which is in nobody's way. One that lives
-// keeps others out.
+// The socket of a killed agent does not prevent the next start. A running agent prevents a second one.
 func TestConnectInMemory(t *testing.T) {
 	t.Parallel()
 	root, err := os.MkdirTemp("", "nodeagent-")
@@ -273,7 +272,7 @@ func TestDialFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := grpc.NewServer() // speaks gRPC, and nothing of CRI
+	other := grpc.NewServer() // serves gRPC without CRI
 	defer other.Stop()
 	go func() { _ = other.Serve(lis) }()
 	for _, tt := range []struct {
@@ -285,7 +284,7 @@ func TestDialFails(t *testing.T) {
 		{"unix://" + dir + "/other.sock", exitWrongRuntime, []string{"does not serve CRI v1", "containerd speaks it from 1.6 on"}},
 		{"tcp://127.0.0.1:1", exitUsage, []string{`the scheme "tcp" is not supported`, seeHelp}},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // of patience
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // the maximum wait
 		said := ""
 		_, err := dial(ctx, tt.endpoint, func(format string, args ...any) { said += fmt.Sprintf(format, args...) })
 		if waits := strings.Contains(said, "Nobody answers at "+tt.endpoint+" yet: "); waits != (tt.code == exitNoRuntime) {

@@ -20,18 +20,18 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// observer shows how an agent and its pods do, on a screen.
+// observer shows the state of the agent and its pods on a screen.
 type observer struct {
 	agent  *agent.Agent
 	screen *screen
-	pods   []v1.Pod                       // as they were at the last look
+	pods   []v1.Pod                       // at the last update
 	ended  map[types.UID]podworkers.Phase // of pods that are being removed from the node
-	told   map[types.UID]row              // what was last said of each pod
-	wrong  map[string]bool                // what was last complained of
+	told   map[types.UID]row              // the last printed row of each pod
+	wrong  map[string]bool                // the last printed problems
 }
 
-// Between two looks is at least pace, and so many times what the last one took, so that to show
-// many pods does not take much CPU from the agent.
+// The minimum time between two updates: pace, or this multiple of the duration of the last update, so that many pods do
+// not cost much CPU.
 const (
 	pace        = 100 * time.Millisecond
 	restPerLook = 20
@@ -42,7 +42,7 @@ const (
 func follow(ctx context.Context, agent *agent.Agent, s *screen) {
 	o := observer{agent: agent, screen: s, told: map[types.UID]row{}}
 	garbage := newCollection()
-	tick := time.NewTicker(time.Second) // ages, and what ends without a word
+	tick := time.NewTicker(time.Second) // ages, and changes without an event
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -63,7 +63,7 @@ func follow(ctx context.Context, agent *agent.Agent, s *screen) {
 	o.look()
 }
 
-// look shows how the pods do, and what else is wrong with the agent.
+// look updates the display.
 func (o *observer) look() {
 	o.read()
 	if o.screen.format == table {
@@ -74,7 +74,7 @@ func (o *observer) look() {
 	o.complain(o.agent.Health())
 }
 
-// read takes the pods of the agent as an API server would have them.
+// read reads the pods of the agent, with their statuses.
 func (o *observer) read() {
 	o.pods, o.ended = o.pods[:0], map[types.UID]podworkers.Phase{}
 	for _, p := range o.agent.Pods() {
@@ -90,7 +90,7 @@ func (o *observer) read() {
 	}
 }
 
-// rows are those of kubectl, but for pods that are being removed: an API server has none.
+// rows returns kubectl's rows, and rows of pods that are being removed, which an API server no longer has.
 func (o *observer) rows(pods []v1.Pod) []row {
 	rows := rowsOf(pods)
 	for i := range pods {
@@ -128,7 +128,7 @@ func (o *observer) tell(pods []v1.Pod) {
 	}
 }
 
-// complain says once what keeps the agent from its work.
+// complain prints each new problem of the agent once.
 func (o *observer) complain(h loop.Health) {
 	wrong := map[string]bool{}
 	for _, r := range troubles(h) {
@@ -168,7 +168,7 @@ func troubles(h loop.Health) []record {
 	return wrong
 }
 
-// goesOn adds to an error in a manifest that its previous version stays in use.
+// goesOn adds to the error of a manifest that the agent keeps its previous version.
 func goesOn(err error) string {
 	if e, ok := errors.AsType[*source.ManifestError](err); ok && e.Kept {
 		return ". What was read before goes on."
@@ -176,7 +176,7 @@ func goesOn(err error) string {
 	return ""
 }
 
-// untold returns the errors of a pod that no event reports: errors of steps have an event each.
+// untold returns the errors of a pod that no event reports. Errors of steps have events.
 func untold(err error) []error {
 	switch e := err.(type) {
 	case *syncpod.StepError:

@@ -24,7 +24,7 @@ const (
 	serveVariable = "PODSYNC_SERVE"
 )
 
-// options are what the agent is started with.
+// options are the flags of the agent.
 type options struct {
 	manifests, runtime, root, podLogs, node, owner, cgroups, output string
 	drain                                                           bool
@@ -32,28 +32,28 @@ type options struct {
 	serve        string
 	certificates certificates
 	logs         rotation
-	// scratch is a folder that goes when the agent ends, empty if there is none.
+	// scratch is a temporary folder that is removed when the agent ends, empty if there is none.
 	scratch string
 }
 
-// parse reads the command line. It makes the folders that are missing.
+// parse parses the command line, and creates missing folders.
 func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("nodeagent", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // main prints errors
 	flags.StringVar(&o.manifests, "manifests", "", "`folder` of pod manifests, YAML or JSON (default samples, with the runtime in memory)")
 	flags.StringVar(&o.runtime, "runtime", memory, "`endpoint` of the runtime, such as unix:///run/containerd/containerd.sock, "+
-		"or memory for one that needs nothing: it acts containers out, but a hostPath is one of this machine, and is made there if its type says so")
-	flags.StringVar(&o.root, "root", "", "`folder` for what the agent keeps (default "+defaultRoot+", or one for the time being with the runtime in memory)")
+		"or memory for a simulated one, which runs no process; a hostPath is still a path of this machine, and is created if its type requires it")
+	flags.StringVar(&o.root, "root", "", "`folder` for the state of the agent (default "+defaultRoot+", or a temporary one with the runtime in memory)")
 	flags.StringVar(&o.podLogs, "pod-logs", "", "`folder` for the logs of containers (default "+defaultPodLogs+", or below -root with the runtime in memory)")
-	flags.StringVar(&o.node, "node", "", "`name` of the node, which ends the names of pods, as those of all static pods: web is web-NODE (default that of the host)")
-	flags.StringVar(&o.owner, "owner", cri.DefaultOwner, "`name` of the agent, which marks what it makes; "+
-		"agents on one runtime need different ones, and different -root, or they stop each other's pods")
-	flags.StringVar(&o.cgroups, "cgroups", "", "`cgroup`, such as kubepods, below which each pod has one of its own, with the limits of the pod; beside a kubelet take another than its (default none: that is left to the runtime)")
-	flags.StringVar(&o.output, "o", "", "json for one JSON object a line (default a live table on a terminal, plain lines elsewhere)")
-	flags.BoolVar(&o.drain, "drain", false, "stop the pods when told to end, and not only leave them; a second Ctrl-C leaves those that still stop")
+	flags.StringVar(&o.node, "node", "", "`name` of the node; names of static pods end with it: web becomes web-NODE (default the hostname)")
+	flags.StringVar(&o.owner, "owner", cri.DefaultOwner, "`name` with which the agent labels its pods; "+
+		"agents on one runtime need different names and different -root, or they stop each other's pods")
+	flags.StringVar(&o.cgroups, "cgroups", "", "`cgroup`, such as kubepods, below which the agent creates a cgroup with the limits of each pod; next to a kubelet use another name than kubepods (default none: the runtime creates cgroups)")
+	flags.StringVar(&o.output, "o", "", "json prints one JSON object per line (default a live table on a terminal, plain lines elsewhere)")
+	flags.BoolVar(&o.drain, "drain", false, "stop the pods when the agent is interrupted, instead of leaving them running; a second Ctrl-C stops waiting for them")
 	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which the commands inspect the agent, "+
-		"such as unix://"+defaultServe+", where root and the agent's own user may, or https://:10250 with -tls-cert, -tls-key and -tls-ca")
+		"such as unix://"+defaultServe+", for root and the agent's user, or https://:10250 with -tls-cert, -tls-key and -tls-ca")
 	o.certificates.flags(flags)
 	o.logs.flags(flags)
 	err := flags.Parse(args)
@@ -75,17 +75,17 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, err
 }
 
-// printUsage prints how to run and to inspect an agent, before the flags.
+// printUsage prints how to run and how to inspect an agent, before the list of flags.
 func printUsage(to io.Writer) {
 	fmt.Fprint(to, "Usage: nodeagent [FLAGS]\n\n"+
-		"Runs the pods whose manifests are in a folder. Ctrl-C leaves them running; the next start takes them over.\n\n"+
+		"Runs the pods whose manifests are in a folder. Ctrl-C leaves them running; the next start adopts them.\n\n"+
 		"       nodeagent COMMAND [-serve ENDPOINT] ...\n\n"+
 		"Inspects an agent that runs with the same -serve. "+serveVariable+" replaces the flag.\n\n")
 	printCommands(to)
 	fmt.Fprint(to, "\nnodeagent COMMAND -h prints the flags of a command. The flags of the agent:\n")
 }
 
-// discard removes what the agent has made for the time being.
+// discard removes the temporary folder.
 func (o options) discard() {
 	if o.scratch != "" {
 		_ = os.RemoveAll(o.scratch)
@@ -97,13 +97,13 @@ func (o options) check(rest []string) error {
 	case len(rest) > 0:
 		return fmt.Errorf("unexpected argument %q: a command precedes all flags", rest[0])
 	case o.output != "" && o.output != "json":
-		return fmt.Errorf("-o %s: only json is known", o.output)
+		return fmt.Errorf("-o %s: want json", o.output)
 	case o.runtime != memory && !strings.HasPrefix(o.runtime, "/") && !strings.Contains(o.runtime, "://"):
 		return fmt.Errorf("-runtime %s: want %s, or an endpoint such as unix:///run/containerd/containerd.sock", o.runtime, memory)
 	case o.serve != "" && !strings.HasPrefix(o.serve, "unix:///") && !strings.HasPrefix(o.serve, "https://"):
 		return fmt.Errorf("-serve %s: want an endpoint such as unix://%s or https://:10250", o.serve, defaultServe)
 	case o.runtime != memory && o.manifests == "":
-		return errors.New("-manifests is missing: which pods are to run?")
+		return errors.New("-manifests is missing: it names the folder of the pods to run")
 	}
 	if err := o.certificates.check(o.serve); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (o options) check(rest []string) error {
 	return nil
 }
 
-// complete fills in defaults, and makes the folders.
+// complete sets defaults, and creates the folders.
 func (o *options) complete() (err error) {
 	if o.node == "" {
 		if o.node, err = os.Hostname(); err != nil {
@@ -157,13 +157,13 @@ func (o *options) completeInMemory() (err error) {
 	return nil
 }
 
-// makeFolder makes the folder that a flag stands for, and returns its absolute path.
+// makeFolder creates the folder of a flag, and returns its absolute path.
 func makeFolder(flag, path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {
 		err = os.MkdirAll(path, 0o755)
 	}
-	if err == nil && flag != "-manifests" { // those are only read
+	if err == nil && flag != "-manifests" { // manifests are only read
 		err = tryWriting(path)
 	}
 	if err == nil {
@@ -176,7 +176,7 @@ func makeFolder(flag, path string) (string, error) {
 	return "", err
 }
 
-// tryWriting finds out whether files can be made in a folder.
+// tryWriting returns an error if files cannot be created in a folder.
 func tryWriting(folder string) error {
 	file, err := os.CreateTemp(folder, ".writable-")
 	if err != nil {

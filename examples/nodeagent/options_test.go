@@ -21,7 +21,7 @@ func TestParseRefuses(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"pods", `unexpected argument "pods": a command precedes all flags`},
 		{"-bogus", "not defined: -bogus"},
-		{"-o yaml", "-o yaml: only json is known"},
+		{"-o yaml", "-o yaml: want json"},
 		{"-runtime unix:///run/x.sock", "-manifests is missing"},
 		{"-runtime memori -manifests m", "-runtime memori: want memory, or an endpoint"},
 		{"-drain=perhaps", "-drain"},
@@ -72,7 +72,7 @@ func TestParseHelp(t *testing.T) {
 	}
 }
 
-// Without any argument there are samples, in a folder that goes with the agent.
+// Without arguments the agent uses the samples in a temporary folder.
 func TestParseNothing(t *testing.T) {
 	o, err := parse(nil, io.Discard)
 	if err != nil {
@@ -117,7 +117,7 @@ func TestParsePaths(t *testing.T) {
 	}
 }
 
-// A folder that cannot be made is no reason to leave another.
+// If one folder cannot be created, the temporary folder is removed.
 func TestParseLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	file := filepath.Join(t.TempDir(), "file")
@@ -151,7 +151,7 @@ func TestFarewell(t *testing.T) {
 	}
 }
 
-// A pod that backs off does not run.
+// A pod in back-off does not count as running.
 func TestRunningPods(t *testing.T) {
 	of := func(phase podworkers.Phase, containers ...v1.ContainerStatus) loop.Pod {
 		return loop.Pod{Phase: phase, Status: v1.PodStatus{ContainerStatuses: containers}}

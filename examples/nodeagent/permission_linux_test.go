@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Nobody may use a socket that is root's.
+// A user without permission for root's socket gets an error with advice.
 func TestDialWithoutPermission(t *testing.T) {
 	dir, err := os.MkdirTemp("", "dial-")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestDialWithoutPermission(t *testing.T) {
 	}
 }
 
-// What an ordinary user who has given no folders is told.
+// An ordinary user who names no folders gets an error with advice.
 func TestFolderWithoutPermission(t *testing.T) {
 	dir, err := os.MkdirTemp("", "folder-")
 	if err != nil {
@@ -47,7 +47,7 @@ func TestFolderWithoutPermission(t *testing.T) {
 	}
 }
 
-// A -root that is there and cannot be written to is to blame, and not what is in it.
+// If -root cannot be written to, the error names -root and not a file below it.
 func TestRootWithoutPermission(t *testing.T) {
 	dir, err := os.MkdirTemp("", "folder-")
 	if err != nil {
@@ -63,8 +63,7 @@ func TestRootWithoutPermission(t *testing.T) {
 	}
 }
 
-// asNobody calls do with the rights that nobody has to files, or with one's own if
-// those are not root's.
+// asNobody calls do with the file permissions of the user nobody, or with the user's own if it is not root.
 func asNobody(t *testing.T, do func()) {
 	t.Helper()
 	if os.Geteuid() == 0 {

@@ -12,15 +12,13 @@ import (
 
 var (
 	question = regexp.MustCompile(`(?m)^## \d+\. `)
-	// fence is a manifest, whose first line is a comment with its file's name, or what is
-	// seen of it.
+	// fence matches a manifest, whose first line is a comment with the name of its file, or the expected output.
 	fence = regexp.MustCompile("(?s)```(yaml|text)\n(.*?)```")
 	// podUID is the UID of a static pod in a message.
 	podUID = regexp.MustCompile(`\([0-9a-f]{32}\)`)
 )
 
-// TestQuestions runs the manifests of docs/QUESTIONS.md, all at once, and holds the page
-// to what is said of them.
+// TestQuestions runs all manifests of docs/QUESTIONS.md, and compares the output with the page.
 func TestQuestions(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "QUESTIONS.md"))
 	if err != nil {
@@ -53,8 +51,7 @@ func TestQuestions(t *testing.T) {
 	a.end()
 }
 
-// lines are what the agent has said, without the time of day and the width of columns, with its
-// manifests in /etc/pods and UID for the UIDs of pods.
+// lines returns the output of the agent without times and column widths, with /etc/pods as the folder and UID for UIDs.
 func (a *started) lines() []string {
 	a.t.Helper()
 	text, err := os.ReadFile(a.out)

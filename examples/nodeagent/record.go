@@ -10,41 +10,39 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A record is something that has happened: a line for a person by its String, an
-// object for a program by its fields.
+// A record is an entry of the output: a line of text by String, or a JSON object by its fields.
 type record struct {
 	Time time.Time `json:"time"`
-	// Kind is Event, Pod for a changed pod, Gone for a removed one, or Message for a line about no
-	// pod.
+	// Kind is Event, Pod for a changed pod, Gone for a removed one, or Message for a line that concerns no pod.
 	Kind string `json:"kind"`
 
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name,omitempty"`
 	UID       types.UID `json:"uid,omitempty"`
-	// Container is what an event is about, if that is not all of the pod.
+	// Container is the container of an event, empty if the event concerns the pod.
 	Container string `json:"container,omitempty"`
 
-	// Type is Normal or Warning, of an event.
+	// Type is the type of an event, Normal or Warning.
 	Type string `json:"type,omitempty"`
 	// Reason is the reason of an event, or the state of a pod in one word, as kubectl prints it.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 
-	// Level is info, warning or error, of a message.
+	// Level is the level of a message: info, warning or error.
 	Level level `json:"level,omitempty"`
-	// File and Document name the manifest that a message is about. Documents of a file count from 1; without
-	// one the message is about the whole file.
+	// File and Document name the manifest of a message. Documents are numbered from 1; without a document the message
+	// concerns the whole file.
 	File     string `json:"file,omitempty"`
 	Document int    `json:"document,omitempty"`
 
-	// Ready and Restarts are kubectl's, of a pod.
+	// Ready and Restarts are those of kubectl get pods.
 	Ready    string `json:"ready,omitempty"`
 	Restarts *int32 `json:"restarts,omitempty"`
-	// Status is all that is known of a pod.
+	// Status is the status of a pod.
 	Status *v1.PodStatus `json:"status,omitempty"`
 }
 
-// A level says how bad the content of a message is.
+// A level is the severity of a message.
 type level string
 
 const (
@@ -55,8 +53,8 @@ const (
 
 func (r record) String() string { return printable(r.text()) }
 
-// printable returns text without what a terminal acts on, and with lines after the first
-// set in: the name of a file, and what a runtime answers, may hold anything.
+// printable removes control characters from text, and indents lines after the first: file names and answers of a
+// runtime may contain anything.
 func printable(text string) string {
 	var b strings.Builder
 	for _, c := range text {
@@ -85,10 +83,10 @@ func (r record) text() string {
 	}
 }
 
-// line has what it is about in columns.
+// line formats a record in columns.
 func (r record) line(clock, kind, reason, message string) string {
 	about := r.Name
-	if r.Namespace != "default" && r.Namespace != "" { // nodes have none
+	if r.Namespace != "default" && r.Namespace != "" { // events of nodes have no namespace
 		about = r.Namespace + "/" + about
 	}
 	if r.Container != "" {

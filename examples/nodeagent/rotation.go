@@ -10,16 +10,16 @@ import (
 	"github.com/podsync/podsync/runtime/logs"
 )
 
-// A rotation says when logs are rotated, in the spelling of a kubelet. The zero one is its default.
+// A rotation holds the flags of log rotation. Zero fields mean a kubelet's defaults.
 type rotation struct {
 	maxSize  string
 	maxFiles int
 }
 
 func (r *rotation) flags(flags *flag.FlagSet) {
-	flags.StringVar(&r.maxSize, "container-log-max-size", "", "`size`, such as 10Mi, from which on the log of a container is rotated and compressed, as a kubelet does "+
+	flags.StringVar(&r.maxSize, "container-log-max-size", "", "`size`, such as 10Mi, at which the log of a container is rotated and compressed, as by a kubelet "+
 		"(default 10Mi)")
-	flags.IntVar(&r.maxFiles, "container-log-max-files", 0, "`number` of files of a container's log at most, rotated ones and the one written to (default 5)")
+	flags.IntVar(&r.maxFiles, "container-log-max-files", 0, "maximum `number` of log files of a container, including the current one (default 5)")
 }
 
 // policy returns the policy of the flags. A zero field is the default of a kubelet.

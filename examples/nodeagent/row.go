@@ -15,9 +15,9 @@ type row struct {
 	Namespace, Name, Status string
 	Ready, Containers       int
 	Restarts                int32
-	// LastEnd is the last end of a container that was started again.
+	// LastEnd is the time of the last exit of a restarted container.
 	LastEnd time.Time
-	// Began is when the pod came to the node.
+	// Began is the time when the pod was created, or accepted by the agent.
 	Began time.Time
 }
 
@@ -29,8 +29,7 @@ func rowsOf(pods []v1.Pod) []row {
 	return rows
 }
 
-// rowOf counts as kubectl does: sidecars with the containers, init containers that
-// are to end only as long as they are what the pod is about.
+// rowOf counts containers as kubectl does: sidecars count, other init containers only while the pod initializes.
 func rowOf(pod *v1.Pod) row {
 	r := row{Namespace: pod.Namespace, Name: pod.Name, Containers: len(pod.Spec.Containers), Began: began(pod)}
 	sidecars := sidecarsOf(pod)
@@ -63,8 +62,8 @@ func (r *row) countRestarts(s v1.ContainerStatus) {
 	}
 }
 
-// statusOf is one word on a pod: what the first init container does that is not
-// done, or what the first container has to tell that has not just started to run.
+// statusOf returns the word in kubectl's STATUS column: the state of the first unfinished init container, or of the
+// first container that is not running.
 func statusOf(pod *v1.Pod, sidecars map[string]bool, initialized bool) string {
 	if pod.DeletionTimestamp != nil && !runtime.IsTerminal(pod.Status.Phase) {
 		return "Terminating"
@@ -103,8 +102,7 @@ func containersWord(pod *v1.Pod, word string) string {
 	return "NotReady"
 }
 
-// initializing is one word on the first init container that is not done with its
-// work, empty if all are.
+// initializing returns the word for the first unfinished init container, empty if there is none.
 func initializing(pod *v1.Pod, sidecars map[string]bool) string {
 	for i, s := range pod.Status.InitContainerStatuses {
 		end, wait := s.State.Terminated, s.State.Waiting
@@ -150,8 +148,8 @@ func isTrue(pod *v1.Pod, condition v1.PodConditionType) bool {
 	})
 }
 
-// began is when a pod was created. One of a folder was not: for it counts when it was
-// taken on, by this agent or one before.
+// began returns the creation time of a pod. A pod of a folder has none: for it the time counts when an agent accepted
+// it first.
 func began(pod *v1.Pod) time.Time {
 	if !pod.CreationTimestamp.IsZero() {
 		return pod.CreationTimestamp.Time

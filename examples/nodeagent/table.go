@@ -50,8 +50,7 @@ func age(from, now time.Time) string {
 	return duration.HumanDuration(now.Sub(from))
 }
 
-// fit cuts lines to what a terminal shows at once, where more of them would move what
-// is to be drawn over. A size of zero is one that is not known.
+// fit truncates lines to the size of the terminal, because scrolled lines cannot be redrawn. A size of zero is unknown.
 func fit(lines []string, width, height int) []string {
 	if most := height - 1; height > 1 && len(lines) > most {
 		more := fmt.Sprintf("and %d more", len(lines)-most+1)
@@ -67,8 +66,8 @@ func fit(lines []string, width, height int) []string {
 	return cut
 }
 
-// linesOf is how many lines of a terminal some text takes. It has been cut to the
-// width there was, but a terminal that has become narrower since has broken it.
+// linesOf returns how many lines of the terminal the text occupies. The text was truncated to an earlier width; a
+// narrower terminal has wrapped it.
 func linesOf(text []string, width int) int {
 	count := len(text)
 	for _, line := range text {

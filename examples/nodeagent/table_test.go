@@ -62,7 +62,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// After a terminal has become narrower, what stands on it takes more lines.
+// On a terminal that has become narrower, the printed text occupies more lines.
 func TestLinesOf(t *testing.T) {
 	text := []string{"12345678", "äöü", ""}
 	for width, want := range map[int]int{0: 3, 80: 3, 8: 3, 7: 4, 4: 4, 3: 5, 2: 7} {

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// terminalSize takes nothing for a terminal here: plain lines are shown anywhere.
+// terminalSize treats no file as a terminal here, so the agent prints plain lines.
 func terminalSize(*os.File) (width, height int, ok bool) { return 0, 0, false }

@@ -10,16 +10,16 @@ import (
 	"github.com/podsync/podsync/syncpod/agent"
 )
 
-// An Agent is a loop that is watched. Its metrics are served at /metrics.
+// An Agent is an agent with metrics, which it serves at /metrics.
 type Agent struct {
 	*agent.Agent
 	counts *metrics
 }
 
-// New returns an agent on what the configuration says, which logs and counts.
+// New returns an agent of this configuration, with logs and metrics.
 func New(log *slog.Logger, c agent.Config) (*Agent, error) {
 	a := &Agent{counts: newMetrics()}
-	c.Log = logr.FromSlogHandler(log.Handler()) // of all parts: it stands for theirs
+	c.Log = logr.FromSlogHandler(log.Handler()) // the log of all parts
 	c.Observe(agent.Observers{
 		Workers: workers{metrics: a.counts}, Watch: watcher{metrics: a.counts}, Sync: containers{metrics: a.counts}, Images: pulls{metrics: a.counts},
 	})
@@ -38,7 +38,7 @@ func (a *Agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, a.Metrics())
 }
 
-// Metrics returns what was counted, and how the agent and its pods do now.
+// Metrics returns the counters, and the current state of the agent and its pods.
 func (a *Agent) Metrics() string {
 	now := newMetrics()
 	for _, p := range a.Pods() {

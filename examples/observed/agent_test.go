@@ -21,8 +21,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// A pod that runs, one that crashes, a registry that fails at first and a runtime that is away:
-// all of it is in the metrics and in the log.
+// A running pod, a crashing one, a registry that fails at first, and an unavailable runtime all appear in the metrics
+// and in the log.
 func TestObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, conn := critest.Start(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.RunPodSandbox: 500 * time.Millisecond}})
@@ -35,7 +35,7 @@ func TestObserved(t *testing.T) {
 		agent, err := New(slog.New(slog.NewJSONHandler(&log, nil)), agent.Config{
 			Client: cri.NewClient(conn), Root: root, Sources: []source.Source{pods},
 			Sync:       syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}},
-			NoEviction: true, // the disk is the machine's, which the pods in memory do not fill
+			NoEviction: true, // the disk of the test machine is not filled by pods in memory
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -46,13 +46,13 @@ func TestObserved(t *testing.T) {
 			}
 		}()
 		web, crashing := pod("web", "trap 'sleep 2; exit 0' TERM; sleep infinity & wait"), pod("crashing", "exit 3")
-		web.Spec.Containers[0].Image = "registry.test/web:1" // so that each pull is one pod's
+		web.Spec.Containers[0].Image = "registry.test/web:1" // so that each pod has its own pull
 		if err := pods.Set(web, crashing); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
 		expect(t, scrape(t, agent), map[string]string{`podsync_healthy`: "0", `podsync_pods{phase="Pending"}`: "2"})
-		time.Sleep(10 * time.Second) // after 10 s the pull is tried again
+		time.Sleep(10 * time.Second) // the pull is retried after 10 s
 		expect(t, scrape(t, agent), map[string]string{
 			`podsync_healthy`:               "1",
 			`podsync_pods{phase="Running"}`: "2",
@@ -124,7 +124,7 @@ func expect(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// tells fails if no line of a log is of that level and message.
+// tells fails if the log has no line of this level and message.
 func tells(t *testing.T, log, level, message string) {
 	t.Helper()
 	for line := range strings.Lines(log) {

@@ -72,7 +72,7 @@ func run(ctx context.Context, listen, endpoint, root, logs string) error {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-1)}))
 	agent, err := New(logger, agent.Config{
 		Client: client, Root: root, Sources: []source.Source{pods},
-		NoEviction: logs != "", // in memory: that uses no room, however full the disk of the node is
+		NoEviction: logs != "", // a runtime in memory uses no disk
 		Sync:       syncpod.Config{Node: syncpod.Node{LogsRoot: logs}},
 	})
 	if err != nil {
@@ -104,7 +104,7 @@ func pod(name, script string) *v1.Pod {
 	}
 }
 
-// runInMemory is for trying it out: the runtime is a part of this process.
+// runInMemory runs the agent with a runtime in this process.
 func runInMemory(ctx context.Context, listen string) error {
 	root, err := os.MkdirTemp("", "podsync-")
 	if err != nil {

@@ -25,7 +25,7 @@ func (m *metrics) add(name string, n float64, labels ...string) {
 	m.values[name+label(labels)] += n
 }
 
-// observe counts something that took time: how often, and for how many seconds in all.
+// observe counts an operation and adds its duration in seconds.
 func (m *metrics) observe(name string, took time.Duration, labels ...string) {
 	m.add(name+"_seconds_count", 1, labels...)
 	m.add(name+"_seconds_sum", took.Seconds(), labels...)
@@ -42,7 +42,7 @@ func label(pairs []string) string {
 	return "{" + strings.Join(list, ",") + "}"
 }
 
-// String is the text that Prometheus reads.
+// String returns the metrics in Prometheus' text format.
 func (m *metrics) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,8 +53,7 @@ func (m *metrics) String() string {
 	return b.String()
 }
 
-// outcome is a label's value. Errors themselves are for the log: as labels they would
-// make a metric of each.
+// outcome returns the value of a label. Error texts are not labels, because each would make a series of its own.
 func outcome(err error) string {
 	if err != nil {
 		return "failed"

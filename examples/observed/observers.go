@@ -47,7 +47,7 @@ func (o containers) ContainerStopped(_ *v1.Pod, _ string, took time.Duration, er
 	o.observe("podsync_container_stop", took, "outcome", outcome(err))
 }
 
-// watcher counts how often the runtime is looked at.
+// watcher counts inspections of the runtime.
 type watcher struct {
 	pleg.NopObserver
 	*metrics
@@ -67,7 +67,7 @@ func (o watcher) Streaming(on bool) {
 	}
 }
 
-// pulls counts pulls of images, and how long they waited for others.
+// pulls counts image pulls, and the time that they waited in the queue.
 type pulls struct {
 	image.NopObserver
 	*metrics

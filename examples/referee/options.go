@@ -35,14 +35,14 @@ Exit codes: 0 all promises kept that were judged, 1 some broken, 2 started wrong
 Flags:
 `
 
-// What the command exits with.
+// The exit codes of the command.
 const (
 	exitBroken    = 1
 	exitUsage     = 2
 	exitNotPlayed = 3
 )
 
-// options are what the command is started with.
+// options are the flags of the command.
 type options struct {
 	command                  []string
 	config, html, json, logs string
@@ -104,7 +104,7 @@ func (o options) configText() string {
 	return string(text)
 }
 
-// chosen are the scenarios to play.
+// chosen returns the scenarios to run.
 func (o options) chosen() ([]agenttest.Scenario, error) {
 	all := agenttest.Scenarios()
 	if o.scenarios != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/agenttest"
 )
 
-// run plays, and returns what the command exits with.
+// run runs the scenarios, and returns the exit code.
 func (o options) run(ctx context.Context, stdout, stderr io.Writer) (code int, err error) {
 	scenarios, err := o.chosen()
 	switch {
@@ -64,7 +64,7 @@ func codeOf(r *agenttest.Report) int {
 	return 0
 }
 
-// write writes the files that were asked for.
+// write writes the requested files.
 func (o options) write(r *agenttest.Report) error {
 	r.Agent = strings.Join(o.command, " ")
 	var errs []error
@@ -91,8 +91,8 @@ func (s *shared) Write(text []byte) (int, error) {
 	return s.w.Write(text)
 }
 
-// progress prints a line for each scenario that has ended, and writes the files anew: a run that is killed
-// leaves the report on the scenarios before.
+// progress prints a line for each finished scenario, and rewrites the files, so that a killed run leaves a report on
+// its finished scenarios.
 func (o options) progress(w io.Writer) func(agenttest.Progress) {
 	return func(p agenttest.Progress) {
 		if !p.Ended {
@@ -112,7 +112,7 @@ func (o options) progress(w io.Writer) func(agenttest.Progress) {
 	}
 }
 
-// list prints scenarios as they are: JSON, a line for each step.
+// list prints the scenarios as JSON, one line for each step.
 func list(w io.Writer, all []agenttest.Scenario) error {
 	for _, sc := range all {
 		fmt.Fprintln(w, sc.Name)

@@ -146,7 +146,8 @@ func (p Plan) String() string {
 
 // Decide returns the steps that lead from the state to the desired state. If a step fails, the later steps for the same
 // volume must not be taken: call Decide again.
-// | Decide never unstages a volume that may be mounted for a pod, and never unmounts a volume that a pod wants. A pod
+//
+// Decide never unstages a volume that may be mounted for a pod, and never unmounts a volume that a pod wants. A pod
 // that is missing in desired has ended.
 func Decide(now time.Time, state State, desired Desired) Plan {
 	ids := map[VolumeID]bool{}
