@@ -47,7 +47,7 @@
 //     configuration of a container, and its environment in
 //     [github.com/podsync/podsync/internal/base/environ]; the sources of ConfigMaps and
 //     Secrets are in [github.com/podsync/podsync/syncpod/container/env].
-//   - [github.com/podsync/podsync/syncpod/cgroup]: the cgroups of pods and of their
+//   - [github.com/podsync/podsync/internal/base/podcgroup]: the cgroups of pods and of their
 //     classes, by name for both drivers, and what stands in their files.
 //   - [github.com/podsync/podsync/syncpod/resize]: whether a pod is allocated other
 //     resources that it asks for while it runs, and what it is allocated until then.

@@ -46,7 +46,7 @@ func (w gathering) block(ctx context.Context) actions.Hold {
 	if err == nil {
 		return actions.Hold{}
 	}
-	w.held.pod = &StepError{Step: stepNetwork, Reason: ErrNetworkNotReady, Err: err}
+	w.held.pod = &StepError{Step: stepNetwork, Reason: errNetworkNotReady, Err: err}
 	return w.held.pod.hold(actions.NetworkNotReady)
 }
 

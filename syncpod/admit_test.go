@@ -18,8 +18,8 @@ func TestRefusedPodIsReportedAndStoppedButNotEnded(t *testing.T) {
 		var refusal *syncpod.Rejection
 		n.restart(func(c *syncpod.Config) {
 			c.Extensions.Admit = []syncpod.Admitter{
-				syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return nil }),
-				syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return refusal }),
+				admitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return nil }),
+				admitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return refusal }),
 			}
 		})
 		pod := testPod(containers(ctr("app"), ctr("b")))
@@ -66,7 +66,7 @@ func TestNetworkNotReady(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				missing := errors.New("cni config uninitialized")
 				n.restart(func(c *syncpod.Config) {
-					c.Extensions.Network = syncpod.NetworkFunc(func(context.Context) error { return missing })
+					c.Extensions.Network = networkFunc(func(context.Context) error { return missing })
 				})
 				pod := testPod(func(p *v1.Pod) { p.Spec.HostNetwork = host })
 				_, err := n.SyncPod(t.Context(), pod, nil)
@@ -103,7 +103,7 @@ func TestRefusals(t *testing.T) {
 		var refusal *syncpod.Rejection
 		asked := 0
 		n.restart(func(c *syncpod.Config) {
-			c.Extensions.Admit = []syncpod.Admitter{syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { asked++; return refusal })}
+			c.Extensions.Admit = []syncpod.Admitter{admitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { asked++; return refusal })}
 		})
 		pod := testPod(never)
 		for range 2 {

@@ -36,7 +36,7 @@ func (o podCgroup) ensureCgroup(ctx context.Context, changes bool) (parent strin
 	if raises && (changes || o.mayNotLower()) {
 		parent, err = raiser.RaiseCgroup(ctx, o.pod)
 	} else if parent, err = o.config.Extensions.Cgroups.EnsureCgroup(ctx, o.pod); raises && errors.Is(err, cgroup.ErrMemoryInUse) {
-		o.memoryInUse = &StepError{Step: stepResize, Reason: ErrResizePod, Err: err}
+		o.memoryInUse = &StepError{Step: stepResize, Reason: errResizePod, Err: err}
 		o.holdUp(ctx, cgroupKey(o.pod), o.memoryInUse)
 		o.warn(ctx, eventResizeFailed, "Error resizing pod: %v", err)
 		parent, err = raiser.RaiseCgroup(ctx, o.pod)

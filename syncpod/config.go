@@ -2,7 +2,6 @@ package syncpod
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	goruntime "runtime"
 	"time"
@@ -106,7 +105,6 @@ func (c *Config) setLimits() error {
 		value *time.Duration
 		def   time.Duration
 	}{
-		{"Limits.PostStartTimeout", &c.Limits.PostStartTimeout, 2 * time.Minute},
 		{"Limits.StopTimeout", &c.Limits.StopTimeout, 30 * time.Second},
 		{"Limits.CleanupTimeout", &c.Limits.CleanupTimeout, 10 * time.Second},
 	} {
@@ -119,10 +117,6 @@ func (c *Config) setLimits() error {
 		return fmt.Errorf("syncpod: Config.Limits.MaxParallelStarts is %d, want -1 or more", c.Limits.MaxParallelStarts)
 	}
 	c.Limits.MaxParallelStarts = cmp.Or(c.Limits.MaxParallelStarts, goruntime.NumCPU()+1)
-	if c.Limits.NameReservedRetries < 0 {
-		return errors.New("syncpod: Config.Limits.NameReservedRetries is negative")
-	}
-	c.Limits.NameReservedRetries = cmp.Or(c.Limits.NameReservedRetries, 3)
 	return nil
 }
 

@@ -131,9 +131,6 @@ type Limits struct {
 	// cannot be made, is tried again; they double from the one to the other. Default
 	// those of package backoff, 10 s and 5 min.
 	InitialBackOff, MaxBackOff time.Duration
-	// PostStartTimeout is how long a postStart handler may take; the containers
-	// after it in the spec wait for it. Default 2 min.
-	PostStartTimeout time.Duration
 	// StopTimeout is how long the runtime may take, beyond the grace period given to
 	// the processes, until a stop is given up to be tried again. Default 30 s.
 	StopTimeout time.Duration
@@ -145,12 +142,4 @@ type Limits struct {
 	// later. Starts that wait for something other than a processor do not block others for long.
 	// Default: the number of processors plus one. -1 means no limit.
 	MaxParallelStarts int
-	// ParallelContainerStarts has the regular containers of a pod started all at once,
-	// and not in the order of the spec, each after the postStart handler of the one
-	// before.
-	ParallelContainerStarts bool
-	// NameReservedRetries is how often the creation of a container is refused because
-	// its name is reserved, by nothing that is listed, until the next attempt number is
-	// taken. Default 3.
-	NameReservedRetries int
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-var admitAll = syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return nil })
+var admitAll = admitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return nil })
 
 func TestNewNamesTheField(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
@@ -49,9 +49,7 @@ func TestNewNamesTheField(t *testing.T) {
 			"Config.RuntimeName":                 func(c *syncpod.Config) { c.RuntimeName = "" },
 			"Config.Node.Containers.MemoryBytes": func(c *syncpod.Config) { c.Node.Containers.MemoryBytes = -1 },
 			"Config.Limits.StopTimeout":          func(c *syncpod.Config) { c.Limits.StopTimeout = -1 },
-			"Config.Limits.PostStartTimeout":     func(c *syncpod.Config) { c.Limits.PostStartTimeout = -1 },
 			"Config.Limits.CleanupTimeout":       func(c *syncpod.Config) { c.Limits.CleanupTimeout = -1 },
-			"Config.Limits.NameReservedRetries":  func(c *syncpod.Config) { c.Limits.NameReservedRetries = -1 },
 			"Config.Limits.MaxParallelStarts":    func(c *syncpod.Config) { c.Limits.MaxParallelStarts = -2 },
 			"InitialBackOff and MaxBackOff":      func(c *syncpod.Config) { c.Limits.InitialBackOff = -1 },
 			"Owner.Name":                         func(c *syncpod.Config) { c.Owner.Name = "a b" },
@@ -149,37 +147,6 @@ func TestRestartAllRemovesTheAskingContainerLast(t *testing.T) {
 			t.Fatalf("removed\n%v\nwant app last of three", removed)
 		}
 		n.wantStates("app 1 running", "b 1 running", "one 1 exited")
-	})
-}
-
-func TestStartSideBySide(t *testing.T) {
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Limits.ParallelContainerStarts = true })
-		pod := testPod(containers(postStart(ctr("slow"), "sleep", "50"), ctr("b")))
-		began := time.Now()
-		n.sync(pod)
-		for _, c := range n.Journal().Of(critest.StartContainer) {
-			if !c.Start.Equal(began) {
-				t.Errorf("%v began %v later", c, c.Start.Sub(began))
-			}
-		}
-	})
-}
-
-// A sidecar that comes back is waited for all the same.
-func TestStartSideBySideIsOfRegularContainers(t *testing.T) {
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Limits.ParallelContainerStarts = true })
-		pod := testPod(inits(postStart(sidecar("proxy"), "sleep", "5")), containers(ctr("app")))
-		n.settle(pod, time.Minute)
-		n.exit("proxy", 1)
-		n.exit("app", 1)
-		before := len(n.Journal())
-		n.sync(pod)
-		started := n.Journal().After(before).Of(critest.StartContainer)
-		if len(started) != 2 || started[0].Container != "proxy" || started.Span() < 5*time.Second {
-			t.Errorf("started\n%v\nwant app when proxy's handler has ended", started)
-		}
 	})
 }
 

@@ -71,6 +71,7 @@
 //	start.go           12 which containers may start now; the start of one container, from its
 //	                      image to its postStart handler
 //	start_create.go    12 CreateContainer, and lost answers
+//	start_devices.go   12 the devices that a container is allocated
 //	start_launch.go    12 StartContainer, and postStart handlers
 //	start_mounts.go    12 mounts on the node that exist only during a start
 //	loglink.go         12 links for log shippers

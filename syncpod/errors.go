@@ -33,8 +33,8 @@ const (
 )
 
 // Reason is why a container does not run, in the word a kubelet writes into
-// v1.ContainerStateWaiting.Reason. Those of images are in package image. A Reason
-// is an error, to be tested for with errors.Is.
+// v1.ContainerStateWaiting.Reason, such as CreateContainerError. Those of images are in
+// package image. A Reason is an error: errors.Is(err, syncpod.Reason("CreateContainerError")).
 type Reason string
 
 // Error returns the reason.
@@ -43,29 +43,29 @@ func (r Reason) Error() string { return string(r) }
 // The reasons.
 const (
 	ErrCrashLoopBackOff      Reason = "CrashLoopBackOff"
-	ErrCreateContainerConfig Reason = "CreateContainerConfigError"
-	ErrCreateContainer       Reason = "CreateContainerError"
-	ErrRunContainer          Reason = "RunContainerError"
-	ErrPostStartHook         Reason = "PostStartHookError"
-	ErrKillContainer         Reason = "KillContainerError"
-	ErrNetworkNotReady       Reason = "NetworkNotReady"
-	ErrConfigPodSandbox      Reason = "ConfigPodSandboxError"
-	ErrCreatePodSandbox      Reason = "CreatePodSandboxError"
-	ErrKillPodSandbox        Reason = "KillPodSandboxError"
+	errCreateContainerConfig Reason = "CreateContainerConfigError"
+	errCreateContainer       Reason = "CreateContainerError"
+	errRunContainer          Reason = "RunContainerError"
+	errPostStartHook         Reason = "PostStartHookError"
+	errKillContainer         Reason = "KillContainerError"
+	errNetworkNotReady       Reason = "NetworkNotReady"
+	errConfigPodSandbox      Reason = "ConfigPodSandboxError"
+	errCreatePodSandbox      Reason = "CreatePodSandboxError"
+	errKillPodSandbox        Reason = "KillPodSandboxError"
 	// ErrPreparePod: the node could not be made ready for the pod.
 	ErrPreparePod Reason = "PreparePodError"
-	// ErrResizeContainer: resources could not be changed in place.
-	ErrResizeContainer Reason = "ResizeContainerError"
-	// ErrResizePod: those of the pod as a whole could not be.
-	ErrResizePod Reason = "ResizePodInPlaceError"
+	// errResizeContainer: resources could not be changed in place.
+	errResizeContainer Reason = "ResizeContainerError"
+	// errResizePod: those of the pod as a whole could not be.
+	errResizePod Reason = "ResizePodInPlaceError"
 )
 
 var (
-	// ErrStillRunning means that something of a pod runs although every stop has
+	// errStillRunning means that something of a pod runs although every stop has
 	// succeeded. Stop it again.
-	ErrStillRunning = errors.New("something of the pod still runs after it was stopped")
-	// ErrHookTimeout means that a postStart handler took too long.
-	ErrHookTimeout = errors.New("the handler took too long")
+	errStillRunning = errors.New("something of the pod still runs after it was stopped")
+	// errHookTimeout means that a postStart handler took too long.
+	errHookTimeout = errors.New("the handler took too long")
 )
 
 // failureToldFor is how long a failed pull is reported as failed before it is reported as backing

@@ -74,7 +74,7 @@ func (w *work) stopAll(ctx context.Context, why string) bool {
 		w.memory.do(func(p *memory.Pod) { p.Kills.End(func(string) bool { return false }) })
 	} else {
 		w.eventf(podref.Pod(w.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
-		w.fail(&StepError{Step: stepKill, Reason: ErrKillPodSandbox, Err: err})
+		w.fail(&StepError{Step: stepKill, Reason: errKillPodSandbox, Err: err})
 	}
 	return err == nil
 }
@@ -141,7 +141,7 @@ func (w clearing) removeAll(ctx context.Context, all []removal) {
 		if ctx.Err() == nil {
 			w.eventf(podref.Container(w.pod, r.ref), v1.EventTypeWarning, eventFailedKill, "error killing container %s: %s", r.ref.Name, withoutIDs(errs[i], w.idNames()...))
 		}
-		w.fail(&StepError{Step: r.step, Reason: ErrKillContainer, Container: r.ref, Err: errs[i]})
+		w.fail(&StepError{Step: r.step, Reason: errKillContainer, Container: r.ref, Err: errs[i]})
 		put(&w.unstopped, r.ref.Name, true)
 	}
 }

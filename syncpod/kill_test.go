@@ -251,7 +251,7 @@ func TestK1_ATimeThatWasNotUsedIsNotRemembered(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		var refusal *syncpod.Rejection
 		n.restart(func(c *syncpod.Config) {
-			c.Extensions.Admit = []syncpod.Admitter{syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return refusal })}
+			c.Extensions.Admit = []syncpod.Admitter{admitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return refusal })}
 		})
 		pod := testPod()
 		n.settle(pod, time.Minute)
@@ -699,7 +699,7 @@ func TestTerminatedPodIsTidiedUpAndForgotten(t *testing.T) {
 		fail := errors.New("volume busy")
 		n.restart(func(c *syncpod.Config) {
 			for _, name := range []string{"a", "b"} {
-				c.Extensions.Clean = append(c.Extensions.Clean, syncpod.CleanerFunc(func(context.Context, *v1.Pod) error {
+				c.Extensions.Clean = append(c.Extensions.Clean, cleanerFunc(func(context.Context, *v1.Pod) error {
 					cleaned = append(cleaned, name)
 					return fail
 				}))

@@ -16,12 +16,12 @@ import (
 // maxFileName is the longest name of a file that common file systems take.
 const maxFileName = 255
 
-// LogLinkName returns the name of the link to a container's log in /var/log/containers, from which
+// logLinkName returns the name of the link to a container's log in /var/log/containers, from which
 // log shippers derive the pod and the container: <pod>_<namespace>_<container>-<container ID>.log.
 // If that exceeds 255 characters, the part before the ID is truncated, so that the names of two
 // containers differ. It returns an error if the name could lead out of the directory, or if the ID
 // alone is too long.
-func LogLinkName(pod *v1.Pod, container, id string) (string, error) {
+func logLinkName(pod *v1.Pod, container, id string) (string, error) {
 	if pod == nil {
 		return "", errors.New("log link: the pod is nil")
 	}
@@ -47,7 +47,7 @@ func (st launching) linkLog() {
 	if st.config.Node.LogLinks == "" {
 		return
 	}
-	name, err := LogLinkName(st.pod, st.spec.Name, st.id.ID)
+	name, err := logLinkName(st.pod, st.spec.Name, st.id.ID)
 	if err == nil {
 		log := filepath.Join(st.sandbox.config.GetLogDirectory(), st.spec.Name, strconv.FormatUint(uint64(st.madeAttempt), 10)+".log")
 		err = replaceLink(log, filepath.Join(st.config.Node.LogLinks, name))

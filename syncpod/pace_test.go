@@ -144,11 +144,11 @@ func TestGivenUpBeforeItsTurn(t *testing.T) {
 // G1: nor does it keep an image.
 func TestG1_ImageOfAStartGivenUpBeforeItsTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts, c.Limits.ParallelContainerStarts = 1, true })
+		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts = 1 })
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Delay: 40 * time.Millisecond})
 		ctx := giveUp(t, 10*time.Millisecond)
 		r, err := n.SyncPod(ctx, testPod(containers(ctr("a"), ctr("b"))), nil)
-		if !errors.Is(err, syncpod.ErrCreateContainer) || len(r.Failed) != 2 {
+		if !errors.Is(err, syncpod.ErrCreateContainer) || len(r.Failed) != 1 {
 			t.Errorf("error %v, failed %v", err, r.Failed)
 		}
 		for _, name := range []string{"a", "b"} {

@@ -23,12 +23,6 @@ type Admitter interface {
 	AdmitPod(ctx context.Context, pod *v1.Pod) *Rejection
 }
 
-// AdmitterFunc is a function that is an [Admitter].
-type AdmitterFunc func(ctx context.Context, pod *v1.Pod) *Rejection
-
-// AdmitPod calls f.
-func (f AdmitterFunc) AdmitPod(ctx context.Context, pod *v1.Pod) *Rejection { return f(ctx, pod) }
-
 // Rejection is why a pod may not run. Reason and message are published in the pod's status. A
 // pod that agent.Config.Admission rejects is Failed for good, and its published message begins
 // with "Pod was rejected: ". A pod that an [Admitter] rejects is Pending, and is admitted later
@@ -45,12 +39,6 @@ type Network interface {
 	// NetworkReady returns nil, or why the network is not ready.
 	NetworkReady(ctx context.Context) error
 }
-
-// NetworkFunc is a function that is a [Network].
-type NetworkFunc func(ctx context.Context) error
-
-// NetworkReady calls f.
-func (f NetworkFunc) NetworkReady(ctx context.Context) error { return f(ctx) }
 
 // Cgroups manages the cgroups of pods. A *tree.Tree implements it. If it also is an
 // [OrphanCleaner], that is called for pods whose spec is unknown.
@@ -148,9 +136,3 @@ type OrphanLister interface {
 	// agent, and must return soon.
 	KeptPods() ([]types.UID, error)
 }
-
-// CleanerFunc is a function that is a [Cleaner].
-type CleanerFunc func(ctx context.Context, pod *v1.Pod) error
-
-// CleanPod calls f.
-func (f CleanerFunc) CleanPod(ctx context.Context, pod *v1.Pod) error { return f(ctx, pod) }

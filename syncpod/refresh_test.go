@@ -38,7 +38,7 @@ func TestVolumesAreRefreshed(t *testing.T) {
 		r := &refresher{next: time.Now().Add(time.Hour)}
 		n.restart(func(c *syncpod.Config) {
 			c.Parts().Refresh = r
-			c.Extensions.Admit = []syncpod.Admitter{syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return refusal })}
+			c.Extensions.Admit = []syncpod.Admitter{admitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return refusal })}
 		})
 		n.settle(testPod(), time.Minute)
 		before, calls := len(n.Journal()), r.calls

@@ -51,7 +51,7 @@ func (w resizing) resizeAll(ctx context.Context) {
 // waitsFor is a resize that another one holds up.
 func (e *StepError) waitsFor(c actions.ContainerRef) *StepError {
 	return &StepError{
-		Step: stepResize, Reason: ErrResizeContainer, Container: c, NotBefore: e.NotBefore, Waits: true,
+		Step: stepResize, Reason: errResizeContainer, Container: c, NotBefore: e.NotBefore, Waits: true,
 		Err: fmt.Errorf("waits for the memory of container %s", e.Container.Name),
 	}
 }
@@ -79,7 +79,7 @@ func (w resizing) resizeOne(ctx context.Context, step actions.ResizeStep, spec *
 		w.log(w.pod).Info("container resized", "container", spec.Name)
 		return nil
 	}
-	failed := &StepError{Step: stepResize, Reason: ErrResizeContainer, Container: step.Container, Err: err}
+	failed := &StepError{Step: stepResize, Reason: errResizeContainer, Container: step.Container, Err: err}
 	w.holdUp(ctx, resizeKey(spec), failed)
 	w.fail(failed)
 	if ctx.Err() == nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/cgroup"
@@ -32,13 +33,13 @@ func (c *keptCgroup) EnsureCgroup(_ context.Context, pod *v1.Pod) (string, error
 }
 
 func (c *keptCgroup) RaiseCgroup(_ context.Context, pod *v1.Pod) (string, error) {
-	return c.set(pod, cgroup.Larger)
+	return c.set(pod, podcgroup.Larger)
 }
 
 func (c *keptCgroup) RemoveCgroup(context.Context, *v1.Pod) error { return nil }
 
 func (c *keptCgroup) set(pod *v1.Pod, choose func(last, next cgroup.Resources) cgroup.Resources) (string, error) {
-	next, err := cgroup.OfPod(cgroup.Input{Pod: pod})
+	next, err := podcgroup.OfPod(podcgroup.Input{Pod: pod})
 	if err != nil || c.fail() {
 		return "", errors.Join(err, errBroken)
 	}

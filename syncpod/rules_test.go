@@ -125,11 +125,11 @@ func TestLogLinkParts(t *testing.T) {
 		pod           *v1.Pod
 		container, id string
 	}{{pod("..", "a"), "c", "1"}, {pod("ns", ".."), "c", "1"}, {pod("ns", "a"), "..", "1"}, {pod("ns", "a"), "c", ".."}, {nil, "c", "1"}} {
-		if name, err := LogLinkName(tc.pod, tc.container, tc.id); err == nil {
+		if name, err := logLinkName(tc.pod, tc.container, tc.id); err == nil {
 			t.Errorf("%q is a name", name)
 		}
 	}
-	if name, err := LogLinkName(pod("ns", strings.Repeat("a", 253)), "c", strings.Repeat("1", 64)); err != nil || len(name) != 255 || !strings.HasSuffix(name, ".log") {
+	if name, err := logLinkName(pod("ns", strings.Repeat("a", 253)), "c", strings.Repeat("1", 64)); err != nil || len(name) != 255 || !strings.HasSuffix(name, ".log") {
 		t.Errorf("%d characters, %v, want 255 of them and it to end with %q and no error", len(name), err, ".log")
 	}
 }

@@ -92,13 +92,13 @@ func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 // notConfigured reports that the configuration of the sandbox cannot be made.
 func (w sandboxing) notConfigured(ctx context.Context, err, cause error) *StepError {
 	w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", cause)
-	return &StepError{Step: stepSandbox, Reason: ErrConfigPodSandbox, Err: err}
+	return &StepError{Step: stepSandbox, Reason: errConfigPodSandbox, Err: err}
 }
 
 func (w sandboxing) createSandbox(ctx context.Context) *StepError {
 	release, err := w.syncer.pace.Take(ctx, sandboxPriority)
 	if err != nil {
-		return &StepError{Step: stepSandbox, Reason: ErrCreatePodSandbox, Err: err}
+		return &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: err}
 	}
 	defer release()
 	began := time.Now()
@@ -106,7 +106,7 @@ func (w sandboxing) createSandbox(ctx context.Context) *StepError {
 	w.config.Observer.SandboxCreated(w.pod, time.Since(began), err)
 	if err != nil {
 		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %s", withoutIDs(err, w.idNames()...))
-		return &StepError{Step: stepSandbox, Reason: ErrCreatePodSandbox, Err: err}
+		return &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: err}
 	}
 	w.log(w.pod).Info("sandbox created", "sandboxID", created.ID, "attempt", created.Attempt)
 	w.sandbox.id, w.sandbox.config.Metadata.Attempt = created.ID, created.Attempt
@@ -121,7 +121,7 @@ func (w sandboxing) useCreated(ctx context.Context, created sandboxes.Created) *
 		var err error
 		if sb, err = w.config.deps.Statuses.SandboxStatus(ctx, created.ID); err != nil {
 			w.warn(ctx, eventSandboxStatus, "Unable to get pod sandbox status: %s", withoutIDs(err, created.ID, "of the pod"))
-			return &StepError{Step: stepSandbox, Reason: ErrCreatePodSandbox, Err: err}
+			return &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: err}
 		}
 	}
 	w.status = withSandbox(w.status, sb)
@@ -130,7 +130,7 @@ func (w sandboxing) useCreated(ctx context.Context, created sandboxes.Created) *
 	if !w.pod.Spec.HostNetwork && sb.Network != nil && len(w.sandbox.ips) == 0 {
 		w.memory.do(func(p *memory.Pod) { p.Sandbox.BeginWait(sb.ID) })
 		w.tellNoAddress(ctx)
-		return &StepError{Step: stepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
+		return &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: errNoAddress}
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (w gathering) awaitAddress(ctx context.Context) *StepError {
 		return nil
 	}
 	w.tellNoAddress(ctx)
-	failed := &StepError{Step: stepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
+	failed := &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: errNoAddress}
 	w.holdUp(ctx, sandboxKey, failed)
 	return failed.waiting(failed.NotBefore)
 }

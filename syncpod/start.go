@@ -57,7 +57,7 @@ func (w starting) startAll(ctx context.Context) {
 			continue
 		}
 		if ask(w.memory, func(p *memory.Pod) bool { return p.Containers.HasRunSince(w.status, step.Container.Name) }) {
-			w.fail(&StepError{Step: stepCreate, Reason: ErrCreateContainer, Container: step.Container, Err: errRanAfterAll})
+			w.fail(&StepError{Step: stepCreate, Reason: errCreateContainer, Container: step.Container, Err: errRanAfterAll})
 			continue
 		}
 		st := &start{work: w.work, startStep: step, spec: step.Container.Spec(w.pod), began: time.Now(), image: make(chan imageResult, 1)}
@@ -74,24 +74,16 @@ func (w starting) startAll(ctx context.Context) {
 // runAll starts each container. A failure does not block the others: containers that depend on it
 // are not in the plan yet.
 func (w starting) runAll(ctx context.Context, starts []*start) {
-	errs := make([]*StepError, len(starts))
-	var group sync.WaitGroup
-	for i, st := range starts {
-		if w.config.Limits.ParallelContainerStarts && st.Container.Kind == actions.RegularContainer {
-			group.Go(func() { errs[i] = progress{st}.run(ctx) })
-			continue
-		}
-		if errs[i] = (progress{st}).run(ctx); ctx.Err() != nil {
-			break
-		}
-	}
-	group.Wait()
-	for i, err := range errs {
+	for _, st := range starts {
+		err := progress{st}.run(ctx)
 		switch {
 		case err != nil:
 			w.fail(err)
-		case starts[i].succeeded:
-			put(&w.started, starts[i].spec.Name, true)
+		case st.succeeded:
+			put(&w.started, st.spec.Name, true)
+		}
+		if ctx.Err() != nil {
+			return
 		}
 	}
 }
@@ -202,7 +194,7 @@ const (
 func (st progress) inTurn(ctx context.Context, images imageResult) (failed *StepError) {
 	defer func() { st.endMounts(failed) }()
 	if endTurn, err := st.syncer.pace.Take(ctx, containerPriority); err != nil {
-		failed = &StepError{Step: stepCreate, Reason: ErrCreateContainer, Err: err}
+		failed = &StepError{Step: stepCreate, Reason: errCreateContainer, Err: err}
 	} else {
 		defer endTurn()
 		failed = creating(st).create(ctx, images)

@@ -29,19 +29,19 @@ type creating struct{ *start }
 func (st creating) create(ctx context.Context, images imageResult) *StepError {
 	attempt, err := st.attempt(st.startStep)
 	if err != nil {
-		return &StepError{Step: stepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
+		return &StepError{Step: stepConfig, Reason: errCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
 	}
 	st.warnOfSecondRun()
 	config, err := st.configure(ctx, images, attempt)
 	if err != nil {
-		return &StepError{Step: stepConfig, Reason: ErrCreateContainerConfig, Err: err}
+		return &StepError{Step: stepConfig, Reason: errCreateContainerConfig, Err: err}
 	}
 	if err := st.config.deps.Logs.MakeDirectory(st.sandbox.config.GetLogDirectory(), st.spec.Name); err != nil {
-		return &StepError{Step: stepCreate, Reason: ErrCreateContainer, Err: fmt.Errorf("directory of the logs: %w", err)}
+		return &StepError{Step: stepCreate, Reason: errCreateContainer, Err: fmt.Errorf("directory of the logs: %w", err)}
 	}
 	id, err := st.ask(ctx, config)
 	if err != nil {
-		return &StepError{Step: stepCreate, Reason: ErrCreateContainer, Err: images.explain(err)}
+		return &StepError{Step: stepCreate, Reason: errCreateContainer, Err: images.explain(err)}
 	}
 	st.id, st.madeAttempt = runtime.ContainerID{Type: st.config.RuntimeName, ID: id}, attempt
 	st.memory.do(func(p *memory.Pod) {
@@ -69,7 +69,7 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 	if err != nil {
 		return nil, fmt.Errorf("devices: %w", err)
 	}
-	vars = given.WithEnv(vars)
+	vars = withDevices(given, vars)
 	var mounts containerconfig.Mounts
 	if st.config.deps.Mounts != nil {
 		req := containerconfig.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.sandbox.ips, Images: images.ids(), RuntimeHandler: st.sandbox.handler}
@@ -88,9 +88,9 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 	return containerconfig.Config(containerconfig.Input{
 		Pod: st.pod, Name: st.spec.Name, Attempt: attempt,
 		Image: found, Env: vars,
-		Mounts:     slices.Concat(given.CRIMounts(), mounts.Mounts),
-		Devices:    slices.Concat(given.CRIDevices(), mounts.Devices),
-		CDIDevices: slices.Concat(given.CRICDIDevices(), mounts.CDIDevices), Annotations: images.annotate(merged(given.Annotations, mounts.Annotations)),
+		Mounts:     slices.Concat(criMounts(given), mounts.Mounts),
+		Devices:    slices.Concat(criDevices(given), mounts.Devices),
+		CDIDevices: slices.Concat(criCDIDevices(given), mounts.CDIDevices), Annotations: images.annotate(merged(given.Annotations, mounts.Annotations)),
 		TargetID: st.targetID(), UserNamespace: st.sandbox.input.UserNamespace, ExtraGroups: st.sandbox.input.ExtraGroups,
 		Labels: st.config.Owner.Mark(nil), Node: st.config.Node.Containers,
 	})
@@ -265,6 +265,10 @@ func (st creating) dispose(ctx context.Context, listed []*runtimeapi.Container, 
 	return nil
 }
 
+// nameReservedRetries is how often the creation of a container is refused because its name is reserved, with nothing
+// listed, until the next attempt number is taken.
+const nameReservedRetries = 3
+
 // countReserved gives an attempt up whose name stays reserved with nothing listed.
 // CRI-O does not reject the request; it blocks until the caller's deadline.
 func (st creating) countReserved(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
@@ -272,7 +276,7 @@ func (st creating) countReserved(ctx context.Context, config *runtimeapi.Contain
 		return
 	}
 	if !ask(st.memory, func(p *memory.Pod) bool {
-		return p.Containers.NameReserved(st.spec.Name, st.config.Limits.NameReservedRetries)
+		return p.Containers.NameReserved(st.spec.Name, nameReservedRetries)
 	}) {
 		return
 	}

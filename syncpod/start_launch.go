@@ -38,7 +38,7 @@ func (st launching) launch(ctx context.Context) *StepError {
 		if first && !cri.Ambiguous(err) {
 			st.memory.do(func(p *memory.Pod) { p.Containers.SetEverStarted(st.spec.Name, false) })
 		}
-		return &StepError{Step: stepStart, Reason: ErrRunContainer, Err: err}
+		return &StepError{Step: stepStart, Reason: errRunContainer, Err: err}
 	}
 	if started := st.asStarted(); ask(st.memory, func(p *memory.Pod) bool { return p.Containers.Started(started) }) {
 		st.record(ctx) // immediately: the runtime may lose it before the next inspection
@@ -91,12 +91,15 @@ func (st launching) runs(ctx context.Context) bool {
 	return false
 }
 
+// postStartTimeout is how long a postStart handler may take; the containers after it in the spec wait for it.
+const postStartTimeout = 2 * time.Minute
+
 // runPostStart runs the handler. If it fails or times out, the container is killed; if ctx ends
 // first, the container is left as it is, and the handler runs again or the container is stopped by
 // the next call.
 func (st launching) runPostStart(ctx context.Context, postStart *v1.LifecycleHandler) *StepError {
 	began := time.Now()
-	hooking, cancel := context.WithTimeout(ctx, st.config.Limits.PostStartTimeout)
+	hooking, cancel := context.WithTimeout(ctx, postStartTimeout)
 	result, err := st.config.deps.Hooks.Run(hooking, hook.Request{
 		Handler: postStart, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: handler.Address(st.pod, st.sandbox.ips),
 		HTTPFallback: true,
@@ -114,11 +117,11 @@ func (st launching) runPostStart(ctx context.Context, postStart *v1.LifecycleHan
 		st.record(ctx)
 		return nil
 	case ctx.Err() != nil:
-		return &StepError{Step: stepPostStart, Reason: ErrPostStartHook, Err: ctx.Err()}
+		return &StepError{Step: stepPostStart, Reason: errPostStartHook, Err: ctx.Err()}
 	case timedOut:
-		err = fmt.Errorf("%w: %v", ErrHookTimeout, st.config.Limits.PostStartTimeout)
+		err = fmt.Errorf("%w: %v", errHookTimeout, postStartTimeout)
 	}
-	failed := &StepError{Step: stepPostStart, Reason: ErrPostStartHook, Err: err}
+	failed := &StepError{Step: stepPostStart, Reason: errPostStartHook, Err: err}
 	st.event(v1.EventTypeWarning, eventFailedPostStart, "PostStartHook failed")
 	if err := st.killAfterHook(ctx); err != nil {
 		failed.Err = errors.Join(failed.Err, err)

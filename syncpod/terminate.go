@@ -168,7 +168,7 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 	pod := stop.Pod{Spec: e.pod, Status: e.status, Memory: e.syncer.stopMemory(e.memory), Deadline: e.deadline}
 	alive, err := e.syncer.stopper.TerminatePod(ctx, pod, e.inspect)
 	if alive {
-		err = ErrStillRunning
+		err = errStillRunning
 	}
 	if err != nil && ctx.Err() == nil {
 		e.syncer.eventf(podref.Pod(e.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, idNames(e.status)...))

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -127,7 +128,7 @@ func (r *rig) given(pod *v1.Pod, container, resource, ids string) device.Allocat
 // refused fails unless the allocation fails with an error that contains words.
 func (r *rig) refused(pod *v1.Pod, container, words string) {
 	r.t.Helper()
-	if got, err := r.allocate(pod, container); err == nil || !strings.Contains(err.Error(), words) || !got.IsZero() {
+	if got, err := r.allocate(pod, container); err == nil || !strings.Contains(err.Error(), words) || !reflect.DeepEqual(got, device.Allocation{}) {
 		r.t.Errorf("%s of %s: allocated %+v, %v, want an error with %q", container, pod.Name, got, err, words)
 	}
 }

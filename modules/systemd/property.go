@@ -12,6 +12,7 @@ import (
 	units "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
 
+	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -29,7 +30,7 @@ var unified = map[string]string{"memory.min": "MemoryMin", "memory.low": "Memory
 // limit stays. Huge pages have no property: package tree writes them.
 func propertiesOf(v cgroup.Version, r cgroup.Resources) ([]units.Property, error) {
 	weight, memory := "CPUWeight", "MemoryMax"
-	shares := cgroup.Weight(r.CPUShares)
+	shares := podcgroup.Weight(r.CPUShares)
 	if v == cgroup.V1 {
 		weight, memory, shares = "CPUShares", "MemoryLimit", r.CPUShares
 	}

@@ -19,10 +19,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
-	"github.com/podsync/podsync/internal/base/environ"
 )
 
 // An Allocation is the allocation of a container. The zero Allocation is empty. Its JSON is stored in
@@ -64,8 +60,8 @@ type Mount struct {
 	ReadOnly      bool   `json:"readOnly,omitempty"`
 }
 
-// IsZero reports whether there is nothing in it.
-func (a Allocation) IsZero() bool {
+// isZero reports whether there is nothing in it.
+func (a Allocation) isZero() bool {
 	return len(a.Devices) == 0 && len(a.Mounts) == 0 && len(a.Env) == 0 && len(a.Annotations) == 0 && len(a.CDIDevices) == 0 && len(a.Resources) == 0
 }
 
@@ -105,50 +101,4 @@ func checkPaths(field, host, container string) error {
 		}
 	}
 	return nil
-}
-
-// CRIDevices returns the device nodes as CRI messages.
-func (a Allocation) CRIDevices() []*runtimeapi.Device {
-	var devices []*runtimeapi.Device
-	for _, d := range a.Devices {
-		devices = append(devices, &runtimeapi.Device{HostPath: d.HostPath, ContainerPath: d.ContainerPath, Permissions: d.Permissions})
-	}
-	return devices
-}
-
-// CRIMounts returns the mounts as CRI messages.
-func (a Allocation) CRIMounts() []*runtimeapi.Mount {
-	var mounts []*runtimeapi.Mount
-	for _, m := range a.Mounts {
-		mounts = append(mounts, &runtimeapi.Mount{HostPath: m.HostPath, ContainerPath: m.ContainerPath, Readonly: m.ReadOnly})
-	}
-	return mounts
-}
-
-// CRICDIDevices returns the CDI devices as CRI messages.
-func (a Allocation) CRICDIDevices() []*runtimeapi.CDIDevice {
-	var devices []*runtimeapi.CDIDevice
-	for _, name := range a.CDIDevices {
-		devices = append(devices, &runtimeapi.CDIDevice{Name: name})
-	}
-	return devices
-}
-
-// WithEnv returns the variables of a container, preceded by those of its devices, sorted by name.
-// For a name in both, the container's value applies.
-func (a Allocation) WithEnv(vars []environ.Var) []environ.Var {
-	if len(a.Env) == 0 {
-		return vars
-	}
-	set := map[string]bool{}
-	for _, v := range vars {
-		set[v.Name] = true
-	}
-	var all []environ.Var
-	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
-		if !set[name] {
-			all = append(all, environ.Var{Name: name, Value: a.Env[name]})
-		}
-	}
-	return append(all, vars...)
 }

@@ -14,8 +14,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/podsync/podsync/internal/base/environ"
 )
 
 // counting gives each container that it is asked for another device.
@@ -108,7 +106,7 @@ func TestNothingIsNotKept(t *testing.T) {
 	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{give: func(int) Allocation { return Allocation{} }}
 	k := keeper(t, dir, a)
 	for range 2 {
-		if got := allocate(t, k, "app"); !got.IsZero() {
+		if got := allocate(t, k, "app"); !got.isZero() {
 			t.Errorf("it was given %+v", got)
 		}
 	}
@@ -203,15 +201,6 @@ func TestValidate(t *testing.T) {
 		if err := a.Validate(); (err == nil) != (want == "") || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%+v: %v, want %q", a, err, want)
 		}
-	}
-}
-
-func TestWithEnv(t *testing.T) {
-	a := Allocation{Env: map[string]string{"B": "device", "A": "device", "C": "device"}}
-	got := a.WithEnv([]environ.Var{{Name: "Z", Value: "spec"}, {Name: "B", Value: "spec"}})
-	want := []environ.Var{{Name: "A", Value: "device"}, {Name: "C", Value: "device"}, {Name: "Z", Value: "spec"}, {Name: "B", Value: "spec"}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("variables are %v, want %v", got, want)
 	}
 }
 

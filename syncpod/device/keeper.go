@@ -86,7 +86,7 @@ func (k *Keeper) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Contai
 		return given, nil
 	}
 	given, err := k.allocator.Allocate(ctx, pod, container)
-	if err != nil || given.IsZero() {
+	if err != nil || given.isZero() {
 		return Allocation{}, err
 	}
 	if err := given.Validate(); err != nil {

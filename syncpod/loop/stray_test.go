@@ -26,7 +26,7 @@ func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 		var idle atomic.Bool
 		a := n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Watch.EventRelist = 10 * time.Second
-			c.Sync.Extensions.Clean = []syncpod.Cleaner{syncpod.CleanerFunc(func(context.Context, *v1.Pod) error {
+			c.Sync.Extensions.Clean = []syncpod.Cleaner{cleanerFunc(func(context.Context, *v1.Pod) error {
 				if !idle.Load() {
 					return errors.New("device or resource busy")
 				}

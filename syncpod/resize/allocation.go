@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Allocation is the allocation of a pod's containers, by name: requests and limits of the resizable
+// allocation is the allocation of a pod's containers, by name: requests and limits of the resizable
 // resources. The name "" means the pod as a whole, if it has pod-level resources (KEP-2837). Its
 // JSON is stored in a file.
-type Allocation map[string]v1.ResourceRequirements
+type allocation map[string]v1.ResourceRequirements
 
-// AllocationOf returns what a pod asks for. It shares nothing with the pod.
-func AllocationOf(pod *v1.Pod) Allocation {
-	a := Allocation{}
+// allocationOf returns what a pod asks for. It shares nothing with the pod.
+func allocationOf(pod *v1.Pod) allocation {
+	a := allocation{}
 	if r := pod.Spec.Resources; r != nil {
 		a[wholePod] = v1.ResourceRequirements{Requests: resizable(r.Requests), Limits: resizable(r.Limits)}
 	}
@@ -29,8 +29,8 @@ func AllocationOf(pod *v1.Pod) Allocation {
 
 // reported returns the allocation in a pod's status, which an earlier agent has written, and the
 // requested resources where the status has none.
-func reported(pod *v1.Pod) Allocation {
-	a := AllocationOf(pod)
+func reported(pod *v1.Pod) allocation {
+	a := allocationOf(pod)
 	if r := pod.Status.Resources; r != nil && pod.Spec.Resources != nil {
 		a[wholePod] = v1.ResourceRequirements{Requests: resizable(r.Requests), Limits: resizable(r.Limits)}
 	}
@@ -78,8 +78,8 @@ func resizable(list v1.ResourceList) v1.ResourceList {
 // names are the resources that can change while a container runs.
 func names() []v1.ResourceName { return []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} }
 
-// Equal reports whether two allocations are the same amounts.
-func (a Allocation) Equal(b Allocation) bool {
+// equal reports whether two allocations are the same amounts.
+func (a allocation) equal(b allocation) bool {
 	return maps.EqualFunc(a, b, func(x, y v1.ResourceRequirements) bool {
 		return equalLists(x.Requests, y.Requests) && equalLists(x.Limits, y.Limits)
 	})
@@ -89,11 +89,11 @@ func equalLists(a, b v1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-// Apply returns the pod with its allocated resources, which is the pod itself if they are equal.
+// applyTo returns the pod with its allocated resources, which is the pod itself if they are equal.
 // Unknown containers are allocated their requests. The pod is not modified; the result may share
 // parts of it, and is read-only too.
-func (a Allocation) Apply(pod *v1.Pod) *v1.Pod {
-	if AllocationOf(pod).Equal(a.of(pod)) {
+func (a allocation) applyTo(pod *v1.Pod) *v1.Pod {
+	if allocationOf(pod).equal(a.of(pod)) {
 		return pod
 	}
 	allocated := *pod
@@ -108,8 +108,8 @@ func (a Allocation) Apply(pod *v1.Pod) *v1.Pod {
 }
 
 // of is the part of an allocation that is about the containers of a pod, complete.
-func (a Allocation) of(pod *v1.Pod) Allocation {
-	all := AllocationOf(pod)
+func (a allocation) of(pod *v1.Pod) allocation {
+	all := allocationOf(pod)
 	for name := range all {
 		if r, ok := a[name]; ok {
 			all[name] = r
@@ -120,7 +120,7 @@ func (a Allocation) of(pod *v1.Pod) Allocation {
 	return all
 }
 
-func (a Allocation) apply(list []v1.Container) []v1.Container {
+func (a allocation) apply(list []v1.Container) []v1.Container {
 	all := make([]v1.Container, len(list))
 	for i := range list {
 		all[i] = list[i]

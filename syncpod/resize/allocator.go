@@ -1,7 +1,6 @@
 package resize
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,31 +24,18 @@ type Config struct {
 	State string
 	// Allocatable are the node's resources for pods. A resource that is not in it is unlimited.
 	Allocatable v1.ResourceList
-	// Accept replaces Decide.
-	Accept Accepter
-	// Retry is the interval at which pending resizes are retried if no resources were freed: an
-	// Accepter may have other criteria. Default 1 min.
-	Retry time.Duration
 	// Log receives a line for each accepted resize. Default: no log.
 	Log logr.Logger
 }
 
-// An Accepter decides on changes. It must return soon, and write to nothing of the
-// request. It is called for one change at a time.
-type Accepter interface {
-	// Accept says what becomes of a change.
-	Accept(r Request) Verdict
-}
-
-// AccepterFunc is a function that is an [Accepter].
-type AccepterFunc func(r Request) Verdict
-
-// Accept calls f.
-func (f AccepterFunc) Accept(r Request) Verdict { return f(r) }
+// retryInterval is the interval at which pending resizes are retried if no resources were freed.
+const retryInterval = time.Minute
 
 // An Allocator persists the allocations of pods. Its methods may be called concurrently.
 type Allocator struct {
 	config Config
+	// decide is the function decide; a test replaces it.
+	decide func(request) Verdict
 	files  podfile.Dir
 
 	mu sync.Mutex
@@ -66,13 +52,13 @@ type Allocator struct {
 type entry struct {
 	// pod is the desired pod, nil for a pod that is only known from its file.
 	pod       *v1.Pod
-	allocated Allocation
+	allocated allocation
 	// requests are those of the allocated pod.
 	requests v1.ResourceList
 	// since is when the pending resize was requested, zero if there is none; asked is the requested
 	// allocation, verdict the last decision on it.
 	since   time.Time
-	asked   Allocation
+	asked   allocation
 	verdict Verdict
 	// reserved is set until the first Allocate of a pod, before which it has no file.
 	reserved bool
@@ -84,7 +70,7 @@ const storedVersion = 1
 // stored is the content of a file. Of a newer version, fields with these names are read.
 type stored struct {
 	Version    int             `json:"version"`
-	Containers Allocation      `json:"containers"`
+	Containers allocation      `json:"containers"`
 	Requests   v1.ResourceList `json:"requests,omitempty"`
 }
 
@@ -98,14 +84,7 @@ func New(c Config) (*Allocator, error) {
 			return nil, fmt.Errorf("resize: Config.Allocatable: %s is %s, want 0 or more", name, q.String())
 		}
 	}
-	if c.Retry < 0 {
-		return nil, fmt.Errorf("resize: Config.Retry is %v, want 0 or more", c.Retry)
-	}
-	c.Retry = cmp.Or(c.Retry, time.Minute)
-	if c.Accept == nil {
-		c.Accept = AccepterFunc(Decide)
-	}
-	return &Allocator{config: c, files: podfile.Dir(c.State), pods: map[types.UID]*entry{}}, nil
+	return &Allocator{config: c, decide: decide, files: podfile.Dir(c.State), pods: map[types.UID]*entry{}}, nil
 }
 
 // Notify registers a callback for pods whose pending resize was accepted while another pod was
@@ -174,13 +153,13 @@ func (a *Allocator) know(pod *v1.Pod) error {
 }
 
 func (a *Allocator) answer(e *entry) Answer {
-	answer := Answer{Pod: e.allocated.Apply(e.pod)}
+	answer := Answer{Pod: e.allocated.applyTo(e.pod)}
 	if e.since.IsZero() {
 		return answer
 	}
 	answer.Waits = new(e.verdict)
 	if e.verdict.Outcome != Infeasible {
-		answer.NextTry = time.Now().Add(a.config.Retry)
+		answer.NextTry = time.Now().Add(retryInterval)
 	}
 	return answer
 }
@@ -199,9 +178,9 @@ func (a *Allocator) Allocated(pod *v1.Pod) *v1.Pod {
 
 func (a *Allocator) allocatedNow(pod *v1.Pod) *v1.Pod {
 	if e := a.pods[pod.UID]; e != nil {
-		return e.allocated.Apply(pod)
+		return e.allocated.applyTo(pod)
 	}
-	return reported(pod).Apply(pod)
+	return reported(pod).applyTo(pod)
 }
 
 // Reserve counts a new pod from now on, if fits returns true; allocated returns other pods as
@@ -280,7 +259,7 @@ func (a *Allocator) read(uid types.UID) (*entry, error) {
 // save writes the allocation of a pod.
 func (a *Allocator) save(uid types.UID, e *entry) error {
 	requests := v1.ResourceList{}
-	allocated := e.allocated.Apply(e.pod)
+	allocated := e.allocated.applyTo(e.pod)
 	for _, name := range names() {
 		requests[name] = requested(allocated, name)
 	}

@@ -300,38 +300,30 @@ func TestDiskThatCannotBeWritten(t *testing.T) {
 	wantAllocate(t, a, pod("a", "2", "1Gi"), "2", "")
 }
 
-func TestAccepterOfTheEmbedder(t *testing.T) {
+func TestPendingResizeIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		allowed, asked := resize.Verdict{Outcome: "Never heard of", Message: "not now"}, 0
-		a := agent(t, t.TempDir(), func(c *resize.Config) {
-			c.Retry = 5 * time.Second
-			c.Accept = resize.AccepterFunc(func(r resize.Request) resize.Verdict {
-				asked++
-				if len(r.ActivePods) != 1 || r.ActivePods[0].UID != "b" || r.Allocated.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 {
-					t.Errorf("request %+v, want 1 of them and UID %q and Value 1", r, "b")
-				}
-				return allowed
-			})
+		asked := 0
+		a := agent(t, t.TempDir())
+		a.DecideWith(func(r resize.Request) resize.Verdict {
+			asked++
+			if len(r.ActivePods) != 1 || r.ActivePods[0].UID != "b" || r.Allocated.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 {
+				t.Errorf("request %+v, want 1 of them and UID %q and Value 1", r, "b")
+			}
+			return resize.Verdict{Outcome: resize.Deferred, Message: "not now"}
 		})
 		allocate(t, a, pod("b", "1", "1Gi"))
 		allocate(t, a, pod("a", "1", "1Gi"))
 		answer, err := a.Allocate(t.Context(), pod("a", "99", "1Gi"))
-		if err != nil || answer.Waits == nil || *answer.Waits != (resize.Verdict{Outcome: resize.Deferred, Message: "not now"}) || time.Until(answer.NextTry) != 5*time.Second {
-			t.Errorf("%+v, error %v, want some answer.Waits and *answer.Waits == (resize.Verdict{Outcome: resize.Deferred, Message: \"not now\"}) and %v and no error", answer, err, 5*time.Second)
-		}
-		allowed.Outcome = resize.Accepted
-		wantAllocate(t, a, pod("a", "99", "1Gi"), "99", "")
-		if asked != 2 {
-			t.Errorf("asked %d times", asked)
+		if err != nil || answer.Waits == nil || answer.Waits.Message != "not now" || time.Until(answer.NextTry) != time.Minute || asked != 1 {
+			t.Errorf("%+v, error %v, asked %d times, want a verdict that waits a minute", answer, err, asked)
 		}
 	})
 }
 
 func TestBadConfig(t *testing.T) {
 	for want, c := range map[string]resize.Config{
-		`Config.State is ""`:   {},
-		"memory is -1":         {State: "/x", Allocatable: v1.ResourceList{"memory": resource.MustParse("-1")}},
-		"Config.Retry is -1ns": {State: "/x", Retry: -1},
+		`Config.State is ""`: {},
+		"memory is -1":       {State: "/x", Allocatable: v1.ResourceList{"memory": resource.MustParse("-1")}},
 	} {
 		if _, err := resize.New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q in it", err, want)
@@ -397,15 +389,15 @@ func TestAllocatorIsKilledAtEachWrite(t *testing.T) {
 		dir := t.TempDir()
 		decisions := 0 // that are left before it is killed, -1 for ever
 		start := func() *resize.Allocator {
-			return agent(t, dir, func(c *resize.Config) {
-				c.Accept = resize.AccepterFunc(func(req resize.Request) resize.Verdict {
-					if decisions == 0 {
-						panic(errKilled)
-					}
-					decisions--
-					return resize.Decide(req)
-				})
+			a := agent(t, dir)
+			a.DecideWith(func(req resize.Request) resize.Verdict {
+				if decisions == 0 {
+					panic(errKilled)
+				}
+				decisions--
+				return resize.Decide(req)
 			})
+			return a
 		}
 		decisions = -1
 		a, asks, had := start(), map[string]string{}, map[string]string{}

@@ -14,8 +14,8 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// Request is one resize, and what it must fit next to.
-type Request struct {
+// request is one resize, and what it must fit next to.
+type request struct {
 	// Pod is the desired pod, Allocated the pod with its current allocation.
 	Pod, Allocated *v1.Pod
 	// ActivePods are the other active pods, with their allocations.
@@ -45,10 +45,10 @@ const (
 	Infeasible Outcome = v1.PodReasonInfeasible
 )
 
-// Decide says what becomes of a change. What does not ask for more is accepted: nothing
+// decide says what becomes of a change. What does not ask for more is accepted: nothing
 // has to fit for it. What a pod has as a whole counts in place of what its containers have
 // (KEP-5419). Its quality of service cannot change while it runs.
-func Decide(r Request) Verdict {
+func decide(r request) Verdict {
 	if field, q := negative(r.Pod); field != "" {
 		return Verdict{Infeasible, fmt.Sprintf("%s is %s, want 0 or more", field, q.String())}
 	}
@@ -67,10 +67,10 @@ func Decide(r Request) Verdict {
 	return verdict
 }
 
-func sameQuality(r Request) bool { return qos.FromSpec(&r.Pod.Spec) == qos.FromSpec(&r.Allocated.Spec) }
+func sameQuality(r request) bool { return qos.FromSpec(&r.Pod.Spec) == qos.FromSpec(&r.Allocated.Spec) }
 
 // fits says whether there is enough of one resource.
-func (r Request) fits(name v1.ResourceName) Verdict {
+func (r request) fits(name v1.ResourceName) Verdict {
 	capacity, bounded := r.Allocatable[name]
 	asked, has := requested(r.Pod, name), requested(r.Allocated, name)
 	if !bounded || asked.Cmp(has) <= 0 {
@@ -103,7 +103,7 @@ func requested(pod *v1.Pod, name v1.ResourceName) resource.Quantity {
 
 // negative is an amount of the pod that is none, and the field that it is in.
 func negative(pod *v1.Pod) (field string, q resource.Quantity) {
-	all := AllocationOf(pod)
+	all := allocationOf(pod)
 	for _, of := range slices.Sorted(maps.Keys(all)) {
 		for kind, list := range [2]v1.ResourceList{all[of].Requests, all[of].Limits} {
 			for _, name := range names() {

@@ -10,20 +10,20 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// Pending is a change that was not accepted yet.
-type Pending struct {
+// pending is a change that was not accepted yet.
+type pending struct {
 	// Pod is the desired pod, Allocated the pod with its allocation.
 	Pod, Allocated *v1.Pod
 	// Since is when the resize was requested.
 	Since time.Time
 }
 
-// Order sorts resizes in the order in which to try them: first those that need no more resources,
+// order sorts resizes in the order in which to try them: first those that need no more resources,
 // because they may make room; then by priority of the pod, the highest first; then Guaranteed pods
 // before others; then the longest pending; then by UID. One that does not fit does not block those
 // behind it.
-func Order(list []Pending) {
-	slices.SortFunc(list, func(a, b Pending) int {
+func order(list []pending) {
+	slices.SortFunc(list, func(a, b pending) int {
 		return cmp.Or(
 			cmp.Compare(rank(a.grows()), rank(b.grows())),
 			cmp.Compare(priority(b.Pod), priority(a.Pod)),
@@ -35,7 +35,7 @@ func Order(list []Pending) {
 }
 
 // grows reports whether more is asked for of anything.
-func (p Pending) grows() bool {
+func (p pending) grows() bool {
 	for _, name := range names() {
 		asked, has := requested(p.Pod, name), requested(p.Allocated, name)
 		if asked.Cmp(has) > 0 {

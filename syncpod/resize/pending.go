@@ -12,11 +12,11 @@ import (
 
 // ask notes what the pod asks for, if that is not what it is allocated.
 func (e *entry) ask(now time.Time) {
-	asked := AllocationOf(e.pod)
+	asked := allocationOf(e.pod)
 	switch {
-	case asked.Equal(e.allocated.of(e.pod)):
+	case asked.equal(e.allocated.of(e.pod)):
 		e.since, e.asked, e.verdict = time.Time{}, nil, Verdict{}
-	case e.since.IsZero() || !asked.Equal(e.asked):
+	case e.since.IsZero() || !asked.equal(e.asked):
 		e.since, e.asked, e.verdict = now, asked, Verdict{}
 	}
 }
@@ -44,21 +44,21 @@ func (a *Allocator) settle(pod types.UID) error {
 }
 
 // pending is what waits and is not infeasible, in order.
-func (a *Allocator) pending() []Pending {
-	var list []Pending
+func (a *Allocator) pending() []pending {
+	var list []pending
 	for _, e := range a.pods {
 		if e.pod != nil && !e.since.IsZero() && e.verdict.Outcome != Infeasible {
-			list = append(list, Pending{Pod: e.pod, Allocated: e.allocated.Apply(e.pod), Since: e.since})
+			list = append(list, pending{Pod: e.pod, Allocated: e.allocated.applyTo(e.pod), Since: e.since})
 		}
 	}
-	Order(list)
+	order(list)
 	return list
 }
 
 // try decides on one change. It is accepted when its file says so.
-func (a *Allocator) try(p Pending) (accepted bool, err error) {
+func (a *Allocator) try(p pending) (accepted bool, err error) {
 	e := a.pods[p.Pod.UID]
-	verdict := a.config.Accept.Accept(Request{Pod: p.Pod, Allocated: p.Allocated, ActivePods: a.activePods(p.Pod.UID), Allocatable: a.config.Allocatable})
+	verdict := a.decide(request{Pod: p.Pod, Allocated: p.Allocated, ActivePods: a.activePods(p.Pod.UID), Allocatable: a.config.Allocatable})
 	switch verdict.Outcome {
 	case Accepted:
 	case Infeasible:
@@ -86,7 +86,7 @@ func (a *Allocator) activePods(uid types.UID) []*v1.Pod {
 		switch {
 		case other == uid:
 		case e.pod != nil:
-			pods = append(pods, e.allocated.Apply(e.pod))
+			pods = append(pods, e.allocated.applyTo(e.pod))
 		default:
 			pods = append(pods, standIn(other, e.requests))
 		}

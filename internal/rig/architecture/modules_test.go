@@ -51,7 +51,7 @@ var moduleRooms = []room{
 	{"modules/otel", []string{"podworkers", "syncpod", "syncpod/agent"}, "spans follow from the calls of observers"},
 	{"modules/prometheus", []string{"actions", "podworkers", "runtime", "runtime/pleg", "syncpod", "syncpod/agent", "syncpod/eviction", "syncpod/loop", "syncpod/probe"},
 		"metrics follow from the calls of observers"},
-	{"modules/systemd", []string{"syncpod/cgroup", "syncpod/cgroup/tree"}, "slices follow from settings of cgroups; which pods stop before a shutdown is the agent's to decide"},
+	{"modules/systemd", []string{"internal/base/podcgroup", "syncpod/cgroup", "syncpod/cgroup/tree"}, "slices follow from settings of cgroups; which pods stop before a shutdown is the agent's to decide"},
 }
 
 // modulesGraph has the packages of the other modules, with what they import on any platform, tests

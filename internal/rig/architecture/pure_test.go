@@ -10,7 +10,7 @@ import (
 
 // pure are the packages whose code decides or builds, and does nothing.
 var pure = []string{"actions", "internal/base/backoff", "podworkers", "runtime", "sandbox", "internal/base/sandboxconfig", "internal/base/containerconfig", "internal/base/sandboxes", "internal/base/apistatus",
-	"syncpod/cgroup", "internal/base/evict", "syncpod/eviction", "syncpod/internal/memory", "syncpod/internal/stop", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "syncpod/internal/shutdownorder", "syncpod/internal/rotate", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
+	"syncpod/cgroup", "internal/base/podcgroup", "internal/base/evict", "syncpod/eviction", "syncpod/internal/memory", "syncpod/internal/stop", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "syncpod/internal/shutdownorder", "syncpod/internal/rotate", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
 
 // edges are the files of pure packages that carry out what the others decide.
 var edges = map[string]string{

@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/internal/base/podfile"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
@@ -21,7 +22,7 @@ import (
 // Tree keeps the cgroups of pods. Its methods may be called concurrently.
 type Tree struct {
 	config Config
-	root   cgroup.Name
+	root   podcgroup.Name
 	made   podfile.Dir
 	kernel kernel
 	// afterMkdir and beforeRemove are called for each directory: tests do there what the kernel
@@ -41,7 +42,7 @@ func New(c Config) (*Tree, error) {
 	if err := c.setDefaults(); err != nil {
 		return nil, err
 	}
-	root, err := cgroup.Parse(c.Root)
+	root, err := podcgroup.Parse(c.Root)
 	if err != nil {
 		return nil, fmt.Errorf("tree: Config.Root: %w", err)
 	}
@@ -88,11 +89,11 @@ func (t *Tree) set(ctx context.Context, pod *v1.Pod, raise bool) (string, error)
 		return "", errors.New("tree: the pod is nil")
 	}
 	class := qos.Class(pod)
-	name, err := cgroup.PodName(t.root, class, pod.UID)
+	name, err := podcgroup.PodName(t.root, class, pod.UID)
 	if err != nil {
 		return "", fmt.Errorf("tree: pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	r, err := cgroup.OfPod(cgroup.Input{
+	r, err := podcgroup.OfPod(podcgroup.Input{
 		Pod: pod, NoCPUQuota: t.config.NoCPUQuota, CPUPeriod: t.config.CPUPeriod,
 		MemoryReservation: t.config.MemoryReservation, PIDs: t.config.PodPIDs,
 	})
@@ -130,12 +131,12 @@ func (t *Tree) raised(mount *os.Root, at string, next cgroup.Resources) cgroup.R
 	if !ok {
 		return next
 	}
-	return cgroup.Larger(last, next)
+	return podcgroup.Larger(last, next)
 }
 
 // setAbove updates the cgroups above those of a class.
 func (t *Tree) setAbove(ctx context.Context, mount *os.Root, class v1.PodQOSClass) error {
-	above := cgroup.Above{Allocatable: t.config.Allocatable, MemoryReservation: t.config.MemoryReservation}
+	above := podcgroup.Above{Allocatable: t.config.Allocatable, MemoryReservation: t.config.MemoryReservation}
 	for _, pod := range t.pods {
 		above.Pods = append(above.Pods, pod)
 	}
@@ -144,18 +145,18 @@ func (t *Tree) setAbove(ctx context.Context, mount *os.Root, class v1.PodQOSClas
 			return err
 		}
 	}
-	r, err := cgroup.OfNode(above)
+	r, err := podcgroup.OfNode(above)
 	if err == nil {
 		err = t.apply(ctx, mount, t.root.Path(t.config.Driver), r, how{})
 	}
 	if err != nil || class == v1.PodQOSGuaranteed {
 		return err
 	}
-	name, err := cgroup.ClassName(t.root, class)
+	name, err := podcgroup.ClassName(t.root, class)
 	if err != nil {
 		return err
 	}
-	return t.apply(ctx, mount, name.Path(t.config.Driver), cgroup.OfClass(above, class), how{})
+	return t.apply(ctx, mount, name.Path(t.config.Driver), podcgroup.OfClass(above, class), how{})
 }
 
 // mark records that this Tree creates the cgroup of a pod, unless it exists without a record.
@@ -194,7 +195,7 @@ func (t *Tree) RemovePod(ctx context.Context, uid types.UID) error {
 	}
 	err := t.in(func(mount *os.Root) error {
 		for _, class := range []v1.PodQOSClass{v1.PodQOSGuaranteed, v1.PodQOSBurstable, v1.PodQOSBestEffort} {
-			name, err := cgroup.PodName(t.root, class, uid)
+			name, err := podcgroup.PodName(t.root, class, uid)
 			if err == nil {
 				err = t.remove(ctx, mount, name.Path(t.config.Driver))
 			}

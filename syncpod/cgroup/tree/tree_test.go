@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -310,13 +311,13 @@ func TestReclaimableMemory(t *testing.T) {
 // What is requested is the first that goes down and the last that goes up.
 func TestOrderOfSettings(t *testing.T) {
 	for _, version := range []cgroup.Version{cgroup.V1, cgroup.V2} {
-		list := cgroup.Resources{CPUShares: 5}.Settings(version, nil, false)
+		list := podcgroup.Settings(cgroup.Resources{CPUShares: 5}, version, nil, false)
 		for raise, at := range map[bool]int{false: 0, true: len(list) - 1} {
 			if got := inOrder(slices.Clone(list), raise); len(got) != len(list) || !got[at].Requests() {
 				t.Errorf("version %d, raise %v: %v", version, raise, got)
 			}
 		}
-		if got := inOrder(cgroup.Resources{}.Settings(version, nil, false), true); len(got) != len(list)-1 {
+		if got := inOrder(podcgroup.Settings(cgroup.Resources{}, version, nil, false), true); len(got) != len(list)-1 {
 			t.Errorf("without shares: %v", got)
 		}
 	}

@@ -1,4 +1,4 @@
-package cgroup
+package podcgroup
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podsync/podsync/internal/base/linux"
+	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
@@ -23,13 +24,13 @@ type Above struct {
 
 // OfNode returns the settings of the cgroup of all pods: it is limited to Allocatable. A negative
 // amount is an error.
-func OfNode(a Above) (Resources, error) {
+func OfNode(a Above) (cgroup.Resources, error) {
 	for name, q := range a.Allocatable {
 		if q.Sign() < 0 {
-			return Resources{}, fmt.Errorf("cgroup: allocatable %s is %s, want 0 or more", name, q.String())
+			return cgroup.Resources{}, fmt.Errorf("cgroup: allocatable %s is %s, want 0 or more", name, q.String())
 		}
 	}
-	r := Resources{}
+	r := cgroup.Resources{}
 	if cpu, ok := a.Allocatable[v1.ResourceCPU]; ok {
 		r.CPUShares = shares(cpu)
 	}
@@ -48,8 +49,8 @@ const pidResource v1.ResourceName = "pid"
 
 // OfClass returns the settings of the cgroup of all Burstable or BestEffort pods: the weight is the
 // sum of their requests, or the minimum for BestEffort. Limits are set on each pod.
-func OfClass(a Above, class v1.PodQOSClass) Resources {
-	r := Resources{CPUShares: minShares, Unified: a.reservations(class)}
+func OfClass(a Above, class v1.PodQOSClass) cgroup.Resources {
+	r := cgroup.Resources{CPUShares: minShares, Unified: a.reservations(class)}
 	if class == v1.PodQOSBestEffort {
 		return r
 	}

@@ -1,4 +1,4 @@
-package cgroup_test
+package podcgroup_test
 
 import (
 	"math"
@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
@@ -26,11 +27,11 @@ func TestNames(t *testing.T) {
 		{"/edge/my-pods/", "BestEffort", "/edge/my-pods/besteffort/pod1-2", "/edge.slice/edge-my_pods.slice/edge-my_pods-besteffort.slice/edge-my_pods-besteffort-pod1_2.slice"},
 		{"/", "Guaranteed", "/pod1-2", "/pod1_2.slice"},
 	} {
-		root, err := cgroup.Parse(tt.root)
+		root, err := podcgroup.Parse(tt.root)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, err := cgroup.PodName(root, v1.PodQOSClass(tt.class), "1-2")
+		name, err := podcgroup.PodName(root, v1.PodQOSClass(tt.class), "1-2")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,23 +42,23 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s, systemd: %s, want %v", tt.systemd, got, tt.systemd)
 		}
 	}
-	if got := (cgroup.Name{}).Path(cgroup.Systemd) + (cgroup.Name)(nil).Parent().Path(cgroup.Cgroupfs); got != "//" {
+	if got := (podcgroup.Name{}).Path(cgroup.Systemd) + (podcgroup.Name)(nil).Parent().Path(cgroup.Cgroupfs); got != "//" {
 		t.Errorf("the root of the tree is %q", got)
 	}
 }
 
 func TestNamesThatLeadElsewhere(t *testing.T) {
 	for _, root := range []string{"..", "a/../b", "/a/./b", "a//b", "a\nb", "a\x00"} {
-		if _, err := cgroup.Parse(root); err == nil || !strings.Contains(err.Error(), "cgroup") {
+		if _, err := podcgroup.Parse(root); err == nil || !strings.Contains(err.Error(), "cgroup") {
 			t.Errorf("Parse(%q): error %v, want an error and %q in it", root, err, "cgroup")
 		}
 	}
 	for _, uid := range []types.UID{"", "/../..", "a/b", `a\b`, "a\nb"} {
-		if _, err := cgroup.PodName(nil, v1.PodQOSGuaranteed, uid); err == nil || !strings.Contains(err.Error(), "metadata.uid") {
+		if _, err := podcgroup.PodName(nil, v1.PodQOSGuaranteed, uid); err == nil || !strings.Contains(err.Error(), "metadata.uid") {
 			t.Errorf("PodName(%q): error %v, want an error and %q in it", uid, err, "metadata.uid")
 		}
 	}
-	if _, err := cgroup.PodName(nil, "Best", "u"); err == nil || !strings.Contains(err.Error(), `"Best"`) {
+	if _, err := podcgroup.PodName(nil, "Best", "u"); err == nil || !strings.Contains(err.Error(), `"Best"`) {
 		t.Errorf("class Best: error %v", err)
 	}
 }
@@ -66,11 +67,11 @@ func FuzzNamesStayBelow(f *testing.F) {
 	f.Add("kubepods", "5-6")
 	f.Add("a/b", "../x")
 	f.Fuzz(func(t *testing.T, s, uid string) {
-		root, err := cgroup.Parse(s)
+		root, err := podcgroup.Parse(s)
 		if err != nil {
 			return
 		}
-		name, err := cgroup.PodName(root, v1.PodQOSBurstable, types.UID(uid))
+		name, err := podcgroup.PodName(root, v1.PodQOSBurstable, types.UID(uid))
 		if err != nil {
 			return
 		}
@@ -85,9 +86,9 @@ func FuzzNamesStayBelow(f *testing.F) {
 
 // A name that is lent is not written to by making another from it.
 func TestNamesShareNothing(t *testing.T) {
-	root := append(make(cgroup.Name, 0, 10), "kubepods")
-	one, _ := cgroup.PodName(root, v1.PodQOSGuaranteed, "1")
-	other, _ := cgroup.PodName(root, v1.PodQOSGuaranteed, "2")
+	root := append(make(podcgroup.Name, 0, 10), "kubepods")
+	one, _ := podcgroup.PodName(root, v1.PodQOSGuaranteed, "1")
+	other, _ := podcgroup.PodName(root, v1.PodQOSGuaranteed, "2")
 	if one.Path(cgroup.Cgroupfs) != "/kubepods/pod1" || other.Path(cgroup.Cgroupfs) != "/kubepods/pod2" {
 		t.Errorf("%v and %v, want %q and %q", one, other, "/kubepods/pod1", "/kubepods/pod2")
 	}
@@ -113,7 +114,7 @@ func podOf(class v1.PodQOSClass, cpu, memory string) *v1.Pod {
 }
 
 func TestAbove(t *testing.T) {
-	above := cgroup.Above{
+	above := podcgroup.Above{
 		Pods: []*v1.Pod{
 			podOf(v1.PodQOSGuaranteed, "2", "100"), podOf(v1.PodQOSBurstable, "500m", "20"),
 			podOf(v1.PodQOSBurstable, "1500m", "3"), podOf(v1.PodQOSBestEffort, "", ""),
@@ -121,7 +122,7 @@ func TestAbove(t *testing.T) {
 		Allocatable:       v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi"), "pid": resource.MustParse("1000")},
 		MemoryReservation: true,
 	}
-	node, err := cgroup.OfNode(above)
+	node, err := podcgroup.OfNode(above)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,18 +134,18 @@ func TestAbove(t *testing.T) {
 		t.Errorf("node %+v, want %+v", node, want)
 	}
 	want = cgroup.Resources{CPUShares: 2048, Unified: map[string]string{"memory.min": "0", "memory.low": "23"}}
-	if got := cgroup.OfClass(above, v1.PodQOSBurstable); !reflect.DeepEqual(got, want) {
+	if got := podcgroup.OfClass(above, v1.PodQOSBurstable); !reflect.DeepEqual(got, want) {
 		t.Errorf("burstable %+v, want %+v", got, want)
 	}
 	want = cgroup.Resources{CPUShares: 2, Unified: map[string]string{"memory.min": "0", "memory.low": "0"}}
-	if got := cgroup.OfClass(above, v1.PodQOSBestEffort); !reflect.DeepEqual(got, want) {
+	if got := podcgroup.OfClass(above, v1.PodQOSBestEffort); !reflect.DeepEqual(got, want) {
 		t.Errorf("besteffort %+v, want %+v", got, want)
 	}
-	if got, err := cgroup.OfNode(cgroup.Above{}); err != nil || !reflect.DeepEqual(got, cgroup.Resources{}) {
+	if got, err := podcgroup.OfNode(podcgroup.Above{}); err != nil || !reflect.DeepEqual(got, cgroup.Resources{}) {
 		t.Errorf("of a node that says nothing of itself: %+v, error %v", got, err)
 	}
 	above.Allocatable[v1.ResourceMemory] = resource.MustParse("-1")
-	if _, err := cgroup.OfNode(above); err == nil || !strings.Contains(err.Error(), "memory is -1") {
+	if _, err := podcgroup.OfNode(above); err == nil || !strings.Contains(err.Error(), "memory is -1") {
 		t.Errorf("a negative amount: error %v", err)
 	}
 }
@@ -169,7 +170,7 @@ func TestSettings(t *testing.T) {
 		{"v2 of nothing", zero, cgroup.V2, false, "cpu.weight=1 cpu.max=max 100000 memory.max=max pids.max=max hugetlb.2MB.max=max hugetlb.1GB.max=max"},
 	} {
 		var got []string
-		for _, s := range tt.r.Settings(tt.version, pages, tt.limit) {
+		for _, s := range podcgroup.Settings(tt.r, tt.version, pages, tt.limit) {
 			got = append(got, s.File+"="+s.Value)
 			if s.Controller != "hugetlb" && !strings.HasPrefix(s.File, s.Controller+".") {
 				t.Errorf("%s is of the controller %s", s.File, s.Controller)
@@ -179,10 +180,10 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s:\n%s, want\n%s", tt.name, strings.Join(got, " "), tt.want)
 		}
 	}
-	if got := (cgroup.Resources{}).Settings(cgroup.V2, nil, false); len(got) != 3 || got[0].File != "cpu.max" || !got[0].Unlimited() || !got[1].Unlimited() {
+	if got := podcgroup.Settings(cgroup.Resources{}, cgroup.V2, nil, false); len(got) != 3 || got[0].File != "cpu.max" || !got[0].Unlimited() || !got[1].Unlimited() {
 		t.Errorf("of nothing at all: %v", got)
 	}
-	if got := cgroup.PageFile(cgroup.V1, 64<<10); got != "hugetlb.64KB.limit_in_bytes" {
+	if got := podcgroup.PageFile(cgroup.V1, 64<<10); got != "hugetlb.64KB.limit_in_bytes" {
 		t.Errorf("64 KiB: %s, want %q", got, "hugetlb.64KB.limit_in_bytes")
 	}
 }
@@ -190,36 +191,36 @@ func TestSettings(t *testing.T) {
 func TestWeight(t *testing.T) {
 	last := int64(0)
 	for shares := int64(-5); shares < 1<<18+5; shares += 7 {
-		w := cgroup.Weight(shares)
+		w := podcgroup.Weight(shares)
 		if w < max(last, 1) || w > 10000 {
 			t.Fatalf("the weight of %d shares is %d, that of fewer %d", shares, w, last)
 		}
 		last = w
 	}
 	for w := int64(1); w <= 10000; w++ {
-		if s := cgroup.Shares(w); cgroup.Weight(s) != w || s > 2 && cgroup.Weight(s-1) >= w {
-			t.Fatalf("weight %d is %d shares, and those %d", w, s, cgroup.Weight(s))
+		if s := podcgroup.Shares(w); podcgroup.Weight(s) != w || s > 2 && podcgroup.Weight(s-1) >= w {
+			t.Fatalf("weight %d is %d shares, and those %d", w, s, podcgroup.Weight(s))
 		}
 	}
-	if cgroup.Shares(0) != 2 || cgroup.Shares(math.MaxInt64) != 262144 {
+	if podcgroup.Shares(0) != 2 || podcgroup.Shares(math.MaxInt64) != 262144 {
 		t.Error("the ends are not 2 and 262144 shares")
 	}
-	if cgroup.Weight(math.MaxInt64) != 10000 || cgroup.Weight(math.MinInt64) != 1 {
+	if podcgroup.Weight(math.MaxInt64) != 10000 || podcgroup.Weight(math.MinInt64) != 1 {
 		t.Error("the ends are not 1 and 10000")
 	}
 }
 
 func TestBadInput(t *testing.T) {
-	if _, err := cgroup.OfPod(cgroup.Input{}); err == nil || !strings.Contains(err.Error(), "Input.Pod") {
+	if _, err := podcgroup.OfPod(podcgroup.Input{}); err == nil || !strings.Contains(err.Error(), "Input.Pod") {
 		t.Errorf("no pod: error %v", err)
 	}
 	pod := podOf("", "", "")
 	pod.Spec.Containers[0].Resources.Limits = v1.ResourceList{"hugepages-big": resource.MustParse("1")}
-	if _, err := cgroup.OfPod(cgroup.Input{Pod: pod}); err == nil || !strings.Contains(err.Error(), "hugepages-big") {
+	if _, err := podcgroup.OfPod(podcgroup.Input{Pod: pod}); err == nil || !strings.Contains(err.Error(), "hugepages-big") {
 		t.Errorf("a size that is none: error %v", err)
 	}
 	pod.Spec.Containers[0].Resources.Limits = v1.ResourceList{"hugepages-1e-266666600": {}}
-	if _, err := cgroup.OfPod(cgroup.Input{Pod: pod}); err == nil || !strings.Contains(err.Error(), `"hugepages-1e-266666600"`) || !strings.Contains(err.Error(), "exponent") {
+	if _, err := podcgroup.OfPod(podcgroup.Input{Pod: pod}); err == nil || !strings.Contains(err.Error(), `"hugepages-1e-266666600"`) || !strings.Contains(err.Error(), "exponent") {
 		t.Errorf("a size that takes hours to parse: error %v", err)
 	}
 }
@@ -242,7 +243,7 @@ func TestRandomPods(t *testing.T) {
 	for range 5000 {
 		pod := &v1.Pod{Spec: v1.PodSpec{InitContainers: containers(r.IntN(3)), Containers: containers(1 + r.IntN(3)), Overhead: list(pick(), pick())}}
 		before := pod.DeepCopy()
-		got, err := cgroup.OfPod(cgroup.Input{Pod: pod, MemoryReservation: true, PIDs: 5})
+		got, err := podcgroup.OfPod(podcgroup.Input{Pod: pod, MemoryReservation: true, PIDs: 5})
 		if err != nil {
 			t.Fatal(err)
 		}

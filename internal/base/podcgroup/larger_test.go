@@ -1,9 +1,10 @@
-package cgroup_test
+package podcgroup_test
 
 import (
 	"reflect"
 	"testing"
 
+	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -26,7 +27,7 @@ func TestLarger(t *testing.T) {
 		{"to no limits", bounded(2, 100, 1000, 10, 20, 30), open, cgroup.Resources{CPUShares: 2, HugePages: map[int64]int64{2 << 20: 30}}},
 		{"zero limits nothing", bounded(2, 0, 1000, 0, 20, 30), bounded(2, 100, 1000, 10, 20, 30), cgroup.Resources{CPUShares: 2, PIDs: new(int64(20)), HugePages: map[int64]int64{2 << 20: 30}}},
 	} {
-		if got := cgroup.Larger(tt.last, tt.next); !reflect.DeepEqual(got, tt.want) {
+		if got := podcgroup.Larger(tt.last, tt.next); !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
 	}

@@ -1,27 +1,13 @@
-package cgroup
+package podcgroup
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/podsync/podsync/syncpod/cgroup"
 )
-
-// Version is the version of the kernel's interface to cgroups.
-type Version int
-
-// The versions.
-const (
-	// V1 has a tree for each controller.
-	V1 Version = 1
-	// V2 has one tree.
-	V2 Version = 2
-)
-
-// ErrMemoryInUse reports a memory limit below the memory in use: to enforce it, the kernel would
-// kill processes.
-var ErrMemoryInUse = errors.New("the memory limit is below what is in use")
 
 // Setting is the value of one file of a cgroup.
 type Setting struct {
@@ -55,12 +41,12 @@ const (
 // Settings returns the settings for r, in the order in which to write them. It includes resources
 // without a limit, to remove earlier limits. pages are the kernel's sizes of huge pages, in bytes;
 // with limitPages, the limit is 0 for each size that r does not limit.
-func (r Resources) Settings(v Version, pages []int64, limitPages bool) []Setting {
+func Settings(r cgroup.Resources, v cgroup.Version, pages []int64, limitPages bool) []Setting {
 	var list []Setting
-	if v == V1 {
-		list = r.version1()
+	if v == cgroup.V1 {
+		list = version1(r)
 	} else {
-		list = r.version2()
+		list = version2(r)
 	}
 	for _, size := range slices.Sorted(slices.Values(pages)) {
 		limit, ok := r.HugePages[size]
@@ -69,25 +55,25 @@ func (r Resources) Settings(v Version, pages []int64, limitPages bool) []Setting
 	return list
 }
 
-func (r Resources) version1() []Setting {
-	quota, period := r.bandwidth()
-	return append(r.share(sharesFile, r.CPUShares), []Setting{
+func version1(r cgroup.Resources) []Setting {
+	quota, period := bandwidth(r)
+	return append(shareOf(r, sharesFile, r.CPUShares), []Setting{
 		{"cpu", "cpu.cfs_period_us", number(period)},
 		{"cpu", "cpu.cfs_quota_us", number(quota)},
-		{"memory", "memory.limit_in_bytes", amount(V1, deref(r.Memory), deref(r.Memory) > 0)},
+		{"memory", "memory.limit_in_bytes", amount(cgroup.V1, deref(r.Memory), deref(r.Memory) > 0)},
 		{"pids", "pids.max", pidsMax(r.PIDs)},
 	}...)
 }
 
-func (r Resources) version2() []Setting {
-	quota, period := r.bandwidth()
+func version2(r cgroup.Resources) []Setting {
+	quota, period := bandwidth(r)
 	share := "max"
 	if quota > 0 {
 		share = number(quota)
 	}
-	list := append(r.share(weightFile, Weight(r.CPUShares)), []Setting{
+	list := append(shareOf(r, weightFile, Weight(r.CPUShares)), []Setting{
 		{"cpu", "cpu.max", share + " " + number(period)},
-		{"memory", "memory.max", amount(V2, deref(r.Memory), deref(r.Memory) > 0)},
+		{"memory", "memory.max", amount(cgroup.V2, deref(r.Memory), deref(r.Memory) > 0)},
 		{"pids", "pids.max", pidsMax(r.PIDs)},
 	}...)
 	for _, file := range slices.Sorted(maps.Keys(r.Unified)) {
@@ -97,8 +83,8 @@ func (r Resources) version2() []Setting {
 	return list
 }
 
-// share returns the setting of the weight, if there is one.
-func (r Resources) share(file string, weight int64) []Setting {
+// shareOf returns the setting of the weight, if there is one.
+func shareOf(r cgroup.Resources, file string, weight int64) []Setting {
 	if r.CPUShares == 0 {
 		return nil
 	}
@@ -119,7 +105,7 @@ func Shares(weight int64) int64 {
 }
 
 // bandwidth returns the quota of each period, -1 for none.
-func (r Resources) bandwidth() (quota, period int64) {
+func bandwidth(r cgroup.Resources) (quota, period int64) {
 	if r.CPUQuota == nil || r.CPUPeriod == nil || *r.CPUQuota <= 0 {
 		return -1, defaultPeriod
 	}
@@ -127,11 +113,11 @@ func (r Resources) bandwidth() (quota, period int64) {
 }
 
 // amount formats a limit in bytes, or the value for no limit.
-func amount(v Version, bytes int64, limited bool) string {
+func amount(v cgroup.Version, bytes int64, limited bool) string {
 	switch {
 	case limited:
 		return number(bytes)
-	case v == V1:
+	case v == cgroup.V1:
 		return "-1"
 	}
 	return unlimited
@@ -145,7 +131,7 @@ func pidsMax(limit *int64) string {
 }
 
 // PageFile is the name of the file that limits huge pages of a size in bytes.
-func PageFile(v Version, size int64) string {
+func PageFile(v cgroup.Version, size int64) string {
 	unit := "KB"
 	switch size >>= 10; {
 	case size >= 1<<20:
@@ -154,7 +140,7 @@ func PageFile(v Version, size int64) string {
 		unit, size = "MB", size>>10
 	}
 	name := "hugetlb." + number(size) + unit
-	if v == V1 {
+	if v == cgroup.V1 {
 		return name + ".limit_in_bytes"
 	}
 	return name + ".max"

@@ -1,10 +1,14 @@
-package cgroup
+package podcgroup
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/podsync/podsync/syncpod/cgroup"
+)
 
 // Larger returns settings with the larger of each two limits, which fit both pods. The period is
 // next's.
-func Larger(last, next Resources) Resources {
+func Larger(last, next cgroup.Resources) cgroup.Resources {
 	r := next
 	r.CPUShares = max(last.CPUShares, next.CPUShares)
 	r.CPUQuota, r.CPUPeriod = largerQuota(last, next)
@@ -36,7 +40,7 @@ func largerLimit(a, b *int64, least int64) *int64 {
 }
 
 // largerQuota returns the larger share of CPU time, in the period of b if it has one.
-func largerQuota(a, b Resources) (quota, period *int64) {
+func largerQuota(a, b cgroup.Resources) (quota, period *int64) {
 	if a.CPUQuota == nil || b.CPUQuota == nil || *a.CPUQuota <= 0 || *b.CPUQuota <= 0 {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package cgroup
+package podcgroup
 
 import (
 	"errors"
@@ -13,29 +13,9 @@ import (
 	"github.com/podsync/podsync/internal/base/linux"
 	"github.com/podsync/podsync/internal/base/quantities"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
-
-// Resources are the settings of one cgroup. A resource that is nil, or missing in a map, is not
-// limited.
-type Resources struct {
-	// CPUShares is the weight among the cgroups of one level, 2 to 262144, as version
-	// 1 of the interface counts it: 1024 for each CPU. 0 is
-	// left as it is.
-	CPUShares int64
-	// CPUQuota is the CPU time of each period, in microseconds: -1 if CPU limits are not enforced,
-	// 0 for a limit of zero, which does not limit. CPUPeriod is the length of a period, in
-	// microseconds. Either both are nil or neither.
-	CPUQuota, CPUPeriod *int64
-	// Memory is the limit in bytes. 0 is a limit of zero, which does not limit.
-	Memory *int64
-	// HugePages are limits in bytes by the size of a page in bytes.
-	HugePages map[int64]int64
-	// PIDs is how many processes and threads there may be.
-	PIDs *int64
-	// Unified are files of version 2 by name, such as memory.min.
-	Unified map[string]string
-}
 
 // Input determines the settings of a pod's cgroup.
 type Input struct {
@@ -56,16 +36,16 @@ type Input struct {
 // OfPod returns the settings of a pod's cgroup: the sum over its containers, and the pod's
 // overhead. The pod as a whole is limited only if each container is. An error names the field of
 // the pod.
-func OfPod(in Input) (Resources, error) {
+func OfPod(in Input) (cgroup.Resources, error) {
 	if in.Pod == nil {
-		return Resources{}, errors.New("cgroup: Input.Pod is required")
+		return cgroup.Resources{}, errors.New("cgroup: Input.Pod is required")
 	}
 	pages, err := hugePages(&in.Pod.Spec)
 	if err != nil {
-		return Resources{}, fmt.Errorf("cgroup of pod %s/%s: %w", in.Pod.Namespace, in.Pod.Name, err)
+		return cgroup.Resources{}, fmt.Errorf("cgroup of pod %s/%s: %w", in.Pod.Namespace, in.Pod.Name, err)
 	}
 	class := qos.Class(in.Pod)
-	r := Resources{CPUShares: minShares, HugePages: pages}
+	r := cgroup.Resources{CPUShares: minShares, HugePages: pages}
 	if class != v1.PodQOSBestEffort {
 		in.limit(&r)
 	}
@@ -79,7 +59,7 @@ func OfPod(in Input) (Resources, error) {
 }
 
 // limit sets CPU and memory.
-func (in *Input) limit(r *Resources) {
+func (in *Input) limit(r *cgroup.Resources) {
 	spec := &in.Pod.Spec
 	cpu := linux.Resources(linux.Amounts{
 		CPURequest: requested(spec, v1.ResourceCPU),

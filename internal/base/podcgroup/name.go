@@ -1,4 +1,4 @@
-package cgroup
+package podcgroup
 
 import (
 	"errors"
@@ -11,21 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/safepath"
-)
-
-// DefaultRoot is the name of a kubelet's cgroup of all pods.
-const DefaultRoot = "kubepods"
-
-// Driver is the component that manages a node's cgroups, which determines their names. The agent
-// and the runtime must use the same driver.
-type Driver string
-
-// The drivers.
-const (
-	// Cgroupfs: agent and runtime write to the tree themselves.
-	Cgroupfs Driver = "cgroupfs"
-	// Systemd: each cgroup is a slice or a scope of systemd.
-	Systemd Driver = "systemd"
+	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
 // Name is the path to a cgroup from the root of the tree, one element for each level. A Name
@@ -91,8 +77,8 @@ func (n Name) Parent() Name { return n[:max(len(n)-1, 0)] }
 
 // Path returns the name as a driver has it, an absolute path from the root of the
 // tree. It is what CRI's cgroup_parent takes, too.
-func (n Name) Path(d Driver) string {
-	if d == Systemd {
+func (n Name) Path(d cgroup.Driver) string {
+	if d == cgroup.Systemd {
 		return n.systemd()
 	}
 	return "/" + path.Join(n...)

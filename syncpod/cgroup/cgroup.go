@@ -1,0 +1,54 @@
+package cgroup
+
+import "errors"
+
+// DefaultRoot is the name of a kubelet's cgroup of all pods.
+const DefaultRoot = "kubepods"
+
+// Driver is the component that manages a node's cgroups, which determines their names. The agent
+// and the runtime must use the same driver.
+type Driver string
+
+// The drivers.
+const (
+	// Cgroupfs: agent and runtime write to the tree themselves.
+	Cgroupfs Driver = "cgroupfs"
+	// Systemd: each cgroup is a slice or a scope of systemd.
+	Systemd Driver = "systemd"
+)
+
+// Version is the version of the kernel's interface to cgroups.
+type Version int
+
+// The versions.
+const (
+	// V1 has a tree for each controller.
+	V1 Version = 1
+	// V2 has one tree.
+	V2 Version = 2
+)
+
+// ErrMemoryInUse reports a memory limit below the memory in use: to enforce it, the kernel would
+// kill processes.
+var ErrMemoryInUse = errors.New("the memory limit is below what is in use")
+
+// Resources are the settings of one cgroup. A resource that is nil, or missing in a map, is not
+// limited.
+type Resources struct {
+	// CPUShares is the weight among the cgroups of one level, 2 to 262144, as version
+	// 1 of the interface counts it: 1024 for each CPU. 0 is
+	// left as it is.
+	CPUShares int64
+	// CPUQuota is the CPU time of each period, in microseconds: -1 if CPU limits are not enforced,
+	// 0 for a limit of zero, which does not limit. CPUPeriod is the length of a period, in
+	// microseconds. Either both are nil or neither.
+	CPUQuota, CPUPeriod *int64
+	// Memory is the limit in bytes. 0 is a limit of zero, which does not limit.
+	Memory *int64
+	// HugePages are limits in bytes by the size of a page in bytes.
+	HugePages map[int64]int64
+	// PIDs is how many processes and threads there may be.
+	PIDs *int64
+	// Unified are files of version 2 by name, such as memory.min.
+	Unified map[string]string
+}
