@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"syscall"
 
 	"github.com/podsync/podsync/internal/base/mounts"
@@ -66,7 +67,7 @@ func giveToGroup(ctx context.Context, dir string, group int, always bool) error 
 	if err := g.content(root, 0); err != nil {
 		return err
 	}
-	return g.give(root, ".", info)
+	return g.give(root, ".")
 }
 
 // A giver gives the files of a tree to a group.
@@ -113,7 +114,7 @@ func (g giver) entry(dir *os.Root, name string, depth int) error {
 		return err
 	}
 	if !info.IsDir() {
-		return g.give(dir, name, info)
+		return g.give(dir, name)
 	}
 	if depth >= maxDepth {
 		return fmt.Errorf("the volume has more than %d levels of directories", maxDepth)
@@ -129,18 +130,33 @@ func (g giver) entry(dir *os.Root, name string, depth int) error {
 	if err := g.content(below, depth+1); err != nil {
 		return err
 	}
-	return g.give(dir, name, info)
+	return g.give(dir, name)
 }
 
-// give gives one file or directory.
-func (g giver) give(dir *os.Root, name string, info fs.FileInfo) error {
-	if err := dir.Lchown(name, -1, g.group); err != nil {
+const (
+	// openPath is O_PATH of open(2), which opens nothing, and emptyPath is AT_EMPTY_PATH: the file of the descriptor itself.
+	openPath, emptyPath = 0x200000, 0x1000
+)
+
+// give gives one file or directory. A container that has the volume already may put another file in its place at any moment, which
+// must not get the mode of this one, such as setuid: the file is changed by its descriptor.
+func (g giver) give(dir *os.Root, name string) error {
+	f, err := dir.OpenFile(name, openPath|syscall.O_NOFOLLOW, 0)
+	if err != nil {
 		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := syscall.Fchownat(int(f.Fd()), "", -1, g.group, emptyPath); err != nil {
+		return &fs.PathError{Op: "chown", Path: name, Err: err}
 	}
 	if !info.Mode().IsRegular() && !info.IsDir() {
 		return nil // a link has the mode of its target
 	}
-	return dir.Chmod(name, info.Mode()|wantedOf(info))
+	return os.Chmod("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), info.Mode()|wantedOf(info))
 }
 
 // wantedOf returns the permission bits that the group needs, as a kubelet sets them.

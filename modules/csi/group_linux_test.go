@@ -1,0 +1,67 @@
+package csi
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+)
+
+// A container that swaps files while the group of a volume is changed gets no mode of one file for another one: none becomes setuid.
+func TestGroupIsGivenWhileFilesAreSwapped(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("files are given to another group by root alone")
+	}
+	dir := t.TempDir()
+	setuid, plain, third := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
+	err := errors.Join(os.WriteFile(setuid, nil, 0o600), os.WriteFile(plain, nil, 0o600), os.Chmod(setuid, fs.ModeSetuid|0o755), os.Chmod(plain, 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched, err := os.Open(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watched.Close()
+	other, err := os.Open(setuid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	var done atomic.Bool
+	swapped := make(chan error)
+	go func() {
+		var err error
+		for err == nil && !done.Load() {
+			for _, r := range [][2]string{{setuid, third}, {plain, setuid}, {third, plain}} {
+				err = errors.Join(err, os.Rename(r[0], r[1]))
+			}
+		}
+		swapped <- err
+	}()
+	g := giver{ctx: t.Context(), group: 4711}
+	for range 5000 {
+		if err := other.Chmod(fs.ModeSetuid | 0o755); err != nil { // a swap may have taken it away
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "b"} {
+			if err := g.give(root, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+		}
+		if info, err := watched.Stat(); err != nil || info.Mode()&fs.ModeSetuid != 0 {
+			t.Fatalf("a file that was not setuid is %v, %v", info.Mode(), err)
+		}
+	}
+	done.Store(true)
+	if err := <-swapped; err != nil {
+		t.Error(err)
+	}
+}
