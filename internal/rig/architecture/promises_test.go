@@ -1,6 +1,7 @@
 package architecture
 
 import (
+	"cmp"
 	"go/parser"
 	"go/token"
 	"os"
@@ -61,10 +62,7 @@ func mechanismFaults(line string, tests []testFunction) (faults []string) {
 		return append(faults, "its pattern is not in the file")
 	}
 	with := regexp.MustCompile(`\\(.)`).ReplaceAllStringFunc(s[2], func(escaped string) string {
-		if escaped == `\n` {
-			return "\n"
-		}
-		return escaped[1:]
+		return cmp.Or(map[string]string{`\n`: "\n", `\t`: "\t"}[escaped], escaped[1:])
 	})
 	broken := string(text[:at[0]]) + with + string(text[at[1]:])
 	if _, err := parser.ParseFile(token.NewFileSet(), "", broken, parser.SkipObjectResolution); err != nil || broken == string(text) {
