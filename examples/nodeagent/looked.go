@@ -14,16 +14,13 @@ import (
 )
 
 // remembered makes the agent record its timeline if -serve is set.
-func (o options) remembered(c *agent.Config) (http.Handler, error) {
+func (o options) remembered(c *agent.Config) http.Handler {
 	if o.serve == "" {
-		return nil, nil
+		return nil
 	}
-	history, err := timeline.New(timeline.Config{NodeName: o.node})
-	if err != nil {
-		return nil, err
-	}
+	history := timeline.New(timeline.Config{NodeName: o.node})
 	history.Observe(c)
-	return history, nil
+	return history
 }
 
 // lookedInto serves the commands until ctx ends if -serve is set.

@@ -116,10 +116,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 			Objects:    syncpod.Objects{Sources: env.Sources{ConfigMaps: manifests, Secrets: manifests}},
 		},
 	}
-	history, err := o.remembered(&config)
-	if err != nil {
-		return err
-	}
+	history := o.remembered(&config)
 	agent, err := agent.New(config)
 	if err != nil {
 		return err

@@ -5,10 +5,10 @@ import "slices"
 // bound enforces the limits: it drops entries of the pod that has just got one, then finished pods,
 // and then entries of the pods with the most. It requires mu to be held.
 func (t *Timeline) bound(r *record) {
-	for len(r.entries) > t.config.MaxPodEntries {
-		t.drop(r, len(r.entries)-t.config.MaxPodEntries)
+	for len(r.entries) > t.maxPodEntries {
+		t.drop(r, len(r.entries)-t.maxPodEntries)
 	}
-	for t.entries > t.config.MaxEntries {
+	for t.entries > t.maxEntries {
 		if len(t.over) > 0 {
 			t.forget()
 			continue
@@ -29,7 +29,7 @@ func (t *Timeline) drop(r *record, n int) {
 	t.entries -= n
 	r.pod.Dropped += n
 	for _, ended := range []bool{true, false} {
-		r.entries = slices.DeleteFunc(r.entries, func(e *Entry) bool {
+		r.entries = slices.DeleteFunc(r.entries, func(e *entry) bool {
 			gone := n > 0 && (!ended || !e.End.IsZero())
 			if gone {
 				n--

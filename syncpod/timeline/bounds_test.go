@@ -1,4 +1,4 @@
-package timeline_test
+package timeline
 
 import (
 	"errors"
@@ -15,14 +15,13 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/probe"
-	"github.com/podsync/podsync/syncpod/timeline"
 )
 
 // errBroken has what must not be shown.
 var errBroken = errors.New(secret)
 
-func entries(h *timeline.Timeline) (n int) {
-	for _, p := range h.Pods() {
+func entries(h *Timeline) (n int) {
+	for _, p := range h.pods() {
 		n += len(p.Entries)
 	}
 	return n
@@ -30,10 +29,8 @@ func entries(h *timeline.Timeline) (n int) {
 
 // Of a pod the newest entries stay, and those that go on.
 func TestBoundOfAPod(t *testing.T) {
-	h, err := timeline.New(timeline.Config{MaxPodEntries: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := New(Config{})
+	h.maxPodEntries = 10
 	var c nodeagent.Config
 	h.Observe(&c)
 	p := pod("web", "")
@@ -43,7 +40,7 @@ func TestBoundOfAPod(t *testing.T) {
 	for i := range 1000 {
 		c.Sync.Observer.ImagePulled(p, actions.ContainerRef{Name: "app"}, fmt.Sprint("image-", i, strings.Repeat("ä", 500)), 0, nil)
 	}
-	got := h.Pods()[0]
+	got := h.pods()[0]
 	if len(got.Entries) != 10 || got.Dropped != 991 {
 		t.Errorf("%d entries, %d dropped", len(got.Entries), got.Dropped)
 	}
@@ -62,10 +59,7 @@ func TestBoundOfAPod(t *testing.T) {
 
 // What fails again and again is one entry.
 func TestRepetitions(t *testing.T) {
-	h, err := timeline.New(timeline.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := New(Config{})
 	var c nodeagent.Config
 	h.Observe(&c)
 	p := pod("web", "")
@@ -75,15 +69,15 @@ func TestRepetitions(t *testing.T) {
 		c.ProbeObserver.Checked(probe.Check{Pod: p, Container: "app", Kind: probe.Readiness, Outcome: actions.ProbeFailure})
 	}
 	c.ProbeObserver.Checked(probe.Check{Pod: p, Container: "app", Kind: probe.Readiness, Outcome: actions.ProbeUnknown})
-	for _, e := range h.Pods()[0].Entries {
-		if e.Count != 1000 || !e.Failed || e.Kind == timeline.Probe && !e.End.IsZero() {
-			t.Errorf("%+v, want Count 1000 and e.Failed and not (e.Kind == timeline.Probe && !e.End.IsZero())", e)
+	for _, e := range h.pods()[0].Entries {
+		if e.Count != 1000 || !e.Failed || e.Kind == kindProbe && !e.End.IsZero() {
+			t.Errorf("%+v, want Count 1000 and e.Failed and not (e.Kind == kindProbe && !e.End.IsZero())", e)
 		}
 	}
 	c.ProbeObserver.Checked(probe.Check{Pod: p, Container: "app", Kind: probe.Readiness, Outcome: actions.ProbeSuccess})
-	for _, e := range h.Pods()[0].Entries {
-		if e.Kind == timeline.Probe && e.End.IsZero() {
-			t.Errorf("%+v, want not (e.Kind == timeline.Probe && e.End.IsZero())", e)
+	for _, e := range h.pods()[0].Entries {
+		if e.Kind == kindProbe && e.End.IsZero() {
+			t.Errorf("%+v, want not (e.Kind == kindProbe && e.End.IsZero())", e)
 		}
 	}
 	if n := entries(h); n != 3 {
@@ -93,10 +87,8 @@ func TestRepetitions(t *testing.T) {
 
 // Pods that are over go first, the first of them before others.
 func TestBoundOfAll(t *testing.T) {
-	h, err := timeline.New(timeline.Config{MaxEntries: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := New(Config{})
+	h.maxEntries = 100
 	var c nodeagent.Config
 	h.Observe(&c)
 	live := func(i int) *v1.Pod {
@@ -115,7 +107,7 @@ func TestBoundOfAll(t *testing.T) {
 		c.Sync.Observer.SandboxCreated(p, 0, nil)
 		c.Workers.Observer.PhaseChanged(p.UID, podworkers.Syncing, podworkers.Finished)
 	}
-	pods := h.Pods()
+	pods := h.pods()
 	if entries(h) != 100 || len(pods) != 45 || pods[0].UID != "uid-of-job-465" {
 		t.Errorf("%d entries of %d pods, the first is %s", entries(h), len(pods), pods[0].UID)
 	}
@@ -127,7 +119,7 @@ func TestBoundOfAll(t *testing.T) {
 	if n := entries(h); n > 100 {
 		t.Errorf("%d entries, want at most 100", n)
 	}
-	for _, p := range h.Pods() {
+	for _, p := range h.pods() {
 		if p.Finished {
 			t.Errorf("%s is still there", p.UID)
 		}
@@ -135,10 +127,8 @@ func TestBoundOfAll(t *testing.T) {
 }
 
 func TestConcurrently(t *testing.T) {
-	h, err := timeline.New(timeline.Config{MaxEntries: 50})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := New(Config{})
+	h.maxEntries = 50
 	var c nodeagent.Config
 	h.Observe(&c)
 	var group sync.WaitGroup
@@ -156,12 +146,4 @@ func TestConcurrently(t *testing.T) {
 		})
 	}
 	group.Wait()
-}
-
-func TestConfig(t *testing.T) {
-	for field, c := range map[string]timeline.Config{"MaxEntries": {MaxEntries: -1}, "MaxPodEntries": {MaxPodEntries: -1}} {
-		if h, err := timeline.New(c); h != nil || err == nil || !strings.Contains(err.Error(), "Config."+field+" is negative: -1") {
-			t.Errorf("%s: %v, want no h and an error and %v in it", field, err, "Config."+field+" is negative: -1")
-		}
-	}
 }

@@ -1,7 +1,7 @@
 // Package timeline records the history of each pod of an agent, and shows it: as an HTML page with
 // a chart, and as a trace for Perfetto and chrome://tracing.
 //
-//	history, err := timeline.New(timeline.Config{NodeName: "edge-7"})
+//	history := timeline.New(timeline.Config{NodeName: "edge-7"})
 //	history.Observe(&config)
 //	agent, err := agent.New(config)
 //	// server.Config.Timeline: history
@@ -26,7 +26,7 @@
 // or output of probes. Names of pods, containers, images and volumes are recorded, and reasons:
 // those of package actions, of statuses, and of errors that have one.
 //
-//	timeline.go  Config, Timeline, and the result: Pod, Entry
+//	timeline.go  Config, Timeline, and the result: Pod, entry
 //	record.go    the record of a pod; bounds.go its limits
 //	observe.go   entries from observers; status.go entries from statuses
 //	lanes.go     arranges overlapping entries

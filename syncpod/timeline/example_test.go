@@ -2,8 +2,10 @@ package timeline_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
+	"net/http/httptest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -16,10 +18,7 @@ import (
 // What happened to a pod whose container has crashed. The configuration would go to
 // loop.New, and the Timeline to server.Config.
 func Example() {
-	history, err := timeline.New(timeline.Config{NodeName: "edge-7"})
-	if err != nil {
-		log.Fatal(err)
-	}
+	history := timeline.New(timeline.Config{NodeName: "edge-7"})
 	var config nodeagent.Config
 	history.Observe(&config)
 
@@ -35,13 +34,24 @@ func Example() {
 	if err := config.Sync.Sink.SetPodStatus(context.Background(), pod, status); err != nil {
 		log.Fatal(err)
 	}
-	for _, pod := range history.Pods() {
-		for _, e := range pod.Entries {
-			fmt.Printf("%s %s %q %q\n", pod.Name, e.Kind, e.Name, e.Reason)
+	answer := httptest.NewRecorder()
+	history.ServeHTTP(answer, httptest.NewRequest("GET", "/?pod=web&format=trace", nil))
+	var trace struct {
+		TraceEvents []struct {
+			Name, Ph string
+			Args     map[string]any
+		}
+	}
+	if err := json.Unmarshal(answer.Body.Bytes(), &trace); err != nil {
+		log.Fatal(err)
+	}
+	for _, e := range trace.TraceEvents {
+		if e.Ph == "X" { // with a duration
+			fmt.Printf("%s, reason: %v\n", e.Name, e.Args["reason"])
 		}
 	}
 	// Output:
-	// web run "Ran" "exit code 3 (Error)"
-	// web phase "Running" ""
-	// web wait "CrashLoopBackOff" ""
+	// Ran, reason: exit code 3 (Error)
+	// Running, reason: <nil>
+	// CrashLoopBackOff, reason: <nil>
 }

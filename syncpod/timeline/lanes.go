@@ -7,7 +7,7 @@ import (
 
 // lanes returns on which line of its pod, or container, each entry of a pod is drawn, so
 // that none overlaps another. States are on line 0, unless clocks make them overlap.
-func lanes(entries []Entry, now time.Time) []int {
+func lanes(entries []entry, now time.Time) []int {
 	order := make([]int, len(entries))
 	for i := range order {
 		order[i] = i
@@ -36,7 +36,7 @@ func lanes(entries []Entry, now time.Time) []int {
 }
 
 // end is when an entry ends, or now.
-func (e *Entry) end(now time.Time) time.Time {
+func (e *entry) end(now time.Time) time.Time {
 	if e.End.IsZero() {
 		return now
 	}

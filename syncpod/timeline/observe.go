@@ -37,7 +37,7 @@ func (o workObserver) PodSeen(uid types.UID, at time.Time) {
 		}
 		o.over = slices.DeleteFunc(o.over, func(other types.UID) bool { return other == uid })
 		r.phase, r.pod.Finished, r.ending = podworkers.Syncing, false, ""
-		r.state(Entry{Kind: Phase, Name: string(v1.PodPending), Begin: at})
+		r.state(entry{Kind: kindPhase, Name: string(v1.PodPending), Begin: at})
 	})
 }
 
@@ -54,11 +54,11 @@ func (o workObserver) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 		}
 		switch to {
 		case podworkers.Terminating:
-			r.state(Entry{Kind: Phase, Name: "Stopping", Reason: r.ending})
+			r.state(entry{Kind: kindPhase, Name: "Stopping", Reason: r.ending})
 		case podworkers.Terminated:
-			r.state(Entry{Kind: Phase, Name: "Cleaning up"})
+			r.state(entry{Kind: kindPhase, Name: "Cleaning up"})
 		case podworkers.Removing:
-			r.state(Entry{Kind: Phase, Name: "Removing"})
+			r.state(entry{Kind: kindPhase, Name: "Removing"})
 		case podworkers.Forgotten:
 			r.endAll()
 		}
@@ -98,7 +98,7 @@ func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error
 		return
 	}
 	o.with(w.UID, w.Pod, func(r *record) {
-		r.failing("work", Entry{Kind: Work, Name: w.Type.String(), Reason: reasons(err), Failed: err != nil})
+		r.failing("work", entry{Kind: kindWork, Name: w.Type.String(), Reason: reasons(err), Failed: err != nil})
 	})
 }
 
@@ -142,7 +142,7 @@ func (o podObserver) PlanMade(pod *v1.Pod, plan actions.Plan) {
 
 func (o podObserver) SandboxCreated(pod *v1.Pod, took time.Duration, err error) {
 	o.of(pod, func(r *record) {
-		r.took(Entry{Kind: Sandbox, Name: "Sandbox", Reason: r.plan.Sandbox.Reason.String(), Failed: err != nil}, took)
+		r.took(entry{Kind: kindSandbox, Name: "Sandbox", Reason: r.plan.Sandbox.Reason.String(), Failed: err != nil}, took)
 	})
 }
 
@@ -153,11 +153,11 @@ func (o podObserver) VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Durat
 	if err == nil && took < quick {
 		return
 	}
-	o.of(pod, func(r *record) { r.took(Entry{Kind: Volume, Name: volume.Name, Failed: err != nil}, took) })
+	o.of(pod, func(r *record) { r.took(entry{Kind: kindVolume, Name: volume.Name, Failed: err != nil}, took) })
 }
 
 func (o podObserver) ImagePulled(pod *v1.Pod, c actions.ContainerRef, name string, took time.Duration, err error) {
-	e := Entry{Container: c.Name, Kind: Pull, Name: name, Failed: err != nil}
+	e := entry{Container: c.Name, Kind: kindPull, Name: name, Failed: err != nil}
 	if failed, ok := errors.AsType[*image.Error](err); ok {
 		e.Reason = string(failed.Reason)
 	}
@@ -166,17 +166,17 @@ func (o podObserver) ImagePulled(pod *v1.Pod, c actions.ContainerRef, name strin
 
 func (o podObserver) HookEnded(pod *v1.Pod, container string, hook syncpod.Hook, took time.Duration, err error) {
 	o.of(pod, func(r *record) {
-		r.took(Entry{Container: container, Kind: Hook, Name: string(hook), Failed: err != nil}, took)
+		r.took(entry{Container: container, Kind: kindHook, Name: string(hook), Failed: err != nil}, took)
 	})
 }
 
 func (o podObserver) ContainerStarted(pod *v1.Pod, c actions.ContainerRef, took time.Duration, err error) {
 	o.of(pod, func(r *record) {
-		e := Entry{Container: c.Name, Kind: Start, Name: "Start", Reason: r.whyStarted(c), Failed: err != nil}
+		e := entry{Container: c.Name, Kind: kindStart, Name: "Start", Reason: r.whyStarted(c), Failed: err != nil}
 		if failed := reasons(err); failed != "" {
 			e.Reason = failed
 		}
-		r.without(r.took(e, took), Pull, Hook)
+		r.without(r.took(e, took), kindPull, kindHook)
 		if err == nil {
 			r.endProbes(c.Name, time.Now())
 		}
@@ -185,8 +185,8 @@ func (o podObserver) ContainerStarted(pod *v1.Pod, c actions.ContainerRef, took 
 
 func (o podObserver) ContainerStopped(pod *v1.Pod, container string, took time.Duration, err error) {
 	o.of(pod, func(r *record) {
-		e := r.took(Entry{Container: container, Kind: Stop, Name: "Stop", Reason: r.whyStopped(container), Failed: err != nil}, took)
-		r.without(e, Hook)
+		e := r.took(entry{Container: container, Kind: kindStop, Name: "Stop", Reason: r.whyStopped(container), Failed: err != nil}, took)
+		r.without(e, kindHook)
 		if err == nil {
 			r.endProbes(container, time.Now())
 		}
@@ -195,7 +195,7 @@ func (o podObserver) ContainerStopped(pod *v1.Pod, container string, took time.D
 
 // without removes from an entry the parts that have entries of their own: a start excludes the pull
 // before it and the handler after it, a stop the handler before it.
-func (r *record) without(e *Entry, kinds ...Kind) {
+func (r *record) without(e *entry, kinds ...kind) {
 	for _, other := range r.entries {
 		if other.Container != e.Container || !slices.Contains(kinds, other.Kind) || other.Begin.Before(e.Begin) || other.End.After(e.End) {
 			continue
@@ -254,8 +254,8 @@ func (o probeObserver) Checked(c probe.Check) {
 		return
 	}
 	o.with(c.Pod.UID, c.Pod, func(r *record) {
-		r.failing(probeOf(c.Container, c.Kind), Entry{
-			Container: c.Container, Kind: Probe, Name: string(c.Kind) + " probe", Reason: "it fails", Failed: c.Outcome == actions.ProbeFailure,
+		r.failing(probeOf(c.Container, c.Kind), entry{
+			Container: c.Container, Kind: kindProbe, Name: string(c.Kind) + " probe", Reason: "it fails", Failed: c.Outcome == actions.ProbeFailure,
 		})
 	})
 }
@@ -265,7 +265,7 @@ func (o probeObserver) Checked(c probe.Check) {
 func (r *record) endProbes(container string, at time.Time) {
 	for _, kind := range []probe.Kind{probe.Startup, probe.Liveness, probe.Readiness} {
 		if e := r.open[probeOf(container, kind)]; e != nil && e.Begin.Before(at) {
-			r.failing(probeOf(container, kind), Entry{})
+			r.failing(probeOf(container, kind), entry{})
 		}
 	}
 }

@@ -30,7 +30,7 @@ type pagePod struct {
 
 type pageEntry struct {
 	Container string `json:"c,omitempty"`
-	Kind      Kind   `json:"k"`
+	Kind      kind   `json:"k"`
 	Name      string `json:"n"`
 	Why       string `json:"w,omitempty"`
 	Begin     int64  `json:"b"`
@@ -40,9 +40,9 @@ type pageEntry struct {
 	Lane      int    `json:"l"`
 }
 
-// WriteHTML writes pods as a page that needs nothing else: its script, which is in it,
+// writeHTML writes pods as a page that needs nothing else: its script, which is in it,
 // draws them. It can be kept as a file.
-func (t *Timeline) WriteHTML(w io.Writer, pods []Pod) error {
+func (t *Timeline) writeHTML(w io.Writer, pods []podHistory) error {
 	now := time.Now()
 	data := pageData{Node: t.config.NodeName, Now: now.UnixMilli(), Since: t.began.UnixMilli(), Pods: []pagePod{}}
 	for i := range pods {
@@ -56,7 +56,7 @@ func (t *Timeline) WriteHTML(w io.Writer, pods []Pod) error {
 	return err
 }
 
-func pageOf(p *Pod, now time.Time) pagePod {
+func pageOf(p *podHistory, now time.Time) pagePod {
 	page := pagePod{Name: p.Namespace + "/" + p.Name, UID: string(p.UID), Phase: p.Phase, Over: p.Finished, Restarts: p.Restarts, Dropped: p.Dropped}
 	if p.Name == "" {
 		page.Name = page.UID

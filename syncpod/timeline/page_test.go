@@ -1,4 +1,4 @@
-package timeline_test
+package timeline
 
 import (
 	"bytes"
@@ -19,18 +19,14 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
-	"github.com/podsync/podsync/syncpod/timeline"
 )
 
 const hostile = "</script><script>alert(1)</script><!--\u2028'\"&@SCRIPT@@DATA@"
 
 // told has pods, and a first one with names that nobody should give.
-func told(t *testing.T, n int) *timeline.Timeline {
+func told(t *testing.T, n int) *Timeline {
 	t.Helper()
-	h, err := timeline.New(timeline.Config{NodeName: hostile})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := New(Config{NodeName: hostile})
 	var c nodeagent.Config
 	h.Observe(&c)
 	for i := range n {
@@ -68,7 +64,7 @@ func scripts(page string) (rest string, all []string) {
 func TestPage(t *testing.T) {
 	var page bytes.Buffer
 	h := told(t, 3)
-	if err := h.WriteHTML(&page, h.Pods()); err != nil {
+	if err := h.writeHTML(&page, h.pods()); err != nil {
 		t.Fatal(err)
 	}
 	rest, all := scripts(page.String())
@@ -107,7 +103,7 @@ func TestPage(t *testing.T) {
 func TestTrace(t *testing.T) {
 	var text bytes.Buffer
 	h := told(t, 3)
-	if err := timeline.WriteTrace(&text, h.Pods()); err != nil {
+	if err := writeTrace(&text, h.pods()); err != nil {
 		t.Fatal(err)
 	}
 	var trace struct {
@@ -175,10 +171,7 @@ func TestServe(t *testing.T) {
 
 // PodSeen may be told after the work on the pod has begun.
 func TestSeenLate(t *testing.T) {
-	h, err := timeline.New(timeline.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := New(Config{})
 	var c nodeagent.Config
 	h.Observe(&c)
 	p := pod("web", "")
@@ -189,22 +182,19 @@ func TestSeenLate(t *testing.T) {
 	c.Workers.Observer.PodSeen(p.UID, time.Now())
 	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Terminating, podworkers.Finished)
 	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Syncing, podworkers.Terminating)
-	got := h.Pods()[0]
+	got := h.pods()[0]
 	if len(got.Entries) != 1 || got.Entries[0].Name != "Running" || got.Entries[0].End.IsZero() || !got.Finished {
 		t.Errorf("%+v, want 1 of them and Name %q and not got.Entries[0].End.IsZero() and got.Finished", got, "Running")
 	}
 	c.Workers.Observer.PodSeen(p.UID, time.Now())
-	if got = h.Pods()[0]; got.Finished || len(got.Entries) != 2 || !got.Entries[1].End.IsZero() {
+	if got = h.pods()[0]; got.Finished || len(got.Entries) != 2 || !got.Entries[1].End.IsZero() {
 		t.Errorf("once it has come again: %+v", got)
 	}
 }
 
 // A pod is over also if the step after Finished is reported before it: two goroutines report them.
 func TestOverWhenALaterStepComesFirst(t *testing.T) {
-	h, err := timeline.New(timeline.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := New(Config{})
 	var c nodeagent.Config
 	h.Observe(&c)
 	p := pod("web", "")
@@ -213,7 +203,7 @@ func TestOverWhenALaterStepComesFirst(t *testing.T) {
 	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Finished, podworkers.Removing)
 	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Terminated, podworkers.Finished)
 	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Removing, podworkers.Forgotten)
-	got := h.Pods()[0]
+	got := h.pods()[0]
 	if last := got.Entries[len(got.Entries)-1]; !got.Finished || last.Name != "Removing" || last.End.IsZero() {
 		t.Errorf("%+v, want that it is over and that its removal has ended", got)
 	}

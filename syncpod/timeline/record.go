@@ -14,11 +14,11 @@ import (
 
 // A record is the history of a pod.
 type record struct {
-	pod Pod
+	pod podHistory
 	// entries are in the order in which they were recorded.
-	entries []*Entry
+	entries []*entry
 	// open are the entries in progress, by kind and name.
-	open map[string]*Entry
+	open map[string]*entry
 	// runs are the newest recorded instances, by container. Statuses repeat them.
 	runs map[string]*instance
 	// phase is the pod's phase on the node, ending why it was stopped.
@@ -37,7 +37,7 @@ func (t *Timeline) with(uid types.UID, pod *v1.Pod, do func(*record)) {
 	defer t.mu.Unlock()
 	r := t.records[uid]
 	if r == nil {
-		r = &record{pod: Pod{UID: uid}, open: map[string]*Entry{}, runs: map[string]*instance{}}
+		r = &record{pod: podHistory{UID: uid}, open: map[string]*entry{}, runs: map[string]*instance{}}
 		t.records[uid] = r
 	}
 	if pod != nil {
@@ -50,7 +50,7 @@ func (t *Timeline) with(uid types.UID, pod *v1.Pod, do func(*record)) {
 }
 
 // took adds an entry that has just ended.
-func (r *record) took(e Entry, took time.Duration) *Entry {
+func (r *record) took(e entry, took time.Duration) *entry {
 	e.End = time.Now()
 	e.Begin = e.End.Add(-took)
 	return r.add(e)
@@ -58,7 +58,7 @@ func (r *record) took(e Entry, took time.Duration) *Entry {
 
 // add adds an entry. A failed entry that repeats the previous one, and begins after it, only
 // increments its count.
-func (r *record) add(e Entry) *Entry {
+func (r *record) add(e entry) *entry {
 	e.Name, e.Reason, e.Count = cut(e.Name), cut(e.Reason), 1
 	for i := len(r.entries) - 1; i >= 0 && e.Failed && !e.Kind.state(); i-- {
 		last := r.entries[i]
@@ -90,9 +90,9 @@ func cut(s string) string {
 
 // state says what a pod, or one of its containers, is from e.Begin on, or from now. The
 // state before it ends. One of the same name goes on.
-func (r *record) state(e Entry) *Entry {
+func (r *record) state(e entry) *entry {
 	key := stateOf(e.Container)
-	if last := r.open[key]; last != nil && last.Kind == e.Kind && last.Name == cut(e.Name) && e.Kind != Run {
+	if last := r.open[key]; last != nil && last.Kind == e.Kind && last.Name == cut(e.Name) && e.Kind != kindRun {
 		return last
 	}
 	if e.Begin.IsZero() {
@@ -112,8 +112,8 @@ func (r *record) endState(container string, at time.Time) {
 			last.End = last.Begin
 		}
 		delete(r.open, key)
-		if last.Kind == Wait && !last.Failed && last.End.Equal(last.Begin) { // a status that the next one overtook
-			r.entries = slices.DeleteFunc(r.entries, func(e *Entry) bool { return e == last })
+		if last.Kind == kindWait && !last.Failed && last.End.Equal(last.Begin) { // a status that the next one overtook
+			r.entries = slices.DeleteFunc(r.entries, func(e *entry) bool { return e == last })
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (r *record) endState(container string, at time.Time) {
 func stateOf(container string) string { return "state " + container }
 
 // failing says that something fails, or does not any more.
-func (r *record) failing(key string, e Entry) {
+func (r *record) failing(key string, e entry) {
 	now, last := time.Now(), r.open[key]
 	e.Name, e.Reason = cut(e.Name), cut(e.Reason)
 	if last != nil && e.Failed && last.Reason == e.Reason {
@@ -151,10 +151,10 @@ func (r *record) endAll() {
 	clear(r.runs)
 }
 
-func (r *record) snapshot() Pod {
+func (r *record) snapshot() podHistory {
 	p := r.pod
 	sorted := slices.Clone(r.entries)
-	slices.SortStableFunc(sorted, func(a, b *Entry) int { return a.Begin.Compare(b.Begin) })
+	slices.SortStableFunc(sorted, func(a, b *entry) int { return a.Begin.Compare(b.Begin) })
 	for _, e := range sorted {
 		p.Entries = append(p.Entries, *e)
 	}

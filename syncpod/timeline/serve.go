@@ -10,9 +10,11 @@ import (
 // ServeHTTP answers with the page, or with the trace if the query has format=trace. pod, as
 // namespace/name or a name in the namespace default, asks for one pod.
 func (t *Timeline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	pods, query := t.Pods(), r.URL.Query()
+	pods, query := t.pods(), r.URL.Query()
 	if want := query.Get("pod"); want != "" {
-		pods = slices.DeleteFunc(pods, func(p Pod) bool { return p.Namespace+"/"+p.Name != want && "default/"+want != p.Namespace+"/"+p.Name })
+		pods = slices.DeleteFunc(pods, func(p podHistory) bool {
+			return p.Namespace+"/"+p.Name != want && "default/"+want != p.Namespace+"/"+p.Name
+		})
 		if len(pods) == 0 {
 			http.Error(w, fmt.Sprintf("pod %q is not known", want), http.StatusNotFound)
 			return
@@ -24,10 +26,10 @@ func (t *Timeline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "", "html":
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", policy())
-		_ = t.WriteHTML(w, pods) // a disconnected caller does not need it
+		_ = t.writeHTML(w, pods) // a disconnected caller does not need it
 	case "trace":
 		w.Header().Set("Content-Type", "application/json")
-		_ = WriteTrace(w, pods) // as above
+		_ = writeTrace(w, pods) // as above
 	default:
 		http.Error(w, fmt.Sprintf("format %q is not known, want one of %s", format, strings.Join([]string{"html", "trace"}, ", ")), http.StatusBadRequest)
 	}

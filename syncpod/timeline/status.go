@@ -31,14 +31,14 @@ type instance struct {
 	id    string
 	begin time.Time
 	// entry is nil once it has ended.
-	entry *Entry
+	entry *entry
 }
 
 // status records the news of a status.
 func (r *record) status(s *v1.PodStatus) {
 	r.pod.Phase, r.pod.Restarts = string(s.Phase), 0
 	if r.phase == podworkers.Syncing && s.Phase != "" {
-		r.state(Entry{Kind: Phase, Name: string(s.Phase), Reason: s.Reason, Failed: s.Phase == v1.PodFailed})
+		r.state(entry{Kind: kindPhase, Name: string(s.Phase), Reason: s.Reason, Failed: s.Phase == v1.PodFailed})
 	}
 	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
 		for i := range list {
@@ -55,11 +55,11 @@ func (r *record) container(c *v1.ContainerStatus) {
 		r.running(c.Name, c.ContainerID, c.State.Running.StartedAt.Time)
 	case c.State.Terminated != nil:
 		r.ended(c.Name, c.State.Terminated)
-		if last := r.open[stateOf(c.Name)]; last != nil && last.Kind == Wait {
+		if last := r.open[stateOf(c.Name)]; last != nil && last.Kind == kindWait {
 			r.endState(c.Name, time.Now())
 		}
 	case c.State.Waiting != nil:
-		r.state(Entry{Container: c.Name, Kind: Wait, Name: c.State.Waiting.Reason, Failed: isTrouble(c.State.Waiting.Reason)})
+		r.state(entry{Container: c.Name, Kind: kindWait, Name: c.State.Waiting.Reason, Failed: isTrouble(c.State.Waiting.Reason)})
 	}
 }
 
@@ -76,7 +76,7 @@ func (r *record) running(container, id string, at time.Time) {
 	if unknown(at) {
 		at = time.Now()
 	}
-	r.runs[container] = &instance{id: id, begin: at, entry: r.state(Entry{Container: container, Kind: Run, Name: "Running", Begin: at})}
+	r.runs[container] = &instance{id: id, begin: at, entry: r.state(entry{Container: container, Kind: kindRun, Name: "Running", Begin: at})}
 }
 
 // ended ends an instance, or adds one that was never observed running.
@@ -96,7 +96,7 @@ func (r *record) ended(container string, t *v1.ContainerStateTerminated) {
 		if last != nil && !begin.After(last.begin) {
 			return // it was before
 		}
-		last = &instance{id: t.ContainerID, begin: begin, entry: r.state(Entry{Container: container, Kind: Run, Name: "Running", Begin: begin})}
+		last = &instance{id: t.ContainerID, begin: begin, entry: r.state(entry{Container: container, Kind: kindRun, Name: "Running", Begin: begin})}
 		r.runs[container] = last
 	}
 	if last.entry == nil {

@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -15,17 +14,15 @@ import (
 type Config struct {
 	// NodeName is shown in the title of the page. Default: none is.
 	NodeName string
-	// MaxEntries is how many entries are kept altogether, about 200 bytes each. Default
-	// 30,000.
-	MaxEntries int
-	// MaxPodEntries is how many are kept of one pod. Default 300.
-	MaxPodEntries int
 }
 
 // A Timeline remembers what happened to pods. It may be used concurrently.
 type Timeline struct {
 	config Config
 	began  time.Time
+	// maxEntries is how many entries are kept altogether, about 200 bytes each, and maxPodEntries how
+	// many of one pod.
+	maxEntries, maxPodEntries int
 
 	mu      sync.Mutex
 	records map[types.UID]*record
@@ -35,23 +32,13 @@ type Timeline struct {
 	entries int
 }
 
-// New returns an empty Timeline. The error names the invalid field of the Config.
-func New(c Config) (*Timeline, error) {
-	for _, f := range []struct {
-		name  string
-		value *int
-		def   int
-	}{{"MaxEntries", &c.MaxEntries, 30_000}, {"MaxPodEntries", &c.MaxPodEntries, 300}} {
-		if *f.value < 0 {
-			return nil, fmt.Errorf("timeline: Config.%s is negative: %d", f.name, *f.value)
-		}
-		*f.value = cmp.Or(*f.value, f.def)
-	}
-	return &Timeline{config: c, began: time.Now(), records: map[types.UID]*record{}}, nil
+// New returns an empty Timeline.
+func New(c Config) *Timeline {
+	return &Timeline{config: c, began: time.Now(), maxEntries: 30_000, maxPodEntries: 300, records: map[types.UID]*record{}}
 }
 
-// A Pod is the history of a pod.
-type Pod struct {
+// podHistory is the history of a pod.
+type podHistory struct {
 	Namespace, Name string
 	UID             types.UID
 	// Phase is the phase that was reported last, empty if there was none.
@@ -63,14 +50,14 @@ type Pod struct {
 	// Dropped is how many entries had to make room for others.
 	Dropped int
 	// Entries are in the order in which they began.
-	Entries []Entry
+	Entries []entry
 }
 
-// An Entry is something that took time.
-type Entry struct {
+// entry is something that took time.
+type entry struct {
 	// Container is empty for what concerns the pod as a whole.
 	Container string
-	Kind      Kind
+	Kind      kind
 	// Name describes the entry in a word or two, Reason is its cause or result. Both are truncated
 	// to 200 bytes.
 	Name, Reason string
@@ -82,34 +69,34 @@ type Entry struct {
 	Count int
 }
 
-// Kind is what an entry is about.
-type Kind string
+// kind is what an entry is about.
+type kind string
 
 // The kinds. The first three are states: of a pod, or container, there is one at a time.
 const (
-	Phase   Kind = "phase"   // of a pod, its end included
-	Run     Kind = "run"     // an instance of a container
-	Wait    Kind = "wait"    // a container that does not run, with the reason that is reported
-	Sandbox Kind = "sandbox" // its creation
-	Volume  Kind = "volume"  // it was made, or could not be
-	Pull    Kind = "pull"    // a container has waited for an image
-	Start   Kind = "start"   // creation and start of a container
-	Hook    Kind = "hook"    // a handler
-	Probe   Kind = "probe"   // a probe, for as long as it fails
-	Stop    Kind = "stop"    // the stop of a container
-	Work    Kind = "work"    // work on the pod, for as long as it fails
+	kindPhase   kind = "phase"   // of a pod, its end included
+	kindRun     kind = "run"     // an instance of a container
+	kindWait    kind = "wait"    // a container that does not run, with the reason that is reported
+	kindSandbox kind = "sandbox" // its creation
+	kindVolume  kind = "volume"  // it was made, or could not be
+	kindPull    kind = "pull"    // a container has waited for an image
+	kindStart   kind = "start"   // creation and start of a container
+	kindHook    kind = "hook"    // a handler
+	kindProbe   kind = "probe"   // a probe, for as long as it fails
+	kindStop    kind = "stop"    // the stop of a container
+	kindWork    kind = "work"    // work on the pod, for as long as it fails
 )
 
-func (k Kind) state() bool { return k == Phase || k == Run || k == Wait }
+func (k kind) state() bool { return k == kindPhase || k == kindRun || k == kindWait }
 
-// Pods returns a copy of the history, sorted by namespace, name and UID.
-func (t *Timeline) Pods() []Pod {
+// pods returns a copy of the history, sorted by namespace, name and UID.
+func (t *Timeline) pods() []podHistory {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	records := slices.SortedFunc(maps.Values(t.records), func(a, b *record) int {
 		return cmp.Or(cmp.Compare(a.pod.Namespace, b.pod.Namespace), cmp.Compare(a.pod.Name, b.pod.Name), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
-	var pods []Pod
+	var pods []podHistory
 	for _, r := range records {
 		pods = append(pods, r.snapshot())
 	}

@@ -1,4 +1,4 @@
-package timeline_test
+package timeline
 
 import (
 	"bytes"
@@ -23,37 +23,33 @@ import (
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
-	"github.com/podsync/podsync/syncpod/timeline"
 )
 
 // An agent is one whose pods are remembered.
-type agent struct {
+type observedAgent struct {
 	*nodeagent.Agent
 	t       *testing.T
-	history *timeline.Timeline
+	history *Timeline
 	rt      *critest.Runtime
 	pods    *source.Push
 	began   time.Time
 }
 
 // newAgent runs an agent until the test ends, in the bubble that it is called in.
-func newAgent(t *testing.T, c timeline.Config) *agent {
+func newAgent(t *testing.T, c Config) *observedAgent {
 	t.Helper()
 	dir := t.TempDir()
 	rt, conn := critest.Start(t, critest.Config{Dir: dir, Latency: map[critest.Method]time.Duration{
 		critest.RunPodSandbox: 300 * time.Millisecond, critest.PullImage: 2 * time.Second, critest.CreateContainer: 100 * time.Millisecond,
 	}})
-	a := &agent{t: t, rt: rt, pods: source.NewPush(), began: time.Now()}
-	var err error
-	if a.history, err = timeline.New(c); err != nil {
-		t.Fatal(err)
-	}
+	a := &observedAgent{t: t, rt: rt, history: New(c), pods: source.NewPush(), began: time.Now()}
 	config := nodeagent.Config{
 		Client: cri.NewClient(conn), Sources: []source.Source{a.pods}, Root: filepath.Join(dir, "root"),
 		NoEviction: true, // this machine may be short of something
 		Sync:       syncpod.Config{Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, RuntimeName: "critest"},
 	}
 	a.history.Observe(&config)
+	var err error
 	if a.Agent, err = nodeagent.New(config); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +65,7 @@ func newAgent(t *testing.T, c timeline.Config) *agent {
 	return a
 }
 
-func (a *agent) set(pods ...*v1.Pod) {
+func (a *observedAgent) set(pods ...*v1.Pod) {
 	a.t.Helper()
 	if err := a.pods.Set(pods...); err != nil {
 		a.t.Fatal(err)
@@ -77,12 +73,9 @@ func (a *agent) set(pods ...*v1.Pod) {
 }
 
 // observed is a Timeline, and the sink of a Config that tells it.
-func observed(t *testing.T, c timeline.Config) (*timeline.Timeline, syncpod.StatusSink) {
+func observed(t *testing.T, c Config) (*Timeline, syncpod.StatusSink) {
 	t.Helper()
-	h, err := timeline.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := New(c)
 	var config nodeagent.Config
 	h.Observe(&config)
 	return h, config.Sync.Sink
@@ -114,8 +107,8 @@ func check(command string) *v1.Probe {
 }
 
 // story is what is told of a pod, a line an entry, with when it began and ended, in seconds.
-func (a *agent) story(name string) (lines []string) {
-	for _, p := range a.history.Pods() {
+func (a *observedAgent) story(name string) (lines []string) {
+	for _, p := range a.history.pods() {
 		if p.Name != name {
 			continue
 		}
@@ -138,7 +131,7 @@ func (a *agent) story(name string) (lines []string) {
 }
 
 // want compares without the order: what begins at the same time may be told in any.
-func (a *agent) want(name string, want ...string) {
+func (a *observedAgent) want(name string, want ...string) {
 	a.t.Helper()
 	got := a.story(name)
 	slices.Sort(got)
@@ -150,7 +143,7 @@ func (a *agent) want(name string, want ...string) {
 
 func TestLifeOfAPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAgent(t, timeline.Config{})
+		a := newAgent(t, Config{})
 		a.set(pod("web", "trap 'exit 0' TERM; sleep 9.5; touch /ready; sleep infinity & wait", func(p *v1.Pod) {
 			c := &p.Spec.Containers[0]
 			c.ReadinessProbe = check("test -e /ready # " + secret)
@@ -181,7 +174,7 @@ func TestLifeOfAPod(t *testing.T) {
 			`30.0-32.0 app hook "PreStop" ""`,
 			`32.0-32.0 app stop "Stop" "it is not to run any more"`,
 			`32.0-32.0  phase "Cleaning up" ""`, `32.0-32.0  phase "Removing" ""`)
-		if p := a.history.Pods()[0]; !p.Finished || p.Phase != "Succeeded" || p.Dropped != 0 {
+		if p := a.history.pods()[0]; !p.Finished || p.Phase != "Succeeded" || p.Dropped != 0 {
 			t.Errorf("%+v, want p.Finished and Phase %q and Dropped 0", p, "Succeeded")
 		}
 	})
@@ -189,7 +182,7 @@ func TestLifeOfAPod(t *testing.T) {
 
 func TestTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAgent(t, timeline.Config{})
+		a := newAgent(t, Config{})
 		_, err := a.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: 1, Err: status.Error(codes.Unavailable, secret)})
 		if err != nil {
 			t.Fatal(err)
@@ -254,10 +247,10 @@ func TestTrouble(t *testing.T) {
 			`60.0- app wait "ContainerCreating" ""`,
 			`60.0-  work "SyncPod" "PreparePodError" failed x2`)
 		var page, trace bytes.Buffer
-		if err := errors.Join(a.history.WriteHTML(&page, a.history.Pods()), timeline.WriteTrace(&trace, a.history.Pods())); err != nil {
+		if err := errors.Join(a.history.writeHTML(&page, a.history.pods()), writeTrace(&trace, a.history.pods())); err != nil {
 			t.Fatal(err)
 		}
-		for what, text := range map[string]string{"the page": page.String(), "the trace": trace.String(), "what is kept": fmt.Sprintf("%+v", a.history.Pods())} {
+		for what, text := range map[string]string{"the page": page.String(), "the trace": trace.String(), "what is kept": fmt.Sprintf("%+v", a.history.pods())} {
 			if strings.Contains(text, secret) || !strings.Contains(text, "CrashLoopBackOff") {
 				t.Errorf("%s, want no %v in it and %q in it\n%s", what, secret, "CrashLoopBackOff", text)
 			}
@@ -268,7 +261,7 @@ func TestTrouble(t *testing.T) {
 // Who takes pods over shows what ran before, and how it ended.
 func TestTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, sink := observed(t, timeline.Config{})
+		h, sink := observed(t, Config{})
 		now := time.Now()
 		p := pod("web", "")
 		at := func(ago time.Duration) metav1.Time { return metav1.NewTime(now.Add(-ago)) }
@@ -291,14 +284,14 @@ func TestTakenOver(t *testing.T) {
 		if err := sink.SetPodStatus(t.Context(), p, *again); err != nil {
 			t.Fatal(err)
 		}
-		a := &agent{t: t, history: h, began: now}
+		a := &observedAgent{t: t, history: h, began: now}
 		a.want("web",
 			`-10800.0--7200.0 app run "Ran" "exit code 2, signal 15 (Error)" failed`,
 			`-3600.0-1.0 app run "Running" ""`,
 			`0.0-  phase "Running" ""`,
 			`1.0-2.0 app run "Ran" "exit code 0"`,
 			`3.0- app run "Running" ""`)
-		if got := h.Pods()[0]; got.Restarts != 4 || got.Phase != "Running" || got.Finished {
+		if got := h.pods()[0]; got.Restarts != 4 || got.Phase != "Running" || got.Finished {
 			t.Errorf("%+v, want Restarts 4 and Phase %q and not got.Finished", got, "Running")
 		}
 	})

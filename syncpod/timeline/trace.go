@@ -20,9 +20,9 @@ type event struct {
 	Args     map[string]any `json:"args,omitempty"`
 }
 
-// WriteTrace writes pods in Chrome's trace event format, as JSON: each pod is a process, and each
+// writeTrace writes pods in Chrome's trace event format, as JSON: each pod is a process, and each
 // of its containers a thread, or several if entries overlap. Entries in progress end now.
-func WriteTrace(w io.Writer, pods []Pod) error {
+func writeTrace(w io.Writer, pods []podHistory) error {
 	now := time.Now()
 	if _, err := io.WriteString(w, `{"displayTimeUnit":"ms","traceEvents":[`); err != nil {
 		return err
@@ -44,7 +44,7 @@ func WriteTrace(w io.Writer, pods []Pod) error {
 	return err
 }
 
-func traceOf(p *Pod, process int, now time.Time) []event {
+func traceOf(p *podHistory, process int, now time.Time) []event {
 	name := p.Namespace + "/" + p.Name
 	if p.Name == "" {
 		name = string(p.UID)
@@ -88,9 +88,9 @@ func lineName(container string, lane int) string {
 }
 
 // title says what an entry is in a few words.
-func (e *Entry) title() string {
+func (e *entry) title() string {
 	name := e.Name
-	if e.Kind == Pull || e.Kind == Volume || e.Kind == Hook {
+	if e.Kind == kindPull || e.Kind == kindVolume || e.Kind == kindHook {
 		name = string(e.Kind) + " " + name
 	}
 	if e.Failed && !e.Kind.state() {
@@ -99,7 +99,7 @@ func (e *Entry) title() string {
 	return name
 }
 
-func (e *Entry) args() map[string]any {
+func (e *entry) args() map[string]any {
 	args := map[string]any{}
 	if e.Reason != "" {
 		args["reason"] = e.Reason
