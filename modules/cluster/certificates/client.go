@@ -55,7 +55,7 @@ type Client struct {
 	connect func(*rest.Config) (kubernetes.Interface, error)
 }
 
-// NewClient reads the kubeconfigs. It asks nothing.
+// NewClient reads the kubeconfigs. It makes no request.
 func NewClient(c ClientConfig) (*Client, error) {
 	if c.Kubeconfig == "" {
 		return nil, errors.New("certificates: ClientConfig.Kubeconfig is missing")
@@ -70,7 +70,7 @@ func NewClient(c ClientConfig) (*Client, error) {
 	return client, nil
 }
 
-// choose decides which credentials to use.
+// choose chooses the credentials.
 func (c *Client) choose() error {
 	own, err := load(c.config.Kubeconfig)
 	switch {
@@ -98,7 +98,7 @@ func (c *Client) choose() error {
 	return c.showCurrent()
 }
 
-// manage makes the manager of the certificate.
+// manage creates the manager of the certificate.
 func (c *Client) manage(own *rest.Config) (err error) {
 	certFile, keyFile, certPEM, keyPEM := own.CertFile, own.KeyFile, own.CertData, own.KeyData
 	if c.unwritten {
@@ -130,11 +130,11 @@ func (c *Client) clientset(current *tls.Certificate) (kubernetes.Interface, erro
 	return c.connect(c.rest)
 }
 
-// REST is the configuration of clients. Without a certificate the API server does not know
-// who asks; see Ready. It is the caller's.
+// REST returns a configuration for clients, which the caller owns. Before Ready has returned, requests may have no
+// certificate and count as anonymous.
 func (c *Client) REST() *rest.Config { return rest.CopyConfig(c.rest) }
 
-// Run asks for certificates until ctx ends. It is called once.
+// Run requests and renews certificates until ctx ends. It must be called once.
 func (c *Client) Run(ctx context.Context) {
 	if c.manager == nil {
 		<-ctx.Done()
@@ -151,10 +151,10 @@ func (c *Client) Run(ctx context.Context) {
 	c.follow(ctx)
 }
 
-// firstLook is the time between looks for the first certificate.
+// firstLook is the interval of checks for the first certificate.
 const firstLook = 100 * time.Millisecond
 
-// current waits for a certificate. It is nil if ctx ends before there is one.
+// current waits for a certificate. It returns nil if ctx ends first.
 func (c *Client) current(ctx context.Context) *tls.Certificate {
 	for {
 		if now := c.manager.Current(); now != nil {
@@ -168,9 +168,8 @@ func (c *Client) current(ctx context.Context) *tls.Certificate {
 	}
 }
 
-// Ready waits until there are credentials, and writes the kubeconfig if it was not there or
-// its certificate had expired. Run must be running. It fails if ctx ends before, or the file
-// cannot be written.
+// Ready waits until the node has credentials. It writes the kubeconfig if the file did not exist or its certificate had
+// expired. Run must be running. It returns an error if ctx ends first, or if the file cannot be written.
 func (c *Client) Ready(ctx context.Context) error {
 	if !c.unwritten {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/internal/base/regular"
 )
 
-// maxFile is the size of the largest kubeconfig or certificate that is read, in bytes.
+// maxFile is the maximum size of a kubeconfig or certificate file, in bytes.
 const maxFile = 4 << 20
 
 // load reads a kubeconfig from a regular file. Paths in it are relative to its directory.
@@ -100,8 +100,8 @@ func expired(c *rest.Config) bool {
 	return err != nil || time.Now().After(all[0].NotAfter)
 }
 
-// write writes a kubeconfig for the API server of another one, with a file that has a client
-// certificate and its key.
+// write writes a kubeconfig for the API server of another kubeconfig. It names a file with a client certificate and its
+// key.
 func write(path string, other *rest.Config, pair string) error {
 	const name = "default"
 	config := clientcmdapi.Config{

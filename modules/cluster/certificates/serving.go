@@ -43,7 +43,7 @@ type ServingConfig struct {
 // addresses of the node have changed.
 type Serving struct{ manager certificate.Manager }
 
-// NewServing returns a Serving that asks nothing before Run.
+// NewServing returns a Serving that makes no request before Run.
 func NewServing(c ServingConfig) (*Serving, error) {
 	switch {
 	case c.Kube == nil:
@@ -87,7 +87,7 @@ func template(node string, addresses []v1.NodeAddress) *x509.CertificateRequest 
 	return request
 }
 
-// Run asks for certificates until ctx ends. It is called once.
+// Run requests and renews certificates until ctx ends. It must be called once.
 func (s *Serving) Run(ctx context.Context) {
 	s.manager.Start()
 	defer s.manager.Stop()
@@ -103,7 +103,7 @@ func (s *Serving) Certificate() (*tls.Certificate, error) {
 }
 
 const (
-	// renewBefore is how long before its end a self-signed certificate is replaced.
+	// renewBefore is the remaining validity at which a self-signed certificate is replaced.
 	renewBefore = 30 * 24 * time.Hour
 	// renewInterval is the interval of checks whether the certificate expires soon.
 	renewInterval = 24 * time.Hour

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// interval is the time between looks for another certificate.
+	// interval is the interval of checks for a newer certificate.
 	interval = 10 * time.Second
 
 	dialTimeout, keepAlive, handshakeTimeout = 30 * time.Second, 30 * time.Second, 10 * time.Second
@@ -47,7 +47,7 @@ func (c *Client) showCurrent() error {
 	}
 	c.tls = config
 	c.rest.Transport = c.transport(c.dialer)
-	c.rest.TLSClientConfig = rest.TLSClientConfig{} // it is in the transport
+	c.rest.TLSClientConfig = rest.TLSClientConfig{} // the transport has the TLS configuration
 	return nil
 }
 
@@ -77,8 +77,7 @@ func (c *Client) Heartbeat(timeout time.Duration) (own *rest.Config, closeConnec
 	return own, c.heartbeats.CloseAll
 }
 
-// follow closes connections that present an older certificate than the newest, so that they are
-// opened again.
+// follow closes connections with an older certificate than the newest, so that clients reconnect.
 func (c *Client) follow(ctx context.Context) {
 	shown := c.manager.Current()
 	for {

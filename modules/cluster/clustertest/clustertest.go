@@ -66,25 +66,25 @@ import (
 
 // Config describes a cluster. The zero value is an API server in memory and one node, n1.
 type Config struct {
-	// Nodes is how many nodes there are at the start: n1, n2 and so on. Default 1; -1 is none.
+	// Nodes is the number of nodes at the start: n1, n2 and so on. Default 1; -1 means none.
 	Nodes int
-	// Programs are commands by name, for containers and exec. A container without a command whose image has none either
-	// runs the program that is called as its image is.
+	// Programs are commands by name, for containers and exec. If neither a container nor its image has a command, it
+	// runs the program with the name of its image.
 	Programs map[string]critest.Program
-	// Registry has the images that can be pulled. Default: every image can, at once.
+	// Registry has the images that can be pulled. Default: every image, without delay.
 	Registry []critest.RemoteImage
 	// RESTConfig is the configuration of a client of the API server that the nodes join. It needs the permissions of all nodes.
 	// Default: an API server in memory.
 	RESTConfig *rest.Config
-	// Scheme has the kinds that the API server in memory knows. Default: those of client-go.
+	// Scheme has the kinds of the API server in memory. Default: those of client-go.
 	Scheme *runtime.Scheme
-	// NoBinder leaves pods unbound that name no node, for a test that runs a scheduler. Default: a binder binds them.
+	// NoBinder leaves pods without a node name unbound, for a test that runs a scheduler. Default: a binder binds them.
 	NoBinder bool
 }
 
-// A Cluster is one that a test has started. Its methods may be called concurrently.
+// A Cluster is a running cluster of a test. Its methods may be called concurrently.
 type Cluster struct {
-	// APIServer is what nodes and controllers talk to.
+	// APIServer controls the API server of nodes and controllers.
 	APIServer *APIServer
 
 	rest  *rest.Config
@@ -155,7 +155,7 @@ func run(t testing.TB, parts []func(context.Context)) {
 	})
 }
 
-// connect makes the API server in memory, or the connection to another one.
+// connect creates the API server in memory, or the connection to the server of RESTConfig.
 func (c *Cluster) connect(t testing.TB, config Config) {
 	t.Helper()
 	if config.RESTConfig != nil {
@@ -186,13 +186,13 @@ func (c *Cluster) connect(t testing.TB, config Config) {
 	}
 }
 
-// Clientset returns a client of the API server, without a limit of requests.
+// Clientset returns a client of the API server, without a rate limit.
 func (c *Cluster) Clientset() kubernetes.Interface { return c.kube }
 
-// RESTConfig returns the configuration of a client of the API server, as controller-runtime and dynamic clients take it.
+// RESTConfig returns the configuration of a client of the API server, for controller-runtime and dynamic clients.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
-// proxy answers pods/log: the node of the pod does.
+// proxy answers pods/log through the node of the pod.
 func (c *Cluster) proxy(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // api/v1/namespaces/NS/pods/NAME/log
 	if len(parts) != 7 {
@@ -220,7 +220,7 @@ func (c *Cluster) proxy(w http.ResponseWriter, r *http.Request) {
 	node.Serve(w, passed)
 }
 
-// An APIServer is the API server as nodes and controllers see it.
+// An APIServer is the API server of a Cluster.
 type APIServer struct {
 	mu    sync.Mutex
 	gates []*gate.Gate

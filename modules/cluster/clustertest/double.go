@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// A podRecorder knows all pods that there were.
+// A podRecorder records all pods that have existed.
 type podRecorder struct {
 	informer cache.SharedIndexInformer
 	mu       sync.Mutex
@@ -35,7 +35,7 @@ func (r *podRecorder) run(ctx context.Context) {
 		}
 	}
 	if _, err := r.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: record, UpdateFunc: func(_, o any) { record(o) }}); err != nil {
-		return // it runs already, which is not so
+		return // fails only if the informer has stopped
 	}
 	r.informer.RunWithContext(ctx)
 }
@@ -50,10 +50,10 @@ func (r *podRecorder) all() map[string]*v1.Pod {
 type process struct {
 	critest.Process
 	node string
-	pod  *v1.Pod // nil if it was not seen
+	pod  *v1.Pod // nil if the recorder did not see it
 }
 
-// name is the identity that two runs must not share: the container of a pod of that name.
+// name returns the identity that two processes must not share: the namespace and name of the pod, and the container.
 func (r process) name() string {
 	if r.pod == nil {
 		return r.PodUID + "/" + r.Container
@@ -61,9 +61,8 @@ func (r process) name() string {
 	return r.pod.Namespace + "/" + r.pod.Name + "/" + r.Container
 }
 
-// NoDoubleRuns fails the test if two processes of one container ran at a time, on one node or on two, which includes those
-// of two pods of one name, such as a StatefulSet's; and if a regular container that may run once, by the restart policy
-// Never, ran twice.
+// NoDoubleRuns fails the test if two processes of one container ran at the same time, on one node or on two. It identifies
+// pods by name, as a StatefulSet does. It also fails if a regular container with restartPolicy Never ran twice.
 func (c *Cluster) NoDoubleRuns(t testing.TB) {
 	t.Helper()
 	pods, byName := c.pods.all(), map[string][]process{}

@@ -13,10 +13,10 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/fleet"
 )
 
-// A NodeSpec says what a node is like.
+// A NodeSpec describes a node.
 type NodeSpec = fleet.Spec
 
-// nodeReadyWithin is how long a node has to become ready.
+// nodeReadyWithin is the maximum time until a node is ready.
 const nodeReadyWithin = time.Minute
 
 // AddNode adds a node, and waits until it is ready.
@@ -58,7 +58,7 @@ type Node struct {
 	node    *fleet.Node
 }
 
-// Node returns a node. It panics if there is none of that name.
+// Node returns a node. It panics if no node has that name.
 func (c *Cluster) Node(name string) *Node {
 	node := c.fleet.Node(name)
 	if node == nil {
@@ -76,7 +76,7 @@ func (n *Node) PowerOff() error { return n.node.PowerOff() }
 // Start starts the agent after Kill or PowerOff. It does not wait until the node is ready.
 func (n *Node) Start() error { return n.node.Start() }
 
-// Delete switches the machine off and deletes its Node, as a cloud does with one that is returned to it.
+// Delete switches the machine off and deletes its Node, as a cloud provider does when it removes a machine.
 func (n *Node) Delete(ctx context.Context) error {
 	if err := n.PowerOff(); err != nil {
 		return err

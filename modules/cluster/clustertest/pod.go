@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// A Pod is one that a test acts upon.
+// A Pod is a pod that a test acts on.
 type Pod struct {
 	cluster *Cluster
 	name    string
@@ -19,13 +19,12 @@ type Pod struct {
 // Pod returns a pod, NAMESPACE/NAME, which need not exist yet.
 func (c *Cluster) Pod(name string) *Pod { return &Pod{c, name} }
 
-// OOMKill ends a container that runs as the kernel does when its memory runs out: with exit code 137 and the reason
-// OOMKilled.
+// OOMKill ends a running container as the kernel's OOM killer does: with exit code 137 and the reason OOMKilled.
 func (p *Pod) OOMKill(container string) error {
 	return p.end(container, critest.Exit{Code: 137, Reason: "OOMKilled"})
 }
 
-// Exit ends a container that runs, with an exit code.
+// Exit ends a running container with an exit code.
 func (p *Pod) Exit(container string, code int32) error {
 	return p.end(container, critest.Exit{Code: code})
 }
@@ -39,7 +38,7 @@ func (p *Pod) end(container string, exit critest.Exit) error {
 	return node.Runtime.ExitContainer(id, exit)
 }
 
-// Exec runs a command in a container that runs, and returns what it prints to its standard output.
+// Exec runs a command in a running container, and returns its standard output.
 func (p *Pod) Exec(ctx context.Context, container string, command ...string) ([]byte, error) {
 	node, id, err := p.find(ctx, container)
 	if err != nil {
@@ -48,7 +47,7 @@ func (p *Pod) Exec(ctx context.Context, container string, command ...string) ([]
 	return node.Exec(ctx, id, command...)
 }
 
-// find returns the node of the pod, and the ID of a container that runs.
+// find returns the node of the pod, and the ID of the running container.
 func (p *Pod) find(ctx context.Context, container string) (*fleet.Node, string, error) {
 	pod, err := p.cluster.get(ctx, p.name)
 	switch {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// A Condition is what a test waits for a pod to meet.
+// A Condition is a condition of a pod for which a test waits.
 type Condition struct {
 	name string
 	met  func(pod *v1.Pod) bool
@@ -24,7 +24,7 @@ type Condition struct {
 // String is the name of the condition.
 func (c Condition) String() string { return c.name }
 
-// The conditions of pods. Gone is met when there is no pod of that name.
+// The conditions of pods. Gone means that no pod of that name exists.
 var (
 	Ready     = Condition{"Ready", func(p *v1.Pod) bool { return p != nil && isReady(p) }}
 	Running   = Condition{"Running", inPhase(v1.PodRunning)}
@@ -33,7 +33,7 @@ var (
 	Gone      = Condition{"Gone", func(p *v1.Pod) bool { return p == nil }}
 )
 
-// That is a condition of the test's own. met gets nil if there is no pod of that name.
+// That returns a custom condition. met gets nil if no pod of that name exists.
 func That(name string, met func(pod *v1.Pod) bool) Condition { return Condition{name, met} }
 
 func inPhase(phase v1.PodPhase) func(*v1.Pod) bool {
@@ -44,8 +44,8 @@ func isReady(p *v1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodReady && c.Status == v1.ConditionTrue })
 }
 
-// WaitFor waits until a pod, NAMESPACE/NAME, meets a condition. If it does not within the time, the test fails with
-// what the node's agent says about the pod, its status and its events.
+// WaitFor waits until a pod, NAMESPACE/NAME, meets a condition. If that takes too long, the test fails with the agent's
+// explanation, the pod's status and its events.
 func (c *Cluster) WaitFor(t testing.TB, pod string, want Condition, within time.Duration) {
 	t.Helper()
 	var last *v1.Pod
@@ -59,7 +59,7 @@ func (c *Cluster) WaitFor(t testing.TB, pod string, want Condition, within time.
 	}
 }
 
-// Eventually waits until a function returns true. If it does not within the time, the test fails.
+// Eventually waits until a function returns true. If that takes too long, the test fails.
 func (c *Cluster) Eventually(t testing.TB, what string, within time.Duration, met func(ctx context.Context) bool) {
 	t.Helper()
 	if !poll(t.Context(), within, met) {
@@ -67,7 +67,7 @@ func (c *Cluster) Eventually(t testing.TB, what string, within time.Duration, me
 	}
 }
 
-// firstPoll and lastPoll are the shortest and the longest time between two looks.
+// firstPoll and lastPoll are the shortest and the longest polling interval.
 const firstPoll, lastPoll = 20 * time.Millisecond, time.Second
 
 func poll(ctx context.Context, within time.Duration, met func(context.Context) bool) bool {
@@ -85,7 +85,7 @@ func poll(ctx context.Context, within time.Duration, met func(context.Context) b
 	}
 }
 
-// get returns a pod, nil without an error if there is none.
+// get returns a pod, nil if it does not exist.
 func (c *Cluster) get(ctx context.Context, name string) (*v1.Pod, error) {
 	namespace, name, ok := strings.Cut(name, "/")
 	if !ok {
@@ -101,7 +101,7 @@ func (c *Cluster) get(ctx context.Context, name string) (*v1.Pod, error) {
 	return pod, nil
 }
 
-// describe says all that is known of a pod that is not as it should be.
+// describe returns all that is known of a pod, for a failure message.
 func (c *Cluster) describe(name string, pod *v1.Pod, failed error) string {
 	var b strings.Builder
 	switch {
@@ -139,9 +139,9 @@ func stateOf(s v1.ContainerState) string {
 	return "no state"
 }
 
-// eventsOf returns a line for each event of a pod, in the order of time.
+// eventsOf returns a line for each event of a pod, sorted by time.
 func (c *Cluster) eventsOf(pod *v1.Pod) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the test's own may have ended
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the test's context may have ended
 	defer cancel()
 	list, err := c.kube.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(pod.UID)).String(),

@@ -15,23 +15,23 @@ import (
 const (
 	// dropInSuffix is the suffix of drop-ins. Other files in the folder are not read.
 	dropInSuffix = ".conf"
-	// maxDropIns is the highest number of drop-ins, and maxEntries the highest number of files and folders below the folder.
+	// maxDropIns is the maximum number of drop-ins, and maxEntries of all files and folders below the folder.
 	maxDropIns, maxEntries = 256, 4096
 )
 
-// Sources are the places that a configuration is read from. Later sources take precedence.
+// Sources are the sources of a configuration. Later ones take precedence.
 type Sources struct {
 	// File has a KubeletConfiguration. Required.
 	File string
-	// DropIns is a folder, as --config-dir of a kubelet names it: each file in it and in the folders below whose name
-	// ends with .conf has fields that replace those of File. The files are merged in the order of their paths:
-	// objects field by field, and lists as a whole. Default: none.
+	// DropIns is a folder, like --config-dir of a kubelet. The fields of each file *.conf in it and in its subfolders
+	// replace those of File. The files are merged in the order of their paths: objects field by field, and lists as a
+	// whole. Default: none.
 	DropIns string
-	// Flags writes the fields that are given on the command line. Default: none.
+	// Flags sets the fields that are given on the command line. Default: none.
 	Flags func(*kubelet.KubeletConfiguration)
 }
 
-// merged returns the file and its drop-ins as one text of JSON.
+// merged returns the file and its drop-ins as one JSON text.
 func (s Sources) merged() ([]byte, error) {
 	text, err := read(s.File)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s Sources) merged() ([]byte, error) {
 	return json.Marshal(whole)
 }
 
-// known returns an error if a text has an unknown field, or is not of the kind.
+// known returns an error if a text has an unknown field or another kind.
 func known(text []byte) error {
 	_, err := decode(text)
 	return err

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// masked stands for a value that may be a secret.
+// masked replaces a value that may be a secret.
 const masked = "<masked>"
 
 // Effective returns a loaded configuration as /configz shows it: with a kubelet's defaults of empty
@@ -50,7 +50,7 @@ func completeDurations(c *kubelet.KubeletConfiguration) {
 	orElse(&c.CrashLoopBackOff.MaxContainerRestartPeriod, metav1.Duration{Duration: 5 * time.Minute})
 }
 
-// completeRest sets the defaults of other empty fields, also of those that change nothing here.
+// completeRest sets the defaults of the other empty fields, including fields without effect here.
 func completeRest(c *kubelet.KubeletConfiguration) {
 	for _, field := range []**bool{
 		&c.EnableControllerAttachDetach, &c.MakeIPTablesUtilChains, &c.EnableSystemLogHandler, &c.EnableProfilingHandler, &c.EnableDebugFlagsHandler,

@@ -62,7 +62,7 @@ func signals(field map[string]string) map[eviction.Signal]string {
 	return all
 }
 
-// ignoredSignals warns of what signals leaves out.
+// ignoredSignals returns warnings for thresholds that have no effect.
 func ignoredSignals(c *kubelet.KubeletConfiguration) (warnings []string) {
 	for _, f := range []struct {
 		name string

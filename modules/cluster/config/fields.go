@@ -14,11 +14,11 @@ import (
 type Treatment string
 
 const (
-	// Honoured: the field changes the node as it changes a kubelet, or an invalid value is refused.
+	// Honoured means that the field has the same effect as in a kubelet, and that invalid values are rejected.
 	Honoured Treatment = "honoured"
-	// Refused: the node does not start if the field asks for something that the node does not do.
+	// Refused means that the node does not start if the field requests something that the node does not support.
 	Refused Treatment = "refused"
-	// Meaningless: the field changes nothing here. If it is set, [Load] returns a warning.
+	// Meaningless means that the field has no effect here. If it is set, [Load] returns a warning.
 	Meaningless Treatment = "meaningless"
 )
 
@@ -30,8 +30,8 @@ type Field struct {
 	Treatment Treatment
 	// Reason says why the field is refused or meaningless. It is empty for honoured fields.
 	Reason string
-	// Granted are the values, as JSON, that ask for what the node does anyway: they are accepted without a
-	// warning. A field that is not set is always accepted.
+	// Granted are the values, as JSON, that request the node's fixed behaviour: they are accepted without a warning. A
+	// field that is not set is always accepted.
 	Granted []string
 }
 
@@ -55,7 +55,7 @@ func fieldOf(name string) Field {
 	return Field{Name: name, Treatment: Refused, Reason: "the node does not know the field"}
 }
 
-// honoured are the fields that change something here.
+// honoured are the fields with an effect.
 var honoured = strings.Fields(`
 	address allowedUnsafeSysctls apiVersion authentication.anonymous.enabled authentication.webhook.cacheTTL authentication.webhook.enabled
 	authentication.x509.clientCAFile authorization.mode authorization.webhook.cacheAuthorizedTTL authorization.webhook.cacheUnauthorizedTTL

@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod/userns"
 )
 
-// refuse returns an error that names the field of a protection that is not there.
+// refuse returns an error that names the first field whose protection the node does not support.
 func refuse(c *kubelet.KubeletConfiguration) error {
 	pods := slices.Contains(c.EnforceNodeAllocatable, "pods")
 	switch {
@@ -49,7 +49,7 @@ func refuse(c *kubelet.KubeletConfiguration) error {
 	return err
 }
 
-// TLS returns the restrictions of the node's server, by the fields of a kubelet that begin so.
+// TLS returns the TLS restrictions of the node's server, from the kubelet's tls* fields.
 func TLS(c *kubelet.KubeletConfiguration) (*tls.Config, error) {
 	restrictions := &tls.Config{MinVersion: tls.VersionTLS12}
 	switch c.TLSMinVersion {
@@ -89,7 +89,7 @@ func isOfHTTP2(suite uint16) bool {
 	return suite == tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 || suite == tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
 }
 
-// curves are the key exchanges that crypto/tls has.
+// curves are the key exchanges that crypto/tls supports.
 var curves = []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521, tls.X25519, tls.X25519MLKEM768, tls.SecP256r1MLKEM768, tls.SecP384r1MLKEM1024}
 
 // kernelDefaults are the settings of the kernel that a kubelet expects, by their files below
@@ -126,7 +126,7 @@ func CheckMachine(c *kubelet.KubeletConfiguration, machine fs.FS) error {
 	return nil
 }
 
-// maxSmall is how much is read of a file of the kernel, in bytes.
+// maxSmall is the maximum size of a file of the kernel that is read, in bytes.
 const maxSmall = 64 << 10
 
 func readSmall(machine fs.FS, path string) (string, error) {

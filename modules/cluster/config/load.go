@@ -18,8 +18,8 @@ import (
 
 const apiVersion, kind = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 
-// Load reads a configuration. The warnings name the fields that are set and change nothing, in alphabetical order; the
-// error names the first field that is refused. [Fields] has all of them.
+// Load reads a configuration. The warnings name the fields that are set and have no effect, in alphabetical order. The
+// error names the first field that is refused. [Fields] lists all fields.
 func Load(s Sources) (c *kubelet.KubeletConfiguration, warnings []string, err error) {
 	text, err := s.merged()
 	if err != nil {
@@ -32,7 +32,7 @@ func Load(s Sources) (c *kubelet.KubeletConfiguration, warnings []string, err er
 	return c, warnings, nil
 }
 
-// maxFile is several times the size of a configuration with all its fields and a comment to each.
+// maxFile is the maximum size of the file: several times a configuration with all fields and a comment for each.
 const maxFile = 256 << 10
 
 // read reads a regular file: opening a FIFO would wait for a writer.
@@ -75,7 +75,7 @@ func parse(text []byte, flags func(*kubelet.KubeletConfiguration)) (*kubelet.Kub
 	return c, append(warnings, ignoredSignals(c)...), nil
 }
 
-// check rejects what cannot be done.
+// check rejects settings that the node does not support.
 func check(c *kubelet.KubeletConfiguration) error {
 	switch {
 	case c.ContainerRuntimeEndpoint == "":

@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/syncpod/shutdown"
 )
 
-// Shutdown returns how long pods may take to stop when the machine shuts down, by the fields of a kubelet that begin so. Its Total is
-// 0 if the shutdown is not delayed.
+// Shutdown returns how long pods may take to stop when the machine shuts down, from the kubelet's shutdownGracePeriod*
+// fields. Its Total is 0 if the shutdown is not delayed.
 func Shutdown(c *kubelet.KubeletConfiguration) (shutdown.Policy, error) {
 	p := shutdown.Policy{GracePeriod: c.ShutdownGracePeriod.Duration, CriticalGracePeriod: c.ShutdownGracePeriodCriticalPods.Duration}
 	const most = math.MaxInt64 / int64(time.Second)

@@ -14,13 +14,12 @@ func Shown(pod *v1.Pod) types.UID {
 	return types.UID(pod.Annotations[v1.MirrorPodAnnotationKey])
 }
 
-// hashOf is what its mirror knows a static pod by.
+// hashOf returns the hash by which a mirror identifies its static pod.
 func hashOf(static *v1.Pod) types.UID {
 	return types.UID(static.Annotations[runtime.AnnotationConfigHash])
 }
 
-// mirrorOf makes the mirror of a static pod, owned by its node. Its UID and its status are
-// the API server's to give.
+// mirrorOf returns the mirror of a static pod, owned by the Node. The API server sets its UID and its status.
 func mirrorOf(static *v1.Pod, node *v1.Node) *v1.Pod {
 	mirror := static.DeepCopy()
 	mirror.UID, mirror.ResourceVersion, mirror.Status = "", "", v1.PodStatus{}

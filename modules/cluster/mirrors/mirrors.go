@@ -43,7 +43,7 @@ type Mirrors struct {
 	queue  *queue.Queue[name]
 
 	mu sync.Mutex
-	// wanted are the static pods; known means that the list is complete.
+	// wanted are the static pods. known means that the list is complete.
 	wanted map[name]*v1.Pod
 	known  bool
 	// there are the mirrors in the API server.
@@ -128,7 +128,7 @@ func (m *Mirrors) Run(ctx context.Context) {
 	})
 }
 
-// keep has the API server have the mirror of the static pod of that name, and no other.
+// keep makes the API server have exactly one mirror of the static pod of that name, or none.
 func (m *Mirrors) keep(ctx context.Context, n name) error {
 	static, mirror, known := m.look(n)
 	switch {

@@ -133,10 +133,10 @@ func (o *Objects) Secret(ctx context.Context, namespace, name string) (*v1.Secre
 	return o.secrets.get(ctx, key{Namespace: namespace, Name: name})
 }
 
-// PullSecrets gets the Secrets that images are pulled with from those who have any.
+// PullSecrets reads the pull secrets of pods through Secrets.
 type PullSecrets struct{ env.Secrets }
 
-// maxPullSecrets bounds the Secrets that are read for one pod, and maxPullBytes their data in bytes.
+// maxPullSecrets is the maximum number of Secrets that are read for one pod, and maxPullBytes of their data in bytes.
 const maxPullSecrets, maxPullBytes = 256, 8 << 20
 
 // PullSecrets returns the Secrets that a pod's images are pulled with, each once.
@@ -165,8 +165,8 @@ func (p PullSecrets) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret,
 	return secrets, errors.Join(errs...)
 }
 
-// Services returns the Services of a namespace. It waits for a moment until they are known, and
-// fails then: a static pod does without them, and any other is tried again.
+// Services returns the Services of a namespace. If they are not listed yet, it waits a moment, and then returns an
+// error. A static pod then starts without them; other pods are retried.
 func (o *Objects) Services(ctx context.Context, namespace string) ([]*v1.Service, error) {
 	wait, cancel := context.WithTimeout(ctx, firstWait)
 	defer cancel()
@@ -176,7 +176,7 @@ func (o *Objects) Services(ctx context.Context, namespace string) ([]*v1.Service
 	return o.services.Services(namespace).List(labels.Everything())
 }
 
-// isDone waits until something is done, and reports whether it is before ctx has ended.
+// isDone waits for c, and reports whether it is done before ctx ends.
 func isDone(ctx context.Context, c cache.DoneChecker) bool {
 	select {
 	case <-c.Done():
@@ -186,8 +186,8 @@ func isDone(ctx context.Context, c cache.DoneChecker) bool {
 	}
 }
 
-// RuntimeHandler returns the handler of a runtime class. It waits for a moment until they are
-// known, and fails then.
+// RuntimeHandler returns the handler of a runtime class. If the classes are not listed yet, it waits a moment, and then
+// returns an error.
 func (o *Objects) RuntimeHandler(ctx context.Context, class string) (string, error) {
 	wait, cancel := context.WithTimeout(ctx, firstWait)
 	defer cancel()
@@ -201,7 +201,7 @@ func (o *Objects) RuntimeHandler(ctx context.Context, class string) (string, err
 	return found.Handler, nil
 }
 
-// Token asks for a token of a pod's service account that is bound to the pod.
+// Token requests a token of the pod's service account that is bound to the pod.
 func (o *Objects) Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ask.ExpirationSeconds,

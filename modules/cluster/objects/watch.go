@@ -50,9 +50,10 @@ const (
 // A room is what is watched, of one namespace or of all.
 type room struct{ watches, bytes int }
 
-// watched is one object.
+// watched is the watch of one object.
 type watched struct {
-	// bytes are the data of the object, under the lock of watches. large is set if there is no room for them: there is no watch then.
+	// bytes is the size of the object's data, guarded by the lock of watches. large means that the data exceeds the
+	// limit: then there is no watch.
 	bytes int
 	large bool
 
@@ -153,7 +154,7 @@ func (w *watches[T]) of(k key) *watched {
 	return o
 }
 
-// weigh counts the data of a watched object. If there is no room for them the watch ends, and its object is large from then on.
+// weigh counts the data of a watched object. If the limit is exceeded, it ends the watch and marks the object as large.
 func (w *watches[T]) weigh(k key, o *watched, bytes int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,7 +173,7 @@ func (w *watches[T]) weigh(k key, o *watched, bytes int) {
 	w.all.bytes += more
 }
 
-// release gives back the room of a watch that ends. Callers hold the lock.
+// release subtracts a watch that ends. The caller holds the lock.
 func (w *watches[T]) release(k key, o *watched) {
 	in := w.rooms[k.Namespace]
 	in.watches, in.bytes = in.watches-1, in.bytes-o.bytes

@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// Authenticator says who has sent a request. It is a server.Authenticator.
+// Authenticator authenticates requests. It is a server.Authenticator.
 type Authenticator struct {
 	kube    kubernetes.Interface
 	clients func() *x509.CertPool

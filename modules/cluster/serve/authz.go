@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// Authorizer asks an API server what users may. It is a server.Authorizer.
+// Authorizer authorizes requests by SubjectAccessReviews. It is a server.Authorizer.
 type Authorizer struct {
 	kube    kubernetes.Interface
 	answers *answers[string, string]

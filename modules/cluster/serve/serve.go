@@ -17,11 +17,11 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Config says how a node is served.
+// Config configures Serve.
 type Config struct {
-	// Handler answers. Required.
+	// Handler answers the requests. Required.
 	Handler http.Handler
-	// Address is where to listen, such as ":10250". Required.
+	// Address is the address to listen on, such as ":10250". Required.
 	Address string
 	// Certificate returns the certificate of the node. Required. It is called for each connection,
 	// so that a renewed certificate takes effect immediately.

@@ -24,7 +24,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// Pods knows the pods as the API server has them. A *pods.Source does.
+// Pods returns the pods in the API server. A *pods.Source implements it.
 type Pods interface {
 	// Get returns a pod, nil if there is none with that name and UID.
 	Get(namespace, name string, uid types.UID) *v1.Pod
@@ -69,8 +69,8 @@ var (
 	_ podworkers.Observer = (*Manager)(nil)
 )
 
-// unknownFor is how long the end of a pod is remembered that the API server has not reported: it
-// may still report it.
+// unknownFor is how long the Manager remembers that a pod has finished which the API server has not listed: it may
+// still list it.
 const unknownFor = time.Minute
 
 // entry is the state of one pod.
@@ -81,8 +81,7 @@ type entry struct {
 	// status is the newest status, nil if there is none yet. It is due until it is written, or there is no pod to write it to.
 	status *v1.PodStatus
 	due    bool
-	// answer is the pod, or its mirror, in the response to the last write. It is nil once the
-	// informer has caught up.
+	// answer is the pod, or its mirror, in the response to the last write. It is nil once the informer has caught up.
 	answer *v1.Pod
 }
 
@@ -116,7 +115,7 @@ func New(c Config) (*Manager, error) {
 	}, nil
 }
 
-// SetPodStatus notes the newest status of a pod. It waits for nothing.
+// SetPodStatus stores the newest status of a pod, and returns immediately.
 func (m *Manager) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,7 +135,7 @@ func (m *Manager) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStat
 	return nil
 }
 
-// maxRefusal bounds the message of a pod that is refused, in bytes: an error names each field that is wrong.
+// maxRefusal is the maximum length of the message for a rejected pod, in bytes: the error names each invalid field.
 const maxRefusal = 4096
 
 // Refused reports a pod that cannot run because it is invalid, and lets it be deleted.
@@ -189,7 +188,7 @@ func (m *Manager) PodChanged(pod *v1.Pod, gone bool) {
 	m.queue.Add(pod.UID)
 }
 
-// seen drops the answer to a write that the informer has by now, or something newer.
+// seen drops the response to a write once the informer has that version or a newer one.
 func (e *entry) seen(pod *v1.Pod) {
 	if e.answer != nil && e.answer.UID == pod.UID && newest(pod, e.answer) == pod {
 		e.answer = nil
@@ -301,7 +300,7 @@ func (m *Manager) snapshot(uid types.UID) (e *entry, finished bool) {
 	return e, m.finished[uid]
 }
 
-// wrote notes the answer of the API server.
+// wrote stores the response of the API server.
 func (m *Manager) wrote(uid types.UID, answer *v1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -336,7 +335,7 @@ func (m *Manager) delete(ctx context.Context, pod *v1.Pod) error {
 	return err
 }
 
-// deleted notes that there is nothing to be written of a pod any more.
+// deleted drops the state of a pod that needs no further write.
 func (m *Manager) deleted(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -347,7 +346,7 @@ func (m *Manager) deleted(uid types.UID) {
 // newest returns the newer of two versions of a pod; either may be nil.
 func newest(a, b *v1.Pod) *v1.Pod {
 	if a == nil || b == nil || a.UID != b.UID {
-		return a // a pod that the informer does not have is not written to
+		return a // a pod that the informer lacks is not written
 	}
 	if order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion); err == nil && order < 0 {
 		return b

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// writePause is how long it takes until a write that failed is tried again.
+	// writePause is the pause before a failed write is retried.
 	writePause = 2 * time.Second
-	// nodeIDs is the annotation of the Node that has the names that drivers have for it.
+	// nodeIDs is the annotation of the Node with the drivers' names for the node.
 	nodeIDs = "csi.volume.kubernetes.io/nodeid"
 )
 
-// Registered is csi.Config.Registered: it has the CSINode written.
+// Registered implements csi.Config.Registered: it schedules a write of the CSINode.
 func (v *Volumes) Registered(drivers []csi.DriverInfo) {
 	v.mu.Lock()
 	for _, d := range v.registered {
@@ -39,12 +39,12 @@ func (v *Volumes) Registered(drivers []csi.DriverInfo) {
 	v.mu.Unlock()
 	select {
 	case v.changed <- struct{}{}:
-	default: // it is written anyway
+	default: // a write is pending already
 	}
 }
 
-// keepCSINode writes the CSINode whenever drivers register or leave, until ctx ends. One without drivers is made at once:
-// pods that need a driver are scheduled to no node without.
+// keepCSINode writes the CSINode whenever drivers register or deregister, until ctx ends. It creates a CSINode without
+// drivers at once: without it the scheduler places no pod that needs a driver on the node.
 func (v *Volumes) keepCSINode(ctx context.Context) {
 	for {
 		err := v.writeCSINode(ctx)
@@ -64,8 +64,8 @@ func (v *Volumes) keepCSINode(ctx context.Context) {
 	}
 }
 
-// writeCSINode makes the CSINode what it should be. Drivers of an earlier agent stay in it until they have registered and
-// left again. Labels of the topology are written to the Node first: the scheduler reads both.
+// writeCSINode updates the CSINode. Drivers of an earlier agent stay in it until they have registered and deregistered
+// again. It first writes the topology labels to the Node, because the scheduler reads both.
 func (v *Volumes) writeCSINode(ctx context.Context) error {
 	node := v.config.Node()
 	if node == nil {
@@ -92,7 +92,7 @@ func (v *Volumes) writeCSINode(ctx context.Context) error {
 	next.Spec.Drivers = driversOf(found.Spec.Drivers, registered, left)
 	if first := found.DeepCopy(); !missing {
 		first.Spec.Drivers = withoutChanged(found.Spec.Drivers, next.Spec.Drivers)
-		if len(first.Spec.Drivers) < len(found.Spec.Drivers) { // the API server lets no entry change, but be removed and added
+		if len(first.Spec.Drivers) < len(found.Spec.Drivers) { // the API server rejects changed entries, so they are removed and added
 			if first, err = client.Update(ctx, first, metav1.UpdateOptions{}); err != nil {
 				return err
 			}
@@ -108,7 +108,7 @@ func (v *Volumes) writeCSINode(ctx context.Context) error {
 	return errors.Join(err, conflicts)
 }
 
-// withoutChanged returns the drivers without those that have another entry in next.
+// withoutChanged returns the drivers whose entry in next is the same.
 func withoutChanged(before, next []storagev1.CSINodeDriver) []storagev1.CSINodeDriver {
 	return slices.DeleteFunc(slices.Clone(before), func(d storagev1.CSINodeDriver) bool {
 		i := slices.IndexFunc(next, func(other storagev1.CSINodeDriver) bool { return other.Name == d.Name })
@@ -139,7 +139,7 @@ func driversOf(before []storagev1.CSINodeDriver, registered []csi.DriverInfo, le
 	return all
 }
 
-// placed returns the drivers whose topology does not contradict the labels of the Node, and an error for the others.
+// placed returns the drivers whose topology agrees with the labels of the Node, and an error for the others.
 func placed(node *v1.Node, registered []csi.DriverInfo) (fit []csi.DriverInfo, conflicts error) {
 	for _, d := range registered {
 		var conflict error
@@ -156,7 +156,7 @@ func placed(node *v1.Node, registered []csi.DriverInfo) (fit []csi.DriverInfo, c
 	return fit, conflicts
 }
 
-// labelNode gives the Node the labels of the drivers' topology and the annotation of its names.
+// labelNode sets the topology labels of the drivers and the annotation with the drivers' names for the node.
 func (v *Volumes) labelNode(ctx context.Context, node *v1.Node, registered []csi.DriverInfo) error {
 	labels, ids := map[string]string{}, map[string]string{}
 	for _, d := range registered {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// maxExpansions is how many sizes wait to be written. Beyond that the node expands the volume again, which changes
-// nothing, when a pod starts.
+// maxExpansions is the maximum number of sizes to be written. Further ones are dropped; the node then expands the
+// volume again when a pod starts, which changes nothing.
 const maxExpansions = 256
 
 // An expansion is a PersistentVolume that the node has expanded.
@@ -23,7 +23,7 @@ type expansion struct {
 	bytes  int64
 }
 
-// Expanded is csi.Config.Expanded: it writes the size of the claim later. It does not block.
+// Expanded implements csi.Config.Expanded: it queues the size of the claim, and does not block.
 func (v *Volumes) Expanded(volume string, bytes int64) {
 	select {
 	case v.expanded <- expansion{volume, bytes}:
@@ -51,12 +51,12 @@ func (v *Volumes) writeSizes(ctx context.Context) {
 			case <-ctx.Done():
 			case <-time.After(writePause):
 			}
-			v.Expanded(e.volume, e.bytes) // behind the other claims, which may succeed
+			v.Expanded(e.volume, e.bytes) // retry after the other claims, which may succeed
 		}
 	}
 }
 
-// writeSize writes the capacity of the claim of a volume, and ends its conditions of a resize.
+// writeSize writes the capacity of the volume's claim, and removes its resize conditions.
 func (v *Volumes) writeSize(ctx context.Context, e expansion) error {
 	pv, err := v.config.Kube.CoreV1().PersistentVolumes().Get(ctx, e.volume, metav1.GetOptions{})
 	if err != nil || pv.Spec.ClaimRef == nil {

@@ -27,7 +27,7 @@ type token struct {
 	until  time.Time
 }
 
-// token returns the tokens that a driver asks for, as the volume attribute that has them.
+// token returns the tokens that a driver requests, in the form of its volume attribute.
 func (v *Volumes) token(ctx context.Context, pod csi.Pod, requests []storagev1.TokenRequest) (string, error) {
 	all := map[string]authenticationv1.TokenRequestStatus{}
 	for _, r := range requests {

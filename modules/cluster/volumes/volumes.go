@@ -28,7 +28,7 @@ type Config struct {
 	Kube kubernetes.Interface
 	// NodeName is the name of the node. Required.
 	NodeName string
-	// Node returns the Node as the API server has it, nil before it is registered. Required.
+	// Node returns the Node in the API server, nil before it is registered. Required.
 	Node func() *v1.Node
 	// Report is called when the status of the node must be written soon, because its volumesInUse has changed. It must not
 	// block. Required.
@@ -48,7 +48,7 @@ type Volumes struct {
 	tokens  tokens
 
 	mu sync.Mutex
-	// registered are the drivers that are registered, and left those that were before. changed has a value if the CSINode
+	// registered are the registered drivers, and left those that have deregistered. changed has a value if the CSINode
 	// must be written.
 	registered []csi.DriverInfo
 	left       map[string]bool
@@ -76,7 +76,7 @@ func New(c Config) (*Volumes, error) {
 	return v, nil
 }
 
-// Objects returns what a csi.Manager reads.
+// Objects returns the Objects of a csi.Manager.
 func (v *Volumes) Objects() csi.Objects {
 	return csi.Objects{
 		Claim: func(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error) {
@@ -112,8 +112,8 @@ func (v *Volumes) driver(_ context.Context, name string) (*storagev1.CSIDriver, 
 	return found, err
 }
 
-// attachment returns a VolumeAttachment once the API server knows that the node uses the volume: the volume could be
-// detached otherwise while it is mounted.
+// attachment returns a VolumeAttachment once the Node lists the volume in volumesInUse: otherwise the volume could be
+// detached while it is mounted.
 func (v *Volumes) attachment(ctx context.Context, name string) (*storagev1.VolumeAttachment, error) {
 	found, err := v.config.Kube.StorageV1().VolumeAttachments().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // the node may read it once there is one for the node

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// churn has containers crash and nodes lose their power, until ctx ends.
+// churn makes containers crash and powers nodes off until ctx ends.
 func churn(ctx context.Context, o options, f *fleet.Fleet, out io.Writer) {
 	var off sync.WaitGroup
 	defer off.Wait()
@@ -37,11 +37,11 @@ func churn(ctx context.Context, o options, f *fleet.Fleet, out io.Writer) {
 	}
 }
 
-// crash ends each container of a node with a probability.
+// crash ends each container of a node with the given probability.
 func crash(random *rand.Rand, n *fleet.Node, probability float64) {
 	for _, p := range n.Runtime.Processes() {
 		if p.Ended.IsZero() && random.Float64() < probability {
-			_ = n.Runtime.ExitContainer(p.ContainerID, critest.Exit{Code: 1}) // it may have ended by itself
+			_ = n.Runtime.ExitContainer(p.ContainerID, critest.Exit{Code: 1}) // it may have exited
 		}
 	}
 }

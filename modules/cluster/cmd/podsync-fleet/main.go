@@ -71,17 +71,17 @@ func parse(args []string) (o options, err error) {
 	return o, nil
 }
 
-// maxNodes is how many prefixes of pod addresses there are.
+// maxNodes is the number of prefixes of pod addresses.
 const maxNodes = 1 << 16
 
-// gcPercent has a fleet that has settled keep little memory that it does not use. GOGC takes precedence.
+// gcPercent makes the garbage collector run often, so that a settled fleet uses little memory. GOGC takes precedence.
 const gcPercent = 40
 
 func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	klog.SetLogger(logr.Discard()) // client-go's, about each watch that breaks
+	klog.SetLogger(logr.Discard()) // client-go logs each broken watch
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o, err := parse(os.Args[1:])

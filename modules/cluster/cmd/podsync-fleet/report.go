@@ -33,7 +33,7 @@ type report struct {
 	ready, gone []time.Duration
 }
 
-// seen is when a pod was seen bound, Ready and deleted, zero if it was not.
+// seen has the times at which a pod was first seen bound, Ready and deleted, zero if it was not.
 type seen struct {
 	bound, ready, deleted time.Time
 	phase                 v1.PodPhase
@@ -59,7 +59,7 @@ func (r *report) watch(ctx context.Context) {
 			}
 		},
 	})
-	if err == nil { // it is an error only for an informer that has ended
+	if err == nil { // fails only if the informer has stopped
 		r.informer.RunWithContext(ctx)
 	}
 }
@@ -94,7 +94,7 @@ func (r *report) end(pod *v1.Pod) {
 	delete(r.pods, pod.UID)
 }
 
-// lines prints a line now and then until ctx ends.
+// lines prints a line at each interval until ctx ends.
 func (r *report) lines(ctx context.Context, every time.Duration) {
 	before, at, cpu := r.counts(), time.Now(), processCPU()
 	for tick := time.NewTicker(every); ; {

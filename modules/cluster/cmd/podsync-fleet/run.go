@@ -26,10 +26,10 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// keptCalls is how many calls each runtime remembers.
+// keptCalls is the number of calls that each runtime records.
 const keptCalls = 100
 
-// run runs a fleet until ctx ends, or its time is over.
+// run runs a fleet until ctx ends or its time has passed.
 func run(ctx context.Context, o options, to io.Writer) (err error) {
 	out := &lineWriter{out: to}
 	if o.length > 0 {
@@ -89,7 +89,7 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 	return nil
 }
 
-// connect returns a client, and how many requests it has made.
+// connect returns a client, and a function that returns the number of its requests.
 func connect(o options) (kubernetes.Interface, func() map[string]int, error) {
 	if o.inMemory {
 		g := gate.New(&tracked.Server{Store: tracked.New(scheme.Scheme)}, tracked.Verb)
@@ -108,7 +108,7 @@ func connect(o options) (kubernetes.Interface, func() map[string]int, error) {
 		g = gate.New(next, tracked.Verb)
 		return g
 	})
-	client, err := rest.HTTPClientFor(config) // one for all groups of the API, and one Gate with it
+	client, err := rest.HTTPClientFor(config) // all API groups share one client and one Gate
 	if err != nil {
 		return nil, nil, err
 	}
@@ -117,9 +117,9 @@ func connect(o options) (kubernetes.Interface, func() map[string]int, error) {
 }
 
 const (
-	// createRetry is the pause after a pod could not be created.
+	// createRetry is the pause after a failure to create a pod.
 	createRetry = time.Second
-	// creators is how many pods are created at the same time.
+	// creators is the number of concurrent requests that create pods.
 	creators = 10
 )
 
@@ -136,7 +136,7 @@ func createPods(ctx context.Context, kube kubernetes.Interface, pods int, out io
 	workers.Wait()
 }
 
-// ensurePod creates a pod, and tries until it exists or ctx ends. It prints the first error.
+// ensurePod creates a pod, and retries until it exists or ctx ends. It prints the first error.
 func ensurePod(ctx context.Context, kube kubernetes.Interface, name string, out io.Writer) {
 	for tries := 0; ; tries++ {
 		err := createPod(ctx, kube, name)
@@ -154,7 +154,7 @@ func ensurePod(ctx context.Context, kube kubernetes.Interface, name string, out 
 	}
 }
 
-// A lineWriter writes the lines of several goroutines, one at a time.
+// A lineWriter serializes the lines of several goroutines.
 type lineWriter struct {
 	mu  sync.Mutex
 	out io.Writer

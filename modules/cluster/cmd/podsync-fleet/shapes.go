@@ -12,18 +12,18 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/fleet"
 )
 
-// A shape is what some of the nodes are like.
+// A shape describes a group of nodes.
 type shape struct {
-	// Count is how many nodes in a row have it. Default 1.
+	// Count is the number of consecutive nodes with this shape. Default 1.
 	Count int `json:"count"`
-	// Zones are the zones that these nodes are in, in turns.
+	// Zones are assigned to these nodes in turn.
 	Zones    []string          `json:"zones"`
 	Labels   map[string]string `json:"labels"`
 	Taints   []v1.Taint        `json:"taints"`
 	Capacity v1.ResourceList   `json:"capacity"` // cpu, memory, and devices by their names
 }
 
-// shapes returns the nodes of the fleet: those of the file over and over.
+// shapes returns the nodes of the fleet: it repeats the shapes of the file.
 func shapes(o options) ([]fleet.Spec, error) {
 	all := []shape{{Count: 1}}
 	if o.shapes != "" {

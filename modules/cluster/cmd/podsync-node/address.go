@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// addressInterval is the time between two looks at the way to the API server.
+	// addressInterval is the interval of checks of the node's address.
 	addressInterval = 10 * time.Second
-	// routeTimeout bounds such a look, which resolves the name of the server.
+	// routeTimeout is the timeout of a check, which resolves the name of the API server.
 	routeTimeout = 5 * time.Second
 )
 
-// A foundAddress is an address of the node that no option gives.
+// A foundAddress is an address of the node that no option sets.
 type foundAddress struct {
 	ips []netip.Addr
-	// guessed means that there was no way to the API server when the address was found.
+	// guessed means that there was no route to the API server when the address was found.
 	guessed bool
 }
 
-// addresses returns the addresses of the node: those of --node-ip, or the one on the way to the API server.
+// addresses returns the addresses of the node: those of --node-ip, or else the source address of the route to the API
+// server.
 func (a *agent) addresses() []netip.Addr {
 	if found := a.found.Load(); found != nil {
 		return found.ips
@@ -32,10 +33,11 @@ func (a *agent) addresses() []netip.Addr {
 	return a.ips
 }
 
-// watchAddress replaces the address of the node until ctx ends, if no option gives it: one that was guessed as soon as there is a
-// way to the API server, and any other when no interface of the node has it any more, because DHCP may assign another one. An
-// address that an interface has is kept: the way may differ each time, with several servers or temporary IPv6 addresses, and the
-// Node and its pods would have another address each time. While there is no way, the last address holds.
+// watchAddress replaces the address of the node until ctx ends, unless an option sets it. It replaces a guessed address
+// as soon as there is a route to the API server, and any other address once no interface has it, because DHCP may
+// assign another node. It keeps an address that an interface still has: with several servers or temporary IPv6
+// addresses the route may change each time, and with it the addresses of the Node and its pods. While there is no
+// route, the last address stays.
 func (a *agent) watchAddress(ctx context.Context) error {
 	if len(a.ips) > 0 {
 		return nil
@@ -50,7 +52,7 @@ func (a *agent) watchAddress(ctx context.Context) error {
 	}
 }
 
-// checkAddress replaces the address of the node if it has to be.
+// checkAddress replaces the address of the node if necessary.
 func (a *agent) checkAddress(ctx context.Context) {
 	found := a.found.Load()
 	if found != nil && !found.guessed {
@@ -69,8 +71,8 @@ func (a *agent) checkAddress(ctx context.Context) {
 	a.found.Store(&foundAddress{ips: ips})
 }
 
-// findAddress finds the address of the node on the way to the API server. If there is no way to
-// it now, the address is guessed: the first of an interface that others can reach.
+// findAddress finds the source address of the route to the API server. Without a route it takes the first address of an
+// interface that other machines can reach.
 func (a *agent) findAddress() error {
 	ips, err := a.route(context.Background(), a.server)
 	if err == nil {
@@ -101,7 +103,7 @@ func interfaceAddresses() ([]netip.Addr, error) {
 	return ips, err
 }
 
-// routeTo returns the address of the node on the way to an API server. Nothing is sent.
+// routeTo returns the source addresses of the routes to an API server. It sends no packet.
 func routeTo(ctx context.Context, host string) ([]netip.Addr, error) {
 	u, err := url.Parse(host)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// maxPods returns how many pods a machine may have.
+// maxPods returns the maximum number of pods of the node.
 func maxPods(k *kubelet.KubeletConfiguration, cpus int) int64 {
 	if most := int64(k.PodsPerCore) * int64(cpus); most > 0 {
 		return min(most, int64(k.MaxPods))
@@ -20,7 +20,7 @@ func maxPods(k *kubelet.KubeletConfiguration, cpus int) int64 {
 	return int64(k.MaxPods)
 }
 
-// pullsOf bounds how many images are pulled in a second, as registryPullQPS and registryBurst say.
+// pullsOf limits the rate of image pulls by registryPullQPS and registryBurst.
 func pullsOf(runtime cri.ImagePuller, k *kubelet.KubeletConfiguration) cri.ImagePuller {
 	if *k.RegistryPullQPS == 0 {
 		return runtime
@@ -33,10 +33,10 @@ type limitedPulls struct {
 	limit flowcontrol.RateLimiter
 }
 
-// errPullQPS is a kubelet's. The pull is tried again after its back-off.
+// errPullQPS is the kubelet's error. The pull is retried after its back-off.
 var errPullQPS = errors.New("pull QPS exceeded")
 
-// PullImage pulls an image, or fails at once if too many are pulled.
+// PullImage pulls an image, or fails immediately if the rate is exceeded.
 func (l limitedPulls) PullImage(ctx context.Context, r *runtimeapi.PullImageRequest, options ...grpc.CallOption) (*runtimeapi.PullImageResponse, error) {
 	if !l.limit.TryAccept() {
 		return nil, errPullQPS

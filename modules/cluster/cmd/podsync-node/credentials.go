@@ -15,15 +15,15 @@ import (
 	"github.com/podsync/podsync/syncpod/credentialprovider"
 )
 
-// accounts reads service accounts. A node may read those of its pods.
+// accounts reads service accounts. A node may read those of its pods only.
 type accounts struct{ kube kubernetes.Interface }
 
-// ServiceAccount returns a service account as the API server has it now.
+// ServiceAccount reads a service account from the API server.
 func (a accounts) ServiceAccount(ctx context.Context, namespace, name string) (*v1.ServiceAccount, error) {
 	return a.kube.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// withPlugins adds the credentials of plugins to the pull secrets of pods, if the flags name plugins.
+// withPlugins adds the credentials of credential plugins to the pull secrets if the flags name plugins.
 func (a *agent) withPlugins(objects syncpod.Objects) (syncpod.Objects, error) {
 	if a.credentialConfig == "" && a.credentialDir == "" {
 		return objects, nil

@@ -17,13 +17,13 @@ import (
 // socketPause is the pause before the agent tries again to listen at a socket of a kubelet.
 const socketPause = 10 * time.Second
 
-// devicesOf makes the manager of device plugins.
+// devicesOf creates the device manager.
 func (a *agent) devicesOf() (*devices.Manager, error) {
 	return devices.New(devices.Config{State: filepath.Join(a.root, "devices"), Directory: a.devicePlugins, Log: a.log})
 }
 
-// admission refuses pods for which there are too few devices, and then those that do not fit on
-// the node. The order matters: the node reserves resources for the pods that it admits.
+// admission rejects pods for which there are too few devices, and then pods that do not fit on the node. The order
+// matters: the second step reserves resources for the pods that it admits.
 func (p *parts) admission(fits loop.Admission) loop.Admission {
 	return loop.AdmissionFunc(func(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
 		if refused := p.devices.Admit(pod, activePods); refused != nil {
@@ -33,14 +33,14 @@ func (p *parts) admission(fits loop.Admission) loop.Admission {
 	})
 }
 
-// servePlugins lets device plugins register until ctx ends. An agent that cannot have the socket of
-// a kubelet, because a kubelet or another agent on the machine has it, runs pods without devices meanwhile.
+// servePlugins serves device plugins until ctx ends. If another process serves the kubelet's socket, the agent runs
+// pods without devices and retries.
 func (a *agent) servePlugins(ctx context.Context, p *parts) error {
 	a.retry(ctx, "Device plugins cannot register", p.devices.Run)
 	return nil
 }
 
-// servePodResources serves the API of pod resources at a kubelet's place below the root directory until ctx ends.
+// servePodResources serves the pod resources API below the root directory until ctx ends, at a kubelet's path.
 func (a *agent) servePodResources(ctx context.Context, p *parts) error {
 	a.retry(ctx, "The API of pod resources is not served", func(ctx context.Context) error {
 		listener, err := devices.ListenUnix(ctx, podResources(a.root))
@@ -52,7 +52,7 @@ func (a *agent) servePodResources(ctx context.Context, p *parts) error {
 	return nil
 }
 
-// podResources is the socket of pod resources below a root directory. Exporters look for it there.
+// podResources returns the path of the pod resources socket below a root directory, where exporters expect it.
 func podResources(root string) string { return filepath.Join(root, "pod-resources", "kubelet.sock") }
 
 // retry calls serve again and again until ctx ends, and logs each new error.
@@ -75,7 +75,7 @@ func (a *agent) retry(ctx context.Context, failed string, serve func(context.Con
 	}
 }
 
-// active are the pods that are not finished.
+// active returns the pods that are not finished.
 func (p *parts) active() (pods []*v1.Pod) {
 	for _, pod := range p.loop.Pods() {
 		if pod.Phase < podworkers.Finished {

@@ -15,18 +15,18 @@ import (
 	"github.com/podsync/podsync/modules/cluster/config"
 )
 
-// identity are the flags of a kubelet that say which node this is, and who completes its Node.
+// identity has the kubelet's flags that identify and describe the node.
 type identity struct {
 	// configDir is the folder of drop-ins of the configuration.
 	configDir string
-	// endpoint, providerID and taints replace the fields of the configuration, if they are given.
+	// endpoint, providerID and taints replace the fields of the configuration if they are set.
 	endpoint, providerID string
 	taints               []v1.Taint
-	// labels are those of a Node that is registered.
+	// labels are the labels with which the Node is registered.
 	labels map[string]string
 	// credentialConfig and credentialDir are the configuration of credential providers and the folder of their plugins.
 	credentialConfig, credentialDir string
-	// externalCloud is set if a cloud controller manager completes the Node.
+	// externalCloud means that a cloud controller manager completes the Node.
 	externalCloud bool
 }
 
@@ -66,8 +66,8 @@ func (i *identity) setCloud(name string) error {
 	return nil
 }
 
-// setLabels refuses labels that a kubelet refuses: of the namespaces of Kubernetes a node may give itself only some,
-// and the admission plugin NodeRestriction rejects the others.
+// setLabels rejects labels that a kubelet rejects: a node may set only some labels in the namespaces of Kubernetes, and
+// the admission plugin NodeRestriction rejects the others.
 func (i *identity) setLabels(text string) error {
 	i.labels = map[string]string{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -91,8 +91,8 @@ func (i *identity) setLabels(text string) error {
 	return nil
 }
 
-// ownLabels are the labels of the namespaces of Kubernetes that a node may give itself, beside those of kubelet.kubernetes.io and
-// node.kubernetes.io.
+// ownLabels are the labels in the namespaces of Kubernetes that a node may set, besides those of kubelet.kubernetes.io
+// and node.kubernetes.io.
 var ownLabels = []string{
 	v1.LabelHostname, v1.LabelTopologyZone, v1.LabelTopologyRegion, v1.LabelFailureDomainBetaZone, v1.LabelFailureDomainBetaRegion,
 	v1.LabelInstanceType, v1.LabelInstanceTypeStable, v1.LabelOSStable, v1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
@@ -125,7 +125,7 @@ func (i *identity) setTaints(text string) error {
 	return nil
 }
 
-// parseTaint reads key=value:effect or key:effect.
+// parseTaint parses key=value:effect or key:effect.
 func parseTaint(text string) (t v1.Taint, err error) {
 	named, effect, ok := strings.Cut(text, ":")
 	if !ok {

@@ -62,7 +62,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, o.complete(flags.Args(), ips)
 }
 
-// complete checks what was given, and fills in defaults.
+// complete validates the options, and sets defaults.
 func (o *options) complete(rest []string, ips string) (err error) {
 	switch {
 	case len(rest) > 0:

@@ -44,7 +44,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// parts are what runs.
+// parts are the running parts of the agent.
 type parts struct {
 	node   *node.Node
 	source *pods.Source
@@ -103,13 +103,13 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 	return p, a.loop(ctx, p, room, events)
 }
 
-// shown has it known how the API server has a pod, first to those whom others ask.
+// shown passes a change of a pod in the API server to the mirrors, and then to the statuses, which read the mirrors.
 func (p *parts) shown(pod *v1.Pod, gone bool) {
 	p.mirrors.PodChanged(pod, gone)
 	p.statuses.PodChanged(pod, gone)
 }
 
-// pods are those that the API server has, and those that run.
+// pods returns the pods in the API server, and the pods that run.
 func (p *parts) pods() []*v1.Pod {
 	pods := p.source.Pods()
 	for _, running := range p.loop.Pods() {
@@ -163,7 +163,7 @@ func checkpointDir(root string) (string, error) {
 	return dir, nil
 }
 
-// confirm records that the API server still wants the pods: it has renewed the lease.
+// confirm records that the API server still wants the pods, because the lease has been renewed.
 func (p *parts) confirm() {
 	if p.checkpoint != nil {
 		p.checkpoint.Confirm()
@@ -193,7 +193,7 @@ func readKey(path string) ([]byte, error) {
 	return key, nil
 }
 
-// joined run as long as the node is one of the cluster.
+// joined returns the functions that run while the node is registered.
 func (p *parts) joined() (all []func(context.Context) error) {
 	for _, run := range []func(context.Context){p.statuses.Run, p.objects.Run, p.mirrors.Run, p.node.Run, p.keepVolumes} {
 		all = append(all, func(ctx context.Context) error { run(ctx); return nil })
@@ -201,15 +201,15 @@ func (p *parts) joined() (all []func(context.Context) error) {
 	return all
 }
 
-// running reports whether there is something left of a pod on the node.
+// running reports whether anything of a pod is left on the node.
 func (p *parts) running(uid types.UID) bool {
 	return slices.ContainsFunc(p.loop.Pods(), func(pod loop.Pod) bool { return pod.Pod.UID == uid && pod.Phase < podworkers.Finished })
 }
 
-// room is how much of the machine is there for pods.
+// room has the resources of the machine that pods may use.
 type room struct {
-	// allocatable is what pods may ask for. enforced is the limit of the cgroup of all pods: it
-	// has what hard evictions keep free, so that pods are evicted before the kernel kills for it.
+	// allocatable is the amount that pods may request. enforced is the limit of the cgroup of all pods. It includes the
+	// amounts that hard evictions keep free, so that pods are evicted before the kernel's OOM killer acts.
 	allocatable, enforced v1.ResourceList
 }
 
@@ -249,7 +249,7 @@ func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.Re
 	return node.New(c)
 }
 
-// loop makes what runs the pods.
+// loop creates the agent that runs the pods.
 func (a *agent) loop(ctx context.Context, p *parts, room room, events record.EventRecorder) error {
 	allocator, err := resize.New(resize.Config{State: filepath.Join(a.root, "allocations"), Allocatable: room.allocatable, Log: a.log})
 	if err != nil {
@@ -304,8 +304,8 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 	return err
 }
 
-// static is the source of static pods. Without a folder it wants none, which has those of an
-// earlier configuration stopped, and their mirrors deleted.
+// static returns the source of static pods. Without a folder its list is empty, so that static pods of an earlier
+// configuration are stopped and their mirrors deleted.
 func (a *agent) static() (source.Source, error) {
 	if a.kubelet.StaticPodPath != "" {
 		return source.NewFolder(source.FolderConfig{Path: a.kubelet.StaticPodPath, NodeName: a.name})
@@ -314,7 +314,7 @@ func (a *agent) static() (source.Source, error) {
 	return none, none.Set()
 }
 
-// sync says how the work on a pod is done.
+// sync returns the configuration of the Syncer.
 func (a *agent) sync(ctx context.Context, room room, events record.EventRecorder) (syncpod.Config, error) {
 	k := a.kubelet
 	c := syncpod.Config{Owner: cri.Owner{AdoptUnmarked: a.adopt}, Node: syncpod.Node{
@@ -368,11 +368,11 @@ func (a *agent) parallelPulls() int {
 	return -1
 }
 
-// cgroupMount is where the kernel shows cgroups.
+// cgroupMount is the mount point of the cgroup file system.
 const cgroupMount = "/sys/fs/cgroup"
 
-// groupOOMKill reports whether the kernel is to kill all processes of a container if it kills one
-// for lack of memory. It can with version 2 of cgroups, in which the root has this file.
+// groupOOMKill reports whether the OOM killer must kill all processes of a container at once. That needs cgroup v2,
+// whose root has this file.
 func groupOOMKill(k *kubelet.KubeletConfiguration, mount string) bool {
 	_, err := os.Stat(filepath.Join(mount, "cgroup.controllers"))
 	return err == nil && (k.SingleProcessOOMKill == nil || !*k.SingleProcessOOMKill)
@@ -392,14 +392,14 @@ func (a *agent) recursiveReadOnly(ctx context.Context) (handlers []string, err e
 	return handlers, nil
 }
 
-// cgroups keeps those of the pods.
+// cgroups creates the manager of the pods' cgroups.
 func (a *agent) cgroups(ctx context.Context, enforced v1.ResourceList) (syncpod.Cgroups, error) {
 	driver, err := tree.DriverOf(ctx, a.runtime)
 	if err != nil {
 		if !errors.Is(err, cri.ErrUnimplemented) {
 			return nil, err
 		}
-		driver = cgroup.Driver(a.kubelet.CgroupDriver) // the runtime does not tell
+		driver = cgroup.Driver(a.kubelet.CgroupDriver) // the runtime does not report its driver
 	}
 	return tree.New(a.cgroupConfig(driver, enforced))
 }

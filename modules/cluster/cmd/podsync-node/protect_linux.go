@@ -9,7 +9,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// protect gives this process the limits of a configuration: maxOpenFiles and oomScoreAdj.
+// protect applies maxOpenFiles and oomScoreAdj of the configuration to this process.
 func protect(k *kubelet.KubeletConfiguration) error {
 	if most := uint64(k.MaxOpenFiles); most > 0 {
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: most, Max: most}); err != nil {

@@ -8,7 +8,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// protect refuses the limits of a process that only Linux has.
+// protect rejects settings that only Linux supports.
 func protect(k *kubelet.KubeletConfiguration) error {
 	if k.MaxOpenFiles > 0 || k.OOMScoreAdj != nil {
 		return errors.New("maxOpenFiles and oomScoreAdj can be set only on Linux")

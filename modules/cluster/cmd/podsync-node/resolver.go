@@ -14,23 +14,23 @@ import (
 	"github.com/podsync/podsync/sandbox"
 )
 
-// maxResolvConf bounds the file that is read for each sandbox.
+// maxResolvConf is the maximum size of the resolver configuration, in bytes.
 const maxResolvConf = 64 << 10
 
-// A resolver reads the node's resolver configuration for each sandbox: it may change while the node runs, as DHCP does it.
+// A resolver reads the node's resolver configuration for each sandbox, because DHCP may change it while the node runs.
 type resolver struct {
 	path    string // empty for none
 	cluster sandbox.NodeDNS
 	failed  func(error)
 
 	mu sync.Mutex
-	// last is the last file that could be read, and err why it cannot be read now.
+	// last is the last configuration that could be read, and err the error of the last attempt.
 	last sandbox.NodeDNS
 	err  error
 }
 
-// newResolver returns a resolver of a node's configuration. A file that cannot be read is an event of the node, as with a
-// kubelet, and a line in the log, once until it can be read again.
+// newResolver returns a resolver of the node's configuration. If the file cannot be read, the resolver records an event
+// of the node, as a kubelet does, and logs the error, once until the file can be read again.
 func newResolver(k *kubelet.KubeletConfiguration, name string, log logr.Logger, events record.EventRecorder) (*resolver, error) {
 	node := &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}
 	r := &resolver{path: *k.ResolverConfig, cluster: sandbox.NodeDNS{ClusterServers: k.ClusterDNS, ClusterDomain: k.ClusterDomain}}
@@ -44,7 +44,7 @@ func newResolver(k *kubelet.KubeletConfiguration, name string, log logr.Logger, 
 	return r, nil
 }
 
-// dns returns what the node knows about name resolution now.
+// dns returns the current settings of name resolution.
 func (r *resolver) dns() sandbox.NodeDNS {
 	now, err := readResolvConf(r.path)
 	r.mu.Lock()

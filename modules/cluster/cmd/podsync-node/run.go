@@ -33,44 +33,42 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// gcPercent has an agent that has settled keep little memory that it does not use. GOGC
-// takes precedence.
+// gcPercent makes the garbage collector run often, so that a settled agent uses little memory. GOGC takes precedence.
 const gcPercent = 40
 
-// An agent is what all parts have in common.
+// An agent has the state that all parts share.
 type agent struct {
 	options
 	kubelet *kubelet.KubeletConfiguration
 	client  *certificates.Client
 	kube    kubernetes.Interface
-	// reviews asks who a peer is and what it may do, heartbeats renews the lease and the status of
-	// the node, recorder writes events: each has a limit of its own, so that none of them delays
-	// another or kube.
+	// reviews authenticates and authorizes peers, heartbeats renews the lease and the status of the node, and recorder
+	// writes events. Each has a rate limit of its own, so that none of them delays another or kube.
 	reviews, heartbeats, recorder kubernetes.Interface
 	// heartbeatFailed closes the connections of heartbeats.
 	heartbeatFailed func()
 	runtime         *cri.Client
 	metrics         *prometheus.Metrics
-	// tracing is nil if nothing is traced.
+	// tracing is nil if tracing is off.
 	tracing *otel.Tracing
-	// policy says when pods are evicted, by what figures tell; nil are those of the node.
+	// policy is the eviction policy. figures returns the measurements; nil means those of the node.
 	policy  eviction.Policy
 	figures stats.Source
 	log     logr.Logger
-	// systemd makes the slices of pods and delays shutdowns, of which logindConf raises the limit, "" for the usual file.
+	// systemd creates the slices of pods and delays shutdowns. logindConf is the file that raises logind's limit, "" for
+	// the default.
 	systemd    *systemd.Systemd
 	logindConf string
-	// shuttingDown is set once the machine shuts down.
+	// shuttingDown is set when the machine starts to shut down.
 	shuttingDown atomic.Bool
 
-	// server is the URL of the API server, route finds the address of the node on the way to
-	// it, interfaces lists all addresses of the node, and found has the one that is in use if no
-	// option gives it.
+	// server is the URL of the API server. route returns the source addresses of the route to it, and interfaces all
+	// addresses of the node. found is the address in use if no option sets it.
 	server     string
 	route      func(ctx context.Context, server string) ([]netip.Addr, error)
 	interfaces func() ([]netip.Addr, error)
 	found      atomic.Pointer[foundAddress]
-	// devicePlugins is the directory in which device plugins look for a kubelet.
+	// devicePlugins is the directory in which device plugins expect the kubelet's socket.
 	devicePlugins string
 }
 
@@ -91,7 +89,7 @@ func run(ctx context.Context, o options) error {
 	if err := errors.Join(config.CheckMachine(a.kubelet, os.DirFS("/")), protect(a.kubelet)); err != nil {
 		return err
 	}
-	if err := volume.ShareRoot(a.root); err != nil { // pods that need no propagation run all the same
+	if err := volume.ShareRoot(a.root); err != nil { // pods that do not need propagation still run
 		a.log.Info("Warning: volume mounts with mountPropagation or recursiveReadOnly may fail", "err", err)
 	}
 	if err := a.connect(); err != nil {
@@ -107,7 +105,7 @@ func run(ctx context.Context, o options) error {
 	return together.Run(ctx, func(ctx context.Context) error { a.client.Run(ctx); return nil }, a.start)
 }
 
-// connect makes the client of the API server. Nothing is asked yet.
+// connect creates the client of the API server. It makes no request.
 func (a *agent) connect() (err error) {
 	a.client, err = certificates.NewClient(certificates.ClientConfig{
 		Kubeconfig: a.kubeconfig, Bootstrap: a.bootstrap, Rotate: a.kubelet.RotateCertificates, Dir: a.certDir, NodeName: a.name, Log: a.log,
@@ -129,7 +127,7 @@ func (a *agent) connect() (err error) {
 	return a.clientsets(main)
 }
 
-// clientsets makes the clients of the API server, each with a limit of its own.
+// clientsets creates the clients of the API server, each with a rate limit of its own.
 func (a *agent) clientsets(main *rest.Config) (err error) {
 	if a.kube, err = kubernetes.NewForConfig(main); err != nil {
 		return err
@@ -140,7 +138,7 @@ func (a *agent) clientsets(main *rest.Config) (err error) {
 	events := rest.CopyConfig(main)
 	events.QPS, events.Burst = float32(*a.kubelet.EventRecordQPS), int(a.kubelet.EventBurst)
 	if events.QPS == 0 {
-		events.QPS = -1 // no limit, as a kubelet reads it
+		events.QPS = -1 // -1 means no limit, as in a kubelet
 	}
 	if a.recorder, err = kubernetes.NewForConfig(events); err != nil {
 		return err
@@ -173,14 +171,14 @@ func (a *agent) start(ctx context.Context) error {
 	return a.run(ctx)
 }
 
-// events returns a recorder, and what ends it.
+// events returns a recorder of events, and a function that stops it.
 func (a *agent) events(ctx context.Context) (record.EventRecorder, func()) {
 	broadcaster := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
 	broadcaster.StartRecordingToSink(&clientv1.EventSinkImpl{Interface: a.recorder.CoreV1().Events("")})
 	return broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet", Host: a.name}), broadcaster.Shutdown
 }
 
-// run makes the parts, and runs them until ctx ends or one of them fails.
+// run creates the parts, and runs them until ctx ends or one of them fails.
 func (a *agent) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -197,8 +195,7 @@ func (a *agent) run(ctx context.Context) error {
 	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.delayShutdown), with(a.servePlugins), with(a.mountVolumes), with(a.servePodResources), with(a.join))
 }
 
-// join runs the parts that need the API server, after the registration of the node. The checkpoint of
-// pods does not need it.
+// join registers the node, and then runs the parts that need the API server. The checkpoint of pods does not need it.
 func (a *agent) join(ctx context.Context, p *parts) error {
 	if err := a.client.Ready(ctx); err != nil {
 		return err

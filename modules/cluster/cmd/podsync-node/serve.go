@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// firstBackOff is the first wait before a container that crashes is started again.
+// firstBackOff is the first back-off of a container that crashes.
 const firstBackOff = 10 * time.Second
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
@@ -111,7 +111,7 @@ func (a *agent) certificate(n *node.Node) (get func() (*tls.Certificate, error),
 	return get, run, nil
 }
 
-// ownIPs returns the addresses for which a self-signed certificate is made.
+// ownIPs returns the addresses in a self-signed certificate.
 func (a *agent) ownIPs() (ips []net.IP) {
 	for _, ip := range a.addresses() {
 		ips = append(ips, ip.AsSlice())
@@ -119,7 +119,7 @@ func (a *agent) ownIPs() (ips []net.IP) {
 	return ips
 }
 
-// clients returns the authorities of client certificates, nil if there are none.
+// clients returns a function that returns the CAs of client certificates, nil if there are none.
 func (a *agent) clients() (func() *x509.CertPool, error) {
 	path := a.kubelet.Authentication.X509.ClientCAFile
 	if path == "" {

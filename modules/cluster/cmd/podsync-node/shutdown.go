@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// shutdownMargin is the time of a shutdown for what follows the end of the pods, such as the last statuses.
+	// shutdownMargin is the time that is left for the last steps of a shutdown after the pods have stopped, such as
+	// their last statuses.
 	shutdownMargin = 5 * time.Second
-	// notReadyTimeout bounds the wait at the begin of a shutdown until the API server has that the node is not ready.
+	// notReadyTimeout is the timeout, at the start of a shutdown, for reporting to the API server that the node is not ready.
 	notReadyTimeout = 2 * time.Second
 	shuttingDown    = "node is shutting down"
 )
 
-// delayShutdown delays a shutdown of the machine until the pods have stopped, if the configuration gives them time. It returns
-// when ctx ends, or with an error if a shutdown was cancelled: the agent is then started anew, because it has stopped its
-// pods. Without logind the agent logs the error and retries, because pods that run without a delay are better than none.
+// delayShutdown delays a shutdown of the machine until the pods have stopped, if the configuration sets a grace period. It
+// returns when ctx ends. It returns an error if a shutdown was cancelled after the pods had been stopped: the agent then
+// restarts. Without logind it logs the error and retries, because pods that run without a delay are better than no pods.
 func (a *agent) delayShutdown(ctx context.Context, p *parts) error {
 	policy, err := config.Shutdown(a.kubelet)
 	if err != nil || policy.Total() == 0 {
@@ -45,24 +46,24 @@ func (a *agent) delayShutdown(ctx context.Context, p *parts) error {
 	return nil
 }
 
-// stopPods reports that the node shuts down, and then stops the pods, so that the scheduler binds no pods to the node that replace
-// them. It returns when the API server has their last statuses, because the machine is switched off then.
+// stopPods first reports that the node shuts down, so that the scheduler binds no replacements to it, and then stops the
+// pods. It returns when the API server has their last statuses, because the machine then switches off.
 func (a *agent) stopPods(ctx context.Context, p *parts, policy shutdown.Policy) {
 	a.shuttingDown.Store(true)
 	reporting, cancel := context.WithTimeout(ctx, notReadyTimeout)
 	defer cancel()
 	if err := p.node.ReportAndWait(reporting); err != nil {
-		a.log.Error(err, "The API server does not have that the node is not ready, and its pods are stopped")
+		a.log.Error(err, "The API server has not received that the node is not ready; its pods are stopped now")
 	}
 	if err := p.loop.Shutdown(ctx, policy); err != nil {
-		a.log.Error(err, "Pods still stop, and the machine shuts down")
+		a.log.Error(err, "The machine shuts down before all pods have stopped")
 	}
 	if err := p.statuses.Flush(ctx); err != nil {
-		a.log.Error(err, "The API server does not have the last statuses, and the machine shuts down")
+		a.log.Error(err, "The machine shuts down before the API server has the last statuses")
 	}
 }
 
-// notReady returns why the node is not ready, beside its runtime; "" if it is.
+// notReady returns the reason why the node is not ready, apart from the runtime, and "" if it is ready.
 func (a *agent) notReady() string {
 	if a.shuttingDown.Load() {
 		return shuttingDown

@@ -16,14 +16,13 @@ import (
 )
 
 const (
-	// collector is where spans go if the configuration does not say it.
+	// collector is the default endpoint of the trace collector.
 	collector = "localhost:4317"
-	// lastSpans is how long the last ones may take to get there.
+	// lastSpans is the timeout of sending the last spans at the end.
 	lastSpans = 2 * time.Second
 )
 
-// trace makes what traces the agent, nil if its configuration does not ask for that, and what
-// ends it.
+// trace creates the tracing of the agent, nil if the configuration has none, and a function that stops it.
 func (a *agent) trace(ctx context.Context) (t *otel.Tracing, end func(), err error) {
 	if a.kubelet.Tracing == nil {
 		return nil, func() {}, nil
@@ -43,8 +42,8 @@ func (a *agent) trace(ctx context.Context) (t *otel.Tracing, end func(), err err
 	return t, end, err
 }
 
-// tracerProvider sends spans to a collector over gRPC, as a kubelet does (KEP-2831): of a
-// million so many as are asked for, none by default, and without TLS.
+// tracerProvider sends spans to a collector over gRPC without TLS, as a kubelet does (KEP-2831). The configuration sets
+// how many of a million are sampled; the default is none.
 func tracerProvider(ctx context.Context, c *tracing.TracingConfiguration, node string) (*sdktrace.TracerProvider, error) {
 	endpoint, rate := collector, int32(0)
 	if c.Endpoint != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/podsync/podsync/syncpod/userns"
 )
 
-// subordinateUser is the user whose subordinate IDs pods have, as with a kubelet.
+// subordinateUser is the user whose subordinate IDs pods get, as with a kubelet.
 const subordinateUser = "kubelet"
 
 // getSubIDsTimeout limits getsubids, which may ask a server for the IDs.
 const getSubIDsTimeout = 30 * time.Second
 
-// namespaces allocates the IDs of pods with user namespaces of their own: the subordinate IDs of the user kubelet, or all but
-// those of the users of the node if the machine has no such user, or no program getsubids.
+// namespaces allocates the user IDs of pods with user namespaces. It uses the subordinate IDs of the user kubelet. If
+// the machine lacks that user or the program getsubids, it uses all IDs except those of the node's users.
 func (a *agent) namespaces(ctx context.Context, maxPods int64) (*userns.Allocator, error) {
 	var ids userns.IDs
 	if n := a.kubelet.UserNamespaces; n != nil && n.IDsPerPod != nil {
@@ -41,7 +41,7 @@ func (a *agent) namespaces(ctx context.Context, maxPods int64) (*userns.Allocato
 	return userns.New(userns.Config{Dir: filepath.Join(a.root, "pods"), IDs: ids, Runtime: a.runtime})
 }
 
-// subordinateIDs enters the subordinate IDs, if there are any.
+// subordinateIDs sets the subordinate IDs of the user, if there are any.
 func subordinateIDs(ctx context.Context, ids *userns.IDs) error {
 	_, err := user.Lookup(subordinateUser)
 	if errors.As(err, new(user.UnknownUserError)) {
@@ -74,7 +74,7 @@ func subordinateIDs(ctx context.Context, ids *userns.IDs) error {
 	return err
 }
 
-// parseSubordinateIDs returns the range that getsubids prints: "0: kubelet 65536 7208960".
+// parseSubordinateIDs parses the output of getsubids: "0: kubelet 65536 7208960".
 func parseSubordinateIDs(text string) (first, count uint32, err error) {
 	fields := strings.Fields(text)
 	if len(fields) != 4 || strings.Contains(strings.TrimSpace(text), "\n") {

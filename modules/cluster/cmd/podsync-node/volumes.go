@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/modules/csi"
 )
 
-// volumesOf makes what mounts the volumes of claims and CSI drivers. Drivers register below the root directory, as with
-// a kubelet.
+// volumesOf creates the manager that mounts the volumes of claims and CSI drivers. Drivers register below the root
+// directory, as with a kubelet.
 func (a *agent) volumesOf(p *parts) (err error) {
 	p.volumes, err = volumes.New(volumes.Config{
 		Kube: a.kube, NodeName: a.name, Secrets: p.objects, Log: a.log,
@@ -26,7 +26,7 @@ func (a *agent) volumesOf(p *parts) (err error) {
 	return err
 }
 
-// volumesInUse are those that must not be detached from the node.
+// volumesInUse returns the volumes that must not be detached from the node.
 func (p *parts) volumesInUse() (all []v1.UniqueVolumeName) {
 	for _, id := range p.csi.InUse() {
 		all = append(all, v1.UniqueVolumeName(id))
@@ -34,13 +34,13 @@ func (p *parts) volumesInUse() (all []v1.UniqueVolumeName) {
 	return all
 }
 
-// mountVolumes lets CSI drivers register, and mounts and unmounts volumes until ctx ends.
+// mountVolumes serves CSI drivers, and mounts and unmounts volumes until ctx ends.
 func (a *agent) mountVolumes(ctx context.Context, p *parts) error {
 	a.retry(ctx, "No volumes are mounted", p.csi.Run)
 	return nil
 }
 
-// keepVolumes keeps the objects of volumes once the node is registered, until ctx ends.
+// keepVolumes updates the API objects of volumes until ctx ends, once the node is registered.
 func (p *parts) keepVolumes(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -1,6 +1,6 @@
-// Package binder binds pods to nodes where no scheduler runs. It knows node selectors, node affinity, taints, cordons,
-// resources and the number of pods, and takes the node with the fewest pods. It knows neither priorities, spreading, nor
-// affinity to pods.
+// Package binder binds pods to nodes in place of a scheduler. It supports node selectors, node affinity, taints,
+// cordons, resources and the number of pods, and chooses the node with the fewest pods. It supports neither priorities,
+// spreading nor affinity to pods.
 package binder
 
 import (
@@ -27,7 +27,7 @@ import (
 	podruntime "github.com/podsync/podsync/runtime"
 )
 
-// pause is the shortest time between two looks at all pods, so that many changes are one look.
+// pause is the minimum time between two rounds, so that one round handles many changes.
 const pause = 10 * time.Millisecond
 
 // A Binder binds pods.
@@ -36,7 +36,7 @@ type Binder struct {
 	pods  cache.SharedIndexInformer
 	nodes cache.SharedIndexInformer
 	wake  chan struct{}
-	// bound are pods that were bound, until the informer has them so.
+	// bound are pods that were bound and that the informer still shows unbound.
 	bound map[types.UID]string
 }
 
@@ -47,7 +47,7 @@ func New(kube kubernetes.Interface) (*Binder, error) {
 	wake := func() {
 		select {
 		case b.wake <- struct{}{}:
-		default: // it is known already
+		default: // a round is pending already
 		}
 	}
 	for _, i := range []cache.SharedIndexInformer{b.pods, b.nodes} {
@@ -85,14 +85,14 @@ func (b *Binder) Run(ctx context.Context) {
 	}
 }
 
-// room is what a node has left.
+// room has the free resources of a node.
 type room struct {
 	node *v1.Node
 	left v1.ResourceList
 	pods int
 }
 
-// look binds all pods that fit somewhere.
+// look binds all pods that fit on a node.
 func (b *Binder) look(ctx context.Context) {
 	rooms, waiting := b.read()
 	for _, pod := range waiting {
@@ -107,7 +107,7 @@ func (b *Binder) look(ctx context.Context) {
 	}
 }
 
-// read returns the nodes with what they have left, and the pods that wait, the oldest first.
+// read returns the nodes with their free resources, and the unbound pods, the oldest first.
 func (b *Binder) read() (rooms []*room, waiting []*v1.Pod) {
 	byName := map[string]*room{}
 	for _, o := range b.nodes.GetStore().List() {
@@ -136,7 +136,7 @@ func (b *Binder) read() (rooms []*room, waiting []*v1.Pod) {
 	return rooms, waiting
 }
 
-// take counts a pod on a node.
+// take subtracts the resources of a pod from a node.
 func (r *room) take(pod *v1.Pod) {
 	r.pods++
 	for name, q := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
@@ -146,7 +146,7 @@ func (r *room) take(pod *v1.Pod) {
 	}
 }
 
-// choose returns the node with the fewest pods on which a pod fits, nil if it fits nowhere.
+// choose returns the node with the fewest pods on which a pod fits, nil if it fits on none.
 func choose(rooms []*room, pod *v1.Pod) (best *room) {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
@@ -192,7 +192,7 @@ func (b *Binder) bind(ctx context.Context, pod *v1.Pod, to *room) {
 	b.retry(ctx, err)
 }
 
-// unschedulable says on a pod that it fits nowhere, which is what autoscalers look for.
+// unschedulable sets the condition PodScheduled to false, which autoscalers watch for.
 func (b *Binder) unschedulable(ctx context.Context, pod *v1.Pod, nodes int) {
 	message := fmt.Sprintf("0/%d nodes are available", nodes)
 	next := pod.DeepCopy()
@@ -202,7 +202,7 @@ func (b *Binder) unschedulable(ctx context.Context, pod *v1.Pod, nodes int) {
 	case at < 0:
 		next.Status.Conditions = append(next.Status.Conditions, condition)
 	case next.Status.Conditions[at].Reason == condition.Reason:
-		return // it says so
+		return // the condition is set
 	default:
 		next.Status.Conditions[at] = condition
 	}
@@ -211,7 +211,7 @@ func (b *Binder) unschedulable(ctx context.Context, pod *v1.Pod, nodes int) {
 	}
 }
 
-// retry looks again after an error that no event follows.
+// retry starts another round after an error that no event follows.
 func (b *Binder) retry(ctx context.Context, err error) {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || ctx.Err() != nil {
 		return // the informer is behind
@@ -222,6 +222,6 @@ func (b *Binder) retry(ctx context.Context, err error) {
 	}
 	select {
 	case b.wake <- struct{}{}:
-	default: // it is known already
+	default: // a round is pending already
 	}
 }

@@ -1,4 +1,4 @@
-// Package cached is about what caches of objects keep.
+// Package cached reduces the memory of object caches.
 package cached
 
 import "k8s.io/apimachinery/pkg/api/meta"

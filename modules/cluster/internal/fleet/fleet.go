@@ -31,22 +31,22 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// Config is what a Fleet is made of.
+// Config configures a Fleet.
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
 	// Dir is the directory below which the nodes keep their files, an absolute path. Required.
 	Dir string
-	// Runtime is what the runtimes of all nodes have in common. Its Dir, LogsRoot and PodCIDRs are each node's own.
+	// Runtime is the common configuration of all runtimes. Each node sets its own Dir, LogsRoot and PodCIDRs.
 	Runtime critest.Config
 	// Log gets the lines of all nodes. Default silent.
 	Log logr.Logger
 }
 
-// A Fleet is what nodes share. Its methods may be called concurrently.
+// A Fleet has the parts that nodes share. Its methods may be called concurrently.
 type Fleet struct {
 	config Config
-	// ctx ends with Close, and what runs in it with parts.
+	// ctx ends with Close. parts are the goroutines that run until then.
 	ctx    context.Context
 	cancel context.CancelFunc
 	parts  sync.WaitGroup
@@ -62,7 +62,7 @@ type Fleet struct {
 	made  int
 }
 
-// New starts what nodes share. The caller must call Close.
+// New starts the shared parts. The caller must call Close.
 func New(c Config) (*Fleet, error) {
 	switch {
 	case c.Kube == nil:
@@ -85,7 +85,7 @@ func New(c Config) (*Fleet, error) {
 	return f, nil
 }
 
-// Add makes a node that does not run yet.
+// Add adds a node that does not run yet.
 func (f *Fleet) Add(s Spec) (*Node, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,7 +120,7 @@ func (f *Fleet) Nodes() []*Node {
 	return all
 }
 
-// Close stops all nodes and returns when nothing runs any more. Their pods are left as they are at the API server.
+// Close stops all nodes, and returns when all goroutines have ended. It leaves the pods in the API server.
 func (f *Fleet) Close() error {
 	var all sync.WaitGroup
 	for _, n := range f.Nodes() {
@@ -137,7 +137,7 @@ func (f *Fleet) Close() error {
 	return errors.Join(errs...)
 }
 
-// pods are those of all nodes: what none of them names is not watched.
+// pods returns the pods of all nodes: objects that none of them names are not watched.
 func (f *Fleet) pods() []*v1.Pod {
 	var all []*v1.Pod
 	for _, n := range f.Nodes() {
@@ -148,7 +148,7 @@ func (f *Fleet) pods() []*v1.Pod {
 	return all
 }
 
-// configsChanged has the files of running pods brought up to date.
+// configsChanged updates the files of running pods.
 func (f *Fleet) configsChanged() {
 	for _, n := range f.Nodes() {
 		if l := n.life(); l != nil {
@@ -157,7 +157,7 @@ func (f *Fleet) configsChanged() {
 	}
 }
 
-// addressOf returns the address of the n-th node, and podsOf the prefix that its pods have addresses from.
+// addressOf returns the address of the n-th node, and podsOf the prefix of its pods' addresses.
 func addressOf(n int) netip.Addr {
 	return netip.AddrFrom4([4]byte{172, byte(16 + n>>16), byte(n >> 8), byte(n)})
 }
@@ -166,8 +166,8 @@ func podsOf(n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 0}), 24)
 }
 
-// An eventSink gives each event a name of its own: client-go makes names of the time, and many events of a pod happen at
-// one moment of virtual time.
+// An eventSink gives each event a unique name: client-go derives names from the time, and in virtual time many events of
+// a pod have the same time.
 type eventSink struct {
 	*clientv1.EventSinkImpl
 	made atomic.Uint64

@@ -26,7 +26,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// runtimeName is what the runtimes call themselves.
+// runtimeName is the name that the runtimes report.
 const runtimeName = "critest"
 
 // A life is one run of an agent, from its start to its end.
@@ -41,8 +41,8 @@ type life struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	// dead is closed when the agent is killed: from then on it gets no answer of the runtime, so that what it writes
-	// before its files are copied is what it had learnt before.
+	// dead is closed when the agent is killed. From then on the runtime does not answer the agent, so that the agent
+	// learns nothing more before its files are copied.
 	dead chan struct{}
 }
 
@@ -65,7 +65,7 @@ func (n *Node) newLife() (*life, error) {
 	return l, nil
 }
 
-// make makes the parts of the agent. Nothing runs yet.
+// make creates the parts of the agent. It starts nothing.
 func (l *life) make() (err error) {
 	n, f := l.node, l.node.fleet
 	capacity := n.capacity()
@@ -94,7 +94,7 @@ func (l *life) make() (err error) {
 	}
 	c := agent.Config{
 		Client: l.client, Root: n.root(), Sources: []source.Source{l.source}, NodeName: n.Name, Log: f.config.Log,
-		NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true, // the nodes share one machine, which is not theirs
+		NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true, // the nodes share the test machine
 		Admission: &node.Admission{Node: l.object, Allocated: allocator.Allocated, Reserve: allocator.Reserve},
 		Sync: syncpod.Config{
 			RuntimeName: runtimeName, Sink: l.statuses, Events: f.events, Objects: f.objects.Supply(),
@@ -129,7 +129,7 @@ type link struct {
 	life *life
 }
 
-// Invoke makes a call with the timeout of a kubelet. An agent that was killed gets no answer of the runtime.
+// Invoke makes a call with the timeout of a kubelet. A killed agent gets no answer.
 func (c link) Invoke(ctx context.Context, method string, request, reply any, opts ...grpc.CallOption) error {
 	invoke := func(ctx context.Context, method string, request, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
 		return c.ClientConnInterface.Invoke(ctx, method, request, reply, opts...)
@@ -165,7 +165,7 @@ func (l *life) exec(ctx context.Context, id string, command []string) ([]byte, e
 	return answer.Stdout, err
 }
 
-// Serve answers what an API server asks a node.
+// Serve answers the requests that an API server sends to a node.
 func (n *Node) Serve(w http.ResponseWriter, r *http.Request) {
 	l := n.life()
 	if l == nil {
@@ -183,7 +183,7 @@ func (n *Node) Serve(w http.ResponseWriter, r *http.Request) {
 	s.ServeHTTP(w, r)
 }
 
-// everybody may do everything: who asks was asked before.
+// everybody authorizes all requests: the API server has authorized the caller.
 type everybody struct{}
 
 func (everybody) AuthenticateRequest(*http.Request) (server.User, bool, error) {
@@ -194,7 +194,7 @@ func (everybody) Authorize(context.Context, server.Attributes) (bool, string, er
 	return true, "", nil
 }
 
-// Containers returns the IDs of the containers of a pod by their names, as the runtime has them now.
+// Containers returns the current IDs of the containers of a pod, by name.
 func (n *Node) Containers(ctx context.Context, uid types.UID) (map[string]string, error) {
 	l := n.life()
 	if l == nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// A Spec says what a node is like.
+// A Spec describes a node.
 type Spec struct {
-	// Name is the node's. Required.
+	// Name is the name of the node. Required.
 	Name string
-	// Labels and Taints are those that its Node is made with.
+	// Labels and Taints are set when the Node object is created.
 	Labels map[string]string
 	Taints []v1.Taint
-	// Capacity is its capacity for pods. Default, for each missing resource: 4 CPUs, 16 GiB of memory and 110 pods.
+	// Capacity is the capacity for pods. Default, for each missing resource: 4 CPUs, 16 GiB of memory and 110 pods.
 	Capacity v1.ResourceList
 }
 
@@ -44,10 +44,10 @@ type Node struct {
 	ip      netip.Addr
 	dir     string
 
-	// turn is held while the agent is started or ended.
+	// turn is locked while the agent starts or ends.
 	turn sync.Mutex
 	mu   sync.Mutex
-	// alive is the present life, nil while there is none.
+	// alive is the current life, nil if the agent does not run.
 	alive *life
 }
 
@@ -81,7 +81,7 @@ func (n *Node) setLife(l *life) {
 	n.alive = l
 }
 
-// Start starts the agent. A node whose agent runs is left as it is.
+// Start starts the agent. It does nothing if the agent runs.
 func (n *Node) Start() error {
 	n.turn.Lock()
 	defer n.turn.Unlock()
@@ -96,8 +96,8 @@ func (n *Node) Start() error {
 	return nil
 }
 
-// Kill ends the agent as SIGKILL does: it makes no other call, request or write, and nothing is cleaned up. The
-// containers run on. A node whose agent does not run is left as it is.
+// Kill ends the agent as SIGKILL does: the agent makes no further call, request or write, and cleans up nothing. The
+// containers keep running. Kill does nothing if the agent does not run.
 func (n *Node) Kill() {
 	n.turn.Lock()
 	defer n.turn.Unlock()
@@ -113,7 +113,7 @@ func (n *Node) PowerOff() error {
 	return n.Runtime.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped})
 }
 
-// Explain answers where a pod of the node stands, and why.
+// Explain returns the agent's explanation of the state of a pod.
 func (n *Node) Explain(pod *v1.Pod) string {
 	if l := n.life(); l != nil {
 		return l.loop.Explain(pod.UID)

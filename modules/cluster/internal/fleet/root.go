@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 )
 
-// volumes is the directory of a Root that containers write to as well.
+// volumes is the directory below Root to which containers write.
 const volumes = "pods"
 
-// freeze copies what an agent remembers below its Root, and returns what puts it back: a process that is killed
-// writes nothing more, while the goroutines of an agent may. Volumes are the containers', which live on.
+// freeze copies the agent's state below Root, and returns a function that restores it. The goroutines of a killed agent
+// may still write, unlike a killed process. Volumes are not copied, because the containers keep running.
 func freeze(root string) (thaw func() error, err error) {
 	kept := root + ".frozen"
 	entries, err := os.ReadDir(root)
@@ -42,7 +42,7 @@ func copyTree(from, to string, isDir bool) error {
 	return os.WriteFile(to, content, 0o600)
 }
 
-// replace puts what was kept in place of what there is.
+// replace replaces the state by the copy.
 func replace(root, kept string) error {
 	entries, err := os.ReadDir(root)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package gate stands between clients and an API server: it counts requests, and refuses connections while the server is
-// to be unavailable.
+// Package gate is a transport between clients and an API server that counts requests and can refuse connections.
 package gate
 
 import (
@@ -16,25 +15,25 @@ import (
 // A Gate is the transport of clients. Its methods may be called concurrently.
 type Gate struct {
 	next http.RoundTripper
-	// name says in which row of the counts a request is.
+	// name returns the name under which a request is counted.
 	name func(*http.Request) string
 
 	mu     sync.Mutex
 	down   time.Time
 	counts map[string]int
-	// open ends when the requests that are open break.
+	// open ends when open requests must break.
 	open context.Context
 	end  context.CancelFunc
 }
 
-// New returns a Gate before a transport. Requests are counted by what name returns.
+// New returns a Gate in front of a transport. name returns the name under which a request is counted.
 func New(next http.RoundTripper, name func(*http.Request) string) *Gate {
 	g := &Gate{next: next, name: name, counts: map[string]int{}}
 	g.open, g.end = context.WithCancel(context.Background())
 	return g
 }
 
-// Unavailable refuses connections for a time, from now on. Requests that are open break.
+// Unavailable refuses connections for a duration, and breaks open requests.
 func (g *Gate) Unavailable(d time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -43,7 +42,7 @@ func (g *Gate) Unavailable(d time.Duration) {
 	g.open, g.end = context.WithCancel(context.Background())
 }
 
-// Counts returns how many requests there were, also those that were refused.
+// Counts returns the number of requests by name, including refused ones.
 func (g *Gate) Counts() map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,7 +80,7 @@ func (g *Gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// body ends what belongs to its request when it is closed.
+// body releases the resources of its request when it is closed.
 type body struct {
 	io.ReadCloser
 	end func()

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// keptEvents is how many changes of a kind are kept for watches that begin later.
+// keptEvents is the number of changes of a kind that are kept for later watches.
 const keptEvents = 2048
 
 // A change is one write. Neither object is written to.
