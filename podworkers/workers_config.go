@@ -33,14 +33,14 @@ type Config struct {
 	// AbandonAfter is the time that cancelled work has to return, if it was cancelled because the pod must
 	// stop, or stop sooner. After that the pod gets other work. Zero means 1 s.
 	AbandonAfter time.Duration
-	// RetryInitial is the wait after the first failure, unless its error is a RetryError or a
-	// TemporaryError. Each further failure in a row doubles it, up to RetryMax, or up to 1 min for
+	// RetryInitial is the wait after the first failure, unless its error has the time of the next
+	// attempt or is temporary (see Syncer). Each further failure in a row doubles it, up to RetryMax, or up to 1 min for
 	// the removal of a pod. Zero means 2 s.
 	RetryInitial time.Duration
 	// RetryMax is the longest such wait. Zero means 30 s, or
 	// RetryInitial if that is longer.
 	RetryMax time.Duration
-	// RetryTransient is the wait after a TemporaryError. Zero means 1 s.
+	// RetryTransient is the wait after a temporary error (see Syncer). Zero means 1 s.
 	RetryTransient time.Duration
 	// ResyncInterval is the longest time between two calls of SyncPod for a pod. Zero means 1 min.
 	ResyncInterval time.Duration

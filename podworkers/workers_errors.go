@@ -15,18 +15,18 @@ var (
 	ErrInterrupted = errors.New("podworkers: interrupted by a request to stop the pod")
 )
 
-// RetryError is an error with the time of the next attempt, such as the end of a back-off. Workers find
+// retryError is an error with the time of the next attempt, such as the end of a back-off. Workers find
 // it with errors.As.
-type RetryError interface {
+type retryError interface {
 	error
 	// RetryAt is the time of the next attempt. If it has passed, Workers wait Config.RetryTransient. The
 	// zero time has no effect.
 	RetryAt() time.Time
 }
 
-// TemporaryError is an error that probably disappears within seconds, such as the restart of a runtime or
+// temporaryError is an error that probably disappears within seconds, such as the restart of a runtime or
 // a network that is not ready. Workers find it with errors.As and retry after Config.RetryTransient.
-type TemporaryError interface {
+type temporaryError interface {
 	error
 	Temporary() bool
 }

@@ -28,9 +28,9 @@ func (w waiter) retryIn(work WorkType, err error, failures int, next time.Time) 
 	if work == RemovePod {
 		wait = backoff(w.RetryInitial, maxRemovalRetry, failures)
 	}
-	if known, ok := errors.AsType[RetryError](err); ok && !known.RetryAt().IsZero() {
+	if known, ok := errors.AsType[retryError](err); ok && !known.RetryAt().IsZero() {
 		wait = w.until(known.RetryAt())
-	} else if soon, ok := errors.AsType[TemporaryError](err); ok && soon.Temporary() {
+	} else if soon, ok := errors.AsType[temporaryError](err); ok && soon.Temporary() {
 		wait = w.spread(w.RetryTransient)
 	}
 	if !next.IsZero() {

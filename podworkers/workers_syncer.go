@@ -18,6 +18,9 @@ import (
 // ErrInterrupted), when the workers stop (ErrStopped), and when the call has
 // returned. The work and the status are read-only; the Syncer may keep them.
 //
+// Work that failed is repeated. Workers find two methods of errors with errors.As: RetryAt() time.Time returns the time of
+// the next attempt, and Temporary() bool reports whether the cause probably disappears within seconds.
+//
 // Workers may repeat a call at any time, also after it has succeeded, so each call begins with the present state
 // of the pod. It may call any method of the Workers except those that wait: Run, KillPod and Drain.
 type Syncer interface {

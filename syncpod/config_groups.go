@@ -62,9 +62,8 @@ func (n *Node) dns() sandbox.NodeDNS {
 
 // Objects gets API objects that specs of pods name.
 type Objects struct {
-	// Sources get ConfigMaps, Secrets, Services and keys of files, for environment
-	// variables; the first two for volumes, too. With a Root, files are read where the pod's
-	// volumes are.
+	// Sources get ConfigMaps, Secrets and Services for environment variables; the first two for
+	// volumes, too.
 	env.Sources
 	// Tokens gets tokens of service accounts for volumes. Default: a pod that wants
 	// one fails.

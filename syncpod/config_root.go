@@ -10,7 +10,6 @@ import (
 
 	"github.com/podsync/podsync/internal/base/podfile"
 	"github.com/podsync/podsync/internal/deps"
-	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/internal/localvolume"
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
@@ -54,14 +53,12 @@ func (c *Config) fromRoot() error {
 	if c.deps.Messages == nil {
 		c.deps.Messages = dirs
 	}
-	if c.Objects.Sources.FileKeys == nil {
-		c.Objects.Sources.FileKeys = env.FileKeysFunc(func(_ context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error) {
-			dir, err := dirs.Dir(pod.UID)
-			if err != nil {
-				return "", err
-			}
-			return localvolume.FileKey(pod, dir, ref)
-		})
+	c.deps.FileKey = func(_ context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error) {
+		dir, err := dirs.Dir(pod.UID)
+		if err != nil {
+			return "", err
+		}
+		return localvolume.FileKey(pod, dir, ref)
 	}
 	if c.deps.Records == nil {
 		c.deps.Records = deps.FileRecords{Dir: filepath.Join(c.Root, "records"), Turns: podfile.NewTurns()}

@@ -25,6 +25,8 @@ type dependencies struct {
 	Volumes  poddir.Volumes
 	Mounts   mounter
 	Messages terminationMessages
+	// FileKey reads variables from files in the volumes of pods. It is missing without a Root.
+	FileKey func(ctx context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error)
 }
 
 // refresher keeps the mounted files of ConfigMaps, Secrets and tokens up to date. It is called at the end of each

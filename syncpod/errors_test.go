@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
@@ -34,9 +33,12 @@ func TestErrorsSayWhenToComeAgain(t *testing.T) {
 					n.Fault(f)
 				}
 				r, err := n.SyncPod(t.Context(), testPod(containers(ctr("app"), ctr("b"))), nil)
-				retry, ok := errors.AsType[podworkers.RetryError](err)
+				retry, ok := errors.AsType[interface {
+					error
+					RetryAt() time.Time
+				}](err)
 				if !ok {
-					t.Fatalf("%v is no RetryError", err)
+					t.Fatalf("%v has no time of the next attempt", err)
 				}
 				if at := retry.RetryAt(); tc.retryIn == 0 != at.IsZero() || !at.IsZero() && time.Until(at) != tc.retryIn {
 					t.Errorf("retry at %v, want in %v", at, tc.retryIn)
@@ -44,7 +46,10 @@ func TestErrorsSayWhenToComeAgain(t *testing.T) {
 				if !r.NextTry.Equal(retry.RetryAt()) {
 					t.Errorf("next try at %v, retry at %v", r.NextTry, retry.RetryAt())
 				}
-				if soon, ok := errors.AsType[podworkers.TemporaryError](err); !ok || soon.Temporary() != tc.temporary {
+				if soon, ok := errors.AsType[interface {
+					error
+					Temporary() bool
+				}](err); !ok || soon.Temporary() != tc.temporary {
 					t.Errorf("temporary %t, want %t", !tc.temporary, tc.temporary)
 				}
 			})

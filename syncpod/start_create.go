@@ -60,7 +60,7 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 	}
 	vars, err := environ.Resolve(ctx, environ.Input{
 		Pod: st.pod, Container: st.spec.Name,
-		PodIPs: st.sandbox.ips, HostIPs: st.config.Node.hostIPs(), Allocatable: st.config.Node.Allocatable,
+		PodIPs: st.sandbox.ips, HostIPs: st.config.Node.hostIPs(), Allocatable: st.config.Node.Allocatable, FileKey: st.config.deps.FileKey,
 	}, st.config.Objects.Sources)
 	if err != nil {
 		return nil, err

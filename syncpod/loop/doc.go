@@ -58,7 +58,7 @@
 //
 // When the context of [Loop.Run] ends, the agent detaches: the pods keep running. The next agent reads the running
 // containers from the runtime, and the last statuses from the [StatusStore]: it adopts running pods without a
-// change, and finished pods stay finished. With a [RuntimeStatusStore] it lists the runtime, and inspects only pods
+// change, and finished pods stay finished. With a [StatusStore] it lists the runtime, and inspects only pods
 // whose state has changed since. It stops no pod before the source of the pod has delivered. Once all sources have
 // delivered, it deletes the records and directories of pods that no longer exist. [Loop.Drain] stops the pods
 // first.

@@ -156,10 +156,6 @@ func (s *memoryStore) Load(context.Context) ([]loop.StoredStatus, error) {
 	}), nil
 }
 
-func (s *memoryStore) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
-	return s.SetStoredStatus(ctx, loop.StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status})
-}
-
 func (s *memoryStore) SetStoredStatus(_ context.Context, stored loop.StoredStatus) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -17,6 +18,11 @@ import (
 
 // plainStore remembers statuses alone.
 type plainStore struct{ loop.StatusStore }
+
+func (s plainStore) SetStoredStatus(ctx context.Context, stored loop.StoredStatus) error {
+	stored.Runtime = nil
+	return s.StatusStore.SetStoredStatus(ctx, stored)
+}
 
 // After a restart of the agent the runtime is asked for what has changed, and for nothing that an
 // earlier agent has seen. What is reported is the same whether that was remembered or not.

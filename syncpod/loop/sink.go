@@ -71,10 +71,7 @@ func (s sink) deliver(ctx context.Context, pod *v1.Pod, status v1.PodStatus) err
 }
 
 func (s sink) keep(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
-	if store, ok := s.store.(RuntimeStatusStore); ok {
-		return store.SetStoredStatus(ctx, StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status, Runtime: s.seen(pod.UID)})
-	}
-	return s.store.SetPodStatus(ctx, pod, status)
+	return s.store.SetStoredStatus(ctx, StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status, Runtime: s.seen(pod.UID)})
 }
 
 // mayComeAgain reports whether the end of the pod is not to be remembered: a static pod

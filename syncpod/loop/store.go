@@ -10,17 +10,19 @@ import (
 
 	"github.com/podsync/podsync/internal/base/statusjson"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod"
 )
 
 // A StatusStore persists the statuses of pods across restarts of the agent, so that a finished pod
 // is not run again, even without an API server. Its methods may be called concurrently for
 // different pods.
 //
-// It holds the reported statuses. The other state of the work on a pod is in the records below the Root.
+// It holds the reported statuses, and the runtime's: a restarted agent inspects only what has changed since, by ID,
+// because runtimes do not reuse IDs. The other state of the work on a pod is in the records below the Root. A [FileStore]
+// is one.
 type StatusStore interface {
-	// SetPodStatus stores the status of a pod.
-	syncpod.StatusSink
+	// SetStoredStatus stores the status of a pod, in the place of an earlier one. A store that leaves Runtime out makes
+	// the next agent inspect the pod.
+	SetStoredStatus(ctx context.Context, s StoredStatus) error
 	// Load returns all stored statuses, sorted by UID. Unreadable ones are left out, and the error
 	// describes them; the result is valid nevertheless. If the error is [ErrStatusesLost], they
 	// are lost for good; after any other error a Loop retries for a minute before it does anything
@@ -32,15 +34,6 @@ type StatusStore interface {
 
 // ErrStatusesLost is the error of a [StatusStore] for statuses that are lost for good.
 var ErrStatusesLost = errors.New("statuses of pods are lost")
-
-// A RuntimeStatusStore is a StatusStore that also stores the runtime's status of a pod. With it, a
-// restarted agent inspects only what has changed since, by ID, because runtimes do not reuse IDs. A
-// [FileStore] implements it.
-type RuntimeStatusStore interface {
-	StatusStore
-	// SetStoredStatus stores both. A Loop calls it instead of SetPodStatus.
-	SetStoredStatus(ctx context.Context, s StoredStatus) error
-}
 
 // A StoredStatus is what a StatusStore remembers of a pod. It can be written as
 // JSON.
@@ -102,6 +95,6 @@ func readAlone(text []byte) (read storedStatus, err error) {
 // noStore stands for a missing [StatusStore].
 type noStore struct{}
 
-func (noStore) Load(context.Context) ([]StoredStatus, error)              { return nil, nil }
-func (noStore) SetPodStatus(context.Context, *v1.Pod, v1.PodStatus) error { return nil }
-func (noStore) Delete(context.Context, types.UID) error                   { return nil }
+func (noStore) Load(context.Context) ([]StoredStatus, error)        { return nil, nil }
+func (noStore) SetStoredStatus(context.Context, StoredStatus) error { return nil }
+func (noStore) Delete(context.Context, types.UID) error             { return nil }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/podfile"
@@ -22,7 +21,7 @@ import (
 //
 // A file is replaced atomically and only when its contents have changed, so if the agent is killed,
 // the last status or the one before exists. After a power failure it may be an older one, none, or
-// unreadable, except for finished pods: their status is on the disk when SetPodStatus returns,
+// unreadable, except for finished pods: their status is on the disk when SetStoredStatus returns,
 // because a finished Job must not run again. All other pods are started again after a power failure
 // anyway.
 type FileStore struct {
@@ -35,7 +34,7 @@ type FileStore struct {
 	listed bool
 }
 
-var _ RuntimeStatusStore = (*FileStore)(nil)
+var _ StatusStore = (*FileStore)(nil)
 
 // storedPod is the in-memory state of a pod's file. Its lock is held while the file is read,
 // written or removed.
@@ -141,14 +140,6 @@ func (s *FileStore) load(uid types.UID) (StoredStatus, error) {
 		s.forget(uid)
 	}
 	return stored, err
-}
-
-// SetPodStatus replaces the pod's file with its status.
-func (s *FileStore) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
-	if pod == nil {
-		return errors.New("status of a pod: the pod is nil")
-	}
-	return s.SetStoredStatus(ctx, StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status})
 }
 
 // SetStoredStatus replaces the pod's file.

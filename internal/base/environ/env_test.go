@@ -82,8 +82,7 @@ func (w *world) sources() env.Sources {
 	return env.Sources{
 		ConfigMaps: env.ConfigMapsFunc(w.ConfigMap),
 		Secrets:    env.SecretsFunc(w.Secret),
-		Services:   env.ServicesFunc(w.Services),
-		FileKeys:   env.FileKeysFunc(w.FileKey),
+		Services:   w,
 	}
 }
 
@@ -97,7 +96,7 @@ func pod(c v1.Container) *v1.Pod {
 
 func resolve(t *testing.T, w *world, p *v1.Pod) (map[string]string, error) {
 	t.Helper()
-	vars, err := environ.Resolve(t.Context(), environ.Input{Pod: p, Container: "c"}, w.sources())
+	vars, err := environ.Resolve(t.Context(), environ.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
 	m := map[string]string{}
 	for _, v := range vars {
 		if _, again := m[v.Name]; again {
@@ -145,7 +144,7 @@ func TestOrderAndPrecedence(t *testing.T) {
 		EnvFrom: []v1.EnvFromSource{allOf("cm", "one", "", nil), allOf("cm", "two", "", nil)},
 		Env:     []v1.EnvVar{text("Y", "$(B)"), text("B", "$(KUBERNETES_SERVICE_HOST)"), text("Y", "$(Y)$(B)"), text("KUBERNETES_SERVICE_PORT", "1")},
 	})
-	vars, err := environ.Resolve(t.Context(), environ.Input{Pod: p, Container: "c"}, w.sources())
+	vars, err := environ.Resolve(t.Context(), environ.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,12 +288,12 @@ func TestFailingSourceFailsOptionalReferences(t *testing.T) {
 		w := &world{fail: broken}
 		sources := w.sources()
 		sources.Services = nil
-		vars, err := environ.Resolve(t.Context(), environ.Input{Pod: pod(c), Container: "c"}, sources)
+		vars, err := environ.Resolve(t.Context(), environ.Input{Pod: pod(c), Container: "c", FileKey: w.FileKey}, sources)
 		if !errors.Is(err, broken) || errors.Is(err, env.ErrNotFound) || vars != nil {
 			t.Errorf("%s: %v, error %v; want the source's error", name, vars, err)
 		}
 		if _, err = environ.Resolve(t.Context(), environ.Input{Pod: pod(c), Container: "c"}, env.Sources{}); err == nil || !strings.Contains(err.Error(),
-			"there is no source of ") || !strings.Contains(err.Error(), "(syncpod.Config.Objects.") {
+			"there is no source of ") || !strings.Contains(err.Error(), "(syncpod.Config.") {
 			t.Errorf("%s: error %v without a source, want it named", name, err)
 		}
 	}
@@ -315,7 +314,7 @@ func TestSecretValuesReachNoErrorAndNoPrint(t *testing.T) {
 		t.Fatalf("%v, error %v; want an error alone", vars, err)
 	}
 	p.Spec.Containers[0].Env = p.Spec.Containers[0].Env[:2]
-	list, okErr := environ.Resolve(t.Context(), environ.Input{Pod: p, Container: "c"}, w.sources())
+	list, okErr := environ.Resolve(t.Context(), environ.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
 	if okErr != nil || list[len(list)-1].Value != "x"+secret {
 		t.Fatalf("error %v, want the value in the last variable", okErr)
 	}
@@ -369,8 +368,8 @@ func TestResolveIsDeterministicAndOnlyReads(t *testing.T) {
 		p := pod(c)
 		p.Spec.EnableServiceLinks = nil
 		before := p.DeepCopy()
-		first, err1 := environ.Resolve(t.Context(), environ.Input{Pod: p, Container: "c"}, w.sources())
-		second, err2 := environ.Resolve(t.Context(), environ.Input{Pod: p, Container: "c"}, w.sources())
+		first, err1 := environ.Resolve(t.Context(), environ.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
+		second, err2 := environ.Resolve(t.Context(), environ.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
 		if err1 != nil || err2 != nil || !slices.Equal(first, second) {
 			t.Fatalf("%q, error %v; then %q, error %v", values(first), err1, values(second), err2)
 		}
@@ -393,7 +392,7 @@ func BenchmarkResolve(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		w.calls = w.calls[:0]
-		if _, err := environ.Resolve(b.Context(), environ.Input{Pod: p, Container: "c"}, w.sources()); err != nil {
+		if _, err := environ.Resolve(b.Context(), environ.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources()); err != nil {
 			b.Fatal(err)
 		}
 	}

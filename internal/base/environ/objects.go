@@ -92,10 +92,10 @@ func (r *resolver) secretKey(ctx context.Context, ref *v1.SecretKeySelector) (st
 }
 
 func (r *resolver) fileKey(ctx context.Context, ref *v1.FileKeySelector) (string, bool, error) {
-	if r.from.FileKeys == nil {
-		return "", false, fmt.Errorf("key %q of file %q in volume %q: there is no source of file keys (syncpod.Config.Objects.FileKeys)", ref.Key, ref.Path, ref.VolumeName)
+	if r.in.FileKey == nil {
+		return "", false, fmt.Errorf("key %q of file %q in volume %q: there is no source of file keys (syncpod.Config.Root)", ref.Key, ref.Path, ref.VolumeName)
 	}
-	value, err := r.from.FileKeys.FileKey(ctx, r.in.Pod, ref)
+	value, err := r.in.FileKey(ctx, r.in.Pod, ref)
 	if env.NotFound(err) {
 		return missing(ref.Optional, "key %q of file %q in volume %q", ref.Key, ref.Path, ref.VolumeName)
 	}

@@ -43,6 +43,9 @@ type Input struct {
 	// MasterNamespace is the namespace of the service "kubernetes", whose variables every pod gets.
 	// "" means "default".
 	MasterNamespace string
+	// FileKey returns the value of a key of an env file in the pod's volumes (KEP-3721). If the file or the key does not
+	// exist, the error wraps env.ErrNotFound; it must not contain a value. Nil makes such a key an error.
+	FileKey func(ctx context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error)
 }
 
 // Resolve returns the environment of a container. The package documentation describes order and

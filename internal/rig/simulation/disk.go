@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/deps"
@@ -37,8 +36,8 @@ type disk struct {
 }
 
 var (
-	_ loop.RuntimeStatusStore = (*disk)(nil)
-	_ deps.Records            = (*disk)(nil)
+	_ loop.StatusStore = (*disk)(nil)
+	_ deps.Records     = (*disk)(nil)
 )
 
 func newDisk() *disk {
@@ -56,10 +55,6 @@ func (d *disk) Load(context.Context) ([]loop.StoredStatus, error) {
 		all = append(all, d.statuses[uid])
 	}
 	return all, nil
-}
-
-func (d *disk) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
-	return d.SetStoredStatus(ctx, loop.StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status})
 }
 
 func (d *disk) SetStoredStatus(_ context.Context, s loop.StoredStatus) error {

@@ -14,7 +14,6 @@ type Sources struct {
 	ConfigMaps ConfigMaps
 	Secrets    Secrets
 	Services   Services
-	FileKeys   FileKeys
 }
 
 // ConfigMaps gets ConfigMaps.
@@ -39,13 +38,6 @@ type Services interface {
 	Services(ctx context.Context, namespace string) ([]*v1.Service, error)
 }
 
-// FileKeys reads variables from files in the pod's volumes (KEP-3721).
-type FileKeys interface {
-	// FileKey returns the value of a key of an env file. If the file or the key
-	// does not exist the error wraps ErrNotFound. An error must not hold a value.
-	FileKey(ctx context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error)
-}
-
 // ConfigMapsFunc is a function that is a [ConfigMaps].
 type ConfigMapsFunc func(ctx context.Context, namespace, name string) (*v1.ConfigMap, error)
 
@@ -60,22 +52,6 @@ type SecretsFunc func(ctx context.Context, namespace, name string) (*v1.Secret, 
 // Secret calls f.
 func (f SecretsFunc) Secret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
 	return f(ctx, namespace, name)
-}
-
-// ServicesFunc is a function that is a [Services].
-type ServicesFunc func(ctx context.Context, namespace string) ([]*v1.Service, error)
-
-// Services calls f.
-func (f ServicesFunc) Services(ctx context.Context, namespace string) ([]*v1.Service, error) {
-	return f(ctx, namespace)
-}
-
-// FileKeysFunc is a function that is a [FileKeys].
-type FileKeysFunc func(ctx context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error)
-
-// FileKey calls f.
-func (f FileKeysFunc) FileKey(ctx context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error) {
-	return f(ctx, pod, ref)
 }
 
 // ErrNotFound is wrapped by the error of a source if a ConfigMap, Secret, file or key does not exist.
