@@ -50,16 +50,16 @@ func (s SandboxState) String() string {
 	return "not ready"
 }
 
-// NamespaceMode is how widely a namespace of a sandbox is shared, as CRI's
-// NamespaceMode says it. The zero value is NamespacePod.
+// NamespaceMode says which containers share a namespace of a sandbox, as CRI's NamespaceMode does. The zero value is
+// NamespacePod.
 type NamespaceMode uint8
 
 const (
 	// NamespacePod is shared by the containers of one pod.
 	NamespacePod NamespaceMode = iota
-	// NamespaceContainer belongs to one container alone.
+	// NamespaceContainer is private to one container.
 	NamespaceContainer
-	// NamespaceNode is the node's own.
+	// NamespaceNode is the namespace of the node.
 	NamespaceNode
 	// NamespaceTarget is the namespace of another, named container.
 	NamespaceTarget

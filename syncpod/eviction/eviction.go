@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Reason is the reason of a pod that was evicted, or refused by Admit.
+// Reason is the status reason of a pod that was evicted, or that Admit rejects.
 const Reason = "Evicted"
 
 // An Eviction is a pod to evict, and its message.

@@ -25,9 +25,8 @@ type Plugin interface {
 	SetUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string) error
 	// Locate returns where SetUp has made a volume available. It returns an error if the volume is not mounted.
 	Locate(pod *v1.Pod, vol *v1.Volume, dir string) (Location, error)
-	// TearDown unmounts all volumes of a pod that does not run. It is called until it succeeds,
-	// also by the next agent, and for pods that have none. The pod's directory is kept until it has
-	// succeeded.
+	// TearDown unmounts all volumes of a pod that does not run. The agent, or the next one, retries it until it
+	// succeeds, and keeps the pod's directory until then. It is also called for pods without volumes.
 	TearDown(ctx context.Context, pod types.UID, dir string) error
 }
 

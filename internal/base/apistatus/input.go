@@ -37,9 +37,8 @@ type Input struct {
 	// Probes holds the last results of the declared probes, by container ID. A container without an
 	// entry has not been probed yet.
 	Probes map[runtime.ContainerID]actions.ProbeResults
-	// StartErrors holds the error of each container's last start, by container name. Remove an
-	// entry when the container has started; an obsolete entry is ignored while nothing should
-	// start.
+	// StartErrors holds the error of each container's last start, by container name. The caller removes an entry when
+	// the container has started. Entries are ignored while no container should start.
 	StartErrors map[string]Problem
 	// HostIPs are the node's addresses, the primary first. If empty, the fields that depend on them
 	// are unset.

@@ -50,8 +50,8 @@ func standingOf(p Candidate, s eviction.Signal, on Layout) *standing {
 	name := ResourceOf(s)
 	used := p.Usage.of(p.Pod, name, on.parts(s))
 	r.exceeds = used.Cmp(requested(p.Pod, name)) > 0
-	// Inodes have no request. A kubelet subtracts the request in bytes from their number, and so
-	// does this.
+	// Pods cannot request inodes. For inodes a kubelet subtracts the request for storage, in bytes, and this does the
+	// same.
 	counted := name
 	if name == inodes {
 		counted = v1.ResourceEphemeralStorage

@@ -69,7 +69,7 @@ func readFrame(r io.Reader, most int, masked bool) (frame, error) {
 	return f, cut(err)
 }
 
-// read appends the next bytes of the data, n at most.
+// read reads at most n bytes of the frame's data, and appends them to b.
 func (f *frame) read(r io.Reader, b []byte, n int) ([]byte, error) {
 	n = min(n, f.left)
 	begin := len(b)

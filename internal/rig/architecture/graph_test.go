@@ -27,7 +27,7 @@ type pkg struct {
 	Imports    []string
 }
 
-// A graph has the module's packages and all that they depend on, by import path.
+// A graph maps import paths to the module's packages and their dependencies.
 type graph map[string]*pkg
 
 // own returns the import paths of this module's packages, sorted.

@@ -64,7 +64,7 @@ func TestDirectCopies(t *testing.T) {
 	})
 }
 
-// A call ends with its context, also if the runtime does not heed that, and with a restart of the runtime.
+// A call returns when its context ends, even if the runtime ignores that, and when the runtime restarts.
 func TestDirectEnds(t *testing.T) {
 	onDirect(t, Config{}, func(n *node) {
 		n.inject(Fault{Match: Match{Method: Status}, Delay: time.Hour, IgnoreCancel: true})

@@ -17,8 +17,8 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// realKernel is an agent on the kernel's own trees, below a root of its own that is
-// removed in the end. The test is skipped where that cannot be written.
+// realKernel returns a Tree on the kernel's cgroup file system, and its root cgroup, which the cleanup removes. It skips
+// the test if cgroups cannot be written.
 func realKernel(t *testing.T) (*Tree, string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -46,8 +46,7 @@ func realKernel(t *testing.T) (*Tree, string) {
 	return tree, root
 }
 
-// On a kernel: the limits are in force, a process and one in a cgroup below are killed, and
-// nothing is left.
+// On a real kernel a Tree sets the limits, kills the processes of the cgroup and of its children, and leaves no cgroup.
 func TestKernel(t *testing.T) {
 	tree, root := realKernel(t)
 	pod := burstable("u-1", "500m", "64Mi")

@@ -266,7 +266,7 @@ func (s *Store) kindOf(r request) (schema.GroupVersionKind, error) {
 	return gvk, nil
 }
 
-// setKind has an object name its kind, as those in answers do.
+// setKind sets the apiVersion and kind of an object, as in responses of an API server.
 func (s *Store) setKind(r request, o object) {
 	if gvk, err := s.kindOf(r); err == nil {
 		o.GetObjectKind().SetGroupVersionKind(gvk)

@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/tracked"
 )
 
-// A bench has a client of a Store.
+// A bench is a test with a client of a Store.
 type bench struct {
 	*testing.T
 	typedv1.PodInterface
