@@ -30,9 +30,6 @@ type Config struct {
 	// default suffices for about 19,000. With more, lists fail with ErrExhausted, and an agent that
 	// starts waits. The runtime has a limit of its own, 16 MiB in containerd.
 	MaxMessageBytes int
-	// MaxReconnectDelay limits the pause between two attempts to reconnect, and so the delay until
-	// the runtime's return is noticed. Default 1 s.
-	MaxReconnectDelay time.Duration
 	// Dialer opens the connection, in place of a dial to Endpoint. Default none.
 	Dialer func(context.Context) (net.Conn, error)
 	// Options are added to the connection, such as an interceptor for tracing.
@@ -40,9 +37,10 @@ type Config struct {
 }
 
 const (
-	defaultMaxMessage   = 16 << 20
-	defaultMaxReconnect = time.Second
-	firstReconnect      = 50 * time.Millisecond
+	defaultMaxMessage = 16 << 20
+	// firstReconnect is the first pause between two attempts to reconnect, and maxReconnect the
+	// longest, and so the longest delay until the runtime's return is noticed.
+	firstReconnect, maxReconnect = 50 * time.Millisecond, time.Second
 	// handshake is the least time an attempt gets to connect. It has nothing to do
 	// with the pause between attempts: a busy runtime is slow to accept.
 	handshake = 5 * time.Second
@@ -134,10 +132,6 @@ func (c Config) options(dial func(context.Context, string) (net.Conn, error), ti
 	if size <= 0 {
 		size = defaultMaxMessage
 	}
-	delay := c.MaxReconnectDelay
-	if delay <= 0 {
-		delay = defaultMaxReconnect
-	}
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(dial),
@@ -147,7 +141,7 @@ func (c Config) options(dial func(context.Context, string) (net.Conn, error), ti
 		grpc.WithStaticStreamWindowSize(streamWindow),
 		grpc.WithStaticConnWindowSize(connWindow),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: min(firstReconnect, delay), Multiplier: 1.6, Jitter: 0.2, MaxDelay: delay},
+			Backoff:           backoff.Config{BaseDelay: firstReconnect, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxReconnect},
 			MinConnectTimeout: handshake,
 		}),
 	}

@@ -3,7 +3,7 @@
 // types of package runtime.
 //
 // [Dial] connects. Its result implements both generated CRI clients; all packages of this module
-// accept only the methods they need (see [StatusCalls] and the others), so other clients and
+// accept only the methods they need (such as [Execer]), so other clients and
 // wrappers can be used too. Add [Timeouts.Interceptor] to such a connection: without it, a call to
 // a runtime that hangs ends only with its context.
 //

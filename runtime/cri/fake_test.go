@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// fakeRuntime answers the StatusCalls of literal sandboxes and containers that counts calls.
+// fakeRuntime answers the statusCalls of literal sandboxes and containers that counts calls.
 type fakeRuntime struct {
 	sandboxes  []*runtimeapi.PodSandboxStatus
 	containers []*runtimeapi.ContainerStatus

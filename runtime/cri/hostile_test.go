@@ -116,7 +116,7 @@ func FuzzList(f *testing.F) {
 
 // hostileAnswers are those of a runtime that answers for each container with any status.
 type hostileAnswers struct {
-	cri.StatusCalls
+	runtimeapi.RuntimeServiceClient
 	h          *testnode.Hostile
 	boxes      *runtimeapi.ListPodSandboxResponse
 	containers *runtimeapi.ListContainersResponse

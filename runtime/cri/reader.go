@@ -17,7 +17,7 @@ import (
 // ReaderConfig is what a Reader needs.
 type ReaderConfig struct {
 	// Runtime answers. Required.
-	Runtime StatusCalls
+	Runtime statusCalls
 	// RuntimeName is the type in container IDs, as Client.RuntimeName reports it.
 	// Required.
 	RuntimeName string
@@ -28,7 +28,7 @@ type ReaderConfig struct {
 // Reader reads pods from a runtime. It stores no pods: the caller passes the known status, so one
 // Reader serves any number of concurrent callers.
 type Reader struct {
-	runtime StatusCalls
+	runtime statusCalls
 	name    string
 	owner   Owner
 	// evented is set once a sandbox's status was seen to carry those of its

@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-func newTestReader(t *testing.T, n StatusCalls, o Owner) *Reader {
+func newTestReader(t *testing.T, n statusCalls, o Owner) *Reader {
 	t.Helper()
 	r, err := NewReader(ReaderConfig{Runtime: n, RuntimeName: "fake", Owner: o})
 	if err != nil {

@@ -18,8 +18,8 @@ type identifier interface {
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
 }
 
-// StatusCalls are the calls that read the state.
-type StatusCalls interface {
+// statusCalls are the calls that read the state.
+type statusCalls interface {
 	ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error)
 	PodSandboxStatus(context.Context, *runtimeapi.PodSandboxStatusRequest, ...grpc.CallOption) (*runtimeapi.PodSandboxStatusResponse, error)
 	ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error)
@@ -39,7 +39,7 @@ type ImagePuller interface {
 
 var (
 	_ identifier  = runtimeapi.RuntimeServiceClient(nil)
-	_ StatusCalls = runtimeapi.RuntimeServiceClient(nil)
+	_ statusCalls = runtimeapi.RuntimeServiceClient(nil)
 	_ Execer      = runtimeapi.RuntimeServiceClient(nil)
 	_ ImagePuller = runtimeapi.ImageServiceClient(nil)
 )
