@@ -39,7 +39,7 @@
 //
 //   - [github.com/podsync/podsync/actions]: what a pod needs next, as a plan with
 //     reasons that can be printed and tested.
-//   - [github.com/podsync/podsync/internal/base/backoff]: when something that failed may be
+//   - [github.com/podsync/podsync/backoff]: when something that failed may be
 //     tried again.
 //   - [github.com/podsync/podsync/internal/base/apistatus]: the status to report of a
 //     pod, which never takes back what was reported before.

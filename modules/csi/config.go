@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/backoff"
+	"github.com/podsync/podsync/backoff"
 )
 
 const (

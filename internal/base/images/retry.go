@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/backoff"
+	"github.com/podsync/podsync/backoff"
 )
 
 // retryKey identifies what backs off: an image for one pod with one set of credentials (kubernetes

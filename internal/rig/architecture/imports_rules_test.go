@@ -79,12 +79,12 @@ func TestBannedRule(t *testing.T) {
 // breaks a rule.
 func TestTablesForbid(t *testing.T) {
 	for _, tt := range []struct{ pkg, imports string }{
-		{"runtime", "~internal/base/backoff"},
+		{"runtime", "~backoff"},
 		{"runtime", "~actions"},
 		{"runtime", "k8s.io/cri-api/pkg/apis/runtime/v1"},
-		{"internal/base/backoff", "~runtime"},
-		{"internal/base/backoff", "k8s.io/api/core/v1"},
-		{"actions", "~internal/base/backoff"},
+		{"backoff", "~runtime"},
+		{"backoff", "k8s.io/api/core/v1"},
+		{"actions", "~backoff"},
 		{"actions", "~podworkers"},
 		{"actions", "~sandbox"},
 		{"actions", "google.golang.org/grpc/codes"},
@@ -108,7 +108,7 @@ func TestTablesForbid(t *testing.T) {
 		{"internal/base/containerconfig", "~internal/base/sandboxconfig"},
 		{"internal/base/containerconfig", "~syncpod/podspec"},
 		{"internal/base/apistatus", "~syncpod"},
-		{"internal/base/apistatus", "~internal/base/backoff"},
+		{"internal/base/apistatus", "~backoff"},
 		{"syncpod/internal/hook", "~syncpod"},
 		{"syncpod/podspec/qos", "~runtime"},
 		{"syncpod/internal/poddir", "~runtime/cri"},

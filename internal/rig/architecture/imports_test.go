@@ -18,7 +18,7 @@ type room struct {
 var rooms = []room{
 	{".", nil, "the root package is documentation"},
 	{"runtime", nil, "everything else is said in its words, so it stands on nothing of ours"},
-	{"internal/base/backoff", nil, "keys and time are arguments: it serves without pods"},
+	{"backoff", nil, "keys and time are arguments: it serves without pods"},
 	{"actions", []string{"runtime"}, "a decision is made from what a runtime reported, and knows nothing that carries it out"},
 	{"podworkers", []string{"internal/base/jitter", "runtime"}, "it drives a Syncer that it declares itself, so that workers and transaction serve without each other"},
 
@@ -35,7 +35,7 @@ var rooms = []room{
 	{"syncpod/internal/rotate", []string{"internal/base/safepath", "runtime", "runtime/cri", "runtime/logs"}, "which logs there are follows from what runs; the runtime is asked for a new file and for nothing else"},
 	{"syncpod/internal/gc", []string{"internal/base/regular", "internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
-	{"internal/base/images", []string{"internal/base/backoff", "internal/base/podfile", "runtime", "runtime/cri", "runtime/image"}, "images are pulled and removed without pods being synced"},
+	{"internal/base/images", []string{"backoff", "internal/base/podfile", "runtime", "runtime/cri", "runtime/image"}, "images are pulled and removed without pods being synced"},
 	{"sandbox", []string{"internal/base/resolvoption"}, "settings of a node are values"},
 	{"internal/base/resolvoption", nil, "an option of a resolver is a text"},
 	{"internal/base/sandboxconfig", []string{"internal/base/linux", "internal/base/resolvoption", "internal/base/safepath", "runtime", "sandbox"}, "a sandbox's config is a value: who makes the sandbox is not its business"},
@@ -77,7 +77,7 @@ var rooms = []room{
 		"a pod's directory is files of the node and needs no runtime; volumes are made by whoever is asked through an interface"},
 	{"syncpod/internal/assemble", []string{"internal/base/images", "runtime/cri", "runtime/image", "syncpod/internal/hook", "internal/base/sandboxes"},
 		"it makes parts of a connection, for the transaction by itself and for the loop, and knows neither"},
-	{"syncpod/internal/memory", []string{"actions", "internal/base/backoff", "internal/base/creation", "internal/base/statusjson", "runtime", "internal/base/apistatus", "internal/base/podcontainer"},
+	{"syncpod/internal/memory", []string{"actions", "backoff", "internal/base/creation", "internal/base/statusjson", "runtime", "internal/base/apistatus", "internal/base/podcontainer"},
 		"what is remembered of a pod is a value with rules: who guards, loads and saves it is not its business"},
 	{"syncpod", []string{
 		"actions", "internal/base/creation", "internal/base/deadline", "internal/base/images", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "internal/deps", "runtime", "runtime/cri", "runtime/image", "sandbox", "internal/base/sandboxconfig",
@@ -149,7 +149,7 @@ type ban struct {
 
 // library is what an embedder's program is built from. Of internal that is what stands
 // in base; what stands in rig runs the library, or looks at it from outside.
-var library = []string{".", "actions/...", "internal/base/...", "internal/deps", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
+var library = []string{".", "actions/...", "backoff/...", "internal/base/...", "internal/deps", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
 
 var bans = []ban{
 	{
@@ -160,17 +160,17 @@ var bans = []ban{
 		because: "an embedder chooses its own client and version of Kubernetes; small interfaces here are met by client-go's types as they are",
 	},
 	{
-		in: []string{"actions/...", "internal/base/backoff", "podworkers/...", "runtime"}, throughout: true,
+		in: []string{"actions/...", "backoff", "podworkers/...", "runtime"}, throughout: true,
 		forbids: []string{"google.golang.org/grpc/...", "k8s.io/cri-api/..."},
 		because: "what decides can be run, printed and tested with no runtime within reach",
 	},
 	{
-		in: []string{"internal/base/backoff"}, throughout: true,
+		in: []string{"backoff"}, throughout: true,
 		forbids: []string{"k8s.io/...", "sigs.k8s.io/...", "google.golang.org/...", "golang.org/x/...", "github.com/..."},
 		because: "back-off is of use outside Kubernetes, so it needs the standard library alone",
 	},
 	{
-		in: []string{"actions/...", "internal/base/backoff", "runtime", "internal/base/containerconfig", "internal/base/environ", "internal/base/apistatus", "internal/base/evict",
+		in: []string{"actions/...", "backoff", "runtime", "internal/base/containerconfig", "internal/base/environ", "internal/base/apistatus", "internal/base/evict",
 			"syncpod/cgroup", "internal/base/podcgroup", "syncpod/eviction", "syncpod/podspec/...", "internal/base/jitter", "internal/base/linux", "internal/base/quantities", "internal/base/safepath"},
 		forbids: []string{"google.golang.org/grpc/...", "github.com/go-logr/...", "os/exec", "net/http/..."},
 		because: "decisions and configs are values: making one neither calls nor logs",

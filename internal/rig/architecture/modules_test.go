@@ -42,7 +42,7 @@ var moduleRooms = []room{
 		"statuses, events and deletions go to the API server"},
 
 	{"modules/cluster/volumes", []string{"internal/base/tokenlife", "modules/cluster/internal/cached", "modules/csi", "syncpod/container/env"}, "the API server has the objects of volumes: who mounts them is told by the objects alone"},
-	{"modules/csi", []string{"internal/base/backoff", "internal/base/durable", "internal/base/mounts", "internal/base/regular", "internal/base/safepath", "syncpod/container/env", "syncpod/volume"},
+	{"modules/csi", []string{"backoff", "internal/base/durable", "internal/base/mounts", "internal/base/regular", "internal/base/safepath", "syncpod/container/env", "syncpod/volume"},
 		"a driver provides volumes of pods, and needs no runtime"},
 	{"modules/csi/csitest", nil, "it stands in for a driver, and knows CSI alone"},
 	{"modules/devices", []string{"internal/base/durable", "modules/devices/internal/ledger", "runtime", "syncpod", "syncpod/device", "syncpod/loop"},

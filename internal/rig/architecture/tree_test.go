@@ -14,7 +14,7 @@ import (
 var top = []string{
 	"LICENSE", "README.md", "doc.go", "docs", "go.mod", "go.sum",
 	"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "VERSIONING.md", // where readers and tools look for them
-	"actions", "examples", "internal", "modules", "podworkers", "runtime", "sandbox", "syncpod",
+	"actions", "backoff", "examples", "internal", "modules", "podworkers", "runtime", "sandbox", "syncpod",
 }
 
 // inside is what may stand in internal: what the library is built on, what runs or checks it, and the parts that its

@@ -9,7 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/backoff"
+	"github.com/podsync/podsync/backoff"
 	"github.com/podsync/podsync/runtime"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/backoff"
+	"github.com/podsync/podsync/backoff"
 )
 
 // Limits are the bounds of all back-offs. Zero values are those of package backoff.

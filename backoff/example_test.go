@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/backoff"
+	"github.com/podsync/podsync/backoff"
 )
 
 // A container crashes one second after each start.

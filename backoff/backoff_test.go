@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/backoff"
+	"github.com/podsync/podsync/backoff"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
