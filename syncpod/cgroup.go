@@ -8,7 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/linux"
 	"github.com/podsync/podsync/syncpod/cgroup"
@@ -32,14 +31,14 @@ type podCgroup struct{ *observedPod }
 // have to fit it both before and after they are changed, no limit is lowered, nor is one
 // of memory that is in use: that holds up nothing else.
 func (o podCgroup) ensureCgroup(ctx context.Context, changes bool) (parent string, err error) {
-	raiser, raises := o.config.Extensions.Cgroups.(CgroupRaiser)
-	if raises && (changes || o.mayNotLower()) {
-		parent, err = raiser.RaiseCgroup(ctx, o.pod)
-	} else if parent, err = o.config.Extensions.Cgroups.EnsureCgroup(ctx, o.pod); raises && errors.Is(err, cgroup.ErrMemoryInUse) {
+	cgroups := o.config.Extensions.Cgroups
+	if changes || o.mayNotLower() {
+		parent, err = cgroups.RaiseCgroup(ctx, o.pod)
+	} else if parent, err = cgroups.EnsureCgroup(ctx, o.pod); errors.Is(err, cgroup.ErrMemoryInUse) {
 		o.memoryInUse = &StepError{Step: stepResize, Reason: errResizePod, Err: err}
 		o.holdUp(ctx, cgroupKey(o.pod), o.memoryInUse)
 		o.warn(ctx, eventResizeFailed, "Error resizing pod: %v", err)
-		parent, err = raiser.RaiseCgroup(ctx, o.pod)
+		parent, err = cgroups.RaiseCgroup(ctx, o.pod)
 	} else if err == nil {
 		o.memory.succeeded(cgroupKey(o.pod))
 	}
@@ -86,20 +85,4 @@ func (w lowering) lowerCgroup(ctx context.Context) {
 	if w.memoryInUse != nil {
 		w.fail(w.memoryInUse)
 	}
-}
-
-// cgroupCleaner removes cgroups.
-type cgroupCleaner struct{ Cgroups }
-
-// CleanPod removes the cgroup of a stopped pod.
-func (c cgroupCleaner) CleanPod(ctx context.Context, pod *v1.Pod) error {
-	return c.RemoveCgroup(ctx, pod)
-}
-
-// RemovePod removes the cgroup of a removed pod, if the Cgroups can do that by UID.
-func (c cgroupCleaner) RemovePod(ctx context.Context, uid types.UID) error {
-	if r, ok := c.Cgroups.(OrphanCleaner); ok {
-		return r.RemovePod(ctx, uid)
-	}
-	return nil
 }

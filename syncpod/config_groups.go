@@ -110,7 +110,7 @@ type Extensions struct {
 func (e *Extensions) cleaners() []Cleaner {
 	var all []Cleaner
 	if e.Cgroups != nil {
-		all = append(all, cgroupCleaner{e.Cgroups})
+		all = append(all, e.Cgroups)
 	}
 	if e.Allocations != nil {
 		all = append(all, e.Allocations)

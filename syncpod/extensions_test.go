@@ -4,6 +4,7 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/syncpod"
 )
@@ -12,7 +13,7 @@ import (
 type (
 	admitterFunc func(context.Context, *v1.Pod) *syncpod.Rejection
 	networkFunc  func(context.Context) error
-	cleanerFunc  func(context.Context, *v1.Pod) error
+	cleanerFunc  func(context.Context, types.UID) error
 )
 
 func (f admitterFunc) AdmitPod(ctx context.Context, pod *v1.Pod) *syncpod.Rejection {
@@ -21,4 +22,4 @@ func (f admitterFunc) AdmitPod(ctx context.Context, pod *v1.Pod) *syncpod.Reject
 
 func (f networkFunc) NetworkReady(ctx context.Context) error { return f(ctx) }
 
-func (f cleanerFunc) CleanPod(ctx context.Context, pod *v1.Pod) error { return f(ctx, pod) }
+func (f cleanerFunc) RemovePod(ctx context.Context, pod types.UID) error { return f(ctx, pod) }

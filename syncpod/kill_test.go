@@ -699,7 +699,7 @@ func TestTerminatedPodIsTidiedUpAndForgotten(t *testing.T) {
 		fail := errors.New("volume busy")
 		n.restart(func(c *syncpod.Config) {
 			for _, name := range []string{"a", "b"} {
-				c.Extensions.Clean = append(c.Extensions.Clean, cleanerFunc(func(context.Context, *v1.Pod) error {
+				c.Extensions.Clean = append(c.Extensions.Clean, cleanerFunc(func(context.Context, types.UID) error {
 					cleaned = append(cleaned, name)
 					return fail
 				}))

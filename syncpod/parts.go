@@ -40,28 +40,19 @@ type Network interface {
 	NetworkReady(ctx context.Context) error
 }
 
-// Cgroups manages the cgroups of pods. A *tree.Tree implements it. If it also is an
-// [OrphanCleaner], that is called for pods whose spec is unknown.
+// Cgroups manages the cgroups of pods. A *tree.Tree implements it. As a [Cleaner] it removes them.
 type Cgroups interface {
 	// EnsureCgroup makes the cgroup of a pod, or brings it up to date, and returns
 	// it as the runtime's cgroup driver wants it called. It is called whenever there is
 	// work on a pod that may run.
 	EnsureCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
-	// RemoveCgroup removes the cgroup of a pod that has stopped for good. It succeeds if the cgroup
-	// does not exist.
-	RemoveCgroup(ctx context.Context, pod *v1.Pod) error
-}
-
-// CgroupRaiser is an optional interface of [Cgroups]. It is called before containers are
-// resized, and EnsureCgroup when they have been: limits go up from the pod to its
-// containers, and down the other way (KEP-1287).
-type CgroupRaiser interface {
-	// RaiseCgroup raises the limits of a pod's cgroup and lowers none.
+	// RaiseCgroup raises the limits of a pod's cgroup and lowers none. It is called before containers are resized, and
+	// EnsureCgroup afterwards: limits go up from the pod to its containers, and down the other way (KEP-1287).
 	RaiseCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
+	Cleaner
 }
 
-// Allocations decides which resources are allocated to a pod (KEP-1287). As a [Cleaner] it frees
-// them. If it also is an [OrphanCleaner], that is called for pods whose spec is unknown.
+// Allocations decides which resources are allocated to a pod (KEP-1287). As a [Cleaner] it frees them.
 type Allocations interface {
 	// Allocate decides on a resize that the pod requests, if there is one, and returns the allocation. It is
 	// called whenever there is work on a pod that may run. While it fails the Syncer does nothing.
@@ -71,32 +62,34 @@ type Allocations interface {
 	Cleaner
 }
 
-// Devices allocates devices of the node to containers. As a [Cleaner] it frees them. If it also is
-// an [OrphanCleaner], that is called for pods whose spec is unknown.
+// Devices allocates devices of the node to containers. As a [Cleaner] it frees them. If it also has a method
+// Notify(func(types.UID)), a loop.Loop calls that with a function to call for pods whose devices have changed. A
+// *device.Keeper implements all but the allocation itself, and can be embedded.
 type Devices interface {
 	// Allocate returns the devices of a container. It is called before each creation of the container,
 	// and should return the same for as long as the pod lives. While it fails the Syncer does not create
 	// the container. An error must not contain a value of a variable.
 	Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allocation, error)
+	// Choose chooses what Allocate returns later, if it can do so at once. It is called before the image of the
+	// container is pulled, so that statuses report the devices meanwhile. Allocate reports errors again, so those of
+	// Choose are ignored.
+	Choose(ctx context.Context, pod *v1.Pod, container *v1.Container) error
+	// Devices returns the allocatedResourcesStatus of containers by name (KEP-4680), none for a pod without
+	// devices. It is called for each status, and must return immediately.
+	Devices(pod *v1.Pod) map[string][]v1.ResourceStatus
+	// KeptPods returns the pods that have devices, so that those of pods that were deleted while no agent ran are freed. It
+	// is called at the start of an agent, and must return soon.
+	KeptPods() ([]types.UID, error)
 	Cleaner
 }
 
 // UserNamespaces allocates IDs of the node to pods with user namespaces of their own (KEP-127). As a [Cleaner] it frees them.
-// If it also is an [OrphanCleaner], that is called for pods whose spec is unknown.
 type UserNamespaces interface {
 	// UserNamespace returns the mapping of IDs of a pod, nil for a pod with the users of the node. It is called before a
 	// sandbox or container is created, with the runtime handler of the pod, and must return the same for as long as the pod
 	// lives. While it fails nothing of the pod is started.
 	UserNamespace(ctx context.Context, pod *v1.Pod, handler string) (*runtimeapi.UserNamespace, error)
 	Cleaner
-}
-
-// DeviceChooser is an optional interface of [Devices]: it chooses the devices of a container before its image is
-// present, so that statuses report them meanwhile.
-type DeviceChooser interface {
-	// Choose chooses what Allocate returns later, if it can do so at once. It is called before the image of the
-	// container is waited for. Allocate reports errors again, so those of Choose are ignored.
-	Choose(ctx context.Context, pod *v1.Pod, container *v1.Container) error
 }
 
 // PullSecrets returns a pod's image pull secrets, in the order of spec.imagePullSecrets. With an
@@ -108,31 +101,9 @@ type PullSecrets interface {
 	PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error)
 }
 
-// DeviceReporter is an optional interface of [Devices]: it reports the health of devices (KEP-4680). If it has a method Notify(func(types.UID)), a
-// loop.Loop calls that with a function to call for pods whose devices have changed.
-type DeviceReporter interface {
-	// Devices returns the allocatedResourcesStatus of containers by name, none for a pod without
-	// devices. It is called for each status, and must return immediately.
-	Devices(pod *v1.Pod) map[string][]v1.ResourceStatus
-}
-
-// Cleaner tidies the node up after a pod that has stopped for good: volumes,
-// cgroups. It is called again until it succeeds.
+// Cleaner frees what the node keeps for a pod, such as directories and cgroups.
 type Cleaner interface {
-	CleanPod(ctx context.Context, pod *v1.Pod) error
-}
-
-// OrphanCleaner is an optional interface of a [Cleaner]: it cleans up a pod whose spec is
-// unknown, because the pod was deleted while no agent ran. A *poddir.Dirs implements it.
-type OrphanCleaner interface {
-	// RemovePod cleans up a pod that does not run. It succeeds if there is nothing to clean up.
+	// RemovePod frees what is kept for a pod. It is called when the pod has stopped for good, again until it succeeds, and
+	// for a pod that was deleted while no agent ran. It succeeds if nothing is kept.
 	RemovePod(ctx context.Context, pod types.UID) error
-}
-
-// OrphanLister is an optional interface of an [OrphanCleaner]: it lists the pods for which it still
-// holds state, so that leftovers are found after a restart of the agent. A *device.Keeper is one.
-type OrphanLister interface {
-	// KeptPods returns the pods for which it still holds state. It is called at the start of an
-	// agent, and must return soon.
-	KeptPods() ([]types.UID, error)
 }

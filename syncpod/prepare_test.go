@@ -44,7 +44,11 @@ func (c *cgroups) EnsureCgroup(_ context.Context, pod *v1.Pod) (string, error) {
 	return "/kubepods/" + string(pod.UID), c.err
 }
 
-func (c *cgroups) RemoveCgroup(context.Context, *v1.Pod) error {
+func (c *cgroups) RaiseCgroup(ctx context.Context, pod *v1.Pod) (string, error) {
+	return c.EnsureCgroup(ctx, pod)
+}
+
+func (c *cgroups) RemovePod(context.Context, types.UID) error {
 	c.calls = append(c.calls, "remove")
 	return nil
 }

@@ -79,17 +79,15 @@ func (s *Syncer) record(ctx context.Context, m *podMemory) {
 	m.do(func(p *memory.Pod) { p.Saved(saved) })
 }
 
-// RecordedPods returns the pods that have a record, and those for which an [OrphanLister] of
-// Config.Extensions holds state, sorted: after a restart of the agent, some of them may no longer
+// RecordedPods returns the pods that have a record, and those that have devices of
+// Config.Extensions.Devices, sorted: after a restart of the agent, some of them may no longer
 // exist, and should be forgotten. With an error it returns the known ones.
 func (s *Syncer) RecordedPods(ctx context.Context) ([]types.UID, error) {
 	uids, err := s.listRecords(ctx)
 	errs := []error{err}
-	for _, c := range s.config.Extensions.Clean {
-		if l, ok := c.(OrphanLister); ok {
-			kept, err := l.KeptPods()
-			uids, errs = append(uids, kept...), append(errs, err)
-		}
+	if devices := s.config.Extensions.Devices; devices != nil {
+		kept, err := devices.KeptPods()
+		uids, errs = append(uids, kept...), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return uids, fmt.Errorf("syncpod: %w", err)
@@ -108,15 +106,13 @@ func (s *Syncer) listRecords(ctx context.Context) ([]types.UID, error) {
 	return slices.Clone(uids), err
 }
 
-// Forget drops everything about a removed pod: its record, and the state of each [OrphanCleaner] in
-// Config.Extensions.Clean. After an error it may be called again. It must not be called during work
+// Forget drops everything about a removed pod: its record, and what each [Cleaner] of
+// Config.Extensions keeps. After an error it may be called again. It must not be called during work
 // on the pod, nor while anything of the pod runs.
 func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 	var errs []error
 	for _, c := range s.config.Extensions.Clean {
-		if remains, ok := c.(OrphanCleaner); ok {
-			errs = append(errs, remains.RemovePod(ctx, uid))
-		}
+		errs = append(errs, c.RemovePod(ctx, uid))
 	}
 	err := errors.Join(errs...)
 	if err == nil || ctx.Err() == nil { // otherwise the record must tell the next agent about the rest

@@ -151,10 +151,10 @@ func isStartingOver(s *v1.PodStatus) bool {
 
 // devices returns the devices of the pod's containers.
 func (c *Config) devices(pod *v1.Pod) map[string][]v1.ResourceStatus {
-	if d, ok := c.Extensions.Devices.(DeviceReporter); ok {
-		return d.Devices(pod)
+	if c.Extensions.Devices == nil {
+		return nil
 	}
-	return nil
+	return c.Extensions.Devices.Devices(pod)
 }
 
 // recursiveReadOnly reports whether the volumes of a pod can be mounted so.

@@ -12,6 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/base/podcgroup"
@@ -36,7 +37,7 @@ func (c *keptCgroup) RaiseCgroup(_ context.Context, pod *v1.Pod) (string, error)
 	return c.set(pod, podcgroup.Larger)
 }
 
-func (c *keptCgroup) RemoveCgroup(context.Context, *v1.Pod) error { return nil }
+func (c *keptCgroup) RemovePod(context.Context, types.UID) error { return nil }
 
 func (c *keptCgroup) set(pod *v1.Pod, choose func(last, next cgroup.Resources) cgroup.Resources) (string, error) {
 	next, err := podcgroup.OfPod(podcgroup.Input{Pod: pod})

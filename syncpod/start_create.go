@@ -98,8 +98,8 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 
 // chooseDevices chooses the devices of a container before its image is pulled, so that its status reports them meanwhile.
 func chooseDevices(ctx context.Context, devices Devices, pod *v1.Pod, spec *v1.Container) {
-	if c, ok := devices.(DeviceChooser); ok {
-		_ = c.Choose(ctx, pod, spec) // Allocate returns the same error later
+	if devices != nil {
+		_ = devices.Choose(ctx, pod, spec) // Allocate returns the same error later
 	}
 }
 

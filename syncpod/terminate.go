@@ -121,7 +121,7 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	report.update(ctx, status, outlook{terminal: true, ended: true})
 	var errs []error
 	for _, c := range s.config.Extensions.Clean {
-		errs = append(errs, c.CleanPod(ctx, pod))
+		errs = append(errs, c.RemovePod(ctx, pod.UID))
 	}
 	errs = append(errs, report.wait(ctx))
 	if err := errors.Join(errs...); err != nil {

@@ -13,7 +13,7 @@
 // A [Manager] is the Extensions.Devices of a syncpod.Config: containers get the devices in their
 // limits, with the device nodes, mounts, environment variables, annotations and CDI devices that
 // the plugin returns for them. Package syncpod/device persists the allocations until the pod is
-// removed. The Manager is also a syncpod.DeviceReporter, which adds the health of devices to pod
+// removed. The Manager also adds the health of devices to pod
 // statuses, and a loop.Admission, which rejects pods for which there are too few devices.
 //
 // A container waits if the plugin of its devices is disconnected, or until another container frees

@@ -42,12 +42,8 @@ type Manager struct {
 }
 
 var (
-	_ syncpod.Devices        = (*Manager)(nil)
-	_ syncpod.OrphanCleaner  = (*Manager)(nil)
-	_ syncpod.OrphanLister   = (*Manager)(nil)
-	_ syncpod.DeviceReporter = (*Manager)(nil)
-	_ syncpod.DeviceChooser  = (*Manager)(nil)
-	_ loop.Admission         = (*Manager)(nil)
+	_ syncpod.Devices = (*Manager)(nil)
+	_ loop.Admission  = (*Manager)(nil)
 )
 
 // Run accepts registrations of plugins until ctx ends, and then disconnects all plugins. It returns
@@ -93,12 +89,7 @@ func (m *Manager) Choose(ctx context.Context, pod *v1.Pod, container *v1.Contain
 	return err
 }
 
-// CleanPod frees the devices of a pod.
-func (m *Manager) CleanPod(ctx context.Context, pod *v1.Pod) error {
-	return m.keeper.CleanPod(ctx, pod)
-}
-
-// RemovePod is CleanPod for a pod whose spec is unknown.
+// RemovePod frees the devices of a pod that does not run. It succeeds if the pod has none.
 func (m *Manager) RemovePod(ctx context.Context, uid types.UID) error {
 	return m.keeper.RemovePod(ctx, uid)
 }

@@ -69,7 +69,7 @@ func TestContainerIsGivenDevices(t *testing.T) {
 	}
 	other := podOf("other", map[string]int64{card: 1, port: 1})
 	r.refused(other, "app", "requested number of devices unavailable for vendor.test/port. Requested: 1, Available: 0")
-	must(t, r.CleanPod(t.Context(), pod))
+	must(t, r.RemovePod(t.Context(), pod.UID))
 	r.given(other, "app", port, "p")
 	must(t, r.RemovePod(t.Context(), other.UID))
 	if left, err := os.ReadDir(filepath.Join(r.state, "pods")); err != nil || len(left) > 0 {
@@ -95,10 +95,10 @@ func TestContainerWaitsForDevices(t *testing.T) {
 		then()
 		wg.Wait()
 	}
-	waits(second, func() { must(t, r.CleanPod(t.Context(), first)) })
+	waits(second, func() { must(t, r.RemovePod(t.Context(), first.UID)) })
 	p.server.Stop()
 	r.counts(card, 1, 0)
-	must(t, r.CleanPod(t.Context(), second))
+	must(t, r.RemovePod(t.Context(), second.UID))
 	waits(first, func() { r.plugin(card).start("a") })
 }
 
@@ -131,7 +131,7 @@ func TestHealth(t *testing.T) {
 	p.report("a!", "b") // nothing new
 	p.report("a", "b")
 	is(v1.ResourceHealthStatusHealthy)
-	must(t, r.CleanPod(t.Context(), other))
+	must(t, r.RemovePod(t.Context(), other.UID))
 	p.server.Stop()
 	is(v1.ResourceHealthStatusUnknown)
 	r.counts(card, 2, 0)
@@ -468,7 +468,7 @@ func TestFileThatCannotBeRead(t *testing.T) {
 	r.counts(card, 2, 2)
 	r.refused(pod, "app", "what pod uid-web was given, below "+r.state)
 	r.refused(other, "app", "another pod may have any of the devices: pod uid-web")
-	must(t, r.CleanPod(t.Context(), pod))
+	must(t, r.RemovePod(t.Context(), pod.UID))
 	r.given(other, "app", card, "a")
 
 	r.end()

@@ -26,12 +26,9 @@ func (c *cgroups) EnsureCgroup(ctx context.Context, pod *v1.Pod) (string, error)
 	return c.ensure(ctx, pod, c.Cgroups.EnsureCgroup)
 }
 
-// RaiseCgroup does nothing if the Cgroups cannot be raised, like a Syncer.
+// RaiseCgroup is an update, or the creation.
 func (c *cgroups) RaiseCgroup(ctx context.Context, pod *v1.Pod) (string, error) {
-	if r, ok := c.Cgroups.(syncpod.CgroupRaiser); ok {
-		return c.ensure(ctx, pod, r.RaiseCgroup)
-	}
-	return c.EnsureCgroup(ctx, pod)
+	return c.ensure(ctx, pod, c.Cgroups.RaiseCgroup)
 }
 
 func (c *cgroups) ensure(ctx context.Context, pod *v1.Pod, do func(context.Context, *v1.Pod) (string, error)) (string, error) {
@@ -55,23 +52,10 @@ func (c *cgroups) note(uid types.UID, made bool) string {
 	return "create"
 }
 
-// RemoveCgroup counts as a destruction.
-func (c *cgroups) RemoveCgroup(ctx context.Context, pod *v1.Pod) error {
-	return c.remove(pod.UID, func() error { return c.Cgroups.RemoveCgroup(ctx, pod) })
-}
-
-// RemovePod does nothing if the Cgroups cannot remove pods by UID, like a Syncer.
+// RemovePod counts as a destruction.
 func (c *cgroups) RemovePod(ctx context.Context, uid types.UID) error {
-	r, ok := c.Cgroups.(syncpod.OrphanCleaner)
-	if !ok {
-		return nil
-	}
-	return c.remove(uid, func() error { return r.RemovePod(ctx, uid) })
-}
-
-func (c *cgroups) remove(uid types.UID, do func() error) error {
 	began := time.Now()
-	err := do()
+	err := c.Cgroups.RemovePod(ctx, uid)
 	c.durations.WithLabelValues("destroy").Observe(time.Since(began).Seconds())
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -318,7 +318,11 @@ func (c *cgroups) EnsureCgroup(_ context.Context, pod *v1.Pod) (string, error) {
 	return "/pods", nil
 }
 
-func (c *cgroups) RemoveCgroup(context.Context, *v1.Pod) error { return nil }
+func (c *cgroups) RaiseCgroup(ctx context.Context, pod *v1.Pod) (string, error) {
+	return c.EnsureCgroup(ctx, pod)
+}
+
+func (c *cgroups) RemovePod(context.Context, types.UID) error { return nil }
 
 // none is an agent that has nothing.
 type none struct{}

@@ -63,7 +63,7 @@ func TestRealSystemd(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(map[string]string{"cpu" + at + "/cpu.cfs_quota_us": "-1", "memory" + at + "/memory.limit_in_bytes": "268435456"})
-	if err := cgroups.RemoveCgroup(t.Context(), pod); err != nil {
+	if err := cgroups.RemovePod(t.Context(), pod.UID); err != nil {
 		t.Fatal(err)
 	}
 	for _, controller := range []string{"cpu", "memory", "pids", "systemd"} {

@@ -91,7 +91,7 @@ func TestKeeper(t *testing.T) {
 		}
 		k = keeper(t, dir, a)
 	}
-	must(t, k.CleanPod(t.Context(), web))
+	must(t, k.RemovePod(t.Context(), web.UID))
 	must(t, k.RemovePod(t.Context(), "another"))
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 || fmt.Sprint(a.released) != "[uid another]" {
 		t.Errorf("left is %v, %v; released were %v", entries, err, a.released)
@@ -123,7 +123,7 @@ func TestFailures(t *testing.T) {
 	if _, err := k.Allocate(t.Context(), web, &v1.Container{Name: "app"}); !errors.Is(err, a.err) {
 		t.Errorf("error is %v", err)
 	}
-	if err := k.CleanPod(t.Context(), web); !errors.Is(err, a.err) {
+	if err := k.RemovePod(t.Context(), web.UID); !errors.Is(err, a.err) {
 		t.Errorf("error is %v", err)
 	}
 	a.err, a.give = nil, func(int) Allocation { return Allocation{Devices: []Device{{"/dev/x", "/dev/../etc", "rw"}}} }

@@ -98,6 +98,13 @@ func (k *Keeper) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Contai
 	return given, nil
 }
 
+// Choose does nothing: a Keeper allocates the devices of a container when the container is created. A part that embeds the Keeper may
+// choose earlier.
+func (k *Keeper) Choose(context.Context, *v1.Pod, *v1.Container) error { return nil }
+
+// Devices reports no health of devices. A part that embeds the Keeper may report it (KEP-4680).
+func (k *Keeper) Devices(*v1.Pod) map[string][]v1.ResourceStatus { return nil }
+
 // Allocations returns the persisted allocations of the containers of all pods, by container name. An
 // Allocator uses it at start to learn the allocations of earlier agents. errs holds the errors of
 // pods whose file is unreadable or invalid, by pod; err is the directory's.
@@ -128,10 +135,7 @@ func (k *Keeper) KeptPods() ([]types.UID, error) {
 	return uids, nil
 }
 
-// CleanPod frees the allocations of a pod.
-func (k *Keeper) CleanPod(ctx context.Context, pod *v1.Pod) error { return k.RemovePod(ctx, pod.UID) }
-
-// RemovePod is CleanPod for a pod whose spec is unknown.
+// RemovePod frees the allocations of a pod that does not run. It succeeds if the pod has none.
 func (k *Keeper) RemovePod(ctx context.Context, uid types.UID) error {
 	p := k.of(uid)
 	p.mu.Lock()

@@ -164,13 +164,12 @@ func TestG5_WhatIsKeptIsDeletedInTheEnd(t *testing.T) {
 }
 
 // cleanerFunc is a function that is a syncpod.Cleaner.
-type cleanerFunc func(context.Context, *v1.Pod) error
+type cleanerFunc func(context.Context, types.UID) error
 
-func (f cleanerFunc) CleanPod(ctx context.Context, pod *v1.Pod) error { return f(ctx, pod) }
+func (f cleanerFunc) RemovePod(ctx context.Context, pod types.UID) error { return f(ctx, pod) }
 
 // busyRemains cannot be removed of one pod for a while.
 type busyRemains struct {
-	cleanerFunc
 	busy  types.UID
 	until time.Time
 	mu    sync.Mutex
@@ -228,7 +227,6 @@ func TestHugeRemainsDoNotHoldUpOthers(t *testing.T) {
 
 // hugeRemains need a time for each pod, which may be in several parts.
 type hugeRemains struct {
-	cleanerFunc
 	needs time.Duration
 	mu    sync.Mutex
 	spent map[types.UID]time.Duration

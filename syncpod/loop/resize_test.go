@@ -108,7 +108,11 @@ func (d *devices) Allocate(context.Context, *v1.Pod, *v1.Container) (device.Allo
 	return device.Allocation{}, nil
 }
 
-func (d *devices) CleanPod(context.Context, *v1.Pod) error { return nil }
+func (d *devices) Choose(context.Context, *v1.Pod, *v1.Container) error { return nil }
+
+func (d *devices) KeptPods() ([]types.UID, error) { return nil, nil }
+
+func (d *devices) RemovePod(context.Context, types.UID) error { return nil }
 
 // A device that becomes unhealthy is reported at once (KEP-4680).
 func TestDeviceFallsIll(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/podworkers"
@@ -26,7 +26,7 @@ func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 		var idle atomic.Bool
 		a := n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Watch.EventRelist = 10 * time.Second
-			c.Sync.Extensions.Clean = []syncpod.Cleaner{cleanerFunc(func(context.Context, *v1.Pod) error {
+			c.Sync.Extensions.Clean = []syncpod.Cleaner{cleanerFunc(func(context.Context, types.UID) error {
 				if !idle.Load() {
 					return errors.New("device or resource busy")
 				}

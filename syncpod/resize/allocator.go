@@ -203,12 +203,7 @@ func (a *Allocator) Reserve(pod *v1.Pod, fits func(allocated func(*v1.Pod) *v1.P
 	return true
 }
 
-// CleanPod frees the allocation of a pod that has stopped for good.
-func (a *Allocator) CleanPod(ctx context.Context, pod *v1.Pod) error {
-	return a.RemovePod(ctx, pod.UID)
-}
-
-// RemovePod is CleanPod for a pod whose spec is unknown.
+// RemovePod frees the allocation of a pod that does not run. It succeeds if the pod has none.
 func (a *Allocator) RemovePod(_ context.Context, uid types.UID) error {
 	a.mu.Lock()
 	defer a.unlock(uid)

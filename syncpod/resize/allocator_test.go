@@ -75,7 +75,7 @@ func TestAllocator(t *testing.T) {
 	}
 	wantAllocate(t, a, pod("a", "3", "1Gi"), "3", "")
 	wantAllocate(t, a, pod("b", "4", "1Gi"), "1", resize.Deferred)
-	if err := a.CleanPod(t.Context(), pod("a", "3", "1Gi")); err != nil {
+	if err := a.RemovePod(t.Context(), pod("a", "3", "1Gi").UID); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(told, []types.UID{"a", "b"}) {

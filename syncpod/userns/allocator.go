@@ -118,11 +118,6 @@ func (a *Allocator) allocate(uid types.UID) (span, error) {
 	return s, nil
 }
 
-// CleanPod frees the range of a pod that has stopped for good.
-func (a *Allocator) CleanPod(ctx context.Context, pod *v1.Pod) error {
-	return a.RemovePod(ctx, pod.UID)
-}
-
 // RemovePod frees the range of a pod that does not run. It succeeds if the pod has none.
 func (a *Allocator) RemovePod(_ context.Context, uid types.UID) error {
 	a.mu.Lock()

@@ -69,7 +69,7 @@ func TestRangeOfAPod(t *testing.T) {
 	if three, two := a.first(t, "three"), a.first(t, "two"); three != 196608 || two != 131072 {
 		t.Errorf("after a restart %d and %d, want 196608 and 131072", three, two)
 	}
-	if err := a.CleanPod(t.Context(), podWith("one")); err != nil {
+	if err := a.RemovePod(t.Context(), podWith("one").UID); err != nil {
 		t.Fatal(err)
 	}
 	if four := a.first(t, "four"); four != 65536 {

@@ -73,7 +73,7 @@ func TestKernel(t *testing.T) {
 	holds(t, filepath.Join(dir("memory"), limit), "134217728")
 	holds(t, filepath.Join(dir("cpu"), shares), want)
 
-	if err := tree.RemoveCgroup(t.Context(), pod); err != nil {
+	if err := tree.RemovePod(t.Context(), pod.UID); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -178,16 +178,8 @@ func (t *Tree) exists(mount *os.Root, at string) bool {
 	return false
 }
 
-// RemoveCgroup removes the cgroup of a terminated pod if this Tree created it. It kills processes
+// RemovePod removes the cgroup of a terminated pod if this Tree created it. It kills processes
 // that still run in it.
-func (t *Tree) RemoveCgroup(ctx context.Context, pod *v1.Pod) error {
-	if pod == nil {
-		return errors.New("tree: the pod is nil")
-	}
-	return t.RemovePod(ctx, pod.UID)
-}
-
-// RemovePod is RemoveCgroup for a pod whose spec is unknown.
 func (t *Tree) RemovePod(ctx context.Context, uid types.UID) error {
 	pod := t.forget(uid)
 	if _, err := t.made.Read(uid); err != nil {

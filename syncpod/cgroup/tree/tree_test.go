@@ -169,7 +169,7 @@ func TestVersion1(t *testing.T) {
 		"freezer/kubepods/cgroup.procs":                         "gone",
 		"memory/kubepods/besteffort/memory.limit_in_bytes":      "gone",
 	})
-	if err := tree.RemoveCgroup(t.Context(), burstable("u2", "1", "64Mi")); err != nil {
+	if err := tree.RemovePod(t.Context(), "u2"); err != nil {
 		t.Fatal(err)
 	}
 	k.want(map[string]string{"cpu/kubepods/burstable/cpu.shares": "512", "cpu/kubepods/burstable/podu2/cpu.shares": "gone"})
@@ -489,9 +489,6 @@ func TestBadConfig(t *testing.T) {
 	}
 	if _, err := k.agent().EnsureCgroup(t.Context(), nil); err == nil {
 		t.Error("no pod: no error")
-	}
-	if err := k.agent().RemoveCgroup(t.Context(), nil); err == nil {
-		t.Error("no pod to remove: no error")
 	}
 }
 

@@ -276,7 +276,7 @@ func TestPodDirectoryIsRemovedWithItsMounts(t *testing.T) {
 	if points, err := mounts.Below(root); err != nil || len(points) != 2 {
 		t.Errorf("mounted: %q, %v, want 2 of them and no error", points, err)
 	}
-	if err := dirs.CleanPod(t.Context(), pod); err != nil {
+	if err := dirs.RemovePod(t.Context(), pod.UID); err != nil {
 		t.Error(err)
 	}
 	if left, err := dirs.Pods(); err != nil || len(left) > 0 {

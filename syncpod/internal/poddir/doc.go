@@ -36,6 +36,6 @@
 //
 // All methods may be called concurrently for different pods. For one pod,
 // [Dirs.Mounts] may be called concurrently for different containers, but PreparePod,
-// RefreshPod, CleanPod and RemovePod only one at a time. Nothing is kept in memory, and
+// RefreshPod and RemovePod only one at a time. Nothing is kept in memory, and
 // nothing given is written to.
 package poddir

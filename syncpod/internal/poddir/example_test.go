@@ -47,7 +47,7 @@ func Example() {
 	message, err := dirs.TerminationMessage(pod, &runtime.ContainerStatus{Name: "app", State: runtime.ContainerExited, ExitCode: 1})
 	fmt.Println(message, err)
 
-	fmt.Println(dirs.CleanPod(ctx, pod))
+	fmt.Println(dirs.RemovePod(ctx, pod.UID))
 	// Output:
 	// /etc/hosts is pods/8c1f/containers/app/etc-hosts
 	// /dev/termination-log is pods/8c1f/containers/app/00000000

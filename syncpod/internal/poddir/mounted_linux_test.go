@@ -49,7 +49,7 @@ func TestRemovalCrossesNoMount(t *testing.T) {
 			if err := os.WriteFile(beside, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			err := d.CleanPod(t.Context(), pod)
+			err := d.RemovePod(t.Context(), pod.UID)
 			if !errors.Is(err, poddir.ErrMounted) || !strings.Contains(err.Error(), volume) {
 				t.Errorf("%v, want ErrMounted and the mount named", err)
 			}
@@ -61,7 +61,7 @@ func TestRemovalCrossesNoMount(t *testing.T) {
 			if err := syscall.Unmount(volume, 0); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.CleanPod(t.Context(), pod); err != nil {
+			if err := d.RemovePod(t.Context(), pod.UID); err != nil {
 				t.Errorf("once it is unmounted: %v", err)
 			}
 		})

@@ -159,7 +159,7 @@ func TestNothingLeadsOutOfRoot(t *testing.T) {
 		pod.UID = types.UID(bad)
 		_, prepareErr := d.PreparePod(t.Context(), pod)
 		_, mountsErr := d.Mounts(t.Context(), request(pod, 0, "10.0.0.7"))
-		cleanErr := d.CleanPod(t.Context(), pod)
+		cleanErr := d.RemovePod(t.Context(), pod.UID)
 		for _, err := range []error{prepareErr, mountsErr, cleanErr} {
 			if err == nil || !strings.Contains(err.Error(), "metadata.uid") {
 				t.Errorf("UID %q: %v, want an error that names the field", bad, err)
@@ -192,7 +192,7 @@ func TestMountsOfNothing(t *testing.T) {
 		}
 	}
 	_, prepareErr := d.PreparePod(t.Context(), nil)
-	if prepareErr == nil || d.CleanPod(t.Context(), nil) == nil {
+	if prepareErr == nil {
 		t.Error("a nil pod is no error")
 	}
 	if message, err := d.TerminationMessage(nil, nil); message != "" || err != nil {
@@ -246,14 +246,14 @@ func TestVolumesComeFirst(t *testing.T) {
 	if err != nil || len(m.Mounts) != 3 || m.Mounts[0].ContainerPath != "/data" {
 		t.Errorf("%v, %v, want the volume, /etc/hosts and the message", m.Mounts, err)
 	}
-	if err := d.CleanPod(t.Context(), pod); !errors.Is(err, v.tearDown) {
+	if err := d.RemovePod(t.Context(), pod.UID); !errors.Is(err, v.tearDown) {
 		t.Errorf("clean with a busy volume: %v", err)
 	}
 	if pods, _ := d.Pods(); len(pods) != 1 {
 		t.Error("the directory was removed although a volume was not torn down")
 	}
 	v.tearDown = nil
-	if err := d.CleanPod(t.Context(), pod); err != nil {
+	if err := d.RemovePod(t.Context(), pod.UID); err != nil {
 		t.Error(err)
 	}
 	want := []string{"set up u-1 in u-1", "mount into app from u-1", "tear down u-1 in u-1", "tear down u-1 in u-1"}

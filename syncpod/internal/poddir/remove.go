@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/filetree"
@@ -19,15 +18,6 @@ import (
 // ErrMounted is what an error wraps if a pod's directory is not removed because
 // something is mounted below it.
 var ErrMounted = errors.New("something is mounted there, which is not to be deleted")
-
-// CleanPod removes the directory of a pod that has stopped for good. See
-// [Dirs.RemovePod].
-func (d *Dirs) CleanPod(ctx context.Context, pod *v1.Pod) error {
-	if pod == nil {
-		return errors.New("pod directory: the pod is nil")
-	}
-	return d.RemovePod(ctx, pod.UID)
-}
 
 // RemovePod removes the directory of a pod that does not run. It succeeds if there is
 // none. The removal of a large directory alternates with those of other

@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
-func TestCleanPod(t *testing.T) {
+func TestRemovePod(t *testing.T) {
 	root := t.TempDir()
 	d := newDirs(t, poddir.Config{Root: root})
 	pod := webPod()
@@ -25,7 +25,7 @@ func TestCleanPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := d.CleanPod(t.Context(), pod); err != nil {
+		if err := d.RemovePod(t.Context(), pod.UID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,10 +155,10 @@ func TestRemovalEndsWithItsContext(t *testing.T) {
 	mountsOf(t, d, request(pod, 0))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := d.CleanPod(ctx, pod); !errors.Is(err, context.Canceled) {
+	if err := d.RemovePod(ctx, pod.UID); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if err := d.CleanPod(t.Context(), pod); err != nil {
+	if err := d.RemovePod(t.Context(), pod.UID); err != nil {
 		t.Errorf("the next time: %v", err)
 	}
 }
