@@ -141,7 +141,9 @@ func TestMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.pods.Set(pod("web", "sleep infinity"), pod("job", "sleep 20")); err != nil {
+		job := pod("job", "sleep 20")
+		job.Spec.Containers[0].Image = "registry.test/job:1" // two pods may share a pull, and its failure
+		if err := a.pods.Set(pod("web", "sleep infinity"), job); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
