@@ -129,7 +129,7 @@ func TestPodResources(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := devices.ListenUnix(t.Context(), path); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if _, err := devices.ListenUnix(t.Context(), path); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 		t.Errorf("the error for a file in place of the socket is %v", err)
 	}
 }

@@ -240,6 +240,10 @@ func TestHostilePeers(t *testing.T) {
 	}
 	n := newTarget(t)
 	n.fillLog()
+	// A stranger's flood drops the stranger's own requests. Eve attacks as a user whom the node knows.
+	if code, text, err := n.ask("127.0.0.3", eve, "/pods"); err != nil || code != http.StatusOK {
+		t.Fatalf("eve is not admitted: %d %.200s %v", code, text, err)
+	}
 	begun := time.Now()
 	for _, a := range attacks {
 		n.suffer(a.name, a.workers, a.attack, each)
