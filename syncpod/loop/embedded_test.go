@@ -168,7 +168,7 @@ func TestE3_StopWhileTheRuntimeIsAway(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		set(t, src, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
 		time.Sleep(time.Minute)
-		if seen.lives.Available() == nil {
+		if seen.host().Available() == nil {
 			t.Error("a part is told that the runtime is available")
 		}
 		began := time.Now()

@@ -141,12 +141,18 @@ func (a *asker) Run(ctx context.Context, host loop.Host) error {
 	return nil
 }
 
+// host returns the Host of the agent that runs.
+func (a *asker) host() loop.Host {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lives
+}
+
 // want checks what may be removed of a pod.
 func (a *asker) want(t *testing.T, why string, uid types.UID, dead, content bool) {
 	t.Helper()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if d, c := a.lives.RuntimeShouldBeRemoved(uid), a.lives.ContentShouldBeRemoved(uid); d != dead || c != content {
+	host := a.host()
+	if d, c := host.RuntimeShouldBeRemoved(uid), host.ContentShouldBeRemoved(uid); d != dead || c != content {
 		t.Errorf("%s: %v and %v may be removed, want %v and %v", why, d, c, dead, content)
 	}
 }
