@@ -103,7 +103,7 @@ type PullSecrets interface {
 
 // Cleaner frees what the node keeps for a pod, such as directories and cgroups.
 type Cleaner interface {
-	// RemovePod frees what is kept for a pod. It is called when the pod has stopped for good, again until it succeeds, and
-	// for a pod that was deleted while no agent ran. It succeeds if nothing is kept.
+	// RemovePod frees what is kept for a pod, and succeeds if nothing is kept. It is called when the pod has stopped for good, until it
+	// succeeds, and again when the pod is removed. For a pod that was deleted while no agent ran, it is called only then.
 	RemovePod(ctx context.Context, pod types.UID) error
 }

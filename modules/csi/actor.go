@@ -81,11 +81,11 @@ func (e *entry) note(plan Plan) {
 			e.waits[s.Pod] = s
 		}
 	}
-	e.tell()
+	e.notifyWaiters()
 }
 
-// tell wakes the callers that wait for a change. The caller holds the lock.
-func (e *entry) tell() {
+// notifyWaiters wakes all callers that wait for a change of the entry. The caller must hold the lock.
+func (e *entry) notifyWaiters() {
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
@@ -179,7 +179,7 @@ func (m *Manager) forget(id VolumeID, e *entry) {
 		m.retries.Forget(retryKey{id, StepKey{Action: action}})
 	}
 	delete(m.volumes, id)
-	e.tell()
+	e.notifyWaiters()
 }
 
 // take takes a step: it records that its outcome is uncertain, carries it out, and records the outcome.
@@ -246,7 +246,7 @@ func (m *Manager) finish(e *entry, step Step, before Condition, err error) {
 	if err := e.record.write(m.layout, false); err != nil {
 		m.config.Log.Error(err, "the record of a volume cannot be written", "volume", step.Volume)
 	}
-	e.tell()
+	e.notifyWaiters()
 }
 
 // succeed records that a step has succeeded. The caller holds the lock.

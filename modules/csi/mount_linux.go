@@ -133,15 +133,13 @@ func (g giver) entry(dir *os.Root, name string, depth int) error {
 	return g.give(dir, name)
 }
 
-const (
-	// openPath is O_PATH of open(2), which opens nothing, and emptyPath is AT_EMPTY_PATH: the file of the descriptor itself.
-	openPath, emptyPath = 0x200000, 0x1000
-)
+// emptyPath is AT_EMPTY_PATH of fchownat(2): the descriptor itself is changed.
+const emptyPath = 0x1000
 
 // give gives one file or directory. A container that has the volume already may put another file in its place at any moment, which
 // must not get the mode of this one, such as setuid: the file is changed by its descriptor.
 func (g giver) give(dir *os.Root, name string) error {
-	f, err := dir.OpenFile(name, openPath|syscall.O_NOFOLLOW, 0)
+	f, err := dir.OpenFile(name, mounts.PathOnly|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}

@@ -128,15 +128,15 @@ func config[T any](f *Folder, key objectKey) (T, error) {
 	return none, fmt.Errorf("%s is not in %s: %w", key, f.path, env.ErrNotFound)
 }
 
-// scan reads the folder: new files, and those that may have changed. It passes over those that are absent by name.
-func (f *Folder) scan(mayHaveChanged func(os.DirEntry) bool, absent map[string]bool) error {
+// scan reads the folder: new files, and those that may have changed.
+func (f *Folder) scan(mayHaveChanged func(os.DirEntry) bool) error {
 	entries, err := os.ReadDir(f.path)
 	if err != nil {
 		return &ManifestError{File: f.path, Err: err}
 	}
 	files := make(map[string]*manifestFile, len(entries))
 	for _, e := range entries {
-		if !isManifest(e.Name()) || e.IsDir() || absent[e.Name()] {
+		if !isManifest(e.Name()) || e.IsDir() {
 			continue
 		}
 		file := f.files[e.Name()]

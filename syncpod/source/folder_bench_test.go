@@ -27,7 +27,7 @@ func benchFolder(b *testing.B, files int) *Folder {
 func BenchmarkFolderRescan(b *testing.B) {
 	f := benchFolder(b, 30)
 	for b.Loop() {
-		if s := f.snapshot(f.scan(always, nil)); len(s.Pods) != 30 {
+		if s := f.snapshot(f.scan(always)); len(s.Pods) != 30 {
 			b.Fatalf("%d pods, want 30 of them", len(s.Pods))
 		}
 	}

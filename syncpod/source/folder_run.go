@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -29,7 +30,7 @@ func (f *Folder) Run(ctx context.Context, deliver func(Snapshot)) error {
 	defer f.learn()()
 	for ctx.Err() == nil {
 		r.rewatch()
-		r.publish(r.scan(always, nil))
+		r.publish(r.scan(always))
 		r.follow(ctx)
 	}
 	return nil
@@ -129,10 +130,11 @@ func (r *folderRun) follow(ctx context.Context) {
 				r.unwatch() // the system may have ended it
 				return
 			}
-			if len(c.removed) > 0 { // its pods stop, even if another file has its name by now
-				r.publish(r.scan(c.concerns, c.removed))
+			if len(c.removed) > 0 { // the pods of a removed file stop, even if a new file has its name by now
+				maps.DeleteFunc(r.files, func(name string, _ *manifestFile) bool { return c.removed[name] })
+				r.publish(nil)
 			}
-			r.publish(r.scan(c.concerns, nil))
+			r.publish(r.scan(c.concerns))
 		}
 	}
 }

@@ -44,8 +44,8 @@ type Config struct {
 	// modified. Default: not called.
 	Observed func(ctx context.Context, status *runtime.PodStatus)
 	// Changed is called when a pod's status differs from the last one passed on, and when a pod
-	// becomes readable again. status is the newest one and must not be modified; without sandboxes
-	// and containers, the pod is gone.
+	// becomes readable again. status is the newest one and must not be modified. A status without sandboxes
+	// and containers means that the runtime has nothing of the pod any more.
 	//
 	// Calls for one pod come from one goroutine, one after the other, and for different pods
 	// concurrently. They must not block: the pod is not inspected again before the call returns.
