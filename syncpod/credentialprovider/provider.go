@@ -24,10 +24,10 @@ type Config struct {
 	// BinDir is the folder of the plugins, which are programs with the names of the providers. Required.
 	BinDir string
 	// Secrets returns the pull secrets that pods name. They come before those of plugins. Default: none.
-	Secrets secretSource
+	Secrets Secrets
 	// Tokens and ServiceAccounts are required if a provider has tokenAttributes.
-	Tokens          tokenSource
-	ServiceAccounts accountSource
+	Tokens          Tokens
+	ServiceAccounts ServiceAccounts
 	// Env are the variables of plugins, as "NAME=value", to which the configuration adds. A kubelet's are its own: os.Environ().
 	// Default: none.
 	Env []string
@@ -35,18 +35,18 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// secretSource returns pull secrets. With an error, which says what is missing, come those that were found.
-type secretSource interface {
+// Secrets returns pull secrets. With an error, which says what is missing, come those that were found.
+type Secrets interface {
 	PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error)
 }
 
-// tokenSource returns tokens of service accounts, as a volume.Tokens does. An error must not hold one.
-type tokenSource interface {
+// Tokens returns tokens of service accounts, as a volume.Tokens does. An error must not hold one.
+type Tokens interface {
 	Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
 }
 
-// accountSource returns service accounts.
-type accountSource interface {
+// ServiceAccounts returns service accounts.
+type ServiceAccounts interface {
 	ServiceAccount(ctx context.Context, namespace, name string) (*v1.ServiceAccount, error)
 }
 

@@ -34,7 +34,7 @@ type tokens struct {
 }
 
 // get returns the token of a pod: the one that is held until it must be renewed, and while it cannot be renewed until it expires.
-func (t *tokens) get(ctx context.Context, source tokenSource, pod *v1.Pod, account types.UID, audience string) (string, error) {
+func (t *tokens) get(ctx context.Context, source Tokens, pod *v1.Pod, account types.UID, audience string) (string, error) {
 	key := tokenKey{pod.UID, account, audience}
 	old := t.find(key)
 	if time.Now().Before(old.renew) {

@@ -13,8 +13,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// runtimeStatus reports which handlers support user namespaces. A *cri.Client implements it.
-type runtimeStatus interface {
+// Runtime reports which handlers support user namespaces. A *cri.Client implements it.
+type Runtime interface {
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
 }
 
@@ -25,14 +25,14 @@ type Config struct {
 	// IDs are the IDs of the node that pods may have. Default: all but the first 65536, of which each pod has 65536.
 	IDs IDs
 	// Runtime is the container runtime. Required.
-	Runtime runtimeStatus
+	Runtime Runtime
 }
 
 // An Allocator gives each pod with a user namespace of its own a range of IDs. Its methods may be called concurrently.
 type Allocator struct {
 	dir     directory
 	ids     IDs
-	runtime runtimeStatus
+	runtime Runtime
 
 	mu sync.Mutex
 	// taken are the ranges of the pods, nil before the files are read.
