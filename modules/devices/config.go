@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
@@ -60,7 +61,7 @@ func New(c Config) (*Manager, error) {
 	m := &Manager{
 		config: c, callTimeout: callTimeout, waitTimeout: waitTimeout, rememberPause: rememberPause,
 		known:  knownFile{path: filepath.Join(c.State, "resources.json")},
-		ledger: ledger.New(gracePeriod), registrations: pace{burst: registrationBurst}, plugins: map[string]*plugin{}, preStarts: map[string]bool{}, changed: make(chan struct{}), notify: func(types.UID) {},
+		ledger: ledger.New(gracePeriod), registrations: rate.NewLimiter(rate.Every(pause), registrationBurst), plugins: map[string]*plugin{}, preStarts: map[string]bool{}, changed: make(chan struct{}), notify: func(types.UID) {},
 	}
 	var err error
 	if m.keeper, err = device.New(device.Config{State: filepath.Join(c.State, "pods"), Allocator: allocator{m}}); err != nil {

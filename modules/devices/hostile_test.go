@@ -69,8 +69,8 @@ func TestRegistrationsAreBounded(t *testing.T) {
 	}
 	m, err := New(Config{State: t.TempDir(), Directory: r.dir, Log: funcr.New(func(_, line string) { t.Errorf("a line in the log: %s", line) }, funcr.Options{})})
 	must(t, err)
-	for range registrationBurst {
-		m.registrations.count(time.Now().Add(time.Hour))
+	if !m.registrations.AllowN(time.Now(), registrationBurst) {
+		t.Errorf("the limit is below %d registrations at once", registrationBurst)
 	}
 	service.m = m
 	if err := register(card); status.Code(err) != codes.ResourceExhausted {

@@ -36,26 +36,6 @@ const (
 	registrationBurst, reportBurst, pause = 2 * maxResources, 64, time.Second
 )
 
-// A pace is a rate limiter. It is not for concurrent use.
-type pace struct {
-	burst int
-	// next is the time when the full burst is available again.
-	next time.Time
-}
-
-// wait returns the time until the next event is allowed.
-func (p *pace) wait(now time.Time) time.Duration {
-	return max(0, max(0, p.next.Sub(now))+pause-time.Duration(p.burst)*pause)
-}
-
-// count counts one event.
-func (p *pace) count(now time.Time) {
-	if p.next.Before(now) {
-		p.next = now
-	}
-	p.next = p.next.Add(pause)
-}
-
 // A shortened is an error of a plugin with a truncated text.
 type shortened struct {
 	text string

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,11 +28,12 @@ type Manager struct {
 	// writes.
 	watchers sync.WaitGroup
 
-	mu sync.Mutex
-	// registrations is the pace of registrations.
-	registrations pace
-	ledger        *ledger.Ledger
-	plugins       map[string]*plugin
+	// registrations limits the rate of registrations.
+	registrations *rate.Limiter
+
+	mu      sync.Mutex
+	ledger  *ledger.Ledger
+	plugins map[string]*plugin
 	// preStarts holds the resources whose plugin, connected or not, requires PreStartContainer.
 	preStarts map[string]bool
 	// unread holds the pods whose allocations cannot be read.

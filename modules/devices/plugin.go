@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/apimachinery/pkg/types"
@@ -84,14 +85,13 @@ func (m *Manager) dial(ctx context.Context, resource, path string) (*plugin, err
 // them, so that a plugin that reports without end is blocked.
 func (m *Manager) watch(ctx context.Context, p *plugin) error {
 	stream, err := p.api.ListAndWatch(ctx, &pluginapi.Empty{})
-	reports := pace{burst: reportBurst}
+	reports := rate.NewLimiter(rate.Every(pause), reportBurst)
 	for err == nil {
 		var resp *pluginapi.ListAndWatchResponse
 		if resp, err = stream.Recv(); err == nil {
 			m.report(p, resp.GetDevices())
-			reports.count(time.Now())
 			select {
-			case <-time.After(reports.wait(time.Now())):
+			case <-time.After(reports.Reserve().Delay()):
 			case <-ctx.Done():
 			}
 		}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -109,7 +108,7 @@ type registration struct {
 
 // Register connects to the plugin. It replaces an earlier plugin of the same resource.
 func (r registration) Register(ctx context.Context, req *pluginapi.RegisterRequest) (*pluginapi.Empty, error) {
-	if !r.m.admitRegistration() { // without a line in the log, which plugins could fill
+	if !r.m.registrations.Allow() { // without a line in the log, which plugins could fill
 		return nil, status.Errorf(codes.ResourceExhausted, "more than %d registrations, and then one in %v, are too many", registrationBurst, pause)
 	}
 	err := checkRegistration(req)
@@ -121,18 +120,6 @@ func (r registration) Register(ctx context.Context, req *pluginapi.RegisterReque
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	return &pluginapi.Empty{}, nil
-}
-
-// admitRegistration counts a registration, and returns false if there are too many.
-func (m *Manager) admitRegistration() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := time.Now()
-	if m.registrations.wait(now) > 0 {
-		return false
-	}
-	m.registrations.count(now)
-	return true
 }
 
 // checkRegistration validates a registration.
