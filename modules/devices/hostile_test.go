@@ -99,7 +99,7 @@ func (r *restless) Recv() (*pluginapi.ListAndWatchResponse, error) {
 	return &pluginapi.ListAndWatchResponse{Devices: []*pluginapi.Device{{ID: strconv.Itoa(r.reports)}}}, r.ctx.Err()
 }
 
-// A plugin that reports without end is read at the agent's pace.
+// A plugin that reports without end is read slowly.
 func TestEndlessReportsAreRead(t *testing.T) {
 	state, directory := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
