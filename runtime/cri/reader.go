@@ -16,12 +16,12 @@ import (
 
 // ReaderConfig is what a Reader needs.
 type ReaderConfig struct {
-	// Runtime answers. Required.
+	// Runtime answers the list and status calls. A *Client is one. Required.
 	Runtime statusCalls
 	// RuntimeName is the type in container IDs, as Client.RuntimeName reports it.
 	// Required.
 	RuntimeName string
-	// Owner says whose pods are read. Default: those podsync made.
+	// Owner selects the pods to read. Default: the pods that podsync created.
 	Owner Owner
 }
 
