@@ -8,8 +8,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-
-	"github.com/podsync/podsync/runtime/stats"
 )
 
 // A usage is the resource usage of the node or a pod: the part of the stats API's JSON that top
@@ -17,8 +15,8 @@ import (
 type usage struct {
 	Name, NodeName string
 	PodRef         struct{ Namespace, Name string }
-	CPU            *stats.CPU
-	Memory         *stats.Memory
+	CPU            *struct{ UsageNanoCores *uint64 }
+	Memory         *struct{ WorkingSetBytes *uint64 }
 	Containers     []usage
 }
 

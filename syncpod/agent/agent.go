@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/images"
+	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/internal/deps"
-	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -82,7 +82,8 @@ func (a *Agent) parts(c *Config, manager *images.Manager) (all []loop.Part, err 
 	return append(all, c.Parts...), nil
 }
 
-// Stats returns the reader of what the node and its pods use.
+// Stats returns the reader of resource usage for the field Stats of [github.com/podsync/podsync/syncpod/server.Config],
+// which serves the usage at /stats/summary and /metrics/resource.
 func (a *Agent) Stats() *stats.Reader { return a.stats }
 
 // Pressure returns the conditions MemoryPressure, DiskPressure and PIDPressure of the node, as of the

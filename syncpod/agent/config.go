@@ -9,13 +9,13 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/runtime/pleg"
-	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
@@ -80,7 +80,8 @@ type Config struct {
 	EvictionPolicy eviction.Policy
 	// Evicted is told of each pod whose eviction begins. It must not block. Default: nobody is.
 	Evicted func(eviction.Eviction)
-	// Stats reads the usage of the node and of pods for evictions. Default: the Stats of the Agent.
+	// Stats replaces the measurements for evictions in tests. Its type is internal, so other programs
+	// leave it nil. Default: the Stats of the Agent.
 	Stats stats.Source
 
 	// NoOOMEvents has the agent not read the kernel's log. By default the kills that the kernel

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/podsync/podsync/runtime/stats"
+	"github.com/podsync/podsync/internal/base/stats"
 )
 
 // serveCadvisor answers with what the cgroups of pods and containers use, under the names and labels of cAdvisor that the

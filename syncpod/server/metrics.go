@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/runtime/stats"
+	"github.com/podsync/podsync/internal/base/stats"
 )
 
 // serveMetrics leaves all metrics but those of resources to the embedder.

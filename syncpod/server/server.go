@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/logs"
-	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -56,8 +56,9 @@ type Config struct {
 	Authenticator Authenticator
 	Authorizer    Authorizer
 
-	// Stats reads what node and pods use. Default: one of Runtime, with the defaults of
-	// package stats.
+	// Stats reads the resource usage of the node, its pods and containers: what Agent.Stats of package
+	// agent returns. Default: a reader that uses Runtime and reports the file system of the root
+	// directory as the node's.
 	Stats *stats.Reader
 	// Metrics serves /metrics and /metrics/probes. What package modules/prometheus, a
 	// module of its own, makes is one. Default: there are no such paths.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/stats"
 )
 
 // maxStatsAge is the maximum age of figures: concurrent callers share one reading. A kubelet's are

@@ -30,7 +30,6 @@ var rooms = []room{
 	{"runtime/image", []string{"runtime/cri"}, "settings and errors of images are values: who pulls and removes them is not their business"},
 	{"runtime/pleg", nil, "settings and health of the watch on a runtime are values"},
 	{"runtime/logs", []string{"internal/base/regular"}, "a log is a file: who has written it, and of which pod it is, is not its business"},
-	{"runtime/stats", []string{"runtime", "runtime/cri"}, "what is used is read, of the pods that a caller names; what follows from it is not its business"},
 	{"syncpod/internal/oom", nil, "it reads the kernel's log: whose containers these are is not its business"},
 	{"syncpod/internal/rotate", []string{"internal/base/safepath", "runtime", "runtime/cri", "runtime/logs"}, "which logs there are follows from what runs; the runtime is asked for a new file and for nothing else"},
 	{"syncpod/internal/gc", []string{"internal/base/regular", "internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
@@ -40,6 +39,7 @@ var rooms = []room{
 	{"internal/base/resolvoption", nil, "an option of a resolver is a text"},
 	{"internal/base/sandboxconfig", []string{"internal/base/linux", "internal/base/resolvoption", "internal/base/safepath", "runtime", "sandbox"}, "a sandbox's config is a value: who makes the sandbox is not its business"},
 	{"internal/base/watch", []string{"runtime", "runtime/cri", "runtime/pleg"}, "an event only says look again: what follows from what is seen is not its business"},
+	{"internal/base/stats", []string{"runtime", "runtime/cri"}, "what is used is read, of the pods that a caller names; what follows from it is not its business"},
 	{"internal/base/sandboxes", []string{"internal/base/creation", "internal/base/deadline", "runtime", "runtime/cri"}, "it makes sandboxes of configs that it is given, before there is anything to sync in them"},
 	{"syncpod/container", nil, "settings of a node are values"},
 	{"syncpod/container/env", nil, "a source is asked for objects: what they are for is not its business"},
@@ -60,7 +60,7 @@ var rooms = []room{
 	{"syncpod/eviction", nil, "a policy and an eviction are values: what is decided for them is not their business"},
 	{"internal/base/evict", []string{"internal/base/linux", "internal/base/quantities", "runtime", "syncpod/eviction", "syncpod/podspec/qos"},
 		"which pod is evicted follows from readings, pods and thresholds; who reads and who stops pods is not its business"},
-	{"syncpod/internal/pressure", []string{"internal/base/filetree", "internal/base/podfile", "internal/base/safepath", "internal/base/evict", "runtime", "runtime/stats", "syncpod/eviction", "syncpod/internal/volumedir"},
+	{"syncpod/internal/pressure", []string{"internal/base/filetree", "internal/base/podfile", "internal/base/safepath", "internal/base/evict", "runtime", "internal/base/stats", "syncpod/eviction", "syncpod/internal/volumedir"},
 		"it reads what a node has left and has decided what follows; whose pods these are it is told through an interface"},
 	{"syncpod/podspec", []string{"internal/base/quantities", "runtime"}, "defaults and validation concern a pod before anything is done for it"},
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
@@ -95,11 +95,11 @@ var rooms = []room{
 		"syncpod", "internal/base/apistatus", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/internal/shutdownorder", "syncpod/podspec", "syncpod/shutdown", "syncpod/source",
 	}, "it keeps pods running, and what runs beside them it sees through an interface; it is never on a fake runtime"},
 	{"syncpod/agent", []string{
-		"actions", "internal/deps", "podworkers", "runtime", "runtime/cri", "runtime/image", "runtime/logs", "runtime/pleg", "runtime/stats", "sandbox",
+		"actions", "internal/deps", "podworkers", "runtime", "runtime/cri", "runtime/image", "runtime/logs", "runtime/pleg", "internal/base/stats", "sandbox",
 		"syncpod", "internal/base/evict", "internal/base/images", "syncpod/eviction", "syncpod/internal/assemble", "syncpod/internal/gc", "syncpod/internal/oom", "syncpod/internal/podref", "syncpod/internal/pressure", "syncpod/internal/prober", "syncpod/internal/rotate", "syncpod/loop", "syncpod/probe", "syncpod/source", "syncpod/userns",
 	}, "it is on top of all the others: it gives a loop the parts of a kubelet, and is never on a fake runtime"},
 
-	{"syncpod/server", []string{"internal/base/regular", "internal/base/spdy", "internal/base/websocket", "runtime", "runtime/cri", "runtime/logs", "runtime/stats", "internal/base/podcontainer", "syncpod/loop"},
+	{"syncpod/server", []string{"internal/base/regular", "internal/base/spdy", "internal/base/websocket", "runtime", "runtime/cri", "runtime/logs", "internal/base/stats", "internal/base/podcontainer", "syncpod/loop"},
 		"it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
 
 	{"syncpod/timeline", []string{"actions", "podworkers", "runtime/image", "syncpod", "syncpod/agent", "syncpod/probe"},

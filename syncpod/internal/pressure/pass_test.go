@@ -16,8 +16,8 @@ import (
 
 	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/internal/base/filetree"
+	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 

@@ -11,8 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/stats"
 )
 
 // A short node is one of 16 GiB, of which a test says how much is left, and what pods use.

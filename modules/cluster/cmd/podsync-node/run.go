@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/modules/cluster/certificates"
 	"github.com/podsync/podsync/modules/cluster/config"
 	"github.com/podsync/podsync/modules/cluster/internal/together"
@@ -28,7 +29,6 @@ import (
 	"github.com/podsync/podsync/modules/prometheus"
 	"github.com/podsync/podsync/modules/systemd"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/volume"
 )

@@ -24,7 +24,7 @@ type Config struct {
 	Dir string
 }
 
-// A Source reads the usage of the node and of pods: a *Reader, or a source of the program's own.
+// A Source reads the usage of the node and of pods: a *Reader, or what replaces it in a test.
 // With an error it returns the usage that it could read.
 type Source interface {
 	ReadNode(ctx context.Context) (Node, error)

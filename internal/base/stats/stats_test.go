@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/stats"
 )
 
 // told is a runtime that answers what a test says, or that it does not have a call.

@@ -6,12 +6,11 @@ import (
 	"log"
 	"testing/fstest"
 
+	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/stats"
 )
 
-// What a pod uses is read from its cgroup if the runtime, as this one, tells nothing. A
-// program leaves out Root, and takes the pods from the runtime.Cache of its agent.
+// This runtime reports no usage, so the Reader reads the cgroup of the pod.
 func Example() {
 	node := fstest.MapFS{
 		"proc/stat":                          file("cpu 700 0 300 9000 0 0 0 0 0 0\nbtime 1790000000\n"),

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/stats"
 )
 
 // withDetails adds what cAdvisor reports to the cgroup of the container.
