@@ -1,17 +1,13 @@
 // Package node makes an agent a node of a cluster: it registers the Node object, updates its
-// status, renews its lease, and decides which pods fit.
+// status, and renews its lease. Package admission decides which pods fit on it.
 //
 // A [Node] writes its status when it has changed, and otherwise at ReportInterval; the lease in
 // kube-node-lease shows that the node is alive. The Node object is watched: if it is deleted while
 // the agent runs, it is created again immediately. To remove a node, stop its agent first.
-//
-// [Admission] is a loop.Admission: it rejects a pod that does not fit with a kubelet's reasons, in
-// a kubelet's order.
 //
 //	node.go        Config, New, Run
 //	register.go    creates or adopts the object; heartbeat.go updates its status and the lease
 //	describe.go    the contents of the status; machine.go reads the machine's properties
 //	events.go      events about the node
 //	look.go        the state of the runtime, and for how long it is valid
-//	admit.go       which pods fit; fits.go resources; sysctl.go sysctls; apparmor.go AppArmor
 package node

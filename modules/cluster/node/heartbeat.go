@@ -129,8 +129,9 @@ func (n *Node) update(ctx context.Context) error {
 // failedPause, so that many pods do not wait one after the other.
 const readTimeout, failedPause = time.Second, 10 * time.Second
 
-// newest reads the Node, and returns the last known version if that fails.
-func (n *Node) newest() *v1.Node {
+// Newest reads the Node. It returns the last known version if that fails, or if a read has failed in the last 10 s. It may be
+// called once the node is registered. The caller must not modify the Node.
+func (n *Node) Newest() *v1.Node {
 	n.reading.Lock()
 	defer n.reading.Unlock()
 	if time.Now().Before(n.nextRead) {

@@ -72,9 +72,6 @@ type Config struct {
 	VolumesInUse func() []v1.UniqueVolumeName
 	// Machine is what the machine is like.
 	Machine Machine
-	// AllowedSysctls are sysctls that pods may set in addition to the safe ones; a * at the end
-	// matches any suffix.
-	AllowedSysctls []string
 
 	// Interval is the interval of heartbeats. Default 10 s.
 	Interval time.Duration
@@ -239,7 +236,8 @@ func (n *Node) ReportAndWait(ctx context.Context) error {
 // Registered returns a channel that is closed once the node is registered.
 func (n *Node) Registered() <-chan struct{} { return n.registered }
 
-func (n *Node) isRegistered() bool {
+// IsRegistered reports whether the node is registered.
+func (n *Node) IsRegistered() bool {
 	select {
 	case <-n.registered:
 		return true

@@ -342,138 +342,7 @@ func TestDeletedNodeIsRegisteredAgain(t *testing.T) {
 	})
 }
 
-func podOf(change func(*v1.Pod)) *v1.Pod {
-	pod := &v1.Pod{Spec: v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Name: "app"}}}}
-	if change != nil {
-		change(pod)
-	}
-	return pod
-}
-
-func asks(cpu string) func(*v1.Pod) {
-	return func(p *v1.Pod) {
-		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)}
-	}
-}
-
-func port(ip string, n int32) func(*v1.Pod) {
-	return func(p *v1.Pod) {
-		p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostIP: ip, HostPort: n, Protocol: v1.ProtocolTCP}}
-	}
-}
-
-// before has an init container as change makes a container.
-func before(change func(*v1.Pod), restart *v1.ContainerRestartPolicy) func(*v1.Pod) {
-	return func(p *v1.Pod) {
-		p.Spec.InitContainers = podOf(change).Spec.Containers
-		p.Spec.InitContainers[0].RestartPolicy = restart
-	}
-}
-
-func sysctl(name string) func(*v1.Pod) {
-	return func(p *v1.Pod) {
-		p.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: name, Value: "1"}}}
-	}
-}
-
-// appArmor asks for a profile by the field of the pod, and by the annotation of a static pod.
-func appArmor(profile v1.AppArmorProfileType, annotation string) func(*v1.Pod) {
-	return func(p *v1.Pod) {
-		p.Spec.SecurityContext = &v1.PodSecurityContext{AppArmorProfile: &v1.AppArmorProfile{Type: profile}}
-		if annotation != "" {
-			p.Annotations = map[string]string{"kubernetes.io/config.source": "file", v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix + "app": annotation}
-		}
-	}
-}
-
-// On a machine with AppArmor a pod may ask for a profile.
-func TestAppArmorOfTheMachine(t *testing.T) {
-	c := configOf(fake.NewClientset(), &cri{})
-	c.Machine.AppArmor = true
-	n, err := node.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if refused := (&node.Admission{Node: n}).Admit(podOf(appArmor(v1.AppArmorProfileTypeRuntimeDefault, "")), nil); refused != nil {
-		t.Errorf("%+v", refused)
-	}
-}
-
-func TestAdmission(t *testing.T) {
-	object := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"disk": "ssd"}}}
-	onSite(t, object, func(s *site) { testAdmission(t, node.Admission{Node: s.Node}) })
-}
-
-func testAdmission(t *testing.T, admission node.Admission) {
-	for _, tt := range []struct {
-		name   string
-		pod    func(*v1.Pod)
-		beside []func(*v1.Pod)
-		want   string
-	}{
-		{"nothing asked", nil, nil, ""},
-		{"fits exactly", asks("1"), []func(*v1.Pod){asks("1")}, ""},
-		{"too much", asks("1001m"), []func(*v1.Pod){asks("1")}, "OutOfcpu"},
-		{"too many", nil, make([]func(*v1.Pod), 3), "OutOfpods"},
-		{"what the node does not know", func(p *v1.Pod) {
-			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{"example.com/gpu": resource.MustParse("1")}
-		}, nil, ""},
-		{"another system", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, nil, "PodOSNotSupported"},
-		{"another label of the system", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{v1.LabelOSStable: "windows"} }, nil, "PodOSSelectorNodeLabelDoesNotMatch"},
-		{"a label of the node", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }, nil, ""},
-		{"a label that it has not", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "tape"} }, nil, "NodeAffinity"},
-		{"another node", func(p *v1.Pod) { p.Spec.NodeName = "n2" }, nil, "NodeName"},
-		{"a port that is taken", port("", 80), []func(*v1.Pod){port("10.0.0.1", 80)}, "NodePorts"},
-		{"a port at another address", port("10.0.0.2", 80), []func(*v1.Pod){port("10.0.0.1", 80)}, ""},
-		{"a port of an init container", before(port("", 80), nil), []func(*v1.Pod){port("", 80)}, ""},
-		{"a port of a sidecar", before(port("", 80), new(v1.ContainerRestartPolicyAlways)), []func(*v1.Pod){port("", 80)}, "NodePorts"},
-		{"a safe sysctl", sysctl("kernel.shm_rmid_forced"), nil, ""},
-		{"a sysctl of the node", sysctl("kernel.msgmax"), nil, "SysctlForbidden"},
-		{"a sysctl of the node's network", func(p *v1.Pod) { sysctl("net.ipv4.tcp_syncookies")(p); p.Spec.HostNetwork = true }, nil, "SysctlForbidden"},
-		{"a profile of AppArmor", appArmor(v1.AppArmorProfileTypeRuntimeDefault, ""), nil, "AppArmor"},
-		{"a profile of AppArmor for a container", func(p *v1.Pod) {
-			p.Spec.Containers[0].SecurityContext = &v1.SecurityContext{AppArmorProfile: &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeLocalhost}}
-		}, nil, "AppArmor"},
-		{"no confinement by AppArmor", appArmor(v1.AppArmorProfileTypeUnconfined, "unconfined"), nil, ""},
-		{"a profile of AppArmor in an annotation", appArmor(v1.AppArmorProfileTypeUnconfined, "runtime/default"), nil, "AppArmor"},
-	} {
-		var activePods []*v1.Pod
-		for _, change := range tt.beside {
-			activePods = append(activePods, podOf(change))
-		}
-		got := ""
-		if refused := admission.Admit(podOf(tt.pod), activePods); refused != nil {
-			got = refused.Reason
-			if refused.Message == "" {
-				t.Errorf("%s: there is no message", tt.name)
-			}
-		}
-		if got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
-	}
-}
-
-// Before the API server has told of the node nobody is refused for what that has of it.
-func TestE5_AdmissionBeforeTheNodeIsRegistered(t *testing.T) {
-	n, err := node.New(configOf(fake.NewClientset(), &cri{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	admission := node.Admission{Node: n}
-	pod := podOf(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
-	if refused := admission.Admit(pod, nil); refused != nil {
-		t.Errorf("refused for %+v", refused)
-	}
-	if refused := admission.Admit(podOf(asks("3")), nil); refused == nil || refused.Reason != "OutOfcpu" {
-		t.Errorf("refused for %+v, want OutOfcpu", refused)
-	}
-	if refused := admission.Admit(podOf(func(p *v1.Pod) { p.Spec.NodeName = "n2" }), nil); refused == nil || refused.Reason != "NodeName" {
-		t.Errorf("a pod of another node is refused for %+v, want NodeName", refused)
-	}
-}
-
-// Pods that do not fit wait for the API server no longer than one of them would.
+// An unavailable API server delays the admission of many pods no longer than that of one pod.
 func TestE2_AdmissionWaitsOnce(t *testing.T) {
 	onSite(t, nil, func(s *site) {
 		reads := 0
@@ -483,54 +352,37 @@ func TestE2_AdmissionWaitsOnce(t *testing.T) {
 			}
 			return true, nil, context.DeadlineExceeded
 		})
-		admission := node.Admission{Node: s.Node}
 		began := time.Now()
 		for range 40 {
-			pod := podOf(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
-			if refused := admission.Admit(pod, nil); refused == nil || refused.Reason != "NodeAffinity" {
-				s.Errorf("refused for %+v, want NodeAffinity", refused)
+			if object := s.Newest(); object.Name != "n1" {
+				s.Errorf("the newest is %+v, want the last known one", object.ObjectMeta)
 			}
 		}
 		if took := time.Since(began); took > time.Second || reads != 1 {
-			s.Errorf("40 pods took %v, %d reads, want %v and 1", took, reads, time.Second)
+			s.Errorf("40 reads took %v, %d reads, want %v and 1", took, reads, time.Second)
 		}
 		time.Sleep(11 * time.Second)
-		admission.Admit(podOf(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }), nil)
+		s.Newest()
 		if reads != 2 {
 			s.Errorf("%d reads after a while, want 2", reads)
 		}
 	})
 }
 
-func TestTaints(t *testing.T) {
-	object := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: v1.NodeSpec{Taints: []v1.Taint{{Key: "out", Effect: v1.TaintEffectNoExecute}, {Key: "busy", Effect: v1.TaintEffectNoSchedule}}}}
-	onSite(t, object, func(s *site) {
-		admission := node.Admission{Node: s.Node}
-		if refused := admission.Admit(podOf(nil), nil); refused == nil || refused.Reason != "TaintToleration" {
-			s.Errorf("refused for %+v", refused)
-		}
-		tolerant := podOf(func(p *v1.Pod) { p.Spec.Tolerations = []v1.Toleration{{Key: "out", Operator: v1.TolerationOpExists}} })
-		if refused := admission.Admit(tolerant, nil); refused != nil {
-			s.Errorf("refused for %+v: it is bound already", refused)
-		}
-	})
-}
-
-// A taint that has just been taken away refuses nobody, whatever a cache of the API server has.
+// The newest Node lacks a taint that was removed, even if a cache of the API server still has it.
 func TestTaintThatIsGone(t *testing.T) {
 	tainted := &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "1", ResourceVersion: "8"},
 		Spec:       v1.NodeSpec{Taints: []v1.Taint{{Key: "out", Effect: v1.TaintEffectNoExecute}}},
 	}
 	onSite(t, tainted, func(s *site) {
-		admission := node.Admission{Node: s.Node}
 		free := s.get()
 		free.Spec.Taints, free.ResourceVersion = nil, "9"
 		if err := s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), free, ""); err != nil {
 			s.Fatal(err)
 		}
-		if refused := admission.Admit(podOf(nil), nil); refused != nil {
-			s.Errorf("refused for %+v: the taint is gone", refused)
+		if object := s.Newest(); len(object.Spec.Taints) > 0 {
+			s.Errorf("taints %+v, want none", object.Spec.Taints)
 		}
 		behind := func(a ktesting.Action) (bool, runtime.Object, error) {
 			if a.(ktesting.GetActionImpl).GetOptions.ResourceVersion == "0" {
@@ -544,8 +396,8 @@ func TestTaintThatIsGone(t *testing.T) {
 			s.Fatal(err)
 		}
 		time.Sleep(11 * time.Second)
-		if refused := admission.Admit(podOf(nil), nil); refused != nil {
-			s.Errorf("refused for %+v: what was read is older", refused)
+		if object := s.Newest(); len(object.Spec.Taints) > 0 {
+			s.Errorf("taints %+v of an older version, want none", object.Spec.Taints)
 		}
 	})
 }

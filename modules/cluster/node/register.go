@@ -44,7 +44,7 @@ func (n *Node) registerAgain(ctx context.Context) {
 // recordRegistered records the start of the agent, the first time, and the conditions of a created
 // object.
 func (n *Node) recordRegistered(object *v1.Node, made bool) {
-	if !n.isRegistered() {
+	if !n.IsRegistered() {
 		n.record(nodeEvent{v1.EventTypeNormal, eventStarting, "Starting kubelet."})
 	}
 	if made {

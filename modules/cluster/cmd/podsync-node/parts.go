@@ -21,6 +21,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/modules/cluster/admission"
 	"github.com/podsync/podsync/modules/cluster/config"
 	"github.com/podsync/podsync/modules/cluster/mirrors"
 	"github.com/podsync/podsync/modules/cluster/node"
@@ -211,6 +212,8 @@ type room struct {
 	// allocatable is the amount that pods may request. enforced is the limit of the cgroup of all pods. It includes the
 	// amounts that hard evictions keep free, so that pods are evicted before the kernel's OOM killer acts.
 	allocatable, enforced v1.ResourceList
+	// appArmor is set if containers can have AppArmor profiles.
+	appArmor bool
 }
 
 // room subtracts the reservations from the capacity of the machine.
@@ -228,6 +231,7 @@ func (a *agent) room(machine node.Machine, capacity v1.ResourceList) (r room, er
 		return r, err
 	}
 	r.allocatable = node.Allocatable(capacity, system, kube, node.Reserved(rules, capacity))
+	r.appArmor = machine.AppArmor
 	r.enforced = node.Allocatable(machine.WithPIDs(capacity), system, kube)
 	return r, nil
 }
@@ -236,7 +240,7 @@ func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.Re
 	c := node.Config{
 		Kube: a.kube, Heartbeats: a.heartbeats, HeartbeatFailed: a.heartbeatFailed, Renewed: p.confirm, Runtime: a.runtime, Name: a.name, IPs: a.addresses, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
 		Labels: a.labels, ExternalCloud: a.externalCloud, ProvidedIPs: len(a.ips) > 0,
-		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
+		Capacity: capacity, Allocatable: allocatable, Machine: machine,
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
 		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Events: events, Log: a.log,
 		Pressure: func() []v1.NodeCondition { return p.loop.Pressure() }, // p.loop is set later
@@ -271,11 +275,15 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 	if sync.Objects, err = a.withPlugins(sync.Objects); err != nil {
 		return err
 	}
-	preemption := node.NewPreemption(node.PreemptionConfig{Preempted: a.metrics.CountPreemption, Log: a.log})
+	preemption := admission.NewPreemption(admission.PreemptionConfig{Preempted: a.metrics.CountPreemption, Log: a.log})
+	fits := &admission.Admission{
+		Node: p.node, NodeName: a.name, Allocatable: room.allocatable, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls, AppArmor: room.appArmor,
+		Allocated: allocator.Allocated, Reserve: allocator.Reserve, Preemption: preemption,
+	}
 	sync.Extensions.Admit = append(sync.Extensions.Admit, preemption)
 	c := nodeagent.Config{
 		Client: a.runtime, Root: a.root, Sources: []source.Source{pods}, NodeName: a.name, Log: a.log,
-		Admission: p.admission(&node.Admission{Node: p.node, Allocated: allocator.Allocated, Reserve: allocator.Reserve, Preemption: preemption}), Sync: sync,
+		Admission: p.admission(fits), Sync: sync,
 		EvictionPolicy: a.policy, Stats: a.figures, Parts: []loop.Part{preemption},
 		ImagePolicy: image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),

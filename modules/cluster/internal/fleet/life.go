@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/modules/cluster/admission"
 	"github.com/podsync/podsync/modules/cluster/node"
 	"github.com/podsync/podsync/modules/cluster/pods"
 	"github.com/podsync/podsync/modules/cluster/status"
@@ -69,9 +70,10 @@ func (n *Node) newLife() (*life, error) {
 func (l *life) make() (err error) {
 	n, f := l.node, l.node.fleet
 	capacity := n.capacity()
+	allocatable := node.Allocatable(capacity)
 	l.object, err = node.New(node.Config{
 		Kube: f.config.Kube, Watch: f.nodeWatch, Runtime: l.client, Name: n.Name, IPs: func() []netip.Addr { return []netip.Addr{n.ip} },
-		Labels: n.Labels, Taints: n.Taints, Capacity: capacity, Allocatable: node.Allocatable(capacity),
+		Labels: n.Labels, Taints: n.Taints, Capacity: capacity, Allocatable: allocatable,
 		Machine: node.Machine{ID: n.Name, SystemUUID: n.Name, BootID: n.Name, Kernel: "0", OS: "critest"}, Events: f.events, Log: f.config.Log,
 	})
 	if err != nil {
@@ -88,14 +90,14 @@ func (l *life) make() (err error) {
 		return err
 	}
 	l.source.Watch(l.statuses.PodChanged)
-	allocator, err := resize.New(resize.Config{State: filepath.Join(n.root(), "allocations"), Allocatable: node.Allocatable(capacity), Log: f.config.Log})
+	allocator, err := resize.New(resize.Config{State: filepath.Join(n.root(), "allocations"), Allocatable: allocatable, Log: f.config.Log})
 	if err != nil {
 		return err
 	}
 	c := agent.Config{
 		Client: l.client, Root: n.root(), Sources: []source.Source{l.source}, NodeName: n.Name, Log: f.config.Log,
 		NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true, // the nodes share the test machine
-		Admission: &node.Admission{Node: l.object, Allocated: allocator.Allocated, Reserve: allocator.Reserve},
+		Admission: &admission.Admission{Node: l.object, NodeName: n.Name, Allocatable: allocatable, Allocated: allocator.Allocated, Reserve: allocator.Reserve},
 		Sync: syncpod.Config{
 			RuntimeName: runtimeName, Sink: l.statuses, Events: f.events, Objects: f.objects.Supply(),
 			Extensions: syncpod.Extensions{Allocations: allocator},

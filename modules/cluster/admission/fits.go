@@ -1,4 +1,4 @@
-package node
+package admission
 
 import (
 	"fmt"
@@ -46,7 +46,7 @@ func (a *Admission) resourcesFit(pod *v1.Pod, activePods []*v1.Pod, allocated fu
 
 // shortages returns the resources of which the node has too little, the number of pods first.
 func (a *Admission) shortages(pod *v1.Pod, activePods []*v1.Pod, allocated func(*v1.Pod) *v1.Pod) (short []shortage) {
-	allocatable := a.Node.config.Allocatable
+	allocatable := a.Allocatable
 	if most, ok := allocatable[v1.ResourcePods]; ok && int64(len(activePods))+1 > most.Value() {
 		short = append(short, shortage{v1.ResourcePods, 1, int64(len(activePods)), most.Value()})
 	}

@@ -1,4 +1,4 @@
-package node_test
+package admission_test
 
 import (
 	"slices"
@@ -6,9 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/podsync/podsync/modules/cluster/node"
+	"github.com/podsync/podsync/modules/cluster/admission"
 )
 
 // critical is a pod that asks for CPU and has the priority of system-node-critical.
@@ -23,18 +22,15 @@ func critical(name, cpu string) *v1.Pod {
 // A critical pod is admitted if the pods that stop for it free enough. Those that stop for another one do not count, and a
 // rejected pod stops none.
 func TestPreemption(t *testing.T) {
-	n, err := node.New(configOf(fake.NewClientset(), &cri{})) // 2 CPUs, 3 pods
-	if err != nil {
-		t.Fatal(err)
-	}
-	preemption := node.NewPreemption(node.PreemptionConfig{})
-	admission := node.Admission{Node: n, Preemption: preemption}
+	preemption := admission.NewPreemption(admission.PreemptionConfig{})
+	a := admissionTo(object{})
+	a.Preemption = preemption
 	one, two := podOf(asks("1")), podOf(asks("1"))
 	one.UID, two.UID = "one", "two"
 	admit := func(pod *v1.Pod, want string, beside ...*v1.Pod) {
 		t.Helper()
 		got := ""
-		if refused := admission.Admit(pod, beside); refused != nil {
+		if refused := a.Admit(pod, beside); refused != nil {
 			got = refused.Reason
 		}
 		if got != want {

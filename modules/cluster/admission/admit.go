@@ -1,7 +1,8 @@
-package node
+package admission
 
 import (
 	"fmt"
+	goruntime "runtime"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,10 +18,29 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
+// A Node is the Node object of the API server. A *node.Node of modules/cluster is one.
+type Node interface {
+	// IsRegistered reports whether the API server has the Node.
+	IsRegistered() bool
+	// Object returns the last known version of the Node. The Admission does not modify it.
+	Object() *v1.Node
+	// Newest reads the Node. If that fails, it returns the last known version. It is called only after the registration.
+	Newest() *v1.Node
+}
+
 // Admission decides which pods fit on a node. It is a loop.Admission.
 type Admission struct {
-	// Node is the node. Required.
-	Node *Node
+	// Node is the Node object, for its labels and taints. Required.
+	Node Node
+	// NodeName is the name of the node. Required.
+	NodeName string
+	// Allocatable are the node's resources for pods. A resource that is not in it is unlimited. Required.
+	Allocatable v1.ResourceList
+	// AllowedSysctls are sysctls that pods may set in addition to the safe ones; a * at the end
+	// matches any suffix. Default: none.
+	AllowedSysctls []string
+	// AppArmor is set if the machine has AppArmor. Default: pods that request a profile are rejected.
+	AppArmor bool
 	// Allocated returns a copy of a pod with its allocated resources, which may differ from the
 	// requested ones. Default: the requested resources count.
 	Allocated func(*v1.Pod) *v1.Pod
@@ -37,8 +57,8 @@ var _ loop.Admission = (*Admission)(nil)
 // resources are missing has other pods stopped, if there is a Preemption.
 func (a *Admission) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
 	refused := first(
-		func() *syncpod.Rejection { return sysctlsAllowed(pod, a.Node.config.AllowedSysctls) },
-		func() *syncpod.Rejection { return appArmorFits(pod, a.Node.config.Machine.AppArmor) },
+		func() *syncpod.Rejection { return sysctlsAllowed(pod, a.AllowedSysctls) },
+		func() *syncpod.Rejection { return appArmorFits(pod, a.AppArmor) },
 		func() *syncpod.Rejection { return a.nameFits(pod) },
 		func() *syncpod.Rejection { return systemFits(pod) },
 	)
@@ -116,7 +136,7 @@ func (a *Admission) reserve(pod *v1.Pod, activePods []*v1.Pod) (refused *syncpod
 // nameFits checks the name of the node. A checkpoint may contain a pod of an earlier name of this
 // machine.
 func (a *Admission) nameFits(pod *v1.Pod) *syncpod.Rejection {
-	if name := pod.Spec.NodeName; name != "" && name != a.Node.config.Name {
+	if name := pod.Spec.NodeName; name != "" && name != a.NodeName {
 		return predicateFailed("NodeName")
 	}
 	return nil
@@ -124,10 +144,10 @@ func (a *Admission) nameFits(pod *v1.Pod) *syncpod.Rejection {
 
 // systemFits is about the operating system and architecture.
 func systemFits(pod *v1.Pod) *syncpod.Rejection {
-	if os, asks := pod.Spec.NodeSelector[v1.LabelOSStable]; asks && os != operatingSystem {
+	if os, asks := pod.Spec.NodeSelector[v1.LabelOSStable]; asks && os != goruntime.GOOS {
 		return &syncpod.Rejection{Reason: "PodOSSelectorNodeLabelDoesNotMatch", Message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"}
 	}
-	if pod.Spec.OS != nil && string(pod.Spec.OS.Name) != operatingSystem {
+	if pod.Spec.OS != nil && string(pod.Spec.OS.Name) != goruntime.GOOS {
 		return &syncpod.Rejection{Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}
 	}
 	return nil
@@ -138,10 +158,10 @@ func systemFits(pod *v1.Pod) *syncpod.Rejection {
 // scheduler bound them; nor are pods before the registration of the node, because an earlier agent
 // has admitted them.
 func (a *Admission) asItIs(pod *v1.Pod, fits func(*v1.Pod, *v1.Node) *syncpod.Rejection) *syncpod.Rejection {
-	if runtime.IsStatic(pod) || !a.Node.isRegistered() || fits(pod, a.Node.Object()) == nil {
+	if runtime.IsStatic(pod) || !a.Node.IsRegistered() || fits(pod, a.Node.Object()) == nil {
 		return nil
 	}
-	return fits(pod, a.Node.newest())
+	return fits(pod, a.Node.Newest())
 }
 
 // placeFits is about the node selector and the affinity.

@@ -1,0 +1,9 @@
+// Package admission decides which pods fit on a node of a cluster, and stops pods so that critical ones fit.
+//
+// [Admission] is a loop.Admission: it rejects a pod that does not fit with a kubelet's reasons, in
+// a kubelet's order.
+//
+//	admit.go       the checks and their order
+//	fits.go        resources and ports; sysctl.go sysctls; apparmor.go AppArmor
+//	preemption.go  stops pods for a critical one
+package admission
