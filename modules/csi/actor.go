@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// look wakes the goroutine that works on a volume, or starts one. The goroutine ends when no step is left. The caller
+// enqueue wakes the goroutine that works on a volume, or starts one. The goroutine ends when no step is left. The caller
 // holds the lock.
-func (m *Manager) look(id VolumeID) {
+func (m *Manager) enqueue(id VolumeID) {
 	e := m.volumes[id]
 	if m.running == nil || e == nil {
 		return
@@ -46,12 +46,12 @@ func (m *Manager) work(ctx context.Context, id VolumeID, e *entry) {
 			m.mu.Unlock()
 			return
 		}
-		e.note(plan)
+		e.recordWaits(plan)
 		m.mu.Unlock()
 		if ok {
-			m.take(ctx, e, step)
+			m.execute(ctx, e, step)
 		} else if len(plan) > 0 {
-			e.rest(ctx, plan)
+			e.waitUntilDue(ctx, plan)
 		}
 	}
 	m.mu.Lock()
@@ -73,8 +73,8 @@ func next(plan Plan) (Step, bool) {
 	return plan[i], true
 }
 
-// note records which pods wait, and wakes their callers. The caller holds the lock.
-func (e *entry) note(plan Plan) {
+// recordWaits records which pods wait, and wakes their callers. The caller holds the lock.
+func (e *entry) recordWaits(plan Plan) {
 	clear(e.waits)
 	for _, s := range plan {
 		if s.Action == Wait {
@@ -90,10 +90,10 @@ func (e *entry) notifyWaiters() {
 	e.changed = make(chan struct{})
 }
 
-// rest waits until a step of the plan can be taken.
-func (e *entry) rest(ctx context.Context, plan Plan) {
+// waitUntilDue waits until a step of the plan is due, or until enqueue wakes it.
+func (e *entry) waitUntilDue(ctx context.Context, plan Plan) {
 	var until <-chan time.Time
-	if wait := restOf(time.Now(), plan); wait > 0 {
+	if wait := untilDue(time.Now(), plan); wait > 0 {
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
 		until = timer.C
@@ -105,8 +105,8 @@ func (e *entry) rest(ctx context.Context, plan Plan) {
 	}
 }
 
-// restOf returns the time until the first step that waits can be tried again, zero if no step waits for time alone.
-func restOf(now time.Time, plan Plan) time.Duration {
+// untilDue returns the time until the first blocked step can be retried, zero if no step waits for time alone.
+func untilDue(now time.Time, plan Plan) time.Duration {
 	var wait time.Duration
 	for _, s := range plan {
 		d := time.Duration(0)
@@ -124,10 +124,10 @@ func restOf(now time.Time, plan Plan) time.Duration {
 }
 
 // facts returns the known state of a volume, and the state that pods want. The caller holds the lock.
-func (m *Manager) facts(e *entry) (Volume, Want) {
+func (m *Manager) facts(e *entry) (Volume, DesiredVolume) {
 	r := e.record
 	v := Volume{Staged: r.Staged, Published: map[types.UID]Condition{}, Expanded: r.Expanded, Attached: e.attached, NotBefore: maps.Clone(e.notBefore), Ready: true}
-	w := Want{Exclusive: r.Source.exclusive(), Size: r.Source.Size}
+	w := DesiredVolume{Exclusive: r.Source.exclusive(), Size: r.Source.Size}
 	if r.Source.Plugin == csiPlugin {
 		d := m.drivers[r.Source.Driver]
 		v.Ready = d != nil
@@ -182,8 +182,8 @@ func (m *Manager) forget(id VolumeID, e *entry) {
 	e.notifyWaiters()
 }
 
-// take takes a step: it records that its outcome is uncertain, carries it out, and records the outcome.
-func (m *Manager) take(ctx context.Context, e *entry, step Step) {
+// execute executes a step: it records that its outcome is uncertain, carries it out, and records the outcome.
+func (m *Manager) execute(ctx context.Context, e *entry, step Step) {
 	m.mu.Lock()
 	before := e.conditionOf(step.StepKey)
 	backend, ok := m.backendOf(e)

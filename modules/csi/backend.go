@@ -96,7 +96,7 @@ func (b csiBackend) publish(ctx context.Context, s *source, pod Pod) error {
 	}
 	target, err := b.target(types.UID(pod.UID), s)
 	if err == nil {
-		err = giveToGroup(ctx, target, int(*pod.FSGroup), pod.Always)
+		err = setOwnership(ctx, target, int(*pod.FSGroup), pod.Always)
 	}
 	if err != nil {
 		return fmt.Errorf("applyFSGroup failed for vol %s: %w", s.Handle, err)

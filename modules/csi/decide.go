@@ -48,10 +48,10 @@ type Volume struct {
 }
 
 // Desired is the desired state of each volume on the node.
-type Desired map[VolumeID]Want
+type Desired map[VolumeID]DesiredVolume
 
-// A Want is the desired state of one volume.
-type Want struct {
+// A DesiredVolume is the desired state of one volume.
+type DesiredVolume struct {
 	// Pods are the pods that need the volume mounted. A pod stays in the list until nothing of it runs.
 	Pods []types.UID
 	// Exclusive means that only one pod at a time may have the volume (ReadWriteOncePod).
@@ -171,10 +171,10 @@ type decision struct {
 	now    time.Time
 	id     VolumeID
 	volume Volume
-	want   Want
+	want   DesiredVolume
 	plan   Plan
-	// held means that a step on which later steps depend is blocked.
-	held bool
+	// blocked means that a step on which later steps depend is blocked.
+	blocked bool
 }
 
 func (d *decision) run() {
@@ -192,7 +192,7 @@ func (d *decision) run() {
 	for _, pod := range missing {
 		d.publish(pod)
 	}
-	if grows && (len(missing) < len(pods) || !d.held) {
+	if grows && (len(missing) < len(pods) || !d.blocked) {
 		d.add(StepKey{Action: Expand}, VolumeHasGrown)
 	}
 }
@@ -220,14 +220,14 @@ func (d *decision) unpublish() {
 
 // unstage adds the Unstage step unless an Unpublish step before it is blocked.
 func (d *decision) unstage() {
-	if d.volume.Staged != Absent && !d.held {
+	if d.volume.Staged != Absent && !d.blocked {
 		d.add(StepKey{Action: Unstage}, NoPodNeedsVolume)
 	}
 }
 
 // stage adds the Stage step unless the volume is certainly staged.
 func (d *decision) stage() {
-	d.held = false // a blocked Unpublish of another pod blocks only Unstage
+	d.blocked = false // a blocked Unpublish of another pod blocks only Unstage
 	if !d.volume.Attached && d.volume.Staged != Present {
 		d.wait(StepKey{Action: Stage}, NotAttached, time.Time{})
 		return
@@ -244,20 +244,20 @@ func (d *decision) stage() {
 
 // publish mounts the volume for a pod.
 func (d *decision) publish(pod types.UID) {
-	if d.held {
+	if d.blocked {
 		return
 	}
-	if d.want.Exclusive && d.usedBeside(pod) {
+	if d.want.Exclusive && d.usedByOther(pod) {
 		d.wait(StepKey{Publish, pod}, UsedByOtherPod, time.Time{})
-		d.held = false
+		d.blocked = false
 		return
 	}
 	d.add(StepKey{Publish, pod}, d.reasonFor(pod))
-	d.held = false // other pods do not depend on this pod
+	d.blocked = false // other pods do not depend on this pod
 }
 
-// usedBeside reports whether another pod has the volume, may have it, or gets it earlier in the plan.
-func (d *decision) usedBeside(pod types.UID) bool {
+// usedByOther reports whether another pod has the volume, may have it, or gets it earlier in the plan.
+func (d *decision) usedByOther(pod types.UID) bool {
 	for other, condition := range d.volume.Published {
 		if other != pod && condition != Absent {
 			return true
@@ -280,6 +280,6 @@ func (d *decision) add(key StepKey, why Reason) {
 
 // wait adds a Wait for a step that is blocked.
 func (d *decision) wait(key StepKey, why Reason, until time.Time) {
-	d.held = true
+	d.blocked = true
 	d.plan = append(d.plan, Step{Volume: d.id, StepKey: StepKey{Wait, key.Pod}, Reason: why, For: cmp.Or(key.Action, Wait), Until: until})
 }

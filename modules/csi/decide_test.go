@@ -23,58 +23,58 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		volume csi.Volume
-		want   csi.Want
+		want   csi.DesiredVolume
 		plan   string
 	}{
-		"nothing": {ready, csi.Want{}, ""},
-		"a new pod": {ready, csi.Want{Pods: []types.UID{"a"}},
+		"nothing": {ready, csi.DesiredVolume{}, ""},
+		"a new pod": {ready, csi.DesiredVolume{Pods: []types.UID{"a"}},
 			"Stage: PodNeedsVolume\nPublish for pod a: PodNeedsVolume\n"},
-		"a driver without stage": {with(func(v *csi.Volume) { v.Stages = false }), csi.Want{Pods: []types.UID{"a"}},
+		"a driver without stage": {with(func(v *csi.Volume) { v.Stages = false }), csi.DesiredVolume{Pods: []types.UID{"a"}},
 			"Publish for pod a: PodNeedsVolume\n"},
-		"a second pod": {published(map[types.UID]csi.Condition{"a": csi.Present}), csi.Want{Pods: []types.UID{"b", "a"}},
+		"a second pod": {published(map[types.UID]csi.Condition{"a": csi.Present}), csi.DesiredVolume{Pods: []types.UID{"b", "a"}},
 			"Publish for pod b: PodNeedsVolume\n"},
-		"all is there": {published(map[types.UID]csi.Condition{"a": csi.Present}), csi.Want{Pods: []types.UID{"a"}}, ""},
-		"a pod has ended": {published(map[types.UID]csi.Condition{"a": csi.Present}), csi.Want{},
+		"all is there": {published(map[types.UID]csi.Condition{"a": csi.Present}), csi.DesiredVolume{Pods: []types.UID{"a"}}, ""},
+		"a pod has ended": {published(map[types.UID]csi.Condition{"a": csi.Present}), csi.DesiredVolume{},
 			"Unpublish for pod a: PodHasEnded\nUnstage: NoPodNeedsVolume\n"},
-		"another pod has ended": {published(map[types.UID]csi.Condition{"a": csi.Present, "b": csi.Uncertain}), csi.Want{Pods: []types.UID{"a"}},
+		"another pod has ended": {published(map[types.UID]csi.Condition{"a": csi.Present, "b": csi.Uncertain}), csi.DesiredVolume{Pods: []types.UID{"a"}},
 			"Unpublish for pod b: PodHasEnded\n"},
-		"the stage is uncertain": {with(func(v *csi.Volume) { v.Staged = csi.Uncertain }), csi.Want{Pods: []types.UID{"a"}},
+		"the stage is uncertain": {with(func(v *csi.Volume) { v.Staged = csi.Uncertain }), csi.DesiredVolume{Pods: []types.UID{"a"}},
 			"Stage: OutcomeUnknown\nPublish for pod a: PodNeedsVolume\n"},
-		"the stage is uncertain, and no pod is left": {with(func(v *csi.Volume) { v.Staged = csi.Uncertain }), csi.Want{},
+		"the stage is uncertain, and no pod is left": {with(func(v *csi.Volume) { v.Staged = csi.Uncertain }), csi.DesiredVolume{},
 			"Unstage: NoPodNeedsVolume\n"},
 		"the stage is uncertain while a pod runs": {with(func(v *csi.Volume) {
 			v.Staged, v.Published = csi.Uncertain, map[types.UID]csi.Condition{"a": csi.Present}
-		}), csi.Want{Pods: []types.UID{"a"}}, ""},
+		}), csi.DesiredVolume{Pods: []types.UID{"a"}}, ""},
 		"a failed unpublish holds up the unstage": {with(func(v *csi.Volume) {
 			v.Staged, v.Published = csi.Present, map[types.UID]csi.Condition{"a": csi.Uncertain}
 			v.NotBefore = map[csi.StepKey]time.Time{{Action: csi.Unpublish, Pod: "a"}: now.Add(time.Second)}
-		}), csi.Want{}, "Wait to Unpublish for pod a: BackOff until 1970-01-01T00:16:41Z\n"},
+		}), csi.DesiredVolume{}, "Wait to Unpublish for pod a: BackOff until 1970-01-01T00:16:41Z\n"},
 		"a failed stage holds up the publish": {with(func(v *csi.Volume) {
 			v.NotBefore = map[csi.StepKey]time.Time{{Action: csi.Stage}: now.Add(time.Second)}
-		}), csi.Want{Pods: []types.UID{"a"}}, "Wait to Stage: BackOff until 1970-01-01T00:16:41Z\n"},
+		}), csi.DesiredVolume{Pods: []types.UID{"a"}}, "Wait to Stage: BackOff until 1970-01-01T00:16:41Z\n"},
 		"a failed publish holds up no other pod": {with(func(v *csi.Volume) {
 			v.Staged = csi.Present
 			v.NotBefore = map[csi.StepKey]time.Time{{Action: csi.Publish, Pod: "a"}: now.Add(time.Second)}
-		}), csi.Want{Pods: []types.UID{"a", "b"}}, "Wait to Publish for pod a: BackOff until 1970-01-01T00:16:41Z\nPublish for pod b: PodNeedsVolume\n"},
-		"no driver":                     {csi.Volume{Attached: true}, csi.Want{Pods: []types.UID{"a"}}, "Wait to Stage: DriverMissing\n"},
-		"no driver for a pod that runs": {csi.Volume{Staged: csi.Present, Published: map[types.UID]csi.Condition{"a": csi.Present}}, csi.Want{Pods: []types.UID{"a"}}, ""},
-		"no driver to unpublish": {csi.Volume{Staged: csi.Present, Published: map[types.UID]csi.Condition{"a": csi.Present}}, csi.Want{},
+		}), csi.DesiredVolume{Pods: []types.UID{"a", "b"}}, "Wait to Publish for pod a: BackOff until 1970-01-01T00:16:41Z\nPublish for pod b: PodNeedsVolume\n"},
+		"no driver":                     {csi.Volume{Attached: true}, csi.DesiredVolume{Pods: []types.UID{"a"}}, "Wait to Stage: DriverMissing\n"},
+		"no driver for a pod that runs": {csi.Volume{Staged: csi.Present, Published: map[types.UID]csi.Condition{"a": csi.Present}}, csi.DesiredVolume{Pods: []types.UID{"a"}}, ""},
+		"no driver to unpublish": {csi.Volume{Staged: csi.Present, Published: map[types.UID]csi.Condition{"a": csi.Present}}, csi.DesiredVolume{},
 			"Wait to Unpublish for pod a: DriverMissing\n"},
-		"not attached": {with(func(v *csi.Volume) { v.Attached = false }), csi.Want{Pods: []types.UID{"a"}}, "Wait to Stage: NotAttached\n"},
-		"ReadWriteOncePod": {published(map[types.UID]csi.Condition{"a": csi.Present}), csi.Want{Pods: []types.UID{"a", "b"}, Exclusive: true},
+		"not attached": {with(func(v *csi.Volume) { v.Attached = false }), csi.DesiredVolume{Pods: []types.UID{"a"}}, "Wait to Stage: NotAttached\n"},
+		"ReadWriteOncePod": {published(map[types.UID]csi.Condition{"a": csi.Present}), csi.DesiredVolume{Pods: []types.UID{"a", "b"}, Exclusive: true},
 			"Wait to Publish for pod b: UsedByOtherPod\n"},
-		"ReadWriteOncePod after another pod": {published(map[types.UID]csi.Condition{"a": csi.Uncertain}), csi.Want{Pods: []types.UID{"b"}, Exclusive: true},
+		"ReadWriteOncePod after another pod": {published(map[types.UID]csi.Condition{"a": csi.Uncertain}), csi.DesiredVolume{Pods: []types.UID{"b"}, Exclusive: true},
 			"Unpublish for pod a: PodHasEnded\nWait to Publish for pod b: UsedByOtherPod\n"},
-		"ReadWriteOncePod for two pods": {ready, csi.Want{Pods: []types.UID{"a", "b"}, Exclusive: true},
+		"ReadWriteOncePod for two pods": {ready, csi.DesiredVolume{Pods: []types.UID{"a", "b"}, Exclusive: true},
 			"Stage: PodNeedsVolume\nPublish for pod a: PodNeedsVolume\nWait to Publish for pod b: UsedByOtherPod\n"},
-		"republish": {published(map[types.UID]csi.Condition{"a": csi.Present}), csi.Want{Pods: []types.UID{"a"}, Republish: []types.UID{"a"}},
+		"republish": {published(map[types.UID]csi.Condition{"a": csi.Present}), csi.DesiredVolume{Pods: []types.UID{"a"}, Republish: []types.UID{"a"}},
 			"Publish for pod a: DriverAsks\n"},
-		"expand": {published(map[types.UID]csi.Condition{"a": csi.Present}), csi.Want{Pods: []types.UID{"a"}, Size: 10}, "Expand: VolumeHasGrown\n"},
-		"expand after the first pod": {ready, csi.Want{Pods: []types.UID{"a"}, Size: 10},
+		"expand": {published(map[types.UID]csi.Condition{"a": csi.Present}), csi.DesiredVolume{Pods: []types.UID{"a"}, Size: 10}, "Expand: VolumeHasGrown\n"},
+		"expand after the first pod": {ready, csi.DesiredVolume{Pods: []types.UID{"a"}, Size: 10},
 			"Stage: PodNeedsVolume\nPublish for pod a: PodNeedsVolume\nExpand: VolumeHasGrown\n"},
 		"expanded": {with(func(v *csi.Volume) {
 			v.Staged, v.Published, v.Expanded = csi.Present, map[types.UID]csi.Condition{"a": csi.Present}, 10
-		}), csi.Want{Pods: []types.UID{"a"}, Size: 10}, ""},
+		}), csi.DesiredVolume{Pods: []types.UID{"a"}, Size: 10}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := ""
@@ -129,7 +129,7 @@ func TestDecideRandomly(t *testing.T) {
 	conditions := []csi.Condition{csi.Absent, csi.Uncertain, csi.Present}
 	for range 5000 {
 		v := csi.Volume{Staged: conditions[rng.IntN(3)], Published: map[types.UID]csi.Condition{}, Ready: true, Attached: true, Stages: true, Expands: true}
-		want := csi.Want{Exclusive: rng.IntN(4) == 0, Size: int64(rng.IntN(2) * 10)}
+		want := csi.DesiredVolume{Exclusive: rng.IntN(4) == 0, Size: int64(rng.IntN(2) * 10)}
 		for _, pod := range pods {
 			if c := conditions[rng.IntN(3)]; c != csi.Absent {
 				v.Published[pod] = c

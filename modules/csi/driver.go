@@ -72,8 +72,8 @@ func dialDriver(path string) (*grpc.ClientConn, error) {
 		}))
 }
 
-// askDriver calls a driver for its name and capabilities, and returns it.
-func askDriver(ctx context.Context, name string, conn grpc.ClientConnInterface) (*driver, error) {
+// queryDriver asks a driver for its name and capabilities, and returns it.
+func queryDriver(ctx context.Context, name string, conn grpc.ClientConnInterface) (*driver, error) {
 	d := &driver{name: name, node: csipb.NewNodeClient(conn), close: func() error { return nil }}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

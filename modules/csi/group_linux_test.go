@@ -46,13 +46,13 @@ func TestGroupIsGivenWhileFilesAreSwapped(t *testing.T) {
 		}
 		swapped <- err
 	}()
-	g := giver{ctx: t.Context(), group: 4711}
+	g := ownership{ctx: t.Context(), group: 4711}
 	for range 5000 {
 		if err := other.Chmod(fs.ModeSetuid | 0o755); err != nil { // a swap may have taken it away
 			t.Fatal(err)
 		}
 		for _, name := range []string{"a", "b"} {
-			if err := g.give(root, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := g.change(root, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Fatal(err)
 			}
 		}

@@ -49,7 +49,7 @@ func (b localBackend) publish(ctx context.Context, s *source, pod Pod) error {
 	if pod.FSGroup == nil || s.ReadOnly {
 		return nil
 	}
-	return giveToGroup(ctx, target, int(*pod.FSGroup), pod.Always)
+	return setOwnership(ctx, target, int(*pod.FSGroup), pod.Always)
 }
 
 // unpublish unmounts a local volume. It removes the mount point from the pod's directory if that is empty. Other files

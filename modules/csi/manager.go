@@ -97,11 +97,11 @@ func (m *Manager) Run(ctx context.Context) error {
 	m.mu.Lock()
 	m.running = ctx
 	for id := range m.volumes {
-		m.look(id)
+		m.enqueue(id)
 	}
 	m.mu.Unlock()
 	for name, conn := range m.config.Drivers {
-		m.workers.Go(func() { m.admit(ctx, name, conn) })
+		m.workers.Go(func() { m.connectConfigured(ctx, name, conn) })
 	}
 	m.workers.Go(func() { m.republishAll(ctx) })
 	return m.register(ctx)
@@ -148,11 +148,11 @@ func (m *Manager) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume) *volum
 	if err := checkMode(pod, vol, s); err != nil {
 		return failed(s.Name, "", err)
 	}
-	e, tried, err := m.want(pod, vol, s)
+	e, tried, err := m.request(pod, vol, s)
 	if err != nil {
 		return failed(s.Name, "", err)
 	}
-	return m.await(ctx, e, pod.UID, tried)
+	return m.awaitMount(ctx, e, pod.UID, tried)
 }
 
 // isMountedFor reports whether a volume is certainly mounted for a pod.
@@ -200,8 +200,8 @@ func usesOf(pod *v1.Pod, name string) (mounts, devices bool) {
 	return mounts, devices
 }
 
-// want records that a pod wants a volume, and starts work on it. It returns the number of failures so far.
-func (m *Manager) want(pod *v1.Pod, vol *v1.Volume, s *source) (*entry, int, error) {
+// request records that a pod needs a volume, and starts work on it. It returns the number of failures so far.
+func (m *Manager) request(pod *v1.Pod, vol *v1.Volume, s *source) (*entry, int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	id := s.id()
@@ -222,10 +222,10 @@ func (m *Manager) want(pod *v1.Pod, vol *v1.Volume, s *source) (*entry, int, err
 	e.update(s)
 	u := e.record.Pods[pod.UID]
 	u.Pod = podOf(pod)
-	u.name(vol.Name)
+	u.addName(vol.Name)
 	m.bind(pod.UID, vol.Name, id)
 	e.verify(m.layout, pod.UID)
-	m.look(id)
+	m.enqueue(id)
 	return e, e.tries, nil
 }
 
@@ -247,8 +247,8 @@ func (e *entry) update(s *source) {
 	e.record.Source.ReadOnly = s.ReadOnly || readOnly
 }
 
-// await waits until a volume is mounted for a pod, or until a step fails for the first time since the call.
-func (m *Manager) await(ctx context.Context, e *entry, pod types.UID, tried int) *volume.Error {
+// awaitMount waits until a volume is mounted for a pod, or until a step fails for the first time since the call.
+func (m *Manager) awaitMount(ctx context.Context, e *entry, pod types.UID, tried int) *volume.Error {
 	timeout := time.NewTicker(waitTimeout)
 	defer timeout.Stop()
 	for {
@@ -348,14 +348,14 @@ func (m *Manager) TearDown(ctx context.Context, pod types.UID, _ string) error {
 	for id, e := range m.volumes {
 		if u := e.record.Pods[pod]; u != nil {
 			u.Ended = true
-			m.look(id)
+			m.enqueue(id)
 			entries = append(entries, e)
 		}
 	}
 	m.mu.Unlock()
 	var errs []error
 	for _, e := range entries {
-		errs = append(errs, m.awaitEnd(ctx, e, pod))
+		errs = append(errs, m.awaitUnmount(ctx, e, pod))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -366,8 +366,8 @@ func (m *Manager) TearDown(ctx context.Context, pod types.UID, _ string) error {
 	return nil
 }
 
-// awaitEnd waits until a volume is certainly not mounted for a pod.
-func (m *Manager) awaitEnd(ctx context.Context, e *entry, pod types.UID) error {
+// awaitUnmount waits until a volume is certainly not mounted for a pod.
+func (m *Manager) awaitUnmount(ctx context.Context, e *entry, pod types.UID) error {
 	m.mu.Lock()
 	tried := e.tries
 	m.mu.Unlock()

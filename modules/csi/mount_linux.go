@@ -42,11 +42,11 @@ func unmount(path string) error {
 	return err
 }
 
-// giveToGroup gives a directory and its contents to a group, with read and write permission. Unless always is set, it
+// setOwnership gives a directory and its contents to a group, with read and write permission. Unless always is set, it
 // does nothing if the directory itself belongs to the group already. The directory is changed last, so that an
-// interrupted change starts again. Containers may write to the volume meanwhile: giveToGroup follows no link out of the
+// interrupted change starts again. Containers may write to the volume meanwhile: setOwnership follows no link out of the
 // volume, and enters no other mount.
-func giveToGroup(ctx context.Context, dir string, group int, always bool) error {
+func setOwnership(ctx context.Context, dir string, group int, always bool) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -56,29 +56,29 @@ func giveToGroup(ctx context.Context, dir string, group int, always bool) error 
 	if err != nil {
 		return err
 	}
-	if !always && info.Mode()&wantedOf(info) == wantedOf(info) && groupOf(info) == group {
+	if !always && info.Mode()&groupMode(info) == groupMode(info) && groupOf(info) == group {
 		return nil
 	}
 	mount, err := mountOf(root)
 	if err != nil {
 		return err
 	}
-	g := giver{ctx: ctx, group: group, mount: mount}
-	if err := g.content(root, 0); err != nil {
+	g := ownership{ctx: ctx, group: group, mount: mount}
+	if err := g.changeContents(root, 0); err != nil {
 		return err
 	}
-	return g.give(root, ".")
+	return g.change(root, ".")
 }
 
-// A giver gives the files of a tree to a group.
-type giver struct {
+// ownership gives the files of a tree to a group.
+type ownership struct {
 	ctx   context.Context
 	group int
 	mount string
 }
 
-// content gives the contents of a directory.
-func (g giver) content(dir *os.Root, depth int) error {
+// changeContents changes the contents of a directory.
+func (g ownership) changeContents(dir *os.Root, depth int) error {
 	f, err := dir.Open(".")
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (g giver) content(dir *os.Root, depth int) error {
 	for {
 		entries, err := f.ReadDir(namesAtOnce)
 		for _, e := range entries {
-			if err := g.entry(dir, e.Name(), depth); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := g.changeEntry(dir, e.Name(), depth); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
@@ -104,8 +104,8 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// entry changes one entry of a directory, after its contents.
-func (g giver) entry(dir *os.Root, name string, depth int) error {
+// changeEntry changes one entry of a directory, after its contents.
+func (g ownership) changeEntry(dir *os.Root, name string, depth int) error {
 	if err := g.ctx.Err(); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (g giver) entry(dir *os.Root, name string, depth int) error {
 		return err
 	}
 	if !info.IsDir() {
-		return g.give(dir, name)
+		return g.change(dir, name)
 	}
 	if depth >= maxDepth {
 		return fmt.Errorf("the volume has more than %d levels of directories", maxDepth)
@@ -127,18 +127,18 @@ func (g giver) entry(dir *os.Root, name string, depth int) error {
 	if mount, err := mountOf(below); err != nil || mount != g.mount {
 		return err
 	}
-	if err := g.content(below, depth+1); err != nil {
+	if err := g.changeContents(below, depth+1); err != nil {
 		return err
 	}
-	return g.give(dir, name)
+	return g.change(dir, name)
 }
 
 // emptyPath is AT_EMPTY_PATH of fchownat(2): the descriptor itself is changed.
 const emptyPath = 0x1000
 
-// give gives one file or directory. A container that has the volume already may put another file in its place at any moment, which
-// must not get the mode of this one, such as setuid: the file is changed by its descriptor.
-func (g giver) give(dir *os.Root, name string) error {
+// change changes one file or directory by its descriptor: a container that already has the volume may replace the file
+// at any moment, and the replacement must not get the mode of this file, such as setuid.
+func (g ownership) change(dir *os.Root, name string) error {
 	f, err := dir.OpenFile(name, mounts.PathOnly|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
@@ -154,11 +154,11 @@ func (g giver) give(dir *os.Root, name string) error {
 	if !info.Mode().IsRegular() && !info.IsDir() {
 		return nil // a link has the mode of its target
 	}
-	return os.Chmod("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), info.Mode()|wantedOf(info))
+	return os.Chmod("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), info.Mode()|groupMode(info))
 }
 
-// wantedOf returns the permission bits that the group needs, as a kubelet sets them.
-func wantedOf(info fs.FileInfo) fs.FileMode {
+// groupMode returns the permission bits that the group needs, as a kubelet sets them.
+func groupMode(info fs.FileInfo) fs.FileMode {
 	if info.IsDir() {
 		return 0o770 | fs.ModeSetgid
 	}

@@ -11,4 +11,4 @@ func bind(string, string) error { return errors.ErrUnsupported }
 
 func unmount(string) error { return errors.ErrUnsupported }
 
-func giveToGroup(context.Context, string, int, bool) error { return errors.ErrUnsupported }
+func setOwnership(context.Context, string, int, bool) error { return errors.ErrUnsupported }

@@ -146,8 +146,8 @@ func stillMounted(was bool, path string) bool {
 	return at && err == nil
 }
 
-// name adds a name of the volume in the pod's spec.
-func (u *use) name(volume string) {
+// addName adds a name of the volume in the pod's spec.
+func (u *use) addName(volume string) {
 	if !slices.Contains(u.Names, volume) {
 		u.Names = append(u.Names, volume)
 	}

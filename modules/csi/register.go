@@ -25,7 +25,7 @@ const (
 	scanPause, registerPause = time.Second, 10 * time.Second
 	// maxSockets is the maximum number of sockets in the directory; further ones are ignored. maxAsked is the number of
 	// sockets that are called at the same time.
-	maxSockets, maxAsked = 256, 16
+	maxSockets, maxCalling = 256, 16
 	// maxSocketPath is the maximum length of the path of a Unix socket.
 	maxSocketPath = 107
 )
@@ -37,14 +37,14 @@ func (m *Manager) register(ctx context.Context) error {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return fmt.Errorf("csi: drivers cannot register: %w", err)
 	}
-	known := &registry{sockets: map[string]fs.FileInfo{}, asked: map[string]fs.FileInfo{}, tried: map[string]time.Time{}, answers: make(chan registered)}
+	known := &registry{sockets: map[string]fs.FileInfo{}, calling: map[string]fs.FileInfo{}, lastTry: map[string]time.Time{}, answers: make(chan registered)}
 	ticker := time.NewTicker(scanPause)
 	defer ticker.Stop()
 	for {
 		m.scan(ctx, dir, known)
 		select {
 		case <-ctx.Done():
-			for range known.asked {
+			for range known.calling {
 				<-known.answers
 			}
 			return nil
@@ -57,10 +57,10 @@ func (m *Manager) register(ctx context.Context) error {
 
 // A registry is the state of the sockets in the directory.
 type registry struct {
-	// sockets have registered. asked are being called for their registration.
-	sockets, asked map[string]fs.FileInfo
-	// tried is the time of the last call to each socket that has not registered.
-	tried   map[string]time.Time
+	// sockets have registered. calling are the sockets with a registration call in progress.
+	sockets, calling map[string]fs.FileInfo
+	// lastTry is the time of the last call to each socket that has not registered.
+	lastTry map[string]time.Time
 	answers chan registered
 }
 
@@ -76,13 +76,13 @@ func (m *Manager) scan(ctx context.Context, dir string, known *registry) {
 	sockets := socketsIn(dir)
 	for path, info := range known.sockets {
 		if !isSame(sockets[path], info) {
-			m.leave(path)
+			m.removeDriver(path)
 			delete(known.sockets, path)
 		}
 	}
-	maps.DeleteFunc(known.tried, func(path string, _ time.Time) bool { return sockets[path] == nil })
+	maps.DeleteFunc(known.lastTry, func(path string, _ time.Time) bool { return sockets[path] == nil })
 	for _, path := range known.due(sockets, time.Now()) {
-		known.asked[path] = sockets[path]
+		known.calling[path] = sockets[path]
 		go func() { known.answers <- registered{path, m.registerSocket(ctx, path)} }()
 	}
 }
@@ -91,29 +91,30 @@ func (m *Manager) scan(ctx context.Context, dir string, known *registry) {
 func (r *registry) due(sockets map[string]fs.FileInfo, now time.Time) []string {
 	var due []string
 	for path := range sockets {
-		last, tried := r.tried[path]
-		if r.sockets[path] == nil && r.asked[path] == nil && (!tried || now.Sub(last) >= registerPause) {
+		last, tried := r.lastTry[path]
+		if r.sockets[path] == nil && r.calling[path] == nil && (!tried || now.Sub(last) >= registerPause) {
 			due = append(due, path)
 		}
 	}
-	slices.SortFunc(due, func(a, b string) int { return cmp.Or(r.tried[a].Compare(r.tried[b]), cmp.Compare(a, b)) })
-	return due[:min(len(due), maxAsked-len(r.asked))]
+	slices.SortFunc(due, func(a, b string) int { return cmp.Or(r.lastTry[a].Compare(r.lastTry[b]), cmp.Compare(a, b)) })
+	return due[:min(len(due), maxCalling-len(r.calling))]
 }
 
-// registered records the result of asking a socket. A driver whose socket was made anew meanwhile is dropped by the next scan.
+// registered records the result of a registration call. If the socket was replaced during the call, the next scan drops
+// the driver.
 func (m *Manager) registered(answer registered, known *registry) {
-	info := known.asked[answer.socket]
-	delete(known.asked, answer.socket)
+	info := known.calling[answer.socket]
+	delete(known.calling, answer.socket)
 	if answer.err == nil {
 		known.sockets[answer.socket] = info
-		delete(known.tried, answer.socket)
+		delete(known.lastTry, answer.socket)
 		return
 	}
-	known.tried[answer.socket] = time.Now()
+	known.lastTry[answer.socket] = time.Now()
 	m.config.Log.Error(answer.err, "a CSI driver cannot register", "socket", filepath.Base(answer.socket))
 }
 
-// isSame reports whether a socket is the one that it was.
+// isSame reports whether a socket is still the same file.
 func isSame(now, before fs.FileInfo) bool {
 	return now != nil && os.SameFile(now, before) && now.ModTime().Equal(before.ModTime())
 }
@@ -187,12 +188,12 @@ func (m *Manager) connect(ctx context.Context, socket string, info *registerapi.
 	if err != nil {
 		return err
 	}
-	d, err := askDriver(ctx, info.GetName(), conn)
+	d, err := queryDriver(ctx, info.GetName(), conn)
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
 	d.socket, d.close = socket, conn.Close
-	m.enter(d)
+	m.addDriver(d)
 	return nil
 }
 
@@ -220,12 +221,12 @@ func (m *Manager) endpoint(socket, endpoint string) (string, error) {
 	return path, err
 }
 
-// admit registers a driver of Config.Drivers as soon as it answers.
-func (m *Manager) admit(ctx context.Context, name string, conn grpc.ClientConnInterface) {
+// connectConfigured registers a driver of Config.Drivers as soon as it answers.
+func (m *Manager) connectConfigured(ctx context.Context, name string, conn grpc.ClientConnInterface) {
 	for {
-		d, err := askDriver(ctx, name, conn)
+		d, err := queryDriver(ctx, name, conn)
 		if err == nil {
-			m.enter(d)
+			m.addDriver(d)
 			return
 		}
 		m.config.Log.Error(err, "a CSI driver does not answer", "driver", name)
@@ -237,8 +238,8 @@ func (m *Manager) admit(ctx context.Context, name string, conn grpc.ClientConnIn
 	}
 }
 
-// enter registers a driver, replaces one of the same name, and starts work on its volumes.
-func (m *Manager) enter(d *driver) {
+// addDriver registers a driver, replaces one of the same name, and starts work on its volumes.
+func (m *Manager) addDriver(d *driver) {
 	m.mu.Lock()
 	if m.running == nil || m.running.Err() != nil {
 		m.mu.Unlock()
@@ -255,8 +256,8 @@ func (m *Manager) enter(d *driver) {
 	m.driversChanged()
 }
 
-// leave deregisters the driver that registered at a socket.
-func (m *Manager) leave(socket string) {
+// removeDriver deregisters the driver that registered at a socket.
+func (m *Manager) removeDriver(socket string) {
 	m.mu.Lock()
 	var left *driver
 	for name, d := range m.drivers {
@@ -280,7 +281,7 @@ func (m *Manager) driversChanged() {
 	m.mu.Lock()
 	for id, e := range m.volumes {
 		if e.record.Source.Plugin == csiPlugin {
-			m.look(id)
+			m.enqueue(id)
 		}
 	}
 	m.mu.Unlock()

@@ -24,7 +24,7 @@ func (m *Manager) republishAll(ctx context.Context) {
 		m.mu.Lock()
 		for id, e := range m.volumes {
 			if e.record.Source.Plugin == csiPlugin && asks[e.record.Source.Driver] && e.markRepublish() {
-				m.look(id)
+				m.enqueue(id)
 			}
 		}
 		m.mu.Unlock()
@@ -42,7 +42,7 @@ func (m *Manager) growAll(ctx context.Context) {
 		m.mu.Lock()
 		if e := m.volumes[id]; e != nil {
 			e.record.Source.Size = size
-			m.look(id)
+			m.enqueue(id)
 		}
 		m.mu.Unlock()
 	}

@@ -100,9 +100,9 @@ func (o *Objects) sourceOf(ctx context.Context, pod *v1.Pod, vol *v1.Volume) (*s
 	case vol.CSI != nil:
 		return inlineSource(pod, vol), nil
 	case vol.PersistentVolumeClaim != nil:
-		return o.claimed(ctx, pod, vol.PersistentVolumeClaim.ClaimName, vol.PersistentVolumeClaim.ReadOnly, false)
+		return o.sourceOfClaim(ctx, pod, vol.PersistentVolumeClaim.ClaimName, vol.PersistentVolumeClaim.ReadOnly, false)
 	case vol.Ephemeral != nil:
-		return o.claimed(ctx, pod, pod.Name+"-"+vol.Name, false, true)
+		return o.sourceOfClaim(ctx, pod, pod.Name+"-"+vol.Name, false, true)
 	}
 	return nil, errors.New("there is no provider of volumes of this kind")
 }
@@ -125,7 +125,7 @@ func inlineSource(pod *v1.Pod, vol *v1.Volume) *source {
 
 // claimed returns the source of the PersistentVolume to which a claim is bound. With owned, the claim must be owned by
 // the pod.
-func (o *Objects) claimed(ctx context.Context, pod *v1.Pod, name string, readOnly, owned bool) (*source, error) {
+func (o *Objects) sourceOfClaim(ctx context.Context, pod *v1.Pod, name string, readOnly, owned bool) (*source, error) {
 	if o.Claim == nil || o.Volume == nil {
 		return nil, errors.New("this node knows no PersistentVolumeClaims: Config.Objects.Claim and Volume are missing")
 	}

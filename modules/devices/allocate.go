@@ -25,7 +25,7 @@ func (a allocator) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Cont
 	needs := a.m.ledger.Needs(container)
 	a.m.mu.Unlock()
 	if len(needs) > 0 {
-		if err := a.m.remember(); err != nil {
+		if err := a.m.saveKnown(); err != nil {
 			return device.Allocation{}, fmt.Errorf("list of resources for the next agent: %w", err)
 		}
 	}
@@ -49,7 +49,7 @@ func (a allocator) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Cont
 func (a allocator) Release(_ context.Context, uid types.UID) error {
 	a.m.giveBack(func() {
 		a.m.ledger.Release(uid)
-		delete(a.m.unread, uid)
+		delete(a.m.unreadable, uid)
 	})
 	return nil
 }
@@ -111,8 +111,8 @@ func checkAnswer(r *pluginapi.ContainerAllocateResponse) error {
 func (m *Manager) choose(pod *v1.Pod, container, resource string, n int) (ledger.Choice, error) {
 	choice, err := m.ledger.Choose(pod, container, resource, n, time.Now())
 	if err == nil && choice.Held == nil {
-		for uid, unread := range m.unread {
-			return choice, fmt.Errorf("%s: %w: pod %s: %w", resource, errUnread, uid, unread)
+		for uid, unread := range m.unreadable {
+			return choice, fmt.Errorf("%s: %w: pod %s: %w", resource, errUnreadable, uid, unread)
 		}
 	}
 	return choice, err

@@ -30,8 +30,8 @@ const (
 	// waitTimeout is how long a container waits for a device before its start fails and is retried
 	// later.
 	waitTimeout = 10 * time.Second
-	// rememberPause is the pause before a failed write of the known resources is retried.
-	rememberPause = time.Minute
+	// saveRetryPause is the pause before a failed write of the known resources is retried.
+	saveRetryPause = time.Minute
 )
 
 // Config configures a Manager.
@@ -59,7 +59,7 @@ func New(c Config) (*Manager, error) {
 		}
 	}
 	m := &Manager{
-		config: c, callTimeout: callTimeout, waitTimeout: waitTimeout, rememberPause: rememberPause,
+		config: c, callTimeout: callTimeout, waitTimeout: waitTimeout, saveRetryPause: saveRetryPause,
 		known:  knownFile{path: filepath.Join(c.State, "resources.json")},
 		ledger: ledger.New(gracePeriod), registrations: rate.NewLimiter(rate.Every(pause), registrationBurst), plugins: map[string]*plugin{}, preStarts: map[string]bool{}, changed: make(chan struct{}), notify: func(types.UID) {},
 	}
@@ -88,7 +88,7 @@ func (m *Manager) restore() error {
 			m.ledger.Take(uid, container, allocation.Resources)
 		}
 	}
-	m.unread = unread
+	m.unreadable = unread
 	for uid, err := range unread {
 		m.config.Log.Error(err, "no devices are allocated until this pod is removed", "podUID", uid)
 	}
@@ -96,4 +96,4 @@ func (m *Manager) restore() error {
 }
 
 // errUnread is returned while the allocation of another pod cannot be read.
-var errUnread = errors.New("another pod may have any of the devices")
+var errUnreadable = errors.New("another pod may have any of the devices")

@@ -88,8 +88,8 @@ func readBounded(path string) ([]byte, error) {
 	return text, err
 }
 
-// remember writes the list of devices if it has changed.
-func (m *Manager) remember() error {
+// saveKnown writes the list of devices if it has changed.
+func (m *Manager) saveKnown() error {
 	f := &m.known
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,9 +130,9 @@ func (k known) text() ([]byte, error) {
 		len(text), maxKnown, longest, len(k.Resources[longest]), most)
 }
 
-// rememberLater writes what could not be written, until ctx ends.
-func (m *Manager) rememberLater(ctx context.Context) {
-	ticker := time.NewTicker(m.rememberPause)
+// retrySave retries failed writes of the list until ctx ends.
+func (m *Manager) retrySave(ctx context.Context) {
+	ticker := time.NewTicker(m.saveRetryPause)
 	defer ticker.Stop()
 	for {
 		select {
@@ -143,8 +143,8 @@ func (m *Manager) rememberLater(ctx context.Context) {
 		if !m.known.hasFailed() {
 			continue
 		}
-		if err := m.remember(); err != nil {
-			m.config.Log.Error(err, "the devices of plugins cannot be remembered")
+		if err := m.saveKnown(); err != nil {
+			m.config.Log.Error(err, "the list of devices cannot be saved")
 		}
 	}
 }

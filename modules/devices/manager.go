@@ -19,8 +19,8 @@ import (
 // A Manager allocates the devices of plugins to containers. Its methods may be called concurrently,
 // also while Run is not running; then no plugin can register.
 type Manager struct {
-	config                                  Config
-	callTimeout, waitTimeout, rememberPause time.Duration
+	config                                   Config
+	callTimeout, waitTimeout, saveRetryPause time.Duration
 
 	keeper *device.Keeper
 	known  knownFile
@@ -36,8 +36,8 @@ type Manager struct {
 	plugins map[string]*plugin
 	// preStarts holds the resources whose plugin, connected or not, requires PreStartContainer.
 	preStarts map[string]bool
-	// unread holds the pods whose allocations cannot be read.
-	unread map[types.UID]error
+	// unreadable has the error of each pod whose allocations cannot be read.
+	unreadable map[types.UID]error
 	// changed is closed when the ledger changes.
 	changed chan struct{}
 	notify  func(types.UID)
@@ -55,7 +55,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.watchers.Wait()
 	defer cancel()
-	m.watchers.Go(func() { m.rememberLater(ctx) })
+	m.watchers.Go(func() { m.retrySave(ctx) })
 	return m.serve(ctx)
 }
 

@@ -228,7 +228,7 @@ func TestResourcesThatCannotBeWritten(t *testing.T) {
 func TestResourcesAreWrittenLater(t *testing.T) {
 	r := newRig(t)
 	r.end()
-	r.rememberPause = time.Millisecond
+	r.saveRetryPause = time.Millisecond
 	r.run()
 	file := filepath.Join(r.state, "resources.json")
 	must(t, os.MkdirAll(filepath.Join(file, "in-the-way"), 0o700))

@@ -53,7 +53,7 @@ func (m *Manager) connect(running, registering context.Context, req *pluginapi.R
 	m.config.Log.Info("device plugin registered", "resource", p.resource, "endpoint", req.GetEndpoint())
 	m.watchers.Go(func() {
 		err := m.watch(watching, p)
-		m.leave(running, p, err)
+		m.disconnect(running, p, err)
 	})
 	return nil
 }
@@ -123,18 +123,18 @@ func (m *Manager) report(p *plugin, reported []*pluginapi.Device) {
 		m.config.Log.Info("devices without an ID are left out", "resource", p.resource, "devices", nameless)
 	}
 	m.update(p, func() []types.UID { return m.ledger.Report(p.resource, all) })
-	if err := m.remember(); err != nil {
-		m.config.Log.Error(err, "the devices of a plugin cannot be remembered", "resource", p.resource)
+	if err := m.saveKnown(); err != nil {
+		m.config.Log.Error(err, "the list of devices cannot be saved", "resource", p.resource)
 	}
 }
 
-// leave records that a plugin has disconnected, unless a newer one has replaced it. It records nothing when the manager
+// disconnect records that a plugin has disconnected, unless a newer one has replaced it. It records nothing when the manager
 // itself stops.
-func (m *Manager) leave(running context.Context, p *plugin, cause error) {
+func (m *Manager) disconnect(running context.Context, p *plugin, cause error) {
 	m.config.Log.Info("device plugin disconnected", "resource", p.resource, "cause", cause.Error())
 	m.update(p, func() []types.UID {
 		delete(m.plugins, p.resource)
-		concerned := m.ledger.Leave(p.resource, time.Now())
+		concerned := m.ledger.Disconnect(p.resource, time.Now())
 		if running.Err() != nil {
 			return nil
 		}

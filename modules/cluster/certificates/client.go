@@ -64,14 +64,14 @@ func NewClient(c ClientConfig) (*Client, error) {
 		return nil, errors.New("certificates: ClientConfig.Dir or NodeName is missing")
 	}
 	client := &Client{config: c, dialer: newDialer(), heartbeats: newDialer(), connect: func(c *rest.Config) (kubernetes.Interface, error) { return kubernetes.NewForConfig(c) }}
-	if err := client.choose(); err != nil {
+	if err := client.chooseCredentials(); err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}
 	return client, nil
 }
 
-// choose chooses the credentials.
-func (c *Client) choose() error {
+// chooseCredentials chooses the credentials.
+func (c *Client) chooseCredentials() error {
 	own, err := load(c.config.Kubeconfig)
 	switch {
 	case c.config.Bootstrap == "":
@@ -151,8 +151,8 @@ func (c *Client) Run(ctx context.Context) {
 	c.follow(ctx)
 }
 
-// firstLook is the interval of checks for the first certificate.
-const firstLook = 100 * time.Millisecond
+// certificatePollInterval is the interval of checks for the first certificate.
+const certificatePollInterval = 100 * time.Millisecond
 
 // current waits for a certificate. It returns nil if ctx ends first.
 func (c *Client) current(ctx context.Context) *tls.Certificate {
@@ -163,7 +163,7 @@ func (c *Client) current(ctx context.Context) *tls.Certificate {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(firstLook):
+		case <-time.After(certificatePollInterval):
 		}
 	}
 }

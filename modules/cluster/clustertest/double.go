@@ -80,7 +80,7 @@ func (c *Cluster) NoDoubleRuns(t testing.TB) {
 				switch {
 				case a.Overlaps(b.Process):
 					t.Errorf("%s ran twice at a time: on %s from %v to %v, and on %s from %v", name, a.node, a.Started, a.Ended, b.node, b.Started)
-				case a.PodUID == b.PodUID && once(a.pod, a.Container):
+				case a.PodUID == b.PodUID && runsOnce(a.pod, a.Container):
 					t.Errorf("%s may run once and ran twice: on %s at %v with exit code %d, and on %s at %v", name, a.node, a.Started, a.ExitCode, b.node, b.Started)
 				}
 			}
@@ -88,8 +88,8 @@ func (c *Cluster) NoDoubleRuns(t testing.TB) {
 	}
 }
 
-// once reports whether a container may run only once.
-func once(pod *v1.Pod, container string) bool {
+// runsOnce reports whether a container may run only once.
+func runsOnce(pod *v1.Pod, container string) bool {
 	return pod != nil && pod.Spec.RestartPolicy == v1.RestartPolicyNever && slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool {
 		return c.Name == container && c.RestartPolicy == nil
 	})

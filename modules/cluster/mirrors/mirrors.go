@@ -43,18 +43,18 @@ type Mirrors struct {
 	queue  *queue.Queue[name]
 
 	mu sync.Mutex
-	// wanted are the static pods. known means that the list is complete.
-	wanted map[name]*v1.Pod
-	known  bool
-	// there are the mirrors in the API server.
-	there map[name]*v1.Pod
+	// desired are the static pods. complete means that the list is complete.
+	desired  map[name]*v1.Pod
+	complete bool
+	// mirrors are the mirrors in the API server.
+	mirrors map[name]*v1.Pod
 }
 
 const (
 	// firstRetry and lastRetry are the shortest and the longest back-off after a failure.
 	firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
-	// lookAgain is the interval of checks whether a pod has stopped.
-	lookAgain = time.Second
+	// recheckInterval is the interval of checks whether a pod has stopped.
+	recheckInterval = time.Second
 )
 
 // New returns Mirrors that do nothing before Run.
@@ -69,19 +69,19 @@ func New(c Config) (*Mirrors, error) {
 	case c.Running == nil:
 		return nil, errors.New("mirrors: Config.Running is missing")
 	}
-	return &Mirrors{config: c, queue: queue.New[name](firstRetry, lastRetry), wanted: map[name]*v1.Pod{}, there: map[name]*v1.Pod{}}, nil
+	return &Mirrors{config: c, queue: queue.New[name](firstRetry, lastRetry), desired: map[name]*v1.Pod{}, mirrors: map[name]*v1.Pod{}}, nil
 }
 
-// want sets the desired static pods.
-func (m *Mirrors) want(s source.Snapshot) {
+// setDesired sets the desired static pods.
+func (m *Mirrors) setDesired(s source.Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for n := range m.there {
+	for n := range m.mirrors {
 		m.queue.Add(n)
 	}
-	m.wanted, m.known = map[name]*v1.Pod{}, !s.Incomplete
+	m.desired, m.complete = map[name]*v1.Pod{}, !s.Incomplete
 	for _, pod := range s.Pods {
-		m.wanted[nameOf(pod)] = pod
+		m.desired[nameOf(pod)] = pod
 		m.queue.Add(nameOf(pod))
 	}
 }
@@ -94,11 +94,11 @@ func (m *Mirrors) PodChanged(pod *v1.Pod, gone bool) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch there := m.there[nameOf(pod)]; {
+	switch there := m.mirrors[nameOf(pod)]; {
 	case !gone:
-		m.there[nameOf(pod)] = pod
+		m.mirrors[nameOf(pod)] = pod
 	case there != nil && there.UID == pod.UID:
-		delete(m.there, nameOf(pod))
+		delete(m.mirrors, nameOf(pod))
 	}
 	m.queue.Add(nameOf(pod))
 }
@@ -110,7 +110,7 @@ func nameOf(pod *v1.Pod) name { return name{Namespace: pod.Namespace, Name: pod.
 func (m *Mirrors) Mirror(static *v1.Pod) *v1.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if mirror := m.there[nameOf(static)]; mirror != nil && Shown(mirror) == hashOf(static) {
+	if mirror := m.mirrors[nameOf(static)]; mirror != nil && Shown(mirror) == hashOf(static) {
 		return mirror
 	}
 	return nil
@@ -123,14 +123,14 @@ func (m *Mirrors) Run(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	m.queue.Run(ctx, 1, m.keep, func(n name, err error) {
+	m.queue.Run(ctx, 1, m.sync, func(n name, err error) {
 		m.config.Log.Error(err, "A static pod has no mirror yet, or one too many", "pod", n.String())
 	})
 }
 
-// keep makes the API server have exactly one mirror of the static pod of that name, or none.
-func (m *Mirrors) keep(ctx context.Context, n name) error {
-	static, mirror, known := m.look(n)
+// sync creates or deletes the mirror of the static pod of that name.
+func (m *Mirrors) sync(ctx context.Context, n name) error {
+	static, mirror, complete := m.get(n)
 	switch {
 	case mirror == nil && static == nil:
 		return nil
@@ -138,19 +138,19 @@ func (m *Mirrors) keep(ctx context.Context, n name) error {
 		return m.create(ctx, static)
 	case static != nil && mirror.DeletionTimestamp == nil && Shown(mirror) == hashOf(static):
 		return nil
-	case static == nil && !known:
+	case static == nil && !complete:
 		return nil // the pod's file may currently be unreadable
 	case (static == nil || mirror.DeletionTimestamp == nil) && m.config.Running(Shown(mirror)):
-		m.queue.AddAfter(n, lookAgain) // the version that the mirror shows is still stopping, and reports to it
+		m.queue.AddAfter(n, recheckInterval) // the version that the mirror shows is still stopping, and reports to it
 		return nil
 	}
 	return m.delete(ctx, mirror) // if another one is desired, it is created after this one is gone
 }
 
-func (m *Mirrors) look(n name) (static, mirror *v1.Pod, known bool) {
+func (m *Mirrors) get(n name) (static, mirror *v1.Pod, complete bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.wanted[n], m.there[n], m.known
+	return m.desired[n], m.mirrors[n], m.complete
 }
 
 func (m *Mirrors) create(ctx context.Context, static *v1.Pod) error {
@@ -170,7 +170,7 @@ func (m *Mirrors) delete(ctx context.Context, mirror *v1.Pod) error {
 		m.config.Log.Info("A mirror is deleted", "pod", nameOf(mirror).String(), "mirrorUID", mirror.UID)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone; the watch reports it
+		return nil // the mirror is deleted already; the watch reports it
 	}
 	return err
 }

@@ -23,7 +23,7 @@ type mirrored struct {
 func (s mirrored) Run(ctx context.Context, deliver func(source.Snapshot)) error {
 	return s.Source.Run(ctx, func(snapshot source.Snapshot) {
 		snapshot = withoutReferences(snapshot)
-		s.mirrors.want(snapshot)
+		s.mirrors.setDesired(snapshot)
 		deliver(snapshot)
 	})
 }

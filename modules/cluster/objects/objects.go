@@ -119,8 +119,8 @@ func (o *Objects) PodChanged(_ *v1.Pod, gone bool) {
 // keep ends the watches of objects that no pod names.
 func (o *Objects) keep() {
 	configMaps, secrets := references(o.config.Pods())
-	o.configMaps.keep(configMaps)
-	o.secrets.keep(secrets)
+	o.configMaps.keepOnly(configMaps)
+	o.secrets.keepOnly(secrets)
 }
 
 // ConfigMap returns a ConfigMap.

@@ -30,25 +30,26 @@ type watches[T runtime.Object] struct {
 	read  func(ctx context.Context, k key) (T, error)
 	start func(ctx context.Context, k key) *watched
 
-	mu      sync.Mutex
-	objects map[key]*watched
-	rooms   map[string]*room // by namespace
-	all     room
-	stopped bool
+	mu          sync.Mutex
+	objects     map[key]*watched
+	byNamespace map[string]*usage // by namespace
+	total       usage
+	stopped     bool
 	// running are the watches that have not ended.
 	running sync.WaitGroup
 }
 
-// What is watched is bounded, because a pod of 1.5 MB may name 80,000 objects, and an object has up to 1 MiB: maxWatches and maxBytes
-// bound the watches of one kind and the data in their caches, and their namespace parts those of one namespace. Objects beyond
-// are read each time that a pod needs them, and a change of theirs is seen when the pod is synced.
+// The watches are bounded, because a pod of 1.5 MB may name 80,000 objects, and an object has up to 1 MiB. maxWatches and
+// maxBytes bound the watches of one kind and the data in their caches; maxNamespaceWatches and maxNamespaceBytes bound
+// those of one namespace. Objects beyond a limit are read each time that a pod needs them, so that the agent notices a
+// change only when it syncs the pod.
 const (
 	maxWatches, maxNamespaceWatches = 2048, 512
 	maxBytes, maxNamespaceBytes     = 64 << 20, 16 << 20
 )
 
-// A room is what is watched, of one namespace or of all.
-type room struct{ watches, bytes int }
+// usage is the number of watches and the bytes of their objects, in one namespace or in all.
+type usage struct{ watches, bytes int }
 
 // watched is the watch of one object.
 type watched struct {
@@ -70,7 +71,7 @@ const firstWait = time.Second
 
 // newWatches returns watches that use the clients returned by of.
 func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(namespace string) client[T, L]) *watches[T] {
-	w := &watches[T]{objects: map[key]*watched{}, rooms: map[string]*room{}}
+	w := &watches[T]{objects: map[key]*watched{}, byNamespace: map[string]*usage{}}
 	w.read = func(ctx context.Context, k key) (T, error) {
 		return of(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	}
@@ -91,7 +92,7 @@ func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(n
 			}, kube),
 			ObjectType: kind, Transform: func(object any) (any, error) {
 				object, err := cached.WithoutManagedFields(object)
-				w.weigh(k, o, bytesOf(object))
+				w.charge(k, o, bytesOf(object))
 				return object, err
 			},
 			Handler: cache.ResourceEventHandlerDetailedFuncs{
@@ -113,7 +114,7 @@ func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(n
 
 // get returns an object. It is watched from then on.
 func (w *watches[T]) get(ctx context.Context, k key) (T, error) {
-	o := w.of(k)
+	o := w.watchOf(k)
 	if o == nil {
 		return w.read(ctx, k)
 	}
@@ -130,23 +131,24 @@ func (w *watches[T]) get(ctx context.Context, k key) (T, error) {
 	return w.read(ctx, k) // returns the error, or an object that the watch has not seen yet
 }
 
-// of returns the watch of an object. It starts one if there is none and there is room for it, and returns nil otherwise and after stop.
-func (w *watches[T]) of(k key) *watched {
+// watchOf returns the watch of an object. It starts one if there is none. It returns nil if a limit is reached, and after
+// stop.
+func (w *watches[T]) watchOf(k key) *watched {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if o := w.objects[k]; o != nil && !o.large {
 		return o
 	}
-	in := w.rooms[k.Namespace]
+	in := w.byNamespace[k.Namespace]
 	if in == nil {
-		in = &room{}
+		in = &usage{}
 	}
-	if w.stopped || w.objects[k] != nil || in.watches >= maxNamespaceWatches || w.all.watches >= maxWatches {
+	if w.stopped || w.objects[k] != nil || in.watches >= maxNamespaceWatches || w.total.watches >= maxWatches {
 		return nil
 	}
-	w.rooms[k.Namespace] = in
+	w.byNamespace[k.Namespace] = in
 	in.watches++
-	w.all.watches++
+	w.total.watches++
 	ctx, cancel := context.WithCancel(context.Background())
 	o := w.start(ctx, k)
 	o.cancel = cancel
@@ -154,15 +156,15 @@ func (w *watches[T]) of(k key) *watched {
 	return o
 }
 
-// weigh counts the data of a watched object. If the limit is exceeded, it ends the watch and marks the object as large.
-func (w *watches[T]) weigh(k key, o *watched, bytes int) {
+// charge counts the data of a watched object against the limits. If the limit is exceeded, it ends the watch and marks the object as large.
+func (w *watches[T]) charge(k key, o *watched, bytes int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.objects[k] != o { // its watch has ended
 		return
 	}
-	in, more := w.rooms[k.Namespace], bytes-o.bytes
-	if in.bytes+more > maxNamespaceBytes || w.all.bytes+more > maxBytes {
+	in, more := w.byNamespace[k.Namespace], bytes-o.bytes
+	if in.bytes+more > maxNamespaceBytes || w.total.bytes+more > maxBytes {
 		o.cancel()
 		w.release(k, o)
 		w.objects[k] = &watched{large: true, cancel: o.cancel}
@@ -170,16 +172,16 @@ func (w *watches[T]) weigh(k key, o *watched, bytes int) {
 	}
 	o.bytes = bytes
 	in.bytes += more
-	w.all.bytes += more
+	w.total.bytes += more
 }
 
 // release subtracts a watch that ends. The caller holds the lock.
 func (w *watches[T]) release(k key, o *watched) {
-	in := w.rooms[k.Namespace]
+	in := w.byNamespace[k.Namespace]
 	in.watches, in.bytes = in.watches-1, in.bytes-o.bytes
-	w.all.watches, w.all.bytes = w.all.watches-1, w.all.bytes-o.bytes
+	w.total.watches, w.total.bytes = w.total.watches-1, w.total.bytes-o.bytes
 	if in.watches == 0 {
-		delete(w.rooms, k.Namespace)
+		delete(w.byNamespace, k.Namespace)
 	}
 }
 
@@ -201,8 +203,8 @@ func bytesOf(object any) (n int) {
 	return n
 }
 
-// keep ends the watches of all other objects.
-func (w *watches[T]) keep(wanted map[key]bool) {
+// keepOnly ends the watches of all objects that are not wanted.
+func (w *watches[T]) keepOnly(wanted map[key]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for k, o := range w.objects {
@@ -221,6 +223,6 @@ func (w *watches[T]) stop() {
 	w.mu.Lock()
 	w.stopped = true
 	w.mu.Unlock()
-	w.keep(nil)
+	w.keepOnly(nil)
 	w.running.Wait()
 }

@@ -45,13 +45,14 @@ type Source struct {
 	// mu is held while pods are pushed, so that a pod that is deleted during a list is not pushed
 	// after its deletion.
 	mu sync.Mutex
-	// taken are the newest valid versions, marked as deleted if a later, invalid version is.
-	taken map[types.UID]*v1.Pod
+	// accepted are the newest valid versions. If a later version is invalid and deleted, the valid one is marked as
+	// deleted.
+	accepted map[types.UID]*v1.Pod
 }
 
 var _ source.Source = (*Source)(nil)
 
-// New returns a Source that asks nothing before Run.
+// New returns a Source that makes no request before Run.
 func New(c Config) (*Source, error) {
 	switch {
 	case c.Kube == nil:
@@ -62,7 +63,7 @@ func New(c Config) (*Source, error) {
 	if c.Refused == nil {
 		c.Refused = func(*v1.Pod, error) {}
 	}
-	s := &Source{config: c, push: source.NewAdmittedPush(), watch: c.Watch, configs: make(chan struct{}, 1), taken: map[types.UID]*v1.Pod{}}
+	s := &Source{config: c, push: source.NewAdmittedPush(), watch: c.Watch, configs: make(chan struct{}, 1), accepted: map[types.UID]*v1.Pod{}}
 	if s.watch == nil {
 		s.watch = newWatch(c.Kube, fields.OneTermEqualSelector("spec.nodeName", c.NodeName))
 	}
@@ -102,8 +103,7 @@ func (s *Source) Listed() <-chan struct{} { return s.watch.pods.Listed() }
 // deleted. Call it before Run. Calls of f never overlap, and must not block.
 func (s *Source) Watch(f func(pod *v1.Pod, gone bool)) { s.watchers = append(s.watchers, f) }
 
-// changed passes an event on. A pod of another node is not ours: the API server filters by that,
-// but a cache or a fake client in between may not.
+// changed passes an event to the watchers and to the Push.
 func (s *Source) changed(pod *v1.Pod, gone bool) {
 	for _, f := range s.watchers {
 		f(pod, gone)
@@ -115,12 +115,11 @@ func (s *Source) changed(pod *v1.Pod, gone bool) {
 	}
 }
 
-// ConfigsChanged has what running pods have mounted of ConfigMaps and Secrets brought up
-// to date. It waits for nothing.
+// ConfigsChanged starts an update of the ConfigMaps and Secrets that running pods have mounted. It returns immediately.
 func (s *Source) ConfigsChanged() {
 	select {
 	case s.configs <- struct{}{}:
-	default: // it is known already
+	default: // an update is pending already
 	}
 }
 
@@ -140,7 +139,7 @@ func (s *Source) Run(ctx context.Context, deliver func(source.Snapshot)) error {
 	if s.config.Watch == nil {
 		parts.Go(func() { s.watch.Run(ctx) })
 	}
-	parts.Go(func() { s.complete(ctx) })
+	parts.Go(func() { s.pushAll(ctx) })
 	parts.Go(func() {
 		_ = s.push.Run(ctx, func(snapshot source.Snapshot) { // it ends with ctx alone
 			select {
@@ -149,13 +148,13 @@ func (s *Source) Run(ctx context.Context, deliver func(source.Snapshot)) error {
 			}
 		})
 	})
-	s.follow(ctx, snapshots, deliver)
+	s.deliverSnapshots(ctx, snapshots, deliver)
 	parts.Wait()
 	return nil
 }
 
-// complete says that all pods are known once they are.
-func (s *Source) complete(ctx context.Context) {
+// pushAll pushes the complete set of pods once the API server has listed them.
+func (s *Source) pushAll(ctx context.Context) {
 	select {
 	case <-s.Listed():
 	case <-ctx.Done():
@@ -165,7 +164,7 @@ func (s *Source) complete(ctx context.Context) {
 	defer s.mu.Unlock()
 	var wanted []*v1.Pod
 	for _, pod := range s.Pods() {
-		if valid := s.taken[pod.UID]; valid != nil {
+		if valid := s.accepted[pod.UID]; valid != nil {
 			wanted = append(wanted, valid)
 		} else if !isMirror(pod) {
 			wanted = append(wanted, pod)
@@ -176,8 +175,8 @@ func (s *Source) complete(ctx context.Context) {
 	}
 }
 
-// follow delivers snapshots, and the last one again when ConfigMaps or Secrets have changed.
-func (s *Source) follow(ctx context.Context, snapshots <-chan source.Snapshot, deliver func(source.Snapshot)) {
+// deliverSnapshots delivers snapshots, and the last one again when ConfigMaps or Secrets have changed.
+func (s *Source) deliverSnapshots(ctx context.Context, snapshots <-chan source.Snapshot, deliver func(source.Snapshot)) {
 	last := source.Snapshot{Incomplete: true}
 	for {
 		select {
@@ -201,35 +200,35 @@ func (s *Source) update(pod *v1.Pod) {
 	}
 	err := s.push.Update(pod)
 	if err == nil {
-		s.taken[pod.UID] = pod
+		s.accepted[pod.UID] = pod
 		return
 	}
 	s.config.Log.Error(err, "A pod is not valid")
-	before := s.taken[pod.UID]
+	before := s.accepted[pod.UID]
 	switch {
 	case before == nil:
 		s.config.Refused(pod, err)
 	case pod.DeletionTimestamp != nil:
-		s.end(before, pod)
+		s.terminate(before, pod)
 	}
 }
 
-// end stops the running version of a pod with the grace period of a newer version that is invalid.
-func (s *Source) end(runs, asks *v1.Pod) {
-	going := *runs // shares the rest
-	going.DeletionTimestamp, going.DeletionGracePeriodSeconds = asks.DeletionTimestamp, asks.DeletionGracePeriodSeconds
-	if err := s.push.Update(&going); err != nil {
-		s.config.Log.Error(err, "A pod cannot be stopped as it is asked for")
+// terminate stops the running version of a pod with the grace period of a newer version that is invalid.
+func (s *Source) terminate(running, newer *v1.Pod) {
+	stopping := *running // shares all other fields
+	stopping.DeletionTimestamp, stopping.DeletionGracePeriodSeconds = newer.DeletionTimestamp, newer.DeletionGracePeriodSeconds
+	if err := s.push.Update(&stopping); err != nil {
+		s.config.Log.Error(err, "A pod cannot be stopped with its new grace period")
 		return
 	}
-	s.taken[going.UID] = &going
+	s.accepted[stopping.UID] = &stopping
 }
 
 func (s *Source) remove(pod *v1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.push.Delete(pod.UID)
-	delete(s.taken, pod.UID)
+	delete(s.accepted, pod.UID)
 }
 
 func isMirror(pod *v1.Pod) bool {

@@ -20,7 +20,7 @@ import (
 type Authenticator struct {
 	kube    kubernetes.Interface
 	clients func() *x509.CertPool
-	tokens  *answers[credential, server.User]
+	tokens  *resultCache[credential, server.User]
 	reviews *reviews[credential, server.User]
 }
 
@@ -43,7 +43,7 @@ func NewAuthenticator(kube kubernetes.Interface, clients func() *x509.CertPool, 
 	}
 	return &Authenticator{
 		kube: kube, clients: clients,
-		tokens: newAnswers[credential, server.User](ttl, min(ttl, refusedTTL)), reviews: newReviews[credential, server.User](),
+		tokens: newResultCache[credential, server.User](ttl, min(ttl, refusedTTL)), reviews: newReviews[credential, server.User](),
 	}
 }
 

@@ -15,14 +15,14 @@ import (
 // Authorizer authorizes requests by SubjectAccessReviews. It is a server.Authorizer.
 type Authorizer struct {
 	kube    kubernetes.Interface
-	answers *answers[string, string]
+	results *resultCache[string, string]
 	reviews *reviews[string, string]
 }
 
 // NewAuthorizer returns an Authorizer that caches grants for allowed and denials for denied. At
 // most 16 reviews run at a time, each for at most ten seconds.
 func NewAuthorizer(kube kubernetes.Interface, allowed, denied time.Duration) *Authorizer {
-	return &Authorizer{kube: kube, answers: newAnswers[string, string](allowed, denied), reviews: newReviews[string, string]()}
+	return &Authorizer{kube: kube, results: newResultCache[string, string](allowed, denied), reviews: newReviews[string, string]()}
 }
 
 // Authorize makes an Authorizer a server.Authorizer.
@@ -32,7 +32,7 @@ func (a *Authorizer) Authorize(ctx context.Context, ask server.Attributes) (allo
 	if err != nil {
 		return false, "", err
 	}
-	reason, allowed, found := a.answers.get(string(key))
+	reason, allowed, found := a.results.get(string(key))
 	if !found {
 		reason, allowed, err = a.reviews.do(ctx, string(key), func(ctx context.Context) (string, bool, error) { return a.review(ctx, string(key), ask) })
 	}
@@ -49,7 +49,7 @@ func (a *Authorizer) review(ctx context.Context, key string, ask server.Attribut
 		return "", false, err
 	}
 	allowed = answer.Status.Allowed && !answer.Status.Denied
-	a.answers.put(key, answer.Status.Reason, allowed)
+	a.results.put(key, answer.Status.Reason, allowed)
 	return answer.Status.Reason, allowed, nil
 }
 

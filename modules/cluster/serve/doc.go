@@ -23,6 +23,6 @@
 //	peers.go      connections and requests of peers; strangers.go which strangers are dropped
 //	writer.go     the deadlines of responses
 //	authn.go      Authenticator; authz.go Authorizer; reviews.go limits concurrent reviews
-//	remember.go   cached results
+//	cache.go      cached results
 //	files.go      certificates and authorities in files that are replaced
 package serve

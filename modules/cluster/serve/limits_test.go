@@ -66,20 +66,20 @@ func TestRefusalsDisplaceNoAcceptance(t *testing.T) {
 	kube.ReactionChain = kube.ReactionChain[:1] // without what records each action
 	authn := NewAuthenticator(kube, nil, time.Hour)
 	_, _, _ = authn.AuthenticateRequest(withToken("good"))
-	for i := range 3 * maxAnswers {
+	for i := range 3 * maxCached {
 		authn.tokens.put(credential{1, byte(i), byte(i >> 8), byte(i >> 16)}, server.User{}, false)
 	}
-	if n := authn.tokens.no.order.Len(); n != maxAnswers || len(authn.tokens.no.byKey) != n {
-		t.Errorf("%d refusals are kept, want %d", n, maxAnswers)
+	if n := authn.tokens.denied.order.Len(); n != maxCached || len(authn.tokens.denied.byKey) != n {
+		t.Errorf("%d refusals are kept, want %d", n, maxCached)
 	}
 	if _, ok, err := authn.AuthenticateRequest(withToken("good")); !ok || err != nil || *reviews != 1 {
 		t.Errorf("%t, %v after %d reviews, want the answer that was cached", ok, err, *reviews)
 	}
-	for i := range 3 * maxAnswers {
+	for i := range 3 * maxCached {
 		authn.tokens.put(credential{2, byte(i), byte(i >> 8), byte(i >> 16)}, server.User{}, true)
 	}
-	if n := authn.tokens.yes.order.Len(); n != maxAnswers {
-		t.Errorf("%d acceptances are kept, want %d", n, maxAnswers)
+	if n := authn.tokens.allowed.order.Len(); n != maxCached {
+		t.Errorf("%d acceptances are kept, want %d", n, maxCached)
 	}
 }
 
@@ -164,8 +164,8 @@ func TestCallersWhoLeaveEndTheirReviews(t *testing.T) {
 		}
 		leave()
 		synctest.Wait()
-		if len(r.flights) != 0 || len(r.slots) != 0 {
-			t.Errorf("%d reviews are left and %d run, want none", len(r.flights), len(r.slots))
+		if len(r.calls) != 0 || len(r.slots) != 0 {
+			t.Errorf("%d reviews are left and %d run, want none", len(r.calls), len(r.slots))
 		}
 		leaving, leave = context.WithCancel(t.Context())
 		go func() { _, _, _ = r.do(leaving, "shared", shared) }()
@@ -216,27 +216,27 @@ func TestPeersCannotFillTheLog(t *testing.T) {
 }
 
 func TestStrangersGiveWay(t *testing.T) {
-	s := strangers[netip.Prefix, int]{total: maxStrangers, each: maxStrangersOfAddress}
+	s := strangers[netip.Prefix, int]{total: maxStrangers, perKey: maxStrangersOfAddress}
 	flood, honest := netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("10.0.0.2/32")
-	s.enter(honest, -1)
+	s.add(honest, -1)
 	for i := range 1000 {
-		victim, full := s.enter(flood, i)
+		victim, full := s.add(flood, i)
 		if want := i >= maxStrangersOfAddress; full != want || full && victim != i-maxStrangersOfAddress {
 			t.Fatalf("connection %d: %d has to go, %t, want the oldest of the address", i, victim, full)
 		}
 	}
 	for i := range 1000 {
 		address := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, byte(i % 30), 1}), 32)
-		if victim, full := s.enter(address, 1000+i); full && victim == -1 {
+		if victim, full := s.add(address, 1000+i); full && victim == -1 {
 			t.Fatal("the one connection of an address has to go for many of others")
 		}
 	}
-	if s.count != maxStrangers || !s.leave(honest, -1) || s.leave(honest, -1) || s.count != maxStrangers-1 {
+	if s.count != maxStrangers || !s.remove(honest, -1) || s.remove(honest, -1) || s.count != maxStrangers-1 {
 		t.Errorf("%d are counted, want %d", s.count, maxStrangers-1)
 	}
 	for address, all := range s.byKey {
 		for _, one := range slices.Clone(all) {
-			s.leave(address, one.one)
+			s.remove(address, one.item)
 		}
 	}
 	if s.count != 0 || len(s.byKey) != 0 {
@@ -248,7 +248,7 @@ func TestNeighbourhood(t *testing.T) {
 	for ip, want := range map[string]string{
 		"10.0.0.1": "10.0.0.1/32", "::ffff:10.0.0.1": "10.0.0.1/32", "2001:db8::1": "2001:db8::/64", "2001:db8::2:3": "2001:db8::/64", "fe80::1%eth0": "fe80::/64",
 	} {
-		if got := neighbourhood(netip.MustParseAddr(ip)).String(); got != want {
+		if got := addressPrefix(netip.MustParseAddr(ip)).String(); got != want {
 			t.Errorf("%s: %s, want %s", ip, got, want)
 		}
 	}

@@ -40,7 +40,7 @@ type credential [sha256.Size]byte
 // peers are the connected peers. A peer without an admitted request on its connection is a
 // stranger: strangers are limited for each address and in total, admitted peers for each user.
 type peers struct {
-	admitted *answers[credential, string] // the name of the user
+	admitted *resultCache[credential, string] // the name of the user
 
 	// clients returns the authorities of client certificates, nil for none.
 	clients func() *x509.CertPool
@@ -48,25 +48,25 @@ type peers struct {
 	mu        sync.Mutex
 	open      int
 	strangers strangers[netip.Prefix, *peer]
-	asking    strangers[netip.Prefix, *visit]
-	verified  strangers[string, *visit] // by user
-	requests  map[string]int            // by user
-	conns     map[string]int            // by user
+	asking    strangers[netip.Prefix, *peerRequest]
+	verified  strangers[string, *peerRequest] // by user
+	requests  map[string]int                  // by user
+	conns     map[string]int                  // by user
 }
 
 func newPeers(clients func() *x509.CertPool) *peers {
 	return &peers{
-		admitted:  newAnswers[credential, string](admittedTTL, 0),
+		admitted:  newResultCache[credential, string](admittedTTL, 0),
 		clients:   clients,
-		strangers: strangers[netip.Prefix, *peer]{total: maxStrangers, each: maxStrangersOfAddress},
-		asking:    strangers[netip.Prefix, *visit]{total: maxAsking, each: maxAskingOfAddress},
-		verified:  strangers[string, *visit]{total: maxVerified, each: maxVerifiedOfUser},
+		strangers: strangers[netip.Prefix, *peer]{total: maxStrangers, perKey: maxStrangersOfAddress},
+		asking:    strangers[netip.Prefix, *peerRequest]{total: maxAsking, perKey: maxAskingOfAddress},
+		verified:  strangers[string, *peerRequest]{total: maxVerified, perKey: maxVerifiedOfUser},
 		requests:  map[string]int{}, conns: map[string]int{},
 	}
 }
 
-// hold counts one more for a user, and reports whether that is allowed. The caller holds a lock.
-func hold(held map[string]int, user string, most int) bool {
+// acquire adds one to the count of a user, and reports whether the limit allows it. The caller holds a lock.
+func acquire(held map[string]int, user string, most int) bool {
 	if held[user] >= most {
 		return false
 	}
@@ -74,8 +74,8 @@ func hold(held map[string]int, user string, most int) bool {
 	return true
 }
 
-// free counts one less. The caller holds a lock.
-func free(held map[string]int, user string) {
+// release subtracts one from the count of a user. The caller holds a lock.
+func release(held map[string]int, user string) {
 	if held[user]--; held[user] == 0 {
 		delete(held, user)
 	}
@@ -86,11 +86,11 @@ type peer struct {
 	net.Conn
 	all     *peers
 	address netip.Prefix
-	life    *time.Timer // closes a stranger
-	once    sync.Once   // closes
+	life    *time.Timer // closes the connection of a stranger
+	once    sync.Once   // guards Close
 
-	verify sync.Once
-	holder string // the user of the verified certificate, empty if there is none
+	verify   sync.Once
+	certUser string // the user of the verified certificate, empty if there is none
 
 	mu       sync.Mutex
 	known    bool
@@ -112,14 +112,14 @@ func (l peerListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p := l.all.enter(conn); p != nil {
+		if p := l.all.add(conn); p != nil {
 			return p, nil
 		}
 	}
 }
 
-// enter returns the peer of a new connection, nil if it is one too many and was closed.
-func (a *peers) enter(conn net.Conn) *peer {
+// add returns the peer of a new connection. If there are too many, it closes the connection and returns nil.
+func (a *peers) add(conn net.Conn) *peer {
 	p := &peer{Conn: conn, all: a, address: addressOf(conn.RemoteAddr())}
 	a.mu.Lock()
 	if a.open >= maxConnections {
@@ -128,7 +128,7 @@ func (a *peers) enter(conn net.Conn) *peer {
 		return nil
 	}
 	a.open++
-	victim, full := a.strangers.enter(p.address, p)
+	victim, full := a.strangers.add(p.address, p)
 	p.life = time.AfterFunc(strangerLife, func() { p.Close() })
 	a.mu.Unlock()
 	if full {
@@ -142,7 +142,7 @@ func addressOf(a net.Addr) netip.Prefix {
 	if !ok {
 		return netip.Prefix{}
 	}
-	return neighbourhood(tcp.AddrPort().Addr())
+	return addressPrefix(tcp.AddrPort().Addr())
 }
 
 // Close closes the connection.
@@ -155,16 +155,16 @@ func (p *peer) Close() error {
 		p.all.mu.Lock()
 		defer p.all.mu.Unlock()
 		p.all.open--
-		p.all.strangers.leave(p.address, p)
+		p.all.strangers.remove(p.address, p)
 		if p.known {
-			free(p.all.conns, p.user)
+			release(p.all.conns, p.user)
 		}
 	})
 	return p.Conn.Close()
 }
 
-// admit assigns the connection to a user, exempt from the limits of strangers. It reports whether
-// the user may have one more.
+// admit assigns the connection to a user, and exempts it from the limits of strangers. It reports whether
+// the user may have one more connection.
 func (p *peer) admit(user string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,27 +173,27 @@ func (p *peer) admit(user string) bool {
 	}
 	p.all.mu.Lock()
 	defer p.all.mu.Unlock()
-	if !hold(p.all.conns, user, maxConnectionsOfUser) {
+	if !acquire(p.all.conns, user, maxConnectionsOfUser) {
 		return false
 	}
 	p.known, p.user = true, user
 	p.life.Stop()
-	p.all.strangers.leave(p.address, p)
+	p.all.strangers.remove(p.address, p)
 	return true
 }
 
-// asks counts a request. It returns the user of the connection, none for a stranger, and whether a
+// countRequest counts a request. It returns the user of the connection, none for a stranger, and whether a
 // stranger has exceeded the number of requests.
-func (p *peer) asks() (user string, known, tooOften bool) {
+func (p *peer) countRequest() (user string, known, tooOften bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests++
 	return p.user, p.known, !p.known && p.requests > strangerRequests
 }
 
-// peerKey is the context key of a connection's peer, visitKey the key of a request's visit.
+// peerKey is the context key of a connection's peer, requestKey the key of a peerRequest.
 type peerKey struct{}
-type visitKey struct{}
+type requestKey struct{}
 
 // connected puts the peer into the context of its connection.
 func connected(ctx context.Context, conn net.Conn) context.Context {
@@ -203,16 +203,16 @@ func connected(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, conn)
 }
 
-// A visit is a request.
-type visit struct {
+// A peerRequest is a request of a peer.
+type peerRequest struct {
 	peer   *peer
 	writer *writer
 	cancel context.CancelFunc
-	// accepted is the credential that identifies the user, if shown.
-	accepted credential
-	shown    bool
-	// holder is the peer's holder if the request uses one of its places.
-	holder string
+	// credential identifies the user. It is valid only if identified is set.
+	credential credential
+	identified bool
+	// certUser is the user of the peer's verified certificate if the request counts against the limit of that user.
+	certUser string
 	// counted means that the request counts for a user.
 	counted bool
 	user    string
@@ -220,54 +220,54 @@ type visit struct {
 
 // accepted records the credential that identifies the user of a request.
 func accepted(ctx context.Context, c credential) {
-	if v, ok := ctx.Value(visitKey{}).(*visit); ok {
-		v.accepted, v.shown = c, true
+	if v, ok := ctx.Value(requestKey{}).(*peerRequest); ok {
+		v.credential, v.identified = c, true
 	}
 }
 
 // admitted records that a request is authorized. It reports whether its user may have one more
 // request and connection.
 func admitted(ctx context.Context, user string) bool {
-	v, ok := ctx.Value(visitKey{}).(*visit)
+	v, ok := ctx.Value(requestKey{}).(*peerRequest)
 	if !ok {
 		return true
 	}
 	if !v.counted && !v.count(user) || !v.peer.admit(user) {
 		return false
 	}
-	if v.shown {
-		v.peer.all.admitted.put(v.accepted, user, true)
+	if v.identified {
+		v.peer.all.admitted.put(v.credential, user, true)
 	}
-	v.leave()
+	v.leaveStrangers()
 	v.writer.admit()
 	return true
 }
 
 // count assigns a request to a user, and reports whether the user may have one more.
-func (v *visit) count(user string) bool {
+func (v *peerRequest) count(user string) bool {
 	a := v.peer.all
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	v.user, v.counted = user, hold(a.requests, user, maxRequestsOfUser)
+	v.user, v.counted = user, acquire(a.requests, user, maxRequestsOfUser)
 	return v.counted
 }
 
-// leave removes a request from those of strangers.
-func (v *visit) leave() {
+// leaveStrangers removes a request from those of strangers.
+func (v *peerRequest) leaveStrangers() {
 	v.peer.all.mu.Lock()
 	defer v.peer.all.mu.Unlock()
-	v.peer.all.asking.leave(v.peer.address, v)
-	v.peer.all.verified.leave(v.holder, v)
+	v.peer.all.asking.remove(v.peer.address, v)
+	v.peer.all.verified.remove(v.certUser, v)
 }
 
 // end releases the request's resources.
-func (v *visit) end() {
+func (v *peerRequest) end() {
 	v.cancel()
-	v.leave()
+	v.leaveStrangers()
 	if v.counted {
 		v.peer.all.mu.Lock()
 		defer v.peer.all.mu.Unlock()
-		free(v.peer.all.requests, v.user)
+		release(v.peer.all.requests, v.user)
 	}
 }
 
@@ -280,11 +280,11 @@ func (a *peers) guard(next http.Handler) http.Handler {
 			panic(http.ErrAbortHandler) // no connection of the listener
 		}
 		ctx, cancel := context.WithCancel(r.Context())
-		v := &visit{peer: p, writer: newWriter(w), cancel: cancel}
+		v := &peerRequest{peer: p, writer: newWriter(w), cancel: cancel}
 		defer v.end()
-		r = r.WithContext(context.WithValue(ctx, visitKey{}, v))
+		r = r.WithContext(context.WithValue(ctx, requestKey{}, v))
 		r.Body = http.MaxBytesReader(w, v.writer.bound(r), maxBody)
-		user, known, tooOften := p.asks()
+		user, known, tooOften := p.countRequest()
 		if of, found := a.userOf(r); found {
 			user, known = of, true
 		}
@@ -310,36 +310,36 @@ func refuse(w http.ResponseWriter) {
 }
 
 // answerStranger serves a request within a time limit, and returns when the response is sent. Once
-// the request is admitted, the limit no longer applies. A request with a verified certificate uses
-// a place of the certificate's user, so that the burst of an API server does not compete with
-// strangers.
-func (a *peers) answerStranger(v *visit, r *http.Request, next http.Handler) {
+// the request is admitted, the limit no longer applies. A request with a verified certificate counts
+// against the limit of the certificate's user, so that the burst of an API server does not compete
+// with strangers.
+func (a *peers) answerStranger(v *peerRequest, r *http.Request, next http.Handler) {
 	v.writer.until = time.Now().Add(answerTimeout)
-	if v.holder = v.peer.certified(r); v.holder == "" {
-		if !a.ask(v) {
+	if v.certUser = v.peer.verifiedUser(r); v.certUser == "" {
+		if !a.enterAsking(v) {
 			panic(http.ErrAbortHandler)
 		}
 		next.ServeHTTP(v.writer, r)
-	} else if a.askVerified(v) {
+	} else if a.enterVerified(v) {
 		next.ServeHTTP(v.writer, r)
 	} else {
 		refuse(v.writer)
 	}
 	if !v.writer.until.IsZero() {
-		_ = v.writer.FlushError() // the last that can wait for the peer
+		_ = v.writer.FlushError() // the last write that can wait for the peer
 	}
 }
 
-// ask reports whether one more request of a stranger may be served. At the limit, it aborts the
+// enterAsking reports whether one more request of a stranger may be served. At the limit, it aborts the
 // oldest request of the same address, or of the address with the most, with its connection, except
 // a request on the same connection.
-func (a *peers) ask(v *visit) bool {
+func (a *peers) enterAsking(v *peerRequest) bool {
 	a.mu.Lock()
-	if victim, _, full := a.asking.next(v.peer.address); full && victim.peer == v.peer {
+	if victim, _, full := a.asking.victim(v.peer.address); full && victim.peer == v.peer {
 		a.mu.Unlock()
 		return false
 	}
-	victim, full := a.asking.enter(v.peer.address, v)
+	victim, full := a.asking.add(v.peer.address, v)
 	a.mu.Unlock()
 	if full {
 		victim.cancel()
@@ -348,30 +348,29 @@ func (a *peers) ask(v *visit) bool {
 	return true
 }
 
-// certified returns the user of the peer's certificate if that is verified. The result is cached
+// verifiedUser returns the user of the peer's certificate if that is verified. The result is cached
 // for the limits alone; the Authenticator verifies every request.
-func (p *peer) certified(r *http.Request) (user string) {
+func (p *peer) verifiedUser(r *http.Request) (user string) {
 	p.verify.Do(func() {
 		if p.all.clients == nil {
 			return
 		}
 		if user, ok := certificateUser(r, p.all.clients()); ok {
-			p.holder = user.Name
+			p.certUser = user.Name
 		}
 	})
-	return p.holder
+	return p.certUser
 }
 
-// askVerified reports whether one more request with a verified certificate may be answered. If
-// there are too many, the oldest of the user with the most ends with its connection, unless that is
-// the user who asks.
-func (a *peers) askVerified(v *visit) bool {
+// enterVerified reports whether one more request with a verified certificate may be served. At the limit, it aborts the
+// oldest request of the user with the most requests, with its connection, unless that is the requesting user.
+func (a *peers) enterVerified(v *peerRequest) bool {
 	a.mu.Lock()
-	if _, from, full := a.verified.next(v.holder); full && from == v.holder {
+	if _, from, full := a.verified.victim(v.certUser); full && from == v.certUser {
 		a.mu.Unlock()
 		return false
 	}
-	victim, full := a.verified.enter(v.holder, v)
+	victim, full := a.verified.add(v.certUser, v)
 	a.mu.Unlock()
 	if full {
 		victim.cancel()

@@ -23,7 +23,7 @@ func (v visitor) connect(address string) *peer {
 	near, far := net.Pipe()
 	far.Close()
 	p := &peer{Conn: near, all: v.all, address: netip.MustParsePrefix(address), life: time.NewTimer(time.Hour)}
-	v.all.strangers.enter(p.address, p)
+	v.all.strangers.add(p.address, p)
 	v.all.open++
 	return p
 }
@@ -58,7 +58,7 @@ func TestAdmissionFreesOfLimits(t *testing.T) {
 	if status := v.ask(p, "good", admitting("user", "good")); status != http.StatusOK {
 		t.Error(status)
 	}
-	if _, known, _ := p.asks(); !known || all.strangers.count != 0 || all.asking.count != 0 || len(all.requests) != 0 || all.conns["user"] != 1 {
+	if _, known, _ := p.countRequest(); !known || all.strangers.count != 0 || all.asking.count != 0 || len(all.requests) != 0 || all.conns["user"] != 1 {
 		t.Errorf("known %t, %d connections and %d requests of strangers, %v, want none", known, all.strangers.count, all.asking.count, all.requests)
 	}
 	p.Close()
@@ -100,11 +100,11 @@ func TestRequestsOfStrangersGiveWay(t *testing.T) {
 		if len(ended) != 1 || <-ended != 0 || !first.closed {
 			t.Error("the oldest request has not ended with its connection")
 		}
-		var left []*visit
+		var left []*peerRequest
 		v.all.mu.Lock()
 		for _, all := range v.all.asking.byKey {
 			for _, e := range all {
-				left = append(left, e.one)
+				left = append(left, e.item)
 			}
 		}
 		v.all.mu.Unlock()
@@ -116,11 +116,11 @@ func TestRequestsOfStrangersGiveWay(t *testing.T) {
 
 // TestOldestOfEqualsGivesWay: no address is worse off for its number.
 func TestOldestOfEqualsGivesWay(t *testing.T) {
-	s := strangers[netip.Prefix, int]{total: 3, each: 2}
+	s := strangers[netip.Prefix, int]{total: 3, perKey: 2}
 	for i, address := range []string{"10.0.0.3/32", "10.0.0.1/32", "10.0.0.2/32"} {
-		s.enter(netip.MustParsePrefix(address), i)
+		s.add(netip.MustParsePrefix(address), i)
 	}
-	if victim, full := s.enter(netip.MustParsePrefix("10.0.0.0/32"), 3); !full || victim != 0 {
+	if victim, full := s.add(netip.MustParsePrefix("10.0.0.0/32"), 3); !full || victim != 0 {
 		t.Errorf("%d has to go, %t, want the oldest", victim, full)
 	}
 }
@@ -218,25 +218,25 @@ func TestAuthenticatorNotesWhatItAccepts(t *testing.T) {
 	kube, _ := reviewer(func() {})
 	authn := NewAuthenticator(kube, ca.pool, time.Minute)
 	v := visitor{newPeers(nil)}
-	note := func(token string, cert *x509.Certificate) (noted *visit) {
+	note := func(token string, cert *x509.Certificate) (noted *peerRequest) {
 		v.ask(v.connect("10.0.0.1/32"), token, func(_ http.ResponseWriter, r *http.Request) {
 			if cert != nil {
 				r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
 			}
 			_, _, _ = authn.AuthenticateRequest(r)
-			noted = r.Context().Value(visitKey{}).(*visit)
+			noted = r.Context().Value(requestKey{}).(*peerRequest)
 		})
 		return noted
 	}
 	for range 2 {
-		if n := note("good", nil); !n.shown || n.accepted != tokenCredential("good") {
+		if n := note("good", nil); !n.identified || n.credential != tokenCredential("good") {
 			t.Error("the token is not noted")
 		}
 	}
-	if n := note("beside", leaf); !n.shown || n.accepted != certificateCredential(leaf) {
+	if n := note("beside", leaf); !n.identified || n.credential != certificateCredential(leaf) {
 		t.Error("the certificate is not noted")
 	}
-	if n := note("bad", nil); n.shown {
+	if n := note("bad", nil); n.identified {
 		t.Error("a refused token is noted")
 	}
 }
@@ -292,7 +292,7 @@ func TestStrangersAreClosed(t *testing.T) {
 		for range maxStrangersOfAddress + 1 {
 			server, client := caller("192.0.2.1")
 			defer client.Close()
-			if all.enter(server) == nil {
+			if all.add(server) == nil {
 				t.Fatal("a connection is refused")
 			}
 			far = append(far, client)
@@ -319,7 +319,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		all.open = maxConnections
 		server, client := caller("192.0.2.1")
 		defer client.Close()
-		if p := all.enter(server); p != nil || !isClosed(client) || all.open != maxConnections {
+		if p := all.add(server); p != nil || !isClosed(client) || all.open != maxConnections {
 			t.Errorf("%v, and %d are open, want none more than %d", p, all.open, maxConnections)
 		}
 	})

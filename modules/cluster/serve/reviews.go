@@ -17,17 +17,17 @@ const (
 	reviewTimeout = 10 * time.Second
 )
 
-// reviews asks the API server, with a bounded number of calls at a time and one call for all
-// who ask the same at the same time.
+// reviews sends reviews to the API server. The number of concurrent calls is bounded, and concurrent callers with the
+// same key share one call.
 type reviews[K comparable, V any] struct {
 	slots chan struct{}
 
-	mu      sync.Mutex
-	flights map[K]*flight[V]
+	mu    sync.Mutex
+	calls map[K]*call[V]
 }
 
-// A flight is one call. waiters is guarded by the lock of the reviews.
-type flight[V any] struct {
+// A call is one call of the API server. waiters is guarded by the lock of the reviews.
+type call[V any] struct {
 	waiters int
 	cancel  context.CancelFunc
 
@@ -38,12 +38,12 @@ type flight[V any] struct {
 }
 
 func newReviews[K comparable, V any]() *reviews[K, V] {
-	return &reviews[K, V]{slots: make(chan struct{}, maxReviews), flights: map[K]*flight[V]{}}
+	return &reviews[K, V]{slots: make(chan struct{}, maxReviews), calls: map[K]*call[V]{}}
 }
 
-// do returns the result of ask for a key. The call outlives a caller who leaves as long as others
-// wait for it: the last one to leave cancels it, so that a caller who does not wait takes no place.
-// It returns server.ErrBusy if too many wait already.
+// do returns the result of ask for a key. If ctx ends, do returns, and the call continues while other callers wait for
+// it: the last caller cancels it, so that abandoned calls take no slot. If too many calls wait already, do returns
+// server.ErrBusy.
 func (r *reviews[K, V]) do(ctx context.Context, key K, ask func(context.Context) (V, bool, error)) (value V, ok bool, err error) {
 	f := r.join(ctx, key, ask)
 	if f == nil {
@@ -53,32 +53,32 @@ func (r *reviews[K, V]) do(ctx context.Context, key K, ask func(context.Context)
 	case <-f.done:
 		return f.value, f.ok, f.err
 	case <-ctx.Done():
-		r.leave(key, f)
+		r.abandon(key, f)
 		return value, false, ctx.Err()
 	}
 }
 
-// join returns the flight of a key. It starts one if there is none, and returns nil if there are
+// join returns the call for a key. It starts one if there is none, and returns nil if there are
 // too many.
-func (r *reviews[K, V]) join(ctx context.Context, key K, ask func(context.Context) (V, bool, error)) *flight[V] {
+func (r *reviews[K, V]) join(ctx context.Context, key K, ask func(context.Context) (V, bool, error)) *call[V] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f, found := r.flights[key]
+	f, found := r.calls[key]
 	if !found {
-		if len(r.flights) >= maxReviews+maxWaiting {
+		if len(r.calls) >= maxReviews+maxWaiting {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
-		f = &flight[V]{done: make(chan struct{}), cancel: cancel}
-		r.flights[key] = f
-		go r.fly(ctx, key, f, ask)
+		f = &call[V]{done: make(chan struct{}), cancel: cancel}
+		r.calls[key] = f
+		go r.run(ctx, key, f, ask)
 	}
 	f.waiters++
 	return f
 }
 
-// leave cancels a flight for which no other caller waits. The next caller starts another one.
-func (r *reviews[K, V]) leave(key K, f *flight[V]) {
+// abandon cancels a call for which no other caller waits. The next caller starts another one.
+func (r *reviews[K, V]) abandon(key K, f *call[V]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if f.waiters--; f.waiters == 0 {
@@ -87,14 +87,14 @@ func (r *reviews[K, V]) leave(key K, f *flight[V]) {
 	}
 }
 
-// forget removes a flight. The caller holds the lock.
-func (r *reviews[K, V]) forget(key K, f *flight[V]) {
-	if r.flights[key] == f {
-		delete(r.flights, key)
+// forget removes a call. The caller holds the lock.
+func (r *reviews[K, V]) forget(key K, f *call[V]) {
+	if r.calls[key] == f {
+		delete(r.calls, key)
 	}
 }
 
-func (r *reviews[K, V]) fly(ctx context.Context, key K, f *flight[V], ask func(context.Context) (V, bool, error)) {
+func (r *reviews[K, V]) run(ctx context.Context, key K, f *call[V], ask func(context.Context) (V, bool, error)) {
 	defer f.cancel()
 	defer func() {
 		r.mu.Lock()

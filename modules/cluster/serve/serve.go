@@ -44,17 +44,17 @@ const (
 	maxHeader = 256 << 10
 	// idleTimeout is how long a connection may wait for its next request.
 	idleTimeout = 90 * time.Second
-	// lastWords is the timeout of responses after the end of ctx.
-	lastWords = time.Second
+	// shutdownTimeout is the timeout of responses after the end of ctx.
+	shutdownTimeout = time.Second
 
 	// maxStreams is the maximum number of concurrent requests on an HTTP/2 connection.
 	maxStreams = 100
-	// silence is the time without a frame after which an HTTP/2 connection is pinged, pingTimeout
+	// pingAfter is the time without a frame after which an HTTP/2 connection is pinged, pingTimeout
 	// the timeout of the response.
-	silence, pingTimeout = 30 * time.Second, 15 * time.Second
+	pingAfter, pingTimeout = 30 * time.Second, 15 * time.Second
 	// stuckTimeout is how long a write to the connection may make no progress.
 	stuckTimeout = 30 * time.Second
-	// receiveBuffer is how much of request bodies a peer may send before they are read.
+	// receiveBuffer is how many bytes of request bodies a peer may send before the server reads them.
 	receiveBuffer = 64 << 10
 	// frameSize is the maximum size of a frame from the peer.
 	frameSize = 16 << 10
@@ -95,7 +95,7 @@ func until(ctx context.Context, server *http.Server, serve func() error) error {
 	var ending sync.WaitGroup
 	ending.Go(func() {
 		<-ctx.Done()
-		last, done := context.WithTimeout(context.Background(), lastWords)
+		last, done := context.WithTimeout(context.Background(), shutdownTimeout)
 		defer done()
 		_ = server.Shutdown(last) // remaining connections are closed
 		_ = server.Close()
@@ -115,7 +115,7 @@ func newServer(c Config, all *peers) *http.Server {
 		Handler: all.guard(c.Handler), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ConnContext: connected,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: maxStreams, SendPingTimeout: silence, PingTimeout: pingTimeout, WriteByteTimeout: stuckTimeout,
+			MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: stuckTimeout,
 			MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer, MaxReadFrameSize: frameSize,
 		},
 		ErrorLog: log.New(failures{c.Log, new(atomic.Int64)}, "", 0),

@@ -3,13 +3,13 @@ package serve
 import "net/netip"
 
 const (
-	// maxStrangers is how many connections of peers may be open that were not admitted yet, in
+	// maxStrangers is the maximum number of open connections of peers that are not admitted yet, in
 	// total and from one address.
 	maxStrangers, maxStrangersOfAddress = 128, 16
-	// maxAsking is how many of their requests are answered at a time, in total and from one address.
+	// maxAsking is the maximum number of their concurrent requests, in total and from one address.
 	maxAsking, maxAskingOfAddress = 64, 8
-	// maxVerified is how many requests of peers with a verified certificate are answered at a time
-	// that were not admitted yet, in total and of one user.
+	// maxVerified is the maximum number of concurrent requests that have a verified certificate and
+	// are not admitted yet, in total and of one user.
 	maxVerified, maxVerifiedOfUser = 128, 32
 )
 
@@ -17,50 +17,50 @@ const (
 // limits: the address, or the user of a verified certificate. It only decides which one to drop.
 // The caller holds a lock.
 type strangers[K, T comparable] struct {
-	// total and each limit the number of all, and of each key.
-	total, each int
+	// total limits the number of entries, and perKey the number of each key.
+	total, perKey int
 
-	byKey   map[K][]entry[T] // the oldest first
-	count   int
-	entered uint64
+	byKey    map[K][]entry[T] // the oldest first
+	count    int
+	sequence uint64
 }
 
 // An entry is one stranger. The older of two has the smaller number.
 type entry[T comparable] struct {
-	one    T
+	item   T
 	number uint64
 }
 
-// enter adds one. If that exceeds a limit, it removes and returns the one to drop.
-func (s *strangers[K, T]) enter(key K, one T) (victim T, full bool) {
-	victim, from, full := s.next(key)
+// add adds an item. If that exceeds a limit, it removes and returns the one to drop.
+func (s *strangers[K, T]) add(key K, one T) (victim T, full bool) {
+	victim, from, full := s.victim(key)
 	if full {
-		s.leave(from, victim)
+		s.remove(from, victim)
 	}
 	if s.byKey == nil {
 		s.byKey = map[K][]entry[T]{}
 	}
-	s.entered++
-	s.byKey[key] = append(s.byKey[key], entry[T]{one, s.entered})
+	s.sequence++
+	s.byKey[key] = append(s.byKey[key], entry[T]{one, s.sequence})
 	s.count++
 	return victim, full
 }
 
-// next returns the one to drop before another of the key may enter, if a limit is reached: the
-// oldest of that key, or of the key with the most.
-func (s *strangers[K, T]) next(key K) (victim T, from K, full bool) {
+// victim returns the item to drop before another one of the key may be added, if a limit is reached: the
+// oldest item of that key, or of the key with the most items.
+func (s *strangers[K, T]) victim(key K) (victim T, from K, full bool) {
 	from, full = s.crowded(key)
 	if full {
-		victim = s.byKey[from][0].one
+		victim = s.byKey[from][0].item
 	}
 	return victim, from, full
 }
 
-// crowded returns the key that must drop one before another of the given key may enter. Between
-// equal keys it is the one with the oldest entry, so that no key is at a disadvantage because of
+// crowded returns the key that must drop an item before another one of the given key may be added. If several
+// keys have equally many, it is the one with the oldest entry, so that no key is at a disadvantage because of
 // its value.
 func (s *strangers[K, T]) crowded(key K) (from K, full bool) {
-	if len(s.byKey[key]) >= s.each {
+	if len(s.byKey[key]) >= s.perKey {
 		return key, true
 	}
 	if s.count < s.total {
@@ -75,11 +75,11 @@ func (s *strangers[K, T]) crowded(key K) (from K, full bool) {
 	return from, true
 }
 
-// leave removes one, and reports whether it was there.
-func (s *strangers[K, T]) leave(key K, one T) bool {
+// remove removes an item, and reports whether it was present.
+func (s *strangers[K, T]) remove(key K, one T) bool {
 	all := s.byKey[key]
 	for i, other := range all {
-		if other.one != one {
+		if other.item != one {
 			continue
 		}
 		all = append(all[:i], all[i+1:]...)
@@ -92,9 +92,9 @@ func (s *strangers[K, T]) leave(key K, one T) bool {
 	return false
 }
 
-// neighbourhood is the unit that limits count by: an IPv4 address, or the /64 of an IPv6 address,
-// as one machine has all of that.
-func neighbourhood(ip netip.Addr) netip.Prefix {
+// addressPrefix returns the key of the limits for an address: the IPv4 address itself, or the /64 of an IPv6
+// address, because one machine may use the whole /64.
+func addressPrefix(ip netip.Addr) netip.Prefix {
 	ip = ip.Unmap().WithZone("")
 	bits := ip.BitLen()
 	if ip.Is6() {

@@ -19,8 +19,8 @@ type writer struct {
 	control *http.ResponseController
 	// until is the deadline of the response to a stranger, zero for an admitted peer.
 	until time.Time
-	// own is set while the handler has a deadline of its own, and after it took the connection.
-	own bool
+	// ownDeadline is set while the handler has set a deadline itself, and after it has hijacked the connection.
+	ownDeadline bool
 }
 
 func newWriter(w http.ResponseWriter) *writer {
@@ -37,9 +37,9 @@ func (w *writer) Write(b []byte) (written int, err error) {
 	for first := true; err == nil && (first || len(b) > 0); first = false {
 		part := b[:min(len(b), writeSize)]
 		b = b[len(part):]
-		w.arm()
+		w.setDeadline()
 		n, failure := w.ResponseWriter.Write(part)
-		w.disarm()
+		w.clearDeadline()
 		written, err = written+n, failure
 	}
 	return written, err
@@ -47,8 +47,8 @@ func (w *writer) Write(b []byte) (written int, err error) {
 
 // FlushError flushes the response.
 func (w *writer) FlushError() error {
-	w.arm()
-	defer w.disarm()
+	w.setDeadline()
+	defer w.clearDeadline()
 	return w.control.Flush()
 }
 
@@ -58,7 +58,7 @@ func (w *writer) Flush() { _ = w.FlushError() }
 // Hijack returns the connection, without a deadline.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := w.control.Hijack()
-	w.own = w.own || err == nil
+	w.ownDeadline = w.ownDeadline || err == nil
 	return conn, buffered, err
 }
 
@@ -67,13 +67,13 @@ func (w *writer) SetWriteDeadline(t time.Time) error {
 	if !w.until.IsZero() {
 		return nil
 	}
-	w.own = !t.IsZero()
+	w.ownDeadline = !t.IsZero()
 	return w.control.SetWriteDeadline(t)
 }
 
-func (w *writer) arm() {
+func (w *writer) setDeadline() {
 	switch {
-	case w.own:
+	case w.ownDeadline:
 	case !w.until.IsZero():
 		_ = w.control.SetWriteDeadline(w.until)
 	default:
@@ -81,21 +81,21 @@ func (w *writer) arm() {
 	}
 }
 
-// disarm clears the deadline of a write: it would otherwise end the request between two writes.
-func (w *writer) disarm() {
-	if !w.own && w.until.IsZero() {
+// clearDeadline clears the deadline of a write, which would otherwise end the request between two writes.
+func (w *writer) clearDeadline() {
+	if !w.ownDeadline && w.until.IsZero() {
 		_ = w.control.SetWriteDeadline(time.Time{})
 	}
 }
 
-// admit ends the bound of a stranger.
+// admit ends the limit of a stranger.
 func (w *writer) admit() {
 	w.until = time.Time{}
-	w.disarm()
+	w.clearDeadline()
 }
 
 // end sets a deadline for the part of the response that the server sends after the handler.
-func (w *writer) end() { w.arm() }
+func (w *writer) end() { w.setDeadline() }
 
 // bound returns the body of a request with a read deadline.
 func (w *writer) bound(r *http.Request) io.ReadCloser {

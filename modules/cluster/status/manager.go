@@ -69,9 +69,9 @@ var (
 	_ podworkers.Observer = (*Manager)(nil)
 )
 
-// unknownFor is how long the Manager remembers that a pod has finished which the API server has not listed: it may
-// still list it.
-const unknownFor = time.Minute
+// unlistedTTL is how long the Manager keeps the information that a pod has finished if the API server has not listed the
+// pod: it may still list it.
+const unlistedTTL = time.Minute
 
 // entry is the state of one pod.
 type entry struct {
@@ -144,7 +144,7 @@ func (m *Manager) Refused(pod *v1.Pod, err error) {
 	if len(text) > maxRefusal {
 		text = strings.ToValidUTF8(text[:maxRefusal], "") + "..."
 	}
-	_ = m.SetPodStatus(context.Background(), pod, apistatus.Rejected(v1.PodStatus{}, "InvalidPod", text)) // which only notes it
+	_ = m.SetPodStatus(context.Background(), pod, apistatus.Rejected(v1.PodStatus{}, "InvalidPod", text)) // never fails
 	m.PhaseChanged(pod.UID, podworkers.Terminated, podworkers.Finished)
 }
 
@@ -160,7 +160,7 @@ func (m *Manager) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
 	if m.pods[uid] != nil {
 		m.queue.Add(uid)
 	} else {
-		m.queue.AddAfter(uid, unknownFor)
+		m.queue.AddAfter(uid, unlistedTTL)
 	}
 }
 
@@ -171,7 +171,7 @@ func (m *Manager) PodChanged(pod *v1.Pod, gone bool) {
 	defer m.mu.Unlock()
 	if static := mirrors.Shown(pod); static != "" {
 		if e := m.pods[static]; e != nil {
-			e.seen(pod)
+			e.observe(pod)
 			m.queue.Add(static)
 		}
 		return
@@ -184,12 +184,12 @@ func (m *Manager) PodChanged(pod *v1.Pod, gone bool) {
 	if m.pods[pod.UID] == nil {
 		m.pods[pod.UID] = &entry{namespace: pod.Namespace, name: pod.Name}
 	}
-	m.pods[pod.UID].seen(pod)
+	m.pods[pod.UID].observe(pod)
 	m.queue.Add(pod.UID)
 }
 
-// seen drops the response to a write once the informer has that version or a newer one.
-func (e *entry) seen(pod *v1.Pod) {
+// observe drops the response to a write once the informer has that version or a newer one.
+func (e *entry) observe(pod *v1.Pod) {
 	if e.answer != nil && e.answer.UID == pod.UID && newest(pod, e.answer) == pod {
 		e.answer = nil
 	}
@@ -263,12 +263,12 @@ func (m *Manager) write(ctx context.Context, uid types.UID, e *entry, finished b
 		answer, err := m.patch(ctx, pod, e.status, false)
 		if apierrors.IsConflict(err) {
 			pod, err = m.refetch(ctx, pod)
-			if err == nil && pod != nil { // others may write faster than this does, and must not hold it up
+			if err == nil && pod != nil { // retry at once: with a back-off, a faster writer could delay this write without end
 				answer, err = m.patch(ctx, pod, e.status, true)
 			}
 		}
 		if apierrors.IsNotFound(err) || err == nil && answer == nil {
-			return nil // gone; the informer will report it
+			return nil // the pod is deleted; the informer will report it
 		}
 		if err != nil {
 			return fmt.Errorf("status of pod %s/%s: %w", e.namespace, e.name, err)

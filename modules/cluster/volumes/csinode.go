@@ -30,10 +30,10 @@ const (
 func (v *Volumes) Registered(drivers []csi.DriverInfo) {
 	v.mu.Lock()
 	for _, d := range v.registered {
-		v.left[d.Name] = true
+		v.deregistered[d.Name] = true
 	}
 	for _, d := range drivers {
-		delete(v.left, d.Name)
+		delete(v.deregistered, d.Name)
 	}
 	v.registered = drivers
 	v.mu.Unlock()
@@ -72,9 +72,9 @@ func (v *Volumes) writeCSINode(ctx context.Context) error {
 		return fmt.Errorf("node %s is not registered", v.config.NodeName)
 	}
 	v.mu.Lock()
-	registered, left := v.registered, maps.Clone(v.left)
+	registered, left := v.registered, maps.Clone(v.deregistered)
 	v.mu.Unlock()
-	registered, conflicts := placed(node, registered)
+	registered, conflicts := matchTopology(node, registered)
 	if err := v.labelNode(ctx, node, registered); err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ func driversOf(before []storagev1.CSINodeDriver, registered []csi.DriverInfo, le
 	return all
 }
 
-// placed returns the drivers whose topology agrees with the labels of the Node, and an error for the others.
-func placed(node *v1.Node, registered []csi.DriverInfo) (fit []csi.DriverInfo, conflicts error) {
+// matchTopology returns the drivers whose topology agrees with the labels of the Node, and an error for the others.
+func matchTopology(node *v1.Node, registered []csi.DriverInfo) (fit []csi.DriverInfo, conflicts error) {
 	for _, d := range registered {
 		var conflict error
 		for _, key := range slices.Sorted(maps.Keys(d.Topology)) {

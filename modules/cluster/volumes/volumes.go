@@ -48,11 +48,11 @@ type Volumes struct {
 	tokens  tokens
 
 	mu sync.Mutex
-	// registered are the registered drivers, and left those that have deregistered. changed has a value if the CSINode
+	// registered are the registered drivers, and deregistered those that have deregistered. changed has a value if the CSINode
 	// must be written.
-	registered []csi.DriverInfo
-	left       map[string]bool
-	changed    chan struct{}
+	registered   []csi.DriverInfo
+	deregistered map[string]bool
+	changed      chan struct{}
 	// expanded are the sizes that must be written, by PersistentVolume.
 	expanded chan expansion
 }
@@ -68,7 +68,7 @@ func New(c Config) (*Volumes, error) {
 		return nil, errors.New("volumes: Config.Node, Report or Secrets is missing")
 	}
 	v := &Volumes{
-		config: c, left: map[string]bool{}, changed: make(chan struct{}, 1), expanded: make(chan expansion, maxExpansions), tokens: tokens{kept: map[string]token{}},
+		config: c, deregistered: map[string]bool{}, changed: make(chan struct{}, 1), expanded: make(chan expansion, maxExpansions), tokens: tokens{kept: map[string]token{}},
 		shared: informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithTransform(cached.WithoutManagedFields)),
 	}
 	informer := v.shared.Storage().V1().CSIDrivers()

@@ -29,7 +29,7 @@ func churn(ctx context.Context, o options, f *fleet.Fleet, out io.Writer) {
 			if o.crashes > 0 {
 				crash(random, n, o.crashes/3600)
 			}
-			if random.Float64() < o.deaths/3600 {
+			if random.Float64() < o.powerFailures/3600 {
 				fmt.Fprintf(out, "%s loses its power\n", n.Name)
 				off.Go(func() { powerCycle(ctx, n, o.downtime, out) })
 			}

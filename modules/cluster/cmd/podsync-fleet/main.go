@@ -10,8 +10,8 @@
 //
 //	main.go    flags
 //	run.go     the fleet and its API server
-//	shapes.go  what the nodes are like
-//	churn.go   what goes wrong
+//	shapes.go  labels, taints and capacities of nodes
+//	churn.go   crashes and power failures
 //	report.go  lines and the summary
 package main
 
@@ -32,13 +32,13 @@ import (
 
 // options are the flags.
 type options struct {
-	kubeconfig, shapes, dir string
-	inMemory                bool
-	nodes, podsPerNode, own int
-	seed                    uint64
-	crashes, deaths         float64
-	downtime, pull          time.Duration
-	every, length           time.Duration
+	kubeconfig, shapes, dir        string
+	inMemory                       bool
+	nodes, podsPerNode, createPods int
+	seed                           uint64
+	crashes, powerFailures         float64
+	downtime, pull                 time.Duration
+	every, duration                time.Duration
 }
 
 func parse(args []string) (o options, err error) {
@@ -47,20 +47,20 @@ func parse(args []string) (o options, err error) {
 	flags.BoolVar(&o.inMemory, "in-memory", false, "use an API server and a binder in this process instead of a cluster")
 	flags.IntVar(&o.nodes, "nodes", 10, "number of nodes")
 	flags.IntVar(&o.podsPerNode, "pods-per-node", 110, "number of pods that a node has room for")
-	flags.IntVar(&o.own, "pods", 0, "number of pods to create in the namespace default")
+	flags.IntVar(&o.createPods, "pods", 0, "number of pods to create in the namespace default")
 	flags.StringVar(&o.shapes, "shapes", "", "file with the shapes of the nodes, which take turns")
 	flags.StringVar(&o.dir, "dir", "", "directory for the files of the nodes; default: one that is removed at the end")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of what goes wrong")
 	flags.Float64Var(&o.crashes, "crashes", 0, "crashes of each container in an hour")
-	flags.Float64Var(&o.deaths, "node-deaths", 0, "power failures of each node in an hour")
+	flags.Float64Var(&o.powerFailures, "node-deaths", 0, "power failures of each node in an hour")
 	flags.DurationVar(&o.downtime, "downtime", time.Minute, "time until a node is switched on again after a power failure")
 	flags.DurationVar(&o.pull, "pull", 0, "time that the pull of an image takes")
 	flags.DurationVar(&o.every, "every", 5*time.Second, "time between lines")
-	flags.DurationVar(&o.length, "for", 0, "time after which the fleet ends; default: it ends with SIGINT or SIGTERM")
+	flags.DurationVar(&o.duration, "for", 0, "time after which the fleet ends; default: it ends with SIGINT or SIGTERM")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	for name, value := range map[string]float64{"nodes": float64(o.nodes - 1), "pods-per-node": float64(o.podsPerNode - 1), "pods": float64(o.own), "crashes": o.crashes, "node-deaths": o.deaths, "every": float64(o.every - 1), "for": float64(o.length)} {
+	for name, value := range map[string]float64{"nodes": float64(o.nodes - 1), "pods-per-node": float64(o.podsPerNode - 1), "pods": float64(o.createPods), "crashes": o.crashes, "node-deaths": o.powerFailures, "every": float64(o.every - 1), "for": float64(o.duration)} {
 		if value < 0 {
 			return o, fmt.Errorf("--%s is too small", name)
 		}

@@ -28,13 +28,13 @@ type report struct {
 	began    time.Time
 
 	mu   sync.Mutex
-	pods map[types.UID]*seen
-	// ready and gone are the latencies from binding to Ready, and from deletion to gone.
-	ready, gone []time.Duration
+	pods map[types.UID]*podTimes
+	// readyLatencies are the times from binding to Ready, deleteLatencies those from the delete request to the removal.
+	readyLatencies, deleteLatencies []time.Duration
 }
 
-// seen has the times at which a pod was first seen bound, Ready and deleted, zero if it was not.
-type seen struct {
+// podTimes has the times at which a pod was first seen bound, Ready and terminating, zero if it was not.
+type podTimes struct {
 	bound, ready, deleted time.Time
 	phase                 v1.PodPhase
 }
@@ -42,20 +42,20 @@ type seen struct {
 func newReport(kube kubernetes.Interface, f *fleet.Fleet, counts func() map[string]int, out io.Writer) *report {
 	return &report{
 		fleet: f, informer: informers.NewSharedInformerFactory(kube, 0).Core().V1().Pods().Informer(), counts: counts, out: out,
-		began: time.Now(), pods: map[types.UID]*seen{},
+		began: time.Now(), pods: map[types.UID]*podTimes{},
 	}
 }
 
 // watch watches pods until ctx ends.
 func (r *report) watch(ctx context.Context) {
 	_, err := r.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { r.see(o.(*v1.Pod)) }, UpdateFunc: func(_, o any) { r.see(o.(*v1.Pod)) },
+		AddFunc: func(o any) { r.podChanged(o.(*v1.Pod)) }, UpdateFunc: func(_, o any) { r.podChanged(o.(*v1.Pod)) },
 		DeleteFunc: func(o any) {
 			if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = unknown.Obj
 			}
 			if pod, ok := o.(*v1.Pod); ok {
-				r.end(pod)
+				r.podDeleted(pod)
 			}
 		},
 	})
@@ -64,7 +64,7 @@ func (r *report) watch(ctx context.Context) {
 	}
 }
 
-func (r *report) see(pod *v1.Pod) {
+func (r *report) podChanged(pod *v1.Pod) {
 	if pod.Spec.NodeName == "" || r.fleet.Node(pod.Spec.NodeName) == nil {
 		return
 	}
@@ -72,30 +72,30 @@ func (r *report) see(pod *v1.Pod) {
 	defer r.mu.Unlock()
 	s, now := r.pods[pod.UID], time.Now()
 	if s == nil {
-		s = &seen{bound: now}
+		s = &podTimes{bound: now}
 		r.pods[pod.UID] = s
 	}
 	s.phase = pod.Status.Phase
 	if s.ready.IsZero() && slices.ContainsFunc(pod.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodReady && c.Status == v1.ConditionTrue }) {
 		s.ready = now
-		r.ready = append(r.ready, now.Sub(s.bound))
+		r.readyLatencies = append(r.readyLatencies, now.Sub(s.bound))
 	}
 	if s.deleted.IsZero() && pod.DeletionTimestamp != nil {
 		s.deleted = now
 	}
 }
 
-func (r *report) end(pod *v1.Pod) {
+func (r *report) podDeleted(pod *v1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.pods[pod.UID]; s != nil && !s.deleted.IsZero() {
-		r.gone = append(r.gone, time.Since(s.deleted))
+		r.deleteLatencies = append(r.deleteLatencies, time.Since(s.deleted))
 	}
 	delete(r.pods, pod.UID)
 }
 
-// lines prints a line at each interval until ctx ends.
-func (r *report) lines(ctx context.Context, every time.Duration) {
+// printLines prints a line at each interval until ctx ends.
+func (r *report) printLines(ctx context.Context, every time.Duration) {
 	before, at, cpu := r.counts(), time.Now(), processCPU()
 	for tick := time.NewTicker(every); ; {
 		select {
@@ -122,11 +122,11 @@ func (r *report) phases() string {
 	return fmt.Sprintf("%d: %d running, %d pending, %d succeeded, %d failed", len(r.pods), counts[v1.PodRunning], counts[v1.PodPending], counts[v1.PodSucceeded], counts[v1.PodFailed])
 }
 
-// summary prints the latencies and the requests.
-func (r *report) summary() {
+// printSummary prints the latencies and the requests.
+func (r *report) printSummary() {
 	fmt.Fprintf(r.out, "\n%d nodes, %v, pods %s\n", len(r.fleet.Nodes()), time.Since(r.began).Round(time.Second), r.phases())
 	r.mu.Lock()
-	fmt.Fprintf(r.out, "bind to Ready    %s\ndelete to gone   %s\n", quantiles(r.ready), quantiles(r.gone))
+	fmt.Fprintf(r.out, "bind to Ready    %s\ndelete to gone   %s\n", quantiles(r.readyLatencies), quantiles(r.deleteLatencies))
 	r.mu.Unlock()
 	counts := r.counts()
 	fmt.Fprintf(r.out, "requests         %d", total(counts))

@@ -32,9 +32,9 @@ const keptCalls = 100
 // run runs a fleet until ctx ends or its time has passed.
 func run(ctx context.Context, o options, to io.Writer) (err error) {
 	out := &lineWriter{out: to}
-	if o.length > 0 {
+	if o.duration > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.length)
+		ctx, cancel = context.WithTimeout(ctx, o.duration)
 		defer cancel()
 	}
 	if o.dir == "" {
@@ -83,9 +83,9 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 		}
 	}
 	parts.Go(func() { churn(ctx, o, f, out) })
-	parts.Go(func() { createPods(ctx, kube, o.own, out) })
-	r.lines(ctx, o.every)
-	r.summary()
+	parts.Go(func() { createPods(ctx, kube, o.createPods, out) })
+	r.printLines(ctx, o.every)
+	r.printSummary()
 	return nil
 }
 

@@ -60,7 +60,7 @@ func (s *site) condition(kind v1.NodeConditionType) v1.NodeCondition {
 func TestEviction(t *testing.T) {
 	onSite(t, func(s *site) {
 		node := &short{left: 8 << 30, uses: map[string]uint64{"uid-changed": 1 << 30, "uid-deleted": 3 << 30, "uid-same": 1 << 20}}
-		s.change = func(a *agent) { a.figures = node }
+		s.change = func(a *agent) { a.stats = node }
 		s.furnish()
 		s.boot()
 		s.sleep(time.Minute)

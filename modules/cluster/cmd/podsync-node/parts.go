@@ -70,7 +70,7 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 		machine.StorageBytes = node.StorageBytes(a.root)
 	}
 	capacity := machine.Capacity(maxPods(a.kubelet, machine.CPUs))
-	room, err := a.room(machine, capacity)
+	room, err := a.nodeResources(machine, capacity)
 	if err != nil {
 		return p, err
 	}
@@ -100,12 +100,12 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 		return p, err
 	}
 	p.source.Watch(p.objects.PodChanged)
-	p.source.Watch(p.shown)
+	p.source.Watch(p.podChanged)
 	return p, a.loop(ctx, p, room, events)
 }
 
-// shown passes a change of a pod in the API server to the mirrors, and then to the statuses, which read the mirrors.
-func (p *parts) shown(pod *v1.Pod, gone bool) {
+// podChanged passes a change of a pod in the API server to the mirrors, and then to the statuses, which read the mirrors.
+func (p *parts) podChanged(pod *v1.Pod, gone bool) {
 	p.mirrors.PodChanged(pod, gone)
 	p.statuses.PodChanged(pod, gone)
 }
@@ -194,8 +194,8 @@ func readKey(path string) ([]byte, error) {
 	return key, nil
 }
 
-// joined returns the functions that run while the node is registered.
-func (p *parts) joined() (all []func(context.Context) error) {
+// registeredTasks returns the functions that run while the node is registered.
+func (p *parts) registeredTasks() (all []func(context.Context) error) {
 	for _, run := range []func(context.Context){p.statuses.Run, p.objects.Run, p.mirrors.Run, p.node.Run, p.keepVolumes} {
 		all = append(all, func(ctx context.Context) error { run(ctx); return nil })
 	}
@@ -207,8 +207,8 @@ func (p *parts) running(uid types.UID) bool {
 	return slices.ContainsFunc(p.loop.Pods(), func(pod loop.Pod) bool { return pod.Pod.UID == uid && pod.Phase < podworkers.Finished })
 }
 
-// room has the resources of the machine that pods may use.
-type room struct {
+// nodeResources are the resources of the machine that pods may use.
+type nodeResources struct {
 	// allocatable is the amount that pods may request. enforced is the limit of the cgroup of all pods. It includes the
 	// amounts that hard evictions keep free, so that pods are evicted before the kernel's OOM killer acts.
 	allocatable, enforced v1.ResourceList
@@ -216,8 +216,8 @@ type room struct {
 	appArmor bool
 }
 
-// room subtracts the reservations from the capacity of the machine.
-func (a *agent) room(machine node.Machine, capacity v1.ResourceList) (r room, err error) {
+// nodeResources subtracts the reservations from the capacity of the machine.
+func (a *agent) nodeResources(machine node.Machine, capacity v1.ResourceList) (r nodeResources, err error) {
 	system, err := config.Amounts("systemReserved", a.kubelet.SystemReserved)
 	if err != nil {
 		return r, err
@@ -254,7 +254,7 @@ func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.Re
 }
 
 // loop creates the agent that runs the pods.
-func (a *agent) loop(ctx context.Context, p *parts, room room, events record.EventRecorder) error {
+func (a *agent) loop(ctx context.Context, p *parts, room nodeResources, events record.EventRecorder) error {
 	allocator, err := resize.New(resize.Config{State: filepath.Join(a.root, "allocations"), Allocatable: room.allocatable, Log: a.log})
 	if err != nil {
 		return err
@@ -284,7 +284,7 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 	c := nodeagent.Config{
 		Client: a.runtime, Root: a.root, Sources: []source.Source{pods}, NodeName: a.name, Log: a.log,
 		Admission: p.admission(fits), Sync: sync,
-		EvictionPolicy: a.policy, Stats: a.figures, Parts: []loop.Part{preemption},
+		EvictionPolicy: a.policy, Stats: a.stats, Parts: []loop.Part{preemption},
 		ImagePolicy: image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),
 			MinAge: a.kubelet.ImageMinimumGCAge.Duration, MaxAge: a.kubelet.ImageMaximumGCAge.Duration,
@@ -323,7 +323,7 @@ func (a *agent) static() (source.Source, error) {
 }
 
 // sync returns the configuration of the Syncer.
-func (a *agent) sync(ctx context.Context, room room, events record.EventRecorder) (syncpod.Config, error) {
+func (a *agent) sync(ctx context.Context, room nodeResources, events record.EventRecorder) (syncpod.Config, error) {
 	k := a.kubelet
 	c := syncpod.Config{Owner: cri.Owner{AdoptUnmarked: a.adopt}, Node: syncpod.Node{
 		Allocatable: room.allocatable, LogsRoot: k.PodLogsDir, LogLinks: filepath.Join(filepath.Dir(k.PodLogsDir), "containers"),

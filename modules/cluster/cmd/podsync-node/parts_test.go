@@ -97,7 +97,7 @@ func TestN4_ReservedResources(t *testing.T) {
 	}}
 	a.policy.Hard = map[eviction.Signal]string{"memory.available": "1Gi"}
 	machine := node.Machine{CPUs: 4, MemoryBytes: 8 << 30, PIDs: 32768}
-	room, err := a.room(machine, machine.Capacity(110))
+	room, err := a.nodeResources(machine, machine.Capacity(110))
 	if err != nil {
 		t.Fatal(err)
 	}

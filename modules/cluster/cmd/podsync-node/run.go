@@ -51,10 +51,10 @@ type agent struct {
 	metrics         *prometheus.Metrics
 	// tracing is nil if tracing is off.
 	tracing *otel.Tracing
-	// policy is the eviction policy. figures returns the measurements; nil means those of the node.
-	policy  eviction.Policy
-	figures stats.Source
-	log     logr.Logger
+	// policy is the eviction policy. stats is the source of usage measurements; nil means the node itself.
+	policy eviction.Policy
+	stats  stats.Source
+	log    logr.Logger
 	// systemd creates the slices of pods and delays shutdowns. logindConf is the file that raises logind's limit, "" for
 	// the default.
 	systemd    *systemd.Systemd
@@ -200,5 +200,5 @@ func (a *agent) join(ctx context.Context, p *parts) error {
 	if err := a.client.Ready(ctx); err != nil {
 		return err
 	}
-	return together.Run(ctx, append(p.joined(), func(ctx context.Context) error { return a.serve(ctx, p.loop, p.node) })...)
+	return together.Run(ctx, append(p.registeredTasks(), func(ctx context.Context) error { return a.serve(ctx, p.loop, p.node) })...)
 }

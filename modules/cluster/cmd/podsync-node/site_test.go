@@ -179,7 +179,7 @@ func (s *site) run() {
 	a := &agent{
 		options: options{root: s.root, name: "n1", ips: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, checkpointKey: s.file("key", "0123456789abcdef0123456789abcdef")},
 		kube:    s.kube, runtime: client,
-		figures: &short{left: 8 << 30}, // whatever this machine is short of
+		stats: &short{left: 8 << 30}, // whatever this machine is short of
 	}
 	text := kubeletConfiguration + "podLogsDir: " + filepath.Join(s.root, "logs", "pods") + "\n"
 	a.kubelet, _, err = config.Load(config.Sources{File: s.file("config.yaml", text)})
@@ -192,7 +192,7 @@ func (s *site) run() {
 	s.parts, err = a.parts(ctx, &s.events)
 	s.must(err)
 	ended := make(chan error, 1)
-	go func() { ended <- together.Run(ctx, append(s.parts.joined(), s.parts.loop.Run)...) }()
+	go func() { ended <- together.Run(ctx, append(s.parts.registeredTasks(), s.parts.loop.Run)...) }()
 	s.off = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -36,14 +36,14 @@ type Binder struct {
 	pods  cache.SharedIndexInformer
 	nodes cache.SharedIndexInformer
 	wake  chan struct{}
-	// bound are pods that were bound and that the informer still shows unbound.
-	bound map[types.UID]string
+	// assumed are the pods that were bound, but that the informer still shows as unbound.
+	assumed map[types.UID]string
 }
 
 // New returns a Binder that does nothing before Run.
 func New(kube kubernetes.Interface) (*Binder, error) {
 	shared := informers.NewSharedInformerFactory(kube, 0).Core().V1()
-	b := &Binder{kube: kube, pods: shared.Pods().Informer(), nodes: shared.Nodes().Informer(), wake: make(chan struct{}, 1), bound: map[types.UID]string{}}
+	b := &Binder{kube: kube, pods: shared.Pods().Informer(), nodes: shared.Nodes().Informer(), wake: make(chan struct{}, 1), assumed: map[types.UID]string{}}
 	wake := func() {
 		select {
 		case b.wake <- struct{}{}:
@@ -76,7 +76,7 @@ func (b *Binder) Run(ctx context.Context) {
 			return
 		case <-b.wake:
 		}
-		b.look(ctx)
+		b.schedule(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -85,72 +85,72 @@ func (b *Binder) Run(ctx context.Context) {
 	}
 }
 
-// room has the free resources of a node.
-type room struct {
+// nodeInfo has the free resources of a node.
+type nodeInfo struct {
 	node *v1.Node
-	left v1.ResourceList
+	free v1.ResourceList
 	pods int
 }
 
-// look binds all pods that fit on a node.
-func (b *Binder) look(ctx context.Context) {
-	rooms, waiting := b.read()
-	for _, pod := range waiting {
+// schedule binds all pods that fit on a node.
+func (b *Binder) schedule(ctx context.Context) {
+	nodes, pending := b.read()
+	for _, pod := range pending {
 		if ctx.Err() != nil {
 			return
 		}
-		if to := choose(rooms, pod); to != nil {
+		if to := choose(nodes, pod); to != nil {
 			b.bind(ctx, pod, to)
 		} else {
-			b.unschedulable(ctx, pod, len(rooms))
+			b.unschedulable(ctx, pod, len(nodes))
 		}
 	}
 }
 
 // read returns the nodes with their free resources, and the unbound pods, the oldest first.
-func (b *Binder) read() (rooms []*room, waiting []*v1.Pod) {
-	byName := map[string]*room{}
+func (b *Binder) read() (nodes []*nodeInfo, pending []*v1.Pod) {
+	byName := map[string]*nodeInfo{}
 	for _, o := range b.nodes.GetStore().List() {
 		node := o.(*v1.Node)
-		byName[node.Name] = &room{node: node, left: node.Status.Allocatable.DeepCopy()}
-		rooms = append(rooms, byName[node.Name])
+		byName[node.Name] = &nodeInfo{node: node, free: node.Status.Allocatable.DeepCopy()}
+		nodes = append(nodes, byName[node.Name])
 	}
 	for _, o := range b.pods.GetStore().List() {
 		pod := o.(*v1.Pod)
-		name := cmp.Or(pod.Spec.NodeName, b.bound[pod.UID])
+		name := cmp.Or(pod.Spec.NodeName, b.assumed[pod.UID])
 		if pod.Spec.NodeName != "" {
-			delete(b.bound, pod.UID)
+			delete(b.assumed, pod.UID)
 		}
 		switch {
 		case podruntime.IsTerminal(pod.Status.Phase):
 		case name != "" && byName[name] != nil:
-			byName[name].take(pod)
+			byName[name].addPod(pod)
 		case name == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && cmp.Or(pod.Spec.SchedulerName, v1.DefaultSchedulerName) == v1.DefaultSchedulerName:
-			waiting = append(waiting, pod)
+			pending = append(pending, pod)
 		}
 	}
-	slices.SortFunc(rooms, func(a, b *room) int { return cmp.Compare(a.node.Name, b.node.Name) })
-	slices.SortFunc(waiting, func(a, b *v1.Pod) int {
+	slices.SortFunc(nodes, func(a, b *nodeInfo) int { return cmp.Compare(a.node.Name, b.node.Name) })
+	slices.SortFunc(pending, func(a, b *v1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return rooms, waiting
+	return nodes, pending
 }
 
-// take subtracts the resources of a pod from a node.
-func (r *room) take(pod *v1.Pod) {
+// addPod subtracts the resources of a pod from a node.
+func (r *nodeInfo) addPod(pod *v1.Pod) {
 	r.pods++
 	for name, q := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
-		left := r.left[name]
+		left := r.free[name]
 		left.Sub(q)
-		r.left[name] = left
+		r.free[name] = left
 	}
 }
 
 // choose returns the node with the fewest pods on which a pod fits, nil if it fits on none.
-func choose(rooms []*room, pod *v1.Pod) (best *room) {
+func choose(nodes []*nodeInfo, pod *v1.Pod) (best *nodeInfo) {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
-	for _, r := range rooms {
+	for _, r := range nodes {
 		if (best == nil || r.pods < best.pods) && r.fits(pod, requests, affinity) {
 			best = r
 		}
@@ -158,12 +158,12 @@ func choose(rooms []*room, pod *v1.Pod) (best *room) {
 	return best
 }
 
-func (r *room) fits(pod *v1.Pod, requests v1.ResourceList, affinity nodeaffinity.RequiredNodeAffinity) bool {
+func (r *nodeInfo) fits(pod *v1.Pod, requests v1.ResourceList, affinity nodeaffinity.RequiredNodeAffinity) bool {
 	if most := r.node.Status.Allocatable.Pods().Value(); r.node.Spec.Unschedulable || int64(r.pods) >= most || !ready(r.node) {
 		return false
 	}
 	for name, q := range requests {
-		if left, there := r.left[name]; q.Sign() > 0 && (!there || left.Cmp(q) < 0) {
+		if left, there := r.free[name]; q.Sign() > 0 && (!there || left.Cmp(q) < 0) {
 			return false
 		}
 	}
@@ -180,13 +180,13 @@ func ready(node *v1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue })
 }
 
-func (b *Binder) bind(ctx context.Context, pod *v1.Pod, to *room) {
+func (b *Binder) bind(ctx context.Context, pod *v1.Pod, to *nodeInfo) {
 	err := b.kube.CoreV1().Pods(pod.Namespace).Bind(ctx, &v1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, Target: v1.ObjectReference{Kind: "Node", Name: to.node.Name},
 	}, metav1.CreateOptions{})
 	if err == nil {
-		b.bound[pod.UID] = to.node.Name
-		to.take(pod)
+		b.assumed[pod.UID] = to.node.Name
+		to.addPod(pod)
 		return
 	}
 	b.retry(ctx, err)

@@ -4,7 +4,7 @@
 //
 //	fleet.go   Fleet: what nodes share
 //	node.go    Node: a machine that is switched on and off, and whose agent is killed and started
-//	life.go    one life of an agent, from its start to its end
+//	agent_run.go  one run of an agent, from its start to its end
 //	root.go    what a killed agent leaves behind
 package fleet
 
@@ -141,7 +141,7 @@ func (f *Fleet) Close() error {
 func (f *Fleet) pods() []*v1.Pod {
 	var all []*v1.Pod
 	for _, n := range f.Nodes() {
-		if l := n.life(); l != nil {
+		if l := n.currentRun(); l != nil {
 			all = append(all, l.source.Pods()...)
 		}
 	}
@@ -151,7 +151,7 @@ func (f *Fleet) pods() []*v1.Pod {
 // configsChanged updates the files of running pods.
 func (f *Fleet) configsChanged() {
 	for _, n := range f.Nodes() {
-		if l := n.life(); l != nil {
+		if l := n.currentRun(); l != nil {
 			l.source.ConfigsChanged()
 		}
 	}

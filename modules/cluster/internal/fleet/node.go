@@ -44,11 +44,11 @@ type Node struct {
 	ip      netip.Addr
 	dir     string
 
-	// turn is locked while the agent starts or ends.
-	turn sync.Mutex
-	mu   sync.Mutex
-	// alive is the current life, nil if the agent does not run.
-	alive *life
+	// startMu is held while the agent starts or ends.
+	startMu sync.Mutex
+	mu      sync.Mutex
+	// current is the current run, nil if the agent does not run.
+	current *agentRun
 }
 
 func (f *Fleet) newNode(s Spec, index int) (*Node, error) {
@@ -69,40 +69,40 @@ func (f *Fleet) newNode(s Spec, index int) (*Node, error) {
 func (n *Node) root() string { return filepath.Join(n.dir, "root") }
 func (n *Node) logs() string { return filepath.Join(n.dir, "logs") }
 
-func (n *Node) life() *life {
+func (n *Node) currentRun() *agentRun {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.alive
+	return n.current
 }
 
-func (n *Node) setLife(l *life) {
+func (n *Node) setRun(l *agentRun) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.alive = l
+	n.current = l
 }
 
 // Start starts the agent. It does nothing if the agent runs.
 func (n *Node) Start() error {
-	n.turn.Lock()
-	defer n.turn.Unlock()
-	if n.life() != nil {
+	n.startMu.Lock()
+	defer n.startMu.Unlock()
+	if n.currentRun() != nil {
 		return nil
 	}
-	l, err := n.newLife()
+	l, err := n.startAgent()
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
-	n.setLife(l)
+	n.setRun(l)
 	return nil
 }
 
 // Kill ends the agent as SIGKILL does: the agent makes no further call, request or write, and cleans up nothing. The
 // containers keep running. Kill does nothing if the agent does not run.
 func (n *Node) Kill() {
-	n.turn.Lock()
-	defer n.turn.Unlock()
-	if l := n.life(); l != nil {
-		n.setLife(nil)
+	n.startMu.Lock()
+	defer n.startMu.Unlock()
+	if l := n.currentRun(); l != nil {
+		n.setRun(nil)
 		l.kill()
 	}
 }
@@ -115,7 +115,7 @@ func (n *Node) PowerOff() error {
 
 // Explain returns the agent's explanation of the state of a pod.
 func (n *Node) Explain(pod *v1.Pod) string {
-	if l := n.life(); l != nil {
+	if l := n.currentRun(); l != nil {
 		return l.loop.Explain(pod.UID)
 	}
 	return "the agent of node " + n.Name + " does not run"
@@ -123,7 +123,7 @@ func (n *Node) Explain(pod *v1.Pod) string {
 
 // Exec runs a command in a container of a pod and returns what it prints.
 func (n *Node) Exec(ctx context.Context, containerID string, command ...string) ([]byte, error) {
-	l := n.life()
+	l := n.currentRun()
 	if l == nil {
 		return nil, errors.New("the agent of node " + n.Name + " does not run")
 	}

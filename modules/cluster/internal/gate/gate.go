@@ -18,9 +18,9 @@ type Gate struct {
 	// name returns the name under which a request is counted.
 	name func(*http.Request) string
 
-	mu     sync.Mutex
-	down   time.Time
-	counts map[string]int
+	mu        sync.Mutex
+	downUntil time.Time
+	counts    map[string]int
 	// open ends when open requests must break.
 	open context.Context
 	end  context.CancelFunc
@@ -37,7 +37,7 @@ func New(next http.RoundTripper, name func(*http.Request) string) *Gate {
 func (g *Gate) Unavailable(d time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.down = time.Now().Add(d)
+	g.downUntil = time.Now().Add(d)
 	g.end()
 	g.open, g.end = context.WithCancel(context.Background())
 }
@@ -53,7 +53,7 @@ func (g *Gate) enter(req *http.Request) (context.Context, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.counts[g.name(req)]++
-	if time.Now().Before(g.down) {
+	if time.Now().Before(g.downUntil) {
 		return nil, fmt.Errorf("dial tcp: %w", syscall.ECONNREFUSED)
 	}
 	return g.open, nil

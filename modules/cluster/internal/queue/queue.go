@@ -15,14 +15,14 @@ type Queue[K comparable] struct {
 	first, last time.Duration
 
 	mu sync.Mutex
-	// early holds the keys that were added before Run, with the times when they are due.
-	early map[K]time.Time
-	queue workqueue.TypedRateLimitingInterface[K]
+	// pending are the keys that were added before Run, with the times when they are due.
+	pending map[K]time.Time
+	queue   workqueue.TypedRateLimitingInterface[K]
 }
 
 // New returns a Queue. A failed key is retried after first, and the back-off doubles up to last.
 func New[K comparable](first, last time.Duration) *Queue[K] {
-	return &Queue[K]{first: first, last: last, early: map[K]time.Time{}}
+	return &Queue[K]{first: first, last: last, pending: map[K]time.Time{}}
 }
 
 // Add enqueues a key.
@@ -37,19 +37,19 @@ func (q *Queue[K]) AddAfter(k K, after time.Duration) {
 		return
 	}
 	at := time.Now().Add(after)
-	if known, ok := q.early[k]; !ok || at.Before(known) {
-		q.early[k] = at
+	if known, ok := q.pending[k]; !ok || at.Before(known) {
+		q.pending[k] = at
 	}
 }
 
-// Run calls look for each enqueued key, from the given number of goroutines, until ctx ends. If
-// look fails and ctx has not ended, Run calls failed and retries. Run must be called once.
-func (q *Queue[K]) Run(ctx context.Context, workers int, look func(context.Context, K) error, failed func(K, error)) {
-	q.begin()
+// Run calls process for each enqueued key, from the given number of goroutines, until ctx ends. If
+// process fails and ctx has not ended, Run calls failed and retries. Run must be called once.
+func (q *Queue[K]) Run(ctx context.Context, workers int, process func(context.Context, K) error, failed func(K, error)) {
+	q.start()
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
-			for q.next(ctx, look, failed) {
+			for q.next(ctx, process, failed) {
 			}
 		})
 	}
@@ -58,23 +58,23 @@ func (q *Queue[K]) Run(ctx context.Context, workers int, look func(context.Conte
 	all.Wait()
 }
 
-func (q *Queue[K]) begin() {
+func (q *Queue[K]) start() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[K](q.first, q.last))
-	for k, at := range q.early {
+	for k, at := range q.pending {
 		q.queue.AddAfter(k, time.Until(at))
 	}
-	q.early = nil
+	q.pending = nil
 }
 
-func (q *Queue[K]) next(ctx context.Context, look func(context.Context, K) error, failed func(K, error)) bool {
+func (q *Queue[K]) next(ctx context.Context, process func(context.Context, K) error, failed func(K, error)) bool {
 	k, shutdown := q.queue.Get()
 	if shutdown {
 		return false
 	}
 	defer q.queue.Done(k)
-	err := look(ctx, k)
+	err := process(ctx, k)
 	if err == nil || ctx.Err() != nil {
 		q.queue.Forget(k)
 		return true

@@ -9,7 +9,8 @@ import (
 	podruntime "github.com/podsync/podsync/runtime"
 )
 
-// delete ends an object: at once, or once its finalizers are gone and, for a pod that runs, its node has stopped it.
+// delete deletes an object: at once, or after its finalizers have been removed and, for a running pod, its node has
+// stopped it.
 func (s *Store) delete(r request, o metav1.DeleteOptions) (object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +27,7 @@ func (s *Store) delete(r request, o metav1.DeleteOptions) (object, error) {
 		}
 	}
 	grace := graceOf(old, o)
-	if was := old.GetDeletionGracePeriodSeconds(); was != nil && grace >= *was && !mayGo(old) {
+	if was := old.GetDeletionGracePeriodSeconds(); was != nil && grace >= *was && !canDelete(old) {
 		return old, nil // a grace period only becomes shorter
 	}
 	next := old.DeepCopyObject().(object)
@@ -34,7 +35,7 @@ func (s *Store) delete(r request, o metav1.DeleteOptions) (object, error) {
 	ends := metav1.NewTime(time.Now().Add(time.Duration(grace) * time.Second).Truncate(time.Second))
 	next.SetDeletionTimestamp(&ends)
 	next.SetGeneration(old.GetGeneration() + 1)
-	if mayGo(next) {
+	if canDelete(next) {
 		return next, s.remove(r, next)
 	}
 	return next, s.write(r, old, next)
@@ -54,8 +55,8 @@ func graceOf(o object, asked metav1.DeleteOptions) int64 {
 	return v1.DefaultTerminationGracePeriodSeconds
 }
 
-// mayGo reports whether an object that was deleted has nothing to wait for.
-func mayGo(o object) bool {
+// canDelete reports whether a deleted object can be removed: it has no finalizers, and no grace period is left.
+func canDelete(o object) bool {
 	grace := o.GetDeletionGracePeriodSeconds()
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }

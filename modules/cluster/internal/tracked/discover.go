@@ -12,23 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// discover answers which kinds there are.
+// discover answers discovery requests: the API's groups, versions and kinds.
 func (s *Store) discover(req *http.Request) (*http.Response, error) {
 	path := strings.Trim(req.URL.Path, "/")
 	switch {
 	case path == "version":
-		return answered(req, http.StatusOK, version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.2+podsync"}), nil
+		return jsonResponse(req, http.StatusOK, version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.2+podsync"}), nil
 	case path == "api":
-		return answered(req, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}), nil
+		return jsonResponse(req, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}), nil
 	case path == "apis":
-		return answered(req, http.StatusOK, s.groups()), nil
+		return jsonResponse(req, http.StatusOK, s.groups()), nil
 	case path == "api/v1" || strings.HasPrefix(path, "apis/"):
 		gv, err := schema.ParseGroupVersion(strings.TrimPrefix(strings.TrimPrefix(path, "apis/"), "api/"))
 		if err == nil && s.scheme.IsVersionRegistered(gv) {
-			return answered(req, http.StatusOK, s.resources(gv)), nil
+			return jsonResponse(req, http.StatusOK, s.resources(gv)), nil
 		}
 	}
-	return failed(req, request{}.notFound()), nil
+	return errorResponse(req, request{}.notFound()), nil
 }
 
 func (s *Store) groups() metav1.APIGroupList {

@@ -13,21 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// keptEvents is the number of changes of a kind that are kept for later watches.
+// keptEvents is the number of changes of each kind that are kept for later watches.
 const keptEvents = 2048
 
 // A change is one write. Neither object is written to.
 type change struct {
 	version  int64
-	old, new object // old is nil for a new object, new for one that is gone
+	old, new object // old is nil for a created object, new for a deleted one
 }
 
 // history has the last changes of the objects of one kind, and the watches that are open.
 type history struct {
 	changes []change
-	// dropped is the version of the newest change that is not kept any more.
+	// dropped is the version of the newest change that is no longer kept.
 	dropped int64
-	// watches by the field that they select by, so that a change meets only those that may want it.
+	// watches are the open watches by the field that they select by, so that a change is compared only with watches
+	// that may select it.
 	watches map[string]map[*watcher]bool
 }
 
@@ -47,24 +48,24 @@ func (h *history) add(version int64, old, new object) {
 		h.dropped = h.changes[keptEvents-1].version
 		h.changes = slices.Clone(h.changes[keptEvents:])
 	}
-	told := map[string]bool{}
+	notified := map[string]bool{}
 	for _, o := range []object{old, new} {
 		if o == nil {
 			continue
 		}
 		for _, key := range indexKeys(o) {
-			if told[key] {
+			if notified[key] {
 				continue
 			}
-			told[key] = true
+			notified[key] = true
 			for w := range h.watches[key] {
-				w.tell(c)
+				w.notify(c)
 			}
 		}
 	}
 }
 
-// indexKeys returns the keys of the watches that may want to know of an object.
+// indexKeys returns the keys of the watches that may select an object.
 func indexKeys(o object) []string {
 	keys := []string{"", "metadata.name=" + o.GetName()}
 	if pod, ok := o.(*v1.Pod); ok && pod.Spec.NodeName != "" {
@@ -73,14 +74,14 @@ func indexKeys(o object) []string {
 	return keys
 }
 
-// A selection says which objects of a kind are wanted.
+// A selection says which objects of a kind a list or watch selects.
 type selection struct {
 	namespace string
 	labels    labels.Selector
 	fields    fields.Selector
 }
 
-// key returns under which key of a history a watch for a selection is.
+// key returns the key of history.watches for a watch of this selection.
 func (s selection) key() string {
 	for _, field := range []string{"metadata.name", "spec.nodeName"} {
 		if value, ok := s.fields.RequiresExactMatch(field); ok && value != "" {
@@ -90,7 +91,7 @@ func (s selection) key() string {
 	return ""
 }
 
-func (s selection) has(o object) bool {
+func (s selection) matches(o object) bool {
 	return o != nil && (s.namespace == "" || s.namespace == o.GetNamespace()) &&
 		s.labels.Matches(labels.Set(o.GetLabels())) && (s.fields.Empty() || s.fields.Matches(fieldsOf(o)))
 }
@@ -113,22 +114,22 @@ func fieldsOf(o object) fields.Set {
 	return set
 }
 
-// An event is what a watch gets.
+// An event is an event of a watch.
 type event struct {
 	Type   watch.EventType `json:"type"`
 	Object any             `json:"object"`
 }
 
-// eventOf returns what a change is to those who see only a selection; false if it is nothing.
+// eventOf returns the event of a change for a watch of this selection, false if the watch gets none.
 func (s selection) eventOf(c change) (event, bool) {
-	switch was, is := s.has(c.old), s.has(c.new); {
+	switch was, is := s.matches(c.old), s.matches(c.new); {
 	case is && was:
 		return event{watch.Modified, c.new}, true
 	case is:
 		return event{watch.Added, c.new}, true
 	case was:
 		last := c.old
-		if c.new != nil { // it is not selected any more: as it was, with the version in which it left
+		if c.new != nil { // no longer selected: the watch gets the last selected version, with the new resource version
 			last = c.old.DeepCopyObject().(object)
 			last.SetResourceVersion(c.new.GetResourceVersion())
 		}
@@ -137,16 +138,16 @@ func (s selection) eventOf(c change) (event, bool) {
 	return event{}, false
 }
 
-// A watcher is one open watch. Its events wait without a bound until they are read.
+// A watcher is one open watch. Its queue of events is unbounded.
 type watcher struct {
 	selection
 	mu     sync.Mutex
 	events []event
-	// wake has a value while there are events.
+	// wake has a value while events are queued.
 	wake chan struct{}
 }
 
-func (w *watcher) tell(c change) {
+func (w *watcher) notify(c change) {
 	if e, ok := w.eventOf(c); ok {
 		w.add(e)
 	}
@@ -158,7 +159,7 @@ func (w *watcher) add(e event) {
 	w.mu.Unlock()
 	select {
 	case w.wake <- struct{}{}:
-	default: // it is known already
+	default: // a wake-up is pending already
 	}
 }
 
@@ -170,7 +171,7 @@ func (w *watcher) take() []event {
 	return events
 }
 
-// bookmark returns the event that says that all objects have been sent that there were.
+// bookmark returns the bookmark that ends the initial events of a watch.
 func bookmark(version int64, gvk schema.GroupVersionKind) event {
 	return event{watch.Bookmark, &metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind},

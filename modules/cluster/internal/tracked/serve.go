@@ -42,20 +42,20 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 		return s.Store.discover(req)
 	}
 	if r.Resource == "pods" && r.subresource == "log" && s.Proxy != nil {
-		return s.pass(req), nil
+		return s.proxy(req), nil
 	}
 	if Verb(req) == "watch" {
 		return s.watch(req, r), nil
 	}
 	answer, err := s.Store.do(req, r, body)
 	if err != nil {
-		return failed(req, err), nil
+		return errorResponse(req, err), nil
 	}
 	code := http.StatusOK
 	if req.Method == http.MethodPost {
 		code = http.StatusCreated
 	}
-	return answered(req, code, answer), nil
+	return jsonResponse(req, code, answer), nil
 }
 
 func readBody(req *http.Request) ([]byte, error) {
@@ -70,7 +70,7 @@ func readBody(req *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// do answers all requests except watches.
+// do serves all requests except watches.
 func (s *Store) do(req *http.Request, r request, body []byte) (any, error) {
 	switch Verb(req) {
 	case "get":
@@ -121,7 +121,7 @@ func (s *Store) answerList(r request, o metav1.ListOptions) (any, error) {
 	}, nil
 }
 
-// answerDelete deletes an object, or all that are selected.
+// answerDelete deletes one object, or all selected objects.
 func (s *Store) answerDelete(req *http.Request, r request, body []byte) (any, error) {
 	var o metav1.DeleteOptions
 	if len(body) > 0 {
@@ -147,15 +147,15 @@ func (s *Store) answerDelete(req *http.Request, r request, body []byte) (any, er
 	return &metav1.Status{Status: metav1.StatusSuccess}, err
 }
 
-// watch answers with events until the request ends, or its time is over.
+// watch sends events until the request ends or its timeout expires.
 func (s *Server) watch(req *http.Request, r request) *http.Response {
 	o, err := listOptions(req.URL.Query())
 	if err != nil {
-		return failed(req, err)
+		return errorResponse(req, err)
 	}
 	w, end, err := s.Store.watch(r, o)
 	if err != nil {
-		return failed(req, err)
+		return errorResponse(req, err)
 	}
 	ctx, cancel := req.Context(), context.CancelFunc(func() {})
 	if o.TimeoutSeconds != nil {
@@ -204,36 +204,36 @@ func (b *stream) Close() error {
 	return nil
 }
 
-// pass has a node answer.
-func (s *Server) pass(req *http.Request) *http.Response {
-	w := &recorded{header: http.Header{}, code: http.StatusOK}
+// proxy passes a request to its node.
+func (s *Server) proxy(req *http.Request) *http.Response {
+	w := &responseRecorder{header: http.Header{}, code: http.StatusOK}
 	s.Proxy.ServeHTTP(w, req)
 	answer := response(req, w.code, io.NopCloser(&w.body))
 	answer.Header = w.header
 	return answer
 }
 
-// recorded is the answer of a handler.
-type recorded struct {
+// responseRecorder records the response of a handler.
+type responseRecorder struct {
 	header http.Header
 	code   int
 	body   bytes.Buffer
 }
 
-func (r *recorded) Header() http.Header         { return r.header }
-func (r *recorded) Write(p []byte) (int, error) { return r.body.Write(p) }
-func (r *recorded) WriteHeader(code int)        { r.code = code }
-func (r *recorded) Flush()                      {}
+func (r *responseRecorder) Header() http.Header         { return r.header }
+func (r *responseRecorder) Write(p []byte) (int, error) { return r.body.Write(p) }
+func (r *responseRecorder) WriteHeader(code int)        { r.code = code }
+func (r *responseRecorder) Flush()                      {}
 
-func answered(req *http.Request, code int, answer any) *http.Response {
+func jsonResponse(req *http.Request, code int, answer any) *http.Response {
 	encoded, err := json.Marshal(answer)
 	if err != nil {
-		return failed(req, err)
+		return errorResponse(req, err)
 	}
 	return response(req, code, io.NopCloser(bytes.NewReader(encoded)))
 }
 
-func failed(req *http.Request, err error) *http.Response {
+func errorResponse(req *http.Request, err error) *http.Response {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		status = apierrors.NewInternalError(err)

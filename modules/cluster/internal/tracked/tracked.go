@@ -1,16 +1,16 @@
-// Package tracked keeps API objects in memory with client-go's ObjectTracker, and answers requests for them as
-// nodes and controllers expect it of an API server.
+// Package tracked keeps API objects in memory with client-go's ObjectTracker, and serves them as an API server does to
+// nodes and controllers.
 //
 // The tracker of client-go alone cannot serve nodes: it sends each event to each watch, loses the events between a
-// list and the watch that follows, panics when 100 events wait, and knows neither field selectors nor grace periods.
+// list and the watch that follows, panics when 100 events wait, and supports neither field selectors nor grace periods.
 // A Store corrects that, and adds resource versions, UIDs, generations, finalizers and the subresources of pods. It
-// is no API server: nothing is validated, defaulted (but for pods) or authorized.
+// is not a full API server: it validates and authorizes nothing, and sets the defaults of pods only.
 //
 //	tracked.go   Store: reads and writes
 //	delete.go    deletions, with grace periods and finalizers
 //	subresource.go  status, binding, eviction, tokens
 //	watch.go     watches; history.go which events a watch gets
-//	request.go   a URL becomes a request; serve.go requests are answered
+//	request.go   parses URLs; serve.go serves requests
 package tracked
 
 import (
@@ -39,7 +39,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// A Store has the objects. Its methods may be called concurrently.
+// A Store holds the objects. Its methods may be called concurrently.
 type Store struct {
 	scheme  *runtime.Scheme
 	decoder runtime.Decoder
@@ -121,8 +121,8 @@ func (s *Store) create(r request, made object) (object, error) {
 	return made, s.write(r, nil, made)
 }
 
-// update stores another version of an object. Of a status, only the status is stored; of anything else, all but
-// the status.
+// update stores a new version of an object. A request for the subresource status changes only the status, and any other
+// request all fields but the status.
 func (s *Store) update(r request, asked object) (object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *Store) replace(r request, old, asked object) (object, error) {
 	if !equality.Semantic.DeepEqual(fieldOf(old, "spec"), fieldOf(next, "spec")) {
 		next.SetGeneration(old.GetGeneration() + 1)
 	}
-	if mayGo(next) {
+	if canDelete(next) {
 		return next, s.remove(r, next)
 	}
 	s.setKind(r, next)
@@ -197,7 +197,7 @@ func (s *Store) remove(r request, old object) error {
 	return err
 }
 
-// patch changes an object by a patch. One that is applied is made if there is none.
+// patch patches an object. A server-side apply creates the object if it does not exist.
 func (s *Store) patch(r request, kind types.PatchType, patch []byte, o metav1.PatchOptions) (object, error) {
 	s.mu.Lock()
 	old, err := s.get(r)

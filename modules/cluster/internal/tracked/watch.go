@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// selectionOf returns what the options of a list or watch select.
+// selectionOf returns the selection of the options of a list or watch.
 func selectionOf(r request, o metav1.ListOptions) (selection, error) {
 	byLabel, err := labels.Parse(o.LabelSelector)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Store) selected(r request, want selection) ([]object, error) {
 	}
 	var found []object
 	for _, o := range all {
-		if o := o.(object); want.has(o) {
+		if o := o.(object); want.matches(o) {
 			s.setKind(r, o)
 			found = append(found, o)
 		}
@@ -68,8 +68,7 @@ func (s *Store) selected(r request, want selection) ([]object, error) {
 	return found, nil
 }
 
-// watch begins a watch. Nothing that happens after the version in the options is lost to it. The caller must call
-// end.
+// watch starts a watch, which gets every change after the resource version in the options. The caller must call end.
 func (s *Store) watch(r request, o metav1.ListOptions) (w *watcher, end func(), err error) {
 	want, err := selectionOf(r, o)
 	if err != nil {
@@ -111,7 +110,7 @@ func (s *Store) watch(r request, o metav1.ListOptions) (w *watcher, end func(), 
 	}, nil
 }
 
-// replay has a watch see what has changed since a version.
+// replay sends the changes since a version to a watch.
 func (w *watcher) replay(h *history, version string) error {
 	since, err := strconv.ParseInt(version, 10, 64)
 	if err != nil {
@@ -122,7 +121,7 @@ func (w *watcher) replay(h *history, version string) error {
 	}
 	first, _ := slices.BinarySearchFunc(h.changes, since+1, func(c change, v int64) int { return cmp.Compare(c.version, v) })
 	for _, c := range h.changes[first:] {
-		w.tell(c)
+		w.notify(c)
 	}
 	return nil
 }

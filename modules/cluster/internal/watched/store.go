@@ -30,8 +30,8 @@ func (s *store[T]) Update(object any) error {
 		return fmt.Errorf("watched: a %T is no %T", object, s.kind)
 	}
 	o.SetManagedFields(nil)
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.callMu.Lock()
+	defer s.callMu.Unlock()
 	s.watch().put(o)
 	return nil
 }
@@ -42,16 +42,16 @@ func (s *store[T]) Delete(object any) error {
 	if !ok {
 		return fmt.Errorf("watched: a %T is no %T", object, s.kind)
 	}
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.callMu.Lock()
+	defer s.callMu.Unlock()
 	s.watch().remove(keyOf(o))
 	return nil
 }
 
 // Replace stores a list, and drops every object that is not in it.
 func (s *store[T]) Replace(list []any, _ string) error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.callMu.Lock()
+	defer s.callMu.Unlock()
 	there := map[types.NamespacedName]bool{}
 	for _, object := range list {
 		o, ok := object.(T)

@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// An Object is what a Watch watches.
+// An Object is an API object.
 type Object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// A Watch has the objects that the API server reported last. Its methods may be called concurrently.
+// A Watch holds the newest objects of a kind from the API server. Its methods may be called concurrently.
 //
 // It is a store of client-go's Reflector, and not an informer: an informer has a queue, two goroutines and a buffer for
 // each listener, and passes each event to all of them.
@@ -32,8 +32,8 @@ type Watch[T Object] struct {
 	// listed is closed once all objects have been listed, and their listeners called.
 	listed chan struct{}
 
-	// turn is held while listeners are called, so that their calls follow the order of events and never overlap.
-	turn sync.Mutex
+	// callMu is held while listeners are called, so that their calls follow the order of events and never overlap.
+	callMu sync.Mutex
 	// mu guards the maps. It is not held while a listener is called, which may read the objects.
 	mu        sync.Mutex
 	objects   map[types.NamespacedName]T
@@ -82,12 +82,13 @@ func compare(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Listen calls changed for each object of a group that there is, before it returns, and then for each that is added,
-// changed or, with gone set, deleted. An object that replaces another one of its name is the end of that one. Calls
-// never overlap, must not block, and may use all methods but Listen. After stop has returned there are none.
+// Listen calls changed for each present object of a group before it returns, and then for each object that is added,
+// changed or, with gone set, deleted. If an object replaces another one of the same name, changed is first called with
+// gone set for the old one. Calls never overlap, must not block, and may use all methods but Listen. After stop has
+// returned, there are no more calls.
 func (w *Watch[T]) Listen(group string, changed func(o T, gone bool)) (stop func()) {
-	w.turn.Lock()
-	defer w.turn.Unlock()
+	w.callMu.Lock()
+	defer w.callMu.Unlock()
 	l := &listener[T]{changed}
 	for _, o := range w.List(group) {
 		changed(o, false)
@@ -96,8 +97,8 @@ func (w *Watch[T]) Listen(group string, changed func(o T, gone bool)) (stop func
 	defer w.mu.Unlock()
 	w.listeners[group] = append(slices.Clip(w.listeners[group]), l)
 	return func() {
-		w.turn.Lock()
-		defer w.turn.Unlock()
+		w.callMu.Lock()
+		defer w.callMu.Unlock()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		left := slices.DeleteFunc(slices.Clone(w.listeners[group]), func(o *listener[T]) bool { return o == l })
@@ -107,7 +108,7 @@ func (w *Watch[T]) Listen(group string, changed func(o T, gone bool)) (stop func
 	}
 }
 
-// put stores an object and calls its listeners. It is called with turn held.
+// put stores an object and calls its listeners. The caller holds callMu.
 func (w *Watch[T]) put(o T) {
 	k, group := keyOf(o), w.group(o)
 	w.mu.Lock()
@@ -126,7 +127,7 @@ func (w *Watch[T]) put(o T) {
 	w.call(group, o, false)
 }
 
-// remove drops an object and calls its listeners. It is called with turn held.
+// remove drops an object and calls its listeners. The caller holds callMu.
 func (w *Watch[T]) remove(k types.NamespacedName) {
 	w.mu.Lock()
 	o, known := w.objects[k]

@@ -60,7 +60,7 @@ func (l *Ledger) Choose(pod *v1.Pod, container, name string, n int, now time.Tim
 	}
 	r := l.resources[name]
 	switch {
-	case l.gone(r, now):
+	case l.expired(r, now):
 		return Choice{}, fmt.Errorf("no plugin has registered %s", name)
 	case !r.connected:
 		return Choice{}, waitf("the plugin of %s has not registered yet", name)

@@ -28,12 +28,12 @@ func (l *Ledger) Needs(c *v1.Container) map[string]int {
 
 // demand returns the maximum number of devices that the pod's containers request at the same time.
 func (l *Ledger) demand(pod *v1.Pod) map[string]int {
-	most, beside := map[string]int{}, map[string]int{}
+	most, running := map[string]int{}, map[string]int{}
 	add := func(c *v1.Container, stays bool) {
 		for name, n := range l.Needs(c) {
-			most[name] = max(most[name], beside[name]+n)
+			most[name] = max(most[name], running[name]+n)
 			if stays {
-				beside[name] += n
+				running[name] += n
 			}
 		}
 	}
@@ -52,12 +52,12 @@ func (l *Ledger) demand(pod *v1.Pod) map[string]int {
 func (l *Ledger) Fits(pod *v1.Pod, activePods []*v1.Pod, now time.Time) error {
 	demand := l.demand(pod)
 	for _, name := range slices.Sorted(maps.Keys(demand)) {
-		need := demand[name] - len(l.holds(pod.UID, name))
+		need := demand[name] - len(l.heldBy(pod.UID, name))
 		if need <= 0 {
 			continue
 		}
 		r := l.resources[name]
-		if l.gone(r, now) || len(r.healthy()) == 0 {
+		if l.expired(r, now) || len(r.healthy()) == 0 {
 			return fmt.Errorf("no healthy devices present; cannot allocate unhealthy devices %s", name)
 		}
 		if free := max(0, l.free(name, pod, activePods)); free < need {
@@ -74,12 +74,12 @@ func unavailable(name string, requested, available int) error {
 
 // free returns how many devices are left for a pod after all other given pods have theirs.
 func (l *Ledger) free(name string, pod *v1.Pod, activePods []*v1.Pod) int {
-	taken, pending := l.holds(pod.UID, name), 0
+	taken, pending := l.heldBy(pod.UID, name), 0
 	for _, other := range activePods {
 		if other.UID == pod.UID {
 			continue
 		}
-		held := l.holds(other.UID, name)
+		held := l.heldBy(other.UID, name)
 		pending += max(0, l.demand(other)[name]-len(held))
 		maps.Copy(taken, held)
 	}
@@ -92,8 +92,8 @@ func (l *Ledger) free(name string, pod *v1.Pod, activePods []*v1.Pod) int {
 	return free - pending
 }
 
-// holds returns the devices of a resource that the pod's containers hold.
-func (l *Ledger) holds(pod types.UID, name string) map[string]bool {
+// heldBy returns the devices of a resource that the pod's containers hold.
+func (l *Ledger) heldBy(pod types.UID, name string) map[string]bool {
 	all := map[string]bool{}
 	for _, held := range l.pods[pod] {
 		for _, id := range held[name] {

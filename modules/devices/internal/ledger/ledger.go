@@ -29,10 +29,11 @@ type Held map[string][]string
 // A resourceState is the last report of a plugin, which may have disconnected.
 type resourceState struct {
 	devices map[string]Device
-	// connected means that the plugin is connected, and reported that it has reported devices since the agent's start.
+	// connected means that the plugin is connected. reported means that it has reported devices since the start of the
+	// agent.
 	connected, reported bool
-	// left is the time when the plugin disconnected.
-	left time.Time
+	// disconnectedAt is the time when the plugin disconnected.
+	disconnectedAt time.Time
 }
 
 // A Ledger is the devices of one node. It is not for concurrent use.
@@ -50,7 +51,7 @@ func New(grace time.Duration) *Ledger {
 
 // Restore adds a resource of an earlier agent. Its plugin counts as disconnected since now.
 func (l *Ledger) Restore(name string, ids []string, now time.Time) {
-	r := &resourceState{devices: map[string]Device{}, left: now}
+	r := &resourceState{devices: map[string]Device{}, disconnectedAt: now}
 	for _, id := range ids {
 		r.devices[id] = Device{ID: id, Healthy: true}
 	}
@@ -103,12 +104,12 @@ func (l *Ledger) Report(name string, devices []Device) []types.UID {
 	})
 }
 
-// Leave records that a plugin has disconnected. It returns the pods that hold its devices.
-func (l *Ledger) Leave(name string, now time.Time) []types.UID {
+// Disconnect records that a plugin has disconnected. It returns the pods that hold its devices.
+func (l *Ledger) Disconnect(name string, now time.Time) []types.UID {
 	if r := l.resources[name]; r == nil || !r.connected {
 		return nil
 	}
-	return l.change(name, func(r *resourceState) { r.connected, r.left = false, now })
+	return l.change(name, func(r *resourceState) { r.connected, r.disconnectedAt = false, now })
 }
 
 // change applies a change to a resource, and returns the pods that hold a device whose health
@@ -162,9 +163,9 @@ func (l *Ledger) IsKnown(name string) bool {
 	return false
 }
 
-// gone reports whether the plugin has been disconnected for longer than the grace period.
-func (l *Ledger) gone(r *resourceState, now time.Time) bool {
-	return r == nil || !r.connected && now.Sub(r.left) > l.grace
+// expired reports whether the plugin has been disconnected for longer than the grace period.
+func (l *Ledger) expired(r *resourceState, now time.Time) bool {
+	return r == nil || !r.connected && now.Sub(r.disconnectedAt) > l.grace
 }
 
 // Names returns the resources, sorted.
@@ -202,7 +203,7 @@ func (r *resourceState) healthy() []Device {
 // Count returns the number of devices of a resource, and how many of them are allocatable.
 func (l *Ledger) Count(name string, now time.Time) (capacity, allocatable int) {
 	r := l.resources[name]
-	if l.gone(r, now) {
+	if l.expired(r, now) {
 		return 0, 0
 	}
 	return len(r.devices), len(l.Healthy(name))
@@ -213,7 +214,7 @@ func (l *Ledger) Count(name string, now time.Time) (capacity, allocatable int) {
 func (l *Ledger) Snapshot(now time.Time) map[string][]string {
 	known := map[string][]string{}
 	for name, r := range l.resources {
-		if !l.gone(r, now) {
+		if !l.expired(r, now) {
 			known[name] = slices.Sorted(maps.Keys(r.devices))
 		}
 	}

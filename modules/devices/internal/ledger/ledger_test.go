@@ -125,7 +125,7 @@ func TestChooseAgain(t *testing.T) {
 func TestAway(t *testing.T) {
 	l, pod := ledgerOf("a", "b"), podOf("u", "app:1")
 	l.Take("other", "app", Held{card: {"b"}})
-	if concerned := l.Leave(card, start); !reflect.DeepEqual(concerned, []types.UID{"other"}) {
+	if concerned := l.Disconnect(card, start); !reflect.DeepEqual(concerned, []types.UID{"other"}) {
 		t.Errorf("after the disconnect these pods are affected: %v", concerned)
 	}
 	for after, want := range map[time.Duration]struct {
@@ -146,7 +146,7 @@ func TestAway(t *testing.T) {
 			t.Errorf("after %v: capacity %d, allocatable %d, admitted %v, health %v, snapshot %v, %v; want %+v", after, capacity, allocatable, admitted, l.Health(card, "b"), l.Snapshot(now), err, want)
 		}
 	}
-	if l.Leave(card, start.Add(time.Minute)) != nil || l.Leave("vendor.test/none", start) != nil {
+	if l.Disconnect(card, start.Add(time.Minute)) != nil || l.Disconnect("vendor.test/none", start) != nil {
 		t.Error("a second disconnect affects pods")
 	}
 	if concerned := l.Report(card, devices("a")); len(concerned) != 1 || l.Health(card, "b") != v1.ResourceHealthStatusUnhealthy || l.Health(card, "a") != v1.ResourceHealthStatusHealthy {
@@ -188,7 +188,7 @@ func TestReady(t *testing.T) {
 		{func() { l.Report(card, devices("a!")) }, "device a of vendor.test/card, which container \"app\" has, is not healthy"},
 		{func() { l.Report(card, nil) }, "device a of vendor.test/card, which container \"app\" has, is not healthy"},
 		{func() { l.Report(card, devices("a")) }, "<nil>"},
-		{func() { l.Leave(card, start) }, "<nil>"}, // the last reported health counts
+		{func() { l.Disconnect(card, start) }, "<nil>"}, // the last reported health counts
 	} {
 		step.change()
 		if err := l.Ready(pod, "app"); fmt.Sprint(err) != step.want || err != nil && !errors.Is(err, ErrWait) {

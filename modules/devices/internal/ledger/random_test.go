@@ -85,7 +85,7 @@ func (n *node) step(t *testing.T) string {
 		n.report(t)
 		return fmt.Sprintf("reported: %v", n.healthy)
 	case what == 1:
-		n.Leave(card, n.now)
+		n.Disconnect(card, n.now)
 		clear(n.healthy)
 		n.lost = true
 		return "the plugin leaves"

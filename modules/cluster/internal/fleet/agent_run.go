@@ -30,8 +30,8 @@ import (
 // runtimeName is the name that the runtimes report.
 const runtimeName = "critest"
 
-// A life is one run of an agent, from its start to its end.
-type life struct {
+// An agentRun is one run of an agent, from its start to its end.
+type agentRun struct {
 	node     *Node
 	client   *cri.Client
 	object   *node.Node
@@ -42,16 +42,16 @@ type life struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	// dead is closed when the agent is killed. From then on the runtime does not answer the agent, so that the agent
+	// killed is closed when the agent is killed. From then on the runtime does not answer the agent, so that the agent
 	// learns nothing more before its files are copied.
-	dead chan struct{}
+	killed chan struct{}
 }
 
-// newLife starts an agent.
-func (n *Node) newLife() (*life, error) {
-	l := &life{node: n, dead: make(chan struct{})}
+// startAgent starts an agent.
+func (n *Node) startAgent() (*agentRun, error) {
+	l := &agentRun{node: n, killed: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(n.fleet.ctx)
-	l.client = cri.NewClient(link{n.Runtime.Direct(), l})
+	l.client = cri.NewClient(runtimeConn{n.Runtime.Direct(), l})
 	if err := l.make(); err != nil {
 		l.cancel()
 		return nil, err
@@ -67,7 +67,7 @@ func (n *Node) newLife() (*life, error) {
 }
 
 // make creates the parts of the agent. It starts nothing.
-func (l *life) make() (err error) {
+func (l *agentRun) make() (err error) {
 	n, f := l.node, l.node.fleet
 	capacity := n.capacity()
 	allocatable := node.Allocatable(capacity)
@@ -112,8 +112,8 @@ func (l *life) make() (err error) {
 }
 
 // kill ends the agent as SIGKILL does.
-func (l *life) kill() {
-	close(l.dead)
+func (l *agentRun) kill() {
+	close(l.killed)
 	thaw, err := freeze(l.node.root())
 	l.cancel()
 	l.running.Wait()
@@ -125,38 +125,38 @@ func (l *life) kill() {
 	}
 }
 
-// A link is the connection of an agent to its runtime.
-type link struct {
+// A runtimeConn is the connection of an agent to its runtime.
+type runtimeConn struct {
 	grpc.ClientConnInterface
-	life *life
+	run *agentRun
 }
 
 // Invoke makes a call with the timeout of a kubelet. A killed agent gets no answer.
-func (c link) Invoke(ctx context.Context, method string, request, reply any, opts ...grpc.CallOption) error {
+func (c runtimeConn) Invoke(ctx context.Context, method string, request, reply any, opts ...grpc.CallOption) error {
 	invoke := func(ctx context.Context, method string, request, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
 		return c.ClientConnInterface.Invoke(ctx, method, request, reply, opts...)
 	}
 	err := ctx.Err()
-	if !c.life.isDead() {
+	if !c.run.isKilled() {
 		err = cri.Timeouts{}.Interceptor()(ctx, method, request, reply, nil, invoke, opts...)
 	}
-	if c.life.isDead() {
-		<-c.life.ctx.Done()
+	if c.run.isKilled() {
+		<-c.run.ctx.Done()
 		return grpcstatus.FromContextError(context.Canceled).Err()
 	}
 	return err
 }
 
-func (l *life) isDead() bool {
+func (l *agentRun) isKilled() bool {
 	select {
-	case <-l.dead:
+	case <-l.killed:
 		return true
 	default:
 		return false
 	}
 }
 
-func (l *life) exec(ctx context.Context, id string, command []string) ([]byte, error) {
+func (l *agentRun) exec(ctx context.Context, id string, command []string) ([]byte, error) {
 	answer, err := l.client.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command})
 	if err != nil {
 		return nil, err
@@ -169,13 +169,13 @@ func (l *life) exec(ctx context.Context, id string, command []string) ([]byte, e
 
 // Serve answers the requests that an API server sends to a node.
 func (n *Node) Serve(w http.ResponseWriter, r *http.Request) {
-	l := n.life()
+	l := n.currentRun()
 	if l == nil {
 		http.Error(w, "the agent does not run", http.StatusServiceUnavailable)
 		return
 	}
 	s, err := server.New(server.Config{
-		Agent: l.loop, Runtime: l.client, NodeName: n.Name, Authenticator: everybody{}, Authorizer: everybody{},
+		Agent: l.loop, Runtime: l.client, NodeName: n.Name, Authenticator: alwaysAllow{}, Authorizer: alwaysAllow{},
 		StreamTransport: &http.Transport{DialContext: n.Runtime.DialStream, DisableKeepAlives: true},
 	})
 	if err != nil {
@@ -185,20 +185,20 @@ func (n *Node) Serve(w http.ResponseWriter, r *http.Request) {
 	s.ServeHTTP(w, r)
 }
 
-// everybody authorizes all requests: the API server has authorized the caller.
-type everybody struct{}
+// alwaysAllow authorizes all requests: the API server has authorized the caller.
+type alwaysAllow struct{}
 
-func (everybody) AuthenticateRequest(*http.Request) (server.User, bool, error) {
+func (alwaysAllow) AuthenticateRequest(*http.Request) (server.User, bool, error) {
 	return server.User{Name: "test"}, true, nil
 }
 
-func (everybody) Authorize(context.Context, server.Attributes) (bool, string, error) {
+func (alwaysAllow) Authorize(context.Context, server.Attributes) (bool, string, error) {
 	return true, "", nil
 }
 
 // Containers returns the current IDs of the containers of a pod, by name.
 func (n *Node) Containers(ctx context.Context, uid types.UID) (map[string]string, error) {
-	l := n.life()
+	l := n.currentRun()
 	if l == nil {
 		return nil, errors.New("the agent of node " + n.Name + " does not run")
 	}
