@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 )
@@ -81,7 +81,7 @@ func (f fresh) GetNewerThan(ctx context.Context, uid types.UID, _ time.Time) (*r
 // housekeep tells the workers what is wanted, and what the runtime has besides.
 func (c *crew) housekeep(wanted []*v1.Pod) {
 	has := map[types.UID]*runtime.PodStatus{}
-	var listed []*cri.ListedPod
+	var listed []*podreader.ListedPod
 	_ = c.look(func() (err error) {
 		for _, pod := range wanted {
 			has[pod.UID] = c.has(pod.UID)
@@ -92,7 +92,7 @@ func (c *crew) housekeep(wanted []*v1.Pod) {
 	c.tell(wanted, has, listed)
 }
 
-func (c *crew) tell(wanted []*v1.Pod, has map[types.UID]*runtime.PodStatus, listed []*cri.ListedPod) {
+func (c *crew) tell(wanted []*v1.Pod, has map[types.UID]*runtime.PodStatus, listed []*podreader.ListedPod) {
 	var uids []types.UID
 	for _, pod := range wanted {
 		uids = append(uids, pod.UID)
@@ -140,7 +140,7 @@ func (c *crew) has(uid types.UID) *runtime.PodStatus {
 	return status
 }
 
-func (c *crew) killStrangers(wanted []types.UID, listed []*cri.ListedPod) {
+func (c *crew) killStrangers(wanted []types.UID, listed []*podreader.ListedPod) {
 	all := map[types.UID]bool{}
 	for _, uid := range wanted {
 		all[uid] = true

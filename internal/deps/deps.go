@@ -20,7 +20,7 @@ import (
 // Dependencies are parts of a Syncer. The Syncer creates the missing ones from the Client and the Root of its Config.
 // All of them are called concurrently for different pods, and must not write to their arguments.
 type Dependencies struct {
-	// Statuses reads the runtime's status of a pod. Default: a *cri.Reader.
+	// Statuses reads the runtime's status of a pod. Default: a *podreader.Reader.
 	Statuses Statuses
 	// Sandboxes creates and stops sandboxes. Default: a *sandboxes.Runner.
 	Sandboxes Sandboxes

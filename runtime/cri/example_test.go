@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// A runtime is dialed, and one pod of it read twice.
+// An agent connects to a runtime, creates a sandbox and lists its own sandboxes.
 func Example() {
 	ctx := context.Background()
 	endpoint, stop := serve()
@@ -34,24 +34,18 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: client, RuntimeName: client.RuntimeName(), Owner: owner})
+	listed, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: owner.Selector()}})
 	if err != nil {
 		log.Fatal(err)
 	}
-	status, err := reader.PodStatus(ctx, "uid", nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(status.Name, status.ActiveSandbox().State, len(status.IPs()), "address")
-	// What has not changed since is not asked for again.
-	if _, err = reader.PodStatus(ctx, "uid", status); err != nil {
-		log.Fatal(err)
+	for _, s := range listed.GetItems() {
+		fmt.Println(s.GetMetadata().GetName(), owner.Owns(s.GetLabels()))
 	}
 
 	_, err = client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: "unknown"})
 	fmt.Println(errors.Is(cri.Classify(err), cri.ErrNotFound))
 	// Output:
-	// web ready 1 address
+	// web true
 	// true
 }
 

@@ -7,23 +7,14 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// The interfaces below are the roles a container runtime plays, in the
-// signature of the generated clients: runtimeapi.NewRuntimeServiceClient(conn)
-// and runtimeapi.NewImageServiceClient(conn), of any connection or wrapped in
-// anything, fit as they are. So does a *Client.
+// The interfaces below are the roles of a container runtime. They have the signatures of the generated clients, so
+// runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn), wrappers of them and a *Client
+// implement them.
 
 // identifier says who the runtime is and how it does.
 type identifier interface {
 	Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error)
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
-}
-
-// statusCalls are the calls that read the state.
-type statusCalls interface {
-	ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error)
-	PodSandboxStatus(context.Context, *runtimeapi.PodSandboxStatusRequest, ...grpc.CallOption) (*runtimeapi.PodSandboxStatusResponse, error)
-	ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error)
-	ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error)
 }
 
 // Execer runs a command in a container and waits for it.
@@ -39,7 +30,6 @@ type ImagePuller interface {
 
 var (
 	_ identifier  = runtimeapi.RuntimeServiceClient(nil)
-	_ statusCalls = runtimeapi.RuntimeServiceClient(nil)
 	_ Execer      = runtimeapi.RuntimeServiceClient(nil)
 	_ ImagePuller = runtimeapi.ImageServiceClient(nil)
 )

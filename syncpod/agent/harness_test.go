@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -161,7 +162,7 @@ func (n *node) instances(uid string) *runtime.PodStatus {
 		n.Fatal(err)
 	}
 	defer conn.Close()
-	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: cri.NewClient(conn), RuntimeName: "critest"})
+	reader, err := podreader.New(podreader.Config{Runtime: cri.NewClient(conn), RuntimeName: "critest"})
 	if err != nil {
 		n.Fatal(err)
 	}

@@ -3,16 +3,16 @@ package loop
 import (
 	"fmt"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
 )
 
 // fromClient are the parts that a Loop creates from its Client.
 type fromClient struct {
-	reader *cri.Reader
+	reader *podreader.Reader
 	cache  *runtime.Cache
 	// sandboxes is also the Syncer's, because only one stop of a sandbox may be in flight.
 	sandboxes *sandboxes.Runner

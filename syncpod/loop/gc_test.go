@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -31,7 +32,7 @@ func (n *node) instances(uid string) *runtime.PodStatus {
 		n.Fatal(err)
 	}
 	defer conn.Close()
-	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: cri.NewClient(conn), RuntimeName: "critest"})
+	reader, err := podreader.New(podreader.Config{Runtime: cri.NewClient(conn), RuntimeName: "critest"})
 	if err != nil {
 		n.Fatal(err)
 	}

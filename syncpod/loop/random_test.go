@@ -15,6 +15,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
@@ -292,7 +293,7 @@ func (l *randomLife) checkEmpty() {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: cri.NewClient(conn), RuntimeName: "critest"})
+	reader, err := podreader.New(podreader.Config{Runtime: cri.NewClient(conn), RuntimeName: "critest"})
 	if err != nil {
 		t.Fatal(err)
 	}

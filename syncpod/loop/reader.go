@@ -7,9 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/cri"
 )
 
 // reader uses the statuses of an earlier agent for the first inspection of each pod.
@@ -19,7 +19,7 @@ type reader struct {
 }
 
 // List returns when it is known what an earlier agent has seen, too: looks follow from it.
-func (r reader) List(ctx context.Context) ([]*cri.ListedPod, error) {
+func (r reader) List(ctx context.Context) ([]*podreader.ListedPod, error) {
 	pods, err := r.Reader.List(ctx)
 	if err == nil {
 		err = r.before.await(ctx)
@@ -27,7 +27,7 @@ func (r reader) List(ctx context.Context) ([]*cri.ListedPod, error) {
 	return pods, err
 }
 
-func (r reader) Inspect(ctx context.Context, listed *cri.ListedPod, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
+func (r reader) Inspect(ctx context.Context, listed *podreader.ListedPod, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	status, err := r.Reader.Inspect(ctx, listed, r.known(listed.UID, prev))
 	return r.seen(status, err)
 }

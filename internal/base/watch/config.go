@@ -10,16 +10,17 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-// Reader reads pods from the runtime. A *cri.Reader does. Errors have a class of
+// Reader reads pods from the runtime. A *podreader.Reader does. Errors have a class of
 // package cri.
 type Reader interface {
-	List(ctx context.Context) ([]*cri.ListedPod, error)
-	Inspect(ctx context.Context, listed *cri.ListedPod, prev *runtime.PodStatus) (*runtime.PodStatus, error)
+	List(ctx context.Context) ([]*podreader.ListedPod, error)
+	Inspect(ctx context.Context, listed *podreader.ListedPod, prev *runtime.PodStatus) (*runtime.PodStatus, error)
 	PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error)
 }
 

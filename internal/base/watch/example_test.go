@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -31,7 +32,7 @@ func Example() {
 	defer conn.Close()
 	client := runtimeapi.NewRuntimeServiceClient(conn)
 
-	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: client, RuntimeName: "critest"})
+	reader, err := podreader.New(podreader.Config{Runtime: client, RuntimeName: "critest"})
 	if err != nil {
 		fmt.Println(err)
 		return

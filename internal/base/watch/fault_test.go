@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -331,7 +332,7 @@ func TestP4_ReadOfTheSameInstantIsNotFreshEnough(t *testing.T) {
 // A look that was overtaken by a list without the pod has nothing to say.
 func TestP4_LookOlderThanAListSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, err := New(Config{Reader: &cri.Reader{}})
+		w, err := New(Config{Reader: &podreader.Reader{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
@@ -150,7 +150,7 @@ func TestReleaseLooksIfThereIsReason(t *testing.T) {
 }
 
 func TestW11_NothingIsLeftOfAHold(t *testing.T) {
-	w, err := New(Config{Reader: &cri.Reader{}})
+	w, err := New(Config{Reader: &podreader.Reader{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestW11_NothingIsLeftOfAHold(t *testing.T) {
 func TestHoldBoundsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for due, want := range map[time.Duration]time.Duration{0: eventHold, eventHold / 2: eventHold / 2, 5 * eventHold: eventHold} {
-			w, err := New(Config{Reader: &cri.Reader{}})
+			w, err := New(Config{Reader: &podreader.Reader{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -186,12 +186,12 @@ func TestHoldBoundsTheWait(t *testing.T) {
 // shows another one.
 func TestP3_EventAfterAListIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, err := New(Config{Reader: &cri.Reader{}})
+		w, err := New(Config{Reader: &podreader.Reader{}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		event := Event{PodUID: "u", ContainerID: "c", Type: EventStopped}
-		listed := &cri.ListedPod{UID: "u", ObservedAt: time.Now()}
+		listed := &podreader.ListedPod{UID: "u", ObservedAt: time.Now()}
 		time.Sleep(time.Second)
 		s := &stream{w: w}
 
@@ -292,7 +292,7 @@ func TestW6_ListOfWhatAnEventHasShownIsNews(t *testing.T) {
 // the first such event: the pod has another container by then, or is new.
 func TestF9_BareEventsFindTheirPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, err := New(Config{Reader: &cri.Reader{}})
+		w, err := New(Config{Reader: &podreader.Reader{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -330,7 +330,7 @@ func TestF9_BareEventsFindTheirPod(t *testing.T) {
 func BenchmarkBareEvent(b *testing.B) {
 	for _, pods := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(pods), func(b *testing.B) {
-			w, err := New(Config{Reader: &cri.Reader{}})
+			w, err := New(Config{Reader: &podreader.Reader{}})
 			if err != nil {
 				b.Fatal(err)
 			}

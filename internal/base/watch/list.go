@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/runtime/cri"
 )
 
@@ -61,7 +62,7 @@ func (w *Watcher) listFailed(began time.Time, err error) {
 
 // listed compares a list with the known state, and returns the resulting inspections and whether
 // events are reliable now.
-func (w *Watcher) listed(pods []*cri.ListedPod, began time.Time, busy bool) (looks []*look, settled bool) {
+func (w *Watcher) listed(pods []*podreader.ListedPod, began time.Time, busy bool) (looks []*look, settled bool) {
 	uids := make([]types.UID, len(pods))
 	for i, p := range pods {
 		uids[i] = p.UID
@@ -79,7 +80,7 @@ func (w *Watcher) listed(pods []*cri.ListedPod, began time.Time, busy bool) (loo
 }
 
 // compare returns the inspections of changed pods.
-func (w *Watcher) compare(pods []*cri.ListedPod) (looks []*look) {
+func (w *Watcher) compare(pods []*podreader.ListedPod) (looks []*look) {
 	for _, listed := range pods {
 		p := w.pod(listed.UID)
 		if w.readAfter(p, listed.ObservedAt) {
@@ -142,7 +143,7 @@ func (w *Watcher) compareMissing(uids []types.UID, began time.Time) (looks []*lo
 		if there[uid] || p.newest().After(began) || p.listed == nil && p.latest.Empty() && p.err == nil {
 			continue
 		}
-		looks = append(looks, w.offer(p, &cri.ListedPod{UID: uid, ObservedAt: began}))
+		looks = append(looks, w.offer(p, &podreader.ListedPod{UID: uid, ObservedAt: began}))
 	}
 	return looks
 }

@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/cri"
 )
 
 // A pod is what a Watcher keeps of one pod: while the runtime has something of it,
@@ -50,7 +50,7 @@ type look struct {
 	began time.Time
 	// listed, if not nil, is the pod in a list that began after asked: only what
 	// is missing in it has to be read.
-	listed *cri.ListedPod
+	listed *podreader.ListedPod
 	// waiting callers of GetNewerThan.
 	waiting int
 
@@ -108,7 +108,7 @@ func (w *Watcher) ask(p *pod) *look {
 
 // offer ensures that a listed pod is inspected. The list also answers requests that were made
 // before it began.
-func (w *Watcher) offer(p *pod, listed *cri.ListedPod) *look {
+func (w *Watcher) offer(p *pod, listed *podreader.ListedPod) *look {
 	switch {
 	case p.next == nil:
 		p.next = &look{asked: listed.ObservedAt, done: make(chan struct{}), told: make(chan struct{}), listed: listed}

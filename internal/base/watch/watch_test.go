@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -825,7 +826,7 @@ func TestRunAndRunAgain(t *testing.T) {
 }
 
 func TestNewNamesWhatIsWrong(t *testing.T) {
-	r := &cri.Reader{}
+	r := &podreader.Reader{}
 	for want, c := range map[string]Config{
 		"Config.Reader is missing":    {},
 		"Config.Owner":                {Reader: r, Owner: cri.Owner{Name: "a b"}},

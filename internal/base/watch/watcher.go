@@ -157,7 +157,7 @@ type Pod struct {
 	UID             types.UID
 	Name, Namespace string
 	// Source is the agent's source that the pod came from, as recorded with its
-	// sandbox; see cri.ListedPod.Source.
+	// sandbox; see podreader.ListedPod.Source.
 	Source string
 	// Running: there is something to stop, a container that runs or may run or a
 	// sandbox that is ready.

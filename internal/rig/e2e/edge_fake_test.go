@@ -19,6 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/base/images"
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/runtime"
@@ -192,7 +193,7 @@ func ownedEdge(t *testing.T, client *cri.Client, o cri.Owner) *edge {
 	e := newEdge(t, client, o.Name)
 	e.owner = o
 	var err error
-	if e.reader, err = cri.NewReader(cri.ReaderConfig{Runtime: client, RuntimeName: client.RuntimeName(), Owner: o}); err != nil {
+	if e.reader, err = podreader.New(podreader.Config{Runtime: client, RuntimeName: client.RuntimeName(), Owner: o}); err != nil {
 		t.Fatal(err)
 	}
 	if e.runner, err = sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: client, Owner: o}); err != nil {

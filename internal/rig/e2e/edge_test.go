@@ -14,6 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/base/images"
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/runtime"
@@ -26,7 +27,7 @@ type edge struct {
 	t      *testing.T
 	client *cri.Client
 	owner  cri.Owner
-	reader *cri.Reader
+	reader *podreader.Reader
 	runner *sandboxes.Runner
 }
 
@@ -48,7 +49,7 @@ func newEdge(t *testing.T, client *cri.Client, name string) *edge {
 	t.Helper()
 	e := &edge{t: t, client: client, owner: cri.Owner{Name: name}}
 	var err error
-	if e.reader, err = cri.NewReader(cri.ReaderConfig{Runtime: client, RuntimeName: client.RuntimeName(), Owner: e.owner}); err != nil {
+	if e.reader, err = podreader.New(podreader.Config{Runtime: client, RuntimeName: client.RuntimeName(), Owner: e.owner}); err != nil {
 		t.Fatal(err)
 	}
 	if e.runner, err = sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: client, Owner: e.owner, UnresolvedTimeout: 3 * time.Second}); err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -98,9 +99,9 @@ func (n *Node) As(o cri.Owner) *Node {
 }
 
 // Reader reads what the owner has on the node.
-func (n *Node) Reader() *cri.Reader {
+func (n *Node) Reader() *podreader.Reader {
 	n.Helper()
-	r, err := cri.NewReader(cri.ReaderConfig{Runtime: n.Client, RuntimeName: Name, Owner: n.Owner})
+	r, err := podreader.New(podreader.Config{Runtime: n.Client, RuntimeName: Name, Owner: n.Owner})
 	n.Must(err)
 	return r
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/podsync/podsync/internal/base/images"
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
@@ -60,12 +61,12 @@ func CheckRuntimeName(name string) error {
 }
 
 // Reader reads what the runtime has of pods.
-func (r Runtime) Reader() (*cri.Reader, error) {
+func (r Runtime) Reader() (*podreader.Reader, error) {
 	name, err := r.RuntimeName()
 	if err != nil {
 		return nil, err
 	}
-	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: r.Client, RuntimeName: name, Owner: r.Owner})
+	reader, err := podreader.New(podreader.Config{Runtime: r.Client, RuntimeName: name, Owner: r.Owner})
 	return reader, made("a reader of statuses", err)
 }
 

@@ -1,4 +1,4 @@
-package cri
+package podreader
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 )
 
 // inspection is one run of Reader.Inspect.
@@ -32,7 +33,7 @@ func (in *inspection) sandboxes(ctx context.Context, p *ListedPod) ([]runtime.Sa
 		}
 		status, err := in.askSandbox(ctx, listed.GetId())
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, cri.ErrNotFound):
 		case err != nil:
 			return nil, err
 		default:
@@ -46,7 +47,7 @@ func (in *inspection) sandboxes(ctx context.Context, p *ListedPod) ([]runtime.Sa
 func (in *inspection) askSandbox(ctx context.Context, id string) (*runtimeapi.PodSandboxStatus, error) {
 	resp, err := in.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	if err != nil {
-		return nil, Classify(err)
+		return nil, cri.Classify(err)
 	}
 	for _, c := range resp.GetContainersStatuses() {
 		in.evented.Store(true)
@@ -70,7 +71,7 @@ func (in *inspection) containers(ctx context.Context, p *ListedPod, sandboxes []
 		}
 		status, err := in.askContainer(ctx, listed.GetId())
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, cri.ErrNotFound):
 		case err != nil:
 			return nil, err
 		default:
@@ -107,7 +108,7 @@ func (in *inspection) askTogether(ctx context.Context, p *ListedPod) error {
 		if changed[s.GetId()] < 2 {
 			continue
 		}
-		if _, err := in.askSandbox(ctx, s.GetId()); err != nil && !errors.Is(err, ErrNotFound) {
+		if _, err := in.askSandbox(ctx, s.GetId()); err != nil && !errors.Is(err, cri.ErrNotFound) {
 			return err
 		}
 	}
@@ -120,7 +121,7 @@ func (in *inspection) askContainer(ctx context.Context, id string) (*runtimeapi.
 	}
 	resp, err := in.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	if err != nil {
-		return nil, Classify(err)
+		return nil, cri.Classify(err)
 	}
 	if resp.GetStatus() == nil {
 		return nil, noStatus("container", id)
@@ -129,5 +130,5 @@ func (in *inspection) askContainer(ctx context.Context, id string) (*runtimeapi.
 }
 
 func noStatus(kind, id string) error {
-	return &Error{Class: ErrUnknown, Err: fmt.Errorf("%s %s: the runtime answered without a status", kind, id)}
+	return &cri.Error{Class: cri.ErrUnknown, Err: fmt.Errorf("%s %s: the runtime answered without a status", kind, id)}
 }

@@ -1,4 +1,4 @@
-package cri_test
+package podreader_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -40,19 +41,19 @@ func FuzzConversion(f *testing.F) {
 		h := testnode.NewHostile(seed, 0.1)
 		h.Change(&c)
 		h.Change(&s)
-		got := cri.ContainerStatus(&c, "critest", "box")
+		got := podreader.ContainerStatus(&c, "critest", "box")
 		if got.ID.ID != c.GetId() || got.State == runtime.ContainerRunning && c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
 			t.Errorf("%v became %+v", &c, got)
 		}
 		if got.CreatedAt.UnixNano() != c.GetCreatedAt() && !got.CreatedAt.IsZero() {
 			t.Errorf("created at %d became %v", c.GetCreatedAt(), got.CreatedAt)
 		}
-		box := cri.SandboxStatus(&s)
+		box := podreader.SandboxStatus(&s)
 		if box.Network != nil && len(box.Network.IPs) > 1+len(s.GetNetwork().GetAdditionalIps()) {
 			t.Errorf("%v has addresses %v", s.GetNetwork(), box.Network.IPs)
 		}
-		cri.ContainerStatus(nil, "", "")
-		cri.SandboxStatus(nil)
+		podreader.ContainerStatus(nil, "", "")
+		podreader.SandboxStatus(nil)
 	})
 }
 
@@ -89,7 +90,7 @@ func FuzzList(f *testing.F) {
 		h.Change(containers)
 		boxes.Items, containers.Containers = append(boxes.Items, nil), append(containers.Containers, nil)
 		answers := &hostileAnswers{h: h, boxes: boxes, containers: containers}
-		r, err := cri.NewReader(cri.ReaderConfig{Runtime: answers, RuntimeName: "critest", Owner: cri.Owner{AdoptUnmarked: true}})
+		r, err := podreader.New(podreader.Config{Runtime: answers, RuntimeName: "critest", Owner: cri.Owner{AdoptUnmarked: true}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package cri_test
+package podreader_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -37,7 +38,7 @@ func TestNumberOfCalls(t *testing.T) {
 	}
 }
 
-func numberOfCalls(n *testnode.Node, r *cri.Reader, evented bool, ids []string) {
+func numberOfCalls(n *testnode.Node, r *podreader.Reader, evented bool, ids []string) {
 	var last *runtime.PodStatus
 	look := func() {
 		s, err := r.PodStatus(n.Context(), "u", last)

@@ -1,4 +1,4 @@
-package cri
+package podreader
 
 import (
 	"context"
@@ -8,21 +8,31 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 )
 
-// ReaderConfig is what a Reader needs.
-type ReaderConfig struct {
-	// Runtime answers the list and status calls. A *Client is one. Required.
+// Config configures a Reader.
+type Config struct {
+	// Runtime answers the list and status calls. A *cri.Client implements them. Required.
 	Runtime statusCalls
-	// RuntimeName is the type in container IDs, as Client.RuntimeName reports it.
+	// RuntimeName is the type in container IDs, as cri.Client.RuntimeName reports it.
 	// Required.
 	RuntimeName string
 	// Owner selects the pods to read. Default: the pods that podsync created.
-	Owner Owner
+	Owner cri.Owner
+}
+
+// statusCalls are the calls that read the state.
+type statusCalls interface {
+	ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error)
+	PodSandboxStatus(context.Context, *runtimeapi.PodSandboxStatusRequest, ...grpc.CallOption) (*runtimeapi.PodSandboxStatusResponse, error)
+	ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error)
+	ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error)
 }
 
 // Reader reads pods from a runtime. It stores no pods: the caller passes the known status, so one
@@ -30,19 +40,19 @@ type ReaderConfig struct {
 type Reader struct {
 	runtime statusCalls
 	name    string
-	owner   Owner
+	owner   cri.Owner
 	// evented is set once a sandbox's status was seen to carry those of its
 	// containers, as runtimes do that stream events.
 	evented atomic.Bool
 }
 
-// NewReader returns a Reader. It makes no call.
-func NewReader(c ReaderConfig) (*Reader, error) {
+// New returns a Reader. It makes no call.
+func New(c Config) (*Reader, error) {
 	switch {
 	case c.Runtime == nil:
-		return nil, errors.New("cri: ReaderConfig.Runtime is missing")
+		return nil, errors.New("podreader: Config.Runtime is missing")
 	case c.RuntimeName == "":
-		return nil, errors.New("cri: ReaderConfig.RuntimeName is missing")
+		return nil, errors.New("podreader: Config.RuntimeName is missing")
 	}
 	if err := c.Owner.Validate(); err != nil {
 		return nil, err
@@ -56,14 +66,14 @@ func NewReader(c ReaderConfig) (*Reader, error) {
 // and containers.
 func (r *Reader) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	if uid == "" {
-		return nil, errors.New("cri: PodStatus: the pod's UID is empty")
+		return nil, errors.New("podreader: PodStatus: the pod's UID is empty")
 	}
 	began := time.Now()
 	selector := map[string]string{runtime.LabelPodUID: string(uid)}
 	maps.Copy(selector, r.owner.Selector())
 	pods, err := r.list(ctx, selector)
 	if err != nil {
-		return nil, fmt.Errorf("cri: list pod %s: %w", uid, err)
+		return nil, fmt.Errorf("podreader: list pod %s: %w", uid, err)
 	}
 	for _, p := range pods {
 		if p.UID == uid {
@@ -79,9 +89,9 @@ func (r *Reader) SandboxStatus(ctx context.Context, id string) (runtime.SandboxS
 	resp, err := r.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	switch {
 	case err != nil:
-		return runtime.SandboxStatus{}, fmt.Errorf("cri: sandbox %s: %w", id, Classify(err))
+		return runtime.SandboxStatus{}, fmt.Errorf("podreader: sandbox %s: %w", id, cri.Classify(err))
 	case resp.GetStatus() == nil:
-		return runtime.SandboxStatus{}, fmt.Errorf("cri: %w", noStatus("sandbox", id))
+		return runtime.SandboxStatus{}, fmt.Errorf("podreader: %w", noStatus("sandbox", id))
 	}
 	return SandboxStatus(resp.GetStatus()), nil
 }
@@ -107,10 +117,10 @@ func (r *Reader) Inspect(ctx context.Context, p *ListedPod, prev *runtime.PodSta
 	status := &runtime.PodStatus{UID: p.UID, Name: p.Name, Namespace: p.Namespace, ObservedAt: p.ObservedAt}
 	var err error
 	if status.Sandboxes, err = in.sandboxes(ctx, p); err != nil {
-		return nil, fmt.Errorf("cri: inspect pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
+		return nil, fmt.Errorf("podreader: inspect pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
 	if status.Containers, err = in.containers(ctx, p, status.Sandboxes); err != nil {
-		return nil, fmt.Errorf("cri: inspect pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
+		return nil, fmt.Errorf("podreader: inspect pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
 	return status, nil
 }

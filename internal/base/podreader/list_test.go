@@ -1,4 +1,4 @@
-package cri
+package podreader
 
 import (
 	"testing"

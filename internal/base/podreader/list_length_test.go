@@ -1,4 +1,4 @@
-package cri_test
+package podreader_test
 
 import (
 	"errors"

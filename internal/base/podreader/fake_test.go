@@ -1,4 +1,4 @@
-package cri
+package podreader
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 )
 
 // fakeRuntime answers the statusCalls of literal sandboxes and containers that counts calls.
@@ -33,7 +34,7 @@ func (n *fakeRuntime) took() (calls []string) {
 func podLabels(owner, uid string) map[string]string {
 	labels := map[string]string{runtime.LabelPodUID: uid, runtime.LabelPodName: "p" + uid, runtime.LabelPodNamespace: "ns"}
 	if owner != "" {
-		labels[LabelOwner] = owner
+		labels[cri.LabelOwner] = owner
 	}
 	return labels
 }

@@ -1,4 +1,4 @@
-package cri
+package podreader
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 )
 
 // ListedPod is one pod as in the runtime's lists: its sandboxes and containers with their states,
@@ -123,8 +124,8 @@ func (r *Reader) list(ctx context.Context, selector map[string]string) ([]*Liste
 
 // listError says of a list that is too long for a message what bounds it.
 func listError(of string, err error) error {
-	err = Classify(err)
-	if errors.Is(err, ErrExhausted) {
+	err = cri.Classify(err)
+	if errors.Is(err, cri.ErrExhausted) {
 		return fmt.Errorf("the list of %s may be longer than a message, which Config.MaxMessageBytes and the runtime bound: %w", of, err)
 	}
 	return err

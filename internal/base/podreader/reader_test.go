@@ -1,4 +1,4 @@
-package cri
+package podreader
 
 import (
 	"context"
@@ -18,11 +18,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 )
 
-func newTestReader(t *testing.T, n statusCalls, o Owner) *Reader {
+func newTestReader(t *testing.T, n statusCalls, o cri.Owner) *Reader {
 	t.Helper()
-	r, err := NewReader(ReaderConfig{Runtime: n, RuntimeName: "fake", Owner: o})
+	r, err := New(Config{Runtime: n, RuntimeName: "fake", Owner: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +62,8 @@ func (s stutter) ListContainers(ctx context.Context, r *runtimeapi.ListContainer
 
 func TestWhatIsListedTwiceIsReadOnce(t *testing.T) {
 	n := &fakeRuntime{}
-	n.container(n.sandbox(DefaultOwner, "u", 0), "a", 0)
-	got := read(t, newTestReader(t, stutter{n}, Owner{}), n, nil, "PodSandboxStatus s-u-0", "ContainerStatus c-u-a-0")
+	n.container(n.sandbox(cri.DefaultOwner, "u", 0), "a", 0)
+	got := read(t, newTestReader(t, stutter{n}, cri.Owner{}), n, nil, "PodSandboxStatus s-u-0", "ContainerStatus c-u-a-0")
 	if len(got.Sandboxes) != 1 || len(got.Containers) != 1 {
 		t.Errorf("%+v, want 1 of them and 1 of them", got)
 	}
@@ -70,9 +71,9 @@ func TestWhatIsListedTwiceIsReadOnce(t *testing.T) {
 
 func TestCallsOfOnePod(t *testing.T) {
 	n := &fakeRuntime{}
-	s := n.sandbox(DefaultOwner, "u", 0)
+	s := n.sandbox(cri.DefaultOwner, "u", 0)
 	a, _ := n.container(s, "a", 0), n.container(s, "b", 0)
-	r := newTestReader(t, n, Owner{})
+	r := newTestReader(t, n, cri.Owner{})
 
 	first := read(t, r, n, nil, "PodSandboxStatus s-u-0", "ContainerStatus c-u-a-0", "ContainerStatus c-u-b-0")
 	settled := read(t, r, n, first)
@@ -94,9 +95,9 @@ func TestCallsOfOnePod(t *testing.T) {
 
 func TestCallsOfAnEventedRuntime(t *testing.T) {
 	n := &fakeRuntime{evented: true}
-	s := n.sandbox(DefaultOwner, "u", 0)
+	s := n.sandbox(cri.DefaultOwner, "u", 0)
 	a, b, c := n.container(s, "a", 0), n.container(s, "b", 0), n.container(s, "c", 0)
-	r := newTestReader(t, n, Owner{})
+	r := newTestReader(t, n, cri.Owner{})
 	first := read(t, r, n, nil, "PodSandboxStatus s-u-0")
 	a.State = runtimeapi.ContainerState_CONTAINER_EXITED
 	one := read(t, r, n, first, "ContainerStatus c-u-a-0")
@@ -111,10 +112,10 @@ func TestCallsOfAnEventedRuntime(t *testing.T) {
 
 func TestCallsOfSandboxes(t *testing.T) {
 	n := &fakeRuntime{}
-	old, latest := n.sandbox(DefaultOwner, "u", 0), n.sandbox(DefaultOwner, "u", 1)
+	old, latest := n.sandbox(cri.DefaultOwner, "u", 0), n.sandbox(cri.DefaultOwner, "u", 1)
 	old.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 	latest.Network = &runtimeapi.PodSandboxNetworkStatus{}
-	r := newTestReader(t, n, Owner{})
+	r := newTestReader(t, n, cri.Owner{})
 
 	status := read(t, r, n, nil, "PodSandboxStatus s-u-1")
 	if got := []uint32{status.Sandboxes[0].Attempt, status.Sandboxes[1].Attempt}; !slices.Equal(got, []uint32{1, 0}) {
@@ -133,9 +134,9 @@ func TestCallsOfSandboxes(t *testing.T) {
 
 func TestASandboxOnTheNodesNetworkAwaitsNoAddress(t *testing.T) {
 	n := &fakeRuntime{}
-	s := n.sandbox(DefaultOwner, "u", 0)
+	s := n.sandbox(cri.DefaultOwner, "u", 0)
 	s.Linux = &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE}}}
-	r := newTestReader(t, n, Owner{})
+	r := newTestReader(t, n, cri.Owner{})
 	status := read(t, r, n, nil, "PodSandboxStatus s-u-0")
 	if len(status.IPs()) != 0 || status.Sandboxes[0].NetworkMode != runtime.NamespaceNode {
 		t.Errorf("sandbox %+v, want no addresses of its own", status.Sandboxes[0])
@@ -151,11 +152,11 @@ func TestK2_ListedButGone(t *testing.T) {
 		"by text": status.Error(codes.Unknown, "No such container: x"),
 	} {
 		n := &fakeRuntime{}
-		s := n.sandbox(DefaultOwner, "u", 0)
+		s := n.sandbox(cri.DefaultOwner, "u", 0)
 		n.container(s, "a", 0)
 		n.container(s, "b", 0)
 		n.gone = map[string]error{"c-u-a-0": gone, "s-u-0": gone}
-		got, err := newTestReader(t, n, Owner{}).PodStatus(t.Context(), "u", nil)
+		got, err := newTestReader(t, n, cri.Owner{}).PodStatus(t.Context(), "u", nil)
 		if err != nil || len(got.Sandboxes) != 0 || len(got.Containers) != 1 || got.Latest("b") == nil {
 			t.Errorf("%s: %+v, %v; want container b alone", text, got, err)
 		}
@@ -165,19 +166,19 @@ func TestK2_ListedButGone(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	for _, fails := range []string{"ListPodSandbox", "ListContainers", "s-u-0", "c-u-a-0"} {
 		n := &fakeRuntime{}
-		n.container(n.sandbox(DefaultOwner, "u", 0), "a", 0)
+		n.container(n.sandbox(cri.DefaultOwner, "u", 0), "a", 0)
 		n.gone = map[string]error{fails: status.Error(codes.Unavailable, "gone away")}
-		got, err := newTestReader(t, n, Owner{}).PodStatus(t.Context(), "u", nil)
-		if !errors.Is(err, ErrUnavailable) || got != nil {
-			t.Errorf("%s fails: %v, %v; want no status and class %q", fails, got, err, ErrUnavailable)
+		got, err := newTestReader(t, n, cri.Owner{}).PodStatus(t.Context(), "u", nil)
+		if !errors.Is(err, cri.ErrUnavailable) || got != nil {
+			t.Errorf("%s fails: %v, %v; want no status and class %q", fails, got, err, cri.ErrUnavailable)
 		}
 	}
 	n := &fakeRuntime{}
-	n.sandbox(DefaultOwner, "u", 0).Id = "unknown"
-	if _, err := newTestReader(t, &lost{n}, Owner{}).PodStatus(t.Context(), "u", nil); !errors.Is(err, ErrUnknown) {
+	n.sandbox(cri.DefaultOwner, "u", 0).Id = "unknown"
+	if _, err := newTestReader(t, &lost{n}, cri.Owner{}).PodStatus(t.Context(), "u", nil); !errors.Is(err, cri.ErrUnknown) {
 		t.Errorf("an answer without a status: %v", err)
 	}
-	if _, err := newTestReader(t, &fakeRuntime{}, Owner{}).PodStatus(t.Context(), "", nil); err == nil || !strings.Contains(err.Error(), "UID is empty") {
+	if _, err := newTestReader(t, &fakeRuntime{}, cri.Owner{}).PodStatus(t.Context(), "", nil); err == nil || !strings.Contains(err.Error(), "UID is empty") {
 		t.Errorf("an empty UID: %v", err)
 	}
 }
@@ -186,9 +187,9 @@ func TestReadErrors(t *testing.T) {
 func TestP4_ObservedAtIsWhenTheReadBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &fakeRuntime{}
-		n.sandbox(DefaultOwner, "u", 0)
+		n.sandbox(cri.DefaultOwner, "u", 0)
 		slow := &slowReader{fakeRuntime: n}
-		r, err := NewReader(ReaderConfig{Runtime: slow, RuntimeName: "fake"})
+		r, err := New(Config{Runtime: slow, RuntimeName: "fake"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,10 +206,10 @@ func TestP4_ObservedAtIsWhenTheReadBegan(t *testing.T) {
 
 func TestListAllPods(t *testing.T) {
 	n := &fakeRuntime{}
-	b := n.sandbox(DefaultOwner, "b", 0)
+	b := n.sandbox(cri.DefaultOwner, "b", 0)
 	n.container(b, "c", 0)
-	n.sandbox(DefaultOwner, "a", 0).State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
-	r := newTestReader(t, n, Owner{})
+	n.sandbox(cri.DefaultOwner, "a", 0).State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+	r := newTestReader(t, n, cri.Owner{})
 	pods, err := r.List(t.Context())
 	if err != nil || len(pods) != 2 || pods[0].UID != "a" || pods[1].UID != "b" {
 		t.Fatalf("pods %v, %v, want 2 of them and UID %q and UID %q and no error", pods, err, "a", "b")
@@ -240,7 +241,7 @@ func TestListAllPods(t *testing.T) {
 // Newest first, by attempt and not by the clock (C2), and in one order always.
 func TestOrder(t *testing.T) {
 	n := &fakeRuntime{}
-	s := n.sandbox(DefaultOwner, "u", 0)
+	s := n.sandbox(cri.DefaultOwner, "u", 0)
 	for _, c := range []struct {
 		name    string
 		attempt uint32
@@ -248,7 +249,7 @@ func TestOrder(t *testing.T) {
 		n.container(s, c.name, c.attempt).CreatedAt = -int64(c.attempt)
 	}
 	slices.Reverse(n.containers)
-	status, err := newTestReader(t, n, Owner{}).PodStatus(t.Context(), "u", nil)
+	status, err := newTestReader(t, n, cri.Owner{}).PodStatus(t.Context(), "u", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,12 +269,12 @@ func TestOnlyOwnPodsAreSeen(t *testing.T) {
 	}
 	n.sandboxes = append(n.sandboxes, &runtimeapi.PodSandboxStatus{Id: "crictl", Metadata: &runtimeapi.PodSandboxMetadata{Uid: "hand"}})
 	for name, tc := range map[string]struct {
-		owner Owner
+		owner cri.Owner
 		want  []types.UID
 	}{
-		"mine alone":     {Owner{Name: "me"}, []types.UID{"mine"}},
-		"default name":   {Owner{}, nil},
-		"kubelet's, too": {Owner{Name: "me", AdoptUnmarked: true}, []types.UID{"kubelets", "mine"}},
+		"mine alone":     {cri.Owner{Name: "me"}, []types.UID{"mine"}},
+		"default name":   {cri.Owner{}, nil},
+		"kubelet's, too": {cri.Owner{Name: "me", AdoptUnmarked: true}, []types.UID{"kubelets", "mine"}},
 	} {
 		r := newTestReader(t, n, tc.owner)
 		pods, err := r.List(t.Context())
@@ -291,16 +292,16 @@ func TestOnlyOwnPodsAreSeen(t *testing.T) {
 			t.Errorf("%s: sees %v, want %v", name, got, tc.want)
 		}
 	}
-	if status, err := newTestReader(t, n, Owner{Name: "me"}).PodStatus(t.Context(), "theirs", nil); err != nil || len(status.Sandboxes)+len(status.Containers) != 0 {
+	if status, err := newTestReader(t, n, cri.Owner{Name: "me"}).PodStatus(t.Context(), "theirs", nil); err != nil || len(status.Sandboxes)+len(status.Containers) != 0 {
 		t.Errorf("another agent's pod: %+v, %v", status, err)
 	}
 }
 
 func TestReadingWritesToNothing(t *testing.T) {
 	n := &fakeRuntime{evented: true}
-	s := n.sandbox(DefaultOwner, "u", 0)
+	s := n.sandbox(cri.DefaultOwner, "u", 0)
 	a := n.container(s, "a", 0)
-	r := newTestReader(t, n, Owner{})
+	r := newTestReader(t, n, cri.Owner{})
 	prev := read(t, r, n, nil, "PodSandboxStatus s-u-0")
 	before, s0, a0 := *prev, proto.CloneOf(s), proto.CloneOf(a)
 	before.Containers, before.Sandboxes = slices.Clone(prev.Containers), slices.Clone(prev.Sandboxes)
@@ -314,12 +315,12 @@ func TestReadingWritesToNothing(t *testing.T) {
 }
 
 func TestNewReaderValidates(t *testing.T) {
-	for want, c := range map[string]ReaderConfig{
-		"ReaderConfig.Runtime":     {RuntimeName: "x"},
-		"ReaderConfig.RuntimeName": {Runtime: &fakeRuntime{}},
-		"Owner.Name":               {Runtime: &fakeRuntime{}, RuntimeName: "x", Owner: Owner{Name: "not a label"}},
+	for want, c := range map[string]Config{
+		"Config.Runtime":     {RuntimeName: "x"},
+		"Config.RuntimeName": {Runtime: &fakeRuntime{}},
+		"Owner.Name":         {Runtime: &fakeRuntime{}, RuntimeName: "x", Owner: cri.Owner{Name: "not a label"}},
 	} {
-		if _, err := NewReader(c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error that names %s", err, want)
 		}
 	}
@@ -327,10 +328,10 @@ func TestNewReaderValidates(t *testing.T) {
 
 func BenchmarkChanged(b *testing.B) {
 	n := &fakeRuntime{}
-	s := n.sandbox(DefaultOwner, "u", 0)
+	s := n.sandbox(cri.DefaultOwner, "u", 0)
 	n.container(s, "a", 0)
 	n.container(s, "b", 0)
-	r, err := NewReader(ReaderConfig{Runtime: n, RuntimeName: "fake"})
+	r, err := New(Config{Runtime: n, RuntimeName: "fake"})
 	if err != nil {
 		b.Fatal(err)
 	}
