@@ -25,6 +25,21 @@ func NewWatch(kube kubernetes.Interface) *Watch {
 // Run watches until ctx ends.
 func (w *Watch) Run(ctx context.Context) { w.pods.Run(ctx) }
 
+// Listen calls changed for each pod of a node that is known, before it returns, and then for each that is added,
+// changed or, with gone set, deleted. changed must not block, and must not modify the pod.
+func (w *Watch) Listen(nodeName string, changed func(pod *v1.Pod, gone bool)) (stop func()) {
+	return w.pods.Listen(nodeName, changed)
+}
+
+// NodeOf returns the name of the node of a pod, "" if there is no such pod.
+func (w *Watch) NodeOf(namespace, name string) string {
+	pod, ok := w.pods.Get(namespace, name)
+	if !ok {
+		return ""
+	}
+	return pod.Spec.NodeName
+}
+
 func newWatch(kube kubernetes.Interface, selector fields.Selector) *Watch {
 	pods := kube.CoreV1().Pods(metav1.NamespaceAll)
 	lister := &cache.ListWatch{

@@ -12,7 +12,8 @@
 //	run.go     the fleet and its API server
 //	shapes.go  labels, taints and capacities of nodes
 //	churn.go   crashes and power failures
-//	report.go  lines and the summary
+//	report.go  lines and the summary; metrics.go the same for Prometheus
+//	serve.go   logs and exec for the API server, and the metrics
 package main
 
 import (
@@ -20,6 +21,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -33,6 +35,8 @@ import (
 // options are the flags.
 type options struct {
 	kubeconfig, shapes, dir        string
+	listen, metrics                string
+	cert, key, clients             string
 	inMemory                       bool
 	nodes, podsPerNode, createPods int
 	seed                           uint64
@@ -50,6 +54,11 @@ func parse(args []string) (o options, err error) {
 	flags.IntVar(&o.createPods, "pods", 0, "number of pods to create in the namespace default")
 	flags.StringVar(&o.shapes, "shapes", "", "file with the shapes of the nodes, which take turns")
 	flags.StringVar(&o.dir, "dir", "", "directory for the files of the nodes; default: one that is removed at the end")
+	flags.StringVar(&o.listen, "listen", "", "IP:PORT that all nodes report, where the API server gets logs and runs commands; default: it cannot")
+	flags.StringVar(&o.cert, "tls-cert-file", "", "certificate for --listen; default: a self-signed one")
+	flags.StringVar(&o.key, "tls-private-key-file", "", "key of --tls-cert-file")
+	flags.StringVar(&o.clients, "client-ca-file", "", "authorities of the client certificates that --listen accepts; default: it accepts tokens only")
+	flags.StringVar(&o.metrics, "metrics-bind-address", "", "HOST:PORT for /metrics; default: there are none")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of what goes wrong")
 	flags.Float64Var(&o.crashes, "crashes", 0, "crashes of each container in an hour")
 	flags.Float64Var(&o.powerFailures, "node-deaths", 0, "power failures of each node in an hour")
@@ -64,6 +73,12 @@ func parse(args []string) (o options, err error) {
 		if value < 0 {
 			return o, fmt.Errorf("--%s is too small", name)
 		}
+	}
+	if _, err := netip.ParseAddrPort(o.listen); o.listen != "" && err != nil {
+		return o, fmt.Errorf("--listen is %q, want IP:PORT", o.listen)
+	}
+	if (o.cert == "") != (o.key == "") {
+		return o, errors.New("--tls-cert-file and --tls-private-key-file need each other")
 	}
 	if o.nodes > maxNodes {
 		return o, fmt.Errorf("--nodes is %d, want at most %d", o.nodes, maxNodes)

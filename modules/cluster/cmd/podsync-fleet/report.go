@@ -10,27 +10,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-
-	"github.com/podsync/podsync/modules/cluster/internal/fleet"
 )
 
-// A report collects the states of the pods of the fleet through its own watch.
+// A report collects the states of the pods of the fleet.
 type report struct {
-	fleet    *fleet.Fleet
-	informer cache.SharedIndexInformer
-	counts   func() map[string]int
-	out      io.Writer
-	began    time.Time
+	counts func() map[string]int
+	out    io.Writer
+	began  time.Time
 
 	mu   sync.Mutex
 	pods map[types.UID]*podTimes
 	// readyLatencies are the times from binding to Ready, deleteLatencies those from the delete request to the removal.
 	readyLatencies, deleteLatencies []time.Duration
+	// toReady and toGone are the same as metrics.
+	toReady, toGone prometheus.Histogram
 }
 
 // podTimes has the times at which a pod was first seen bound, Ready and terminating, zero if it was not.
@@ -39,37 +35,22 @@ type podTimes struct {
 	phase                 v1.PodPhase
 }
 
-func newReport(kube kubernetes.Interface, f *fleet.Fleet, counts func() map[string]int, out io.Writer) *report {
+func newReport(counts func() map[string]int, out io.Writer) *report {
 	return &report{
-		fleet: f, informer: informers.NewSharedInformerFactory(kube, 0).Core().V1().Pods().Informer(), counts: counts, out: out,
-		began: time.Now(), pods: map[types.UID]*podTimes{},
+		counts: counts, out: out, began: time.Now(), pods: map[types.UID]*podTimes{},
+		toReady: newLatency("podsync_fleet_bind_to_ready_seconds", "Time from the binding of a pod until it is Ready."),
+		toGone:  newLatency("podsync_fleet_delete_to_gone_seconds", "Time from the deletion of a pod until its object is gone."),
 	}
 }
 
-// watch watches pods until ctx ends.
-func (r *report) watch(ctx context.Context) {
-	_, err := r.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { r.podChanged(o.(*v1.Pod)) }, UpdateFunc: func(_, o any) { r.podChanged(o.(*v1.Pod)) },
-		DeleteFunc: func(o any) {
-			if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = unknown.Obj
-			}
-			if pod, ok := o.(*v1.Pod); ok {
-				r.podDeleted(pod)
-			}
-		},
-	})
-	if err == nil { // fails only if the informer has stopped
-		r.informer.RunWithContext(ctx)
-	}
-}
-
-func (r *report) podChanged(pod *v1.Pod) {
-	if pod.Spec.NodeName == "" || r.fleet.Node(pod.Spec.NodeName) == nil {
-		return
-	}
+// podChanged records the state of a pod, which the fleet's watch of pods reports.
+func (r *report) podChanged(pod *v1.Pod, gone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if gone {
+		r.podDeleted(pod)
+		return
+	}
 	s, now := r.pods[pod.UID], time.Now()
 	if s == nil {
 		s = &podTimes{bound: now}
@@ -79,17 +60,18 @@ func (r *report) podChanged(pod *v1.Pod) {
 	if s.ready.IsZero() && slices.ContainsFunc(pod.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodReady && c.Status == v1.ConditionTrue }) {
 		s.ready = now
 		r.readyLatencies = append(r.readyLatencies, now.Sub(s.bound))
+		r.toReady.Observe(now.Sub(s.bound).Seconds())
 	}
 	if s.deleted.IsZero() && pod.DeletionTimestamp != nil {
 		s.deleted = now
 	}
 }
 
+// podDeleted records that a pod is gone. It is called with mu held.
 func (r *report) podDeleted(pod *v1.Pod) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if s := r.pods[pod.UID]; s != nil && !s.deleted.IsZero() {
 		r.deleteLatencies = append(r.deleteLatencies, time.Since(s.deleted))
+		r.toGone.Observe(time.Since(s.deleted).Seconds())
 	}
 	delete(r.pods, pod.UID)
 }
@@ -105,26 +87,34 @@ func (r *report) printLines(ctx context.Context, every time.Duration) {
 		case <-tick.C:
 		}
 		now, took, used := r.counts(), time.Since(at), processCPU()
-		fmt.Fprintf(r.out, "%6.0fs  pods %s  requests %.1f/s  CPU %.1f%%  resident %d MB  goroutines %d\n", time.Since(r.began).Seconds(), r.phases(),
+		fmt.Fprintf(r.out, "%6.0fs  pods %s  requests %.1f/s  CPU %.1f%%  resident %d MB  goroutines %d\n", time.Since(r.began).Seconds(), printed(r.phases()),
 			float64(total(now)-total(before))/took.Seconds(), 100*(used-cpu).Seconds()/took.Seconds(), resident()>>20, runtime.NumGoroutine())
 		before, at, cpu = now, time.Now(), used
 	}
 }
 
 // phases counts the pods of the fleet.
-func (r *report) phases() string {
+func (r *report) phases() map[v1.PodPhase]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	counts := map[v1.PodPhase]int{}
 	for _, s := range r.pods {
 		counts[s.phase]++
 	}
-	return fmt.Sprintf("%d: %d running, %d pending, %d succeeded, %d failed", len(r.pods), counts[v1.PodRunning], counts[v1.PodPending], counts[v1.PodSucceeded], counts[v1.PodFailed])
+	return counts
+}
+
+func printed(phases map[v1.PodPhase]int) string {
+	all := 0
+	for _, n := range phases {
+		all += n
+	}
+	return fmt.Sprintf("%d: %d running, %d pending, %d succeeded, %d failed", all, phases[v1.PodRunning], phases[v1.PodPending], phases[v1.PodSucceeded], phases[v1.PodFailed])
 }
 
 // printSummary prints the latencies and the requests.
-func (r *report) printSummary() {
-	fmt.Fprintf(r.out, "\n%d nodes, %v, pods %s\n", len(r.fleet.Nodes()), time.Since(r.began).Round(time.Second), r.phases())
+func (r *report) printSummary(nodes int) {
+	fmt.Fprintf(r.out, "\n%d nodes, %v, pods %s\n", nodes, time.Since(r.began).Round(time.Second), printed(r.phases()))
 	r.mu.Lock()
 	fmt.Fprintf(r.out, "bind to Ready    %s\ndelete to gone   %s\n", quantiles(r.readyLatencies), quantiles(r.deleteLatencies))
 	r.mu.Unlock()

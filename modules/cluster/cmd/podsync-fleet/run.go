@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -22,12 +23,13 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/binder"
 	"github.com/podsync/podsync/modules/cluster/internal/fleet"
 	"github.com/podsync/podsync/modules/cluster/internal/gate"
+	"github.com/podsync/podsync/modules/cluster/internal/together"
 	"github.com/podsync/podsync/modules/cluster/internal/tracked"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// keptCalls is the number of calls that each runtime records.
-const keptCalls = 100
+// keptCalls is the number of calls that each runtime records. No one asks for them.
+const keptCalls = 1
 
 // run runs a fleet until ctx ends or its time has passed.
 func run(ctx context.Context, o options, to io.Writer) (err error) {
@@ -53,25 +55,21 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := fleet.New(fleet.Config{Kube: kube, Dir: o.dir, Runtime: critest.Config{
+	r := newReport(counts, out)
+	c := fleet.Config{Kube: kube, Dir: o.dir, PodChanged: r.podChanged, Runtime: critest.Config{
 		JournalLimit: keptCalls, Latency: map[critest.Method]time.Duration{critest.PullImage: o.pull},
-	}})
+	}}
+	if at, err := netip.ParseAddrPort(o.listen); err == nil {
+		c.Address, c.Port = at.Addr(), int32(at.Port())
+	}
+	f, err := fleet.New(c)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	r := newReport(kube, f, counts, out)
-	var parts sync.WaitGroup
-	defer parts.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	parts.Go(func() { r.watch(ctx) })
-	if o.inMemory {
-		b, err := binder.New(kube)
-		if err != nil {
-			return err
-		}
-		parts.Go(func() { b.Run(ctx) })
+	parts, err := partsOf(o, kube, f, r, out)
+	if err != nil {
+		return err
 	}
 	for _, s := range specs {
 		node, err := f.Add(s)
@@ -82,11 +80,32 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 			return err
 		}
 	}
-	parts.Go(func() { churn(ctx, o, f, out) })
-	parts.Go(func() { createPods(ctx, kube, o.createPods, out) })
-	r.printLines(ctx, o.every)
-	r.printSummary()
-	return nil
+	err = together.Run(ctx, parts...)
+	r.printSummary(o.nodes)
+	return err
+}
+
+// partsOf returns what runs beside the nodes.
+func partsOf(o options, kube kubernetes.Interface, f *fleet.Fleet, r *report, out io.Writer) ([]func(context.Context) error, error) {
+	parts := []func(context.Context) error{
+		func(ctx context.Context) error { r.printLines(ctx, o.every); return nil },
+		func(ctx context.Context) error { churn(ctx, o, f, out); return nil },
+		func(ctx context.Context) error { createPods(ctx, kube, o.createPods, out); return nil },
+	}
+	if o.inMemory {
+		b, err := binder.New(kube)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, func(ctx context.Context) error { b.Run(ctx); return nil })
+	}
+	if o.listen != "" {
+		parts = append(parts, func(ctx context.Context) error { return serveNodes(ctx, o, kube, f) })
+	}
+	if o.metrics != "" {
+		parts = append(parts, func(ctx context.Context) error { return serveMetrics(ctx, o.metrics, r) })
+	}
+	return parts, nil
 }
 
 // connect returns a client, and a function that returns the number of its requests.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 )
@@ -74,5 +76,53 @@ func TestWrongFlags(t *testing.T) {
 	}
 	if d := quantiles([]time.Duration{time.Second}); !strings.Contains(d, "p50 1s") {
 		t.Errorf("quantiles are %q, want %q", d, "p50 1s")
+	}
+}
+
+// The metrics say what the summary says.
+func TestMetrics(t *testing.T) {
+	r := newReport(func() map[string]int { return map[string]int{"patch": 7} }, io.Discard)
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "1"}, Status: v1.PodStatus{
+		Phase: v1.PodRunning, Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}},
+	}}
+	r.podChanged(pod, false)
+	deleted := pod.DeepCopy()
+	deleted.UID, deleted.DeletionTimestamp = "2", new(metav1.Now())
+	r.podChanged(deleted, false)
+	r.podChanged(deleted, true)
+	families, err := r.registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			name := f.GetName()
+			for _, l := range m.Label {
+				name += " " + l.GetValue()
+			}
+			got[name] = m.Gauge.GetValue() + m.Counter.GetValue() + float64(m.Histogram.GetSampleCount())
+		}
+	}
+	for name, want := range map[string]float64{
+		"podsync_fleet_pods Running": 1, "podsync_fleet_pods Pending": 0, "podsync_fleet_apiserver_requests_total patch": 7,
+		"podsync_fleet_bind_to_ready_seconds": 2, "podsync_fleet_delete_to_gone_seconds": 1,
+	} {
+		if value, there := got[name]; !there || value != want {
+			t.Errorf("%s is %v, want %v", name, value, want)
+		}
+	}
+}
+
+// A flag that is wrong is named.
+func TestParse(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--listen is":          {"--listen=here"},
+		"need each other":      {"--tls-cert-file=f"},
+		"--nodes is too small": {"--nodes=0"},
+	} {
+		if _, err := parse(args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q in the error", args, err, want)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"path/filepath"
 	"sync"
@@ -23,7 +22,6 @@ import (
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/resize"
-	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -72,7 +70,7 @@ func (l *agentRun) make() (err error) {
 	capacity := n.capacity()
 	allocatable := node.Allocatable(capacity)
 	l.object, err = node.New(node.Config{
-		Kube: f.config.Kube, Watch: f.nodeWatch, Runtime: l.client, Name: n.Name, IPs: func() []netip.Addr { return []netip.Addr{n.ip} },
+		Kube: f.config.Kube, Watch: f.nodeWatch, Runtime: l.client, Name: n.Name, IPs: func() []netip.Addr { return []netip.Addr{n.ip} }, Port: f.config.Port,
 		Labels: n.Labels, Taints: n.Taints, Capacity: capacity, Allocatable: allocatable,
 		Machine: node.Machine{ID: n.Name, SystemUUID: n.Name, BootID: n.Name, Kernel: "0", OS: "critest"}, Events: f.events, Log: f.config.Log,
 	})
@@ -165,35 +163,6 @@ func (l *agentRun) exec(ctx context.Context, id string, command []string) ([]byt
 		err = fmt.Errorf("%q ended with exit code %d: %s", command, answer.ExitCode, answer.Stderr)
 	}
 	return answer.Stdout, err
-}
-
-// Serve answers the requests that an API server sends to a node.
-func (n *Node) Serve(w http.ResponseWriter, r *http.Request) {
-	l := n.currentRun()
-	if l == nil {
-		http.Error(w, "the agent does not run", http.StatusServiceUnavailable)
-		return
-	}
-	s, err := server.New(server.Config{
-		Agent: l.loop, Runtime: l.client, NodeName: n.Name, Authenticator: alwaysAllow{}, Authorizer: alwaysAllow{},
-		StreamTransport: &http.Transport{DialContext: n.Runtime.DialStream, DisableKeepAlives: true},
-	})
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	s.ServeHTTP(w, r)
-}
-
-// alwaysAllow authorizes all requests: the API server has authorized the caller.
-type alwaysAllow struct{}
-
-func (alwaysAllow) AuthenticateRequest(*http.Request) (server.User, bool, error) {
-	return server.User{Name: "test"}, true, nil
-}
-
-func (alwaysAllow) Authorize(context.Context, server.Attributes) (bool, string, error) {
-	return true, "", nil
 }
 
 // Containers returns the current IDs of the containers of a pod, by name.

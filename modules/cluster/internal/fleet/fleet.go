@@ -2,10 +2,11 @@
 // them share the connections to the API server, one watch of pods and one of Nodes, the watches of ConfigMaps, Secrets,
 // Services and runtime classes, and the recorder of events.
 //
-//	fleet.go   Fleet: what nodes share
-//	node.go    Node: a machine that is switched on and off, and whose agent is killed and started
-//	agent_run.go  one run of an agent, from its start to its end
-//	root.go    what a killed agent leaves behind
+//	fleet.go        Fleet: what nodes share
+//	node.go         Node: a machine that is switched on and off, and whose agent is killed and started
+//	agent_run.go    one run of an agent, from its start to its end
+//	root.go         what a killed agent leaves behind
+//	serve.go        the requests that an API server sends to nodes
 package fleet
 
 import (
@@ -39,6 +40,12 @@ type Config struct {
 	Dir string
 	// Runtime is the common configuration of all runtimes. Each node sets its own Dir, LogsRoot and PodCIDRs.
 	Runtime critest.Config
+	// PodChanged is called for each pod of the nodes that is added, changed or, with gone set, deleted. It must not block,
+	// and must not modify the pod. Default: nothing is called.
+	PodChanged func(pod *v1.Pod, gone bool)
+	// Address and Port are where a program serves Handler. Default: each node reports an address of its own, and no port.
+	Address netip.Addr
+	Port    int32
 	// Log gets the lines of all nodes. Default silent.
 	Log logr.Logger
 }
@@ -98,6 +105,9 @@ func (f *Fleet) Add(s Spec) (*Node, error) {
 	}
 	f.made++
 	f.nodes[s.Name] = n
+	if f.config.PodChanged != nil {
+		f.podWatch.Listen(s.Name, f.config.PodChanged)
+	}
 	return n, nil
 }
 

@@ -55,7 +55,10 @@ func (f *Fleet) newNode(s Spec, index int) (*Node, error) {
 	if s.Name == "" {
 		return nil, errors.New("fleet: Spec.Name is missing")
 	}
-	n := &Node{Spec: s, fleet: f, index: index, ip: addressOf(index), dir: filepath.Join(f.config.Dir, s.Name)}
+	n := &Node{Spec: s, fleet: f, index: index, ip: f.config.Address, dir: filepath.Join(f.config.Dir, s.Name)}
+	if !n.ip.IsValid() {
+		n.ip = addressOf(index)
+	}
 	if err := os.MkdirAll(n.root(), 0o700); err != nil {
 		return nil, fmt.Errorf("fleet: node %s: %w", s.Name, err)
 	}
