@@ -28,7 +28,7 @@
 //	static.go     static pods of one name run one after the other
 //	known.go      which pods are wanted
 //	remove.go     the removal of orphaned pods
-//	stray.go      containers that run although their pod should have stopped
+//	stop_again.go containers that run although their pod should have stopped
 //	pod_state.go  the state of a pod for other parts of an agent
 //
 //	workers.go            Workers: the lock and the goroutines; New, Run, UpdatePod
@@ -49,12 +49,12 @@
 //
 //	         Update                      Kill, deletion, a source's
 //	           |                         Failed or Succeeded, no source
-//	           v                         wants it, SyncPod says it is over
+//	           v                         wants it, or SyncPod: finished
 //	      +---------+                        |
 //	      | syncing | -----------------------+
 //	      +---------+                        v
-//	SyncPod, as often as            +-------------+
-//	there is news or a failure      | terminating |
+//	SyncPod, after each             +-------------+
+//	update and failure              | terminating |
 //	                                +-------------+
 //	                  SyncTerminatingPod until it succeeds
 //	                                       |
@@ -63,7 +63,7 @@
 //	                                | terminated | <--+  KillRuntimePod:
 //	                                +------------+    |  SyncTerminatingRuntimePod
 //	                  SyncTerminatedPod until it      |  until it succeeds, in
-//	                  succeeds             |          |  the phase it is in
+//	                  succeeds             |          |  its current phase
 //	                                       v          |
 //	                                 +----------+     |
 //	                                 | finished | <---+
@@ -89,23 +89,22 @@
 //   - A pod that only the runtime knows has SyncTerminatingRuntimePod in place of
 //     SyncTerminatingPod, and is orphaned right after it.
 //   - A pod that no source wants before it could start is orphaned at once.
-//   - A static pod that must stop before it was started is finished at once, unless the runtime has
+//   - A static pod that must stop before it has started is finished at once, unless the runtime has
 //     containers of it.
 //
-// A pod whose UID is given to a new pod (Create while it stops or after) is orphaned once
-// it has finished. The new pod begins with the first update after that, and no sooner than
-// the old one is forgotten.
+// If a source gives the UID of a pod to a new pod (Create while the old pod stops, or later), the old pod is orphaned
+// once it has finished. The new pod begins with the first update after that, when the old pod has been forgotten.
 //
-// # What holds always
+// # Invariants
 //
-//   - A pod has at most one work in flight. Of the updates that arrive meanwhile the last one is pending. A
-//     request to stop is part of the pod's state, so no later update loses it.
-//   - A terminating pod gets no SyncPod any more.
+//   - A pod has at most one call in flight. The last update that arrives meanwhile is pending; it replaces earlier
+//     ones. A request to stop is part of the pod's state, so a later update does not replace it.
+//   - A terminating pod gets no further SyncPod.
 //   - The time that a pod has to stop only becomes shorter, and its deadline earlier. The time begins with the
 //     request, or without a request with the first SyncTerminatingPod, and not again with each retry.
 //   - Each stop request is answered exactly once, in Effects.Stopped: when the pod has stopped, can no longer
 //     start, or is forgotten. A request in an update that does not stop the pod is answered at once.
-//   - Of the static pods with one full name only one at a time has work, in the order of their first updates.
+//   - Only one static pod of each full name has work at a time. The pods follow each other in the order of their first updates.
 //   - The outcome of abandoned work changes nothing. No pod is removed before all of its abandoned work has
 //     returned.
 //   - A pod is forgotten only when RemovePod has succeeded and no running container was found meanwhile.
@@ -123,21 +122,21 @@
 // work. An idle pod has none, and one timer serves all pods.
 //
 // All methods may be called from any goroutine, a Syncer's and an Observer's
-// calls included, with one exception: a Syncer that calls KillPod for its own
-// pod, or Drain or Run, waits for itself. UpdatePod, SyncKnownPods,
+// calls included, with one exception: a Syncer that calls Drain, Run, or KillPod for its own pod
+// waits for itself. UpdatePod, SyncKnownPods,
 // KillRuntimePod, RemoveOrphan and State never wait for work. They wait for one lock, which is
 // held for microseconds and never across a call to the Syncer, the StatusSource, the
 // Observer or the Logger; and all of them but State report their changes to the Observer and
 // the Logger before they return.
 //
-// In the sense of the Go memory model, these happen before each other:
+// In the sense of the Go memory model:
 //
-//   - a call of UpdatePod before the work that follows from it;
-//   - the return of a Syncer's call before the read of the pod's status for the next call, and that read
-//     before the next call, for one pod, unless the first call was abandoned;
-//   - the return of the SyncTerminatingPod that stopped a pod before the return of the KillPod that waited for
+//   - a call of UpdatePod happens before the work that follows from it;
+//   - the return of a Syncer's call for a pod happens before the next read of the pod's status, and that read
+//     before the pod's next call, unless the first call was abandoned;
+//   - the return of the SyncTerminatingPod that stopped a pod happens before the return of the KillPod that waited for
 //     it, and before Terminated is true;
-//   - the return of every call before the return of Run.
+//   - the return of every call happens before the return of Run.
 //
 // A request to stop a pod, or to stop it sooner, cancels the pod's work in flight
 // before UpdatePod returns. Work that is still in flight after Config.AbandonAfter is abandoned: the pod gets
@@ -148,11 +147,10 @@
 // running. In this package, kill means to stop one pod, drain means to stop all pods, and detach means to
 // end the work and leave the pods running.
 //
-// A Syncer must return soon after the cancellation of its context. It must accept work that it has done before.
+// A Syncer must return soon after the cancellation of its context. It may get the same work again after it has succeeded.
 // It must not return nil from a stop while a container of the pod runs, and must not write to the pods and statuses.
 // Workers cannot end a call that does not return: its pod waits until it must stop, or stop sooner, and Run
 // returns only after the call.
 //
-// The pod workers of a kubelet decide the same in nearly all cases; docs/PARITY.md lists the deliberate
-// deviations.
+// docs/PARITY.md lists the deliberate deviations from the kubelet's pod workers.
 package podworkers

@@ -362,7 +362,7 @@ func (e *explored) check(p *path) {
 		if known && s.phase != Syncing && s.phase != Finished && !e.follows(uid) {
 			e.breaks("W4: %s is %v, and nothing follows", uid, s.phase)
 		}
-		if known && e.refused[uid] && s.phase == Finished && s.over() && !e.follows(uid) {
+		if known && e.refused[uid] && s.phase == Finished && s.isFinished() && !e.follows(uid) {
 			e.breaks("W11: %s is over, no source wants it, and nothing follows", uid)
 		}
 		if state.Terminated && (state.MayHaveRunningContainers || !state.TerminationRequested) || state.ShouldBeFinished && state.MayHaveRunningContainers {
@@ -383,7 +383,7 @@ func (e *explored) follows(uid types.UID) bool {
 // isHeldUp reports whether a static pod waits for another one of its name, at the end of
 // which the effects say so.
 func (s *state) isHeldUp(set *Set) bool {
-	if s.toSweep() || !s.waitsForTurn() || s.phase != Syncing {
+	if s.mustStopAgain() || !s.waitsForName() || s.phase != Syncing {
 		return false
 	}
 	running, taken := set.statics.running[s.fullName]

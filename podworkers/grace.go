@@ -18,12 +18,12 @@ func ownGrace(pod *v1.Pod) int64 {
 // minimumGraceSeconds is the shortest grace period.
 const minimumGraceSeconds = 1
 
-// effectiveGrace returns the time that a pod has to stop, in seconds: the shortest of the time before,
-// metadata.deletionGracePeriodSeconds, and the time of the request. If none of them is set, it is
-// spec.terminationGracePeriodSeconds. A before of zero and a nil pod set nothing. The shortest counts because
-// a pod can get many stop requests. stop.PodGrace of a Syncer sees only one request, which therefore comes first there.
-func effectiveGrace(before int64, pod *v1.Pod, asked *int64) int64 {
-	grace, given := before, before != 0
+// effectiveGrace returns the grace period of a pod in seconds: the shortest of the previous one,
+// metadata.deletionGracePeriodSeconds, and the request's. If none of them is set, it is
+// spec.terminationGracePeriodSeconds. A previous one of zero is not set, and pod may be nil. The shortest counts because
+// a pod can get many stop requests. A Syncer gets only one, so in stop.PodGrace the request takes precedence.
+func effectiveGrace(previous int64, pod *v1.Pod, requested *int64) int64 {
+	grace, given := previous, previous != 0
 	atMost := func(limit *int64) {
 		if limit != nil && (!given || *limit < grace) {
 			grace, given = *limit, true
@@ -32,15 +32,15 @@ func effectiveGrace(before int64, pod *v1.Pod, asked *int64) int64 {
 	if pod != nil {
 		atMost(pod.DeletionGracePeriodSeconds)
 	}
-	atMost(asked)
+	atMost(requested)
 	if !given && pod != nil && pod.Spec.TerminationGracePeriodSeconds != nil {
 		grace = *pod.Spec.TerminationGracePeriodSeconds
 	}
 	return max(grace, minimumGraceSeconds)
 }
 
-// earlier returns the deadline of a request made at now, or the deadline before if it is earlier. A now of
-// zero is no request.
+// earlier returns the deadline of a request made at now, or the previous deadline if it is earlier. If now is zero,
+// there is no request.
 func earlier(before, now time.Time, grace int64) time.Time {
 	if now.IsZero() {
 		return before

@@ -13,11 +13,11 @@ import (
 type KnownPod struct {
 	UID   types.UID
 	Phase Phase
-	// Orphan: no source wants the pod any more.
+	// Orphan means that no source wants the pod any more.
 	Orphan bool
-	// HasPod: the Set has the pod's definition.
+	// HasPod means that the Set has the pod's definition.
 	HasPod bool
-	// Static: the pod is a static pod.
+	// Static means that the pod is a static pod.
 	Static bool
 	// Effects list what the caller must do for the pod.
 	Effects Effects
@@ -26,7 +26,7 @@ type KnownPod struct {
 // SyncKnownPods reports all pods that the sources want. All other pods must stop. A finished pod is
 // orphaned if no source wants it, or if a source wants a new pod with its UID. An unwanted pod that never
 // started is orphaned, too. RemovePod is the last work of an orphaned pod. If containers of a finished pod
-// are being stopped again, it is orphaned after that, unless a source has reported it again.
+// are being stopped again, the pod is orphaned after that, unless a source has reported it meanwhile.
 //
 // known are the pods that are not orphaned; orphaned are the pods that this call has orphaned, with
 // UID, Phase, Orphan and Effects. Both are sorted by UID.
@@ -55,7 +55,7 @@ func (s *Set) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod) {
 		}
 		if !want {
 			k.Effects = p.stopUnwanted()
-			s.takeTurns(p)
+			s.queueStatic(p)
 		}
 		k.Phase = p.phase
 		pod := p.definition()
@@ -69,13 +69,13 @@ func (s *Set) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod) {
 // its history.
 func (s *state) removable() bool {
 	if s.phase == Finished {
-		return s.over() && (s.unwanted || s.again)
+		return s.isFinished() && (s.unwanted || s.recreated)
 	}
 	return s.unwanted && !s.started && !s.inRuntime
 }
 
-// stopUnwanted is the transition of a pod that no source wants. It does not repeat work that stops the
-// pod already.
+// stopUnwanted is the transition of a pod that no source wants. If work in flight stops the pod already, it does not
+// repeat that work.
 func (s *state) stopUnwanted() Effects {
 	s.deleted = true
 	before := s.phase

@@ -9,7 +9,7 @@ import (
 // PodState is the state of a pod, for parts of an agent that act on pods outside of a Syncer: cleanup,
 // probes, admission.
 type PodState struct {
-	// Known: the Set knows the pod. If not, Phase, Removal and Abandoned are zero. Removal is
+	// Known means that the Set knows the pod. Otherwise Phase, Removal and Abandoned are zero. Removal is
 	// the reason why the pod is removed. Abandoned counts the abandoned calls that have not
 	// returned; the removal waits for them.
 	Known     bool
@@ -19,20 +19,20 @@ type PodState struct {
 	// WaitsFor is the pod of the same name and namespace that has to end before this static pod
 	// may start, empty if there is none.
 	WaitsFor types.UID
-	// Terminated: no container of the pod runs, and none will start.
+	// Terminated means that no container of the pod runs, and none will start.
 	Terminated bool
-	// MayHaveRunningContainers: a container of the pod may run or start.
+	// MayHaveRunningContainers means that a container of the pod may run or start.
 	MayHaveRunningContainers bool
-	// ShouldBeFinished: only the removal of the pod is left to do.
+	// ShouldBeFinished means that only the removal of the pod is left to do.
 	ShouldBeFinished bool
-	// TerminationRequested: the pod must stop, or has stopped.
+	// TerminationRequested means that the pod must stop, or has stopped.
 	TerminationRequested bool
-	// ContainersShouldBeTerminating: the agent stops the pod's containers, or has stopped them.
+	// ContainersShouldBeTerminating means that the agent stops the pod's containers, or has stopped them.
 	// No part of the agent may start a container of the pod any more.
 	ContainersShouldBeTerminating bool
-	// RuntimeShouldBeRemoved: the runtime's records of the pod may be removed.
+	// RuntimeShouldBeRemoved means that the runtime's records of the pod may be removed.
 	RuntimeShouldBeRemoved bool
-	// ContentShouldBeRemoved: the pod's volumes and logs may be removed. The pod was deleted
+	// ContentShouldBeRemoved means that the pod's volumes and logs may be removed. The pod was deleted
 	// and has stopped, or it was evicted.
 	ContentShouldBeRemoved bool
 }
@@ -58,8 +58,8 @@ func (s PodState) String() string {
 	return text
 }
 
-// State returns the state of a pod. If the Set does not know the UID, only MayHaveRunningContainers is
-// true before the first SyncKnownPods. After it ShouldBeFinished, ContainersShouldBeTerminating,
+// State returns the state of a pod. If the Set does not know the UID, MayHaveRunningContainers alone is
+// true before the first SyncKnownPods; after it, ShouldBeFinished, ContainersShouldBeTerminating,
 // RuntimeShouldBeRemoved and ContentShouldBeRemoved are true.
 func (s *Set) State(uid types.UID) PodState {
 	p, known := s.pods[uid]
@@ -73,8 +73,8 @@ func (s *Set) State(uid types.UID) PodState {
 	return PodState{
 		Known: true, Phase: p.phase, Removal: p.removal, Abandoned: len(p.abandoned),
 		WaitsFor:   s.statics.before(p.fullName, p.uid, s.mayStart),
-		Terminated: p.quiet(), MayHaveRunningContainers: !p.quiet(), RuntimeShouldBeRemoved: p.quiet(),
-		ShouldBeFinished: p.over(), TerminationRequested: p.phase >= Terminating, ContainersShouldBeTerminating: p.stopping,
-		ContentShouldBeRemoved: p.evicted || p.deleted && p.quiet(),
+		Terminated: p.hasStopped(), MayHaveRunningContainers: !p.hasStopped(), RuntimeShouldBeRemoved: p.hasStopped(),
+		ShouldBeFinished: p.isFinished(), TerminationRequested: p.phase >= Terminating, ContainersShouldBeTerminating: p.stopping,
+		ContentShouldBeRemoved: p.evicted || p.deleted && p.hasStopped(),
 	}
 }

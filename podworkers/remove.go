@@ -17,7 +17,7 @@ func (s *Set) RemoveOrphan(pod RuntimePod) Effects {
 	return Effects{Work: true}
 }
 
-// orphan lets a pod be removed that has finished or never started.
+// orphan starts the removal of a pod that has finished or never started.
 func (s *Set) orphan(p *state) Effects {
 	why := Replaced
 	if p.unwanted {
@@ -36,8 +36,8 @@ func (s *state) orphan(why Removal) {
 	}
 }
 
-// succeed keeps an update of a new pod with the UID of this one. A new pod that must stop before it
-// could start never starts.
+// succeed stores an update of a new pod with the UID of this one. A new pod that must stop before it
+// has started never starts.
 func (s *state) succeed(u Update) {
 	switch {
 	case u.Type == Kill:
@@ -59,12 +59,12 @@ func (s *state) remove(revision Revision) Work {
 	return w
 }
 
-// removed is the transition on the end of that work. The pod is forgotten unless a running container was
+// removed is the transition on the end of RemovePod. The pod is forgotten unless a running container was
 // found meanwhile.
 func (s *Set) removed(p *state, o Outcome) Effects {
 	p.inFlight = 0
 	switch {
-	case p.stray != nil:
+	case p.mayRun != nil:
 		p.toRemove = true
 		return Effects{Work: p.ready()}
 	case o == Failed:

@@ -11,14 +11,14 @@ import (
 // Set is the state of all pods of a node. It decides which work each pod needs, and in which order;
 // the caller does the work. The zero Set has no pods.
 //
-// A Set is a state machine: its answers depend on the earlier calls alone. It starts no goroutine,
+// A Set is a state machine: its results depend only on the earlier calls. It starts no goroutine,
 // reads no clock, and must not be used concurrently.
 type Set struct {
 	pods    map[types.UID]*state
 	statics statics
 	// revision is the revision of the last work handed out.
 	revision Revision
-	// synced: SyncKnownPods has been called. The node has no pod that the Set does not know.
+	// synced means that SyncKnownPods has been called, so the Set knows all pods of the node.
 	synced bool
 }
 
@@ -36,7 +36,7 @@ func (s *Set) Update(now time.Time, u Update) (Effects, error) {
 		p = s.add(first(uid, u))
 	}
 	e := p.update(u, !known, now)
-	s.takeTurns(p)
+	s.queueStatic(p)
 	return e, nil
 }
 
@@ -48,9 +48,9 @@ func (s *Set) add(p *state) *state {
 	return p
 }
 
-// takeTurns enqueues a static pod under its full name. If the runtime has containers of the pod, and
-// the pod must stop, it keeps other pods from the name until then.
-func (s *Set) takeTurns(p *state) {
+// queueStatic enqueues a static pod under its full name. If the pod must stop, and the runtime has containers of it,
+// queueStatic blocks the name for other pods until the pod has stopped.
+func (s *Set) queueStatic(p *state) {
 	switch {
 	case p.inRuntime && p.phase != Syncing:
 		if p.phase == Terminating {
@@ -62,8 +62,8 @@ func (s *Set) takeTurns(p *state) {
 }
 
 // Next returns the next work of a pod. ok is false if the pod has no work, or if work of it is in
-// flight. A pod that was stopped before it could start needs no work: Next finishes it, and returns the
-// effects of that.
+// flight. A pod that must stop before it has started needs no work: Next finishes it and returns the
+// effects.
 func (s *Set) Next(now time.Time, uid types.UID) (w Work, ok bool, e Effects) {
 	p, known := s.pods[uid]
 	if !known {
@@ -76,13 +76,13 @@ func (s *Set) next(now time.Time, p *state) (w Work, ok bool, e Effects) {
 	switch {
 	case !p.ready():
 		return Work{}, false, Effects{}
-	case p.toSweep():
+	case p.mustStopAgain():
 		s.revision++
-		return p.sweep(s.revision), true, Effects{}
+		return p.beginStopAgain(s.revision), true, Effects{}
 	case p.phase > Finished:
 		s.revision++
 		return p.remove(s.revision), true, Effects{}
-	case !p.waitsForTurn():
+	case !p.waitsForName():
 	case p.phase != Syncing:
 		return Work{}, false, s.finish(p)
 	case !s.statics.start(p.fullName, p.uid, s.mayStart):
@@ -92,7 +92,7 @@ func (s *Set) next(now time.Time, p *state) (w Work, ok bool, e Effects) {
 	return p.begin(s.revision, now), true, Effects{}
 }
 
-// mayStart reports whether a pod that waits for its name may still start.
+// mayStart reports whether a pod in the queue for its name still has to start.
 func (s *Set) mayStart(uid types.UID) bool {
 	p, known := s.pods[uid]
 	return known && !p.started
@@ -126,36 +126,36 @@ func (s *Set) working(w Work) (p *state, inFlight bool) {
 
 func (s *Set) done(p *state, w Work, o Outcome) Effects {
 	switch {
-	case p.sweeping():
-		return s.swept(p, w.RuntimePod, o)
+	case p.stoppingAgain():
+		return s.stoppedAgain(p, w.RuntimePod, o)
 	case p.phase == Removing:
 		return s.removed(p, o)
 	}
-	news := p.pending
+	next := p.pending
 	e := p.done(o)
 	if p.phase != Finished {
 		return e
 	}
 	e.Successors = s.statics.end(p.fullName, p.uid, s.mayStart)
 	if w.Type == SyncTerminatingRuntimePod {
-		p.successor = news
-		p.orphan(Unwanted) // no source has it that could still ask
+		p.successor = next
+		p.orphan(Unwanted) // no source knows the pod
 		e.Work = p.ready()
 	}
 	return e
 }
 
-// renew adds the pod of an update that arrived while the agent stopped or removed the old pod of that
+// renew adds a new pod whose update arrived while the agent stopped or removed the old pod with the same
 // UID. It reports whether the new pod has work.
-func (s *Set) renew(uid types.UID, news *Update) bool {
-	if news == nil || news.Pod == nil {
+func (s *Set) renew(uid types.UID, last *Update) bool {
+	if last == nil || last.Pod == nil {
 		return false
 	}
-	u := *news
-	u.Stop = nil // answered with what was stopped
+	u := *last
+	u.Stop = nil // answered when the old pod stopped
 	p := s.add(first(uid, u))
 	e := p.update(u, true, time.Time{})
-	s.takeTurns(p)
+	s.queueStatic(p)
 	return e.Work
 }
 
@@ -166,8 +166,8 @@ func (s *Set) Abandon(w Work) Effects {
 	if !inFlight {
 		return Effects{}
 	}
-	if p.sweeping() {
-		p.stray = w.RuntimePod
+	if p.stoppingAgain() {
+		p.mayRun = w.RuntimePod
 	}
 	p.inFlight, p.abandoned = 0, append(p.abandoned, w.Revision)
 	p.repeat()

@@ -9,43 +9,43 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// state is one pod's life so far. Its methods are the transitions: they change
-// the state of this pod and nothing else, and return what follows from it.
+// state is the state of one pod. Its methods are the transitions: they change only
+// the state of this pod, and return the effects.
 type state struct {
 	uid   types.UID
 	phase Phase
-	// started: work has been handed out.
+	// started means that work has been handed out.
 	started bool
-	// inRuntime: the runtime knows the pod, whether this agent started it or not.
+	// inRuntime means that the runtime knows the pod. This agent or an earlier one has started it.
 	inRuntime bool
-	// stopping: work that stops the pod has been handed out, or the pod had finished. None of its
-	// containers starts any more.
+	// stopping means that work that stops the pod has been handed out, or that the pod had finished before. No
+	// container of the pod may start.
 	stopping bool
-	// deleted: no source wants the pod any more.
+	// deleted means that no source wants the pod any more.
 	deleted bool
-	// evicted: a request stopped the pod to evict it.
+	// evicted means that the pod was stopped by an eviction.
 	evicted bool
-	// unwanted: SyncKnownPods reported last that no source wants the pod. A pod that was being swept
-	// then is removed when the sweep has succeeded.
+	// unwanted means that, according to the last SyncKnownPods, no source wants the pod. If the pod was being stopped
+	// again at that time, it is removed when that stop has succeeded.
 	unwanted bool
-	// again: a source wants a new pod with the UID of this one.
-	again bool
+	// recreated means that a source wants a new pod with the UID of this one.
+	recreated bool
 	// removal is the reason of the removal, NotRemoved before the pod is orphaned.
 	removal Removal
-	// toRemove: RemovePod is due, for the first time or again.
+	// toRemove means that RemovePod is due, for the first time or as a retry.
 	toRemove bool
-	// abandoned is the work that was abandoned and has not returned.
+	// abandoned are the abandoned calls that have not returned.
 	abandoned []Revision
-	// successor is the last update of a new pod with the UID of this one. That pod begins when this one
+	// successor is the last update of a new pod with the UID of this one. The new pod begins when this one
 	// is forgotten.
 	successor *Update
-	// stray is set if a container of the pod may have started after the work that stops the pod had
-	// inspected it.
-	stray *RuntimePod
+	// mayRun is set if a container of the pod may have started after the last stop had inspected the pod, so that the
+	// pod must be stopped again.
+	mayRun *RuntimePod
 
-	// grace is the time that the pod has to stop, in seconds; zero if it is not set.
+	// grace is the grace period in seconds, zero if it is not set.
 	grace int64
-	// deadline is the end of that time; zero if it has not begun.
+	// deadline is the end of the grace period, zero if it has not begun.
 	deadline time.Time
 	// report is the first StopReport of the requests.
 	report *StopReport
@@ -54,7 +54,7 @@ type state struct {
 	fullName string
 	// pending is the last update for which no work was handed out.
 	pending *Update
-	// active is what the last work handed out was made from.
+	// active is the update of the last work that was handed out.
 	active *Update
 	// inFlight is the work in flight; zero if there is none.
 	inFlight Revision
@@ -64,8 +64,8 @@ type state struct {
 	waiting []StopID
 }
 
-// first returns the state of a new pod before its first update u. A pod that has finished at its source and has
-// no running container was stopped before: only the cleanup is left, which may have been done already
+// first returns the state of a new pod before its first update u. If the pod has finished at its source and has
+// no running container, an earlier agent has stopped it: only the cleanup is left, and may have been done already
 // (kubernetes #105527, #117019).
 func first(uid types.UID, u Update) *state {
 	s := &state{uid: uid, fullName: fullName(u), inRuntime: u.Pod != nil && u.RuntimePod != nil}
@@ -89,7 +89,7 @@ func anyAlive(status *runtime.PodStatus) bool {
 	return false
 }
 
-// update is the transition on an update of the pod. isNew: it is the first update.
+// update is the transition on an update of the pod. isNew is set for the first update.
 func (s *state) update(u Update, isNew bool, now time.Time) Effects {
 	if u.Pod != nil && u.Type != Kill {
 		s.unwanted = false
@@ -99,7 +99,7 @@ func (s *state) update(u Update, isNew bool, now time.Time) Effects {
 		return stopped(u.Stop)
 	}
 	if s.phase != Syncing && !isNew && u.Type == Create {
-		s.again = true
+		s.recreated = true
 		if s.phase == Terminating {
 			s.await(u.Stop)
 			return Effects{}
@@ -112,7 +112,7 @@ func (s *state) update(u Update, isNew bool, now time.Time) Effects {
 	before := s.phase
 	s.stopIfAsked(u)
 	if s.phase == Terminated && u.Pod == nil {
-		return stopped(u.Stop) // the runtime's view of it is old
+		return stopped(u.Stop) // the runtime's report is outdated
 	}
 	if u.Pod == nil {
 		s.inRuntime = true
@@ -142,7 +142,7 @@ func (s *state) definition() *v1.Pod {
 	return nil
 }
 
-// stopIfAsked makes a syncing pod terminating if the update requires it.
+// stopIfAsked makes a syncing pod terminating if the update requests that.
 func (s *state) stopIfAsked(u Update) {
 	if s.phase != Syncing {
 		return
@@ -159,8 +159,8 @@ func (s *state) stopIfAsked(u Update) {
 	}
 }
 
-// stopWithin sets the time that a terminating pod has, which only becomes shorter, also in the update. It
-// reports whether the time became shorter.
+// stopWithin sets the grace period of a terminating pod and of the update. The grace period only becomes shorter;
+// stopWithin reports whether it did.
 func (s *state) stopWithin(u *Update, now time.Time) (shortened bool) {
 	request := StopRequest{}
 	if u.Stop != nil {
@@ -200,15 +200,15 @@ func (s *state) begin(revision Revision, now time.Time) Work {
 	return w
 }
 
-// waitsForTurn reports whether the pod is a static pod that has not started, and that has no containers to
-// stop in the runtime.
-func (s *state) waitsForTurn() bool {
+// waitsForName reports whether the pod is a static pod that has not started, and of which the runtime has no
+// containers to stop.
+func (s *state) waitsForName() bool {
 	return !s.started && !(s.inRuntime && s.phase != Syncing) && runtime.IsStatic(s.pending.Pod)
 }
 
-// beginStop makes w the work that stops the pod. Without a stop request the pod's time begins now.
+// beginStop makes w the work that stops the pod. Without a stop request, the grace period begins now.
 func (s *state) beginStop(w *Work, now time.Time) {
-	s.stopping, s.stray = true, nil
+	s.stopping, s.mayRun = true, nil
 	if w.Pod == nil {
 		w.Type, w.RuntimePod = SyncTerminatingRuntimePod, s.active.RuntimePod
 		return
@@ -226,7 +226,7 @@ func (s *state) done(o Outcome) Effects {
 	work := s.inFlightType
 	s.inFlight = 0
 	switch {
-	case s.stray != nil && s.phase == Terminating:
+	case s.mayRun != nil && s.phase == Terminating:
 		return Effects{Work: true}
 	case o == Failed:
 		return Effects{Work: s.pending != nil, Retry: s.pending == nil}
@@ -250,21 +250,21 @@ func (s *state) terminated() Effects {
 	return Effects{Work: true, Stopped: s.takeWaiting()}
 }
 
-// finish is the last transition, from any phase. Requests still waiting are
-// done: there is nothing left to stop.
+// finish is the transition to Finished. It answers the waiting stop requests, because
+// nothing is left to stop.
 func (s *state) finish() Effects {
 	s.phase, s.pending = Finished, nil
-	return Effects{Stopped: s.takeWaiting(), Work: s.toSweep()}
+	return Effects{Stopped: s.takeWaiting(), Work: s.mustStopAgain()}
 }
 
-// takeWaiting returns the requests to answer, which wait no longer.
+// takeWaiting removes and returns the waiting stop requests.
 func (s *state) takeWaiting() []StopID {
 	ids := s.waiting
 	s.waiting = nil
 	return ids
 }
 
-// repeat makes the last work due again, unless there is news or nothing is left to do.
+// repeat makes the last work due again, unless an update is pending or nothing is left to do.
 func (s *state) repeat() {
 	if s.phase > Finished {
 		s.toRemove = s.toRemove || s.inFlight == 0

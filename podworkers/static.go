@@ -49,7 +49,7 @@ func (s *statics) block(fullName string, uid types.UID) {
 }
 
 // start gives the full name to a pod if the pod is next in the queue, and reports whether the pod holds
-// the name. Pods before it that do not want the name any more are dropped.
+// the name. It skips pods that no longer want the name.
 func (s *statics) start(fullName string, uid types.UID, wants func(types.UID) bool) bool {
 	if running, taken := s.running[fullName]; taken {
 		return running == uid
@@ -65,7 +65,7 @@ func (s *statics) start(fullName string, uid types.UID, wants func(types.UID) bo
 	return true
 }
 
-// before returns the pod that must end, or start, before this one may start. It is empty if the pod holds
+// before returns the pod that must end or start before this one may start. It is empty if the pod holds
 // the name, or is not in the queue.
 func (s *statics) before(fullName string, uid types.UID, wants func(types.UID) bool) types.UID {
 	if !slices.Contains(s.waiting[fullName], uid) {
@@ -84,17 +84,17 @@ func (s *statics) before(fullName string, uid types.UID, wants func(types.UID) b
 }
 
 // next returns the first pod in the queue that wants the name. It is empty if there is none, or while
-// pods of the name must stop.
+// pods with that name must stop.
 func (s *statics) next(fullName string, wants func(types.UID) bool) types.UID {
 	if len(s.stopping[fullName]) > 0 {
 		return ""
 	}
-	line := s.waiting[fullName]
-	i := slices.IndexFunc(line, wants)
+	queue := s.waiting[fullName]
+	i := slices.IndexFunc(queue, wants)
 	if i < 0 {
 		return ""
 	}
-	return line[i]
+	return queue[i]
 }
 
 // end releases the pod's claim on its full name and returns the pod that may start next.
@@ -113,11 +113,11 @@ func (s *statics) end(fullName string, uid types.UID, wants func(types.UID) bool
 	return nil
 }
 
-func remove(lines map[string][]types.UID, fullName string, uid types.UID) {
-	line := slices.DeleteFunc(lines[fullName], func(other types.UID) bool { return other == uid })
-	if len(line) == 0 {
-		delete(lines, fullName)
+func remove(queues map[string][]types.UID, fullName string, uid types.UID) {
+	queue := slices.DeleteFunc(queues[fullName], func(other types.UID) bool { return other == uid })
+	if len(queue) == 0 {
+		delete(queues, fullName)
 		return
 	}
-	lines[fullName] = line
+	queues[fullName] = queue
 }

@@ -49,16 +49,16 @@ type Update struct {
 	// RuntimePod without a Pod identifies a pod that only the runtime knows. Such a pod can
 	// only be killed: other types of updates are ignored.
 	//
-	// RuntimePod beside a Pod counts in the first update of the pod: the runtime may have
+	// RuntimePod together with a Pod is used only in the first update of the pod: the runtime may have
 	// containers of the pod that an earlier agent started. If that pod is static and is deleted
-	// while it waits for another pod of its name, its containers are stopped before it finishes.
+	// while it waits for another pod with its name, its containers are stopped before it finishes.
 	RuntimePod *RuntimePod
-	// Status is the last status of the pod from the runtime, nil if there is none. It counts in
+	// Status is the last status of the pod from the runtime, nil if there is none. It is used only in
 	// the first update of a pod that has finished at its source: if no container runs, an earlier
 	// agent has stopped the pod, and only the cleanup is left.
 	Status *runtime.PodStatus
-	// Stop states how to stop the pod. It counts in updates that make the pod stop, or arrive
-	// while it stops. Other updates answer the request at once.
+	// Stop states how to stop the pod. It is used in updates that make the pod stop, or that arrive
+	// while it stops. In other updates, the request is answered at once.
 	Stop *StopRequest
 }
 
@@ -92,12 +92,11 @@ type StopRequest struct {
 	// Evict marks the pod as evicted: the agent may remove its volumes and logs although its
 	// source still wants it. Only the request that begins the stop can set it.
 	Evict bool
-	// GracePeriodSeconds is the time that the pod has to stop, in seconds; nil is the pod's
-	// own grace period, and values below 1 count as 1. It can only shorten the time of earlier
-	// requests.
+	// GracePeriodSeconds is the grace period in seconds; nil means the pod's own grace period, and
+	// values below 1 mean 1. It can only shorten the grace period of earlier requests.
 	GracePeriodSeconds *int64
-	// Report is the reason for the pod's status. With nil the status has only the ends of
-	// the containers. The first report of a pod counts.
+	// Report is the reason for the pod's status. If it is nil, the status has only the results of
+	// the containers. Only the first report of a pod is used.
 	Report *StopReport
 }
 
@@ -147,7 +146,7 @@ func (t WorkType) String() string {
 	return "SyncPod"
 }
 
-// Work is one call for one pod. It is in flight from the Next that returns it until Done or
+// Work is one call for one pod. It is in flight from the call of Next that returns it until Done or
 // Abandon.
 type Work struct {
 	UID  types.UID
@@ -163,7 +162,7 @@ type Work struct {
 	RuntimePod *RuntimePod
 	// Removal is the reason of a RemovePod.
 	Removal Removal
-	// GracePeriodSeconds is the time that SyncTerminatingPod has. Nil is the pod's own grace
+	// GracePeriodSeconds is the grace period of SyncTerminatingPod. Nil means the pod's own grace
 	// period: there was no stop request.
 	GracePeriodSeconds *int64
 	// Deadline is the time by which SyncTerminatingPod must have stopped the pod: the earliest
@@ -178,14 +177,13 @@ type Work struct {
 type Removal uint8
 
 const (
-	// NotRemoved: the pod is not removed.
+	// NotRemoved means that the pod is not removed.
 	NotRemoved Removal = iota
-	// Unwanted: no source wants the pod any more.
+	// Unwanted means that no source wants the pod any more.
 	Unwanted
-	// Replaced: a source wants a new pod with the UID of the pod.
+	// Replaced means that a source wants a new pod with the UID of the pod.
 	Replaced
-	// Unknown: no source wants the pod, and the Set did not know it. An earlier agent left it
-	// behind.
+	// Unknown means that an earlier agent left the pod behind: no source wants it, and the Set did not know it.
 	Unknown
 )
 
@@ -209,25 +207,25 @@ type Revision uint64
 type Outcome uint8
 
 const (
-	// Failed: the work must be retried.
+	// Failed means that the work must be retried.
 	Failed Outcome = iota
-	// Succeeded: the work is done.
+	// Succeeded means that the work is done.
 	Succeeded
-	// SucceededTerminal: SyncPod found that the pod has finished; the pod is stopped next.
+	// SucceededTerminal means that SyncPod found that the pod has finished; the pod is stopped next.
 	// For other work it is the same as Succeeded.
 	SucceededTerminal
 )
 
 // Effects lists what the caller must do after a change. The zero value requires nothing.
 type Effects struct {
-	// Work: the pod may have work; call Next.
+	// Work means that the pod may have work: call Next.
 	Work bool
-	// Retry: the work failed and no update is pending; call Requeue after a back-off.
+	// Retry means that the work failed and no update is pending: call Requeue after a back-off.
 	Retry bool
-	// Interrupt: cancel the work in flight, because other work is more urgent.
+	// Interrupt means that other work is more urgent: cancel the work in flight.
 	Interrupt bool
 	// Stopped are the stop requests to answer.
 	Stopped []StopID
-	// Successors are other pods that waited for this one; call Next for them.
+	// Successors are other pods that waited for this one: call Next for them.
 	Successors []types.UID
 }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Workers bring pods to the state that their definitions ask for: they hold a Set, call a
-// Syncer with the work that the Set hands out, and retry work that failed. Make them with
-// New; all methods may be called from any goroutine, at any time.
+// Workers bring pods to the state that their definitions require: they hold a Set, call a
+// Syncer for the work that the Set hands out, and retry failed work. Create them with
+// New. All methods may be called from any goroutine, at any time.
 //
 // Workers own the lock and the goroutines. The scheduler, which the lock guards, decides which work
-// starts, and when. A change collects log lines and calls of the Observer under the lock; they are
-// reported after its release. A job calls the Syncer without the lock.
+// starts, and when. Under the lock, log lines and calls of the Observer are collected in changes, which
+// are reported after the lock is released. A job calls the Syncer without the lock.
 type Workers struct {
 	config Config
 	// running counts the goroutines that Run waits for.
@@ -23,13 +23,13 @@ type Workers struct {
 	// the StatusSource, the Observer or the Logger.
 	mu        sync.Mutex
 	scheduler scheduler
-	// hungry: a goroutine is about to take work. There is one whenever pods are ready, so that no
-	// pod waits for the work of another.
-	hungry bool
+	// goroutineStarting means that a goroutine is about to take work. There is always one while pods are ready,
+	// so that no pod waits for the work of another one.
+	goroutineStarting bool
 }
 
-// New returns Workers that do nothing until Run is called. They accept updates
-// from now on. An error names the invalid field of the Config.
+// New returns Workers that accept updates, and call the Syncer only during Run. An error names the
+// invalid field of the Config.
 func New(c Config) (*Workers, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -42,9 +42,8 @@ func New(c Config) (*Workers, error) {
 
 // Run does the work of the pods until ctx is done. Then it detaches: it cancels
 // the work in flight, leaves the pods as they are, and returns nil when all work
-// has returned, abandoned work included. That takes as long as the Syncer needs after
-// its cancellation. To stop the pods first, call Drain before ending ctx. Work
-// gets the values of ctx, but not its deadline. Run can be called once.
+// has returned, abandoned work included. To stop the pods first, call Drain before ending ctx. The contexts of
+// work have the values of ctx, but not its deadline. Run can be called only once.
 func (w *Workers) Run(ctx context.Context) error {
 	if err := w.begin(ctx); err != nil {
 		return err
@@ -63,11 +62,11 @@ func (w *Workers) Run(ctx context.Context) error {
 	}
 }
 
-// begin starts the work that came up before Run was called.
+// begin starts the work that became due before Run was called.
 func (w *Workers) begin(ctx context.Context) error {
-	var then change
+	var changes changes
 	w.mu.Lock()
-	defer w.unlock(&then)
+	defer w.unlock(&changes)
 	if w.scheduler.stage != notRun {
 		return errors.New("podworkers: Run was called before; make new Workers to run again")
 	}
@@ -88,49 +87,49 @@ func (w *Workers) detach() {
 	w.scheduler.drain.end(ErrStopped)
 }
 
-// fire does the work that is due.
+// fire starts the work that is due.
 func (w *Workers) fire(timer *time.Timer) {
-	then := change{now: time.Now()}
+	changes := changes{now: time.Now()}
 	w.mu.Lock()
-	defer w.unlock(&then)
-	w.scheduler.fire(&then)
-	w.scheduler.timers.arm(timer, then.now)
+	defer w.unlock(&changes)
+	w.scheduler.fire(&changes)
+	w.scheduler.timers.arm(timer, changes.now)
 }
 
-// UpdatePod records an update of a pod and returns. The workers sync the pod as soon as no work of it is
-// in flight. Of several updates that arrive meanwhile the last counts; stop requests are never
-// lost. The caller must not change the objects of the update any more.
+// UpdatePod records an update of a pod and returns. The workers sync the pod as soon as no call for it is
+// in flight. Only the last update that arrives meanwhile is used; stop requests are never
+// lost. The caller must not modify the objects of the update afterwards.
 //
-// Update.Stop.ID is ignored; KillPod waits for the answer. An error means that the update was
-// refused: ErrStopped, ErrDraining, or the name of the missing field.
+// Update.Stop.ID is ignored; KillPod waits for the answer. An error means that the update is
+// rejected: ErrStopped, ErrDraining, or the name of the missing field.
 func (w *Workers) UpdatePod(u Update) error {
 	_, err := w.update(u, nil)
 	return err
 }
 
 func (w *Workers) update(u Update, answer chan<- error) (StopID, error) {
-	then := change{now: time.Now()}
+	changes := changes{now: time.Now()}
 	w.mu.Lock()
-	defer w.unlock(&then)
-	return w.scheduler.update(u, answer, &then)
+	defer w.unlock(&changes)
+	return w.scheduler.update(u, answer, &changes)
 }
 
-// unlock releases the lock, reports what changed while it was held, and starts a
-// goroutine if there is work that no other is about to take.
-func (w *Workers) unlock(then *change) {
-	spawn := !w.hungry && w.scheduler.mayStart()
+// unlock releases the lock and reports the changes. If work is ready and no goroutine is about to take it, unlock
+// starts one.
+func (w *Workers) unlock(changes *changes) {
+	spawn := !w.goroutineStarting && w.scheduler.mayStart()
 	if spawn {
-		w.hungry = true
+		w.goroutineStarting = true
 		w.running.Add(1)
 	}
 	w.mu.Unlock()
-	then.report(&w.config)
+	changes.report(&w.config)
 	if spawn {
 		go w.work()
 	}
 }
 
-// work does the work of pods that are ready, and returns when there is none.
+// work does the work of ready pods, and returns when no pod is ready.
 func (w *Workers) work() {
 	defer w.running.Done()
 	for j := w.first(); j != nil; {
@@ -138,22 +137,22 @@ func (w *Workers) work() {
 	}
 }
 
-// first returns the first job of a goroutine, nil if another goroutine has taken it.
+// first returns the first job of a goroutine, nil if another goroutine has taken the work.
 func (w *Workers) first() *job {
-	then := change{now: time.Now()}
+	changes := changes{now: time.Now()}
 	w.mu.Lock()
-	defer w.unlock(&then)
-	w.hungry = false
-	return w.scheduler.next(&then)
+	defer w.unlock(&changes)
+	w.goroutineStarting = false
+	return w.scheduler.next(&changes)
 }
 
-// finish ends a job and returns the next one, of any pod, nil if there is none.
+// finish ends a job and returns the next one, of any pod. It returns nil if there is none.
 func (w *Workers) finish(j *job, end ended) *job {
-	then := change{now: time.Now()}
-	w.config.Observer.SyncEnded(j.Work, then.now.Sub(j.started), end.err)
+	changes := changes{now: time.Now()}
+	w.config.Observer.SyncEnded(j.Work, changes.now.Sub(j.started), end.err)
 	j.cancel(nil)
 	w.mu.Lock()
-	defer w.unlock(&then)
-	w.scheduler.finish(j, end, &then)
-	return w.scheduler.next(&then)
+	defer w.unlock(&changes)
+	w.scheduler.finish(j, end, &changes)
+	return w.scheduler.next(&changes)
 }

@@ -9,17 +9,17 @@ import (
 // SyncKnownPods reports all pods that the sources want; see [Set.SyncKnownPods]. The workers stop and
 // remove the other pods. The returned pods have no Effects: the workers have handled them.
 func (w *Workers) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod) {
-	then := change{now: time.Now()}
+	changes := changes{now: time.Now()}
 	w.mu.Lock()
-	defer w.unlock(&then)
+	defer w.unlock(&changes)
 	known, orphaned = w.scheduler.set.SyncKnownPods(desired)
 	for _, pods := range [][]KnownPod{orphaned, known} {
 		for i := range pods {
 			e := pods[i].Effects
 			if p := w.scheduler.pods[pods[i].UID]; p != nil && p.phase != Syncing && p.err != nil {
-				e.Work = false // what stops it, or cleans up after it, has failed and is tried again in time
+				e.Work = false // its stop or cleanup has failed; the retry is scheduled
 			}
-			w.scheduler.follow(pods[i].UID, e, &then)
+			w.scheduler.apply(pods[i].UID, e, &changes)
 			pods[i].Effects = Effects{}
 		}
 	}
@@ -27,24 +27,24 @@ func (w *Workers) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod
 }
 
 // KillRuntimePod reports that the runtime runs containers of a pod that should have stopped, and
-// stops them; see [Set.KillRuntimePod]. The error is ErrStopped, or that the pod has no UID.
+// stops them; see [Set.KillRuntimePod]. It returns ErrStopped, or an error if the pod has no UID.
 func (w *Workers) KillRuntimePod(pod RuntimePod) error {
-	then := change{now: time.Now()}
+	changes := changes{now: time.Now()}
 	w.mu.Lock()
-	defer w.unlock(&then)
+	defer w.unlock(&changes)
 	if _, err := w.scheduler.acceptable(Update{Type: Kill, RuntimePod: &pod}); err != nil {
 		return err
 	}
-	w.scheduler.follow(pod.UID, w.scheduler.set.KillRuntimePod(then.now, pod), &then)
+	w.scheduler.apply(pod.UID, w.scheduler.set.KillRuntimePod(changes.now, pod), &changes)
 	return nil
 }
 
 // RemoveOrphan removes a pod that the workers do not know; see [Set.RemoveOrphan].
 func (w *Workers) RemoveOrphan(pod RuntimePod) {
-	then := change{now: time.Now()}
+	changes := changes{now: time.Now()}
 	w.mu.Lock()
-	defer w.unlock(&then)
-	w.scheduler.follow(pod.UID, w.scheduler.set.RemoveOrphan(pod), &then)
+	defer w.unlock(&changes)
+	w.scheduler.apply(pod.UID, w.scheduler.set.RemoveOrphan(pod), &changes)
 }
 
 // State returns the state of a pod; see [Set.State].

@@ -17,9 +17,9 @@ const (
 	defaultResyncInterval = time.Minute
 )
 
-// Config configures Workers. Waits have up to half of their length added at random, so that pods that
+// Config configures Workers. A random part of up to half of its length is added to each wait, so that pods that
 // failed together are not retried together. Exceptions are AbandonAfter, the waits between attempts to remove a
-// pod, and times that an error or a Result names.
+// pod, and times that an error or a Result specifies.
 type Config struct {
 	// Syncer does the work. Required.
 	Syncer Syncer
@@ -27,15 +27,15 @@ type Config struct {
 	// the end of the previous call. If Status is nil, the Syncer gets a nil status and must inspect the
 	// pod itself.
 	Status StatusSource
-	// MaxConcurrent limits the concurrent calls of SyncPod, without abandoned ones. Further pods wait in
-	// the order of their work. Work that stops, cleans up or removes pods never waits. Zero means no limit.
+	// MaxConcurrent limits the concurrent calls of SyncPod, not counting abandoned ones. Further pods wait in a
+	// queue. Work that stops, cleans up or removes pods never waits. Zero means no limit.
 	MaxConcurrent int
-	// AbandonAfter is the time that cancelled work has to return, if it was cancelled because the pod must
-	// stop, or stop sooner. After that the pod gets other work. Zero means 1 s.
+	// AbandonAfter is the time within which a call must return that was cancelled because the pod must
+	// stop, or stop sooner. After that the call is abandoned, and the pod gets other work. Zero means 1 s.
 	AbandonAfter time.Duration
-	// RetryInitial is the wait after the first failure, unless its error has the time of the next
-	// attempt or is temporary (see Syncer). Each further failure in a row doubles it, up to RetryMax, or up to 1 min for
-	// the removal of a pod. Zero means 2 s.
+	// RetryInitial is the wait after the first failure, unless the error specifies the time of the next
+	// attempt or is temporary (see Syncer). Each further failure in a row doubles the wait, up to RetryMax, or up to 1 min
+	// for the removal of a pod. Zero means 2 s.
 	RetryInitial time.Duration
 	// RetryMax is the longest such wait. Zero means 30 s, or
 	// RetryInitial if that is longer.
@@ -46,9 +46,9 @@ type Config struct {
 	ResyncInterval time.Duration
 	// Observer receives events. Default: none.
 	Observer Observer
-	// Trace is called before each call of the Syncer and returns the context of the call, derived
-	// from ctx. All steps of the call, such as calls of the runtime, have contexts derived from it. The workers call
-	// end with the error of the call. Both functions must return soon; end must not be nil. Default: no
+	// Trace is called before each call of the Syncer, and returns the context of the call, derived
+	// from ctx. The contexts of all steps of the call, such as calls of the runtime, are derived from it. After the call,
+	// the workers call end with its error. Both functions must return soon; end must not be nil. Default: no
 	// tracing.
 	Trace func(ctx context.Context, w Work) (traced context.Context, end func(error))
 	// Log records each change of a pod's phase, each failure and each abandoned work. The zero Logger

@@ -10,84 +10,84 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// drain is the stopping of all pods. A nil drain is none. Workers.mu guards left; the callers
-// of Drain read over, and err once over is closed, without it.
+// drain is the stop of all pods, nil if there is none. Workers.mu guards pending. The callers
+// of Drain read done without the lock, and also err once done is closed.
 type drain struct {
-	left map[types.UID]struct{}
-	err  error // the reason of its end
-	over chan struct{}
+	pending map[types.UID]struct{}
+	err     error // the reason of its end
+	done    chan struct{}
 }
 
-// Drain stops all pods, as stop requests, and waits until all of them have finished; stop.ID is
-// ignored. From the call on, new pods are refused with ErrDraining. If ctx ends first, the error has the
-// number of pods that are left and the reason; the pods continue to stop, and the caller may
-// call Drain again to wait for them. Pods only stop during Run; ErrStopped means that Run ended first.
+// Drain stops all pods as stop requests, and waits until all of them have finished. stop.ID is
+// ignored. From the call on, new pods are rejected with ErrDraining. If ctx ends first, the error has the
+// number of the remaining pods and the reason. The pods continue to stop, and the caller may
+// call Drain again to wait for them. Pods stop only during Run; ErrStopped means that Run ended first.
 func (w *Workers) Drain(ctx context.Context, stop StopRequest) error {
 	d, err := w.beginDrain(stop)
 	if err != nil {
 		return err
 	}
 	select {
-	case <-d.over:
+	case <-d.done:
 		return d.err
 	case <-ctx.Done():
 	}
 	left, failed := w.undrained(d)
 	if left == 0 {
-		<-d.over
+		<-d.done
 		return d.err
 	}
 	return stillStopping(fmt.Sprintf("%d pods are", left), context.Cause(ctx), failed)
 }
 
-// undrained returns how many pods are still stopping, and the error of the first of
-// them whose last work failed.
+// undrained returns the number of pods that are still stopping, and the first error among their last
+// calls.
 func (w *Workers) undrained(d *drain) (left int, failed error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, uid := range slices.Sorted(maps.Keys(d.left)) {
+	for _, uid := range slices.Sorted(maps.Keys(d.pending)) {
 		if p := w.scheduler.pods[uid]; p.err != nil {
-			return len(d.left), fmt.Errorf("pod %s: %w", uid, p.err)
+			return len(d.pending), fmt.Errorf("pod %s: %w", uid, p.err)
 		}
 	}
-	return len(d.left), nil
+	return len(d.pending), nil
 }
 
 func (w *Workers) beginDrain(stop StopRequest) (*drain, error) {
-	then := change{now: time.Now()}
+	changes := changes{now: time.Now()}
 	w.mu.Lock()
-	defer w.unlock(&then)
-	return w.scheduler.beginDrain(stop, &then)
+	defer w.unlock(&changes)
+	return w.scheduler.beginDrain(stop, &changes)
 }
 
-// beginDrain stops all pods. It goes on with a drain that has not ended.
-func (s *scheduler) beginDrain(stop StopRequest, then *change) (*drain, error) {
+// beginDrain stops all pods. If a drain is in progress, it continues that one.
+func (s *scheduler) beginDrain(stop StopRequest, changes *changes) (*drain, error) {
 	if s.stage == stopping {
 		return nil, ErrStopped
 	}
 	if s.drain == nil || s.drain.ended() {
-		s.drain = &drain{left: map[types.UID]struct{}{}, over: make(chan struct{})}
+		s.drain = &drain{pending: map[types.UID]struct{}{}, done: make(chan struct{})}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(s.pods)) {
 		s.drain.add(s.pods[uid])
-		s.stop(s.pods[uid], stop, then)
+		s.stop(s.pods[uid], stop, changes)
 	}
 	s.drain.check()
 	return s.drain, nil
 }
 
-// stop stops one pod with its last definition. The Set refuses the update of a pod without a definition;
+// stop stops one pod with its last definition. The Set rejects an update without a definition, which is harmless:
 // such a pod is being stopped, or has finished.
-func (s *scheduler) stop(p *worker, r StopRequest, then *change) {
+func (s *scheduler) stop(p *worker, r StopRequest, changes *changes) {
 	u := Update{Type: Kill, Pod: p.state.definition(), Stop: s.requests.add(&r, nil)}
-	if e, err := s.set.Update(then.now, u); err == nil {
-		s.followFor(p, p.uid, e, then)
+	if e, err := s.set.Update(changes.now, u); err == nil {
+		s.applyTo(p, p.uid, e, changes)
 	}
 }
 
 func (d *drain) add(p *worker) {
-	if !p.state.over() {
-		d.left[p.uid] = struct{}{}
+	if !p.state.isFinished() {
+		d.pending[p.uid] = struct{}{}
 	}
 }
 
@@ -96,30 +96,30 @@ func (d *drain) finished(uid types.UID) {
 	if d == nil {
 		return
 	}
-	if _, ok := d.left[uid]; ok {
-		delete(d.left, uid)
+	if _, ok := d.pending[uid]; ok {
+		delete(d.pending, uid)
 		d.check()
 	}
 }
 
 func (d *drain) check() {
-	if len(d.left) == 0 {
+	if len(d.pending) == 0 {
 		d.end(nil)
 	}
 }
 
-// end ends the draining, unless it has ended before.
+// end ends the drain. It does nothing if the drain has ended before.
 func (d *drain) end(err error) {
 	if d == nil || d.ended() {
 		return
 	}
 	d.err = err
-	close(d.over)
+	close(d.done)
 }
 
 func (d *drain) ended() bool {
 	select {
-	case <-d.over:
+	case <-d.done:
 		return true
 	default:
 		return false

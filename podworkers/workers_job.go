@@ -8,20 +8,20 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// job is work in flight, in a goroutine of its own. That goroutine reads it without the
-// lock: no field but interrupted is written to before the work has returned.
+// job is work in flight. The goroutine of the job reads it without the
+// lock: until the work has returned, no field except interrupted is written.
 type job struct {
 	Work
 	pod    *worker
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// started is when the work was handed out. A status that is read before since is too old.
+	// started is the time when the work was handed out. A status that was read before since is too old.
 	started, since time.Time
-	// interrupted: the work was cancelled, as its pod or the workers are to stop. Workers.mu guards it.
+	// interrupted means that the work was cancelled, because its pod or the workers must stop. Workers.mu guards it.
 	interrupted bool
 }
 
-// ended is how work ended.
+// ended is the result of a job.
 type ended struct {
 	Result
 	err error
@@ -37,7 +37,7 @@ func (e ended) outcome() Outcome {
 	return Succeeded
 }
 
-// do does the work. The lock is not held.
+// do does the work, without the lock.
 func (j *job) do(c *Config) (end ended) {
 	c.Observer.SyncStarted(j.Work)
 	status, err := j.status(c.Status)
@@ -53,8 +53,8 @@ func (j *job) do(c *Config) (end ended) {
 	return end
 }
 
-// status returns the pod's status after its last work. Work that was interrupted
-// during the wait for it is not begun.
+// status returns a status of the pod that is newer than its last work. If the job was interrupted during the
+// wait, status returns the cause, and the work does not start.
 func (j *job) status(source StatusSource) (status *runtime.PodStatus, err error) {
 	if source != nil {
 		if status, err = source.GetNewerThan(j.ctx, j.UID, j.since); err != nil {

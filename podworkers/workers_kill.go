@@ -8,12 +8,11 @@ import (
 )
 
 // KillPod stops a pod, as UpdatePod does with a Kill, and waits until it has stopped. A nil error means
-// that no container of the pod runs, and none will start. KillPod returns at once for a pod that has stopped
-// before.
+// that no container of the pod runs, and none will start. If the pod has stopped before, KillPod returns at once.
 //
-// The workers retry the stop until it succeeds. The end of ctx ends only the waiting. The error then wraps the
+// The workers retry the stop until it succeeds. The end of ctx ends only the wait. The error then wraps the
 // cause of ctx, and the error of the last attempt if that failed. ErrStopped means that Run ended before
-// the pod had stopped; without Run no pod stops. The type of the update and Stop.ID are ignored.
+// the pod had stopped; pods stop only during Run. The type of the update and Stop.ID are ignored.
 func (w *Workers) KillPod(ctx context.Context, u Update) error {
 	u.Type = Kill
 	answer := make(chan error, 1)
@@ -37,7 +36,7 @@ func (w *Workers) KillPod(ctx context.Context, u Update) error {
 }
 
 // forgetRequest drops a request whose caller no longer waits, and returns the error of
-// the pod's last work.
+// the pod's last call.
 func (w *Workers) forgetRequest(id StopID, uid types.UID) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +47,7 @@ func (w *Workers) forgetRequest(id StopID, uid types.UID) error {
 	return nil
 }
 
-// stillStopping returns the error of a caller that does not wait any longer.
+// stillStopping returns the error for a caller that no longer waits.
 func stillStopping(who string, cause, failed error) error {
 	if failed == nil {
 		return fmt.Errorf("podworkers: %s still stopping: %w", who, cause)
@@ -56,14 +55,13 @@ func stillStopping(who string, cause, failed error) error {
 	return fmt.Errorf("podworkers: %s still stopping: %w; last failure: %w", who, cause, failed)
 }
 
-// requests are the stop requests whose callers wait. Workers.mu guards them.
+// requests are the stop requests with waiting callers. Workers.mu guards them.
 type requests struct {
 	waiting map[StopID]chan<- error
 	last    StopID
 }
 
-// add returns a stop request for the Set, with an ID if answer is not nil. It does
-// not write to r.
+// add returns a copy of r for the Set. The copy has an ID if answer is not nil.
 func (q *requests) add(r *StopRequest, answer chan<- error) *StopRequest {
 	var own StopRequest
 	if r != nil {
@@ -78,8 +76,7 @@ func (q *requests) add(r *StopRequest, answer chan<- error) *StopRequest {
 	return &own
 }
 
-// answer answers a request. Channels have room for one answer and get one, so it does
-// not block.
+// answer answers a request. It does not block, because each channel has a buffer of one and gets one answer.
 func (q *requests) answer(id StopID, err error) {
 	if answer, ok := q.waiting[id]; ok {
 		delete(q.waiting, id)

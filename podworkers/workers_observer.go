@@ -24,7 +24,7 @@ type Observer interface {
 	// PhaseChanged reports the next phase of a pod. Each pod is reported as Finished before it
 	// is reported as Forgotten.
 	PhaseChanged(uid types.UID, from, to Phase)
-	// SyncStarted reports the begin of work.
+	// SyncStarted reports the start of work.
 	SyncStarted(w Work)
 	// SyncEnded reports the result of work, and its duration with the wait for a fresh status.
 	SyncEnded(w Work, took time.Duration, err error)

@@ -1,31 +1,31 @@
 package podworkers
 
-// ready is the queue of the pods whose work has not started. Pods that must stop come before pods that
-// must run, which may have to wait for MaxConcurrent. The zero value is empty.
+// ready is the queue of the pods that have work to start. Pods that must stop come before pods that
+// must be synced, which may have to wait because of MaxConcurrent. The zero value is empty.
 type ready struct {
 	stops, syncs []*worker
 	// syncing counts the calls of SyncPod in flight, limit is Config.MaxConcurrent.
 	syncing, limit int
 }
 
-// place is the queue of a pod in ready.
-type place uint8
+// queueID is the queue of a pod in ready.
+type queueID uint8
 
 const (
-	nowhere place = iota
-	inStops
-	inSyncs
+	notQueued queueID = iota
+	stopQueue
+	syncQueue
 )
 
-// add enqueues a pod. A pod queued to sync that must stop moves to the stop queue; next
-// skips the stale entry.
+// add enqueues a pod. A pod in the sync queue that must stop moves to the stop queue; next
+// skips its stale entry.
 func (r *ready) add(p *worker) {
 	switch {
-	case p.phase == Syncing && p.queued == nowhere:
-		p.queued = inSyncs
+	case p.phase == Syncing && p.queued == notQueued:
+		p.queued = syncQueue
 		r.syncs = append(r.syncs, p)
-	case p.phase != Syncing && p.queued != inStops:
-		p.queued = inStops
+	case p.phase != Syncing && p.queued != stopQueue:
+		p.queued = stopQueue
 		r.stops = append(r.stops, p)
 	}
 }
@@ -38,18 +38,18 @@ func (r *ready) any() bool {
 // next dequeues a pod. It returns nil if the entry is stale: the pod has moved to the
 // other queue.
 func (r *ready) next() *worker {
-	line, from := &r.stops, inStops
+	queue, from := &r.stops, stopQueue
 	if len(r.stops) == 0 {
-		line, from = &r.syncs, inSyncs
+		queue, from = &r.syncs, syncQueue
 	}
-	p := (*line)[0]
-	(*line)[0] = nil
-	if *line = (*line)[1:]; len(*line) == 0 {
-		*line = nil
+	p := (*queue)[0]
+	(*queue)[0] = nil
+	if *queue = (*queue)[1:]; len(*queue) == 0 {
+		*queue = nil
 	}
 	if p.queued != from {
 		return nil
 	}
-	p.queued = nowhere
+	p.queued = notQueued
 	return p
 }

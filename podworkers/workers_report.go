@@ -6,38 +6,39 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// change is one change of the Workers: one goroutine fills it with the lock held, and reports it without.
-type change struct {
-	// now is the time of the change.
+// changes are the changes during one hold of the lock: a goroutine collects them with the lock held, and reports them
+// after it has released the lock.
+type changes struct {
+	// now is the time of the changes.
 	now time.Time
-	// forgotten are the last steps of pods, after which others of their UIDs are seen.
+	// forgotten are the last phase changes of forgotten pods. They are reported before seen, which may have new pods with their UIDs.
 	forgotten []moved
 	seen      []types.UID
-	moved     []moved
+	moves     []moved
 	abandoned []Work
 	failed    *failure
 }
 
-// moved is a pod's step from one phase to another.
+// moved is a pod's change of phase.
 type moved struct {
 	uid      types.UID
 	from, to Phase
 }
 
-// failure is work that failed.
+// failure is a failed call.
 type failure struct {
 	work    Work
 	err     error
 	retryIn time.Duration
 }
 
-// report reports the change to the Observer and the log of the Config. The lock is not held.
-func (c *change) report(to *Config) {
+// report reports the changes to the Observer and the log of the Config. The lock is not held.
+func (c *changes) report(to *Config) {
 	reportMoves(to, c.forgotten)
 	for _, uid := range c.seen {
 		to.Observer.PodSeen(uid, c.now)
 	}
-	reportMoves(to, c.moved)
+	reportMoves(to, c.moves)
 	for _, work := range c.abandoned {
 		to.Log.Info("work was cancelled and does not return, going on without it", "podUID", work.UID, "work", work.Type.String())
 		to.Observer.SyncAbandoned(work)

@@ -13,8 +13,8 @@ import (
 // removal.
 const maxRemovalRetry = time.Minute
 
-// A waiter computes the wait before the next work of a pod. It adds a random part to waits whose time no error or
-// result names, so that pods that failed together are not retried together.
+// A waiter computes the wait before the next work of a pod. Unless an error or a result specifies the time, the wait has a
+// random part, so that pods that failed together are not retried together.
 type waiter struct {
 	*Config
 	uid types.UID

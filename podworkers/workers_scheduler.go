@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// scheduler decides which work starts, ends early and is retried when. Workers.mu guards all
-// of it, its workers and their jobs included. No method blocks, calls the embedder or reads the
-// clock: a change contains the time, and collects reports for after the lock is released.
+// scheduler decides when work starts, is cancelled and is retried. Workers.mu guards the scheduler,
+// its workers and their jobs. No method blocks, calls the embedder or reads the
+// clock: changes have the time, and collect reports until the lock is released.
 type scheduler struct {
 	// config is never written to.
 	config *Config
@@ -16,16 +16,16 @@ type scheduler struct {
 	set    Set
 	pods   map[types.UID]*worker // those the Set knows
 	timers timers
-	// base is the context of all work: Run's, without its end.
+	// base is the context of all work: the context of Run, without its cancellation.
 	base  context.Context
 	ready ready
-	// spare is a job that has returned and can be used again.
+	// spare is a finished job that can be reused.
 	spare    *job
 	requests requests
 	drain    *drain
 }
 
-// stage is how far Workers are in their own life.
+// stage is the stage of the Workers themselves.
 type stage uint8
 
 const (
@@ -44,7 +44,7 @@ func newScheduler(c *Config) scheduler {
 	}
 }
 
-// acceptable returns the UID of the pod of an update, or why the update is refused.
+// acceptable returns the UID of the pod of an update, or the reason why the update is rejected.
 func (s *scheduler) acceptable(u Update) (types.UID, error) {
 	if s.stage == stopping {
 		return "", ErrStopped
@@ -59,9 +59,9 @@ func (s *scheduler) acceptable(u Update) (types.UID, error) {
 	return uid, nil
 }
 
-// update gives an update to the Set. If answer is not nil, it gets one answer when
-// the pod has stopped, under the ID that is returned.
-func (s *scheduler) update(u Update, answer chan<- error, then *change) (id StopID, err error) {
+// update passes an update to the Set. If answer is not nil, it gets one answer when the
+// pod has stopped; id is the ID of that request.
+func (s *scheduler) update(u Update, answer chan<- error, changes *changes) (id StopID, err error) {
 	uid, err := s.acceptable(u)
 	if err != nil {
 		return 0, err
@@ -70,26 +70,26 @@ func (s *scheduler) update(u Update, answer chan<- error, then *change) (id Stop
 		u.Stop = s.requests.add(u.Stop, answer)
 		id = u.Stop.ID
 	}
-	e, err := s.set.Update(then.now, u)
+	e, err := s.set.Update(changes.now, u)
 	if err != nil {
 		return 0, err
 	}
-	s.follow(uid, e, then)
+	s.apply(uid, e, changes)
 	return id, nil
 }
 
-// follow does what a change of the Set asks for.
-func (s *scheduler) follow(uid types.UID, e Effects, then *change) {
-	s.followFor(s.pods[uid], uid, e, then)
+// apply carries out the effects of a change of the Set.
+func (s *scheduler) apply(uid types.UID, e Effects, changes *changes) {
+	s.applyTo(s.pods[uid], uid, e, changes)
 }
 
-func (s *scheduler) followFor(p *worker, uid types.UID, e Effects, then *change) {
+func (s *scheduler) applyTo(p *worker, uid types.UID, e Effects, changes *changes) {
 	for _, id := range e.Stopped {
 		s.requests.answer(id, nil)
 	}
-	p = s.track(p, uid, then)
+	p = s.track(p, uid, changes)
 	if p != nil && e.Interrupt {
-		s.interrupt(p, then.now)
+		s.interrupt(p, changes.now)
 	}
 	if p != nil && e.Work {
 		s.ready.add(p)
@@ -99,53 +99,53 @@ func (s *scheduler) followFor(p *worker, uid types.UID, e Effects, then *change)
 	}
 }
 
-// track brings a pod's worker in line with the Set, and makes one for a new pod. It
+// track updates a pod's worker after a change of the Set, and creates one for a new pod. It
 // returns nil if the Set does not know the pod.
-func (s *scheduler) track(p *worker, uid types.UID, then *change) *worker {
+func (s *scheduler) track(p *worker, uid types.UID, changes *changes) *worker {
 	if p == nil || p.state.phase == Forgotten {
-		if p = s.rebind(p, uid, then); p == nil {
+		if p = s.rebind(p, uid, changes); p == nil {
 			return nil
 		}
 	}
-	then.moved = p.moveOn(then.moved)
-	if p.state.over() {
+	changes.moves = p.appendMoves(changes.moves)
+	if p.state.isFinished() {
 		s.drain.finished(uid)
 	}
 	return p
 }
 
-// rebind forgets a pod's worker and makes another one if the Set knows a pod of the
+// rebind forgets a pod's worker, and creates another one if the Set has a pod with that
 // UID.
-func (s *scheduler) rebind(old *worker, uid types.UID, then *change) *worker {
+func (s *scheduler) rebind(old *worker, uid types.UID, changes *changes) *worker {
 	p := &worker{uid: uid, state: s.set.pods[uid]}
 	if old != nil {
 		p.syncedAt = old.syncedAt
-		s.forget(old, then)
+		s.forget(old, changes)
 	}
 	if p.state == nil {
 		return nil
 	}
 	s.pods[uid] = p
-	then.seen = append(then.seen, uid)
+	changes.seen = append(changes.seen, uid)
 	return p
 }
 
 // forget drops a pod that the Set has forgotten.
-func (s *scheduler) forget(p *worker, then *change) {
-	then.forgotten = p.moveOn(then.forgotten)
+func (s *scheduler) forget(p *worker, changes *changes) {
+	changes.forgotten = p.appendMoves(changes.forgotten)
 	s.timers.remove(p)
-	p.queued = nowhere
+	p.queued = notQueued
 	delete(s.pods, p.uid)
 	s.drain.finished(p.uid)
 }
 
 // fire starts everything that is due.
-func (s *scheduler) fire(then *change) {
-	for p := s.timers.next(then.now); p != nil; p = s.timers.next(then.now) {
+func (s *scheduler) fire(changes *changes) {
+	for p := s.timers.next(changes.now); p != nil; p = s.timers.next(changes.now) {
 		if p.job != nil {
-			s.abandon(p, then)
+			s.abandon(p, changes)
 		} else {
-			s.follow(p.uid, s.set.Requeue(p.uid), then)
+			s.apply(p.uid, s.set.Requeue(p.uid), changes)
 		}
 	}
 }

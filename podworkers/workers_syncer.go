@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Syncer does the work of pods. Workers call it for many pods at once, and for one pod never twice at a
-// time, unless an earlier call was abandoned (see Config.AbandonAfter). A Loop adapts a *syncpod.Syncer to
+// Syncer does the work of pods. Workers call it for many pods concurrently, but never concurrently for one
+// pod, unless an earlier call was abandoned (see Config.AbandonAfter). A Loop adapts a *syncpod.Syncer to
 // this interface.
 //
 // The context of a call derives from the context of Workers.Run, without its deadline: it is
@@ -18,10 +18,10 @@ import (
 // ErrInterrupted), when the workers stop (ErrStopped), and when the call has
 // returned. The work and the status are read-only; the Syncer may keep them.
 //
-// Work that failed is repeated. Workers find two methods of errors with errors.As: RetryAt() time.Time returns the time of
-// the next attempt, and Temporary() bool reports whether the cause probably disappears within seconds.
+// Failed work is retried. Errors may have two methods, which Workers find with errors.As: RetryAt() time.Time returns the
+// time of the next attempt, and Temporary() bool reports whether the cause probably disappears within seconds.
 //
-// Workers may repeat a call at any time, also after it has succeeded, so each call begins with the present state
+// Workers may repeat a call at any time, even after it has succeeded, so each call must start from the current state
 // of the pod. It may call any method of the Workers except those that wait: Run, KillPod and Drain.
 type Syncer interface {
 	// SyncPod brings the pod to the state of its definition. After the cancellation of its context
@@ -44,7 +44,7 @@ type Syncer interface {
 
 // Result is the result of SyncPod.
 type Result struct {
-	// Terminal: the pod has finished, by its restart policy or because the node rejected it, and must be
+	// Terminal means that the pod has finished, by its restart policy or because the node rejected it, and must be
 	// stopped.
 	Terminal bool
 	// Next is the latest time of the next sync, such as the end of a back-off. Zero requests none: the
@@ -55,8 +55,8 @@ type Result struct {
 
 // StatusSource returns the status of a pod from the runtime.
 type StatusSource interface {
-	// GetNewerThan returns the status of the pod from a read that began at since or later. If there was none,
-	// it reads the runtime now and does not wait for the next poll. It returns when the context is cancelled.
+	// GetNewerThan returns the status of the pod from a read that began at since or later. If there was no such
+	// read, it reads the runtime at once instead of waiting for the next poll. It returns when the context is cancelled.
 	// The zero since accepts any status. A nil status without an error means that the runtime does not
 	// have the pod.
 	GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error)

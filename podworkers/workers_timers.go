@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// timers has the next due time of each pod; one timer of the Go runtime serves all pods. An idle pod is
+// timers holds the next due time of each pod; one timer of the Go runtime serves all pods. An idle pod is
 // due for a retry or a resync, a busy pod for the abandonment of its work.
 //
-// Most due times are postponed before they come, by updates. The pod then keeps its place in the heap, and next
-// files it again when that place comes up.
+// Updates postpone most due times before they are reached. The pod then keeps its place in the heap until its old time,
+// and next inserts it again with the new one.
 type timers struct {
 	heap timerHeap
 	// armed is the time of the timer, zero if it is stopped.
 	armed time.Time
-	// earlier is signalled when something is due before that. Run reads it without the lock.
+	// earlier is signalled when a pod is due before armed. Run reads it without the lock.
 	earlier chan struct{}
 }
 
@@ -24,20 +24,20 @@ type timerEntry struct {
 	due time.Time
 	// filed is the key of the pod in the heap, never after due.
 	filed time.Time
-	// place is the pod's index in the heap, plus one; zero if it is not there.
-	place int
+	// index is the pod's index in the heap, plus one; zero if it is not in the heap.
+	index int
 }
 
 // set replaces the due time of a pod.
 func (t *timers) set(p *worker, at time.Time) {
 	p.timer.due = at
 	switch {
-	case p.timer.place == 0:
+	case p.timer.index == 0:
 		p.timer.filed = at
 		heap.Push(&t.heap, p)
 	case at.Before(p.timer.filed):
 		p.timer.filed = at
-		heap.Fix(&t.heap, p.timer.place-1)
+		heap.Fix(&t.heap, p.timer.index-1)
 	}
 	if t.armed.IsZero() || at.Before(t.armed) {
 		select {
@@ -52,8 +52,8 @@ func (t *timers) clear(p *worker) { p.timer.due = time.Time{} }
 
 // remove removes a pod.
 func (t *timers) remove(p *worker) {
-	if p.timer.place != 0 {
-		heap.Remove(&t.heap, p.timer.place-1)
+	if p.timer.index != 0 {
+		heap.Remove(&t.heap, p.timer.index-1)
 	}
 }
 
@@ -91,12 +91,12 @@ func (h timerHeap) Less(i, j int) bool { return h[i].timer.filed.Before(h[j].tim
 
 func (h timerHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].timer.place, h[j].timer.place = i+1, j+1
+	h[i].timer.index, h[j].timer.index = i+1, j+1
 }
 
 func (h *timerHeap) Push(x any) {
 	p := x.(*worker)
-	p.timer.place = len(*h) + 1
+	p.timer.index = len(*h) + 1
 	*h = append(*h, p)
 }
 
@@ -105,6 +105,6 @@ func (h *timerHeap) Pop() any {
 	p := (*h)[last]
 	(*h)[last] = nil
 	*h = (*h)[:last]
-	p.timer.place = 0
+	p.timer.index = 0
 	return p
 }

@@ -7,28 +7,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// worker is the scheduler's part of a pod, beside its state in the Set.
+// worker is the scheduler's state of a pod; the Set has the rest.
 type worker struct {
 	uid types.UID
 	// state belongs to the Set and is only read.
 	state *state
-	// phase is the pod's phase that was reported last.
+	// phase is the last reported phase of the pod.
 	phase  Phase
-	queued place
+	queued queueID
 	// failures is the number of failures in a row; err is the last one.
 	failures int
 	err      error
 	// job is the work in flight, nil if the pod is idle.
 	job *job
-	// syncedAt is when the last work ended: a status read before it does not show
-	// what that work did.
+	// syncedAt is the time when the last work ended: a status that was read before does not show
+	// its results.
 	syncedAt time.Time
 	timer    timerEntry
 }
 
-// moveOn appends the steps from the phase that was reported last to the pod's phase in the
-// Set. Finished is always one of them.
-func (p *worker) moveOn(moves []moved) []moved {
+// appendMoves appends the changes from the last reported phase to the pod's phase in the
+// Set. It never skips Finished.
+func (p *worker) appendMoves(moves []moved) []moved {
 	to := p.state.phase
 	if p.phase < Finished && to > Finished {
 		moves = append(moves, moved{p.uid, p.phase, Finished})
@@ -45,10 +45,10 @@ func (p *worker) moveOn(moves []moved) []moved {
 func (s *scheduler) mayStart() bool { return s.stage == running && s.ready.any() }
 
 // next returns the next job, nil if there is none.
-func (s *scheduler) next(then *change) *job {
+func (s *scheduler) next(changes *changes) *job {
 	for s.mayStart() {
 		if p := s.ready.next(); p != nil {
-			if j := s.start(p, then); j != nil {
+			if j := s.start(p, changes); j != nil {
 				return j
 			}
 		}
@@ -57,13 +57,13 @@ func (s *scheduler) next(then *change) *job {
 }
 
 // start begins the work of an idle pod, if it has any.
-func (s *scheduler) start(p *worker, then *change) *job {
-	work, ok, e := s.set.next(then.now, p.state)
+func (s *scheduler) start(p *worker, changes *changes) *job {
+	work, ok, e := s.set.next(changes.now, p.state)
 	if !ok {
-		s.followFor(p, p.uid, e, then)
+		s.applyTo(p, p.uid, e, changes)
 		return nil
 	}
-	then.moved = p.moveOn(then.moved)
+	changes.moves = p.appendMoves(changes.moves)
 	if work.Type == SyncPod {
 		s.ready.syncing++
 	}
@@ -73,21 +73,21 @@ func (s *scheduler) start(p *worker, then *change) *job {
 	}
 	s.spare = nil
 	ctx, cancel := context.WithCancelCause(s.base)
-	*p.job = job{Work: work, pod: p, ctx: ctx, cancel: cancel, started: then.now, since: p.syncedAt}
+	*p.job = job{Work: work, pod: p, ctx: ctx, cancel: cancel, started: changes.now, since: p.syncedAt}
 	if work.Type == SyncTerminatingRuntimePod || work.Type == RemovePod && p.syncedAt.IsZero() {
-		// Another component has seen the pod, perhaps later than the last status was read. By
-		// that status a container would be killed with its sandbox, or left.
-		p.job.since = then.now
+		// Another component has seen the pod, perhaps after the last status was read. With an older
+		// status, a container could be killed together with its sandbox, or left running.
+		p.job.since = changes.now
 	}
 	return p.job
 }
 
-// leave ends the pod's work in flight.
-func (s *scheduler) leave(p *worker, now time.Time) {
+// clearJob records that the pod has no work in flight.
+func (s *scheduler) clearJob(p *worker, now time.Time) {
 	if p.job.Type == SyncPod {
 		s.ready.syncing--
 	}
-	if p.job.Type != SyncTerminatedPod { // which does nothing in the runtime
+	if p.job.Type != SyncTerminatedPod { // SyncTerminatedPod changes nothing in the runtime
 		p.syncedAt = now
 	}
 	p.job = nil
@@ -104,65 +104,65 @@ func (s *scheduler) interrupt(p *worker, now time.Time) {
 }
 
 // abandon gives up on the pod's work in flight, so that the pod can get other work.
-func (s *scheduler) abandon(p *worker, then *change) {
+func (s *scheduler) abandon(p *worker, changes *changes) {
 	j := p.job
-	then.abandoned = append(then.abandoned, j.Work)
-	s.leave(p, then.now)
-	s.follow(p.uid, s.set.Abandon(j.Work), then)
+	changes.abandoned = append(changes.abandoned, j.Work)
+	s.clearJob(p, changes.now)
+	s.apply(p.uid, s.set.Abandon(j.Work), changes)
 }
 
 // finish records the end of a job.
-func (s *scheduler) finish(j *job, end ended, then *change) {
+func (s *scheduler) finish(j *job, end ended, changes *changes) {
 	p := j.pod
 	if p.job != j {
-		s.late(j, end.outcome(), then)
+		s.late(j, end.outcome(), changes)
 		return
 	}
-	s.leave(p, then.now)
+	s.clearJob(p, changes.now)
 	e := s.set.done(p.state, j.Work, end.outcome())
-	s.followFor(p, p.uid, e, then)
-	s.resync(j, e, end, then)
+	s.applyTo(p, p.uid, e, changes)
+	s.resync(j, e, end, changes)
 	s.spare = j
 }
 
-// resync has an idle pod worked on again in a while: to retry what failed, or to inspect
-// the pod. A failure of work that was cancelled does not count as the pod's.
-func (s *scheduler) resync(j *job, e Effects, end ended, then *change) {
+// resync schedules the next work of an idle pod: a retry after a failure, or a resync. Failures of cancelled calls are
+// not counted.
+func (s *scheduler) resync(j *job, e Effects, end ended, changes *changes) {
 	p := j.pod
-	wait := waiter{s.config, j.UID, then.now}
+	wait := waiter{s.config, j.UID, changes.now}
 	var in time.Duration
-	anew := false // whether failures are counted from the next one on
+	resetFailures := false
 	switch {
 	case e.Retry:
 		in = wait.retryIn(j.Type, end.err, p.failures+1, end.Next)
-		if left := j.Deadline.Sub(then.now); j.Type == SyncTerminatingPod && left > 0 && left < in {
-			in, anew = left, true // then the time is over, and stops are different ones
+		if left := j.Deadline.Sub(changes.now); j.Type == SyncTerminatingPod && left > 0 && left < in {
+			in, resetFailures = left, true // at the deadline the stop kills; its first failure is retried soon
 		}
-		s.timers.set(p, then.now.Add(in))
+		s.timers.set(p, changes.now.Add(in))
 	case p.phase == Syncing:
-		s.timers.set(p, then.now.Add(wait.resyncIn(end.Next)))
+		s.timers.set(p, changes.now.Add(wait.resyncIn(end.Next)))
 	}
 	switch {
 	case end.err == nil:
 		p.failures, p.err = 0, nil
 	case !j.interrupted:
 		p.failures, p.err = p.failures+1, end.err
-		then.failed = &failure{work: j.Work, err: end.err, retryIn: in}
+		changes.failed = &failure{work: j.Work, err: end.err, retryIn: in}
 	}
-	if anew {
+	if resetFailures {
 		p.failures = 0
 	}
 }
 
-// late records the return of abandoned work. Its outcome is dropped, but the work may have
-// changed the pod after the work that followed had inspected it: the pod is inspected again.
-func (s *scheduler) late(j *job, o Outcome, then *change) {
+// late records the return of abandoned work. Its outcome is ignored, but the abandoned call may have
+// changed the pod after later work had inspected it: so the pod is inspected again.
+func (s *scheduler) late(j *job, o Outcome, changes *changes) {
 	if j.Type == SyncPod {
 		pod := RuntimePod{UID: j.UID, Name: j.Pod.Name, Namespace: j.Pod.Namespace}
-		s.follow(j.UID, s.set.KillRuntimePod(then.now, pod), then)
+		s.apply(j.UID, s.set.KillRuntimePod(changes.now, pod), changes)
 	}
-	s.follow(j.UID, s.set.Done(j.Work, o), then)
+	s.apply(j.UID, s.set.Done(j.Work, o), changes)
 	if p := s.pods[j.UID]; p != nil {
-		p.syncedAt = then.now
+		p.syncedAt = changes.now
 	}
 }
