@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 )
@@ -92,7 +93,7 @@ func TestS4_WaitingForAnAddressHoldsUpStartsOnly(t *testing.T) {
 
 func TestS4_RecreatedAtMostOncePerBackOffStep(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, IPAfter: critest.Never})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Times: faults.Always, IPAfter: faults.Never})
 		for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
 			n.SyncPod(t.Context(), testPod(), nil)
 		}
@@ -113,7 +114,7 @@ func TestS4_RecreatedAtMostOncePerBackOffStep(t *testing.T) {
 // makes the pod start over.
 func TestS1_LateSandboxIsRemovedFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: time.Hour, IgnoreCancel: true})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.Midway, Delay: time.Hour, IgnoreCancel: true})
 		for end := time.Now().Add(50 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
 			if r, err := n.SyncPod(t.Context(), testPod(), n.status()); err == nil && r.Plan.NoOp() {
 				break
@@ -144,14 +145,14 @@ func TestS1_LateSandboxIsRemovedFirst(t *testing.T) {
 // S1: also if the late one has the higher attempt, and would pass for the latest.
 func TestS1_SandboxInUseIsKept(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		first, second := &critest.Gate{}, &critest.Gate{}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: first, IgnoreCancel: true})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool {
+		first, second := &faults.Gate{}, &faults.Gate{}
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.Midway, Hang: first, IgnoreCancel: true})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool {
 			if c.Attempt == 1 {
 				first.Open()
 			}
 			return c.Attempt == 1
-		}}, When: critest.Midway, Hang: second, IgnoreCancel: true})
+		}}, When: faults.Midway, Hang: second, IgnoreCancel: true})
 		n.settle(testPod(), time.Hour)
 		n.wantStates("app 0 running")
 		mine := n.status().LatestSandbox()
@@ -223,7 +224,7 @@ func TestS4_AddressEndsTheBackOff(t *testing.T) {
 		n.address(ip)
 		n.sync(testPod())
 		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Err: errBroken})
 		if r, err := n.SyncPod(t.Context(), testPod(), nil); err == nil || time.Until(r.NextTry) != 10*time.Second {
 			t.Errorf("error %v, next try in %v, want 10s", err, time.Until(r.NextTry))
 		}
@@ -265,7 +266,7 @@ func TestS4_WhatIsToldOfANewSandbox(t *testing.T) {
 // A pod has its address in its status while its images are pulled.
 func TestAddressIsReportedAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Hang: &critest.Gate{}})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Hang: &faults.Gate{}})
 		time.AfterFunc(5*time.Second, func() {
 			if s := n.report.last(); s.PodIP == "" {
 				t.Errorf("reported %+v, want not %q", s, "")

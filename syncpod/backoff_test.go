@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
@@ -118,7 +119,7 @@ func TestB1_AChangeOfResourcesEndsTheWait(t *testing.T) {
 // A pull that failed is soon told as waiting, which operators look for.
 func TestB2_FailedPullIsSoonToldAsWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: faults.Always, Err: errBroken})
 		pod := testPod()
 		for range 3 {
 			r, err := n.SyncPod(t.Context(), pod, nil)
@@ -140,7 +141,7 @@ func TestB2_FailedPullIsSoonToldAsWaiting(t *testing.T) {
 
 func TestB2_FailuresBeforeTheStartBackOff(t *testing.T) {
 	for name, tc := range map[string]struct {
-		fault critest.Fault
+		fault faults.Fault
 		pod   func(*v1.Pod)
 		want  error
 	}{
@@ -150,10 +151,10 @@ func TestB2_FailuresBeforeTheStartBackOff(t *testing.T) {
 			},
 			want: syncpod.ErrCreateContainerConfig,
 		},
-		"create":  {fault: critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Times: critest.Always, Err: errBroken}, want: syncpod.ErrCreateContainer},
-		"start":   {fault: critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Times: critest.Always, Err: errBroken}, want: syncpod.ErrRunContainer},
-		"sandbox": {fault: critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: errBroken}, want: syncpod.ErrCreatePodSandbox},
-		"image":   {fault: critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: errBroken}, want: syncpod.Reason("ErrImagePull")},
+		"create":  {fault: faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Times: faults.Always, Err: errBroken}, want: syncpod.ErrCreateContainer},
+		"start":   {fault: faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Times: faults.Always, Err: errBroken}, want: syncpod.ErrRunContainer},
+		"sandbox": {fault: faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Times: faults.Always, Err: errBroken}, want: syncpod.ErrCreatePodSandbox},
+		"image":   {fault: faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: faults.Always, Err: errBroken}, want: syncpod.Reason("ErrImagePull")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -183,7 +184,7 @@ func TestB2_FailuresBeforeTheStartBackOff(t *testing.T) {
 
 func TestB2_ReasonIsKeptWhileItWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Err: errBroken})
 		_, err := n.SyncPod(t.Context(), testPod(), nil)
 		step, ok := errors.AsType[*syncpod.StepError](err)
 		if !ok || step.Step != "create" || step.Container.Name != "app" || step.NotBefore.IsZero() {
@@ -205,7 +206,7 @@ func TestB2_RuntimeAwayCostsNoWait(t *testing.T) {
 	for code, want := range map[codes.Code]error{codes.Unavailable: cri.ErrUnavailable, codes.Canceled: cri.ErrCanceled} {
 		t.Run(code.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: status.Error(code, "EOF")})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Err: status.Error(code, "EOF")})
 				if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, want) {
 					t.Fatalf("error %v", err)
 				}
@@ -222,7 +223,7 @@ func TestB2_RuntimeAwayForOneStepBacksOff(t *testing.T) {
 	for _, method := range []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer} {
 		t.Run(string(method), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				away := critest.Fault{Match: critest.Match{Method: method}, Times: critest.Always, Delay: 100 * time.Millisecond, Err: status.Error(codes.Unavailable, "ttrpc: closed")}
+				away := faults.Fault{Match: faults.Match{Method: method}, Times: faults.Always, Delay: 100 * time.Millisecond, Err: status.Error(codes.Unavailable, "ttrpc: closed")}
 				n.Fault(away)
 				n.drive(testPod(), time.Hour)
 				gaps := slices.DeleteFunc(n.gaps(method), func(gap time.Duration) bool { return gap < time.Second }) // the answer may be made sure of at once
@@ -241,7 +242,7 @@ func TestB2_SuccessExcusesTheNextAbsence(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod()
 		for range 3 {
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: status.Error(codes.Unavailable, "EOF")})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: status.Error(codes.Unavailable, "EOF")})
 			if _, err := n.SyncPod(t.Context(), pod, nil); !errors.Is(err, cri.ErrUnavailable) {
 				t.Fatalf("error %v, want %v", err, cri.ErrUnavailable)
 			}
@@ -261,7 +262,7 @@ func TestB2_AnotherSandboxBacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Times: faults.Always, Err: errBroken})
 		for end := time.Now().Add(time.Minute + 20*time.Second); time.Now().Before(end); time.Sleep(time.Second) {
 			n.SyncPod(t.Context(), testPod(), nil)
 		}
@@ -284,10 +285,10 @@ func TestB2_SuccessEndsTheBackOff(t *testing.T) {
 	} {
 		t.Run(string(m), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.Fault(critest.Fault{Match: critest.Match{Method: m}, Times: 3, Err: errBroken})
+				n.Fault(faults.Fault{Match: faults.Match{Method: m}, Times: 3, Err: errBroken})
 				n.settle(testPod(), 5*time.Minute)
 				lose(n)
-				n.Fault(critest.Fault{Match: critest.Match{Method: m}, Err: errBroken})
+				n.Fault(faults.Fault{Match: faults.Match{Method: m}, Err: errBroken})
 				r, err := n.SyncPod(t.Context(), testPod(), nil)
 				failed, ok := errors.AsType[*syncpod.StepError](err)
 				if !ok || time.Until(failed.NotBefore) != 10*time.Second {
@@ -303,7 +304,7 @@ func TestB2_GivingUpCostsNoWait(t *testing.T) {
 	for _, m := range []critest.Method{critest.RunPodSandbox, critest.PullImage, critest.CreateContainer} {
 		t.Run(string(m), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.Fault(critest.Fault{Match: critest.Match{Method: m}, When: critest.Before, Hang: &critest.Gate{}})
+				n.Fault(faults.Fault{Match: faults.Match{Method: m}, When: faults.Before, Hang: &faults.Gate{}})
 				ctx := giveUp(t, time.Minute)
 				if _, err := n.SyncPod(ctx, testPod(), nil); err == nil {
 					t.Error("no error")
@@ -366,8 +367,8 @@ func TestNextTryIsTheFirst(t *testing.T) {
 // One that may be tried at any time does not take the time of another away.
 func TestNextTryOfWhatHasNone(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "a"}, Err: errBroken})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "b"}, Err: status.Error(codes.Unavailable, "gone")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer, Container: "a"}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer, Container: "b"}, Err: status.Error(codes.Unavailable, "gone")})
 		r, err := n.SyncPod(t.Context(), testPod(containers(ctr("a"), ctr("b"))), nil)
 		if err == nil || len(r.Failed) != 2 || time.Until(r.NextTry) != 10*time.Second {
 			t.Errorf("error %v, next try in %v, want 10s", err, time.Until(r.NextTry))

@@ -19,6 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 )
@@ -135,11 +136,11 @@ func TestRestartAllRemovesTheAskingContainerLast(t *testing.T) {
 		})
 		n.settle(pod, time.Minute)
 		n.exit("app", 88)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer, Container: "b"}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RemoveContainer, Container: "b"}, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), pod, nil); err == nil || n.Journal().Container("app").Count(critest.RemoveContainer) != 0 {
 			t.Errorf("error %v; app was removed although b is still there", err)
 		}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "app"}, Err: errBroken}) // it runs no more
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer, Container: "app"}, Err: errBroken}) // it runs no more
 		n.settle(pod, time.Minute)
 		removed := n.Journal().Of(critest.RemoveContainer)
 		removed = slices.DeleteFunc(removed, func(c critest.Call) bool { return c.Err != nil })

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -129,7 +130,7 @@ func (n *node) crashIn(s story, k int, reboot bool) bool {
 		return false
 	}
 	if reboot {
-		n.Must(n.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}))
+		n.Must(n.Restart(faults.Restart{Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}))
 	}
 	n.restart()
 	for range 120 {

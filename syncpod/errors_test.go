@@ -10,26 +10,27 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // Errors say when to come again, in the way that workers ask.
 func TestErrorsSayWhenToComeAgain(t *testing.T) {
-	refused := func(image string) critest.Fault {
-		return critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: image}, Times: critest.Always, Err: errBroken}
+	refused := func(image string) faults.Fault {
+		return faults.Fault{Match: faults.Match{Method: critest.CreateContainer, Container: image}, Times: faults.Always, Err: errBroken}
 	}
-	away := critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unavailable, "gone")}
+	away := faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Times: faults.Always, Err: status.Error(codes.Unavailable, "gone")}
 	for name, tc := range map[string]struct {
-		faults    []critest.Fault
+		refusals  []faults.Fault
 		retryIn   time.Duration
 		temporary bool
 	}{
-		"a container cannot be made": {faults: []critest.Fault{refused("app")}, retryIn: 10 * time.Second},
-		"two cannot":                 {faults: []critest.Fault{refused("app"), refused("b")}, retryIn: 10 * time.Second},
-		"the runtime is away":        {faults: []critest.Fault{away}, temporary: true},
+		"a container cannot be made": {refusals: []faults.Fault{refused("app")}, retryIn: 10 * time.Second},
+		"two cannot":                 {refusals: []faults.Fault{refused("app"), refused("b")}, retryIn: 10 * time.Second},
+		"the runtime is away":        {refusals: []faults.Fault{away}, temporary: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				for _, f := range tc.faults {
+				for _, f := range tc.refusals {
 					n.Fault(f)
 				}
 				r, err := n.SyncPod(t.Context(), testPod(containers(ctr("app"), ctr("b"))), nil)
@@ -59,7 +60,7 @@ func TestErrorsSayWhenToComeAgain(t *testing.T) {
 
 func TestBackOffIsNoError(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: faults.Always, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil {
 			t.Fatal("the failed pull is no error")
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
@@ -82,7 +83,7 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 		}), func(*node, *syncpod.Config) {},
 			[]string{"FailedCreatePodSandBox  Failed to create pod sandbox: failed to construct FQDN from pod hostname and cluster domain, FQDN hhh"}},
 		"status of the sandbox": {testPod(), func(n *node, _ *syncpod.Config) {
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PodSandboxStatus}, Times: 1, Err: status.Error(codes.Internal, "broken")})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.PodSandboxStatus}, Times: 1, Err: status.Error(codes.Internal, "broken")})
 		}, []string{"FailedPodSandBoxStatus  Unable to get pod sandbox status: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +137,7 @@ func TestS4_WantOfAnAddressIsTold(t *testing.T) {
 func TestWorkInVainIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: status.Error(codes.Internal, "broken")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Times: faults.Always, Err: status.Error(codes.Internal, "broken")})
 		changed := testPod(func(p *v1.Pod) { p.Spec.Containers[0].Image = "registry.test/app:2" })
 		if _, err := n.SyncPod(t.Context(), changed, nil); err == nil || n.events.count("FailedKillPod spec.containers{app} error killing container app: ") != 1 {
 			t.Errorf("error %v, events %q", err, n.events.all)

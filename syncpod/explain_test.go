@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -19,7 +20,7 @@ func TestExplain(t *testing.T) {
 		if said := n.Explain(pod.UID); said != "" {
 			t.Errorf("of a pod that is not known: %q", said)
 		}
-		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		fault := n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 		sync := func(want string) {
 			t.Helper()
 			_, _ = n.SyncPod(t.Context(), pod, nil)
@@ -55,12 +56,12 @@ func TestEventsAreExplained(t *testing.T) {
 			n.exit("app", 1)
 		},
 		"BackOff spec.containers{app} Back-off pulling image": func(n *node, pod *v1.Pod) {
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Err: errBroken})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Err: errBroken})
 			pod.Spec.Containers[0].Image = "registry.test/other:1"
 			_, _ = n.SyncPod(n.Context(), pod, nil)
 		},
 		"SandboxChanged  Pod sandbox changed, it will be killed and re-created.": func(n *node, _ *v1.Pod) {
-			n.Must(n.Restart(critest.Restart{Sandboxes: critest.EffectStopped}))
+			n.Must(n.Restart(faults.Restart{Sandboxes: faults.EffectStopped}))
 		},
 	} {
 		t.Run(event, func(t *testing.T) {

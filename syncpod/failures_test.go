@@ -16,6 +16,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -53,7 +54,7 @@ func TestS6_EverySandboxIsStopped(t *testing.T) {
 		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
 		n.settle(testPod(), time.Minute)
 		before := len(n.Journal())
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 3, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: 3, Err: errBroken})
 		for n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}) != nil {
 			time.Sleep(time.Second)
 		}
@@ -76,7 +77,7 @@ func TestS6_SparedSandboxIsStopped(t *testing.T) {
 		pod := testPod(containers(ctr("app", "sleep", "10")))
 		n.sync(pod)
 		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Delay: 15 * time.Second, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Delay: 15 * time.Second, Err: errBroken})
 		for n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}) != nil {
 			time.Sleep(time.Second)
 		}
@@ -153,7 +154,7 @@ func TestB5_PullErrorsDoNotKeepAPodFromEnding(t *testing.T) {
 	for _, code := range []codes.Code{codes.Unknown, codes.Unavailable, codes.NotFound, codes.PermissionDenied, codes.DeadlineExceeded} {
 		t.Run(code.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: status.Error(code, "no")})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: faults.Always, Err: status.Error(code, "no")})
 				n.drive(testPod(), time.Minute)
 				if took := n.end(testPod(), nil); took > 0 {
 					t.Errorf("took %v, want at most 0", took)
@@ -179,7 +180,7 @@ func TestC7_DeadlineOfAHook(t *testing.T) {
 func TestC8_CreatedIsNotFinished(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(never)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), pod, nil)
 		n.wantStates("app 0 created")
 		n.end(pod, nil)
@@ -217,8 +218,8 @@ func TestC9_ContainersOfAPodStopSideBySide(t *testing.T) {
 func TestC9_AllAreStoppedThoughOneFails(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(containers(ctr("a"), ctr("b"), ctr("c"))), time.Minute)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "a"}, Err: errBroken})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "b"}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer, Container: "a"}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer, Container: "b"}, Err: errBroken})
 		err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(containers(ctr("a"), ctr("b"), ctr("c")))})
 		joined := fmt.Sprint(err)
 		for _, name := range []string{"container a", "container b"} {

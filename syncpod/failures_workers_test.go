@@ -12,6 +12,7 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -64,8 +65,8 @@ func TestW1_NothingIsStartedOnceAPodIsToStop(t *testing.T) {
 			for _, deaf := range []bool{false, true} {
 				t.Run(string(m)+"/"+name, func(t *testing.T) {
 					bubble(t, func(t *testing.T, n *node) {
-						gate := &critest.Gate{}
-						n.Fault(critest.Fault{Match: critest.Match{Method: m}, When: critest.Midway, Hang: gate, IgnoreCancel: deaf})
+						gate := &faults.Gate{}
+						n.Fault(faults.Fault{Match: faults.Match{Method: m}, When: faults.Midway, Hang: gate, IgnoreCancel: deaf})
 						c := n.hire()
 						defer c.dismiss()
 						pod := testPod(inits(sidecar("proxy")), containers(ctr("app"), ctr("b")))
@@ -97,9 +98,9 @@ func TestW2_EndBeginsAtOnce(t *testing.T) {
 	for _, m := range []critest.Method{critest.PullImage, critest.CreateContainer, critest.StartContainer, critest.ExecSync} {
 		t.Run(string(m), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				gate := &critest.Gate{}
+				gate := &faults.Gate{}
 				defer gate.Open()
-				n.Fault(critest.Fault{Match: critest.Match{Method: m, Container: only(m, "app"), Image: onlyImage(m)}, When: critest.Midway, Hang: gate, IgnoreCancel: true})
+				n.Fault(faults.Fault{Match: faults.Match{Method: m, Container: only(m, "app"), Image: onlyImage(m)}, When: faults.Midway, Hang: gate, IgnoreCancel: true})
 				c := n.hire()
 				defer c.dismiss()
 				pod := testPod(containers(ctr("first"), postStart(ctr("app"), "true")))
@@ -152,7 +153,7 @@ func TestW3_SecondRequestWithLess(t *testing.T) {
 					time.Sleep(10 * time.Second)
 					n.stubborn("app")
 					if hang {
-						n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Skip: 1, Times: critest.Always, Hang: &critest.Gate{}})
+						n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Skip: 1, Times: faults.Always, Hang: &faults.Gate{}})
 					}
 					c.update(podworkers.Changed, deletedPod(pod, 120))
 					time.Sleep(5 * time.Second)
@@ -180,16 +181,16 @@ func TestW4_EndsWithoutFurtherNews(t *testing.T) {
 				defer c.dismiss()
 				c.update(podworkers.Create, testPod())
 				time.Sleep(10 * time.Second)
-				var faults []*critest.Injected
+				var injected []faults.Injected
 				for _, m := range broken {
-					faults = append(faults, n.Fault(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Err: errBroken}))
+					injected = append(injected, n.Fault(faults.Fault{Match: faults.Match{Method: m}, Times: faults.Always, Err: errBroken}))
 				}
 				c.update(podworkers.Kill, testPod())
 				time.Sleep(10 * time.Minute)
 				if c.workers.State(podUID).ShouldBeFinished {
 					t.Fatal("finished although the runtime is broken")
 				}
-				for _, f := range faults {
+				for _, f := range injected {
 					f.Remove()
 				}
 				// At most the pause after the last stop of the sandbox that was tried, the
@@ -209,7 +210,7 @@ func TestW4_EndsWithoutFurtherNews(t *testing.T) {
 func TestW4_StoppedWithTheSandbox(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Times: faults.Always, Err: errBroken})
 		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Deadline: time.Now()}))
 		n.wantEnded()
 	})
@@ -245,7 +246,7 @@ func TestK4_UnkillableIsNotFinished(t *testing.T) {
 		c.update(podworkers.Create, testPod())
 		time.Sleep(10 * time.Second)
 		id := n.current("app").ID.ID
-		must(t, n.SetIgnoreSignals(id, critest.IgnoreSignals{Term: true, Kill: true}))
+		must(t, n.SetIgnoreSignals(id, faults.IgnoreSignals{Term: true, Kill: true}))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		if err := c.workers.KillPod(ctx, podworkers.Update{Pod: testPod()}); !errors.Is(err, context.DeadlineExceeded) {
@@ -257,7 +258,7 @@ func TestK4_UnkillableIsNotFinished(t *testing.T) {
 		if stops := n.Journal().Count(critest.StopContainer); stops > 60 {
 			t.Errorf("%d stops in ten minutes", stops)
 		}
-		must(t, n.SetIgnoreSignals(id, critest.IgnoreSignals{}))
+		must(t, n.SetIgnoreSignals(id, faults.IgnoreSignals{}))
 		synctest.Wait()
 		c.finished(5 * time.Minute)
 		n.wantEnded()
@@ -272,7 +273,7 @@ func TestK3_SandboxThatDoesNotStop(t *testing.T) {
 		defer c.dismiss()
 		c.update(podworkers.Create, testPod())
 		time.Sleep(10 * time.Second)
-		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: errBroken})
+		fault := n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: faults.Always, Err: errBroken})
 		c.update(podworkers.Kill, testPod())
 		time.Sleep(10 * time.Minute)
 		if end := n.report.container("app").State.Terminated; end == nil || end.ExitCode != 143 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -50,7 +51,7 @@ func (r *reports) wantSteady(t *testing.T, container string) (waits, runs int) {
 // reported state is one that waits, while its image is pulled, too.
 func TestT7_WaitingUntilTheStartIsSeen(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Times: critest.Always, Delay: 3 * time.Second})
+		n.Inject(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Times: faults.Always, Delay: 3 * time.Second})
 		n.drive(testPod(containers(ctr("app", "sh", "-c", "sleep 5; exit 3"))), 20*time.Minute)
 		if waits, runs := n.report.wantSteady(t, "app"); waits < 4 || runs < 4 {
 			t.Errorf("it was reported to wait %d times and to run %d times, want 4 of each", waits, runs)

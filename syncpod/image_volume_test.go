@@ -10,6 +10,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/internal/localvolume"
@@ -99,8 +100,8 @@ func TestImageVolume(t *testing.T) {
 func TestImageVolumeThatIsMissing(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(mountingImages(t))
-		fault := n.Fault(critest.Fault{
-			Match: critest.Match{Method: critest.PullImage, Image: dataImage}, Times: critest.Always, Err: errBroken,
+		fault := n.Fault(faults.Fault{
+			Match: faults.Match{Method: critest.PullImage, Image: dataImage}, Times: faults.Always, Err: errBroken,
 		})
 		pod := testPod(withImageVolume)
 		r, err := n.SyncPod(t.Context(), pod, nil)
@@ -128,7 +129,7 @@ func TestImageVolumeThatIsMissing(t *testing.T) {
 func TestImagesAreGivenBack(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(mountingImages(t))
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Err: errBroken})
 		_, _ = n.SyncPod(t.Context(), testPod(withImageVolume), nil)
 		for _, name := range []string{dataImage, testPod().Spec.Containers[0].Image} {
 			img := &runtimeapi.Image{RepoTags: []string{name}}

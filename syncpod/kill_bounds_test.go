@@ -17,6 +17,7 @@ import (
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -48,9 +49,9 @@ func TestRemovalsAreBounded(t *testing.T) {
 			t.Run(fmt.Sprint(m, patience), func(t *testing.T) {
 				bubble(t, func(t *testing.T, n *node) {
 					n.restart(func(c *syncpod.Config) { c.Limits.StopTimeout = patience })
-					n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+					n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 					n.SyncPod(t.Context(), testPod(), nil) // leaves a created container
-					n.Fault(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
+					n.Fault(faults.Fault{Match: faults.Match{Method: m}, Hang: &faults.Gate{}})
 					began := time.Now()
 					if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrKillContainer) || time.Since(began) != want {
 						t.Errorf("%v after %v, want %v", err, time.Since(began), want)
@@ -64,9 +65,9 @@ func TestRemovalsAreBounded(t *testing.T) {
 // C1: a created container is stopped before it is removed: it may be about to start.
 func TestC1_CreatedIsStoppedBeforeItIsRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil || n.Journal().Count(critest.RemoveContainer) != 0 {
 			t.Errorf("error %v; it was removed without a stop\n%v", err, n.Journal())
 		}
@@ -110,7 +111,7 @@ func TestKillOfOneContainerIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		before := len(n.Journal())
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: 2, Hang: &critest.Gate{}})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Times: 2, Hang: &faults.Gate{}})
 		changed := testPod()
 		changed.Spec.Containers[0].Image = "registry.test/app:2"
 		n.settle(changed, 2*time.Minute)
@@ -150,7 +151,7 @@ func TestK6_NothingHasEndedUnseen(t *testing.T) {
 				if given {
 					ended.Status = n.status()
 				}
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: errBroken})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Err: errBroken})
 				if err := n.SyncTerminatingPod(t.Context(), ended); err == nil || !strings.Contains(err.Error(), "it is broken") {
 					t.Errorf("error %v, want an error and %q in it", err, "it is broken")
 				}
@@ -166,8 +167,8 @@ func TestK6_NothingHasEndedUnseen(t *testing.T) {
 func TestK4_WhyItStillRunsIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.NotFound, "not found")})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.NotFound, "not found")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Err: errBroken})
 		err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Deadline: time.Now()})
 		if err == nil || !strings.Contains(err.Error(), "container app: stop container: ") {
 			t.Errorf("error %v, want an error and %q in it", err, "container app: stop container: ")
@@ -234,7 +235,7 @@ func TestW3_TimeOfTheNextStop(t *testing.T) {
 				pod := testPod(containers(preStop(ctr("app"), "sleep", tc.hook)))
 				n.settle(pod, time.Minute)
 				n.stubborn("app")
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer, If: func(c critest.Call) bool {
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer, If: func(c critest.Call) bool {
 					return c.Request().(*runtimeapi.StopContainerRequest).GetTimeout() > 2
 				}}, Err: status.Error(codes.Unavailable, "EOF")})
 				n.SyncTerminatingPod(giveUp(t, 5*time.Second), syncpod.Termination{Pod: pod})
@@ -253,8 +254,8 @@ func TestW3_TimeOfTheNextStop(t *testing.T) {
 func TestKillOfOneContainerWaitsForTheSecondAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: 2, Hang: &critest.Gate{}})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Delay: 10 * time.Second})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Times: 2, Hang: &faults.Gate{}})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Delay: 10 * time.Second})
 		changed := testPod()
 		changed.Spec.Containers[0].Image = "registry.test/app:2"
 		n.sync(changed)
@@ -272,7 +273,7 @@ func TestRuntimePodThatIsNotStopped(t *testing.T) {
 			t.Error("a pod without a UID has ended")
 		}
 		n.settle(testPod(), time.Minute)
-		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: errBroken})
+		fault := n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: faults.Always, Err: errBroken})
 		if err := n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{UID: podUID}); err == nil {
 			t.Error("no error although the sandbox was not stopped")
 		}

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/internal/hook"
 )
@@ -53,15 +54,15 @@ func TestContainerThatLeftTheSpecIsStoppedWithItsHandler(t *testing.T) {
 // A runtime that does not tell what a container was created with does not keep it
 // from being stopped in time.
 func TestRuntimePodEndsWithoutItsHandlers(t *testing.T) {
-	for name, fail := range map[string]func(*critest.Fault){
-		"fails": func(f *critest.Fault) { f.Err = errBroken },
-		"hangs": func(f *critest.Fault) { f.Hang = &critest.Gate{} },
+	for name, fail := range map[string]func(*faults.Fault){
+		"fails": func(f *faults.Fault) { f.Err = errBroken },
+		"hangs": func(f *faults.Fault) { f.Hang = &faults.Gate{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.settle(testPod(containers(preStop(ctr("app"), "true"))), time.Minute)
 				n.restart()
-				fault := critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 1}
+				fault := faults.Fault{Match: faults.Match{Method: critest.ListContainers}, Skip: 1}
 				fail(&fault)
 				n.Fault(fault)
 				began := time.Now()

@@ -19,6 +19,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -31,7 +32,7 @@ func preStop(c v1.Container, command ...string) v1.Container {
 func (n *node) stubborn(names ...string) {
 	n.Helper()
 	for _, name := range names {
-		n.Must(n.SetIgnoreSignals(n.current(name).ID.ID, critest.IgnoreSignals{Term: true}))
+		n.Must(n.SetIgnoreSignals(n.current(name).ID.ID, faults.IgnoreSignals{Term: true}))
 	}
 }
 
@@ -58,7 +59,7 @@ func TestLastStatusWithoutTheRuntime(t *testing.T) {
 		n.exit("app", 3)
 		n.sync(pod)
 		n.end(pod, nil)
-		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
+		must(t, n.Restart(faults.Restart{Sandboxes: faults.EffectRemoved, Containers: faults.EffectRemoved}))
 		time.Sleep(time.Second)
 		n.restart(recorded(dir))
 		must(t, n.SyncTerminatedPod(t.Context(), pod, nil))
@@ -255,7 +256,7 @@ func TestK1_ATimeThatWasNotUsedIsNotRemembered(t *testing.T) {
 		})
 		pod := testPod()
 		n.settle(pod, time.Minute)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Err: errBroken})
 		refusal = &syncpod.Rejection{Reason: "Busy"}
 		if _, err := n.SyncPod(t.Context(), pod, nil); err == nil {
 			t.Fatal("the stop has not failed")
@@ -293,9 +294,9 @@ func TestK1_ARefusedStopStillLeavesTwoSeconds(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		n.stubborn("app")
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Err: errBroken})
 		// The sandbox must not take the container with it.
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.InvalidArgument, "no")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.InvalidArgument, "no")})
 		ended := syncpod.Termination{Pod: testPod(), Deadline: time.Now()}
 		if err := n.SyncTerminatingPod(t.Context(), ended); err == nil {
 			t.Fatal("no error")
@@ -331,7 +332,7 @@ func TestI5_FailedStopDoesNotKeepSidecarsWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(sidecar("s1")))
 		n.settle(pod, time.Minute)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "app"}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer, Container: "app"}, Err: errBroken})
 		began := time.Now()
 		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}); err == nil {
 			t.Error("no error")
@@ -349,7 +350,7 @@ func TestI5_FailedStopComesFirstAgain(t *testing.T) {
 		bubble(t, func(t *testing.T, n *node) {
 			pod := testPod(inits(sidecar("s1"), sidecar("s2")))
 			n.settle(pod, time.Minute)
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "app"}, Times: 4, Err: errBroken})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer, Container: "app"}, Times: 4, Err: errBroken})
 			before, began := len(n.Journal()), time.Now()
 			for n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod, Deadline: began.Add(time.Duration(grace) * time.Second)}) != nil {
 				time.Sleep(time.Second)
@@ -368,21 +369,21 @@ func TestI5_FailedStopComesFirstAgain(t *testing.T) {
 func TestW3_ShorterDeadlineActsAtOnce(t *testing.T) {
 	for name, setup := range map[string]struct {
 		pod  *v1.Pod
-		deaf critest.IgnoreSignals
+		deaf faults.IgnoreSignals
 		hang bool
 	}{
 		"hung hook":                     {pod: testPod(containers(preStop(ctr("app"), "sleep", "100000")))},
-		"deaf process":                  {pod: testPod(), deaf: critest.IgnoreSignals{Term: true}},
-		"runtime deaf to a second stop": {pod: testPod(), deaf: critest.IgnoreSignals{Term: true}, hang: true},
+		"deaf process":                  {pod: testPod(), deaf: faults.IgnoreSignals{Term: true}},
+		"runtime deaf to a second stop": {pod: testPod(), deaf: faults.IgnoreSignals{Term: true}, hang: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.settle(setup.pod, time.Minute)
 				id := n.current("app").ID.ID
 				must(t, n.SetIgnoreSignals(id, setup.deaf))
-				gate := &critest.Gate{}
+				gate := &faults.Gate{}
 				if setup.hang {
-					n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Skip: 1, Times: critest.Always, Hang: gate})
+					n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Skip: 1, Times: faults.Always, Hang: gate})
 				}
 				began := time.Now()
 				ctx := giveUp(t, 5*time.Second)
@@ -428,7 +429,7 @@ func TestW3_ASecondStopHasWhatIsLeft(t *testing.T) {
 func TestW3_EscalatesInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Hang: &critest.Gate{}})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Times: faults.Always, Hang: &faults.Gate{}})
 		before := len(n.Journal())
 		took := n.end(testPod(), grace(10))
 		var calls []string
@@ -464,7 +465,7 @@ func TestK2_NotFoundIsSuccess(t *testing.T) {
 							}
 						}
 					})
-					n.Fault(critest.Fault{Match: critest.Match{Method: method}, Err: answer})
+					n.Fault(faults.Fault{Match: faults.Match{Method: method}, Err: answer})
 					n.end(testPod(), nil)
 					n.wantEnded()
 				})
@@ -473,9 +474,9 @@ func TestK2_NotFoundIsSuccess(t *testing.T) {
 	}
 	t.Run("RemoveContainer", func(t *testing.T) {
 		bubble(t, func(t *testing.T, n *node) {
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 			n.SyncPod(t.Context(), testPod(), nil)
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, When: critest.After, Err: status.Error(codes.NotFound, "not found")})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.RemoveContainer}, When: faults.After, Err: status.Error(codes.NotFound, "not found")})
 			time.Sleep(time.Minute)
 			n.sync(testPod())
 			n.wantStates("app 1 running")
@@ -486,7 +487,7 @@ func TestK2_NotFoundIsSuccess(t *testing.T) {
 func TestK3_ExitCodesAreReportedThoughTheSandboxDoesNotStop(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: errBroken})
+		fault := n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: faults.Always, Err: errBroken})
 		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); err == nil {
 			t.Fatal("no error")
 		}
@@ -507,7 +508,7 @@ func TestK3_OtherSandboxesAreStopped(t *testing.T) {
 		n.settle(testPod(), time.Minute)
 		for i, sb := range n.status().Sandboxes {
 			before := len(n.Journal())
-			fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox, ID: sb.ID}, Times: critest.Always, Err: errBroken})
+			fault := n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox, ID: sb.ID}, Times: faults.Always, Err: errBroken})
 			if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); err == nil {
 				t.Errorf("no error although sandbox %d was not stopped", sb.Attempt)
 			}
@@ -527,7 +528,7 @@ func TestK5_UnknownIsStoppedBeforeItIsReplaced(t *testing.T) {
 		id := n.current("app").ID.ID
 		doubt := func(s *runtimeapi.ContainerStatus) { s.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN }
 		must(t, n.EditContainer(id, doubt))
-		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
+		fault := n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Times: faults.Always, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrKillContainer) {
 			t.Fatalf("error %v", err)
 		}
@@ -541,7 +542,7 @@ func TestK5_UnknownIsStoppedBeforeItIsReplaced(t *testing.T) {
 func TestK6_AllThatIsAliveIsStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("created"), ctr("unknown"), ctr("running")))
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "created"}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer, Container: "created"}, Err: errBroken})
 		n.SyncPod(t.Context(), pod, nil)
 		must(t, n.EditContainer(n.current("unknown").ID.ID, func(s *runtimeapi.ContainerStatus) { s.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN }))
 		n.wantStates("created 0 created", "running 0 running", "unknown 0 unknown")
@@ -556,7 +557,7 @@ func TestK6_WhatBecomesAliveMeanwhileIsStopped(t *testing.T) {
 	for _, late := range []time.Duration{10 * time.Second, 70 * time.Second} {
 		t.Run(late.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: late, IgnoreCancel: true})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, When: faults.Midway, Delay: late, IgnoreCancel: true})
 				ctx := giveUp(t, 5*time.Second)
 				n.SyncPod(ctx, testPod(), nil)
 				var err error
@@ -591,8 +592,8 @@ func TestK4_NothingAliveIsCalledEnded(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		// The runtime says that it has stopped the container, and has not.
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, When: critest.Before, Err: status.Error(codes.NotFound, "not found"), Times: critest.Always})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, When: critest.Before, Err: status.Error(codes.NotFound, "not found"), Times: critest.Always})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, When: faults.Before, Err: status.Error(codes.NotFound, "not found"), Times: faults.Always})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, When: faults.Before, Err: status.Error(codes.NotFound, "not found"), Times: faults.Always})
 		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); !errors.Is(err, syncpod.ErrStillRunning) {
 			t.Errorf("error %v, want %v", err, syncpod.ErrStillRunning)
 		}
@@ -605,7 +606,7 @@ func TestK4_NothingAliveIsCalledEnded(t *testing.T) {
 func TestK4_UnkillableProcessIsReportedAndEndsInTime(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		must(t, n.SetIgnoreSignals(n.current("app").ID.ID, critest.IgnoreSignals{Term: true, Kill: true}))
+		must(t, n.SetIgnoreSignals(n.current("app").ID.ID, faults.IgnoreSignals{Term: true, Kill: true}))
 		began := time.Now()
 		err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()})
 		if err == nil || !strings.Contains(err.Error(), "container app: stop container: ") {
@@ -614,7 +615,7 @@ func TestK4_UnkillableProcessIsReportedAndEndsInTime(t *testing.T) {
 		if took := time.Since(began); took > 3*time.Minute {
 			t.Errorf("returned after %v", took)
 		}
-		must(t, n.SetIgnoreSignals(n.current("app").ID.ID, critest.IgnoreSignals{}))
+		must(t, n.SetIgnoreSignals(n.current("app").ID.ID, faults.IgnoreSignals{}))
 		synctest.Wait()
 		n.end(testPod(), nil)
 		n.wantEnded()
@@ -718,7 +719,7 @@ func TestTerminatedPodIsTidiedUpAndForgotten(t *testing.T) {
 func TestK1_ARefusedStopDoesNotCutTheGraceShort(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Times: faults.Always, Err: errBroken})
 		ended := syncpod.Termination{Pod: testPod(), Deadline: time.Now().Add(30 * time.Second)}
 		for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(5 * time.Second) {
 			if err := n.SyncTerminatingPod(t.Context(), ended); err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // wantStarts checks how often a container was started, whatever came of it.
@@ -51,12 +52,12 @@ func losses() map[string]func(*node) {
 	return map[string]func(*node){
 		"its record": func(n *node) { n.Must(n.Remove(n.current("app").ID.ID)) },
 		"all records": func(n *node) {
-			n.Must(n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
+			n.Must(n.Restart(faults.Restart{Sandboxes: faults.EffectRemoved, Containers: faults.EffectRemoved}))
 			time.Sleep(time.Second)
 		},
 		"its record, and the sandbox": func(n *node) {
 			n.Must(n.Remove(n.current("app").ID.ID))
-			n.Must(n.Restart(critest.Restart{Sandboxes: critest.EffectStopped}))
+			n.Must(n.Restart(faults.Restart{Sandboxes: faults.EffectStopped}))
 			time.Sleep(time.Second)
 		},
 	}
@@ -95,7 +96,7 @@ func TestC5_ExitedAndLostWithTheSandbox(t *testing.T) {
 		n.restart(recorded(dir))
 		pod := testPod(containers(ctr("app", "true"), ctr("b")), never)
 		n.settle(pod, time.Minute)
-		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
+		must(t, n.Restart(faults.Restart{Sandboxes: faults.EffectRemoved, Containers: faults.EffectRemoved}))
 		n.restart(recorded(dir))
 		n.live(pod)
 		n.wantStarts("app", 1)
@@ -123,16 +124,16 @@ func TestC5_StartIsRecordedWithItsAnswer(t *testing.T) {
 				w := &watchedRecords{}
 				n.restart(watching(w, dir))
 				pod := testPod(tc.change, never)
-				hang := critest.Match{Method: tc.hanging}
+				hang := faults.Match{Method: tc.hanging}
 				if tc.hanging == critest.PullImage {
 					hang.Image = "registry.test/b:1"
 				}
-				n.Fault(critest.Fault{Match: hang, Delay: time.Hour})
+				n.Fault(faults.Fault{Match: hang, Delay: time.Hour})
 				ctx, cancel := context.WithCancel(t.Context())
 				time.AfterFunc(10*time.Second, func() { w.dead.Store(true); cancel() })
 				n.SyncPod(ctx, pod, nil)
 				n.wantStarts("app", 1)
-				must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
+				must(t, n.Restart(faults.Restart{Sandboxes: faults.EffectRemoved, Containers: faults.EffectRemoved}))
 				n.restart(recorded(dir))
 				n.live(pod)
 				n.wantStarts("app", 1)
@@ -148,7 +149,7 @@ func TestC5_StartWithoutAnAnswerIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(recorded(dir))
 		must(t, n.cutStart(testPod(never), "app"))
-		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
+		must(t, n.Restart(faults.Restart{Sandboxes: faults.EffectRemoved, Containers: faults.EffectRemoved}))
 		n.restart(recorded(dir))
 		n.settle(testPod(never), time.Minute)
 		n.wantStarts("app", 2)
@@ -166,10 +167,10 @@ func TestC5_SeenWhileTheWorkGoesOn(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(recorded(dir))
 				pod := testPod(never)
-				n.Fault(critest.Fault{
-					Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: status.Error(codes.Unavailable, "gone"),
+				n.Fault(faults.Fault{
+					Match: faults.Match{Method: critest.StartContainer}, When: faults.After, Err: status.Error(codes.Unavailable, "gone"),
 				})
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken}) // that after the start
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken}) // that after the start
 				n.SyncPod(t.Context(), pod, nil)
 				n.Observe(t.Context(), n.status())
 				must(t, n.Remove(n.current("app").ID.ID))
@@ -229,14 +230,14 @@ func TestF14_ObservedCutStartIsNoRun(t *testing.T) {
 // C5: a start without an answer is repeated also by a pod that has lost its sandbox, with
 // its init containers.
 func TestC5_StartWithoutAnAnswerIsRepeatedInANewSandbox(t *testing.T) {
-	for name, lost := range map[string]critest.RestartEffect{"stopped": critest.EffectStopped, "gone": critest.EffectRemoved} {
+	for name, lost := range map[string]faults.RestartEffect{"stopped": faults.EffectStopped, "gone": faults.EffectRemoved} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(recorded(dir))
 				pod := testPod(inits(ctr("init", "true")), never)
 				must(t, n.cutStart(pod, "app"))
-				must(t, n.Restart(critest.Restart{Sandboxes: lost, Containers: critest.EffectRemoved}))
+				must(t, n.Restart(faults.Restart{Sandboxes: lost, Containers: faults.EffectRemoved}))
 				time.Sleep(time.Second)
 				n.restart(recorded(dir))
 				n.live(pod)
@@ -253,7 +254,7 @@ func TestS3_UnknownInitContainerIsStoppedBeforeItIsJudged(t *testing.T) {
 		pod := testPod(inits(ctr("init")), never)
 		pod.Annotations = map[string]string{runtime.AnnotationConfigSource: "file"}
 		n.sync(pod)
-		must(t, n.Restart(critest.Restart{Containers: critest.EffectUnknown}))
+		must(t, n.Restart(faults.Restart{Containers: faults.EffectUnknown}))
 		time.Sleep(time.Second)
 		if r := n.sync(pod); r.Terminal {
 			t.Fatalf("it is over before it is known how the init container ended:\n%v", r.Plan)
@@ -294,7 +295,7 @@ func TestC5_UnknownStateIsStoppedAndNotRepeated(t *testing.T) {
 				n.restart(recorded(dir))
 				pod := testPod(containers(ctr("app"), ctr("b")), never)
 				n.settle(pod, time.Minute)
-				must(t, n.Restart(critest.Restart{Containers: critest.EffectUnknown}))
+				must(t, n.Restart(faults.Restart{Containers: faults.EffectUnknown}))
 				for _, c := range n.status().Containers {
 					must(t, n.EditContainer(c.ID.ID, forget))
 				}
@@ -314,7 +315,7 @@ func TestC5_UnknownStateIsStoppedAndNotRepeated(t *testing.T) {
 func TestK5_UnknownStateIsStoppedAndRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		must(t, n.Restart(critest.Restart{Containers: critest.EffectUnknown}))
+		must(t, n.Restart(faults.Restart{Containers: faults.EffectUnknown}))
 		n.settle(testPod(), time.Minute)
 		n.wantStates("app 0 exited", "app 1 running")
 	})
@@ -335,10 +336,10 @@ func TestC5_RanAfterAll(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(recorded(dir))
 				pod := testPod(tc.change)
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: 12 * time.Second, IgnoreCancel: true})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, When: faults.Midway, Delay: 12 * time.Second, IgnoreCancel: true})
 				n.SyncPod(giveUp(t, 10*time.Second), pod, nil)
 				n.restart(recorded(dir))
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Delay: 5 * time.Second})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.RemoveContainer}, Delay: 5 * time.Second})
 				time.AfterFunc(3*time.Second, func() { n.Observe(t.Context(), n.status()) })
 				n.SyncPod(t.Context(), pod, nil)
 				n.live(pod)
@@ -445,7 +446,7 @@ func TestI1_ALateLookBringsNoResetContainerBack(t *testing.T) {
 			before := n.status()
 			for range times {
 				n.exit("app", 88)
-				refused := n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "one"}, Err: errBroken})
+				refused := n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer, Container: "one"}, Err: errBroken})
 				for refused.Hits() == 0 {
 					n.SyncPod(t.Context(), pod, nil)
 				}
@@ -529,7 +530,7 @@ func TestF14_RestartAllOutlivesTheAgent(t *testing.T) {
 				})
 				n.settle(pod, time.Minute)
 				n.exit("side", 88)
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Err: errBroken})
 				for range looks {
 					_, _ = n.SyncPod(t.Context(), pod, nil)
 				}
@@ -553,7 +554,7 @@ func TestF14_RestartAllOutlivesTheAgent(t *testing.T) {
 // T2: what has just been started is not lost because the last look is older.
 func TestT2_JustStartedIsNotLost(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "b"}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer, Container: "b"}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(containers(ctr("app"), ctr("b")), never), nil)
 		if s := n.report.container("app").State; s.Waiting == nil {
 			t.Errorf("app is told to be %+v", s)
@@ -591,7 +592,7 @@ func TestWritesOfRecords(t *testing.T) {
 func TestUnknownStateIsCompletedInACopy(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(never), time.Minute)
-		must(t, n.Restart(critest.Restart{Containers: critest.EffectUnknown}))
+		must(t, n.Restart(faults.Restart{Containers: faults.EffectUnknown}))
 		must(t, n.EditContainer(n.current("app").ID.ID, func(s *runtimeapi.ContainerStatus) { s.StartedAt = 0 }))
 		lent := n.status()
 		if _, err := n.SyncPod(t.Context(), testPod(never), lent); err != nil {

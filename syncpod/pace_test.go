@@ -16,6 +16,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -81,11 +82,11 @@ func TestContainersGoBeforeSandboxes(t *testing.T) {
 		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts = 1 })
 		pods := crowd(3)
 		busy, without, with := pods[0], pods[1], pods[2]
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, PodUID: string(with.UID)}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer, PodUID: string(with.UID)}, Err: errBroken})
 		n.SyncPod(t.Context(), with, nil) // has its sandbox now
 		time.Sleep(time.Minute)
 		before := len(n.Journal())
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, PodUID: string(busy.UID)}, Delay: 10 * time.Millisecond})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox, PodUID: string(busy.UID)}, Delay: 10 * time.Millisecond})
 		var group sync.WaitGroup
 		for _, pod := range []*v1.Pod{busy, without, with} {
 			group.Go(func() { n.SyncPod(t.Context(), pod, nil) })
@@ -107,7 +108,7 @@ func TestP1_StartsThatHangHoldUpNoOthers(t *testing.T) {
 		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts = 1 })
 		pods := crowd(4)
 		for _, pod := range pods[:3] {
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, PodUID: string(pod.UID)}, When: critest.Midway, Hang: &critest.Gate{}})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox, PodUID: string(pod.UID)}, When: faults.Midway, Hang: &faults.Gate{}})
 		}
 		ctx := giveUp(t, time.Minute)
 		took, errs := n.syncAll(ctx, pods)
@@ -123,7 +124,7 @@ func TestGivenUpBeforeItsTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts = 1 })
 		pods := crowd(2)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Delay: 40 * time.Millisecond})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Delay: 40 * time.Millisecond})
 		go n.SyncPod(t.Context(), pods[0], &runtime.PodStatus{UID: pods[0].UID})
 		time.Sleep(time.Millisecond)
 		ctx := giveUp(t, 10*time.Millisecond)
@@ -145,7 +146,7 @@ func TestGivenUpBeforeItsTurn(t *testing.T) {
 func TestG1_ImageOfAStartGivenUpBeforeItsTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts = 1 })
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Delay: 40 * time.Millisecond})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Delay: 40 * time.Millisecond})
 		ctx := giveUp(t, 10*time.Millisecond)
 		r, err := n.SyncPod(ctx, testPod(containers(ctr("a"), ctr("b"))), nil)
 		if !errors.Is(err, syncpod.ErrCreateContainer) || len(r.Failed) != 1 {

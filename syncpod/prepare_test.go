@@ -20,6 +20,7 @@ import (
 	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/cgroup"
@@ -365,7 +366,7 @@ func TestCgroupInAResize(t *testing.T) {
 
 // refused is a resize of a container that the runtime refuses.
 func (n *node) refused(times int) {
-	n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Times: times, Err: errBroken})
+	n.Fault(faults.Fault{Match: faults.Match{Method: critest.UpdateContainerResources}, Times: times, Err: errBroken})
 }
 
 // While a container could not be resized its pod's cgroup is not lowered: the container

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -163,7 +164,7 @@ func TestW11_ForgottenByAllParts(t *testing.T) {
 			parts.Sandboxes, parts.images = c.Parts().Sandboxes, c.Parts().Images
 			c.Parts().Sandboxes, c.Parts().Images = parts, forgetfulImages{c.Parts().Images, parts}
 		})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
 		must(t, n.Forget(t.Context(), podUID))
 		if parts.sandboxes != 1 || parts.pulls != 1 {
@@ -218,9 +219,9 @@ func TestW10_RecordThatCouldNotBeDeleted(t *testing.T) {
 				n.restart(watching(w, records.Dir))
 				n.settle(pod, time.Minute)
 				goes(n)
-				must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
+				must(t, n.Restart(faults.Restart{Sandboxes: faults.EffectRemoved, Containers: faults.EffectRemoved}))
 				time.Sleep(time.Second)
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: errBroken})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Err: errBroken})
 				n.SyncPod(t.Context(), pod, nil)
 				if r, err := recordIn(t, records.Dir, podUID); err != nil || len(r.EverStarted)+len(r.Started)+len(r.Exited) != 0 {
 					t.Errorf("record %+v, %v, want one of a pod that has not run", r, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -106,7 +107,7 @@ func TestK7_DeadlineIsRecordedBeforeTheLook(t *testing.T) {
 				n.settle(testPod(), time.Minute)
 				n.restart(watching(w, dir))
 				n.stubborn("app")
-				hang := n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Hang: &critest.Gate{}})
+				hang := n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Times: faults.Always, Hang: &faults.Gate{}})
 				began := time.Now()
 				ctx, cancel := context.WithCancel(t.Context())
 				time.AfterFunc(10*time.Second, func() { w.dead.Store(true); cancel() })

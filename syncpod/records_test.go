@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/internal/hook"
 	"github.com/podsync/podsync/syncpod/internal/memory"
@@ -194,23 +195,23 @@ func TestC5_SecondRunIsTold(t *testing.T) {
 // C5: so it is if only the agent's record tells that it was asked to start, and not if
 // the runtime has refused.
 func TestC5_OnlyWhatMayHaveRunIsToldToRunAgain(t *testing.T) {
-	starts := critest.Match{Method: critest.StartContainer, Container: "app"}
+	starts := faults.Match{Method: critest.StartContainer, Container: "app"}
 	for name, tc := range map[string]struct {
-		faults []critest.Fault
-		want   int
+		refusals []faults.Fault
+		want     int
 	}{
-		"may have run": {[]critest.Fault{
-			{Match: starts, When: critest.After, Err: status.Error(codes.Unavailable, "gone")},
-			{Match: critest.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken}, // that after the start
+		"may have run": {[]faults.Fault{
+			{Match: starts, When: faults.After, Err: status.Error(codes.Unavailable, "gone")},
+			{Match: faults.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken}, // that after the start
 		}, 1},
-		"was refused": {[]critest.Fault{{Match: starts, Err: errBroken}}, 0},
+		"was refused": {[]faults.Fault{{Match: starts, Err: errBroken}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(recorded(dir))
 				pod := testPod(containers(ctr("app"), ctr("b")), never)
-				for _, f := range tc.faults {
+				for _, f := range tc.refusals {
 					n.Fault(f)
 				}
 				n.SyncPod(t.Context(), pod, nil)
@@ -314,7 +315,7 @@ func TestC11_EphemeralRunsOnce(t *testing.T) {
 // C11: one whose start was refused has not run.
 func TestC11_RefusedStartIsTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "debug"}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer, Container: "debug"}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(ephemeral("debug", "true")), nil)
 		n.settle(testPod(ephemeral("debug", "true")), time.Minute)
 		n.wantStates("app 0 running", "debug 0 exited")
@@ -361,7 +362,7 @@ func TestC2_RecordedAttemptsAreNotUsedAgain(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(recorded(dir))
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
 		n.sync(testPod())
 		n.wantStates()

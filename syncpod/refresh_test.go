@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/internal/localvolume"
@@ -124,7 +125,7 @@ func TestRefreshIsBounded(t *testing.T) {
 				s := &stuck{}
 				n.restart(func(c *syncpod.Config) { c.Parts().Refresh = s })
 				if tc.beforeImages {
-					n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Hang: &critest.Gate{}})
+					n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Hang: &faults.Gate{}})
 				}
 				began := time.Now()
 				n.SyncPod(giveUp(t, tc.given), testPod(), nil)

@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -122,7 +123,7 @@ func TestS2_OverBeforeANewSandbox(t *testing.T) {
 		})
 		n.settle(pod, time.Minute)
 		n.exit("app", 0)
-		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped}))
+		must(t, n.Restart(faults.Restart{Sandboxes: faults.EffectStopped}))
 		for range 3 {
 			r, err := n.SyncPod(t.Context(), pod, nil)
 			if err != nil || !r.Terminal {
@@ -246,8 +247,8 @@ func TestWhatTakesItsTimeIsObserved(t *testing.T) {
 		observer := &took{}
 		n.restart(func(c *syncpod.Config) { c.Observer = observer })
 		for _, m := range []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StopContainer} {
-			n.Fault(critest.Fault{Match: critest.Match{Method: m}, Delay: time.Second, Err: errBroken})
-			n.Fault(critest.Fault{Match: critest.Match{Method: m}, Delay: 2 * time.Second})
+			n.Fault(faults.Fault{Match: faults.Match{Method: m}, Delay: time.Second, Err: errBroken})
+			n.Fault(faults.Fault{Match: faults.Match{Method: m}, Delay: 2 * time.Second})
 		}
 		n.settle(testPod(), time.Minute)
 		n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()})
@@ -271,8 +272,8 @@ func TestPullsAndHooksAreObserved(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		observer := &took{}
 		n.restart(func(c *syncpod.Config) { c.Observer = observer })
-		n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Delay: 3 * time.Second, Err: errBroken})
-		n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Delay: 2 * time.Second})
+		n.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Delay: 3 * time.Second, Err: errBroken})
+		n.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Delay: 2 * time.Second})
 		pod := testPod(func(p *v1.Pod) {
 			p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{
 				PostStart: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"sleep", "5"}}},

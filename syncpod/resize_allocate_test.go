@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/resize"
@@ -82,7 +83,7 @@ func TestC10_ResizeInProgress(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		n.wantCondition(v1.PodResizeInProgress, "absent", "")
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), testPod(limited("2", "1Gi")), nil); err == nil {
 			t.Fatal("no error")
 		}
@@ -170,7 +171,7 @@ func TestC10_MemoryInUseIsNotTaken(t *testing.T) {
 		if r := n.inForce(); r.GetMemoryLimitInBytes() != 2<<20 {
 			t.Errorf("memory %d, want %v", r.GetMemoryLimitInBytes(), 2<<20)
 		}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStats}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ContainerStats}, Err: errBroken})
 		n.settle(testPod(limited("1", "1000Ki")), time.Minute)
 		if r := n.inForce(); r.GetMemoryLimitInBytes() != 1000<<10 {
 			t.Errorf("memory %d, though the runtime does not say what is in use", r.GetMemoryLimitInBytes())

@@ -17,6 +17,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
@@ -137,7 +138,7 @@ func TestC10_RandomResizes(t *testing.T) {
 			for range 12 {
 				pod, trouble = randomSize(r, 1), true
 				if r.IntN(2) == 0 {
-					n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Times: 1 + r.IntN(2), Err: errBroken})
+					n.Fault(faults.Fault{Match: faults.Match{Method: critest.UpdateContainerResources}, Times: 1 + r.IntN(2), Err: errBroken})
 				}
 				n.crashWhile(pod, 1+r.IntN(12), restart)
 				if t.Failed() {

@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -89,7 +90,7 @@ func TestC10_ResizeByRestart(t *testing.T) {
 func TestC10_FailedResizeBacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
-		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Times: critest.Always, Err: errBroken})
+		fault := n.Fault(faults.Fault{Match: faults.Match{Method: critest.UpdateContainerResources}, Times: faults.Always, Err: errBroken})
 		pod := testPod(limited("2", "1Gi"))
 		if _, err := n.SyncPod(t.Context(), pod, nil); !errors.Is(err, syncpod.ErrResizeContainer) {
 			t.Fatalf("error %v, want %v", err, syncpod.ErrResizeContainer)
@@ -107,7 +108,7 @@ func TestC10_FailedResizeBacksOff(t *testing.T) {
 			t.Errorf("quota %d, want 200000", r.GetCpuQuota())
 		}
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
 		if r, err := n.SyncPod(t.Context(), pod, nil); err == nil || time.Until(r.NextTry) != 10*time.Second {
 			t.Errorf("error %v, next try in %v, want 10s after what has succeeded", err, time.Until(r.NextTry))
 		}
@@ -163,7 +164,7 @@ func TestC10_ReportedResourcesAreInForce(t *testing.T) {
 		}
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		reported("made", "1", "1")
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
 		bigger := testPod(limited("2", "1Gi"))
 		if _, err := n.SyncPod(t.Context(), bigger, nil); err == nil {
 			t.Fatal("the resize did not fail")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -27,8 +28,8 @@ func TestF14_CutStartIsNoRun(t *testing.T) {
 				pod := testPod(inits(ctr("init", "true")), containers(ctr("app"), ctr("b")), never)
 				must(t, n.cutStart(pod, "app"))
 				must(t, n.cutStart(pod, "app"))
-				refused, err := n.Inject(critest.Fault{
-					Match: critest.Match{Method: critest.RemoveContainer}, Times: critest.Always,
+				refused, err := n.Inject(faults.Fault{
+					Match: faults.Match{Method: critest.RemoveContainer}, Times: faults.Always,
 					Err: status.Error(codes.FailedPrecondition, "cannot delete running task"),
 				})
 				must(t, err)
@@ -62,7 +63,7 @@ func TestS3_WhatIsStoppedBeforeItsStartIsNoRun(t *testing.T) {
 				n.restart(recorded(dir))
 				n.crashDuring(critest.CreateContainer, "app", func(ctx context.Context) { _, _ = n.SyncPod(ctx, pod, nil) }, recorded(dir))
 				n.wantStates("app 0 created")
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Err: errBroken})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.RemoveContainer}, Err: errBroken})
 				_, _ = n.SyncPod(t.Context(), pod, nil) // the removal fails
 				n.wantStates("app 0 exited")
 				if restarts {
@@ -109,8 +110,8 @@ func TestF14_StartThatADeletionCutsIsNoEnd(t *testing.T) {
 // cutStart syncs a pod with an agent that goes while a container starts.
 func (n *node) cutStart(pod *v1.Pod, container string) error {
 	n.Helper()
-	_, err := n.Inject(critest.Fault{
-		Match: critest.Match{Method: critest.StartContainer, Container: container}, When: critest.Midway, Delay: time.Hour,
+	_, err := n.Inject(faults.Fault{
+		Match: faults.Match{Method: critest.StartContainer, Container: container}, When: faults.Midway, Delay: time.Hour,
 	})
 	ctx, cancel := context.WithTimeout(n.Context(), 10*time.Second)
 	defer cancel()

@@ -19,6 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/internal/hook"
 )
@@ -26,7 +27,7 @@ import (
 // What a result says has failed stays, whatever comes of it later.
 func TestResultsAreKept(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Err: errBroken})
 		first, _ := n.SyncPod(t.Context(), testPod(), nil)
 		second := n.sync(testPod())
 		if len(first.Failed) != 1 || first.Failed[0].Waits || len(second.Failed) != 1 || !second.Failed[0].Waits {
@@ -79,7 +80,7 @@ func TestFailedCreateIsToldWithoutIDs(t *testing.T) {
 		n.settle(pod, time.Minute)
 		n.exit("app", 1)
 		sandbox, other := n.status().Sandboxes[0].ID, n.current("b").ID.ID
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errors.New("sandbox " + sandbox + " is busy with " + other)})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Err: errors.New("sandbox " + sandbox + " is busy with " + other)})
 		n.drive(pod, time.Minute)
 		if n.events.count(sandbox)+n.events.count(other) != 0 || n.events.count("Error: ") != 1 || n.events.count("is busy with b") != 1 {
 			t.Errorf("events %q, want 0 and 1 and 1", n.events.all)
@@ -92,7 +93,7 @@ func TestFailedCreateIsToldWithoutIDs(t *testing.T) {
 func TestC6_FailedHandlerOfWhatStillRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(postStart(ctr("app"), "false")))
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), pod, nil); !strings.Contains(err.Error(), "exit code 1") || !strings.Contains(err.Error(), "it is broken") {
 			t.Errorf("error %v, want both causes", err)
 		}
@@ -114,7 +115,7 @@ func TestC6_NoHandlerForWhatIsToGo(t *testing.T) {
 		pod := testPod(containers(postStart(ctr("app"), "true")))
 		n.crashDuring(critest.StartContainer, "app", func(ctx context.Context) { n.SyncPod(ctx, pod, nil) }, recorded(dir))
 		old := n.current("app").ID.ID
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Err: errBroken})
 		pod.Spec.Containers[0].Image = "registry.test/app:2"
 		n.SyncPod(t.Context(), pod, nil)
 		for _, c := range n.Journal().Of(critest.ExecSync) {
@@ -195,14 +196,14 @@ func TestEventsOfImages(t *testing.T) {
 		`ErrImageNeverPull spec.containers{app} Container image "registry.test/app:1" is not present with pull policy of Never`: func(_ *node, c *v1.Container) { c.ImagePullPolicy = v1.PullNever },
 		`InspectFailed spec.containers{app} Failed to apply default image tag "registry.test/APP:1": `:                          func(_ *node, c *v1.Container) { c.Image = "registry.test/APP:1" },
 		`Failed spec.containers{app} Failed to pull image "registry.test/app:1": `: func(n *node, _ *v1.Container) {
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Err: errBroken})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Err: errBroken})
 		},
 		`BackOff spec.containers{app} Back-off pulling image "registry.test/app:1"` + "\n": func(n *node, _ *v1.Container) {
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Err: errBroken})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Err: errBroken})
 			n.SyncPod(n.Context(), testPod(), nil)
 		},
 		`Pulled spec.containers{app} Successfully pulled image "registry.test/app:1" in 3s (3s including waiting). Image size: 1048576 bytes.`: func(n *node, _ *v1.Container) {
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Delay: 3 * time.Second})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Delay: 3 * time.Second})
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
@@ -254,7 +255,7 @@ func TestC6_HandlerThatIsGone(t *testing.T) {
 		"sandbox": func(n *node, p *v1.Pod) {
 			p.Spec.Containers = p.Spec.Containers[1:] // no other handler is to be run
 			n.Must(n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: errBroken})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Times: faults.Always, Err: errBroken})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -297,7 +298,7 @@ func TestChangeOfASandboxIsTold(t *testing.T) {
 	}{
 		"first one":       {testPod(), func(*node) {}, 0},
 		"its run is over": {testPod(never), func(n *node) { n.exit("app", 0) }, 0},
-		"lost":            {testPod(), func(n *node) { n.Must(n.Restart(critest.Restart{Sandboxes: critest.EffectStopped})) }, 1},
+		"lost":            {testPod(), func(n *node) { n.Must(n.Restart(faults.Restart{Sandboxes: faults.EffectStopped})) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -320,8 +321,8 @@ func TestLooksAreBounded(t *testing.T) {
 			t.Run(fmt.Sprint(m, timeout), func(t *testing.T) {
 				bubble(t, func(t *testing.T, n *node) {
 					n.restart(func(c *syncpod.Config) { c.Limits.CleanupTimeout = timeout })
-					n.Fault(critest.Fault{Match: critest.Match{Method: m}, Err: errDeadline})
-					n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Hang: &critest.Gate{}})
+					n.Fault(faults.Fault{Match: faults.Match{Method: m}, Err: errDeadline})
+					n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListContainers}, Hang: &faults.Gate{}})
 					began := time.Now()
 					_, err := n.SyncPod(t.Context(), testPod(), &runtime.PodStatus{UID: podUID})
 					if took := time.Since(began); err == nil || took != want {
@@ -336,19 +337,19 @@ func TestLooksAreBounded(t *testing.T) {
 // C2: a number is given up for a name that is refused, and for nothing else.
 func TestC2_WhatGivesANumberUp(t *testing.T) {
 	for name, tc := range map[string]struct {
-		fault critest.Fault
+		fault faults.Fault
 		calls time.Duration
 		want  string
 	}{
-		"the name is taken":   {critest.Fault{Err: status.Error(codes.AlreadyExists, "it exists")}, time.Hour, "app 1 running"},
-		"the runtime is away": {critest.Fault{Err: status.Error(codes.Unavailable, "gone")}, time.Hour, "app 0 running"},
-		"the calls are short": {critest.Fault{When: critest.Midway, Hang: &critest.Gate{}}, time.Second, "app 0 running"},
+		"the name is taken":   {faults.Fault{Err: status.Error(codes.AlreadyExists, "it exists")}, time.Hour, "app 1 running"},
+		"the runtime is away": {faults.Fault{Err: status.Error(codes.Unavailable, "gone")}, time.Hour, "app 0 running"},
+		"the calls are short": {faults.Fault{When: faults.Midway, Hang: &faults.Gate{}}, time.Second, "app 0 running"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				tc.fault.Match.Method, tc.fault.Times = critest.CreateContainer, 4
 				if tc.fault.Hang != nil {
-					tc.fault.Hang = &critest.Gate{} // of this bubble
+					tc.fault.Hang = &faults.Gate{} // of this bubble
 				}
 				fault := n.Fault(tc.fault)
 				for range 3 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -25,20 +26,20 @@ func (r *released) Mounts(context.Context, containerconfig.MountRequest) (contai
 func TestMountsOfAStartAreReleased(t *testing.T) {
 	refused, lost := status.Error(codes.InvalidArgument, "refused"), status.Error(codes.Unavailable, "lost")
 	for name, tc := range map[string]struct {
-		faults []critest.Fault
-		want   int
+		refusals []faults.Fault
+		want     int
 	}{
 		"started":                 {nil, 1},
-		"not created":             {[]critest.Fault{{Match: critest.Match{Method: critest.CreateContainer}, Err: refused}}, 1},
-		"not started":             {[]critest.Fault{{Match: critest.Match{Method: critest.StartContainer}, Err: refused}}, 1},
-		"started, answer lost":    {[]critest.Fault{{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: lost}}, 1},
-		"started or not, unknown": {[]critest.Fault{{Match: critest.Match{Method: critest.StartContainer}, Err: lost}}, 0},
+		"not created":             {[]faults.Fault{{Match: faults.Match{Method: critest.CreateContainer}, Err: refused}}, 1},
+		"not started":             {[]faults.Fault{{Match: faults.Match{Method: critest.StartContainer}, Err: refused}}, 1},
+		"started, answer lost":    {[]faults.Fault{{Match: faults.Match{Method: critest.StartContainer}, When: faults.After, Err: lost}}, 1},
+		"started or not, unknown": {[]faults.Fault{{Match: faults.Match{Method: critest.StartContainer}, Err: lost}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				mounts := &released{}
 				n.restart(func(c *syncpod.Config) { c.Parts().Mounts = mounts })
-				for _, f := range tc.faults {
+				for _, f := range tc.refusals {
 					n.Fault(f)
 				}
 				_, _ = n.SyncPod(t.Context(), testPod(), nil) // the test is about what is done after a failure
@@ -58,7 +59,7 @@ func TestMountsOfAnOpenStartAreReleasedLater(t *testing.T) {
 		"another sync":       func(n *node) { n.drive(testPod(), time.Minute) },
 		"the end of the pod": func(n *node) { n.end(testPod(), nil) },
 		"the end of the pod, whose container is not stopped": func(n *node) {
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: lost})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Err: lost})
 			_ = n.SyncTerminatingPod(n.Context(), syncpod.Termination{Pod: testPod()}) // it fails
 		},
 	} {
@@ -66,7 +67,7 @@ func TestMountsOfAnOpenStartAreReleasedLater(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				mounts := &released{}
 				n.restart(func(c *syncpod.Config) { c.Parts().Mounts = mounts })
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: lost})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: lost})
 				_, _ = n.SyncPod(t.Context(), testPod(), nil) // it fails
 				if mounts.times != 0 {
 					t.Fatalf("released %d times, want that the start is left open", mounts.times)

@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -28,7 +29,7 @@ func TestS3_SandboxLostBeforeTheRun(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				app := ctr("app")
 				pod := testPod(never, inits(sidecar("s1"), ctr("init", tc.init...)), containers(app))
-				slow := n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage, Image: app.Image}, Times: 2, Err: errBroken})
+				slow := n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage, Image: app.Image}, Times: 2, Err: errBroken})
 				var r syncpod.Result
 				for range tc.syncs {
 					r, _ = n.SyncPod(t.Context(), pod, nil) // what fails is tried again

@@ -21,6 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
 )
@@ -81,7 +82,7 @@ func TestS1_TimedOutSandboxConverges(t *testing.T) {
 	for name, style := range map[string]critest.Model{"reserved": critest.Containerd2, "returned": critest.CRIO} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: 6 * time.Minute, IgnoreCancel: true})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.Midway, Delay: 6 * time.Minute, IgnoreCancel: true})
 				if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrCreatePodSandbox) {
 					t.Fatalf("error %v, want %v", err, syncpod.ErrCreatePodSandbox)
 				}
@@ -98,9 +99,9 @@ func TestS1_TimedOutSandboxConverges(t *testing.T) {
 func TestS3_CreatedNeverStartedAndSandboxLost(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever })
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), pod, nil)
-		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped}))
+		must(t, n.Restart(faults.Restart{Sandboxes: faults.EffectStopped}))
 		n.wantStates("app 0 created")
 		n.restart()
 		n.settle(pod, time.Minute)
@@ -114,10 +115,10 @@ func TestS4_SandboxWithoutAddress(t *testing.T) {
 	for name, tc := range map[string]struct {
 		comes time.Duration
 		want  int
-	}{"comes late": {3 * time.Second, 1}, "never comes": {critest.Never, 2}} {
+	}{"comes late": {3 * time.Second, 1}, "never comes": {faults.Never, 2}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: tc.comes})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, IPAfter: tc.comes})
 				began := time.Now()
 				n.SyncPod(t.Context(), testPod(), nil)
 				n.settle(testPod(), time.Minute)
@@ -140,7 +141,7 @@ func TestS7_NoNewSandboxBesideWhatDoesNotStop(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.settle(testPod(), time.Minute)
 				must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
-				fault := n.Fault(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Err: errBroken})
+				fault := n.Fault(faults.Fault{Match: faults.Match{Method: m}, Times: faults.Always, Err: errBroken})
 				if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrKillPodSandbox) || !strings.Contains(err.Error(), "it is broken") {
 					t.Fatalf("error %v, want %v and its cause", err, syncpod.ErrKillPodSandbox)
 				}
@@ -161,11 +162,11 @@ func TestS7_NoNewSandboxBesideWhatDoesNotStop(t *testing.T) {
 
 // C1: a start that was lost, however it was, never leaves two instances alive.
 func TestC1_OneInstance(t *testing.T) {
-	for name, fault := range map[string]critest.Fault{
-		"start done, answer lost":  {Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: errDeadline},
-		"start late":               {Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: 3 * time.Minute, IgnoreCancel: true},
-		"create done, answer lost": {Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Err: errDeadline},
-		"create late":              {Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 3 * time.Minute, IgnoreCancel: true},
+	for name, fault := range map[string]faults.Fault{
+		"start done, answer lost":  {Match: faults.Match{Method: critest.StartContainer}, When: faults.After, Err: errDeadline},
+		"start late":               {Match: faults.Match{Method: critest.StartContainer}, When: faults.Midway, Delay: 3 * time.Minute, IgnoreCancel: true},
+		"create done, answer lost": {Match: faults.Match{Method: critest.CreateContainer}, When: faults.After, Err: errDeadline},
+		"create late":              {Match: faults.Match{Method: critest.CreateContainer}, When: faults.Midway, Delay: 3 * time.Minute, IgnoreCancel: true},
 	} {
 		for style, names := range map[string]func(*critest.Config){"reserved": names(critest.Containerd2), "returned": names(critest.CRIO)} {
 			t.Run(name+"/"+style, func(t *testing.T) {
@@ -196,7 +197,7 @@ func TestS1_ContainerNameReservedForEver(t *testing.T) {
 	for name, style := range map[string]critest.Model{"refused": critest.Containerd2, "waits": critest.CRIO} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Hang: &critest.Gate{}, IgnoreCancel: true})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, When: faults.Midway, Hang: &faults.Gate{}, IgnoreCancel: true})
 				n.settle(testPod(), 30*time.Minute)
 				n.wantStates("app 1 running")
 				asked := n.Journal().Of(critest.CreateContainer).Where(func(c critest.Call) bool { return c.Attempt == 0 })
@@ -215,7 +216,7 @@ func TestG1_ImagesAreLetGoWhenStartsStopEarly(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("a"), ctr("b")))
 		pod.Spec.Containers[1].Image = second
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "a"}, When: critest.Midway, Hang: &critest.Gate{}})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer, Container: "a"}, When: faults.Midway, Hang: &faults.Gate{}})
 		ctx := giveUp(t, time.Second)
 		if _, err := n.SyncPod(ctx, pod, nil); err == nil {
 			t.Fatal("no error although the creation hangs")
@@ -260,7 +261,7 @@ func (l lateImages) EnsureImage(ctx context.Context, req images.Request) (*image
 
 func TestC1_StartIsNotRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: errDeadline})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, When: faults.After, Err: errDeadline})
 		n.sync(testPod())
 		n.wantStates("app 0 running")
 		if started := n.Journal().Count(critest.StartContainer); started != 1 {
@@ -271,7 +272,7 @@ func TestC1_StartIsNotRepeated(t *testing.T) {
 
 func TestC1_CreatedIsAdopted(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Err: errDeadline})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, When: faults.After, Err: errDeadline})
 		n.sync(testPod())
 		n.wantStates("app 0 running")
 		if made := n.Journal().Count(critest.CreateContainer); made != 1 {
@@ -282,10 +283,10 @@ func TestC1_CreatedIsAdopted(t *testing.T) {
 
 func TestC1_NoStartBesideAStrayThatDoesNotGo(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
 		n.wantStates("app 0 created")
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RemoveContainer}, Err: errBroken})
 		time.Sleep(time.Minute)
 		r, err := n.SyncPod(t.Context(), testPod(), nil)
 		if !errors.Is(err, syncpod.ErrKillContainer) || len(r.Failed) != 1 {
@@ -309,7 +310,7 @@ func TestC1_OnlyWhatWasAskedForIsAdopted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				pod := testPod()
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 				n.SyncPod(t.Context(), pod, nil)
 				before := n.current("app").ID
 				change(n, pod)
@@ -355,7 +356,7 @@ func TestC1_HolderThatStays(t *testing.T) {
 				stale := n.status()
 				stale.Containers = nil
 				n.restart()
-				n.Fault(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Err: errBroken})
+				n.Fault(faults.Fault{Match: faults.Match{Method: m}, Times: faults.Always, Err: errBroken})
 				before := len(n.Journal())
 				_, err := n.SyncPod(t.Context(), testPod(), stale)
 				if !errors.Is(err, syncpod.ErrCreateContainer) || !errors.Is(err, cri.ErrNameReserved) || !strings.Contains(err.Error(), "it is broken") {
@@ -372,7 +373,7 @@ func TestC1_HolderThatStays(t *testing.T) {
 // C1: a start without an answer of a container that is gone by then is no start.
 func TestC1_StartedAndGone(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: errDeadline})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, When: faults.After, Err: errDeadline})
 		n.OnCall(func(_ int, c critest.Call) {
 			if c.Method == critest.StartContainer {
 				_ = n.Remove(c.ContainerID)
@@ -429,7 +430,7 @@ func TestC2_OtherAttemptsAreNotInTheWay(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		n.exit("app", 1)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Err: errDeadline})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, When: faults.After, Err: errDeadline})
 		n.settle(testPod(), time.Minute)
 		n.wantStates("app 0 exited", "app 1 running")
 	})
@@ -438,7 +439,7 @@ func TestC2_OtherAttemptsAreNotInTheWay(t *testing.T) {
 // C2: also the number of an instance that never ran is not used again.
 func TestC2_RemovedInstancesCount(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
 		n.sync(testPod()) // clears it, and waits
 		n.wantStates()
@@ -461,12 +462,12 @@ func TestC2_InstancesNeverSeenCount(t *testing.T) {
 func TestC2_InstancesSeenCount(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(ctr("one", "true")))
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "app"}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer, Container: "app"}, Err: errBroken})
 		n.sync(pod)
 		synctest.Wait()
 		n.SyncPod(t.Context(), pod, nil)
 		n.wantStates("app 0 created", "one 0 exited")
-		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped}))
+		must(t, n.Restart(faults.Restart{Sandboxes: faults.EffectStopped}))
 		n.restart()
 		n.settle(pod, time.Minute)
 		n.wantStates("app 1 running", "one 0 exited", "one 1 exited")
@@ -538,8 +539,8 @@ func TestC7_FailedPostStartHookKills(t *testing.T) {
 func TestC6_HookOfALateStartIsRun(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(postStart(ctr("app"), "touch", "/hooked")))
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: status.Error(codes.Unavailable, "EOF")})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, When: faults.After, Err: status.Error(codes.Unavailable, "EOF")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), pod, nil); err == nil {
 			t.Fatalf("the start is known to have worked\n%v", n.Journal())
 		}
@@ -561,8 +562,8 @@ func TestC9_KillsAreParallelAndAllAttempted(t *testing.T) {
 		for i := range changed.Spec.Containers {
 			changed.Spec.Containers[i].Image += "2"
 		}
-		must(t, n.SetIgnoreSignals(n.current("a").ID.ID, critest.IgnoreSignals{Term: true}))
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "b"}, Err: errBroken})
+		must(t, n.SetIgnoreSignals(n.current("a").ID.ID, faults.IgnoreSignals{Term: true}))
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer, Container: "b"}, Err: errBroken})
 		before := len(n.Journal())
 		_, err := n.SyncPod(t.Context(), changed, nil)
 		if !errors.Is(err, syncpod.ErrKillContainer) {
@@ -590,7 +591,7 @@ func TestI2_InitIsDoneAgainInANewSandbox(t *testing.T) {
 			n.SyncPod(ctx, pod, nil)
 			time.Sleep(time.Second)
 		}
-		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}))
+		must(t, n.Restart(faults.Restart{Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}))
 		n.restart()
 		before := len(n.Journal())
 		n.settle(pod, time.Minute)
@@ -612,7 +613,7 @@ func startedNames(j critest.Journal) (all []string) {
 func TestI3_CreatedInitContainerIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(ctr("one", "true")))
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), pod, nil); !errors.Is(err, syncpod.ErrRunContainer) {
 			t.Fatalf("error %v, want %v", err, syncpod.ErrRunContainer)
 		}
@@ -628,8 +629,8 @@ func TestW2_CancelEndsAPullAndACreate(t *testing.T) {
 		for _, deaf := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/deaf %v", method, deaf), func(t *testing.T) {
 				bubble(t, func(t *testing.T, n *node) {
-					gate := &critest.Gate{}
-					n.Fault(critest.Fault{Match: critest.Match{Method: method}, When: critest.Midway, Hang: gate, IgnoreCancel: deaf})
+					gate := &faults.Gate{}
+					n.Fault(faults.Fault{Match: faults.Match{Method: method}, When: faults.Midway, Hang: gate, IgnoreCancel: deaf})
 					ctx, cancel := context.WithCancel(t.Context())
 					time.AfterFunc(time.Minute, cancel)
 					began := time.Now()
@@ -656,7 +657,7 @@ func TestW2_CancelEndsAPullAndACreate(t *testing.T) {
 
 func TestW2_WhatACancelledCreateHasMadeIsRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Hang: &critest.Gate{}})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, When: faults.After, Hang: &faults.Gate{}})
 		ctx := giveUp(t, time.Minute)
 		n.SyncPod(ctx, testPod(), nil)
 		n.wantStates()
@@ -666,7 +667,7 @@ func TestW2_WhatACancelledCreateHasMadeIsRemoved(t *testing.T) {
 // W2, second half: what comes up late is found by the end of the pod.
 func TestW2_LateCreateIsRemovedByTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 90 * time.Second, IgnoreCancel: true})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, When: faults.Midway, Delay: 90 * time.Second, IgnoreCancel: true})
 		ctx := giveUp(t, time.Minute)
 		n.SyncPod(ctx, testPod(), nil)
 		time.Sleep(time.Minute)
@@ -720,11 +721,11 @@ func TestG3_ImagesOfAPodArePulledSideBySide(t *testing.T) {
 func TestEventsHaveNoIDs(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("app"), ctr("b")))
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), pod, nil)
 		n.exit("b", 1)
 		sandbox := n.status().Sandboxes[0].ID
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "b"}, Err: status.Error(codes.Unknown, "no place in "+sandbox)})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer, Container: "b"}, Err: status.Error(codes.Unknown, "no place in "+sandbox)})
 		n.SyncPod(t.Context(), pod, nil)
 		n.settle(pod, time.Minute)
 		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}))

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // onNode runs a test with an agent on a node of its own, in virtual time: the clock advances at once when all
@@ -79,8 +80,8 @@ func TestCrashLoop(t *testing.T) {
 // While the registry is unavailable, the pod waits and reports the reason. Then it runs.
 func TestImagePullFails(t *testing.T) {
 	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
-		outage, err := node.Inject(critest.Fault{
-			Match: critest.Match{Method: critest.PullImage}, Times: critest.Always,
+		outage, err := node.Inject(faults.Fault{
+			Match: faults.Match{Method: critest.PullImage}, Times: faults.Always,
 			Err: status.Error(codes.Unavailable, "registry.test: no route to host"),
 		})
 		if err != nil {
@@ -113,7 +114,7 @@ func TestRuntimeRestarts(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		before := len(node.Journal())
-		node.Restart(critest.Restart{Down: 20 * time.Second, Disconnect: true})
+		node.Restart(faults.Restart{Down: 20 * time.Second, Disconnect: true})
 		time.Sleep(10 * time.Second)
 		if agent.Health().Runtime.Err == nil {
 			t.Error("the agent did not see that the runtime is away")

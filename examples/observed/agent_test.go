@@ -16,6 +16,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -26,7 +27,7 @@ import (
 func TestObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, conn := critest.Start(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.RunPodSandbox: 500 * time.Millisecond}})
-		_, err := rt.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: 2, Err: status.Error(codes.Unavailable, "registry away")})
+		_, err := rt.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: 2, Err: status.Error(codes.Unavailable, "registry away")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +68,7 @@ func TestObserved(t *testing.T) {
 		if kept, err := filepath.Glob(filepath.Join(root, "images", "*", "*")); err != nil || len(kept) == 0 {
 			t.Errorf("nothing is kept of who may use which image: %v", err)
 		}
-		if err := rt.Restart(critest.Restart{Down: 20 * time.Second, Disconnect: true}); err != nil {
+		if err := rt.Restart(faults.Restart{Down: 20 * time.Second, Disconnect: true}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(15 * time.Second)

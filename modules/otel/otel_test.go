@@ -27,6 +27,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -52,7 +53,7 @@ func (p *parents) note(ctx context.Context, method string, req, reply any, conn 
 func traced(t *testing.T, told *parents) tracetest.SpanStubs {
 	dir := t.TempDir()
 	rt, _ := critest.Start(t, critest.Config{Dir: dir, Latency: map[critest.Method]time.Duration{critest.PullImage: time.Second}})
-	_, err := rt.Inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Times: 1, Err: status.Error(grpccodes.Unknown, secret)})
+	_, err := rt.Inject(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Times: 1, Err: status.Error(grpccodes.Unknown, secret)})
 	if err != nil {
 		t.Fatal(err)
 	}

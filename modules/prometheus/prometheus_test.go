@@ -24,6 +24,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -137,7 +138,7 @@ func pod(name, script string) *v1.Pod {
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgent(t)
-		_, err := a.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: 1, Err: status.Error(codes.Unavailable, "registry away")})
+		_, err := a.rt.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: 1, Err: status.Error(codes.Unavailable, "registry away")})
 		if err != nil {
 			t.Fatal(err)
 		}

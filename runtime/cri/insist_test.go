@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 var errNoNetwork = status.Error(codes.Unknown, "no network")
@@ -84,7 +85,7 @@ func TestS1_AfterAnAgentThatWasKilled(t *testing.T) {
 	for outcome, fault := range map[string]error{"made": nil, "failed": errNoNetwork} {
 		t.Run(outcome, func(t *testing.T) {
 			onMakers(t, critest.CRIO, func(t *testing.T, n *testnode.Node, m maker) {
-				n.Fault(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Delay: 8 * time.Second, IgnoreCancel: true, Err: fault})
+				n.Fault(faults.Fault{Match: faults.Match{Method: m.method}, When: faults.Midway, Delay: 8 * time.Second, IgnoreCancel: true, Err: fault})
 				before := m.count()
 				killed, kill := context.WithTimeout(t.Context(), time.Second)
 				defer kill()
@@ -112,7 +113,7 @@ func TestSlowCreationIsLeftToItsRequest(t *testing.T) {
 		onMakers(t, model, func(t *testing.T, n *testnode.Node, m maker) {
 			before := m.count()
 			for _, fault := range []error{errNoNetwork, nil} {
-				n.Fault(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Delay: slow, Err: fault})
+				n.Fault(faults.Fault{Match: faults.Match{Method: m.method}, When: faults.Midway, Delay: slow, Err: fault})
 				began, calls := time.Now(), n.Journal().Count(m.method)
 				id, err := m.make(t.Context())
 				if took := time.Since(began); (err == nil) != (fault == nil) || (id == "") != (fault != nil) || took != slow {
@@ -131,9 +132,9 @@ func TestSlowCreationIsLeftToItsRequest(t *testing.T) {
 
 func TestInsistingEndsWithItsCaller(t *testing.T) {
 	onMakers(t, critest.CRIO, func(t *testing.T, n *testnode.Node, m maker) {
-		gate := new(critest.Gate)
+		gate := new(faults.Gate)
 		defer gate.Open()
-		n.Fault(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Hang: gate})
+		n.Fault(faults.Fault{Match: faults.Match{Method: m.method}, When: faults.Midway, Hang: gate})
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 		defer cancel()
 		began := time.Now()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -88,7 +89,7 @@ func TestG1_ImagesOfPodsStay(t *testing.T) {
 		for i := range 3 {
 			pods = append(pods, pod("file", fmt.Sprint("web-", i), fmt.Sprint("u", i), "sleep 1; exit 1"))
 		}
-		if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Times: critest.Always, Delay: 5 * time.Second}); err != nil {
+		if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Times: faults.Always, Delay: 5 * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		set(t, src, pods...)
@@ -115,7 +116,7 @@ func TestImagesOfPodsAreKnownWithoutAList(t *testing.T) {
 		})
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(90 * time.Minute)
-		if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.ListImages}, Err: status.Error(codes.Unknown, "not now")}); err != nil {
+		if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.ListImages}, Err: status.Error(codes.Unknown, "not now")}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
@@ -136,7 +137,7 @@ func TestImageEvents(t *testing.T) {
 		{"", ""},
 	} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-			if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.ImageFsInfo}, Err: status.Error(codes.Unknown, "not now")}); err != nil {
+			if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.ImageFsInfo}, Err: status.Error(codes.Unknown, "not now")}); err != nil {
 				t.Fatal(err)
 			}
 			events := &nodeEvents{}
@@ -154,7 +155,7 @@ func TestImageEvents(t *testing.T) {
 // E2: a pass that hangs holds up no pod, and not the end of the agent.
 func TestE2_AHangingImageCollector(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.ImageFsInfo}, Times: critest.Always, Hang: &critest.Gate{}}); err != nil {
+		if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.ImageFsInfo}, Times: faults.Always, Hang: &faults.Gate{}}); err != nil {
 			t.Fatal(err)
 		}
 		src := source.NewStaticPush("file")

@@ -22,6 +22,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -215,7 +216,7 @@ func TestEvictionsTakeTurns(t *testing.T) {
 		n.using("first", 3*gib)
 		n.using("second", gib)
 		stuck := n.instances("first").Containers[0].ID.ID
-		if err := n.Runtime.SetIgnoreSignals(stuck, critest.IgnoreSignals{Term: true, Kill: true}); err != nil {
+		if err := n.Runtime.SetIgnoreSignals(stuck, faults.IgnoreSignals{Term: true, Kill: true}); err != nil {
 			t.Fatal(err)
 		}
 		short.has(0)
@@ -226,7 +227,7 @@ func TestEvictionsTakeTurns(t *testing.T) {
 		}
 		time.Sleep(45 * time.Second)
 		wantRunningPods(t, n, "first")
-		if err := n.Runtime.SetIgnoreSignals(stuck, critest.IgnoreSignals{}); err != nil {
+		if err := n.Runtime.SetIgnoreSignals(stuck, faults.IgnoreSignals{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -267,14 +268,14 @@ func TestEvictionOverARestart(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		n.using("first", 3*gib)
 		stuck := n.instances("first").Containers[0].ID.ID
-		if err := n.Runtime.SetIgnoreSignals(stuck, critest.IgnoreSignals{Term: true, Kill: true}); err != nil {
+		if err := n.Runtime.SetIgnoreSignals(stuck, faults.IgnoreSignals{Term: true, Kill: true}); err != nil {
 			t.Fatal(err)
 		}
 		short.has(0)
 		time.Sleep(11 * time.Second)
 		a.kill()
 		short.has(8 * gib)
-		if err := n.Runtime.SetIgnoreSignals(stuck, critest.IgnoreSignals{}); err != nil {
+		if err := n.Runtime.SetIgnoreSignals(stuck, faults.IgnoreSignals{}); err != nil {
 			t.Fatal(err)
 		}
 		src = source.NewPush()
@@ -389,7 +390,7 @@ func TestEvictionOfATerminatingPod(t *testing.T) {
 				n.using("first", 3*gib)
 				n.using("second", gib)
 				deaf := n.instances("first").Containers[0].ID.ID
-				if err := n.Runtime.SetIgnoreSignals(deaf, critest.IgnoreSignals{Term: true}); err != nil {
+				if err := n.Runtime.SetIgnoreSignals(deaf, faults.IgnoreSignals{Term: true}); err != nil {
 					t.Fatal(err)
 				}
 				first = first.DeepCopy()

@@ -14,6 +14,7 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/internal/oom"
@@ -105,7 +106,7 @@ func TestOOMBeforeTheContainerIsSeen(t *testing.T) {
 		n.start([]source.Source{src}, tellingOOM(killed, events))
 		time.Sleep(time.Second)
 		for _, m := range []critest.Method{critest.ListContainers, critest.ContainerStatus} {
-			if _, err := n.Runtime.Inject(critest.Fault{Match: critest.Match{Method: m}, Delay: 3 * time.Second}); err != nil {
+			if _, err := n.Runtime.Inject(faults.Fault{Match: faults.Match{Method: m}, Delay: 3 * time.Second}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -137,7 +138,7 @@ func TestOOMKillInACgroupThatNamesAnother(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		other := n.instances("other").Containers[0].ID.ID
 		for _, m := range []critest.Method{critest.ListContainers, critest.ContainerStatus} {
-			if _, err := n.Runtime.Inject(critest.Fault{Match: critest.Match{Method: m}, Delay: 500 * time.Millisecond}); err != nil {
+			if _, err := n.Runtime.Inject(faults.Fault{Match: faults.Match{Method: m}, Delay: 500 * time.Millisecond}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -218,7 +219,7 @@ func TestLateOOMKillsOfOneContainer(t *testing.T) {
 		n.start([]source.Source{src}, tellingOOM(killed, events))
 		time.Sleep(time.Second)
 		for _, m := range []critest.Method{critest.ListContainers, critest.ContainerStatus} {
-			n.Fault(critest.Fault{Match: critest.Match{Method: m}, Delay: 3 * time.Second})
+			n.Fault(faults.Fault{Match: faults.Match{Method: m}, Delay: 3 * time.Second})
 		}
 		set(t, src, asking("web", ""))
 		for len(n.Journal().Of(critest.StartContainer)) == 0 {

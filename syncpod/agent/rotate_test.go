@@ -15,6 +15,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -72,16 +73,16 @@ func TestLogsAreRotated(t *testing.T) {
 			return a
 		}
 		a := run()
-		for i, fault := range []critest.Fault{
+		for i, fault := range []faults.Fault{
 			{Err: status.Error(codes.Unknown, "failed to reopen")},
-			{Err: status.Error(codes.Unknown, "failed to tell"), When: critest.After},
+			{Err: status.Error(codes.Unknown, "failed to tell"), When: faults.After},
 			{Err: status.Error(codes.DeadlineExceeded, "no answer")},
-			{Err: status.Error(codes.Unavailable, "EOF"), When: critest.After},
+			{Err: status.Error(codes.Unavailable, "EOF"), When: faults.After},
 		} {
 			time.Sleep(5 * time.Minute)
 			synctest.Wait() // a rotation begins at the same time
 			wantWholeLog(t, root, "u", 0)
-			fault.Match = critest.Match{Method: critest.ReopenContainerLog}
+			fault.Match = faults.Match{Method: critest.ReopenContainerLog}
 			if _, err := n.Inject(fault); err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -24,7 +25,7 @@ func deleted(p *v1.Pod, grace int64) *v1.Pod {
 	return p
 }
 
-func (n *node) inject(f critest.Fault) *critest.Injected {
+func (n *node) inject(f faults.Fault) faults.Injected {
 	n.Helper()
 	injected, err := n.Inject(f)
 	if err != nil {
@@ -65,7 +66,7 @@ func TestW3_TimeRunsBeforeTheFirstList(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				web := api(pod("", "web", "u", deaf))
 				n.leave(nil, web)
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Delay: 20 * time.Second})
+				n.inject(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Delay: 20 * time.Second})
 				src, began := source.NewPush(), time.Now()
 				n.start([]source.Source{src}, nil)
 				if !tc.first {
@@ -91,7 +92,7 @@ func TestW3_DeletedAndRemovedBeforeTheFirstList(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		web, job := api(pod("", "web", "u", deaf)), api(pod("", "job", "v", forever))
 		n.leave(nil, web, job)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Delay: 20 * time.Second})
+		n.inject(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Delay: 20 * time.Second})
 		src, began, count := source.NewPush(), time.Now(), newCounter()
 		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Workers.Observer = count })
 		set(t, src, deleted(web, 30), job)
@@ -148,10 +149,10 @@ func TestW3_DeletedWhileItComesAgain(t *testing.T) {
 // before that is over: the time does not begin again.
 func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {
 	for name, trouble := range map[string]func(*node) error{
-		"away": func(n *node) error { return n.Restart(critest.Restart{Down: 30 * time.Second}) },
+		"away": func(n *node) error { return n.Restart(faults.Restart{Down: 30 * time.Second}) },
 		"hangs": func(n *node) error {
-			gate := &critest.Gate{}
-			hang := n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Hang: gate})
+			gate := &faults.Gate{}
+			hang := n.inject(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Times: faults.Always, Hang: gate})
 			time.AfterFunc(30*time.Second, func() { hang.Remove(); gate.Open() })
 			return nil
 		},
@@ -224,8 +225,8 @@ func TestK1_FailedStopIsTriedAtTheDeadline(t *testing.T) {
 		n.start([]source.Source{push}, nil)
 		set(t, push, p)
 		time.Sleep(10 * time.Second)
-		_, err := n.Inject(critest.Fault{
-			Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: status.Error(codes.Internal, "no"),
+		_, err := n.Inject(faults.Fault{
+			Match: faults.Match{Method: critest.StopContainer}, Times: faults.Always, Err: status.Error(codes.Internal, "no"),
 		})
 		if err != nil {
 			t.Fatal(err)

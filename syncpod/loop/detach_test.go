@@ -7,6 +7,7 @@ import (
 
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -25,7 +26,7 @@ func TestE3_RunWaitsForStopsOfSandboxes(t *testing.T) {
 				agent := n.start([]source.Source{src}, func(l *nodeagent.Config) { l.Sync.Limits.CleanupTimeout = c.cleanup })
 				set(t, src, pod("file", "web", "u", forever))
 				time.Sleep(time.Minute)
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Delay: c.stop})
+				n.inject(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: faults.Always, Delay: c.stop})
 				set(t, src)
 				time.Sleep(5 * time.Second)
 				n.wantStopsInFlight(1)
@@ -39,12 +40,12 @@ func TestE3_RunWaitsForStopsOfSandboxes(t *testing.T) {
 // E3, S1: so is the removal of a sandbox whose creation the end of Run cuts short.
 func TestE3_RunCutsTheRemovalOfWhatIsHalfMade(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Delay: time.Hour})
+		n.inject(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Times: faults.Always, Delay: time.Hour})
 		src := source.NewStaticPush("file")
 		agent := n.start([]source.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Second)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Delay: time.Hour})
+		n.inject(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Times: faults.Always, Delay: time.Hour})
 		agent.detachIn(10 * time.Second)
 	})
 }
@@ -72,14 +73,14 @@ func (a *agent) detachIn(want time.Duration) {
 // number again: the runtime, or a reader of logs, may know it still.
 func TestC2_AttemptOfAContainerThatIsNotWantedAnyMore(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 3 * time.Second, IgnoreCancel: true})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, When: faults.Midway, Delay: 3 * time.Second, IgnoreCancel: true})
 		records := deps.FileRecords{Dir: t.TempDir()}
 		withRecords := func(c *nodeagent.Config) { c.Sync.Deps.Records = records }
 		push := source.NewStaticPush("file")
 		first := n.start([]source.Source{push}, withRecords)
 		set(t, push, pod("file", "web", "web", "sleep 1000000"))
 		time.Sleep(2 * time.Second)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Times: critest.Always, Delay: 2 * time.Second})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListContainers}, Times: faults.Always, Delay: 2 * time.Second})
 		first.stop()
 		if removed := n.Journal().Count(critest.RemoveContainer); removed != 1 {
 			t.Fatalf("%d containers are removed, want 1\n%v", removed, n.Journal())

@@ -19,6 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/device"
 	"github.com/podsync/podsync/syncpod/source"
@@ -143,7 +144,7 @@ func TestDevicesAreChosenBeforeTheImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: status.Error(codes.Unknown, "no registry")})
+		n.inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: faults.Always, Err: status.Error(codes.Unknown, "no registry")})
 		src := source.NewPush()
 		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Extensions.Devices = chooser{keeper} })
 		web := api(pod("", "web", "u", "sleep 600"))

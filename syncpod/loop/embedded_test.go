@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
@@ -56,7 +57,7 @@ func TestE1_RuntimeAwayForAnHour(t *testing.T) {
 			set(t, src, pods...)
 			time.Sleep(time.Minute)
 			before := len(n.Journal())
-			n.Restart(critest.Restart{Down: time.Hour})
+			n.Restart(faults.Restart{Down: time.Hour})
 			time.Sleep(10 * time.Minute)
 			pods[1] = pods[1].DeepCopy()
 			pods[1].Labels = map[string]string{"changed": "1"}
@@ -92,10 +93,10 @@ func TestE2_HousekeepingHoldsUpNobody(t *testing.T) {
 		set(t, src, pod("file", "orphan", "o", forever))
 		synctest.Wait()
 		first.kill()
-		gate := new(critest.Gate)
+		gate := new(faults.Gate)
 		defer gate.Open()
 		for _, m := range stops {
-			if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Hang: gate}); err != nil {
+			if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: m}, Times: faults.Always, Hang: gate}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -162,7 +163,7 @@ func TestE3_StopWhileTheRuntimeIsAway(t *testing.T) {
 		})
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
-		if err := n.Restart(critest.Restart{Down: time.Hour, Disconnect: true}); err != nil {
+		if err := n.Restart(faults.Restart{Down: time.Hour, Disconnect: true}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
@@ -182,9 +183,9 @@ func TestE3_StopWhileTheRuntimeIsAway(t *testing.T) {
 func TestE3_StopWhileTheRuntimeHangs(t *testing.T) {
 	for _, m := range []critest.Method{critest.RunPodSandbox, critest.PullImage, critest.StartContainer, critest.ListPodSandbox, critest.PodSandboxStatus} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-			gate := new(critest.Gate)
+			gate := new(faults.Gate)
 			defer gate.Open()
-			if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Hang: gate}); err != nil {
+			if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: m}, Times: faults.Always, Hang: gate}); err != nil {
 				t.Fatal(err)
 			}
 			src := source.NewStaticPush("file")
@@ -231,7 +232,7 @@ func TestE4_NeitherForgetsNorInvents(t *testing.T) {
 // from the local copy of the pods all of them run again. When the server is back
 // and wants the same pods, nothing is stopped.
 func TestE5_OfflineRestart(t *testing.T) {
-	for _, fate := range []critest.RestartEffect{critest.EffectNone, critest.EffectStopped, critest.EffectRemoved} {
+	for _, fate := range []faults.RestartEffect{faults.EffectNone, faults.EffectStopped, faults.EffectRemoved} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 			want := func() []*v1.Pod {
 				return []*v1.Pod{api(pod("", "web", "u1", forever)), api(pod("", "db", "u2", forever))}
@@ -241,7 +242,7 @@ func TestE5_OfflineRestart(t *testing.T) {
 			set(t, src, want()...)
 			time.Sleep(time.Minute)
 			first.kill()
-			n.Restart(critest.Restart{Down: time.Second, Sandboxes: fate, Containers: fate})
+			n.Restart(faults.Restart{Down: time.Second, Sandboxes: fate, Containers: fate})
 			cached, server := source.NewStaticPush("cache"), source.NewPush()
 			n.start([]source.Source{server, cached}, nil)
 			set(t, cached, want()...)
@@ -318,7 +319,7 @@ func TestHealthTellsOfWhatWaits(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		a := n.start([]source.Source{src}, nil)
-		if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: status.Error(codes.Unknown, "no registry")}); err != nil {
+		if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: faults.Always, Err: status.Error(codes.Unknown, "no registry")}); err != nil {
 			t.Fatal(err)
 		}
 		set(t, src, pod("file", "web", "u", forever))
@@ -350,7 +351,7 @@ func TestHealthTellsOfPods(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		a := n.start([]source.Source{src}, nil)
-		fault, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "no network")})
+		fault, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Times: faults.Always, Err: status.Error(codes.Unknown, "no network")})
 		if err != nil {
 			t.Fatal(err)
 		}

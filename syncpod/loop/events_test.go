@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/probe"
@@ -35,8 +36,8 @@ func TestPodThatCannotBeLookedAtIsTold(t *testing.T) {
 		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Events = told })
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
-		fault, err := n.Inject(critest.Fault{
-			Match: critest.Match{Method: critest.ContainerStatus}, Times: critest.Always, Err: status.Error(codes.Internal, "broken"),
+		fault, err := n.Inject(faults.Fault{
+			Match: faults.Match{Method: critest.ContainerStatus}, Times: faults.Always, Err: status.Error(codes.Internal, "broken"),
 		})
 		if err != nil {
 			t.Fatal(err)

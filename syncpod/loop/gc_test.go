@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -181,8 +182,8 @@ func TestM3_PartsMayRemoveWhatIsCertain(t *testing.T) {
 		time.Sleep(time.Minute)
 		a.want(t, "all have spoken", "unheard of", true, true)
 
-		stuck, err := n.Inject(critest.Fault{
-			Match: critest.Match{Method: critest.RemovePodSandbox, PodUID: "web"}, Times: critest.Always, Err: status.Error(codes.Unknown, "busy"),
+		stuck, err := n.Inject(faults.Fault{
+			Match: faults.Match{Method: critest.RemovePodSandbox, PodUID: "web"}, Times: faults.Always, Err: status.Error(codes.Unknown, "busy"),
 		})
 		if err != nil {
 			t.Fatal(err)

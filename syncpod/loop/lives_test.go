@@ -17,6 +17,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -413,7 +414,7 @@ func TestW6_KillPodThatWasAdopted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				n.leave(nil, pod("file", "web", "u", slow))
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Delay: time.Hour})
+				n.inject(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Times: faults.Always, Delay: time.Hour})
 				push := source.NewStaticPush("file")
 				a := n.start([]source.Source{push}, func(c *nodeagent.Config) { c.Workers.MaxConcurrent = 1 })
 				set(t, push, pod("file", "first", "f", forever), pod("file", "web", "u", slow))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -13,7 +14,7 @@ import (
 // removed, which what the runtime tells of the removal adds none to. The sandbox is stopped once.
 func TestStopAsksForNothingTwice(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Times: critest.Always, Delay: 3 * time.Millisecond})
+		n.Fault(faults.Fault{Times: faults.Always, Delay: 3 * time.Millisecond})
 		push := source.NewStaticPush("file")
 		n.start([]source.Source{push}, nil)
 		set(t, push, pod("file", "web", "web", "trap 'exit 0' TERM; sleep 1000000 & wait"))
@@ -44,7 +45,7 @@ func TestSandboxIsStoppedByWhoRemovesIt(t *testing.T) {
 		a := n.start([]source.Source{push}, nil)
 		set(t, push, pod("file", "web", "web", "trap 'exit 0' TERM; sleep 1000000 & wait"))
 		time.Sleep(10 * time.Second)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemovePodSandbox}, Delay: time.Hour})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RemovePodSandbox}, Delay: time.Hour})
 		set(t, push)
 		time.Sleep(5 * time.Second)
 		a.kill()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -53,7 +54,7 @@ func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
 							time.Sleep(time.Millisecond)
 							_ = n.Remove(c.ContainerID)
 						}()
-						_ = n.Restart(critest.Restart{Down: 20 * time.Second})
+						_ = n.Restart(faults.Restart{Down: 20 * time.Second})
 					}
 				})
 				set(t, src, job)

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -37,8 +38,8 @@ func TestM2_HeirWaitsForTheOrphan(t *testing.T) {
 func TestE1_OrphanIsNotStoppedInAHotLoop(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "u", forever))
-		_, err := n.Inject(critest.Fault{
-			Match: critest.Match{Method: critest.StopContainer}, Times: 1000, Err: status.Error(codes.Unknown, "no"),
+		_, err := n.Inject(faults.Fault{
+			Match: faults.Match{Method: critest.StopContainer}, Times: 1000, Err: status.Error(codes.Unknown, "no"),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -167,7 +168,7 @@ func (n *node) orphanThatDoesNotStop(failing critest.Method, times int) {
 	set(n, src, pod("file", "web", "u", forever))
 	time.Sleep(time.Minute)
 	first.kill()
-	_, err := n.Inject(critest.Fault{Match: critest.Match{Method: failing}, Times: times, Err: status.Error(codes.Unknown, "no")})
+	_, err := n.Inject(faults.Fault{Match: faults.Match{Method: failing}, Times: times, Err: status.Error(codes.Unknown, "no")})
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestW10_AdmissionWaitsForTheOrphan(t *testing.T) {
 			n.Must(n.EditSandbox(sb.GetId(), func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
 		}
 		const removal = 30 * time.Second
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemovePodSandbox}, Delay: removal})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RemovePodSandbox}, Delay: removal})
 		src := source.NewStaticPush("file")
 		var decided []time.Duration
 		began := time.Now()

@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -138,7 +139,7 @@ type randomLife struct {
 	a      *agent
 	pods   []*v1.Pod
 	made   int
-	slow   *critest.Injected
+	slow   faults.Injected
 }
 
 func (l *randomLife) live(seed uint64) {
@@ -168,12 +169,12 @@ func (l *randomLife) afflict(seed uint64) {
 		critest.PodSandboxStatus, critest.ContainerStatus, critest.ImageStatus, critest.PullImage,
 	})
 	methods = slices.DeleteFunc(methods, func(m critest.Method) bool { return m == critest.StartContainer })
-	err := l.Runtime.SetRandom(critest.Random{Seed: seed, Rate: 0.08, Methods: methods, EventRate: 0.1, MaxDelay: 4 * time.Second})
+	err := l.Runtime.SetRandom(faults.Random{Seed: seed, Rate: 0.08, Methods: methods, EventRate: 0.1, MaxDelay: 4 * time.Second})
 	if err != nil {
 		l.node.Fatal(err)
 	}
-	l.slow, err = l.Runtime.Inject(critest.Fault{
-		Match: critest.Match{Method: critest.StartContainer}, Times: critest.Always, When: critest.Midway, Delay: 500 * time.Millisecond,
+	l.slow, err = l.Runtime.Inject(faults.Fault{
+		Match: faults.Match{Method: critest.StartContainer}, Times: faults.Always, When: faults.Midway, Delay: 500 * time.Millisecond,
 	})
 	if err != nil {
 		l.node.Fatal(err)
@@ -182,7 +183,7 @@ func (l *randomLife) afflict(seed uint64) {
 
 func (l *randomLife) heal() {
 	l.slow.Remove()
-	if err := l.Runtime.SetRandom(critest.Random{}); err != nil {
+	if err := l.Runtime.SetRandom(faults.Random{}); err != nil {
 		l.node.Fatal(err)
 	}
 }
@@ -216,7 +217,7 @@ func (l *randomLife) disturb() {
 		l.startAgent()
 	default:
 		down := time.Duration(l.random.IntN(5000)) * time.Millisecond
-		if err := l.Runtime.Restart(critest.Restart{Down: down, Disconnect: l.random.IntN(2) == 0}); err != nil {
+		if err := l.Runtime.Restart(faults.Restart{Down: down, Disconnect: l.random.IntN(2) == 0}); err != nil {
 			l.node.Fatal(err)
 		}
 	}

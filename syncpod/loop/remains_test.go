@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -28,10 +29,10 @@ import (
 func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "u", forever))
-		if err := n.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
+		if err := n.Restart(faults.Restart{Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}); err != nil {
 			t.Fatal(err)
 		}
-		refusal := critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 3, Err: status.Error(codes.Unknown, "CNI DEL failed")}
+		refusal := faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: 3, Err: status.Error(codes.Unknown, "CNI DEL failed")}
 		if _, err := n.Inject(refusal); err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +53,7 @@ func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 func TestM3_RemainsWaitForTheirSource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "u", forever))
-		if err := n.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
+		if err := n.Restart(faults.Restart{Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}); err != nil {
 			t.Fatal(err)
 		}
 		before := len(n.Journal())

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/internal/shutdownorder"
@@ -230,9 +231,9 @@ func TestShutdownOfWhatCannotBeKilled(t *testing.T) {
 		a := n.start([]source.Source{src}, nil)
 		set(t, src, rankedPod("stuck", 0, 5, forever), rankedPod("critical", 2000000000, 5, stopsAfter(1)))
 		time.Sleep(time.Minute)
-		hang := &critest.Gate{}
+		hang := &faults.Gate{}
 		for _, method := range []critest.Method{critest.StopContainer, critest.StopPodSandbox} {
-			if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: method, PodUID: "uid-stuck"}, Times: critest.Always, Hang: hang}); err != nil {
+			if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: method, PodUID: "uid-stuck"}, Times: faults.Always, Hang: hang}); err != nil {
 				t.Fatal(err)
 			}
 		}

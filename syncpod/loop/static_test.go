@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -57,7 +58,7 @@ func TestT1_StaticPodEnds(t *testing.T) {
 	} {
 		start := func(t *testing.T, n *node) (*agent, *source.Push, *phases) {
 			if tc.unmade {
-				if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Times: critest.Always, Err: status.Error(codes.Internal, "broken")}); err != nil {
+				if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Times: faults.Always, Err: status.Error(codes.Internal, "broken")}); err != nil {
 					t.Fatal(err)
 				}
 			}

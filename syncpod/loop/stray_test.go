@@ -12,6 +12,7 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -67,7 +68,7 @@ func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 // never runs, and is removed. The pod is wanted still, so that nothing else removes it.
 func TestW6_ContainerThatIsCreatedLate(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 8 * time.Second, IgnoreCancel: true})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, When: faults.Midway, Delay: 8 * time.Second, IgnoreCancel: true})
 		src := source.NewStaticPush("file")
 		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Watch.EventRelist = 10 * time.Second })
 		set(t, src, pod("file", "web", "u", "sleep 1000000"))

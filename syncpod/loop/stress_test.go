@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -49,7 +50,7 @@ func TestThousandPods(t *testing.T) {
 				t.Fatalf("pod %s was not updated: %+v", p.Pod.Name, got)
 			}
 		}
-		n.Restart(critest.Restart{Down: 10 * time.Second, Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped})
+		n.Restart(faults.Restart{Down: 10 * time.Second, Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped})
 		time.Sleep(5 * time.Minute)
 		settle(t, a, count, v1.PodRunning)
 		set(t, src)

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -41,8 +42,8 @@ func TestAdmittedUsersCannotFillTheLog(t *testing.T) {
 		c.Log = funcr.New(log.add, funcr.Options{})
 	})
 	n.run("web", "echo hello; sleep infinity", isRunning)
-	n.fail(critest.ListPodSandboxStats, "no figures", critest.Always)
-	n.fail(critest.ListContainerStats, "no figures", critest.Always)
+	n.fail(critest.ListPodSandboxStats, "no figures", faults.Always)
+	n.fail(critest.ListContainerStats, "no figures", faults.Always)
 	begin := time.Now()
 	ask := func(user, path string) {
 		r := httptest.NewRequest("GET", path, nil)

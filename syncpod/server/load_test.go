@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/internal/base/websocket"
-	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -206,7 +206,7 @@ func TestFollowOverARestart(t *testing.T) {
 		}
 	}
 	want("one\n")
-	if err := n.Restart(critest.Restart{Down: 200 * time.Millisecond, Disconnect: true}); err != nil {
+	if err := n.Restart(faults.Restart{Down: 200 * time.Millisecond, Disconnect: true}); err != nil {
 		t.Fatal(err)
 	}
 	n.wait(func() bool {
@@ -214,7 +214,7 @@ func TestFollowOverARestart(t *testing.T) {
 		return code == 200
 	})
 	want("two\n")
-	if err := n.Restart(critest.Restart{Down: 200 * time.Millisecond, Disconnect: true, Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
+	if err := n.Restart(faults.Restart{Down: 200 * time.Millisecond, Disconnect: true, Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}); err != nil {
 		t.Fatal(err)
 	}
 	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
@@ -228,7 +228,7 @@ func TestFollowOfARuntimeThatStaysAway(t *testing.T) {
 	n.run("web", "echo one; sleep infinity", isRunning)
 	conn, resp := n.follow(t, "default/web", "")
 	defer conn.Close()
-	if err := n.Restart(critest.Restart{Down: time.Hour, Disconnect: true}); err != nil {
+	if err := n.Restart(faults.Restart{Down: time.Hour, Disconnect: true}); err != nil {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || line != "one\n" {

@@ -23,6 +23,7 @@ import (
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/server"
@@ -130,7 +131,7 @@ func newNode(t testing.TB, change func(*server.Config)) *node {
 // fail has a method of the runtime fail some times.
 func (n *node) fail(method critest.Method, message string, times int) {
 	n.Helper()
-	n.Fault(critest.Fault{Match: critest.Match{Method: method}, Err: status.Error(codes.Unknown, message), Times: times})
+	n.Fault(faults.Fault{Match: faults.Match{Method: method}, Err: status.Error(codes.Unknown, message), Times: times})
 }
 
 func (n *node) logsRoot() string { return filepath.Join(n.dir, "logs") }

@@ -18,6 +18,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -74,7 +75,7 @@ func TestLogsOfInstances(t *testing.T) {
 	n.want("GET", "/containerLogs/default/again/app", 200, "run\n")
 	n.want("GET", "/containerLogs/default/again/app?previous=true", 200, "run\n")
 
-	n.fail(critest.PullImage, "no such image", critest.Always)
+	n.fail(critest.PullImage, "no such image", faults.Always)
 	slow := pod.DeepCopy()
 	slow.Name, slow.UID, slow.Spec.Containers[0].Image = "slow", "uid-of-slow", "registry.test/other:1"
 	n.set(slow, func(s v1.PodStatus) bool { return len(s.ContainerStatuses) > 0 })
@@ -190,7 +191,7 @@ func TestHealth(t *testing.T) {
 		n.want("GET", "/healthz/"+check, 200, "ok")
 	}
 	n.want("GET", "/healthz/other", 404, "no check")
-	n.fail(critest.ListPodSandbox, "broken disk", critest.Always)
+	n.fail(critest.ListPodSandbox, "broken disk", faults.Always)
 	n.DisconnectEvents(status.Error(codes.Unavailable, "gone"))
 	n.wait(func() bool { code, _ := n.ask("GET", "/healthz"); return code == 500 })
 	n.want("GET", "/healthz", 500, "[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\nhealthz check failed")

@@ -20,6 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/server"
 )
@@ -154,8 +155,8 @@ func TestResourceMetricsOfPodsOfOneName(t *testing.T) {
 func TestFiguresThatCannotBeRead(t *testing.T) {
 	n := newNode(t, withProc(t))
 	n.run("web", "sleep infinity", isRunning)
-	n.fail(critest.ListPodSandboxStats, "broken disk", critest.Always)
-	n.fail(critest.ListContainerStats, "broken disk", critest.Always)
+	n.fail(critest.ListPodSandboxStats, "broken disk", faults.Always)
+	n.fail(critest.ListContainerStats, "broken disk", faults.Always)
 	_, text := n.ask("GET", "/metrics/resource")
 	for _, want := range []string{"resource_scrape_error 1\n", "node_cpu_usage_seconds_total 10 ", `container_start_time_seconds{container="app"`} {
 		if !strings.Contains(text, want) {
@@ -171,8 +172,8 @@ func TestFiguresThatCannotBeRead(t *testing.T) {
 func TestOneReadingForAll(t *testing.T) {
 	n := newNode(t, withProc(t))
 	n.run("web", "sleep infinity", isRunning)
-	gate := &critest.Gate{}
-	if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandboxStats}, Hang: gate}); err != nil {
+	gate := &faults.Gate{}
+	if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.ListPodSandboxStats}, Hang: gate}); err != nil {
 		t.Fatal(err)
 	}
 	var asked sync.WaitGroup

@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/internal/base/websocket"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/server"
@@ -210,7 +211,7 @@ func TestRuntimeDiesInMidStream(t *testing.T) {
 					ws := dial(stream.path, stream.protocol)
 					hear(t, ws, stream.send, stream.heard)
 					began := time.Now()
-					die := func() error { return rt.Restart(critest.Restart{Down: 10 * time.Second, Disconnect: true}) }
+					die := func() error { return rt.Restart(faults.Restart{Down: 10 * time.Second, Disconnect: true}) }
 					if end == "end" {
 						die = rt.Close
 					}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -183,11 +184,11 @@ func TestLifeOfAPod(t *testing.T) {
 func TestTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgent(t, Config{})
-		_, err := a.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: 1, Err: status.Error(codes.Unavailable, secret)})
+		_, err := a.rt.Inject(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Times: 1, Err: status.Error(codes.Unavailable, secret)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = a.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: 1, Err: status.Error(codes.Unknown, secret)})
+		_, err = a.rt.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: 1, Err: status.Error(codes.Unknown, secret)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // G1: an image that an agent without our leases has begun to use since it was listed is
@@ -28,8 +29,8 @@ func TestG1_UseIsLookedAtAgain(t *testing.T) {
 		s := newStore(t, localImages("a", "b"), nil)
 		s.collect(85)
 		time.Sleep(time.Hour)
-		gate := &critest.Gate{}
-		s.inject(critest.Fault{Match: critest.Match{Method: critest.Status}, Hang: gate}) // the lists are read
+		gate := &faults.Gate{}
+		s.inject(faults.Fault{Match: faults.Match{Method: critest.Status}, Hang: gate}) // the lists are read
 		var wg sync.WaitGroup
 		var calls critest.Journal
 		wg.Go(func() { calls = s.collect(99) })
@@ -50,11 +51,11 @@ func TestG1_WhoComesDuringTheRemovalGetsItAnew(t *testing.T) {
 			s := newStore(t, localImages("a"), nil)
 			s.collect(85)
 			time.Sleep(time.Hour)
-			gate, skip := &critest.Gate{}, 0
+			gate, skip := &faults.Gate{}, 0
 			if m == critest.ListContainers {
 				skip = 1
 			}
-			s.inject(critest.Fault{Match: critest.Match{Method: m}, Skip: skip, Hang: gate})
+			s.inject(faults.Fault{Match: faults.Match{Method: m}, Skip: skip, Hang: gate})
 			var wg sync.WaitGroup
 			wg.Go(func() { s.collect(85) })
 			synctest.Wait()
@@ -95,7 +96,7 @@ func interleave(t *testing.T, seed uint64) int {
 	s := newStore(t, localImages(names...), func(c *images.CollectorConfig) { c.Policy.MinAge = 1 })
 	s.used = 100
 	latency := func(m critest.Method, skew uint64) {
-		s.inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Delay: time.Duration(1+(seed*7+skew*3)%11) * time.Millisecond})
+		s.inject(faults.Fault{Match: faults.Match{Method: m}, Times: faults.Always, Delay: time.Duration(1+(seed*7+skew*3)%11) * time.Millisecond})
 	}
 	for i, m := range []critest.Method{critest.ListContainers, critest.RemoveImage, critest.ImageStatus, critest.CreateContainer, critest.PullImage} {
 		latency(m, uint64(i))
@@ -146,7 +147,7 @@ func (s *store) live(i int, name string, pause time.Duration) {
 func TestG5_AnImageThatCannotBeRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, localImages("a", "b", "c"), nil)
-		s.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveImage, Image: idOf("a")}, Times: critest.Always, Err: status.Error(codes.Unknown, "device or resource busy")})
+		s.inject(faults.Fault{Match: faults.Match{Method: critest.RemoveImage, Image: idOf("a")}, Times: faults.Always, Err: status.Error(codes.Unknown, "device or resource busy")})
 		s.collect(85)
 		time.Sleep(time.Hour)
 		calls, err := s.tryCollect(95)
@@ -173,7 +174,7 @@ func TestG5_AnImageThatCannotBeRemoved(t *testing.T) {
 func TestG5_NotFoundIsSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, localImages("a"), nil)
-		s.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveImage}, Err: status.Error(codes.NotFound, "image not found")})
+		s.inject(faults.Fault{Match: faults.Match{Method: critest.RemoveImage}, Err: status.Error(codes.NotFound, "image not found")})
 		s.wantRemoved(85, "a")
 	})
 }
@@ -181,10 +182,10 @@ func TestG5_NotFoundIsSuccess(t *testing.T) {
 // A runtime that goes away during a pass, or cannot say what is in use, ends it: that is
 // no fault of the image's, nor says it that there is no room.
 func TestCollectFromARuntimeThatGoesAway(t *testing.T) {
-	for _, f := range []critest.Fault{
-		{Match: critest.Match{Method: critest.ListContainers}, Skip: 1, Err: status.Error(codes.Unavailable, "trouble")},
-		{Match: critest.Match{Method: critest.ListContainers}, Skip: 1, Err: status.Error(codes.Unknown, "trouble")},
-		{Match: critest.Match{Method: critest.RemoveImage}, Err: status.Error(codes.Unavailable, "trouble")},
+	for _, f := range []faults.Fault{
+		{Match: faults.Match{Method: critest.ListContainers}, Skip: 1, Err: status.Error(codes.Unavailable, "trouble")},
+		{Match: faults.Match{Method: critest.ListContainers}, Skip: 1, Err: status.Error(codes.Unknown, "trouble")},
+		{Match: faults.Match{Method: critest.RemoveImage}, Err: status.Error(codes.Unavailable, "trouble")},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore(t, localImages("a", "b"), nil)
@@ -218,8 +219,8 @@ func TestE2_AHangingRemoval(t *testing.T) {
 		s := newStore(t, localImages("a", "b"), nil)
 		s.collect(85)
 		time.Sleep(time.Hour)
-		gate := &critest.Gate{}
-		s.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveImage, Image: idOf("a")}, Hang: gate})
+		gate := &faults.Gate{}
+		s.inject(faults.Fault{Match: faults.Match{Method: critest.RemoveImage, Image: idOf("a")}, Hang: gate})
 		began := time.Now()
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -252,7 +253,7 @@ func TestE2_CollectEndsWithItsContext(t *testing.T) {
 			s.collect(85)
 			time.Sleep(time.Hour)
 			s.used = 99
-			s.inject(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
+			s.inject(faults.Fault{Match: faults.Match{Method: m}, Hang: &faults.Gate{}})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			began := time.Now()

@@ -19,6 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/image"
 )
 
@@ -259,7 +260,7 @@ func TestCollectBlind(t *testing.T) {
 			s = newStore(t, localImages("a"), func(c *images.CollectorConfig) { blind(c); c.Policy.MaxAge = time.Minute })
 			s.wantRemoved(0, "a")
 			s.ensure("a").Release()
-			s.inject(critest.Fault{Match: critest.Match{Method: critest.ImageFsInfo}, Times: critest.Always, Err: status.Error(codes.Unimplemented, "unknown method")})
+			s.inject(faults.Fault{Match: faults.Match{Method: critest.ImageFsInfo}, Times: faults.Always, Err: status.Error(codes.Unimplemented, "unknown method")})
 			s.wantRemoved(0, "a")
 		})
 	}
@@ -272,7 +273,7 @@ func TestCollectWithoutALook(t *testing.T) {
 			s := newStore(t, localImages("a"), nil)
 			s.collect(85)
 			time.Sleep(time.Hour)
-			s.inject(critest.Fault{Match: critest.Match{Method: m}, Err: status.Error(codes.Unknown, "busy")})
+			s.inject(faults.Fault{Match: faults.Match{Method: m}, Err: status.Error(codes.Unknown, "busy")})
 			if calls, err := s.tryCollect(99); err == nil || !strings.Contains(err.Error(), "busy") || errors.Is(err, images.ErrDiskFull) || removals(calls) != "" {
 				t.Errorf("%s fails: %v, and %q is removed", m, err, removals(calls))
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/image"
 )
 
@@ -82,7 +83,7 @@ func TestW2_ThePullIsCancelled(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := newNode(t)
 			if deaf {
-				if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, IgnoreCancel: true}); err != nil {
+				if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, IgnoreCancel: true}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -144,7 +145,7 @@ func TestB3_OverCRI(t *testing.T) {
 func TestF8_PullOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		time.AfterFunc(time.Minute, func() { n.Restart(critest.Restart{Down: 5 * time.Second}) })
+		time.AfterFunc(time.Minute, func() { n.Restart(faults.Restart{Down: 5 * time.Second}) })
 		var e *image.Error
 		err := n.ensure(t.Context(), "r.io/slow:v1", "u")
 		if !errors.As(err, &e) || e.Reason != image.ErrImagePull || !errors.Is(err, cri.ErrUnavailable) {
@@ -161,8 +162,8 @@ func TestF8_PullOverARestart(t *testing.T) {
 func TestF13_AHangingPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		gate := &critest.Gate{}
-		if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage, Image: "r.io/slow:v1"}, Hang: gate}); err != nil {
+		gate := &faults.Gate{}
+		if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage, Image: "r.io/slow:v1"}, Hang: gate}); err != nil {
 			t.Fatal(err)
 		}
 		hung := make(chan error)
@@ -188,7 +189,7 @@ func TestReasonsOverCRI(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			n := newNode(t)
-			if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Err: status.Error(codes.Unknown, text)}); err != nil {
+			if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Err: status.Error(codes.Unknown, text)}); err != nil {
 				t.Fatal(err)
 			}
 			err := n.ensure(t.Context(), "r.io/private:v1", "u", bob("hunter2"))

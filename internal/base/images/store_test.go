@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/image"
 )
 
@@ -144,7 +145,7 @@ func (s *store) create(box string, sandbox *runtimeapi.PodSandboxConfig, name st
 	return resp.GetContainerId(), err
 }
 
-func (s *store) inject(f critest.Fault) {
+func (s *store) inject(f faults.Fault) {
 	s.t.Helper()
 	if _, err := s.Inject(f); err != nil {
 		s.t.Fatal(err)

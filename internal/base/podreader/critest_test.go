@@ -17,6 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // The numbers in the package documentation.
@@ -173,12 +174,12 @@ func TestF6_ListAndStatusDisagree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})
 		ids := n.RunPod("u", "a", "b")
-		defer n.Hide(ids[0], critest.InStatus)()
+		defer n.Hide(ids[0], faults.InStatus)()
 		s, err := n.Reader().PodStatus(t.Context(), "u", nil)
 		if err != nil || s.Latest("a") != nil || s.Latest("b") == nil {
 			t.Errorf("%+v, %v; want b alone", s, err)
 		}
-		if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Err: status.Error(codes.Internal, "disk")}); err != nil {
+		if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.ContainerStatus}, Err: status.Error(codes.Internal, "disk")}); err != nil {
 			t.Fatal(err)
 		}
 		if s, err := n.Reader().PodStatus(t.Context(), "u", nil); err == nil || s != nil {
@@ -198,7 +199,7 @@ func TestF8_ReadsOverARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := n.Restart(critest.Restart{Down: time.Minute, Disconnect: true, Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
+		if err := n.Restart(faults.Restart{Down: time.Minute, Disconnect: true, Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)

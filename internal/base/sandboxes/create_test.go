@@ -22,6 +22,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // node is a node with a Runner on it.
@@ -187,8 +188,8 @@ func TestCreateValidates(t *testing.T) {
 // as long as it will, half a minute here.
 func TestS1_LateSuccess(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		late := &critest.Gate{}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
+		late := &faults.Gate{}
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.Midway, Hang: late, IgnoreCancel: true})
 		time.AfterFunc(4*time.Minute+15*time.Second, late.Open)
 		began := time.Now()
 		c := n.create(5)
@@ -207,7 +208,7 @@ func TestS1_LateSuccess(t *testing.T) {
 func TestS1_LostAnswer(t *testing.T) {
 	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.Unavailable} {
 		bothStyles(t, func(t *testing.T, n *node) {
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(code, "lost")})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: status.Error(code, "lost")})
 			c, err := n.runner.Create(t.Context(), podConfig(), "")
 			if err != nil || !c.Adopted || c.Attempt != 0 {
 				t.Errorf("%+v, %v; want the sandbox that is there", c, err)
@@ -220,7 +221,7 @@ func TestS1_LostAnswer(t *testing.T) {
 // S1 (c): what is there but not ready is stopped and removed.
 func TestS1_LostAnswerOfADeadSandbox(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Unavailable, "restarting")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: status.Error(codes.Unavailable, "restarting")})
 		stop := n.OnCall(func(_ int, c critest.Call) {
 			if c.Method == critest.RunPodSandbox {
 				n.EditSandbox(n.Sandboxes()[0].Id, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY })
@@ -241,8 +242,8 @@ func TestS1_LostAnswerOfADeadSandbox(t *testing.T) {
 // S1 (e): a name that stays reserved for nothing does not block the pod.
 func TestS1_ReservedForEver(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		never := &critest.Gate{}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: never, IgnoreCancel: true})
+		never := &faults.Gate{}
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.Midway, Hang: never, IgnoreCancel: true})
 		c := n.create(10)
 		if c.Attempt != 1 {
 			t.Errorf("attempt %d, want the next", c.Attempt)
@@ -264,9 +265,9 @@ func TestS1_ReservedFromTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothStyles(t, func(t *testing.T, n *node) {
-				n.Fault(critest.Fault{
-					Match: critest.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool { return c.Attempt == 0 }},
-					Times: critest.Always, Err: refused,
+				n.Fault(faults.Fault{
+					Match: faults.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool { return c.Attempt == 0 }},
+					Times: faults.Always, Err: refused,
 				})
 				if c := n.create(4); c.Attempt != 1 {
 					t.Errorf("attempt %d, want the next after three refusals\n%v", c.Attempt, n.Journal())
@@ -294,10 +295,10 @@ func TestCreateMakesTheLogDirectory(t *testing.T) {
 // S1 (a): the lost attempt comes up while the next one is made.
 func TestS1_BothComeUp(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		late := &critest.Gate{}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
-		n.Fault(critest.Fault{
-			Match: critest.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool {
+		late := &faults.Gate{}
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.Midway, Hang: late, IgnoreCancel: true})
+		n.Fault(faults.Fault{
+			Match: faults.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool {
 				if c.Attempt == 1 {
 					time.AfterFunc(time.Second, late.Open)
 				}
@@ -331,7 +332,7 @@ func (n *node) nothingLeft() {
 // is of no more use.
 func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Delay: time.Minute})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Delay: time.Minute})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, err := n.runner.Create(ctx, podConfig(), "")
@@ -348,8 +349,8 @@ func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 // S1 (c): what was made is removed although the context has ended before the answer.
 func TestS1_CancelledCreateLeavesNothing(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		never := &critest.Gate{}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Hang: never, IgnoreCancel: true})
+		never := &faults.Gate{}
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Hang: never, IgnoreCancel: true})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if c, err := n.runner.Create(ctx, podConfig(), ""); err == nil {
@@ -373,7 +374,7 @@ func (c lagging) Deadline() (time.Time, bool) { return c.deadline, true }
 // context has ended.
 func TestS1_RuntimeIsFirstToEndACreation(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Hang: &critest.Gate{}, IgnoreCancel: true})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Hang: &faults.Gate{}, IgnoreCancel: true})
 		if c, err := n.runner.Create(lagging{t.Context(), time.Now().Add(10 * time.Second)}, podConfig(), ""); !errors.Is(err, cri.ErrDeadline) {
 			t.Errorf("%+v, %v, want %v", c, err, cri.ErrDeadline)
 		}
@@ -386,8 +387,8 @@ func TestS1_RuntimeIsFirstToEndACreation(t *testing.T) {
 // S1 (c): a refused creation after which nothing could be listed is unresolved.
 func TestS1_RefusalThatCannotBeLookedAt(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Internal, "made, and then refused")})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: status.Error(codes.Unavailable, "lost")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: status.Error(codes.Internal, "made, and then refused")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Err: status.Error(codes.Unavailable, "lost")})
 		if _, err := n.runner.Create(t.Context(), podConfig(), ""); err == nil {
 			t.Fatal("no error")
 		}
@@ -403,8 +404,8 @@ func TestS1_RefusalThatCannotBeLookedAt(t *testing.T) {
 func TestS1_LostAnswerOfAnotherHandler(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		lost := status.Error(codes.Unavailable, "lost")
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: lost})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: lost})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: lost})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Err: lost})
 		if _, err := n.runner.Create(t.Context(), podConfig(), ""); !errors.Is(err, cri.ErrUnavailable) {
 			t.Fatal(err)
 		}
@@ -426,7 +427,7 @@ func TestCreateLeavesHistoryAlone(t *testing.T) {
 			if err := n.runner.Stop(t.Context(), first.ID); err != nil {
 				t.Fatal(err)
 			}
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Err: status.Error(code, "x")})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.Midway, Err: status.Error(code, "x")})
 			n.create(2)
 			if all := n.Sandboxes(); len(all) != 2 {
 				t.Errorf("after %v: %d sandboxes, want the stopped one and the new one\n%v", code, len(all), n.Journal())
@@ -439,8 +440,8 @@ func TestCreateLeavesHistoryAlone(t *testing.T) {
 func TestResolveIsBounded(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		lost := status.Error(codes.Unavailable, "lost")
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: lost})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: lost})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: faults.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
 		stop := n.OnCall(func(_ int, c critest.Call) {
 			if c.Method == critest.RunPodSandbox {
 				n.EditSandbox(n.Sandboxes()[0].Id, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY })
@@ -460,8 +461,8 @@ func TestResolveIsBounded(t *testing.T) {
 // A clean-up that does not succeed ends by its own bound, and is made up for.
 func TestCleanUpIsBounded(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Internal, "after all")})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: status.Error(codes.Internal, "after all")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: faults.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
 		began := time.Now()
 		_, err := n.runner.Create(t.Context(), podConfig(), "")
 		if took := time.Since(began); took != time.Minute || err == nil || !strings.Contains(err.Error(), "after all") || !strings.Contains(err.Error(), "CNI DEL") {
@@ -475,7 +476,7 @@ func TestCleanUpIsBounded(t *testing.T) {
 
 func TestCreateUndoesADefiniteFailure(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Internal, "no")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: status.Error(codes.Internal, "no")})
 		if _, err := n.runner.Create(t.Context(), podConfig(), ""); !errors.Is(err, cri.ErrUnknown) {
 			t.Errorf("%v", err)
 		}
@@ -495,7 +496,7 @@ func TestAnotherAgentsSandboxIsLeftAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: status.Error(codes.Unavailable, "x")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Err: status.Error(codes.Unavailable, "x")})
 		if _, err := n.runner.Create(t.Context(), podConfig(), ""); !errors.Is(err, cri.ErrUnavailable) {
 			t.Errorf("%v", err)
 		}
@@ -513,7 +514,7 @@ func TestAdoptingAKubeletsSandbox(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: status.Error(codes.Unavailable, "x")})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Err: status.Error(codes.Unavailable, "x")})
 			c, err := n.newRunner(cri.Owner{AdoptUnmarked: adopt}).Create(t.Context(), podConfig(), "")
 			if got := err == nil && c.ID == kubelets.GetPodSandboxId(); got != adopt {
 				t.Errorf("AdoptUnmarked %v: %+v, %v, want %v", adopt, c, err, adopt)
@@ -525,8 +526,8 @@ func TestAdoptingAKubeletsSandbox(t *testing.T) {
 // After a crash nothing is remembered, and the attempt in flight is found again.
 func TestF14_CrashDuringCreate(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		late := &critest.Gate{}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
+		late := &faults.Gate{}
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.Midway, Hang: late, IgnoreCancel: true})
 		ctx, crash := context.WithTimeout(t.Context(), time.Second)
 		defer crash()
 		n.runner.Create(ctx, podConfig(), "")
@@ -542,24 +543,24 @@ func TestF14_CrashDuringCreate(t *testing.T) {
 
 // Whatever goes wrong, once the runtime is well there is one ready sandbox.
 func TestS1_Converges(t *testing.T) {
-	faults := []critest.Fault{
+	injected := []faults.Fault{
 		{Err: status.Error(codes.Unavailable, "before")},
 		{Err: status.Error(codes.Internal, "before")},
-		{When: critest.Midway, Delay: 5 * time.Minute, IgnoreCancel: true},
-		{When: critest.Midway, Delay: 20 * time.Minute, IgnoreCancel: true},
-		{When: critest.Midway, Err: status.Error(codes.Unknown, "midway")},
-		{When: critest.After, Err: status.Error(codes.DeadlineExceeded, "after")},
-		{When: critest.After, Err: status.Error(codes.Unknown, "after")},
-		{When: critest.After, Delay: 5 * time.Minute},
+		{When: faults.Midway, Delay: 5 * time.Minute, IgnoreCancel: true},
+		{When: faults.Midway, Delay: 20 * time.Minute, IgnoreCancel: true},
+		{When: faults.Midway, Err: status.Error(codes.Unknown, "midway")},
+		{When: faults.After, Err: status.Error(codes.DeadlineExceeded, "after")},
+		{When: faults.After, Err: status.Error(codes.Unknown, "after")},
+		{When: faults.After, Delay: 5 * time.Minute},
 	}
 	for seed := range uint64(25) {
 		bothStyles(t, func(t *testing.T, n *node) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			for range 1 + random.IntN(4) {
-				f := faults[random.IntN(len(faults))]
+				f := injected[random.IntN(len(injected))]
 				f.Match.Method, f.Skip = critest.RunPodSandbox, random.IntN(2)
 				n.Fault(f)
-				n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.Unknown, "CNI DEL")})
+				n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.Unknown, "CNI DEL")})
 			}
 			c := n.create(20)
 			n.looksFirst()
@@ -602,7 +603,7 @@ func TestLastAttemptThatDoesNotStop(t *testing.T) {
 		config.Metadata.Attempt = math.MaxUint32
 		_, err := n.runner.Create(t.Context(), config, "")
 		n.Must(err)
-		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Internal, "refused")})
+		fault := n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: faults.Always, Err: status.Error(codes.Internal, "refused")})
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()

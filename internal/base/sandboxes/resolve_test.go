@@ -16,6 +16,7 @@ import (
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // whereTheLateAreListed runs a test in virtual time on a runtime that lists what
@@ -26,11 +27,11 @@ func whereTheLateAreListed(t *testing.T, f func(t *testing.T, n *node)) {
 
 // hang makes the next creation of an attempt go on in the runtime until the gate
 // is open.
-func (n *node) hang(attempt uint32) *critest.Gate {
+func (n *node) hang(attempt uint32) *faults.Gate {
 	n.Helper()
-	late := &critest.Gate{}
+	late := &faults.Gate{}
 	ofAttempt := func(c critest.Call) bool { return c.Attempt == attempt }
-	n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, If: ofAttempt}, When: critest.Midway, Hang: late, IgnoreCancel: true})
+	n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox, If: ofAttempt}, When: faults.Midway, Hang: late, IgnoreCancel: true})
 	return late
 }
 
@@ -39,8 +40,8 @@ func (n *node) hang(attempt uint32) *critest.Gate {
 func (n *node) comesUpUnnoticed() (id string) {
 	n.Helper()
 	lost := status.Error(codes.Unavailable, "lost")
-	n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: lost})
-	n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: lost})
+	n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: lost})
+	n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Err: lost})
 	if _, err := n.createFrom(0); !errors.Is(err, cri.ErrUnavailable) {
 		n.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestCreateRemovesNothingItDidNotBegin(t *testing.T) {
 				t.Fatal(err)
 			}
 			n.runner = n.newRunner(cri.Owner{}) // the agent has restarted
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: status.Error(code, "x")})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Err: status.Error(code, "x")})
 			if _, err := n.createFrom(0); err == nil {
 				t.Fatal("no error")
 			}
@@ -292,7 +293,7 @@ func TestResolveTriesAgain(t *testing.T) {
 		c := n.create(10)
 		late.Open()
 		time.Sleep(time.Hour)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 7, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: 7, Err: status.Error(codes.Unknown, "CNI DEL failed")})
 		began := time.Now()
 		err := n.runner.Resolve(t.Context(), "u", c.ID)
 		if took := time.Since(began); err == nil || took != time.Minute {
@@ -309,7 +310,7 @@ func TestResolveTriesAgain(t *testing.T) {
 func TestResolveGoesOnPastAFailure(t *testing.T) {
 	whereTheLateAreListed(t, func(t *testing.T, n *node) {
 		n.givesUpEarly()
-		gates := []*critest.Gate{n.hang(0), n.hang(1), n.hang(2)}
+		gates := []*faults.Gate{n.hang(0), n.hang(1), n.hang(2)}
 		for range 2 * len(gates) {
 			if c, err := n.createFrom(0); err == nil {
 				t.Fatalf("%+v\n%v", c, n.Journal())
@@ -324,7 +325,7 @@ func TestResolveGoesOnPastAFailure(t *testing.T) {
 				n.dies(s.GetId())
 			}
 		}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: faults.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
 		c, err := n.createFrom(0)
 		if err != nil || c.Attempt != 2 || !c.Adopted {
 			t.Errorf("%+v, %v; want the one that is ready\n%v", c, err, n.Journal())

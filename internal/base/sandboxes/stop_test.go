@@ -15,6 +15,7 @@ import (
 	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // K2: what is not there has been stopped and removed, by whatever words.
@@ -29,8 +30,8 @@ func TestK2_NotFoundIsSuccess(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: gone})
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemovePodSandbox}, Times: critest.Always, Err: gone})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: faults.Always, Err: gone})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.RemovePodSandbox}, Times: faults.Always, Err: gone})
 		}
 	})
 }
@@ -39,8 +40,8 @@ func TestK2_NotFoundIsSuccess(t *testing.T) {
 func TestS6_RemoveOnlyAfterAStop(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 8, Err: status.Error(codes.Unknown, "CNI DEL failed")})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemovePodSandbox}, Err: status.Error(codes.Unavailable, "restarting")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: 8, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RemovePodSandbox}, Err: status.Error(codes.Unavailable, "restarting")})
 		began := time.Now()
 		if err := n.runner.Remove(t.Context(), c.ID); err != nil {
 			t.Fatal(err)
@@ -66,7 +67,7 @@ func TestS6_RemoveOnlyAfterAStop(t *testing.T) {
 func TestK3_StopEndsWithItsContext(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: faults.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		err := n.runner.Remove(ctx, c.ID)
@@ -84,7 +85,7 @@ func TestK3_StopEndsWithItsContext(t *testing.T) {
 
 func TestStopReturnsWhatNoRepetitionChanges(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.PermissionDenied, "no")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.PermissionDenied, "no")})
 		began := time.Now()
 		if err := n.runner.Stop(t.Context(), n.create(1).ID); !errors.Is(err, cri.ErrPermission) || time.Since(began) != 0 {
 			t.Errorf("after %v: %v, want error %v and 0", time.Since(began), err, cri.ErrPermission)
@@ -98,7 +99,7 @@ func TestStopReturnsWhatNoRepetitionChanges(t *testing.T) {
 func TestOneStopInFlight(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Delay: 10 * time.Second})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: faults.Always, Delay: 10 * time.Second})
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -124,7 +125,7 @@ func TestOneStopInFlight(t *testing.T) {
 func TestOneStopInFlightAfterItsCallerLeft(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Delay: 10 * time.Second, IgnoreCancel: true})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: faults.Always, Delay: 10 * time.Second, IgnoreCancel: true})
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -155,7 +156,7 @@ func TestWaitWaitsForStopsInFlight(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.runner.Wait()
 		a := n.create(1)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Delay: 10 * time.Second})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Delay: 10 * time.Second})
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -172,7 +173,7 @@ func TestCancelPendingEndsStopsInFlight(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.runner.CancelPending()
 		a := n.create(1)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 2, Delay: 10 * time.Second})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: 2, Delay: 10 * time.Second})
 		for _, want := range []time.Duration{3 * time.Second, 10 * time.Second} {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -197,7 +198,7 @@ func TestStopTimeout(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := n.create(1)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Hang: &critest.Gate{}})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Hang: &faults.Gate{}})
 		began := time.Now()
 		if err := n.runner.Stop(t.Context(), c.ID); err != nil || time.Since(began) != 21*time.Second {
 			t.Errorf("after %v: %v; want success after the timeout and a pause", time.Since(began), err)
@@ -209,7 +210,7 @@ func TestStopTimeout(t *testing.T) {
 func TestF8_StopOverARestart(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)
-		if err := n.Restart(critest.Restart{Down: time.Minute}); err != nil {
+		if err := n.Restart(faults.Restart{Down: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		if err := n.runner.Remove(t.Context(), c.ID); err != nil {

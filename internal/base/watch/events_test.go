@@ -21,6 +21,7 @@ import (
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // recorder notes what it is told, with the seconds since it was made.
@@ -154,7 +155,7 @@ func TestF9_PausesStartAnew(t *testing.T) {
 
 func TestF8_EventsAfterARestart(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		time.AfterFunc(time.Minute, func() { n.Must(n.Restart(critest.Restart{Down: 9 * time.Minute})) })
+		time.AfterFunc(time.Minute, func() { n.Must(n.Restart(faults.Restart{Down: 9 * time.Minute})) })
 		r, _ := follow(t, n.Client, 11*time.Minute)
 		// While the runtime is unavailable, each stream ends at once.
 		if last := r.opened[len(r.opened)-1]; last < 10*time.Minute || last > 10*time.Minute+maxReopen {
@@ -212,13 +213,13 @@ func TestF9_StreamFaults(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- e.Run(ctx) }()
 		synctest.Wait()
-		for uid, f := range map[string]critest.EventFault{
-			"dropped":   {Action: critest.EventDrop, Times: critest.Always},
-			"twice":     {Action: critest.EventDuplicate, Times: critest.Always},
-			"timeless":  {Action: critest.EventTimeless, Times: critest.Always},
-			"late":      {Action: critest.EventDelay, Delay: time.Minute, Times: critest.Always},
-			"reordered": {Action: critest.EventReorder},
-			"bare":      {Action: critest.EventBare, Times: critest.Always},
+		for uid, f := range map[string]faults.Event{
+			"dropped":   {Action: faults.Drop, Times: faults.Always},
+			"twice":     {Action: faults.Duplicate, Times: faults.Always},
+			"timeless":  {Action: faults.Timeless, Times: faults.Always},
+			"late":      {Action: faults.Delay, Delay: time.Minute, Times: faults.Always},
+			"reordered": {Action: faults.Reorder},
+			"bare":      {Action: faults.Bare, Times: faults.Always},
 		} {
 			f.PodUID = uid
 			if _, err := n.InjectEvent(f); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
@@ -40,8 +41,8 @@ func TestP1_HungPodsDelayNoOther(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		stuck, well := n.pods("stuck", 20), n.pods("well", 20)
 		w := n.settled(changes...)
-		gate := &critest.Gate{}
-		n.Fault(critest.Fault{Hang: gate, Times: critest.Always, Match: critest.Match{
+		gate := &faults.Gate{}
+		n.Fault(faults.Fault{Hang: gate, Times: faults.Always, Match: faults.Match{
 			Method: critest.ContainerStatus, If: func(c critest.Call) bool { return strings.HasPrefix(c.PodUID, "stuck") },
 		}})
 		for _, id := range stuck {
@@ -130,7 +131,7 @@ func TestP2_FailedLookIsRepeatedUntilItSucceeds(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		id := n.pod("u")
 		w := n.settled(changes...)
-		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Times: 4, Err: internal()})
+		fault := n.Fault(faults.Fault{Match: faults.Match{Method: critest.ContainerStatus}, Times: 4, Err: internal()})
 		n.Exit(id, 3)
 		time.Sleep(1200 * time.Millisecond)
 		if _, err := w.cache.Get("u"); err == nil || fault.Hits() == 0 {
@@ -155,7 +156,7 @@ func TestP2_RecoveryIsToldOnce(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.settled()
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Err: internal()})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListContainers}, Err: internal()})
 		calls := n.Calls(func() {
 			if _, err := w.GetNewerThan(t.Context(), "u", time.Now()); !strings.Contains(fmt.Sprint(err), "disk on fire") {
 				t.Errorf("GetNewerThan: %v, want the error of the look", err)
@@ -179,7 +180,7 @@ func TestP2_PauseBeginsAnew(t *testing.T) {
 		w := n.run()
 		time.Sleep(2 * time.Second)
 		fail := func(times int) {
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Times: times, Err: internal()})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListContainers}, Times: times, Err: internal()})
 			w.Inspect("u")
 		}
 		fail(8)
@@ -205,7 +206,7 @@ func TestP2_FailingPodIsNotHammered(t *testing.T) {
 		id := n.pod("u")
 		n.run(changes...)
 		time.Sleep(2 * time.Second)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Times: critest.Always, Err: internal()})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ContainerStatus}, Times: faults.Always, Err: internal()})
 		n.Exit(id, 3)
 		looks := n.Calls(func() { time.Sleep(time.Minute) }).Count(critest.ContainerStatus)
 		if looks < 10 || looks > 20 {
@@ -220,7 +221,7 @@ func TestP2_OneUnavailablePodIsNoRuntimeAway(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		stuck, well := n.pod("stuck"), n.pod("well")
 		w := n.settled(changes...)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus, PodUID: "stuck"}, Times: critest.Always, Err: status.Error(codes.Unavailable, "shim gone")})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ContainerStatus, PodUID: "stuck"}, Times: faults.Always, Err: status.Error(codes.Unavailable, "shim gone")})
 		n.Exit(stuck, 1)
 		n.Exit(well, 2)
 		time.Sleep(time.Minute)
@@ -276,7 +277,7 @@ func TestP4_FreshDoesNotWaitForTheEvent(t *testing.T) {
 		n.RunSandbox("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
-		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDelay, Delay: 3 * time.Second, Times: critest.Always})
+		_, err := n.InjectEvent(faults.Event{Action: faults.Delay, Delay: 3 * time.Second, Times: faults.Always})
 		n.Must(err)
 		n.Start("u", "app", 0, "sleep infinity")
 		since := time.Now()
@@ -313,10 +314,10 @@ func TestP4_ReadOfTheSameInstantIsNotFreshEnough(t *testing.T) {
 				n.RunSandbox("u")
 				w := n.run()
 				time.Sleep(2 * time.Second)
-				_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
+				_, err := n.InjectEvent(faults.Event{Action: faults.Drop, Times: faults.Always})
 				n.Must(err)
 				if inFlight {
-					n.Fault(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Delay: time.Second})
+					n.Fault(faults.Fault{When: faults.After, Match: faults.Match{Method: critest.ListContainers}, Delay: time.Second})
 				}
 				w.Inspect("u")
 				synctest.Wait()
@@ -351,7 +352,7 @@ func TestP4_LookOlderThanAListSaysNothing(t *testing.T) {
 func TestP4_EveryStampIsTheBeginningOfARead(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		ids := n.pods("u", 5)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Times: critest.Always, Delay: 50 * time.Millisecond})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListContainers}, Times: faults.Always, Delay: 50 * time.Millisecond})
 		w := n.run(changes...)
 		for i, id := range ids {
 			time.Sleep(time.Duration(i) * 777 * time.Millisecond)
@@ -380,7 +381,7 @@ func TestP5_FreshIsInterrupted(t *testing.T) {
 		n.pod("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Hang: &critest.Gate{}})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Times: faults.Always, Hang: &faults.Gate{}})
 		for _, ahead := range []time.Duration{0, time.Minute} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -398,7 +399,7 @@ func TestP4_FreshAfterAFailedLook(t *testing.T) {
 		n.pod("u")
 		w := n.settled()
 		asked := time.Now()
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: internal(), Times: 2})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Err: internal(), Times: 2})
 		time.Sleep(time.Millisecond)
 		for _, fails := range []bool{true, true, false} {
 			status, err := w.GetNewerThan(t.Context(), "u", asked)
@@ -412,7 +413,7 @@ func TestP4_FreshAfterAFailedLook(t *testing.T) {
 // A list does not show addresses: it does not stand for a look at a pod that has none yet.
 func TestF12_ListIsNoLookAtAPodWithoutAddress(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: time.Hour})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, IPAfter: time.Hour})
 		n.RunSandbox("u")
 		w := n.settled(listsOnly, func(c *Config) { c.Busy = func(types.UID) bool { return true } })
 		time.Sleep(time.Minute) // the pauses between looks have grown to maxRetry, those between lists to a second
@@ -439,8 +440,8 @@ func TestF12_ListIsNoLookAtAPodWithoutAddress(t *testing.T) {
 func TestP7_EndCutsOffAList(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		w := n.settled(listsOnly)
-		gate := &critest.Gate{}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Hang: gate})
+		gate := &faults.Gate{}
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Hang: gate})
 		time.Sleep(2 * quietRelist)
 		if h := w.Health(); h.Listing.IsZero() {
 			t.Fatal("no list is in progress")
@@ -487,8 +488,8 @@ func TestP7_HungListIsVisible(t *testing.T) {
 		n.pod("u")
 		w := n.run(listsOnly)
 		time.Sleep(time.Minute)
-		gate := &critest.Gate{}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Hang: gate})
+		gate := &faults.Gate{}
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Hang: gate})
 		time.Sleep(quietRelist + 30*time.Second)
 		h := w.Health()
 		if age := h.At.Sub(h.Listing); h.Listing.IsZero() || age < 30*time.Second || h.OK() || !strings.Contains(h.String(), "list: in progress for") {
@@ -512,7 +513,7 @@ func TestP7_WhatHangsIsGivenUp(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				w := n.run(listsOnly)
 				time.Sleep(time.Second)
-				n.Fault(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
+				n.Fault(faults.Fault{Match: faults.Match{Method: m}, Hang: &faults.Gate{}})
 				n.pod("u")
 				w.heard()
 				time.Sleep(lookTimeout + 2*time.Second)
@@ -530,7 +531,7 @@ func TestP8_ContainerThatLivedBetweenLooksIsSeen(t *testing.T) {
 		w := n.run(changes...)
 		time.Sleep(time.Minute)
 		w.heard()
-		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDelay, Delay: time.Second, Times: critest.Always})
+		_, err := n.InjectEvent(faults.Event{Action: faults.Delay, Delay: time.Second, Times: faults.Always})
 		n.Must(err)
 		n.Start("u", "app", 0, "exit 3")
 		synctest.Wait()
@@ -547,7 +548,7 @@ func TestP8_ListedButNotFoundIsLeftOut(t *testing.T) {
 		id := n.pod("u")
 		w := n.run(changes...)
 		time.Sleep(2 * time.Second)
-		show := n.Hide(id, critest.InStatus)
+		show := n.Hide(id, faults.InStatus)
 		defer show()
 		n.Exit(id, 3)
 		time.Sleep(20 * time.Second)
@@ -570,7 +571,7 @@ func TestE1_RuntimeAway(t *testing.T) {
 				n.pods("u", 30)
 				w := n.settled(changes...)
 				calls := n.Calls(func() {
-					n.Must(n.Restart(critest.Restart{Down: away, Disconnect: disconnect, Containers: critest.EffectStopped}))
+					n.Must(n.Restart(faults.Restart{Down: away, Disconnect: disconnect, Containers: faults.EffectStopped}))
 					time.Sleep(away - time.Second)
 				})
 				if most := int(away/maxRetry) + 20; len(calls) > most || !disconnect && len(calls) < most-40 {
@@ -620,7 +621,7 @@ func turnedAway(t *testing.T, w *watch) {
 func TestE1_RuntimeAwayFromTheBeginning(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
-		n.Must(n.Restart(critest.Restart{Down: time.Minute}))
+		n.Must(n.Restart(faults.Restart{Down: time.Minute}))
 		w := n.run()
 		if _, err := w.GetNewerThan(t.Context(), "u", time.Time{}); !errors.Is(err, cri.ErrUnavailable) {
 			t.Errorf("GetNewerThan: %v, want that the runtime is away", err)
@@ -638,7 +639,7 @@ func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.settled()
-		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unavailable, "away")})
+		fault := n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Times: faults.Always, Err: status.Error(codes.Unavailable, "away")})
 		if _, err := w.GetNewerThan(t.Context(), "u", time.Now()); !errors.Is(err, cri.ErrUnavailable) {
 			t.Errorf("GetNewerThan: %v", err)
 		}
@@ -665,7 +666,7 @@ func TestE1_LookWaitsForTheReturn(t *testing.T) {
 			w.slots <- struct{}{}
 		}
 		w.Inspect("u")
-		n.Must(n.Restart(critest.Restart{Down: time.Minute}))
+		n.Must(n.Restart(faults.Restart{Down: time.Minute}))
 		time.Sleep(quietRelist)
 		calls := n.Calls(func() {
 			<-w.slots
@@ -681,7 +682,7 @@ func TestE1_LookWaitsForTheReturn(t *testing.T) {
 func TestE1_HungPodDoesNotHoldUpTheReturn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pods("u", 3)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus, PodUID: "u01"}, Times: critest.Always, Hang: &critest.Gate{}})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ContainerStatus, PodUID: "u01"}, Times: faults.Always, Hang: &faults.Gate{}})
 		w := n.run()
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -700,7 +701,7 @@ func TestFailingListsDoNotStopLooks(t *testing.T) {
 			f := c.Request().(*runtimeapi.ListPodSandboxRequest).GetFilter().GetLabelSelector()
 			return f[runtime.LabelPodUID] == ""
 		}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox, If: all}, Times: critest.Always, Err: internal()})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox, If: all}, Times: faults.Always, Err: internal()})
 		n.DisconnectEvents(nil) // has the pods listed
 		time.Sleep(time.Second)
 		n.Exit(id, 1)
@@ -727,7 +728,7 @@ func TestRecoveredPodIsTold(t *testing.T) {
 		edit := func(state runtimeapi.ContainerState) {
 			n.Must(n.EditContainer(id, func(s *runtimeapi.ContainerStatus) { s.State = state }))
 		}
-		broken := n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Times: critest.Always, Err: internal()})
+		broken := n.Fault(faults.Fault{Match: faults.Match{Method: critest.ContainerStatus}, Times: faults.Always, Err: internal()})
 		edit(runtimeapi.ContainerState_CONTAINER_UNKNOWN)
 		time.Sleep(10 * time.Second)
 		if h := w.Health(); len(h.Pods) != 1 {

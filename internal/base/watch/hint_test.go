@@ -11,6 +11,7 @@ import (
 	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // An event of what the newest look has shown already costs nothing.
@@ -246,7 +247,7 @@ func TestEventDuringALook(t *testing.T) {
 				id := n.pod("u")
 				other, third := n.Start("u", "other", 0, "sleep infinity"), n.Start("u", "third", 0, "sleep infinity")
 				w := n.settled()
-				n.Fault(critest.Fault{Match: critest.Match{Method: tt.slow}, Delay: 50 * time.Millisecond})
+				n.Fault(faults.Fault{Match: faults.Match{Method: tt.slow}, Delay: 50 * time.Millisecond})
 				calls := n.Calls(func() {
 					n.Exit(id, 1)
 					time.Sleep(tt.after)

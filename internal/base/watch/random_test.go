@@ -16,6 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // Whatever goes wrong, once it is over the cache and the last words are what a
@@ -37,8 +38,8 @@ func endsWell(t *testing.T, r *rand.Rand, model critest.Model) {
 		critest.ListContainers: 2 * time.Millisecond, critest.ContainerStatus: 5 * time.Millisecond,
 	}}).Dial(cri.Config{})}
 	w := n.run()
-	stop, faults := make(chan struct{}), []*critest.Injected{}
-	events := n.afflict(r, &faults)
+	stop, injected := make(chan struct{}), []faults.Injected{}
+	events := n.afflict(r, &injected)
 	go askAround(t, w, stop)
 	last := map[types.UID]string{}
 	for range 150 {
@@ -48,7 +49,7 @@ func endsWell(t *testing.T, r *rand.Rand, model critest.Model) {
 			last[h.uid] = states(h.status)
 		}
 	}
-	for _, f := range faults {
+	for _, f := range injected {
 		f.Remove()
 	}
 	for _, e := range events {
@@ -102,19 +103,19 @@ func askAround(t *testing.T, w *watch, stop chan struct{}) {
 }
 
 // afflict makes calls and events go wrong.
-func (n *node) afflict(r *rand.Rand, faults *[]*critest.Injected) (events []*critest.Injected) {
+func (n *node) afflict(r *rand.Rand, injected *[]faults.Injected) (events []faults.Injected) {
 	for _, m := range []critest.Method{critest.ListContainers, critest.ListPodSandbox, critest.ContainerStatus, critest.PodSandboxStatus} {
 		salt := r.Uint32()
 		chance := func(c critest.Call) bool { return (uint32(c.N)*2654435761^salt)>>8%12 == 0 }
 		code := []codes.Code{codes.Internal, codes.Unavailable, codes.DeadlineExceeded}[r.IntN(3)]
-		*faults = append(*faults,
-			n.Fault(critest.Fault{Match: critest.Match{Method: m, If: chance}, Times: critest.Always, Err: status.Error(code, "random")}),
-			n.Fault(critest.Fault{Match: critest.Match{Method: m, If: chance}, Times: critest.Always, Delay: 300 * time.Millisecond}),
+		*injected = append(*injected,
+			n.Fault(faults.Fault{Match: faults.Match{Method: m, If: chance}, Times: faults.Always, Err: status.Error(code, "random")}),
+			n.Fault(faults.Fault{Match: faults.Match{Method: m, If: chance}, Times: faults.Always, Delay: 300 * time.Millisecond}),
 		)
 	}
 	for i := range 200 {
-		f := critest.EventFault{Action: critest.EventAction(r.IntN(6)), Skip: i / 20}
-		if f.Action == critest.EventDelay {
+		f := faults.Event{Action: faults.Action(r.IntN(6)), Skip: i / 20}
+		if f.Action == faults.Delay {
 			f.Delay = time.Duration(1+r.IntN(2000)) * time.Millisecond
 		}
 		e, err := n.InjectEvent(f)
@@ -129,7 +130,7 @@ func (n *node) disturb(r *rand.Rand) {
 	uid := fmt.Sprintf("u%d", r.IntN(6))
 	switch {
 	case r.IntN(20) == 0:
-		n.Must(n.Restart(critest.Restart{Down: time.Duration(r.IntN(3000)) * time.Millisecond}))
+		n.Must(n.Restart(faults.Restart{Down: time.Duration(r.IntN(3000)) * time.Millisecond}))
 		time.Sleep(3 * time.Second)
 	case r.IntN(10) == 0:
 		n.DisconnectEvents(nil)

@@ -21,6 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
@@ -122,7 +123,7 @@ func TestBurstOfEventsIsOneLook(t *testing.T) {
 		id := n.pod("u")
 		n.run()
 		time.Sleep(2 * time.Second)
-		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDuplicate, Times: critest.Always})
+		_, err := n.InjectEvent(faults.Event{Action: faults.Duplicate, Times: faults.Always})
 		n.Must(err)
 		calls := n.Calls(func() {
 			n.Exit(id, 1)
@@ -141,20 +142,20 @@ func TestBurstOfEventsIsOneLook(t *testing.T) {
 // next list.
 func TestF9_EventsGoWrong(t *testing.T) {
 	for _, tt := range []struct {
-		action critest.EventAction
+		action faults.Action
 		within time.Duration
 	}{
-		{critest.EventDrop, 5*time.Minute + time.Second},
-		{critest.EventDuplicate, time.Millisecond},
-		{critest.EventReorder, 5*time.Minute + time.Second},
-		{critest.EventTimeless, time.Millisecond},
-		{critest.EventBare, time.Millisecond},
+		{faults.Drop, 5*time.Minute + time.Second},
+		{faults.Duplicate, time.Millisecond},
+		{faults.Reorder, 5*time.Minute + time.Second},
+		{faults.Timeless, time.Millisecond},
+		{faults.Bare, time.Millisecond},
 	} {
 		t.Run(fmt.Sprint(tt.action), func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				id := n.pod("u")
 				w := n.settled()
-				_, err := n.InjectEvent(critest.EventFault{Action: tt.action, Times: critest.Always})
+				_, err := n.InjectEvent(faults.Event{Action: tt.action, Times: faults.Always})
 				n.Must(err)
 				n.Exit(id, 1)
 				time.Sleep(tt.within)
@@ -171,7 +172,7 @@ func TestF9_BareEventOfUnknownContainer(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		w := n.run()
 		time.Sleep(2 * time.Second)
-		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventBare, Times: critest.Always})
+		_, err := n.InjectEvent(faults.Event{Action: faults.Bare, Times: faults.Always})
 		n.Must(err)
 		n.pod("u")
 		synctest.Wait()
@@ -190,7 +191,7 @@ func TestF9_StreamBreaks(t *testing.T) {
 		if h := w.Health(); !h.Streaming {
 			t.Errorf("not streaming: %v", h.StreamErr)
 		}
-		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop})
+		_, err := n.InjectEvent(faults.Event{Action: faults.Drop})
 		n.Must(err)
 		n.DisconnectEvents(status.Error(codes.Unavailable, "transport is closing"))
 		n.Exit(id, 1)
@@ -216,7 +217,7 @@ func TestF9_StreamThatStaysAway(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		first, second := n.pod("u"), n.pod("v")
 		w := n.settled(func(*Config) {})
-		_, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.GetContainerEvents}, Times: critest.Always, Err: status.Error(codes.Unavailable, "no stream")})
+		_, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.GetContainerEvents}, Times: faults.Always, Err: status.Error(codes.Unavailable, "no stream")})
 		n.Must(err)
 		for lists := n.Journal().Count(critest.ListContainers); n.Journal().Count(critest.ListContainers) == lists; {
 			time.Sleep(10 * time.Millisecond) // one has just been made: the next is not due by itself
@@ -262,9 +263,9 @@ func TestListsAndLooksAreObserved(t *testing.T) {
 		seen := &observed{}
 		n.run(listsOnly, func(c *Config) { c.Observer = seen })
 		time.Sleep(time.Second)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Delay: 100 * time.Millisecond, Err: internal()})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Delay: 50 * time.Millisecond, Err: internal()})
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Delay: 70 * time.Millisecond})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Delay: 100 * time.Millisecond, Err: internal()})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ContainerStatus}, Delay: 50 * time.Millisecond, Err: internal()})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ContainerStatus}, Delay: 70 * time.Millisecond})
 		n.Exit(id, 1)
 		time.Sleep(time.Minute)
 		for _, want := range []string{"list of 1 in 0s", "list of 0 in 100ms, failed", "look at u in 50ms, failed", "look at u in 70ms"} {
@@ -340,7 +341,7 @@ func TestF9_StreamThatFlaps(t *testing.T) {
 // An upgrade of the runtime brings events.
 func TestUnimplementedStreamIsTriedAgainAfterRestart(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.GetContainerEvents}, Times: critest.Always, Err: status.Error(codes.Unimplemented, "unknown method")})
+		fault := n.Fault(faults.Fault{Match: faults.Match{Method: critest.GetContainerEvents}, Times: faults.Always, Err: status.Error(codes.Unimplemented, "unknown method")})
 		w := n.run()
 		time.Sleep(time.Minute)
 		if h := w.Health(); h.Streaming || !errors.Is(h.StreamErr, cri.ErrUnimplemented) || !h.OK() || !strings.Contains(h.String(), "events") {
@@ -350,7 +351,7 @@ func TestUnimplementedStreamIsTriedAgainAfterRestart(t *testing.T) {
 			t.Errorf("the stream was tried %d times, want once", got)
 		}
 		fault.Remove()
-		n.Must(n.Restart(critest.Restart{Down: 20 * time.Second}))
+		n.Must(n.Restart(faults.Restart{Down: 20 * time.Second}))
 		time.Sleep(time.Minute)
 		if h := w.Health(); !h.Streaming {
 			t.Errorf("health: %+v", h)
@@ -409,7 +410,7 @@ func TestF12_LateAddressIsLookedFor(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		w := n.run(changes...)
 		time.Sleep(2 * time.Second)
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: 7 * time.Second})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, IPAfter: 7 * time.Second})
 		n.RunSandbox("u")
 		time.Sleep(5 * time.Second)
 		if s, _ := w.cache.Get("u"); s == nil || len(s.IPs()) != 0 {
@@ -521,7 +522,7 @@ func TestP4_FreshOfTheFuture(t *testing.T) {
 func TestFreshCountsAsTold(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListPodSandbox: time.Second}}, func(t *testing.T, n *node) {
 		id := n.pod("u")
-		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
+		_, err := n.InjectEvent(faults.Event{Action: faults.Drop, Times: faults.Always})
 		n.Must(err)
 		w := n.run()
 		time.Sleep(10 * time.Second)
@@ -565,7 +566,7 @@ func TestFreshThatNobodyTakesIsTold(t *testing.T) {
 				id := n.pod("u")
 				w := n.run()
 				time.Sleep(2 * time.Second)
-				_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
+				_, err := n.InjectEvent(faults.Event{Action: faults.Drop, Times: faults.Always})
 				n.Must(err)
 				w.heard()
 				if tt.news {
@@ -615,7 +616,7 @@ func TestW11_FreshLeavesNothingOfAPodThatIsGone(t *testing.T) {
 		n.pod("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
-		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
+		_, err := n.InjectEvent(faults.Event{Action: faults.Drop, Times: faults.Always})
 		n.Must(err)
 		n.Must(n.Remove(n.SandboxIDs["u"]))
 		if s, err := w.GetNewerThan(t.Context(), "u", time.Now()); err != nil || !s.Empty() {
@@ -636,7 +637,7 @@ func TestLookIsDoneSoon(t *testing.T) {
 		w := n.run(changes...)
 		time.Sleep(2 * time.Minute)
 		w.heard()
-		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
+		_, err := n.InjectEvent(faults.Event{Action: faults.Drop, Times: faults.Always})
 		n.Must(err)
 		n.Exit(id, 1)
 		w.Inspect("u")
@@ -675,8 +676,8 @@ func TestOlderListDoesNotUndoALook(t *testing.T) {
 		w := n.run(listsOnly)
 		time.Sleep(time.Minute)
 		w.heard()
-		gate := &critest.Gate{}
-		n.Fault(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Hang: gate})
+		gate := &faults.Gate{}
+		n.Fault(faults.Fault{When: faults.After, Match: faults.Match{Method: critest.ListContainers}, Hang: gate})
 		time.Sleep(quietRelist)
 		if gate.Waiting() != 1 {
 			t.Fatal("no list is in progress")
@@ -703,8 +704,8 @@ func TestOlderListDoesNotBringBackAPod(t *testing.T) {
 		n.pod("u")
 		w := n.run(listsOnly)
 		time.Sleep(time.Minute)
-		gate := &critest.Gate{}
-		n.Fault(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Hang: gate})
+		gate := &faults.Gate{}
+		n.Fault(faults.Fault{When: faults.After, Match: faults.Match{Method: critest.ListContainers}, Hang: gate})
 		time.Sleep(quietRelist)
 		if gate.Waiting() != 1 {
 			t.Fatal("no list is in progress")
@@ -731,8 +732,8 @@ func TestOlderListDoesNotBringBackAPod(t *testing.T) {
 func TestW11_PodThatOnlyAListHasSeen(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		w := n.settled(listsOnly)
-		gate := &critest.Gate{}
-		n.Fault(critest.Fault{Match: critest.Match{Method: critest.PodSandboxStatus}, Hang: gate})
+		gate := &faults.Gate{}
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.PodSandboxStatus}, Hang: gate})
 		n.RunSandbox("u")
 		time.Sleep(quietRelist)
 		if got := w.Pods(); len(got) != 1 {
@@ -794,7 +795,7 @@ func TestRunAndRunAgain(t *testing.T) {
 				t.Error("Run twice at once: no error")
 			}
 			time.Sleep(2 * time.Second)
-			n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Hang: &critest.Gate{}})
+			n.Fault(faults.Fault{Match: faults.Match{Method: critest.ContainerStatus}, Hang: &faults.Gate{}})
 			n.Start("u", "app", round+1, "sleep infinity")
 			synctest.Wait()
 			asked := make(chan error, 1)

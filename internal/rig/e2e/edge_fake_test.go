@@ -25,6 +25,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	podimage "github.com/podsync/podsync/runtime/image"
 )
 
@@ -106,9 +107,9 @@ func TestNumberOfCallsOfANewPod(t *testing.T) {
 func TestG1_ImagesAreRemovedBesideACreation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := fakeNode(t, critest.Config{Images: []critest.Image{{Name: "app:v1"}, {Name: "old:v1"}}})
-		e, gate := newEdge(t, client, "agent"), &critest.Gate{}
+		e, gate := newEdge(t, client, "agent"), &faults.Gate{}
 		m, config := newImages(t, client), e.config("pod")
-		if _, err := r.Inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Hang: gate}); err != nil {
+		if _, err := r.Inject(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Hang: gate}); err != nil {
 			t.Fatal(err)
 		}
 		sb := e.sandbox(config)
@@ -229,7 +230,7 @@ func TestLogLinesHoldNoSecrets(t *testing.T) {
 		config.Annotations = map[string]string{"token": "hunter2"}
 		config.Labels["token"] = "hunter2"
 		config.Linux.Sysctls = map[string]string{"kernel.domainname": "hunter2"}
-		if _, err := r.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.DeadlineExceeded, "late")}); err != nil {
+		if _, err := r.Inject(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: status.Error(codes.DeadlineExceeded, "late")}); err != nil {
 			t.Fatal(err)
 		}
 		created, err := runner.Create(t.Context(), config, "")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // act is something that may be done to a node.
@@ -58,9 +59,9 @@ func (w *world) refuse(known *podSpan) {
 	if known.kind.refused == "" {
 		return
 	}
-	refused := critest.Fault{Match: critest.Match{Method: known.kind.refused, PodUID: string(known.pod.UID)}, Times: critest.Always, Err: errRefused}
+	refused := faults.Fault{Match: faults.Match{Method: known.kind.refused, PodUID: string(known.pod.UID)}, Times: faults.Always, Err: errRefused}
 	if known.kind.refused == critest.PullImage { // which is of an image, not of a pod
-		refused.Match = critest.Match{Method: critest.PullImage, Image: known.pod.Spec.Containers[0].Image}
+		refused.Match = faults.Match{Method: critest.PullImage, Image: known.pod.Spec.Containers[0].Image}
 	}
 	_, err := w.rt.Inject(refused)
 	w.check(err)

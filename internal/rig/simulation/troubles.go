@@ -15,6 +15,7 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // trouble is one way in which a node may have it hard. Each life draws which of them
@@ -139,11 +140,11 @@ func (w *world) fail(what string, o *outage) {
 }
 
 func (w *world) restartRuntime() {
-	r := critest.Restart{Down: w.upTo(30 * time.Second), Disconnect: w.often(50)}
-	fates := [][2]critest.RestartEffect{
-		{critest.EffectNone, critest.EffectNone}, {critest.EffectNone, critest.EffectStopped}, {critest.EffectNone, critest.EffectUnknown}, {critest.EffectNone, critest.EffectRemoved},
-		{critest.EffectStopped, critest.EffectStopped}, {critest.EffectStopped, critest.EffectNone}, {critest.EffectStopped, critest.EffectUnknown}, {critest.EffectStopped, critest.EffectRemoved},
-		{critest.EffectRemoved, critest.EffectRemoved},
+	r := faults.Restart{Down: w.upTo(30 * time.Second), Disconnect: w.often(50)}
+	fates := [][2]faults.RestartEffect{
+		{faults.EffectNone, faults.EffectNone}, {faults.EffectNone, faults.EffectStopped}, {faults.EffectNone, faults.EffectUnknown}, {faults.EffectNone, faults.EffectRemoved},
+		{faults.EffectStopped, faults.EffectStopped}, {faults.EffectStopped, faults.EffectNone}, {faults.EffectStopped, faults.EffectUnknown}, {faults.EffectStopped, faults.EffectRemoved},
+		{faults.EffectRemoved, faults.EffectRemoved},
 	}
 	fate := fates[w.rng.IntN(len(fates))]
 	r.Sandboxes, r.Containers = fate[0], fate[1]
@@ -191,8 +192,8 @@ func (w *world) imageAway() {
 	image, d := p.Spec.Containers[0].Image, w.upTo(time.Minute)
 	w.say("image %s is away for %v", image, d)
 	_ = w.rt.Remove(image) // it may not be there
-	i, err := w.rt.Inject(critest.Fault{
-		Match: critest.Match{Method: critest.PullImage, Image: image}, Times: critest.Always, Err: status.Error(codes.NotFound, "simulation: no such image"),
+	i, err := w.rt.Inject(faults.Fault{
+		Match: faults.Match{Method: critest.PullImage, Image: image}, Times: faults.Always, Err: status.Error(codes.NotFound, "simulation: no such image"),
 	})
 	w.check(err)
 	w.after(d, i.Remove)
@@ -213,16 +214,16 @@ func (w *world) unkillable() {
 	d := w.upTo(2 * time.Minute)
 	w.trace.stubborn[p.ContainerID] = true
 	w.say("%s %s %d cannot be killed for %v", p.PodUID, p.Container, p.Attempt, d)
-	_ = w.rt.SetIgnoreSignals(p.ContainerID, critest.IgnoreSignals{Term: true, Kill: true, FirstStopOnly: w.often(50)}) // the runtime may have lost it
-	w.after(d, func() { _ = w.rt.SetIgnoreSignals(p.ContainerID, critest.IgnoreSignals{}) })
+	_ = w.rt.SetIgnoreSignals(p.ContainerID, faults.IgnoreSignals{Term: true, Kill: true, FirstStopOnly: w.often(50)}) // the runtime may have lost it
+	w.after(d, func() { _ = w.rt.SetIgnoreSignals(p.ContainerID, faults.IgnoreSignals{}) })
 }
 
 // execHangs has handlers and probes hang.
 func (w *world) execHangs() {
 	d := w.upTo(time.Minute)
 	w.say("exec hangs for %v", d)
-	gate := new(critest.Gate)
-	i, err := w.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ExecSync}, Times: critest.Always, Hang: gate, IgnoreCancel: w.often(50)})
+	gate := new(faults.Gate)
+	i, err := w.rt.Inject(faults.Fault{Match: faults.Match{Method: critest.ExecSync}, Times: faults.Always, Hang: gate, IgnoreCancel: w.often(50)})
 	w.check(err)
 	w.after(d, func() { gate.Open(); i.Remove() })
 }
@@ -243,7 +244,7 @@ func (w *world) loseSandbox() {
 func (w *world) lateAddress() {
 	d := w.upTo(time.Minute)
 	w.say("addresses come %v late", d)
-	_, err := w.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: 1 + w.rng.IntN(3), IPAfter: d})
+	_, err := w.rt.Inject(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Times: 1 + w.rng.IntN(3), IPAfter: d})
 	w.check(err)
 	w.add()
 }
@@ -253,7 +254,7 @@ func (w *world) lateAddress() {
 func (w *world) lateSandbox() {
 	d := []time.Duration{w.upTo(30 * time.Second), 4*time.Minute + w.upTo(2*time.Minute)}[w.rng.IntN(2)]
 	w.say("a sandbox comes %v late", d)
-	_, err := w.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: d, IgnoreCancel: true})
+	_, err := w.rt.Inject(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.Midway, Delay: d, IgnoreCancel: true})
 	w.check(err)
 	w.add()
 	if w.often(50) {

@@ -17,6 +17,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -43,7 +44,7 @@ type world struct {
 	// acts are done now and then, last before the node is left in peace.
 	acts, last []act
 	timers     []timer // in order
-	chaos      critest.Random
+	chaos      faults.Random
 	// silence bounds how late a source speaks to a new agent.
 	silence          time.Duration
 	volumes, reports outage
@@ -63,7 +64,7 @@ func live(t testing.TB, seed uint64) *trace {
 	name := map[critest.Model]string{critest.CRIO: "cri-o"}[model]
 	rt, _ := critest.Start(t, critest.Config{Like: model, Name: name})
 	w := &world{t: t, rng: rng, rt: rt, trace: newTrace(), owners: []*owner{newOwner("podsync")}, silence: 3 * time.Second}
-	w.chaos = critest.Random{Seed: seed, MaxDelay: time.Duration(1+rng.IntN(20)) * time.Second, Latency: latency}
+	w.chaos = faults.Random{Seed: seed, MaxDelay: time.Duration(1+rng.IntN(20)) * time.Second, Latency: latency}
 	w.drawKinds()
 	w.drawTroubles()
 	w.say("model %d, rates %v and %v, delays up to %v", model, w.chaos.Rate, w.chaos.EventRate, w.chaos.MaxDelay)
@@ -134,7 +135,7 @@ func (w *world) settle() {
 		w.want(w.owners[0], sources[0], newPod(w.made, kindNamed("crash")))
 	}
 	w.say("peace")
-	w.check(w.rt.SetRandom(critest.Random{Seed: w.chaos.Seed, Latency: latency}))
+	w.check(w.rt.SetRandom(faults.Random{Seed: w.chaos.Seed, Latency: latency}))
 	w.sleep(2 * time.Minute) // for timers: what was broken is mended
 	for _, uid := range w.trace.uids() {
 		if known := w.trace.pods[uid]; !known.marked.IsZero() && known.removed.IsZero() {

@@ -17,6 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // Image is pulled, or is there, for whatever a Node starts itself.
@@ -77,7 +78,7 @@ func (n *Node) Must(err error) {
 }
 
 // Fault has calls fail from now on.
-func (n *Node) Fault(f critest.Fault) *critest.Injected {
+func (n *Node) Fault(f faults.Fault) faults.Injected {
 	n.Helper()
 	injected, err := n.Inject(f)
 	n.Must(err)

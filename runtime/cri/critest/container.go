@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
@@ -44,7 +45,7 @@ type container struct {
 	signalled  bool  // a stop with a timeout has sent its signal
 	ended      *Exit // what the exit is to be recorded as, if not as it was
 	unseen     bool  // the runtime was away when the process ended: no event
-	stubborn   IgnoreSignals
+	stubborn   faults.IgnoreSignals
 	usage      Usage
 	unkilled   bool // a SIGKILL waits for the process to stop being stubborn
 }

@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // ListContainers lists the containers that the filter lets through, oldest first.
@@ -19,7 +21,7 @@ func (s service) ListContainers(_ context.Context, req *runtimeapi.ListContainer
 		from = s.containersOfPod[uid]
 	}
 	listed := func(c *container) bool {
-		return !c.unclaimed && s.hidden[c.id]&InList == 0 &&
+		return !c.unclaimed && s.hidden[c.id]&faults.InList == 0 &&
 			(f.GetId() == "" || f.GetId() == c.id) &&
 			(f.GetPodSandboxId() == "" || f.GetPodSandboxId() == c.sandbox.id) &&
 			(f.GetState() == nil || f.GetState().GetState() == c.state) &&

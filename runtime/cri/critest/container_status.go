@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // ContainerStatus returns one container's status. Verbose adds the sandbox's ID, but not the
@@ -14,7 +16,7 @@ func (s service) ContainerStatus(_ context.Context, req *runtimeapi.ContainerSta
 	defer s.mu.Unlock()
 	id := req.GetContainerId()
 	c := s.containers[id]
-	if c == nil || c.unclaimed || s.hidden[id]&InStatus != 0 {
+	if c == nil || c.unclaimed || s.hidden[id]&faults.InStatus != 0 {
 		return nil, errNoContainer(id)
 	}
 	resp := &runtimeapi.ContainerStatusResponse{Status: c.status()}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
@@ -41,7 +42,7 @@ func (s service) StopContainer(ctx context.Context, req *runtimeapi.StopContaine
 
 // seconds is a number of seconds as a duration, without overflow.
 func seconds(n int64) time.Duration {
-	return time.Duration(min(n, int64(Never/time.Second))) * time.Second
+	return time.Duration(min(n, int64(faults.Never/time.Second))) * time.Second
 }
 
 func (s service) stopContainer(ctx context.Context, c *container, timeout time.Duration) error {

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // onDirect runs f on a node whose agent uses a direct connection.
@@ -67,7 +69,7 @@ func TestDirectCopies(t *testing.T) {
 // A call returns when its context ends, even if the runtime ignores that, and when the runtime restarts.
 func TestDirectEnds(t *testing.T) {
 	onDirect(t, Config{}, func(n *node) {
-		n.inject(Fault{Match: Match{Method: Status}, Delay: time.Hour, IgnoreCancel: true})
+		n.inject(faults.Fault{Match: faults.Match{Method: Status}, Delay: time.Hour, IgnoreCancel: true})
 		ctx, cancel := context.WithTimeout(n.Context(), time.Second)
 		defer cancel()
 		var err error
@@ -79,7 +81,7 @@ func TestDirectEnds(t *testing.T) {
 		n.code(err, codes.DeadlineExceeded)
 
 		events := n.events()
-		n.ok(n.Restart(Restart{Down: time.Second}))
+		n.ok(n.Restart(faults.Restart{Down: time.Second}))
 		_, err = n.inspect("any")
 		n.code(err, codes.Unavailable)
 		_, err = events()

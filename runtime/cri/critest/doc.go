@@ -108,33 +108,9 @@
 //
 // # Faults
 //
-// [Runtime.Inject] injects faults into calls, selected by method, pod, container or other criteria,
-// a number of times or always; [Runtime.InjectEvent] injects faults into events.
-//
-//	F1  hang until released                 Fault{Hang: new(Gate)}; with IgnoreCancel it succeeds late
-//	F2  done, but answered with an error    Fault{When: After, Err: err}
-//	F3  refused before any effect           Fault{Err: err}
-//	F4  name reserved while half done       Fault{When: Midway, Hang: gate}, Runtime.HoldName
-//	F5  states and times that are wrong     Runtime.EditContainer, Runtime.EditSandbox, Runtime.StepClock
-//	F6  list and inspect disagree           Runtime.Hide, or F3 on a status
-//	F7  removed behind the agent's back     Runtime.Remove
-//	F8  restart of the runtime              Runtime.Restart, with what becomes of what runs
-//	F9  event stream                        EventDrop, EventDuplicate, EventReorder, EventDelay,
-//	                                        EventTimeless, EventBare; Runtime.DisconnectEvents
-//	F10 exec hangs or fails                 F1 and F3 on ExecSync, by its Command
-//	F11 process that does not stop          trap '' TERM; IgnoreSignals
-//	F12 address late, missing, vanishing    Fault{IPAfter: d}, Never, Runtime.EditSandbox
-//	F13 pull hangs, fails, wants a secret   F1 to F3 on PullImage; RemoteImage, Runtime.SetCredentials
-//	F14 agent stopped between two calls     Runtime.CrashAfter, Runtime.OnCall
-//
-// [Runtime.ExitContainer] ends a process, for example as OOMKilled. [Runtime.SetRandom] injects
-// random faults into calls and events from a seed.
-//
-// To crash an agent after every call of a scenario, count its calls once and repeat it for each k:
-//
-//	rt.CrashAfter(k, func() { conn.Close(); cancel() })
-//
-// and then start a new agent on a new [Runtime.Dial].
+// [Runtime.Inject] injects faults into calls, [Runtime.InjectEvent] into events, [Runtime.SetRandom] both from a seed;
+// [Runtime.Restart] restarts the runtime, and [Runtime.CrashAfter] crashes an agent between two calls. Package
+// [github.com/podsync/podsync/runtime/cri/critest/faults] describes all known faults and has their types.
 //
 // # Journal
 //
@@ -159,8 +135,8 @@
 //	processes.go                   what really ran
 //	pod_dial.go, pod_answer.go           connections to ports of pods, and what servers answer
 //	stream*.go                     Exec, Attach and PortForward
-//	event*.go                      events, and faults in them
-//	fault*.go, restart.go          faults
+//	event.go                       events
+//	fault.go, fault_state.go, restart.go  faults, which package internal/inject applies
 //
 // # Limits
 //

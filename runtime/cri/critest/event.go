@@ -10,26 +10,19 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/inject"
 )
 
 // keepEvents is how long events wait for a listener, as in containerd 2.
 const keepEvents = 5 * time.Minute
-
-// An event is due at a time, which is now unless a fault delays it.
-type event struct {
-	due time.Time
-	msg *runtimeapi.ContainerEventResponse
-}
 
 // A broker hands events to the streams.
 type broker struct {
 	mu      sync.Mutex
 	streams []*eventStream
 	unheard queue // events without a listener
-	faults  []injectedEventFault
-	held    []event   // reordered: they wait for the next one
-	last    time.Time // when the last one was due
-	random  *chance
+	faults  inject.Events
 }
 
 // An eventStream is one listener. Its queue has no limit: a slow listener
@@ -75,42 +68,42 @@ func (r *Runtime) emit(id, sandboxID string, t runtimeapi.ContainerEventType) {
 func (b *broker) publish(msg *runtimeapi.ContainerEventResponse, who subject) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.afflict(event{due: time.Now(), msg: msg}, who) {
+	for _, e := range b.faults.Apply(inject.Event{Due: time.Now(), Msg: msg}, inject.Subject{PodUID: who.uid, Container: who.container, Attempt: who.attempt}) {
 		b.deliver(e)
 	}
 }
 
 // deliver must be called with mu held.
-func (b *broker) deliver(e event) {
+func (b *broker) deliver(e inject.Event) {
 	if len(b.streams) == 0 {
 		b.unheard.add(e)
 		b.unheard.dropStale()
 	}
 	for _, es := range b.streams {
-		es.queue.add(event{due: e.due, msg: proto.CloneOf(e.msg)})
+		es.queue.add(inject.Event{Due: e.Due, Msg: proto.CloneOf(e.Msg)})
 		es.notify()
 	}
 }
 
 // queue holds events in the order in which they are due, and equal ones in the order of arrival.
-type queue []event
+type queue []inject.Event
 
 // add scans only the events that are due later than e.
-func (q *queue) add(e event) {
+func (q *queue) add(e inject.Event) {
 	at := len(*q)
-	for at > 0 && (*q)[at-1].due.After(e.due) {
+	for at > 0 && (*q)[at-1].Due.After(e.Due) {
 		at--
 	}
 	*q = slices.Insert(*q, at, e)
 }
 
 func (q *queue) drop() {
-	(*q)[0] = event{}
+	(*q)[0] = inject.Event{}
 	*q = (*q)[1:]
 }
 
 func (q *queue) dropStale() {
-	for len(*q) > 0 && time.Since((*q)[0].due) >= keepEvents {
+	for len(*q) > 0 && time.Since((*q)[0].Due) >= keepEvents {
 		q.drop()
 	}
 }
@@ -154,11 +147,11 @@ func (b *broker) take(es *eventStream) (msg *runtimeapi.ContainerEventResponse, 
 		return nil, -1, nil
 	}
 	first := es.queue[0]
-	if wait := time.Until(first.due); wait > 0 {
+	if wait := time.Until(first.Due); wait > 0 {
 		return nil, wait, nil
 	}
 	es.queue.drop()
-	return first.msg, 0, nil
+	return first.Msg, 0, nil
 }
 
 // GetContainerEvents streams events as they happen. The header goes out at

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // told is the events of containers in short: C, S, X and D for created,
@@ -25,19 +27,18 @@ func told(events []*runtimeapi.ContainerEventResponse, id string) string {
 }
 
 func TestF9_EventFaults(t *testing.T) {
-	started := runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT
 	for _, tc := range []struct {
-		fault EventFault
+		fault faults.Event
 		want  string // at once
 		later string // after ten more seconds
 	}{
-		{EventFault{Action: EventDrop, eventType: &started}, "CXD", "CXD"},
-		{EventFault{Action: EventDuplicate, eventType: &started}, "CSSXD", "CSSXD"},
-		{EventFault{Action: EventReorder, eventType: &started}, "CXSD", "CXSD"},
-		{EventFault{Action: EventDelay, eventType: &started, Delay: 10 * time.Second}, "CXD", "CXDS"},
-		{EventFault{Action: EventDrop, Skip: 1, Times: 2}, "CD", "CD"},
-		{EventFault{Action: EventDrop, Times: Always}, "", ""},
-		{EventFault{Action: EventDrop, PodUID: "another", Times: Always}, "CSXD", "CSXD"},
+		{faults.Event{Action: faults.Drop, Skip: 1}, "CXD", "CXD"},
+		{faults.Event{Action: faults.Duplicate, Skip: 1}, "CSSXD", "CSSXD"},
+		{faults.Event{Action: faults.Reorder, Skip: 1}, "CXSD", "CXSD"},
+		{faults.Event{Action: faults.Delay, Skip: 1, Delay: 10 * time.Second}, "CXD", "CXDS"},
+		{faults.Event{Action: faults.Drop, Skip: 1, Times: 2}, "CD", "CD"},
+		{faults.Event{Action: faults.Drop, Times: faults.Always}, "", ""},
+		{faults.Event{Action: faults.Drop, PodUID: "another", Times: faults.Always}, "CSXD", "CSXD"},
 	} {
 		t.Run(fmt.Sprint(tc.fault.Action, tc.fault.Times), func(t *testing.T) {
 			onBubble(t, Config{}, func(n *node) {
@@ -71,8 +72,8 @@ func TestF9_EventFaults(t *testing.T) {
 func TestF9_ContentOfEvents(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		events := n.events()
-		for _, a := range []EventAction{EventTimeless, EventBare} {
-			_, err := n.InjectEvent(EventFault{Action: a})
+		for _, a := range []faults.Action{faults.Timeless, faults.Bare} {
+			_, err := n.InjectEvent(faults.Event{Action: a})
 			n.ok(err)
 		}
 		n.newSandbox("uid")
@@ -114,7 +115,7 @@ func TestF9_Disconnect(t *testing.T) {
 
 func TestEventFaultValidates(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
-		for _, f := range []EventFault{{Action: 99}, {Skip: -1}, {Times: -2}, {Action: EventDelay}, {Action: EventDrop, Delay: 1}} {
+		for _, f := range []faults.Event{{Action: 99}, {Skip: -1}, {Times: -2}, {Action: faults.Delay}, {Action: faults.Drop, Delay: 1}} {
 			if _, err := n.InjectEvent(f); err == nil {
 				n.Errorf("%+v", f)
 			}

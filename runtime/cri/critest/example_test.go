@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // agent is what an example needs of one: it runs a pod of one container.
@@ -105,9 +106,9 @@ func ExampleRuntime_Inject() {
 	}
 	defer hangUp()
 
-	_, err = rt.Inject(critest.Fault{
-		Match: critest.Match{Method: critest.RunPodSandbox, PodUID: "1"},
-		When:  critest.After,
+	_, err = rt.Inject(faults.Fault{
+		Match: faults.Match{Method: critest.RunPodSandbox, PodUID: "1"},
+		When:  faults.After,
 		Err:   status.Error(codes.DeadlineExceeded, "context deadline exceeded"),
 	})
 	if err != nil {
@@ -140,7 +141,7 @@ func ExampleRuntime_Restart() {
 	ctx := context.Background()
 	sandbox, _ := a.sandbox(ctx)
 	id, _ := a.run(ctx, sandbox, "sleep infinity")
-	if err := rt.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectUnknown}); err != nil {
+	if err := rt.Restart(faults.Restart{Sandboxes: faults.EffectStopped, Containers: faults.EffectUnknown}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
@@ -57,18 +58,9 @@ func (r *Runtime) EditSandbox(id string, edit func(*runtimeapi.PodSandboxStatus)
 	return nil
 }
 
-// View is a view of a container or sandbox.
-type View uint8
-
-// The views that can disagree. They can be combined.
-const (
-	InList   View = 1 << iota // ListContainers, ListPodSandbox
-	InStatus                  // ContainerStatus, PodSandboxStatus: NotFound
-)
-
 // Hide makes a container or sandbox not to be found in a view, though it is
 // there in all others. The function that it returns shows it again.
-func (r *Runtime) Hide(id string, from View) (show func()) {
+func (r *Runtime) Hide(id string, from faults.View) (show func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.hidden[id] |= from
@@ -99,23 +91,9 @@ func (r *Runtime) Remove(id string) error {
 	return nil
 }
 
-// IgnoreSignals is how a container takes a stop. A process that merely ignores
-// SIGTERM needs none of it: that is a matter of its command.
-type IgnoreSignals struct {
-	// Term means that the stop signal does not reach it.
-	Term bool
-	// Kill means that SIGKILL does not either, as of a process in
-	// uninterruptible sleep: StopContainer does not return before its caller
-	// gives up. The signal is delivered when the container is no longer stubborn.
-	Kill bool
-	// FirstStopOnly means that a stop which comes while another is under way
-	// waits for that one, and its own timeout counts for nothing.
-	FirstStopOnly bool
-}
-
 // SetIgnoreSignals changes how a container takes a stop; to set it from the
 // beginning, inject a Fault on its CreateContainer.
-func (r *Runtime) SetIgnoreSignals(id string, s IgnoreSignals) error {
+func (r *Runtime) SetIgnoreSignals(id string, s faults.IgnoreSignals) error {
 	r.mu.Lock()
 	c := r.containers[id]
 	if c == nil {

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 func TestF5_ForcedStates(t *testing.T) {
@@ -63,17 +65,17 @@ func TestC2_F5_CreatedLaterThanTheNextAttempt(t *testing.T) {
 func TestF6_ListAndInspectDisagree(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		sandbox, id := n.runs("uid", "serve")
-		show := n.Hide(id, InStatus)
+		show := n.Hide(id, faults.InStatus)
 		if _, err := n.inspect(id); err == nil || len(n.containers()) != 1 {
 			n.Errorf("inspect %v, %d listed", err, len(n.containers()))
 		}
 		show()
-		show = n.Hide(id, InList)
+		show = n.Hide(id, faults.InList)
 		if _, err := n.inspect(id); err != nil || len(n.containers()) != 0 {
 			n.Errorf("inspect %v, %d listed", err, len(n.containers()))
 		}
 		show()
-		defer n.Hide(sandbox, InList|InStatus)()
+		defer n.Hide(sandbox, faults.InList|faults.InStatus)()
 		_, err := n.rt.PodSandboxStatus(n.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: sandbox})
 		n.code(err, codes.NotFound)
 		if len(n.sandboxes()) != 0 || len(n.containers()) != 1 {
@@ -127,21 +129,21 @@ func TestF11_DeafProcess(t *testing.T) {
 
 func TestF11_Stubborn(t *testing.T) {
 	for name, tc := range map[string]struct {
-		stubborn      IgnoreSignals
+		stubborn      faults.IgnoreSignals
 		first, second int64         // timeouts; the second comes a second later
 		takes         time.Duration // until both have returned
 	}{
-		"no":                       {IgnoreSignals{}, 30, 10, time.Second},
-		"to the signal":            {IgnoreSignals{Term: true}, 30, 10, 11 * time.Second},
-		"a later stop is ignored":  {IgnoreSignals{Term: true, FirstStopOnly: true}, 30, 10, 30 * time.Second},
-		"a later stop with 0, too": {IgnoreSignals{Term: true, FirstStopOnly: true}, 30, 0, 30 * time.Second},
-		"a later stop with 0":      {IgnoreSignals{Term: true}, 30, 0, time.Second},
+		"no":                       {faults.IgnoreSignals{}, 30, 10, time.Second},
+		"to the signal":            {faults.IgnoreSignals{Term: true}, 30, 10, 11 * time.Second},
+		"a later stop is ignored":  {faults.IgnoreSignals{Term: true, FirstStopOnly: true}, 30, 10, 30 * time.Second},
+		"a later stop with 0, too": {faults.IgnoreSignals{Term: true, FirstStopOnly: true}, 30, 0, 30 * time.Second},
+		"a later stop with 0":      {faults.IgnoreSignals{Term: true}, 30, 0, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBubble(t, Config{}, func(n *node) {
 				sandbox := n.newSandbox("uid")
-				if tc.stubborn != (IgnoreSignals{}) {
-					n.inject(Fault{Match: Match{Method: CreateContainer}, IgnoreSignals: tc.stubborn})
+				if tc.stubborn != (faults.IgnoreSignals{}) {
+					n.inject(faults.Fault{Match: faults.Match{Method: CreateContainer}, IgnoreSignals: tc.stubborn})
 				}
 				id := n.newContainer(sandbox, "uid", "serve")
 				n.ok(n.startIt(id))
@@ -163,7 +165,7 @@ func TestF11_Stubborn(t *testing.T) {
 func TestF11_Unkillable(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		sandbox, id := n.runs("uid", "serve")
-		n.ok(n.SetIgnoreSignals(id, IgnoreSignals{Term: true, Kill: true}))
+		n.ok(n.SetIgnoreSignals(id, faults.IgnoreSignals{Term: true, Kill: true}))
 		for range 2 {
 			ctx, cancel := context.WithTimeout(n.Context(), time.Minute)
 			n.code(n.stopIt(ctx, id, 2), codes.DeadlineExceeded)
@@ -172,10 +174,10 @@ func TestF11_Unkillable(t *testing.T) {
 			cancel()
 		}
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_RUNNING, 0)
-		n.ok(n.SetIgnoreSignals(id, IgnoreSignals{}))
+		n.ok(n.SetIgnoreSignals(id, faults.IgnoreSignals{}))
 		synctest.Wait()
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_EXITED, 137)
-		if n.SetIgnoreSignals("none", IgnoreSignals{}) == nil {
+		if n.SetIgnoreSignals("none", faults.IgnoreSignals{}) == nil {
 			n.Error("what is not there is stubborn")
 		}
 	})
@@ -183,8 +185,8 @@ func TestF11_Unkillable(t *testing.T) {
 
 func TestF12_Address(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
-		n.inject(Fault{Match: Match{Method: RunPodSandbox, PodUID: "late"}, IPAfter: 5 * time.Second})
-		n.inject(Fault{Match: Match{Method: RunPodSandbox, PodUID: "never"}, IPAfter: Never})
+		n.inject(faults.Fault{Match: faults.Match{Method: RunPodSandbox, PodUID: "late"}, IPAfter: 5 * time.Second})
+		n.inject(faults.Fault{Match: faults.Match{Method: RunPodSandbox, PodUID: "never"}, IPAfter: faults.Never})
 		late, never, normal := n.newSandbox("late"), n.newSandbox("never"), n.newSandbox("normal")
 		if n.address(late) != "" || n.address(never) != "" || n.address(normal) == "" {
 			n.Errorf("at once, want %q and %q and not %q", "", "", "")

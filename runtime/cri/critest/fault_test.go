@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 func TestF1_HangThatHonoursItsContext(t *testing.T) {
@@ -18,7 +20,7 @@ func TestF1_HangThatHonoursItsContext(t *testing.T) {
 		t.Run(string(method), func(t *testing.T) {
 			onBubble(t, Config{}, func(n *node) {
 				act := n.creation(method)
-				n.inject(Fault{Match: Match{Method: method}, When: Midway, Hang: new(Gate)})
+				n.inject(faults.Fault{Match: faults.Match{Method: method}, When: faults.Midway, Hang: new(faults.Gate)})
 				ctx, cancel := context.WithTimeout(n.Context(), 4*time.Minute)
 				defer cancel()
 				took := after(func() {
@@ -54,8 +56,8 @@ func TestS1_LateSuccessReservesTheName(t *testing.T) {
 			t.Run(string(method)+[]string{" containerd 2", " containerd 1.6", " CRI-O"}[style], func(t *testing.T) {
 				onBubble(t, Config{Like: style}, func(n *node) {
 					act := n.creation(method)
-					gate := new(Gate)
-					n.inject(Fault{Match: Match{Method: method}, When: Midway, Hang: gate, IgnoreCancel: true})
+					gate := new(faults.Gate)
+					n.inject(faults.Fault{Match: faults.Match{Method: method}, When: faults.Midway, Hang: gate, IgnoreCancel: true})
 					ctx, cancel := context.WithTimeout(n.Context(), time.Minute)
 					defer cancel()
 					_, err := act(ctx)
@@ -69,7 +71,7 @@ func TestS1_LateSuccessReservesTheName(t *testing.T) {
 
 // wantSecond asks for the same once more, while the first is being made and
 // when it has been.
-func (n *node) wantSecond(act func(context.Context) (string, error), style Model, gate *Gate) {
+func (n *node) wantSecond(act func(context.Context) (string, error), style Model, gate *faults.Gate) {
 	n.Helper()
 	before := len(n.sandboxes()) + len(n.containers())
 	ctx, cancel := context.WithTimeout(n.Context(), time.Minute)
@@ -117,7 +119,7 @@ func first[T any](v T, _ error) T { return v }
 func TestS1_WaitingForTheFirst(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		onBubble(t, Config{Like: CRIO}, func(n *node) {
-			f := Fault{Match: Match{Method: RunPodSandbox}, When: Midway, Delay: time.Minute}
+			f := faults.Fault{Match: faults.Match{Method: RunPodSandbox}, When: faults.Midway, Delay: time.Minute}
 			if fails {
 				f.Err = status.Error(codes.Unknown, "no network")
 			}
@@ -165,8 +167,8 @@ func TestF1_LateStart(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		sandbox := n.newSandbox("uid")
 		id := n.newContainer(sandbox, "uid", "sleep", "1000")
-		gate := new(Gate)
-		n.inject(Fault{Match: Match{Method: StartContainer}, Hang: gate, IgnoreCancel: true})
+		gate := new(faults.Gate)
+		n.inject(faults.Fault{Match: faults.Match{Method: StartContainer}, Hang: gate, IgnoreCancel: true})
 		ctx, cancel := context.WithTimeout(n.Context(), time.Second)
 		defer cancel()
 		_, err := n.rt.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id})
@@ -186,14 +188,14 @@ func TestC1_F2_EffectThenError(t *testing.T) {
 	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.Unavailable} {
 		onBubble(t, Config{}, func(n *node) {
 			sandbox := n.newSandbox("uid")
-			n.inject(Fault{Match: Match{Method: CreateContainer}, When: After, Err: status.Error(code, "gone")})
+			n.inject(faults.Fault{Match: faults.Match{Method: CreateContainer}, When: faults.After, Err: status.Error(code, "gone")})
 			_, err := n.tryContainer(n.Context(), sandbox, "uid", 0, "serve")
 			n.code(err, code)
 			made := n.containers()
 			if len(made) != 1 {
 				n.Fatalf("%d containers, want 1 of them", len(made))
 			}
-			n.inject(Fault{Match: Match{Method: StartContainer, Container: "app"}, When: After, Err: status.Error(code, "gone")})
+			n.inject(faults.Fault{Match: faults.Match{Method: StartContainer, Container: "app"}, When: faults.After, Err: status.Error(code, "gone")})
 			n.code(n.startIt(made[0].GetId()), code)
 			n.wantState(made[0].GetId(), runtimeapi.ContainerState_CONTAINER_RUNNING, 0)
 		})
@@ -202,7 +204,7 @@ func TestC1_F2_EffectThenError(t *testing.T) {
 
 func TestF3_ErrorBeforeAnyEffect(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
-		i := n.inject(Fault{Match: Match{Method: RunPodSandbox, PodUID: "one"}, Skip: 1, Times: 2, Err: status.Error(codes.ResourceExhausted, "busy")})
+		i := n.inject(faults.Fault{Match: faults.Match{Method: RunPodSandbox, PodUID: "one"}, Skip: 1, Times: 2, Err: status.Error(codes.ResourceExhausted, "busy")})
 		var got []codes.Code
 		for range 4 {
 			id, err := n.trySandbox(n.Context(), "one")
@@ -226,7 +228,7 @@ func TestF3_ErrorBeforeAnyEffect(t *testing.T) {
 
 func TestF3_RemovedAndAlways(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
-		i := n.inject(Fault{Times: Always, Err: status.Error(codes.Internal, "no")})
+		i := n.inject(faults.Fault{Times: faults.Always, Err: status.Error(codes.Internal, "no")})
 		for range 3 {
 			_, err := n.trySandbox(n.Context(), "uid")
 			n.code(err, codes.Internal)
@@ -253,7 +255,7 @@ func TestC2_F4_NameHeldForNothing(t *testing.T) {
 			n.Errorf("a free name: %v", err)
 		}
 		n.HoldName("app_web_default_uid_2")
-		n.ok(n.Restart(Restart{}))
+		n.ok(n.Restart(faults.Restart{}))
 		if _, err := n.tryContainer(n.Context(), sandbox, "uid", 2, "serve"); err != nil {
 			n.Errorf("after a restart: %v", err)
 		}
@@ -272,16 +274,16 @@ func TestF10_ExecHangsOrFails(t *testing.T) {
 				return strings.Contains(fmt.Sprint(c.Request().(*runtimeapi.ExecSyncRequest).GetCmd()), text)
 			}
 		}
-		n.inject(Fault{Match: Match{Method: ExecSync, If: has("cat /hook")}, Hang: new(Gate)})
+		n.inject(faults.Fault{Match: faults.Match{Method: ExecSync, If: has("cat /hook")}, Hang: new(faults.Gate)})
 		ctx, cancel := context.WithTimeout(n.Context(), time.Hour)
 		defer cancel()
 		if took := after(func() { n.code(exec(ctx), codes.DeadlineExceeded) }); took != time.Hour {
 			n.Errorf("it hung for %v", took)
 		}
-		n.inject(Fault{Match: Match{Method: ExecSync}, Err: status.Error(codes.Unknown, "broken")})
+		n.inject(faults.Fault{Match: faults.Match{Method: ExecSync}, Err: status.Error(codes.Unknown, "broken")})
 		n.code(exec(n.Context()), codes.Unknown)
 		n.ok(exec(n.Context()))
-		n.inject(Fault{Match: Match{Method: ExecSync, If: has("other")}, Err: status.Error(codes.Unknown, "broken")})
+		n.inject(faults.Fault{Match: faults.Match{Method: ExecSync, If: has("other")}, Err: status.Error(codes.Unknown, "broken")})
 		n.ok(exec(n.Context()))
 	})
 }
@@ -298,8 +300,8 @@ func TestW2_F13_PullHangs(t *testing.T) {
 			return resp.GetImage() != nil
 		}
 		for _, deaf := range []bool{false, true} {
-			gate := new(Gate)
-			n.inject(Fault{Match: Match{Method: PullImage, Image: "big"}, When: Midway, Hang: gate, IgnoreCancel: deaf})
+			gate := new(faults.Gate)
+			n.inject(faults.Fault{Match: faults.Match{Method: PullImage, Image: "big"}, When: faults.Midway, Hang: gate, IgnoreCancel: deaf})
 			ctx, cancel := context.WithCancel(n.Context())
 			time.AfterFunc(time.Minute, cancel)
 			if took := after(func() { n.code(pull(ctx), codes.Canceled) }); took != time.Minute {
@@ -376,8 +378,8 @@ func TestInjectValidates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	for field, f := range map[string]Fault{
-		"Fault.Match.Method": {Match: Match{Method: "Run"}, Err: errAway},
+	for field, f := range map[string]faults.Fault{
+		"Fault.Match.Method": {Match: faults.Match{Method: "Run"}, Err: errAway},
 		"Fault.When":         {When: 7, Err: errAway},
 		"Fault.Skip":         {Skip: -1, Err: errAway},
 		"Fault.Times":        {Times: -2, Err: errAway},
@@ -392,7 +394,7 @@ func TestInjectValidates(t *testing.T) {
 
 func TestDelayAndLatency(t *testing.T) {
 	onBubble(t, Config{Latency: map[Method]time.Duration{RunPodSandbox: 2 * time.Second}}, func(n *node) {
-		n.inject(Fault{Match: Match{Method: RunPodSandbox}, Delay: 3 * time.Second})
+		n.inject(faults.Fault{Match: faults.Match{Method: RunPodSandbox}, Delay: 3 * time.Second})
 		if took := after(func() { n.newSandbox("uid") }); took != 5*time.Second {
 			n.Errorf("it took %v, want %v", took, 5*time.Second)
 		}
@@ -402,8 +404,8 @@ func TestDelayAndLatency(t *testing.T) {
 func TestMatchIf(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		_, id := n.runs("uid", "serve")
-		n.inject(Fault{
-			Match: Match{Method: StopContainer, If: func(c Call) bool { return c.Request().(*runtimeapi.StopContainerRequest).GetTimeout() == 7 }},
+		n.inject(faults.Fault{
+			Match: faults.Match{Method: StopContainer, If: func(c Call) bool { return c.Request().(*runtimeapi.StopContainerRequest).GetTimeout() == 7 }},
 			Err:   status.Error(codes.Internal, "seven"),
 		})
 		n.code(n.stopIt(n.Context(), id, 7), codes.Internal)

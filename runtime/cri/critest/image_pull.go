@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/inject"
 )
 
 // PullImage takes the image's time, asks for credentials and puts the image on
@@ -22,7 +24,7 @@ func (s service) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest
 	if err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, remote.PullTime); err != nil {
+	if err := inject.Pause(ctx, remote.PullTime); err != nil {
 		return nil, err
 	}
 	if err := midway(ctx); err != nil {

@@ -10,6 +10,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/internal/inject"
 )
 
 // errAway is the error of calls while the runtime is down, and of those in flight when it went
@@ -24,7 +27,7 @@ func (r *Runtime) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 		return nil, status.Errorf(codes.Internal, "critest: %T is not a message", req)
 	}
 	call := r.begin(ctx, methodOf(info.FullMethod), msg)
-	f, lag := r.strike(&call.Call)
+	f, lag := r.faults.Strike(&call.Call)
 	resp, err := r.perform(ctx, lag+r.cfg.Latency[call.Method], f, hasMidway(call.Method), func(ctx context.Context) (any, error) { return handle(ctx, req) })
 	if err == nil {
 		err = ctx.Err() // the caller gave up before a deaf call ended, and gets no answer
@@ -37,13 +40,13 @@ func (r *Runtime) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 	return resp, err
 }
 
-func (r *Runtime) perform(ctx context.Context, latency time.Duration, f *Fault, midways bool, handle func(context.Context) (any, error)) (any, error) {
+func (r *Runtime) perform(ctx context.Context, latency time.Duration, f *faults.Fault, midways bool, handle func(context.Context) (any, error)) (any, error) {
 	ctx, done := r.bounded(ctx, f != nil && f.IgnoreCancel)
 	defer done()
 	if r.isAway() {
 		return nil, errAway
 	}
-	if err := pause(ctx, latency); err != nil {
+	if err := inject.Pause(ctx, latency); err != nil {
 		return nil, r.interrupted(ctx, err)
 	}
 	if f == nil {
@@ -51,17 +54,17 @@ func (r *Runtime) perform(ctx context.Context, latency time.Duration, f *Fault, 
 		return resp, r.interrupted(ctx, err)
 	}
 	when := f.When
-	if when == Midway && !midways {
-		when = Before
+	if when == faults.Midway && !midways {
+		when = faults.Before
 	}
-	if when == Before {
-		if err := f.act(ctx); err != nil {
+	if when == faults.Before {
+		if err := inject.Act(ctx, f); err != nil {
 			return nil, r.interrupted(ctx, err)
 		}
 	}
 	resp, err := handle(withFault(ctx, f))
-	if err == nil && when == After {
-		err = f.act(ctx)
+	if err == nil && when == faults.After {
+		err = inject.Act(ctx, f)
 	}
 	return resp, r.interrupted(ctx, err)
 }
@@ -103,21 +106,6 @@ func (r *Runtime) isAway() bool {
 	return time.Now().Before(r.away)
 }
 
-// pause waits, but not longer than the context lives.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // asStatus gives an error the code that a client will see.
 func asStatus(err error) error {
 	switch {
@@ -133,7 +121,7 @@ func asStatus(err error) error {
 // last, and faults on GetContainerEvents strike before they begin.
 func (r *Runtime) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	call := r.begin(ss.Context(), methodOf(info.FullMethod), &runtimeapi.GetEventsRequest{})
-	f, _ := r.strike(&call.Call)
+	f, _ := r.faults.Strike(&call.Call)
 	_, err := r.perform(ss.Context(), r.cfg.Latency[call.Method], f, false, func(ctx context.Context) (any, error) {
 		return nil, handle(srv, boundedStream{ss, ctx})
 	})

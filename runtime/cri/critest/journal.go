@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/internal/inject"
 	"github.com/podsync/podsync/runtime/cri/critest/journal"
 )
 
@@ -69,13 +71,13 @@ func callerOf(ctx context.Context) string {
 }
 
 // end records the result and then notifies watchers.
-func (r *Runtime) end(e *entry, resp any, f *Fault, err error) {
+func (r *Runtime) end(e *entry, resp any, f *faults.Fault, err error) {
 	j := &r.journal
 	j.mu.Lock()
 	c := e.kept
 	c.End, c.Err = time.Now(), err
 	if f != nil {
-		c.Fault = f.String()
+		c.Fault = inject.Describe(f)
 	}
 	if msg, ok := resp.(proto.Message); ok && err == nil {
 		c.SetResponse(msg)

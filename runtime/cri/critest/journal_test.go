@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 func TestJournalOfAPod(t *testing.T) {
@@ -54,7 +56,7 @@ func TestJournalOfAPod(t *testing.T) {
 
 func TestJournalOfConcurrentCalls(t *testing.T) {
 	onBubble(t, Config{Latency: map[Method]time.Duration{version: 10 * time.Second}}, func(n *node) {
-		n.inject(Fault{Match: Match{Method: version}, Skip: 2, Err: status.Error(codes.Internal, "no")})
+		n.inject(faults.Fault{Match: faults.Match{Method: version}, Skip: 2, Err: status.Error(codes.Internal, "no")})
 		for i := range 3 {
 			go func() {
 				time.Sleep(time.Duration(i) * 4 * time.Second)
@@ -71,7 +73,7 @@ func TestJournalOfConcurrentCalls(t *testing.T) {
 		if len(j.Running()) != 0 || len(j.Failed()) != 1 || j.Failed()[0].Fault != "before: error" || j.Failed()[0].Response() != nil {
 			n.Errorf("%v, want no Running and 1 of them and Fault %q and no j.Failed()[0].Response()", j, "before: error")
 		}
-		n.inject(Fault{Match: Match{Method: version}, Delay: 1})
+		n.inject(faults.Fault{Match: faults.Match{Method: version}, Delay: 1})
 		_, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{})
 		if got := n.Journal().After(3).MaxConcurrent(); got != 1 {
 			n.Errorf("one alone: %d", got)
@@ -141,8 +143,8 @@ func TestOnCall(t *testing.T) {
 
 func TestJournalLimit(t *testing.T) {
 	onBubble(t, Config{JournalLimit: 3}, func(n *node) {
-		gate := new(Gate)
-		n.inject(Fault{Match: Match{Method: version}, Hang: gate})
+		gate := new(faults.Gate)
+		n.inject(faults.Fault{Match: faults.Match{Method: version}, Hang: gate})
 		go func() { _, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{}) }()
 		synctest.Wait()
 		for range 5 {
@@ -163,7 +165,7 @@ func TestALongLifeLeavesNothingBehind(t *testing.T) {
 		for i := range 50 {
 			uid := fmt.Sprint("u", i)
 			sb, _ := n.runs(uid, "true")
-			n.inject(Fault{Match: Match{Method: RemovePodSandbox}, Delay: 1})
+			n.inject(faults.Fault{Match: faults.Match{Method: RemovePodSandbox}, Delay: 1})
 			n.CrashAfter(1, nil)
 			_, err := n.rt.RemovePodSandbox(n.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sb})
 			n.ok(err)
@@ -171,12 +173,12 @@ func TestALongLifeLeavesNothingBehind(t *testing.T) {
 				n.Errorf("the removal is not of pod %s: %v", uid, last)
 			}
 		}
-		n.inject(Fault{Match: Match{Method: version}, Delay: 1}).Remove()
+		n.inject(faults.Fault{Match: faults.Match{Method: version}, Delay: 1}).Remove()
 		n.mu.Lock()
 		subjects := len(n.subjects)
 		n.mu.Unlock()
-		if faults, watchers := len(n.faults.injected), len(n.journal.watchers); subjects > 2+2*3+2 || faults+watchers > 0 {
-			n.Errorf("left behind: %d subjects, %d faults, %d watchers", subjects, faults, watchers)
+		if watchers := len(n.journal.watchers); subjects > 2+2*3+2 || watchers > 0 {
+			n.Errorf("left behind: %d subjects, %d watchers", subjects, watchers)
 		}
 		if r := n.Runtime; r.remembered(kept).uid != "kept" || r.remembered(id).uid != "kept" {
 			n.Errorf("what is there was forgotten")

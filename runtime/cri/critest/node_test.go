@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // A node is a runtime in a bubble and an agent's clients of it.
@@ -48,7 +50,7 @@ func (n *node) code(err error, want codes.Code) {
 	}
 }
 
-func (n *node) inject(f Fault) *Injected {
+func (n *node) inject(f faults.Fault) faults.Injected {
 	n.Helper()
 	i, err := n.Inject(f)
 	n.ok(err)

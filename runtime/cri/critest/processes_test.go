@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // What ran is known though the runtime has lost it, or says something else of it.
@@ -16,7 +18,7 @@ func TestProcesses(t *testing.T) {
 		time.Sleep(time.Second)
 		_, lost := n.runs("v", "serve")
 		time.Sleep(4 * time.Second)
-		n.ok(n.Restart(Restart{Sandboxes: EffectRemoved}))
+		n.ok(n.Restart(faults.Restart{Sandboxes: faults.EffectRemoved}))
 		time.Sleep(time.Second)
 		all := n.Processes()
 		if len(all) != 2 || all[0].ContainerID != short || all[1].ContainerID != lost {
@@ -86,7 +88,7 @@ func TestCaller(t *testing.T) {
 // With a latency no two calls end in one instant, and events stay in order.
 func TestRandomLatency(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
-		n.ok(n.SetRandom(Random{Seed: 1, Latency: time.Millisecond}))
+		n.ok(n.SetRandom(faults.Random{Seed: 1, Latency: time.Millisecond}))
 		ends := map[time.Time]bool{}
 		for range 20 {
 			go n.sandboxes()

@@ -10,40 +10,15 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
-
-// RestartEffect is the effect of a restart of the runtime on running objects.
-type RestartEffect uint8
-
-const (
-	// EffectNone is as before.
-	EffectNone RestartEffect = iota
-	// EffectStopped is no longer ready, for a sandbox; exited with code 255 and reason
-	// Unknown, for a running container, whose process is dead.
-	EffectStopped
-	// EffectRemoved is no longer known at all; a container's process is dead. A sandbox
-	// takes its containers along.
-	EffectRemoved
-	// EffectUnknown is a container of UNKNOWN state whose process lives. For a
-	// sandbox it is Lost.
-	EffectUnknown
-)
-
-// Restart describes a restart of the runtime, or of the whole machine.
-type Restart struct {
-	// Down is how long all calls answer Unavailable.
-	Down time.Duration
-	// Disconnect also breaks the connections and lets no new ones in while the
-	// runtime is down, so that clients go through their reconnection.
-	Disconnect            bool
-	Sandboxes, Containers RestartEffect
-}
 
 // Restart ends all calls in flight, also those with IgnoreCancel, and all event streams with
 // Unavailable, cuts the streams of processes and ports, and drops names reserved without an object.
 // It returns immediately, when the runtime has gone down.
-func (r *Runtime) Restart(rs Restart) error {
-	if rs.Down < 0 || rs.Sandboxes > EffectUnknown || rs.Containers > EffectUnknown {
+func (r *Runtime) Restart(rs faults.Restart) error {
+	if rs.Down < 0 || rs.Sandboxes > faults.EffectUnknown || rs.Containers > faults.EffectUnknown {
 		return errors.New("critest: Restart.Down is negative, or a Fate unknown")
 	}
 	r.mu.Lock()
@@ -52,8 +27,8 @@ func (r *Runtime) Restart(rs Restart) error {
 	r.epoch, r.endEpoch = context.WithCancel(r.life)
 	var dead []*container
 	fate := rs.Containers
-	if rs.Sandboxes == EffectRemoved {
-		fate = EffectRemoved // no container outlives its sandbox
+	if rs.Sandboxes == faults.EffectRemoved {
+		fate = faults.EffectRemoved // no container outlives its sandbox
 	}
 	for _, c := range r.containersOf("") {
 		if r.meet(c, fate) {
@@ -78,16 +53,16 @@ func (r *Runtime) Restart(rs Restart) error {
 
 // meet lets a container meet its fate and reports whether its process dies of
 // it. It must be called with mu held.
-func (r *Runtime) meet(c *container, f RestartEffect) (dies bool) {
+func (r *Runtime) meet(c *container, f faults.RestartEffect) (dies bool) {
 	live := c.running
 	switch {
-	case f == EffectRemoved:
+	case f == faults.EffectRemoved:
 		r.forgetContainer(c)
 		r.gone(c.id)
-	case f == EffectStopped && live:
+	case f == faults.EffectStopped && live:
 		c.lose()
 		c.ended, c.unseen = &Exit{Code: unknownExitCode, Reason: unknownExitReason}, true
-	case f == EffectUnknown && live:
+	case f == faults.EffectUnknown && live:
 		c.state = runtimeapi.ContainerState_CONTAINER_UNKNOWN
 		return false
 	default:
@@ -97,12 +72,12 @@ func (r *Runtime) meet(c *container, f RestartEffect) (dies bool) {
 }
 
 // meetSandbox must be called with mu held.
-func (r *Runtime) meetSandbox(sb *sandbox, f RestartEffect) {
+func (r *Runtime) meetSandbox(sb *sandbox, f faults.RestartEffect) {
 	switch f {
-	case EffectStopped, EffectUnknown:
+	case faults.EffectStopped, faults.EffectUnknown:
 		sb.state = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 		r.setIPs(sb, nil)
-	case EffectRemoved:
+	case faults.EffectRemoved:
 		r.forgetSandbox(sb)
 		r.gone(sb.id)
 	}

@@ -8,24 +8,26 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 func TestF8_FatesOfARestart(t *testing.T) {
 	const gone = runtimeapi.ContainerState(-1)
 	for name, tc := range map[string]struct {
-		fate  RestartEffect
+		fate  faults.RestartEffect
 		state runtimeapi.ContainerState
 		code  int32
 	}{
-		"kept":    {EffectNone, runtimeapi.ContainerState_CONTAINER_RUNNING, 0},
-		"lost":    {EffectStopped, runtimeapi.ContainerState_CONTAINER_EXITED, 255},
-		"gone":    {EffectRemoved, gone, 0},
-		"doubted": {EffectUnknown, runtimeapi.ContainerState_CONTAINER_UNKNOWN, 0},
+		"kept":    {faults.EffectNone, runtimeapi.ContainerState_CONTAINER_RUNNING, 0},
+		"lost":    {faults.EffectStopped, runtimeapi.ContainerState_CONTAINER_EXITED, 255},
+		"gone":    {faults.EffectRemoved, gone, 0},
+		"doubted": {faults.EffectUnknown, runtimeapi.ContainerState_CONTAINER_UNKNOWN, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBubble(t, Config{}, func(n *node) {
 				sandbox, id := n.runs("uid", "serve")
-				n.ok(n.Restart(Restart{Down: time.Minute, Sandboxes: EffectStopped, Containers: tc.fate}))
+				n.ok(n.Restart(faults.Restart{Down: time.Minute, Sandboxes: faults.EffectStopped, Containers: tc.fate}))
 				_, err := n.inspect(id)
 				n.code(err, codes.Unavailable)
 				time.Sleep(time.Minute)
@@ -45,10 +47,10 @@ func TestF8_FatesOfARestart(t *testing.T) {
 }
 
 func TestF8_SandboxGone(t *testing.T) {
-	for _, containers := range []RestartEffect{EffectNone, EffectRemoved} {
+	for _, containers := range []faults.RestartEffect{faults.EffectNone, faults.EffectRemoved} {
 		onBubble(t, Config{}, func(n *node) {
 			n.runs("uid", "serve")
-			n.ok(n.Restart(Restart{Sandboxes: EffectRemoved, Containers: containers}))
+			n.ok(n.Restart(faults.Restart{Sandboxes: faults.EffectRemoved, Containers: containers}))
 			if len(n.sandboxes())+len(n.containers()) != 0 {
 				n.Error("something is left")
 			}
@@ -61,7 +63,7 @@ func TestF8_CallsInFlight(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		_, id := n.runs("uid", script(deaf)...)
 		events := n.events()
-		n.inject(Fault{Match: Match{Method: RunPodSandbox}, When: Midway, Hang: new(Gate), IgnoreCancel: true})
+		n.inject(faults.Fault{Match: faults.Match{Method: RunPodSandbox}, When: faults.Midway, Hang: new(faults.Gate), IgnoreCancel: true})
 		results := make(chan error, 2)
 		go func() { results <- n.stopIt(n.Context(), id, 1000) }()
 		go func() {
@@ -69,7 +71,7 @@ func TestF8_CallsInFlight(t *testing.T) {
 			results <- err
 		}()
 		synctest.Wait()
-		n.ok(n.Restart(Restart{Down: time.Second}))
+		n.ok(n.Restart(faults.Restart{Down: time.Second}))
 		n.code(<-results, codes.Unavailable)
 		n.code(<-results, codes.Unavailable)
 		if _, err := events(); status.Code(err) != codes.Unavailable {
@@ -87,7 +89,7 @@ func TestF8_CallsInFlight(t *testing.T) {
 func TestF8_Disconnect(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		n.newSandbox("uid")
-		n.ok(n.Restart(Restart{Down: 10 * time.Second, Disconnect: true}))
+		n.ok(n.Restart(faults.Restart{Down: 10 * time.Second, Disconnect: true}))
 		_, err := n.rt.Version(n.Context(), &runtimeapi.VersionRequest{})
 		n.code(err, codes.Unavailable)
 		took := after(func() {
@@ -107,7 +109,7 @@ func TestF8_Disconnect(t *testing.T) {
 
 func TestRestartValidates(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
-		for _, r := range []Restart{{Down: -1}, {Sandboxes: 9}, {Containers: 9}} {
+		for _, r := range []faults.Restart{{Down: -1}, {Sandboxes: 9}, {Containers: 9}} {
 			if n.Restart(r) == nil {
 				n.Errorf("%+v", r)
 			}

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // A handler that panics takes the whole test binary with it.
@@ -138,8 +140,8 @@ func TestAnswersAreCopies(t *testing.T) {
 func TestRemoveWhileStarting(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		id := n.newContainer(n.newSandbox("uid"), "uid", "serve")
-		gate := new(Gate)
-		n.inject(Fault{Match: Match{Method: StartContainer}, When: Midway, Hang: gate})
+		gate := new(faults.Gate)
+		n.inject(faults.Fault{Match: faults.Match{Method: StartContainer}, When: faults.Midway, Hang: gate})
 		started := make(chan error, 1)
 		go func() { started <- n.startIt(id) }()
 		synctest.Wait()

@@ -14,6 +14,9 @@ import (
 
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/internal/inject"
 )
 
 // Runtime is an in-memory CRI runtime. Its methods may be called concurrently.
@@ -28,7 +31,7 @@ type Runtime struct {
 	running sync.WaitGroup // processes and servers
 
 	journal recorder
-	faults  faults
+	faults  inject.Calls
 	events  broker
 	conns   connections
 	streams streams
@@ -50,7 +53,7 @@ type Runtime struct {
 
 	names      map[string]string // to the ID it is reserved for
 	pending    map[string]bool   // names whose holder is being made
-	hidden     map[string]View
+	hidden     map[string]faults.View
 	subjects   map[string]subject // by ID, also of removed objects
 	processes  []*Process         // in the order of their starts
 	images     imageStore
@@ -82,7 +85,7 @@ func New(cfg Config) (*Runtime, error) {
 
 		names:      map[string]string{},
 		pending:    map[string]bool{},
-		hidden:     map[string]View{},
+		hidden:     map[string]faults.View{},
 		subjects:   map[string]subject{},
 		images:     images,
 		addresses:  newAddresses(cfg.PodCIDRs),

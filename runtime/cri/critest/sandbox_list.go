@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // ListPodSandbox lists the sandboxes that the filter lets through, oldest first.
@@ -19,7 +21,7 @@ func (s service) ListPodSandbox(_ context.Context, req *runtimeapi.ListPodSandbo
 		from = s.sandboxesOfPod[uid]
 	}
 	listed := func(sb *sandbox) bool {
-		return !sb.unclaimed && s.hidden[sb.id]&InList == 0 &&
+		return !sb.unclaimed && s.hidden[sb.id]&faults.InList == 0 &&
 			(f.GetId() == "" || f.GetId() == sb.id) &&
 			(f.GetState() == nil || f.GetState().GetState() == sb.state) &&
 			selects(f.GetLabelSelector(), sb.config.GetLabels())

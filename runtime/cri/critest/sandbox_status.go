@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // PodSandboxStatus returns one sandbox's status and, like CRI-O, those of its containers as of the
@@ -17,7 +19,7 @@ func (s service) PodSandboxStatus(_ context.Context, req *runtimeapi.PodSandboxS
 	defer s.mu.Unlock()
 	id := req.GetPodSandboxId()
 	sb := s.sandboxes[id]
-	if sb == nil || sb.unclaimed || s.hidden[id]&InStatus != 0 {
+	if sb == nil || sb.unclaimed || s.hidden[id]&faults.InStatus != 0 {
 		return nil, status.Errorf(codes.NotFound, "an error occurred when try to find sandbox: not found: %q", id)
 	}
 	resp := &runtimeapi.PodSandboxStatusResponse{Status: sb.status()}

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 func TestServeUnixSocket(t *testing.T) {
@@ -93,8 +95,8 @@ func TestCloseEndsEverything(t *testing.T) {
 		n := &node{T: t, Runtime: r, rt: runtimeapi.NewRuntimeServiceClient(conn)}
 		_, id := n.runs("uid", script(deaf)...)
 		synctest.Wait() // until its trap is set
-		n.ok(n.SetIgnoreSignals(id, IgnoreSignals{Kill: true}))
-		n.inject(Fault{Match: Match{Method: RunPodSandbox}, Hang: new(Gate), IgnoreCancel: true})
+		n.ok(n.SetIgnoreSignals(id, faults.IgnoreSignals{Kill: true}))
+		n.inject(faults.Fault{Match: faults.Match{Method: RunPodSandbox}, Hang: new(faults.Gate), IgnoreCancel: true})
 		results := make(chan error, 3)
 		go func() { results <- n.stopIt(context.Background(), id, 1000) }()
 		go func() {
@@ -122,7 +124,7 @@ func TestCloseEndsEverything(t *testing.T) {
 			}
 		}
 		n.ok(conn.Close())
-		if n.Restart(Restart{}) != nil || len(n.Journal()) != 6 {
+		if n.Restart(faults.Restart{}) != nil || len(n.Journal()) != 6 {
 			n.Errorf("after Close: %v", n.Journal())
 		}
 	})

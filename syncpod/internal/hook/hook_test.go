@@ -19,6 +19,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod/internal/hook"
 )
 
@@ -112,8 +113,8 @@ func TestExec(t *testing.T) {
 func TestW11_HungExecEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, client, id := running(t)
-		gate := &critest.Gate{}
-		if _, err := rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ExecSync}, Hang: gate, IgnoreCancel: true}); err != nil {
+		gate := &faults.Gate{}
+		if _, err := rt.Inject(faults.Fault{Match: faults.Match{Method: critest.ExecSync}, Hang: gate, IgnoreCancel: true}); err != nil {
 			t.Fatal(err)
 		}
 		r := newRunner(t, hook.Config{Exec: client})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // A critical pod that does not fit takes the place of another pod: that stops with its own grace period, is reported as
@@ -83,7 +84,7 @@ func TestPreemptedPodThatDoesNotStop(t *testing.T) {
 		s.create(stuck)
 		s.sleep(20 * time.Second)
 		for _, method := range []critest.Method{critest.StopContainer, critest.StopPodSandbox} {
-			_, err := s.rt.Inject(critest.Fault{Match: critest.Match{Method: method, PodUID: "uid-stuck"}, Times: critest.Always, Err: status.Error(codes.Internal, "stuck")})
+			_, err := s.rt.Inject(faults.Fault{Match: faults.Match{Method: method, PodUID: "uid-stuck"}, Times: faults.Always, Err: status.Error(codes.Internal, "stuck")})
 			s.must(err)
 		}
 		critical := podOf("critical", "registry.test/app:1")

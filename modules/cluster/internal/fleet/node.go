@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // A Spec describes a node.
@@ -113,7 +114,7 @@ func (n *Node) Kill() {
 // PowerOff ends the agent and all containers at once.
 func (n *Node) PowerOff() error {
 	n.Kill()
-	return n.Runtime.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped})
+	return n.Runtime.Restart(faults.Restart{Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped})
 }
 
 // Explain returns the agent's explanation of the state of a pod.

@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // deed carries a step out.
@@ -29,18 +30,18 @@ var deeds = map[string]deed{
 	"kill-agent":      {false, (*stage).killAgent},
 	"kill-agent-at":   {false, (*stage).killAgentAt},
 	"restart-runtime": {false, (*stage).restartRuntime},
-	"fail":            {false, func(s *stage, step Step) error { return s.inject(step, critest.Fault{Err: refusal}) }},
+	"fail":            {false, func(s *stage, step Step) error { return s.inject(step, faults.Fault{Err: refusal}) }},
 	"lose-answer": {false, func(s *stage, step Step) error {
-		return s.inject(step, critest.Fault{When: critest.After, Err: silence})
+		return s.inject(step, faults.Fault{When: faults.After, Err: silence})
 	}},
 	"late": {false, func(s *stage, step Step) error {
-		return s.inject(step, critest.Fault{When: critest.Midway, Delay: seconds(step.For), IgnoreCancel: true})
+		return s.inject(step, faults.Fault{When: faults.Midway, Delay: seconds(step.For), IgnoreCancel: true})
 	}},
 	"exit":          {true, (*stage).exit},
 	"lose-sandbox":  {true, (*stage).loseSandbox},
-	"drop-events":   {false, func(s *stage, step Step) error { return s.injectEvent(step, critest.EventDrop) }},
-	"double-events": {false, func(s *stage, step Step) error { return s.injectEvent(step, critest.EventDuplicate) }},
-	"late-events":   {false, func(s *stage, step Step) error { return s.injectEvent(step, critest.EventDelay) }},
+	"drop-events":   {false, func(s *stage, step Step) error { return s.injectEvent(step, faults.Drop) }},
+	"double-events": {false, func(s *stage, step Step) error { return s.injectEvent(step, faults.Duplicate) }},
+	"late-events":   {false, func(s *stage, step Step) error { return s.injectEvent(step, faults.Delay) }},
 	"break-events":  {false, (*stage).breakEvents},
 	"hang-exec":     {false, (*stage).hangExec},
 	"chaos":         {false, (*stage).chaos},
@@ -54,13 +55,13 @@ var (
 )
 
 // effects are what a restart of the runtime does to sandboxes and containers.
-var effects = map[string][2]critest.RestartEffect{
-	"":                   {critest.EffectNone, critest.EffectNone},
-	"stopped":            {critest.EffectStopped, critest.EffectStopped},
-	"containers-stopped": {critest.EffectNone, critest.EffectStopped},
-	"containers-removed": {critest.EffectNone, critest.EffectRemoved},
-	"removed":            {critest.EffectRemoved, critest.EffectRemoved},
-	"unknown":            {critest.EffectNone, critest.EffectUnknown},
+var effects = map[string][2]faults.RestartEffect{
+	"":                   {faults.EffectNone, faults.EffectNone},
+	"stopped":            {faults.EffectStopped, faults.EffectStopped},
+	"containers-stopped": {faults.EffectNone, faults.EffectStopped},
+	"containers-removed": {faults.EffectNone, faults.EffectRemoved},
+	"removed":            {faults.EffectRemoved, faults.EffectRemoved},
+	"unknown":            {faults.EffectNone, faults.EffectUnknown},
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
@@ -186,12 +187,12 @@ func (s *stage) restartRuntime(step Step) error {
 	s.say("", "the runtime is away for %v, effect %q", seconds(step.For), step.Effect)
 	now := time.Now()
 	s.h.restarts = append(s.h.restarts, runtimeRestart{span{now, now.Add(seconds(step.For))}, step.Effect})
-	return s.rt.Restart(critest.Restart{Down: seconds(step.For), Disconnect: step.Disconnect, Sandboxes: effect[0], Containers: effect[1]})
+	return s.rt.Restart(faults.Restart{Down: seconds(step.For), Disconnect: step.Disconnect, Sandboxes: effect[0], Containers: effect[1]})
 }
 
 // inject has the next calls of the agent struck.
-func (s *stage) inject(step Step, f critest.Fault) error {
-	f.Match = critest.Match{Method: step.Method, If: ofAgent}
+func (s *stage) inject(step Step, f faults.Fault) error {
+	f.Match = faults.Match{Method: step.Method, If: ofAgent}
 	if step.Pod != "" {
 		f.Match.PodUID = string(uidOf(step.Pod))
 	}
@@ -204,9 +205,9 @@ func (s *stage) inject(step Step, f critest.Fault) error {
 	return err
 }
 
-func (s *stage) injectEvent(step Step, action critest.EventAction) error {
-	f := critest.EventFault{Action: action, Times: step.N}
-	if action == critest.EventDelay {
+func (s *stage) injectEvent(step Step, action faults.Action) error {
+	f := faults.Event{Action: action, Times: step.N}
+	if action == faults.Delay {
 		f.Delay = seconds(step.For)
 	}
 	s.say("", "%s: the next %d", step.Do, max(step.N, 1))
@@ -225,8 +226,8 @@ func (s *stage) breakEvents(Step) error {
 
 func (s *stage) hangExec(step Step) error {
 	s.say("", "commands in containers hang for %v", seconds(step.For))
-	gate := new(critest.Gate)
-	i, err := s.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ExecSync}, Times: critest.Always, Hang: gate})
+	gate := new(faults.Gate)
+	i, err := s.rt.Inject(faults.Fault{Match: faults.Match{Method: critest.ExecSync}, Times: faults.Always, Hang: gate})
 	if err != nil {
 		return err
 	}
@@ -282,7 +283,7 @@ func (s *stage) chaos(step Step) error {
 	s.say("", "from now on %d of 100 calls and events go wrong", step.N)
 	s.h.chaos = append(s.h.chaos, span{from: time.Now()})
 	share := float64(step.N) / 100
-	return s.rt.SetRandom(critest.Random{
+	return s.rt.SetRandom(faults.Random{
 		Seed: s.h.scenario.Seed, Latency: latency, Rate: share, EventRate: share, MaxDelay: chaosDelay, Methods: struckByChance,
 	})
 }

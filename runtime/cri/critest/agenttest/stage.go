@@ -19,6 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // stage is where one scenario is played.
@@ -30,7 +31,7 @@ type stage struct {
 	agent    Agent
 	wanted   map[string]*v1.Pod // by name
 	timers   []timer            // in order
-	injected []*critest.Injected
+	injected []faults.Injected
 	// kills are those under way that began within a call.
 	kills sync.WaitGroup
 
@@ -184,7 +185,7 @@ func (s *stage) calm() error {
 			s.h.chaos[n].to = time.Now()
 		}
 	}
-	return s.rt.SetRandom(critest.Random{Seed: s.h.scenario.Seed, Latency: latency})
+	return s.rt.SetRandom(faults.Random{Seed: s.h.scenario.Seed, Latency: latency})
 }
 
 // pass lets time pass, and runs due actions.

@@ -18,6 +18,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
 // A verdict stands in for the test of a rule and keeps what it says.
@@ -186,12 +187,12 @@ func TestRulesNoticeSmallLies(t *testing.T) {
 }
 
 func TestRulesNoticeBrokenEvents(t *testing.T) {
-	for _, f := range []critest.EventFault{
-		{Action: critest.EventDrop, Times: 1, Container: "app"},
-		{Action: critest.EventDuplicate, Times: 1, Container: "app"},
-		{Action: critest.EventReorder, Times: 1, Container: "app"},
-		{Action: critest.EventTimeless, Times: 1, Container: "app"},
-		{Action: critest.EventBare, Times: critest.Always},
+	for _, f := range []faults.Event{
+		{Action: faults.Drop, Times: 1, Container: "app"},
+		{Action: faults.Duplicate, Times: 1, Container: "app"},
+		{Action: faults.Reorder, Times: 1, Container: "app"},
+		{Action: faults.Timeless, Times: 1, Container: "app"},
+		{Action: faults.Bare, Times: faults.Always},
 	} {
 		t.Run(fmt.Sprint(f.Action), func(t *testing.T) {
 			broken := 0

@@ -1,0 +1,134 @@
+package inject
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/journal"
+)
+
+// Calls has the faults of calls. Its methods may be called concurrently.
+type Calls struct {
+	mu       sync.Mutex
+	injected []callFault
+	random   *chance
+}
+
+type callFault struct {
+	*injected
+	fault faults.Fault
+}
+
+// Inject puts a fault in force. known reports whether the runtime has a method.
+func (c *Calls) Inject(f faults.Fault, known func(journal.Method) bool) (faults.Injected, error) {
+	if err := validate(&f, known); err != nil {
+		return nil, err
+	}
+	i, err := newInjected("Fault", f.Skip, f.Times)
+	if err != nil {
+		return nil, err
+	}
+	i.mu, i.dropUsed = &c.mu, c.dropUsed
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.injected = append(c.injected, callFault{i, f})
+	return i, nil
+}
+
+func validate(f *faults.Fault, known func(journal.Method) bool) error {
+	switch {
+	case f.Match.Method != "" && !known(f.Match.Method):
+		return fmt.Errorf("critest: Fault.Match.Method: unknown method %q", f.Match.Method)
+	case f.When > faults.After:
+		return fmt.Errorf("critest: Fault.When: unknown moment %d", f.When)
+	case f.Delay < 0 || f.IPAfter < 0:
+		return errors.New("critest: Fault.Delay and Fault.IPAfter must not be negative")
+	case f.Delay == 0 && f.Hang == nil && f.Err == nil && f.IPAfter == 0 && !f.IgnoreCancel && f.IgnoreSignals == (faults.IgnoreSignals{}):
+		return errors.New("critest: a Fault that does nothing")
+	}
+	return nil
+}
+
+// dropUsed must be called with mu held.
+func (c *Calls) dropUsed() { c.injected = slices.DeleteFunc(c.injected, callFault.used) }
+
+// Strike returns the fault of a call, nil if there is none, and how long the call takes by chance. If several faults match,
+// the earliest that is not used up applies, and no other.
+func (c *Calls) Strike(call *journal.Call) (*faults.Fault, time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rng, lag := c.random.call(call)
+	for _, i := range c.injected {
+		if matches(&i.fault.Match, call) && i.strike() {
+			return &i.fault, lag
+		}
+	}
+	return c.random.fault(call, rng), lag
+}
+
+func matches(m *faults.Match, c *journal.Call) bool {
+	return (m.Method == "" || m.Method == c.Method) &&
+		(m.PodUID == "" || m.PodUID == c.PodUID) &&
+		(m.Container == "" || m.Container == c.Container) &&
+		(m.ID == "" || m.ID == c.ContainerID || m.ID == c.SandboxID) &&
+		(m.Image == "" || m.Image == c.Image) &&
+		(m.If == nil || m.If(*c))
+}
+
+// Act carries out the delay, the wait and the error of a fault.
+func Act(ctx context.Context, f *faults.Fault) error {
+	if err := Pause(ctx, f.Delay); err != nil {
+		return err
+	}
+	if f.Hang != nil {
+		if err := f.Hang.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return f.Err
+}
+
+// Pause waits, but not longer than the context lives.
+func Pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Describe describes a fault in a few words, for the journal.
+func Describe(f *faults.Fault) string {
+	var parts []string
+	if f.Delay > 0 {
+		parts = append(parts, "delay "+f.Delay.String())
+	}
+	if f.Hang != nil {
+		parts = append(parts, "hang")
+	}
+	if f.IgnoreCancel {
+		parts = append(parts, "deaf")
+	}
+	if f.Err != nil {
+		parts = append(parts, "error")
+	}
+	if f.IPAfter > 0 {
+		parts = append(parts, "late address")
+	}
+	if f.IgnoreSignals != (faults.IgnoreSignals{}) {
+		parts = append(parts, "stubborn")
+	}
+	return [...]string{"before", "midway", "after"}[f.When] + ": " + strings.Join(parts, ", ")
+}
