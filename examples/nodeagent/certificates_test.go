@@ -56,13 +56,13 @@ func TestLookAtAnAddress(t *testing.T) {
 	lis.Close()
 	known, stranger := authority(t, "node"), authority(t, "stranger")
 	a := startAgent(t, append([]string{"-serve", address}, known...)...)
-	if err := os.WriteFile(filepath.Join(a.manifests, "web.yaml"), []byte(lookedAt), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(a.manifests, "web.yaml"), []byte(webManifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	do := func(flags []string, args ...string) (string, error) {
 		var out bytes.Buffer
 		line := append([]string{args[0], "-serve", address}, flags...)
-		err := look(t.Context(), append(line, args[1:]...), console{nil, &out, &out})
+		err := runCommand(t.Context(), append(line, args[1:]...), console{nil, &out, &out})
 		return out.String(), err
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {

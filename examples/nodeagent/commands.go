@@ -15,9 +15,9 @@ import (
 // A command inspects a running agent.
 type command struct {
 	name, args, summary string
-	do                  func(context.Context, *looking) error
+	do                  func(context.Context, *invocation) error
 	// flags defines the flags beyond -serve and the certificates. It is nil if there are none.
-	flags func(*looking, *flag.FlagSet)
+	flags func(*invocation, *flag.FlagSet)
 	// podOptional means that the command covers all pods if no pod is named.
 	podOptional bool
 	// ports means that further arguments follow the pod.
@@ -58,7 +58,7 @@ func commandOf(name string) (command, error) {
 }
 
 // flagSet returns the flags of the command, which set the fields of l.
-func (c command) flagSet(l *looking) *flag.FlagSet {
+func (c command) flagSet(l *invocation) *flag.FlagSet {
 	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // main prints the errors
 	flags.StringVar(&l.serve, "serve", cmp.Or(os.Getenv(serveVariable), "unix://"+defaultServe),
@@ -88,19 +88,19 @@ func printCommands(to io.Writer) {
 	t.Flush()
 }
 
-func getFlags(l *looking, flags *flag.FlagSet) {
+func getFlags(l *invocation, flags *flag.FlagSet) {
 	flags.StringVar(&l.output, "o", "", "json for the pods as an API server has them (default a table)")
 }
 
-func timelineFlags(l *looking, flags *flag.FlagSet) {
+func timelineFlags(l *invocation, flags *flag.FlagSet) {
 	flags.StringVar(&l.output, "o", "html", "`format`: html for a page, trace for Perfetto")
 }
 
-func containerFlag(l *looking, flags *flag.FlagSet) {
+func containerFlag(l *invocation, flags *flag.FlagSet) {
 	flags.StringVar(&l.container, "c", "", "`container` (default the one that kubectl takes: of the annotation kubectl.kubernetes.io/default-container, or the first)")
 }
 
-func logFlags(l *looking, flags *flag.FlagSet) {
+func logFlags(l *invocation, flags *flag.FlagSet) {
 	containerFlag(l, flags)
 	flags.BoolVar(&l.follow, "f", false, "follow the log until the container ends")
 	flags.BoolVar(&l.previous, "p", false, "print the log of the previous instance of the container")
@@ -109,7 +109,7 @@ func logFlags(l *looking, flags *flag.FlagSet) {
 	flags.DurationVar(&l.since, "since", 0, "print only lines newer than this `duration`, such as 5m")
 }
 
-func streamFlags(l *looking, flags *flag.FlagSet) {
+func streamFlags(l *invocation, flags *flag.FlagSet) {
 	containerFlag(l, flags)
 	flags.BoolVar(&l.stdin, "i", false, "pass standard input on")
 	flags.BoolVar(&l.tty, "t", false, "give the process a terminal")

@@ -27,7 +27,7 @@ func drain(agent *agent.Agent, s *screen) {
 		<-again.Done()
 		stop()
 	}()
-	s.say("Stopping all pods. Ctrl-C again leaves those that have not stopped by then.")
+	s.say("Stopping all pods. Press Ctrl-C again to end the agent before all pods have stopped.")
 	if err := agent.Drain(ctx); err != nil {
 		s.say("Not all pods have stopped: %v", err)
 	}
@@ -53,7 +53,7 @@ func (o options) farewell(running, waiting int) string {
 	if waiting > 0 {
 		pods = append(pods, plural(waiting, "pod")+" without a running container")
 	}
-	then := "The next start takes over what runs."
+	then := "The next agent takes over the running containers."
 	switch {
 	case len(pods) == 0:
 		return "No pod runs."

@@ -65,7 +65,7 @@ func main() {
 // start runs the agent, or a command that inspects a running one.
 func start(ctx context.Context, args []string) error {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		return look(ctx, args, console{os.Stdin, os.Stdout, os.Stderr})
+		return runCommand(ctx, args, console{os.Stdin, os.Stdout, os.Stderr})
 	}
 	o, err := parse(args, os.Stderr)
 	if err != nil {
@@ -116,18 +116,18 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 			Objects:    syncpod.Objects{Sources: env.Sources{ConfigMaps: manifests, Secrets: manifests}},
 		},
 	}
-	history := o.remembered(&config)
+	history := o.recordTimeline(&config)
 	agent, err := agent.New(config)
 	if err != nil {
 		return err
 	}
 	s.say("Pods of %s on %s %s. Ctrl-C %s.", o.manifests, conn.RuntimeName(), conn.RuntimeVersion(), o.atEnd())
-	s.say("The name of the node ends their names, as those of all static pods: web is web-%s here.", o.node)
+	s.say("As for all static pods, the name of the node is appended to each pod's name: web becomes web-%s.", o.node)
 	if o.runtime == memory {
-		s.say("No process runs: containers are acted out in memory. Volumes are real, and a hostPath is one of this machine.")
+		s.say("No processes run: containers are simulated in memory. Volumes are real, and a hostPath is a path of this machine.")
 	}
 	defer func() { s.close("%s", o.farewell(running(agent.Pods()))) }()
-	return serve(ctx, agent, o.drain, s, func(ctx context.Context) error { return lookedInto(ctx, o, agent, conn, history) })
+	return serve(ctx, agent, o.drain, s, func(ctx context.Context) error { return serveAPI(ctx, o, agent, conn, history) })
 }
 
 // share makes mounts in volumes propagate to containers if the runtime runs processes. On failure, pods that do not
@@ -149,7 +149,7 @@ func serve(ctx context.Context, agent *agent.Agent, drained bool, s *screen, ser
 	defer detach()
 	ended := make(chan error, 1)
 	wg.Go(func() { ended <- agent.Run(running) })
-	wg.Go(func() { follow(running, agent, s) })
+	wg.Go(func() { display(running, agent, s) })
 	served := make(chan error, 1)
 	wg.Go(func() { served <- server(running) })
 	select {

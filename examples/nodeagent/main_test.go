@@ -116,8 +116,8 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t)
 	a.says("Pods of "+a.manifests, "critest", "Ctrl-C ends the agent, and with it the runtime in memory and its pods.")
-	a.says("The name of the node ends their names", "web is web-n1 here.")
-	a.says("No process runs", "a hostPath is one of this machine.")
+	a.says("the name of the node is appended", "web becomes web-n1.")
+	a.says("No processes run", "a hostPath is a path of this machine.")
 	a.write("web.yaml", web)
 	a.says("Normal", "Started", "web-n1 app", "Container started")
 	a.says("Pod", "Running", "web-n1", "1/1 ready, 0 restarts")
@@ -127,7 +127,7 @@ func TestRun(t *testing.T) {
 	a.says("All is well again.")
 	a.says("Pod", "Running", "bad-n1")
 	a.write("bad.yaml", strings.NewReplacer("name: web", "name: bad", "registry.test/app:1", "''").Replace(web))
-	a.says("bad.yaml", "spec.containers[0].image", "What was read before goes on.")
+	a.says("bad.yaml", "spec.containers[0].image", "The previous version stays in effect.")
 	a.write("bad.yaml", strings.ReplaceAll(web, "name: web", "name: bad"))
 	a.write("another.yaml", strings.ReplaceAll(web, "registry.test/app:1", "registry.test/app:2"))
 	a.says("another.yaml: document 1: Pod default/web-n1: another of that name is in", "web.yaml, document 1, which counts")
@@ -280,14 +280,14 @@ func TestDialFails(t *testing.T) {
 		code     int
 		says     []string
 	}{
-		{"unix://" + dir + "/absent.sock", exitNoRuntime, []string{"no runtime answers at unix://" + dir + "/absent.sock", "no such file", "Is it started"}},
+		{"unix://" + dir + "/absent.sock", exitNoRuntime, []string{"no runtime answers at unix://" + dir + "/absent.sock", "no such file", "Is the runtime started"}},
 		{"unix://" + dir + "/other.sock", exitWrongRuntime, []string{"does not serve CRI v1", "containerd speaks it from 1.6 on"}},
 		{"tcp://127.0.0.1:1", exitUsage, []string{`the scheme "tcp" is not supported`, seeHelp}},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // the maximum wait
 		said := ""
 		_, err := dial(ctx, tt.endpoint, func(format string, args ...any) { said += fmt.Sprintf(format, args...) })
-		if waits := strings.Contains(said, "Nobody answers at "+tt.endpoint+" yet: "); waits != (tt.code == exitNoRuntime) {
+		if waits := strings.Contains(said, "No runtime answers at "+tt.endpoint+" yet: "); waits != (tt.code == exitNoRuntime) {
 			t.Errorf("%s: it says %q, want waits == (tt.code == exitNoRuntime)", tt.endpoint, said)
 		}
 		cancel()

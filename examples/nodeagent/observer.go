@@ -22,32 +22,32 @@ import (
 
 // observer shows the state of the agent and its pods on a screen.
 type observer struct {
-	agent  *agent.Agent
-	screen *screen
-	pods   []v1.Pod                       // at the last update
-	ended  map[types.UID]podworkers.Phase // of pods that are being removed from the node
-	told   map[types.UID]row              // the last printed row of each pod
-	wrong  map[string]bool                // the last printed problems
+	agent    *agent.Agent
+	screen   *screen
+	pods     []v1.Pod                       // at the last update
+	removing map[types.UID]podworkers.Phase // of pods that are being removed from the node
+	printed  map[types.UID]row              // the last printed row of each pod
+	problems map[string]bool                // the last printed problems
 }
 
-// The minimum time between two updates: pace, or this multiple of the duration of the last update, so that many pods do
+// The minimum time between two updates is pace, or restFactor times the duration of the last update, so that many pods do
 // not cost much CPU.
 const (
 	pace        = 100 * time.Millisecond
-	restPerLook = 20
+	restFactor  = 20
 	longestRest = 5 * time.Second
 )
 
-// follow shows an agent's pods as they change, until ctx ends.
-func follow(ctx context.Context, agent *agent.Agent, s *screen) {
-	o := observer{agent: agent, screen: s, told: map[types.UID]row{}}
+// display shows an agent's pods as they change, until ctx ends.
+func display(ctx context.Context, agent *agent.Agent, s *screen) {
+	o := observer{agent: agent, screen: s, printed: map[types.UID]row{}}
 	garbage := newCollection()
 	tick := time.NewTicker(time.Second) // ages, and changes without an event
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		began := time.Now()
-		o.look()
-		rest := min(max(pace, restPerLook*time.Since(began)), longestRest)
+		o.update()
+		rest := min(max(pace, restFactor*time.Since(began)), longestRest)
 		select {
 		case <-s.changed:
 			garbage.busy()
@@ -60,26 +60,26 @@ func follow(ctx context.Context, agent *agent.Agent, s *screen) {
 		case <-ctx.Done():
 		}
 	}
-	o.look()
+	o.update()
 }
 
-// look updates the display.
-func (o *observer) look() {
+// update updates the display.
+func (o *observer) update() {
 	o.read()
 	if o.screen.format == table {
 		o.screen.show(o.rows(o.pods))
 	} else {
-		o.tell(o.pods)
+		o.printChanges(o.pods)
 	}
-	o.complain(o.agent.Health())
+	o.printProblems(o.agent.Health())
 }
 
 // read reads the pods of the agent, with their statuses.
 func (o *observer) read() {
-	o.pods, o.ended = o.pods[:0], map[types.UID]podworkers.Phase{}
+	o.pods, o.removing = o.pods[:0], map[types.UID]podworkers.Phase{}
 	for _, p := range o.agent.Pods() {
 		if p.Phase > podworkers.Finished {
-			o.ended[p.Pod.UID] = p.Phase
+			o.removing[p.Pod.UID] = p.Phase
 		}
 		pod := *p.Pod
 		pod.Status = p.Status
@@ -94,7 +94,7 @@ func (o *observer) read() {
 func (o *observer) rows(pods []v1.Pod) []row {
 	rows := rowsOf(pods)
 	for i := range pods {
-		switch o.ended[pods[i].UID] {
+		switch o.removing[pods[i].UID] {
 		case podworkers.Orphaned:
 			rows[i].Status = "Orphaned"
 		case podworkers.Removing:
@@ -104,23 +104,23 @@ func (o *observer) rows(pods []v1.Pod) []row {
 	return rows
 }
 
-// tell prints the changes of pods since the last call. It prints removed pods first, because a new
+// printChanges prints the changes of pods since the last call. It prints removed pods first, because a new
 // pod may have the same name as a removed pod.
-func (o *observer) tell(pods []v1.Pod) {
-	gone := maps.Clone(o.told)
+func (o *observer) printChanges(pods []v1.Pod) {
+	gone := maps.Clone(o.printed)
 	for i := range pods {
 		delete(gone, pods[i].UID)
 	}
 	for _, uid := range slices.Sorted(maps.Keys(gone)) {
-		delete(o.told, uid)
+		delete(o.printed, uid)
 		o.screen.print(record{Kind: "Gone", Namespace: gone[uid].Namespace, Name: gone[uid].Name, UID: uid})
 	}
 	for i, r := range o.rows(pods) {
 		pod := &pods[i]
-		if was, ok := o.told[pod.UID]; ok && was == r {
+		if was, ok := o.printed[pod.UID]; ok && was == r {
 			continue
 		}
-		o.told[pod.UID] = r
+		o.printed[pod.UID] = r
 		o.screen.print(record{
 			Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 			Reason: r.Status, Ready: r.readiness(), Restarts: &r.Restarts, Status: &pod.Status,
@@ -128,63 +128,63 @@ func (o *observer) tell(pods []v1.Pod) {
 	}
 }
 
-// complain prints each new problem of the agent once.
-func (o *observer) complain(h loop.Health) {
+// printProblems prints each new problem of the agent once.
+func (o *observer) printProblems(h loop.Health) {
 	wrong := map[string]bool{}
-	for _, r := range troubles(h) {
-		if !o.wrong[r.Message] && !wrong[r.Message] {
+	for _, r := range problemsOf(h) {
+		if !o.problems[r.Message] && !wrong[r.Message] {
 			o.screen.print(r)
 		}
 		wrong[r.Message] = true
 	}
-	if len(wrong) == 0 && len(o.wrong) > 0 {
+	if len(wrong) == 0 && len(o.problems) > 0 {
 		o.screen.say("All is well again.")
 	}
-	o.wrong = wrong
+	o.problems = wrong
 }
 
-// troubles returns a message for each error and warning that no event of a pod reports.
-func troubles(h loop.Health) []record {
+// problemsOf returns a message for each error and warning that no event of a pod reports.
+func problemsOf(h loop.Health) []record {
 	var wrong []record
 	switch err := h.Runtime.Err; {
 	case err == nil:
 		wrong = messages(wrong, levelError, "The runtime does not list its pods: %v", h.Runtime.ListErr)
 	case !errors.Is(err, pleg.ErrNotListed) && !errors.Is(err, pleg.ErrStopped):
-		wrong = messages(wrong, levelError, "The runtime is away: %v", err)
+		wrong = messages(wrong, levelError, "The runtime is unavailable: %v", err)
 	}
 	wrong = messages(wrong, levelError, "%v", append(slices.Clone(h.Conflicts), h.Store)...)
 	for _, source := range h.Sources {
 		for _, err := range source.Errors {
-			wrong = messages(wrong, levelError, "%v"+goesOn(err), err)
+			wrong = messages(wrong, levelError, "%v"+keptNote(err), err)
 		}
 		wrong = messages(wrong, levelWarning, "Warning: %v", source.Warnings...)
 		wrong = messages(wrong, levelError, "%v", source.Failed)
 	}
 	for _, pod := range h.Pods {
-		for _, err := range untold(pod.Err) {
+		for _, err := range unreportedErrors(pod.Err) {
 			wrong = messages(wrong, levelError, "Pod %v", fmt.Errorf("%s: %w", orElse(pod.Name, string(pod.UID)), err))
 		}
 	}
 	return wrong
 }
 
-// goesOn adds to the error of a manifest that the agent keeps its previous version.
-func goesOn(err error) string {
+// keptNote adds to the error of a manifest that the agent keeps its previous version.
+func keptNote(err error) string {
 	if e, ok := errors.AsType[*source.ManifestError](err); ok && e.Kept {
-		return ". What was read before goes on."
+		return ". The previous version stays in effect."
 	}
 	return ""
 }
 
-// untold returns the errors of a pod that no event reports. Errors of steps have events.
-func untold(err error) []error {
+// unreportedErrors returns the errors of a pod that no event reports. Errors of steps have events.
+func unreportedErrors(err error) []error {
 	switch e := err.(type) {
 	case *syncpod.StepError:
 		return nil
 	case interface{ Unwrap() []error }:
 		var all []error
 		for _, one := range e.Unwrap() {
-			all = append(all, untold(one)...)
+			all = append(all, unreportedErrors(one)...)
 		}
 		return all
 	}

@@ -42,7 +42,7 @@ func TestFolderWithoutPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	asNobody(t, func() { _, err = parse([]string{"-root", dir + "/root"}, io.Discard) })
-	if exitCode(err) != exitNoPermission || !hasAll(err.Error(), []string{"-root: mkdir", "permission denied", "Run the agent as root, or give folders"}) {
+	if exitCode(err) != exitNoPermission || !hasAll(err.Error(), []string{"-root: mkdir", "permission denied", "Run the agent as root, or set folders"}) {
 		t.Errorf("exit code %d, %v", exitCode(err), err)
 	}
 }

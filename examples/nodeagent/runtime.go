@@ -96,7 +96,7 @@ func clearAway(ctx context.Context, socket, root string) error {
 	}
 	if err == nil {
 		err = fmt.Errorf("-root %s: another agent runs there, its runtime answers at %s", root, socket)
-		return &failure{exitUsage, "Stop that one, or give this one another -root.", err}
+		return &failure{exitUsage, "Stop that agent, or give this one another -root.", err}
 	}
 	if info, there := os.Lstat(socket); errors.Is(err, syscall.ECONNREFUSED) && there == nil && info.Mode()&fs.ModeSocket != 0 {
 		return os.Remove(socket)
@@ -110,7 +110,7 @@ func dial(ctx context.Context, endpoint string, say func(string, ...any)) (*cri.
 		return nil, &failure{exitNoPermission, "Run the agent as root, or as a user who may use the runtime's socket.", there}
 	}
 	if there != nil {
-		say("Nobody answers at %s yet: %v. Waiting for %v.", endpoint, there, patience)
+		say("No runtime answers at %s yet: %v. Waiting for %v.", endpoint, there, patience)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -122,7 +122,7 @@ func dial(ctx context.Context, endpoint string, say func(string, ...any)) (*cri.
 		return nil, &failure{exitWrongRuntime, "containerd speaks it from 1.6 on, unless its configuration disables the cri plugin, and CRI-O from 1.23 on.", err}
 	case errors.Is(err, cri.ErrUnavailable), errors.Is(err, cri.ErrDeadline):
 		err = fmt.Errorf("no runtime answers at %s within %v: %w", endpoint, patience, cmp.Or(there, err))
-		return nil, &failure{exitNoRuntime, "Is it started, and is this its endpoint? containerd's is usually unix:///run/containerd/containerd.sock, CRI-O's unix:///run/crio/crio.sock.", err}
+		return nil, &failure{exitNoRuntime, "Is the runtime started, and is this its endpoint? containerd's is usually unix:///run/containerd/containerd.sock, CRI-O's unix:///run/crio/crio.sock.", err}
 	case !errors.As(err, new(*cri.Error)): // it was not tried
 		return nil, &failure{exitUsage, seeHelp, err}
 	}

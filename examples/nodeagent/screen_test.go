@@ -39,12 +39,12 @@ func tellAll(s *screen) {
 	s.Eventf(&v1.ObjectReference{Namespace: "kube-system", Name: "dns"}, "Warning", "FailedMount", "no such volume")
 	s.Eventf(&v1.ObjectReference{Kind: "Node", Name: "n1"}, "Warning", "ImageGCFailed", "busy")
 	s.Eventf(&v1.Pod{}, "Normal", "Ignored", "an event is about a reference")
-	o := observer{screen: s, told: map[types.UID]row{}}
+	o := observer{screen: s, printed: map[types.UID]row{}}
 	pod := aPod(v1.PodRunning, nil, restarted(container("app", isRunning()), 1, 0), container("log", isRunning()))
 	pod.UID = "u"
-	o.tell([]v1.Pod{*pod})
-	o.tell([]v1.Pod{*pod}) // nothing new
-	o.tell(nil)
+	o.printChanges([]v1.Pod{*pod})
+	o.printChanges([]v1.Pod{*pod}) // nothing new
+	o.printChanges(nil)
 	s.say("All is %s.", "well")
 }
 
@@ -67,11 +67,11 @@ All is well.
 // name is how its pod is.
 func TestLinesOfPodsOfOneName(t *testing.T) {
 	var out bytes.Buffer
-	o := observer{screen: screenOn(&out, lines, 80, 24), told: map[types.UID]row{}}
+	o := observer{screen: screenOn(&out, lines, 80, 24), printed: map[types.UID]row{}}
 	for _, uid := range []types.UID{"b", "a", "c"} {
 		pod := aPod(v1.PodRunning, nil, container("app", isRunning()))
 		pod.UID = uid
-		o.tell([]v1.Pod{*pod})
+		o.printChanges([]v1.Pod{*pod})
 	}
 	const runs, gone = "Pod      Running            web                     1/2 ready, 0 restarts\n", "Pod      Gone               web\n"
 	if got, want := withoutTime(out.String()), runs+gone+runs+gone+runs; got != want {
@@ -130,16 +130,16 @@ func TestComplaints(t *testing.T) {
 	var out bytes.Buffer
 	o := observer{screen: screenOn(&out, lines, 80, 24)}
 	bad := healthWith(&source.ManifestError{File: "web.yaml", Object: "Pod default/web", Err: errors.New("no containers"), Kept: true})
-	o.complain(bad)
-	o.complain(bad)
-	o.complain(healthWith())
-	o.complain(healthWith())
+	o.printProblems(bad)
+	o.printProblems(bad)
+	o.printProblems(healthWith())
+	o.printProblems(healthWith())
 	for _, err := range []error{pleg.ErrNotListed, pleg.ErrStopped} { // it begins, or ends
-		o.complain(loop.Health{Runtime: pleg.Health{Err: err}})
+		o.printProblems(loop.Health{Runtime: pleg.Health{Err: err}})
 	}
 	twice := healthWith(bad.Sources[0].Errors[0], bad.Sources[0].Errors[0])
-	o.complain(twice)
-	want := "web.yaml: Pod default/web: no containers. What was read before goes on.\n"
+	o.printProblems(twice)
+	want := "web.yaml: Pod default/web: no containers. The previous version stays in effect.\n"
 	want += "All is well again.\n" + want
 	if got := withoutTime(out.String()); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -158,7 +158,7 @@ func TestComplaintsOfPods(t *testing.T) {
 		{Kind: "Message", Level: levelError, Message: "Pod default/web: no sink"},
 		{Kind: "Message", Level: levelError, Message: "Pod u: stop: no answer"},
 	}
-	if got := troubles(health); !slices.Equal(got, want) {
+	if got := problemsOf(health); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -169,8 +169,8 @@ func TestComplaintsInJSON(t *testing.T) {
 	o := observer{screen: screenOn(&out, jsonLines, 80, 24)}
 	health := healthWith(&source.ManifestError{File: "web.yaml", Document: 2, Object: "Pod default/web", Err: errors.New("no containers")})
 	health.Sources[0].Warnings = []error{&source.ManifestError{File: "odd.yaml", Err: errors.New("unknown field")}}
-	o.complain(health)
-	o.complain(healthWith())
+	o.printProblems(health)
+	o.printProblems(healthWith())
 	for _, want := range []string{
 		`"kind":"Message","message":"web.yaml: document 2: Pod default/web: no containers","level":"error","file":"web.yaml","document":2}`,
 		`"kind":"Message","message":"Warning: odd.yaml: unknown field","level":"warning","file":"odd.yaml"}`,

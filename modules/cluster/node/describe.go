@@ -22,7 +22,7 @@ const maxImageNames = 5
 
 // describe writes the status of the node as it is now.
 func (n *Node) describe(object *v1.Node) {
-	look, s := n.lastLook(), &object.Status
+	look, s := n.runtimeState(), &object.Status
 	s.Capacity, s.Allocatable = n.resources(s)
 	s.Addresses = n.addresses(s.Addresses)
 	s.DaemonEndpoints.KubeletEndpoint.Port = n.config.Port
@@ -40,10 +40,10 @@ func (n *Node) describe(object *v1.Node) {
 	n.setConditions(s, cmp.Or(n.config.NotReady(), look.notReady(time.Now())))
 }
 
-func (n *Node) lastLook() look {
+func (n *Node) runtimeState() runtimeState {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.look
+	return n.runtime
 }
 
 // resources returns the resources of the machine and of device plugins, and the resources that others
@@ -72,7 +72,7 @@ func declaredFeatures() []string {
 	return []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
 }
 
-func (n *Node) info(l look) v1.NodeSystemInfo {
+func (n *Node) info(l runtimeState) v1.NodeSystemInfo {
 	m := n.config.Machine
 	var swap *v1.NodeSwapStatus
 	if m.SwapBytes > 0 {

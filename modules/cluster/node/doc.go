@@ -9,5 +9,5 @@
 //	register.go    creates or adopts the object; heartbeat.go updates its status and the lease
 //	describe.go    the contents of the status; machine.go reads the machine's properties
 //	events.go      events about the node
-//	look.go        the state of the runtime, and for how long it is valid
+//	runtime.go     the state of the runtime, and for how long it is valid
 package node

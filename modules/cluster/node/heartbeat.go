@@ -43,7 +43,7 @@ func (n *Node) renewLease(ctx context.Context) {
 }
 
 // beat periodically observes the node and writes changes of its status.
-func (n *Node) beat(ctx context.Context) {
+func (n *Node) heartbeat(ctx context.Context) {
 	for {
 		waiting, pause := n.waiting(), n.config.Interval
 		if err := n.update(ctx); err == nil {
@@ -87,7 +87,7 @@ func (n *Node) wake(waiting []chan struct{}) {
 func (n *Node) watch() (stop func()) {
 	return n.nodes.nodes.Listen(n.config.Name, func(o *v1.Node, gone bool) {
 		if !gone {
-			n.saw(o)
+			n.observe(o)
 			return
 		}
 		select {
@@ -137,7 +137,7 @@ func (n *Node) Newest() *v1.Node {
 	if time.Now().Before(n.nextRead) {
 		return n.Object()
 	}
-	ctx, cancel := context.WithTimeout(n.life, readTimeout)
+	ctx, cancel := context.WithTimeout(n.runCtx, readTimeout)
 	defer cancel()
 	object, err := n.config.Kube.CoreV1().Nodes().Get(ctx, n.config.Name, metav1.GetOptions{})
 	if err != nil {
@@ -145,7 +145,7 @@ func (n *Node) Newest() *v1.Node {
 		n.config.Log.Error(err, "The node cannot be read", "node", n.config.Name)
 		return n.Object()
 	}
-	n.saw(object)
+	n.observe(object)
 	return object
 }
 

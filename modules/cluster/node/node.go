@@ -38,8 +38,8 @@ type Config struct {
 	// Renewed is called each time that the API server has renewed the lease. It must not block.
 	// Default: nothing is called.
 	Renewed func()
-	// Watch is the watch of Nodes that this one shares with others of the process. The caller runs it. Default: one of this
-	// Node's object.
+	// Watch is the watch of Nodes that this Node shares with others of the process. The caller runs it. Default: a watch of
+	// this Node's object only.
 	Watch *Watch
 	// Runtime is the container runtime. Required.
 	Runtime Runtime
@@ -52,33 +52,32 @@ type Config struct {
 	Port int32
 	// ProviderID identifies the machine at a cloud provider. Default: none.
 	ProviderID string
-	// ExternalCloud is set if a cloud controller manager completes the Node: it has a taint until then, and the
-	// addresses that the controller writes. ProvidedIPs is set if IPs are those that the controller should choose.
+	// ExternalCloud is set if a cloud controller manager completes the Node: the Node has a taint until then, and gets
+	// its addresses from the controller. ProvidedIPs is set if the controller should choose the addresses that IPs returns.
 	ExternalCloud, ProvidedIPs bool
-	// Labels and Taints are those that the object is made with; one that is there already keeps its own. A node may give itself
-	// only some labels; those of its name, OS and architecture it has by itself.
+	// Labels and Taints are set when the object is created. An object that exists already keeps its own. A node may set
+	// only some labels itself; the labels of its name, OS and architecture are always set.
 	Labels map[string]string
 	Taints []v1.Taint
 
 	// Capacity are the machine's resources, Allocatable those available to pods. Required; see
 	// [Machine.Capacity] and [Allocatable].
 	Capacity, Allocatable v1.ResourceList
-	// Devices returns how many devices of plugins the node has of each resource, and how many of
-	// them pods can have. The Node has them besides the resources that others write to it; a resource
-	// that Devices has named once stays until it is named with none. It must not block. Default: no devices.
+	// Devices returns the number of devices of each resource of device plugins, and how many of
+	// them pods can get. They are added to the resources that other components write to the Node. A resource
+	// that Devices has returned once stays until Devices returns zero for it. It must not block. Default: no devices.
 	Devices func() (capacity, allocatable v1.ResourceList)
 	// VolumesInUse returns the attachable volumes that may be mounted on the node, which must not be detached. It must not
 	// block. Default: none.
 	VolumesInUse func() []v1.UniqueVolumeName
-	// Machine is what the machine is like.
+	// Machine describes the machine.
 	Machine Machine
 
 	// Interval is the interval of heartbeats. Default 10 s.
 	Interval time.Duration
 	// ReportInterval is the maximum time between two writes of an unchanged status. Default 5 min.
 	ReportInterval time.Duration
-	// LeaseDuration is the duration of the lease; it is renewed after a quarter of that. Default 40
-	// s.
+	// LeaseDuration is the duration of the lease, which is renewed after a quarter of it. Default 40 s.
 	LeaseDuration time.Duration
 	// MaxImages is the maximum number of images in the status, the largest first; -1 means all.
 	// Default 50.
@@ -102,20 +101,20 @@ type Node struct {
 	nodes  *Watch
 
 	mu sync.Mutex
-	// object is the Node as the API server had it last, nil before it was registered.
+	// object is the newest known version of the Node, nil before the registration.
 	object *v1.Node
-	// reported is when its status was written last.
+	// reported is the time when its status was written last.
 	reported time.Time
 	// registered is closed after the registration.
 	registered chan struct{}
 	// deleted has a value while the object must be created again.
 	deleted chan struct{}
-	// look is the last known state of the runtime; changed has a value if it must be reported
+	// runtime is the last known state of the runtime. changed has a value if it must be reported
 	// immediately.
-	look    look
+	runtime runtimeState
 	changed chan struct{}
-	// looked is closed once the first call of Status has returned.
-	looked chan struct{}
+	// runtimeRead is closed once the first call of Status has returned.
+	runtimeRead chan struct{}
 	// unschedulable means that the last recorded event says that the node is cordoned. Only the
 	// heartbeat uses it.
 	unschedulable bool
@@ -123,8 +122,8 @@ type Node struct {
 	// awaited are the calls of ReportAndWait, whose channels the next write closes.
 	awaited map[chan struct{}]bool
 
-	// life is the context of Run, set after the registration.
-	life context.Context
+	// runCtx is the context of Run, set after the registration.
+	runCtx context.Context
 	// reading is held while the Node is read for a new pod. nextRead is the earliest time of the
 	// next read.
 	reading  sync.Mutex
@@ -184,38 +183,39 @@ func New(c Config) (*Node, error) {
 	if nodes == nil {
 		nodes = newWatch(c.Kube, fields.OneTermEqualSelector("metadata.name", c.Name))
 	}
-	return &Node{config: c, nodes: nodes, registered: make(chan struct{}), deleted: make(chan struct{}, 1), changed: make(chan struct{}, 1), looked: make(chan struct{}), awaited: map[chan struct{}]bool{}}, nil
+	return &Node{config: c, nodes: nodes, registered: make(chan struct{}), deleted: make(chan struct{}, 1), changed: make(chan struct{}, 1), runtimeRead: make(chan struct{}), awaited: map[chan struct{}]bool{}}, nil
 }
 
-// Run registers the node, and looks after it until ctx ends. It is called once.
+// Run registers the node, and sends its heartbeats until ctx ends. It must be called only once.
 func (n *Node) Run(ctx context.Context) {
 	var parts sync.WaitGroup
 	defer parts.Wait()
-	n.lookAtRuntime(ctx, &parts)
+	n.watchRuntime(ctx, &parts)
 	if !n.register(ctx) {
 		return
 	}
-	n.life = ctx
+	n.runCtx = ctx
 	close(n.registered)
 	parts.Go(func() { n.renewLease(ctx) })
 	defer n.watch()()
 	if n.config.Watch == nil {
 		parts.Go(func() { n.nodes.Run(ctx) })
 	}
-	n.awaitLook(ctx)
-	n.beat(ctx)
+	n.awaitRuntime(ctx)
+	n.heartbeat(ctx)
 }
 
-// Report has the node write its status at once if it has changed, for example the result of NotReady. It does not block.
+// Report makes the node write its status at once if the status has changed, for example the result of NotReady. It does not
+// block.
 func (n *Node) Report() {
 	select {
 	case n.changed <- struct{}{}:
-	default: // it is to be written already
+	default: // a write is pending already
 	}
 }
 
-// ReportAndWait is Report, and returns nil once the API server has a status that the node has observed after the call. Failed
-// writes are retried until ctx ends; ReportAndWait then returns the cause of its end.
+// ReportAndWait calls Report, and waits until the API server has a status that the node has read after the call. Failed
+// writes are retried until ctx ends; ReportAndWait then returns the cause.
 func (n *Node) ReportAndWait(ctx context.Context) error {
 	written := make(chan struct{})
 	n.mu.Lock()
@@ -257,9 +257,9 @@ func (n *Node) Object() *v1.Node {
 	return n.initial()
 }
 
-// saw stores a version of the Node unless a newer one is known: a cache of the API server may lag
+// observe stores a version of the Node unless a newer one is known: a cache of the API server may lag
 // behind.
-func (n *Node) saw(object *v1.Node) {
+func (n *Node) observe(object *v1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if known := n.object; known != nil && known.UID == object.UID {

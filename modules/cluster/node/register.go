@@ -22,7 +22,7 @@ func (n *Node) register(ctx context.Context) bool {
 		object, made, err := n.adopt(ctx)
 		if err == nil {
 			n.recordRegistered(object, made)
-			n.saw(object)
+			n.observe(object)
 			n.config.Log.Info("Node is registered", "node", n.config.Name)
 			return true
 		}

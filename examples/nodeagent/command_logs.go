@@ -10,7 +10,7 @@ import (
 )
 
 // printLogs is nodeagent logs.
-func printLogs(ctx context.Context, l *looking) error {
+func printLogs(ctx context.Context, l *invocation) error {
 	path, err := l.path(ctx, "containerLogs")
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func printLogs(ctx context.Context, l *looking) error {
 	return err
 }
 
-func (l *looking) logQuery() url.Values {
+func (l *invocation) logQuery() url.Values {
 	q := url.Values{}
 	for name, is := range map[string]bool{"follow": l.follow, "previous": l.previous, "timestamps": l.timestamps} {
 		if is {

@@ -19,7 +19,7 @@ import (
 var protocols = []string{"v5.channel.k8s.io", "v4.channel.k8s.io"}
 
 // execute is nodeagent exec.
-func execute(ctx context.Context, l *looking) error {
+func execute(ctx context.Context, l *invocation) error {
 	if len(l.argv) == 0 {
 		return wrongUsage{errors.New("COMMAND is missing, after --")}
 	}
@@ -27,10 +27,10 @@ func execute(ctx context.Context, l *looking) error {
 }
 
 // attach is nodeagent attach.
-func attach(ctx context.Context, l *looking) error { return l.stream(ctx, "attach", url.Values{}) }
+func attach(ctx context.Context, l *invocation) error { return l.stream(ctx, "attach", url.Values{}) }
 
 // stream connects the console to a process until either ends.
-func (l *looking) stream(ctx context.Context, what string, q url.Values) error {
+func (l *invocation) stream(ctx context.Context, what string, q url.Values) error {
 	path, err := l.path(ctx, what)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (l *looking) stream(ctx context.Context, what string, q url.Values) error {
 }
 
 // open asks the agent for a WebSocket.
-func (l *looking) open(ctx context.Context, path string, protocols ...string) (*websocket.Conn, string, error) {
+func (l *invocation) open(ctx context.Context, path string, protocols ...string) (*websocket.Conn, string, error) {
 	conn, err := l.dial(ctx)
 	if err != nil {
 		return nil, "", err
@@ -79,7 +79,7 @@ func (l *looking) open(ctx context.Context, path string, protocols ...string) (*
 }
 
 // sendInput sends the console's input.
-func (l *looking) sendInput(ws *websocket.Conn, closes bool) {
+func (l *invocation) sendInput(ws *websocket.Conn, closes bool) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := l.in.Read(buf)
@@ -96,7 +96,7 @@ func (l *looking) sendInput(ws *websocket.Conn, closes bool) {
 }
 
 // receive prints the output, and returns the result of the process.
-func (l *looking) receive(ws *websocket.Conn) error {
+func (l *invocation) receive(ws *websocket.Conn) error {
 	for {
 		message, err := ws.Read()
 		switch {

@@ -14,7 +14,7 @@ import (
 )
 
 // printPods is nodeagent get.
-func printPods(ctx context.Context, l *looking) error {
+func printPods(ctx context.Context, l *invocation) error {
 	if l.output != "" && l.output != "json" {
 		return wrongUsage{fmt.Errorf("-o %s: want json", l.output)}
 	}
@@ -41,7 +41,7 @@ func printPods(ctx context.Context, l *looking) error {
 }
 
 // didYouMean adds the most similar pod name to the error if the agent has no pod of the given name.
-func (l *looking) didYouMean(ctx context.Context, err error) error {
+func (l *invocation) didYouMean(ctx context.Context, err error) error {
 	if err == nil || len(l.names) == 0 || errors.As(err, new(*failure)) {
 		return err
 	}

@@ -24,8 +24,8 @@ type console struct {
 	out, errs io.Writer
 }
 
-// A looking is one run of a command.
-type looking struct {
+// An invocation is one run of a command.
+type invocation struct {
 	console
 	serve, container, output                 string
 	certificates                             certificates
@@ -36,13 +36,13 @@ type looking struct {
 	argv                                     []string // the arguments after --
 }
 
-// look runs the command that the first argument names.
-func look(ctx context.Context, args []string, c console) error {
+// runCommand runs the command that the first argument names.
+func runCommand(ctx context.Context, args []string, c console) error {
 	cmd, err := commandOf(args[0])
 	if err != nil {
 		return err
 	}
-	l := &looking{console: c}
+	l := &invocation{console: c}
 	flags := cmd.flagSet(l)
 	err = l.parse(cmd, flags, args[1:])
 	if errors.Is(err, flag.ErrHelp) {
@@ -62,7 +62,7 @@ func look(ctx context.Context, args []string, c console) error {
 type wrongUsage struct{ error }
 
 // parse reads a command line. Flags may be anywhere before --.
-func (l *looking) parse(cmd command, flags *flag.FlagSet, args []string) error {
+func (l *invocation) parse(cmd command, flags *flag.FlagSet, args []string) error {
 	if i := slices.Index(args, "--"); i >= 0 {
 		args, l.argv = args[:i], args[i+1:]
 	}
@@ -86,7 +86,7 @@ func (l *looking) parse(cmd command, flags *flag.FlagSet, args []string) error {
 }
 
 // dial connects to the agent.
-func (l *looking) dial(ctx context.Context) (net.Conn, error) {
+func (l *invocation) dial(ctx context.Context) (net.Conn, error) {
 	conn, err := l.dialEndpoint(ctx)
 	if wrong := (wrongUsage{}); err == nil || errors.As(err, &wrong) {
 		return conn, err
@@ -94,7 +94,7 @@ func (l *looking) dial(ctx context.Context) (net.Conn, error) {
 	return nil, &failure{exitOther, "Does the agent run, with -serve " + l.serve + ", and may you use it? -serve or " + serveVariable + " names another endpoint.", err}
 }
 
-func (l *looking) dialEndpoint(ctx context.Context) (net.Conn, error) {
+func (l *invocation) dialEndpoint(ctx context.Context) (net.Conn, error) {
 	if path, ok := strings.CutPrefix(l.serve, "unix://"); ok {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
@@ -113,7 +113,7 @@ func (l *looking) dialEndpoint(ctx context.Context) (net.Conn, error) {
 }
 
 // get sends a GET request to the agent.
-func (l *looking) get(ctx context.Context, path string) (*http.Response, error) {
+func (l *invocation) get(ctx context.Context, path string) (*http.Response, error) {
 	transport := &http.Transport{
 		DisableKeepAlives: true,
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return l.dial(ctx) },
@@ -132,7 +132,7 @@ func (l *looking) get(ctx context.Context, path string) (*http.Response, error) 
 }
 
 // path returns the path of a request about the pod's container.
-func (l *looking) path(ctx context.Context, what string) (string, error) {
+func (l *invocation) path(ctx context.Context, what string) (string, error) {
 	namespace, name := l.pod()
 	path := "/" + what + "/" + namespace + "/" + name
 	if what == "portForward" {
@@ -154,7 +154,7 @@ func (l *looking) path(ctx context.Context, what string) (string, error) {
 }
 
 // pods returns the pods of the agent.
-func (l *looking) pods(ctx context.Context) ([]v1.Pod, error) {
+func (l *invocation) pods(ctx context.Context) ([]v1.Pod, error) {
 	resp, err := l.get(ctx, "/pods")
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (l *looking) pods(ctx context.Context) ([]v1.Pod, error) {
 
 // defaultContainer returns the container that a command without -c uses, as kubectl does: the one that
 // an annotation names, or else the first. It prints which one, unless the pod has no other.
-func (l *looking) defaultContainer(pod *v1.Pod) string {
+func (l *invocation) defaultContainer(pod *v1.Pod) string {
 	var names []string
 	for _, c := range pod.Spec.Containers {
 		names = append(names, c.Name)
@@ -189,7 +189,7 @@ func (l *looking) defaultContainer(pod *v1.Pod) string {
 }
 
 // pod returns the namespace and the name of the pod that the command names.
-func (l *looking) pod() (namespace, name string) {
+func (l *invocation) pod() (namespace, name string) {
 	namespace, name, ok := strings.Cut(l.names[0], "/")
 	if !ok {
 		return v1.NamespaceDefault, l.names[0]

@@ -21,10 +21,10 @@ const (
 	callTimeout = 2 * time.Minute
 )
 
-// A look is the last known state of the runtime.
-type look struct {
-	// status is the last response to Status, nil if there was none; answered is the time of that
-	// response, err the error of the last call.
+// A runtimeState is the last known state of the runtime.
+type runtimeState struct {
+	// status is the last response to Status, nil if there was none. answered is the time of that
+	// response, and err the error of the last call.
 	status   *runtimeapi.StatusResponse
 	answered time.Time
 	err      error
@@ -35,7 +35,7 @@ type look struct {
 
 // notReady returns why the runtime cannot run pods, "" if it can. A response stays valid for
 // downAfter, even if later calls fail or hang. The text is stable while the reason is the same.
-func (l look) notReady(now time.Time) string {
+func (l runtimeState) notReady(now time.Time) string {
 	switch {
 	case l.status == nil && l.err != nil:
 		return "container runtime is down: " + l.err.Error()
@@ -67,24 +67,24 @@ func notReady(status *runtimeapi.StatusResponse) string {
 	return ""
 }
 
-// lookAtRuntime calls the runtime until ctx ends, concurrently with the heartbeat, so that a call
+// watchRuntime calls the runtime until ctx ends, concurrently with the heartbeat, so that a call
 // that hangs does not delay reports.
-func (n *Node) lookAtRuntime(ctx context.Context, parts *sync.WaitGroup) {
-	first := sync.OnceFunc(func() { close(n.looked) })
+func (n *Node) watchRuntime(ctx context.Context, parts *sync.WaitGroup) {
+	first := sync.OnceFunc(func() { close(n.runtimeRead) })
 	parts.Go(func() {
 		repeat(ctx, min(n.config.Interval, statusInterval), func(ctx context.Context) {
-			n.lookAtStatus(ctx)
+			n.readStatus(ctx)
 			first()
 		})
 	})
-	parts.Go(func() { repeat(ctx, n.config.Interval, n.lookAtImages) })
+	parts.Go(func() { repeat(ctx, n.config.Interval, n.readImages) })
 }
 
-// awaitLook waits for the first result of the runtime, for downAfter at most, so that a restart of
+// awaitRuntime waits for the first response of the runtime, for downAfter at most, so that a restart of
 // the agent does not make a node with a slow runtime unready.
-func (n *Node) awaitLook(ctx context.Context) {
+func (n *Node) awaitRuntime(ctx context.Context) {
 	select {
-	case <-n.looked:
+	case <-n.runtimeRead:
 	case <-time.After(downAfter):
 	case <-ctx.Done():
 	}
@@ -101,44 +101,44 @@ func repeat(ctx context.Context, interval time.Duration, f func(context.Context)
 	}
 }
 
-// lookAtStatus asks the runtime how it is. A node that becomes ready, or unready, is reported at
+// readStatus reads the status of the runtime. If the node becomes ready or unready, it is reported at
 // once.
-func (n *Node) lookAtStatus(ctx context.Context) {
+func (n *Node) readStatus(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	status, err := n.config.Runtime.Status(ctx, &runtimeapi.StatusRequest{})
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	before := n.look.notReady(time.Now())
-	if n.look.err = err; err == nil {
-		n.look.status, n.look.answered = status, time.Now()
+	before := n.runtime.notReady(time.Now())
+	if n.runtime.err = err; err == nil {
+		n.runtime.status, n.runtime.answered = status, time.Now()
 	}
-	if n.look.notReady(time.Now()) != before {
+	if n.runtime.notReady(time.Now()) != before {
 		n.Report()
 	}
 }
 
-// lookAtImages asks the runtime for its version and its images.
-func (n *Node) lookAtImages(ctx context.Context) {
+// readImages reads the version of the runtime and its images.
+func (n *Node) readImages(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	version, versionErr := n.config.Runtime.Version(ctx, &runtimeapi.VersionRequest{})
 	list, imagesErr := n.config.Runtime.ListImages(ctx, &runtimeapi.ListImagesRequest{})
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	first := n.look.version == ""
+	first := n.runtime.version == ""
 	if versionErr == nil {
-		n.look.version = version.RuntimeName + "://" + version.RuntimeVersion
+		n.runtime.version = version.RuntimeName + "://" + version.RuntimeVersion
 	}
 	if imagesErr == nil {
-		n.look.images = largest(list.Images, *n.config.MaxImages)
+		n.runtime.images = largest(list.Images, *n.config.MaxImages)
 	}
-	if first && n.look.version != "" {
+	if first && n.runtime.version != "" {
 		n.Report()
 	}
 }
 
-// largest returns the images, the largest first: at most as many as most, and all of them if most is negative.
+// largest returns at most `most` images, the largest first, or all images if most is negative.
 func largest(list []*runtimeapi.Image, most int) (images []v1.ContainerImage) {
 	for _, image := range list {
 		names := slices.Concat(image.RepoDigests, image.RepoTags)

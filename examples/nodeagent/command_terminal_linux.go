@@ -13,7 +13,7 @@ import (
 
 // terminal puts the console into raw mode, and sends the size of the terminal to the process whenever it changes. The
 // returned function restores the console.
-func (l *looking) terminal(ctx context.Context, ws *websocket.Conn) (undo func()) {
+func (l *invocation) terminal(ctx context.Context, ws *websocket.Conn) (undo func()) {
 	restore := raw(l.in)
 	ctx, cancel := context.WithCancel(ctx)
 	resized := make(chan os.Signal, 1)
@@ -25,7 +25,7 @@ func (l *looking) terminal(ctx context.Context, ws *websocket.Conn) (undo func()
 		for {
 			select {
 			case <-resized:
-				l.tellSize(ws)
+				l.sendSize(ws)
 			case <-ctx.Done():
 				return
 			}
@@ -39,7 +39,7 @@ func (l *looking) terminal(ctx context.Context, ws *websocket.Conn) (undo func()
 	}
 }
 
-func (l *looking) tellSize(ws *websocket.Conn) {
+func (l *invocation) sendSize(ws *websocket.Conn) {
 	width, height, ok := terminalSize(l.in)
 	if !ok {
 		return

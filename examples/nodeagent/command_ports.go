@@ -15,7 +15,7 @@ import (
 
 // forwardPorts is nodeagent port-forward: it connects each connection to a local port to a port of the pod, until ctx
 // ends.
-func forwardPorts(ctx context.Context, l *looking) error {
+func forwardPorts(ctx context.Context, l *invocation) error {
 	if len(l.names) < 2 {
 		return wrongUsage{errors.New("PORT is missing")}
 	}
@@ -58,7 +58,7 @@ func portsOf(text string) (local, remote string, err error) {
 	return local, remote, nil
 }
 
-func (l *looking) accept(ctx context.Context, running *sync.WaitGroup, lis net.Listener, path string) {
+func (l *invocation) accept(ctx context.Context, running *sync.WaitGroup, lis net.Listener, path string) {
 	for {
 		conn, err := lis.Accept()
 		if err != nil {
@@ -74,7 +74,7 @@ func (l *looking) accept(ctx context.Context, running *sync.WaitGroup, lis net.L
 }
 
 // forward copies a connection in both directions. Each channel begins with the number of the port.
-func (l *looking) forward(ctx context.Context, conn net.Conn, path string) error {
+func (l *invocation) forward(ctx context.Context, conn net.Conn, path string) error {
 	ws, _, err := l.open(ctx, path, "v4.channel.k8s.io")
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 )
 
 // printTimeline is nodeagent timeline.
-func printTimeline(ctx context.Context, l *looking) error {
+func printTimeline(ctx context.Context, l *invocation) error {
 	if l.output != "html" && l.output != "trace" {
 		return wrongUsage{fmt.Errorf("-o %s: want html or trace", l.output)}
 	}

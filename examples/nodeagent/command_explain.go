@@ -6,7 +6,7 @@ import (
 )
 
 // printExplanation is nodeagent explain.
-func printExplanation(ctx context.Context, l *looking) error {
+func printExplanation(ctx context.Context, l *invocation) error {
 	namespace, name := l.pod()
 	resp, err := l.get(ctx, "/explain/"+namespace+"/"+name)
 	if err != nil {

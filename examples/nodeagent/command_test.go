@@ -34,7 +34,7 @@ func (h *heard) String() string {
 	return h.text.String()
 }
 
-const lookedAt = `
+const webManifest = `
 apiVersion: v1
 kind: Pod
 metadata: {name: web}
@@ -50,7 +50,7 @@ spec:
 func TestLook(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	a := startAgent(t, "-serve", "unix://"+socket)
-	if err := os.WriteFile(filepath.Join(a.manifests, "web.yaml"), []byte(lookedAt), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(a.manifests, "web.yaml"), []byte(webManifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// do runs a command, until the output has the wanted text if the command does not end by itself.
@@ -68,7 +68,7 @@ func TestLook(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out heard
-		err = look(t.Context(), append([]string{args[0], "-serve", "unix://" + socket}, args[1:]...), console{input, &out, &out})
+		err = runCommand(t.Context(), append([]string{args[0], "-serve", "unix://" + socket}, args[1:]...), console{input, &out, &out})
 		return out.String(), err
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -143,7 +143,7 @@ Container "other" is left alone: it runs as it should. The runtime reports attem
 	}
 	t.Setenv(serveVariable, "unix://"+socket)
 	var out heard
-	if err := look(t.Context(), []string{"get", "-o", "json"}, console{nil, &out, &out}); err != nil || !json.Valid(out.text.Bytes()) || !strings.Contains(out.String(), `"name": "web-n1"`) {
+	if err := runCommand(t.Context(), []string{"get", "-o", "json"}, console{nil, &out, &out}); err != nil || !json.Valid(out.text.Bytes()) || !strings.Contains(out.String(), `"name": "web-n1"`) {
 		t.Errorf("get with %s: %v, %s", serveVariable, err, &out)
 	}
 	testFollowing(t, socket)
@@ -174,11 +174,11 @@ func testFollowing(t *testing.T, socket string) {
 	r, w := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- look(ctx, []string{"logs", "-f", "-tail", "0", "-serve", "unix://" + socket, "web-n1"}, console{nil, w, io.Discard})
+		ended <- runCommand(ctx, []string{"logs", "-f", "-tail", "0", "-serve", "unix://" + socket, "web-n1"}, console{nil, w, io.Discard})
 	}()
 	go func() {
 		for ctx.Err() == nil { // until the follower has begun
-			_ = look(ctx, []string{"exec", "-serve", "unix://" + socket, "web-n1", "--", "touch", "/go"}, console{nil, io.Discard, io.Discard})
+			_ = runCommand(ctx, []string{"exec", "-serve", "unix://" + socket, "web-n1", "--", "touch", "/go"}, console{nil, io.Discard, io.Discard})
 			time.Sleep(100 * time.Millisecond)
 		}
 	}()
@@ -199,7 +199,7 @@ func testForwarding(t *testing.T, socket string) {
 	var errs heard
 	ended := make(chan error, 1)
 	go func() {
-		ended <- look(ctx, []string{"port-forward", "-serve", "unix://" + socket, "web-n1", "0:80"}, console{nil, w, &errs})
+		ended <- runCommand(ctx, []string{"port-forward", "-serve", "unix://" + socket, "web-n1", "0:80"}, console{nil, w, &errs})
 	}()
 	line, err := bufio.NewReader(r).ReadString('\n')
 	var address, remote string

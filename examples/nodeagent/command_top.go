@@ -29,7 +29,7 @@ type usages struct {
 const rateAfter = 1100 * time.Millisecond
 
 // printTop is nodeagent top.
-func printTop(ctx context.Context, l *looking) error {
+func printTop(ctx context.Context, l *invocation) error {
 	all, err := l.usages(ctx)
 	if err == nil && !all.rated() {
 		select {
@@ -64,7 +64,7 @@ func printTop(ctx context.Context, l *looking) error {
 	return fmt.Errorf("pod %q does not run", namespace+"/"+name)
 }
 
-func (l *looking) usages(ctx context.Context) (all usages, err error) {
+func (l *invocation) usages(ctx context.Context) (all usages, err error) {
 	resp, err := l.get(ctx, "/stats/summary?only_cpu_and_memory=true")
 	if err != nil {
 		return all, err

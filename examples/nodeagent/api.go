@@ -13,8 +13,8 @@ import (
 	"github.com/podsync/podsync/syncpod/timeline"
 )
 
-// remembered makes the agent record its timeline if -serve is set.
-func (o options) remembered(c *agent.Config) http.Handler {
+// recordTimeline makes the agent record its timeline if -serve is set.
+func (o options) recordTimeline(c *agent.Config) http.Handler {
 	if o.serve == "" {
 		return nil
 	}
@@ -23,8 +23,8 @@ func (o options) remembered(c *agent.Config) http.Handler {
 	return history
 }
 
-// lookedInto serves the commands until ctx ends if -serve is set.
-func lookedInto(ctx context.Context, o options, agent *agent.Agent, conn *connection, history http.Handler) error {
+// serveAPI serves the API that the commands use, until ctx ends, if -serve is set.
+func serveAPI(ctx context.Context, o options, agent *agent.Agent, conn *connection, history http.Handler) error {
 	if o.serve == "" {
 		<-ctx.Done()
 		return nil
@@ -32,7 +32,7 @@ func lookedInto(ctx context.Context, o options, agent *agent.Agent, conn *connec
 	s, err := server.New(server.Config{
 		Agent: agent, Runtime: conn, Stats: agent.Stats(), NodeName: o.node, StreamTransport: conn.streams,
 		Timeline:      history,
-		Authenticator: certified{}, Authorizer: certified{},
+		Authenticator: clientCertAuth{}, Authorizer: clientCertAuth{},
 	})
 	if err != nil {
 		return err
@@ -79,10 +79,10 @@ func endingWith(agent context.Context, h http.Handler) http.Handler {
 	})
 }
 
-// certified authorizes every client, because the TLS handshake has verified its certificate.
-type certified struct{}
+// clientCertAuth authorizes every client, because the TLS handshake has verified its certificate.
+type clientCertAuth struct{}
 
-func (certified) AuthenticateRequest(r *http.Request) (server.User, bool, error) {
+func (clientCertAuth) AuthenticateRequest(r *http.Request) (server.User, bool, error) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return server.User{}, false, nil
 	}
@@ -90,6 +90,6 @@ func (certified) AuthenticateRequest(r *http.Request) (server.User, bool, error)
 	return server.User{Name: subject.CommonName, Groups: subject.Organization}, true, nil
 }
 
-func (certified) Authorize(context.Context, server.Attributes) (bool, string, error) {
+func (clientCertAuth) Authorize(context.Context, server.Attributes) (bool, string, error) {
 	return true, "", nil
 }
