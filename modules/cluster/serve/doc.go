@@ -11,6 +11,8 @@
 // strangers are limited for each address and in total: connections, concurrent requests, requests
 // of a connection, and the lifetime of a connection. At the limit, the address with the most
 // connections or requests loses one, so that a flood from one address leaves room for all others.
+// A new request aborts none with the same token, and a connection with a request that is served is
+// closed last: otherwise a user who retries at once would never see the end of a review.
 // Admitted peers are not affected, nor are credentials that were admitted in the last minutes. A
 // request with a verified client certificate does not count as a stranger's.
 //

@@ -55,7 +55,7 @@ type peers struct {
 }
 
 func newPeers(clients func() *x509.CertPool) *peers {
-	return &peers{
+	a := &peers{
 		admitted:  newResultCache[credential, string](admittedTTL, 0),
 		clients:   clients,
 		strangers: strangers[netip.Prefix, *peer]{total: maxStrangers, perKey: maxStrangersOfAddress},
@@ -63,6 +63,10 @@ func newPeers(clients func() *x509.CertPool) *peers {
 		verified:  strangers[string, *peerRequest]{total: maxVerified, perKey: maxVerifiedOfUser},
 		requests:  map[string]int{}, conns: map[string]int{},
 	}
+	// Otherwise a peer that connects again and again would close its own connection with the request
+	// whose review is about to end.
+	a.strangers.spares = func(p *peer) bool { return p.waiting > 0 }
+	return a
 }
 
 // acquire adds one to the count of a user, and reports whether the limit allows it. The caller holds a lock.
@@ -87,6 +91,7 @@ type peer struct {
 	all     *peers
 	address netip.Prefix
 	life    *time.Timer // closes the connection of a stranger
+	waiting int         // its requests that count as those of strangers; guarded by the lock of all
 	once    sync.Once   // guards Close
 
 	verify   sync.Once
@@ -208,6 +213,8 @@ type peerRequest struct {
 	peer   *peer
 	writer *writer
 	cancel context.CancelFunc
+	// claimed is the credential of the request's token, zero if it has none.
+	claimed credential
 	// credential identifies the user. It is valid only if identified is set.
 	credential credential
 	identified bool
@@ -256,8 +263,14 @@ func (v *peerRequest) count(user string) bool {
 func (v *peerRequest) leaveStrangers() {
 	v.peer.all.mu.Lock()
 	defer v.peer.all.mu.Unlock()
-	v.peer.all.asking.remove(v.peer.address, v)
-	v.peer.all.verified.remove(v.certUser, v)
+	if v.peer.all.asking.remove(v.peer.address, v) || v.peer.all.verified.remove(v.certUser, v) {
+		v.peer.waiting--
+	}
+}
+
+// sharesToken reports whether two requests show the same token. One review decides for both.
+func (v *peerRequest) sharesToken(other *peerRequest) bool {
+	return v.claimed == other.claimed && v.claimed != credential{}
 }
 
 // end releases the request's resources.
@@ -315,6 +328,7 @@ func refuse(w http.ResponseWriter) {
 // with strangers.
 func (a *peers) answerStranger(v *peerRequest, r *http.Request, next http.Handler) {
 	v.writer.until = time.Now().Add(answerTimeout)
+	v.claimed, _ = claimOf(r)
 	if v.certUser = v.peer.verifiedUser(r); v.certUser == "" {
 		if !a.enterAsking(v) {
 			panic(http.ErrAbortHandler)
@@ -332,14 +346,16 @@ func (a *peers) answerStranger(v *peerRequest, r *http.Request, next http.Handle
 
 // enterAsking reports whether one more request of a stranger may be served. At the limit, it aborts the
 // oldest request of the same address, or of the address with the most, with its connection, except
-// a request on the same connection.
+// a request on the same connection or with the same token. Requests with the same token wait for the
+// same review, which would never end if the next request aborted each of them.
 func (a *peers) enterAsking(v *peerRequest) bool {
 	a.mu.Lock()
-	if victim, _, full := a.asking.victim(v.peer.address); full && victim.peer == v.peer {
+	if victim, _, full := a.asking.victim(v.peer.address); full && (victim.peer == v.peer || victim.sharesToken(v)) {
 		a.mu.Unlock()
 		return false
 	}
 	victim, full := a.asking.add(v.peer.address, v)
+	v.peer.waiting++
 	a.mu.Unlock()
 	if full {
 		victim.cancel()
@@ -371,6 +387,7 @@ func (a *peers) enterVerified(v *peerRequest) bool {
 		return false
 	}
 	victim, full := a.verified.add(v.certUser, v)
+	v.peer.waiting++
 	a.mu.Unlock()
 	if full {
 		victim.cancel()
@@ -387,10 +404,19 @@ func (a *peers) userOf(r *http.Request) (user string, known bool) {
 			return user, known
 		}
 	}
-	if token, ok := bearer(r); ok && len(token) <= maxToken {
-		user, _, known = a.admitted.get(tokenCredential(token))
+	if claimed, ok := claimOf(r); ok {
+		user, _, known = a.admitted.get(claimed)
 	}
 	return user, known
+}
+
+// claimOf returns the credential of a request's token, if it has one that may be reviewed.
+func claimOf(r *http.Request) (claimed credential, ok bool) {
+	token, ok := bearer(r)
+	if !ok || len(token) > maxToken {
+		return credential{}, false
+	}
+	return tokenCredential(token), true
 }
 
 func certificateCredential(c *x509.Certificate) credential { return sha256.Sum256(c.Raw) }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -402,6 +403,125 @@ func TestVerifiedPeersAreBounded(t *testing.T) {
 		synctest.Wait()
 		if v.all.verified.count != 0 || v.all.asking.count != 0 || len(v.all.requests) != 0 {
 			t.Errorf("%d, %d and %d requests are left", v.all.verified.count, v.all.asking.count, len(v.all.requests))
+		}
+	})
+}
+
+// TestReviewEndsWhileItsUserAsksAgain: a user with more requests at a time than a stranger may have,
+// each on a new connection and retried at once, is admitted when the review of the token ends.
+func TestReviewEndsWhileItsUserAsksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const users, review = maxStrangersOfAddress, 2 * time.Second
+		v, shared, known := visitor{newPeers(nil)}, newReviews[string, string](), atomic.Bool{}
+		ask := func(ctx context.Context) (string, bool, error) {
+			select {
+			case <-ctx.Done():
+				return "", false, ctx.Err()
+			case <-time.After(review):
+				known.Store(true)
+				return "user", true, nil
+			}
+		}
+		answer := func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(50 * time.Millisecond): // the machine is busy
+			}
+			if !known.Load() {
+				if _, _, err := shared.do(r.Context(), "good", ask); err != nil {
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+			}
+			admitting("user", "good")(w, r)
+		}
+		begin, answered := time.Now(), make(chan time.Duration, users)
+		for i := range users {
+			go func() {
+				for time.Since(begin) < strangerLife {
+					server, client := caller("192.0.2.1")
+					p := v.all.add(server)
+					time.Sleep(time.Duration(1+i) * time.Millisecond) // the handshake
+					if !isClosed(client) && v.ask(p, "good", answer) == http.StatusOK {
+						break
+					}
+					p.Close()
+				}
+				answered <- time.Since(begin)
+			}()
+		}
+		for range users {
+			if took := <-answered; took > 2*review {
+				t.Errorf("a request is answered after %v, want at most %v", took, 2*review)
+			}
+		}
+	})
+}
+
+// TestRequestsThatWaitKeepTheirConnections: new connections of the address close the others.
+func TestRequestsThatWaitKeepTheirConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, leave := visitor{newPeers(nil)}, make(chan struct{})
+		first := v.connect("192.0.2.1/32")
+		go v.ask(first, "good", func(http.ResponseWriter, *http.Request) { <-leave })
+		synctest.Wait()
+		for range 2 * maxStrangersOfAddress {
+			server, client := caller("192.0.2.1")
+			defer client.Close()
+			v.all.add(server)
+		}
+		if first.closed || v.all.strangers.count != maxStrangersOfAddress {
+			t.Errorf("closed %t beside %d connections, want it open beside %d", first.closed, v.all.strangers.count, maxStrangersOfAddress)
+		}
+		close(leave)
+		synctest.Wait()
+		for range maxStrangersOfAddress {
+			server, client := caller("192.0.2.1")
+			defer client.Close()
+			v.all.add(server)
+		}
+		if !first.closed {
+			t.Error("the connection is open after its request, and other connections are newer")
+		}
+	})
+}
+
+// TestAnotherTokenTakesAPlace: requests that wait with one token do not lock out another token of the address.
+func TestAnotherTokenTakesAPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := visitor{newPeers(nil)}
+		ended := make(chan struct{}, 2*maxAskingOfAddress)
+		for range maxAskingOfAddress {
+			go func() {
+				v.ask(v.connect("192.0.2.1/32"), "bad", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+				ended <- struct{}{}
+			}()
+		}
+		synctest.Wait()
+		nothing := func(http.ResponseWriter, *http.Request) {}
+		if status := v.ask(v.connect("192.0.2.1/32"), "bad", nothing); status != 0 || len(ended) != 0 {
+			t.Errorf("status %d, and %d requests have ended, want one more with the same token broken off alone", status, len(ended))
+		}
+		for i, token := range []string{"good", ""} {
+			if status := v.ask(v.connect("192.0.2.1/32"), token, nothing); status != http.StatusOK {
+				t.Errorf("status %d with token %q, want an answer", status, token)
+			}
+			synctest.Wait()
+			if len(ended) != i+1 {
+				t.Errorf("%d requests have ended, want %d", len(ended), i+1)
+			}
+			go v.ask(v.connect("192.0.2.1/32"), "bad", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+			synctest.Wait()
+		}
+		v.all.mu.Lock()
+		left := v.all.asking.byKey[netip.MustParsePrefix("192.0.2.1/32")]
+		var visits []*peerRequest
+		for _, e := range left {
+			visits = append(visits, e.item)
+		}
+		v.all.mu.Unlock()
+		for _, one := range visits {
+			one.cancel()
 		}
 	})
 }

@@ -19,6 +19,8 @@ const (
 type strangers[K, T comparable] struct {
 	// total limits the number of entries, and perKey the number of each key.
 	total, perKey int
+	// spares reports whether an item is dropped only if the key has no other. Optional.
+	spares func(T) bool
 
 	byKey    map[K][]entry[T] // the oldest first
 	count    int
@@ -47,13 +49,19 @@ func (s *strangers[K, T]) add(key K, one T) (victim T, full bool) {
 }
 
 // victim returns the item to drop before another one of the key may be added, if a limit is reached: the
-// oldest item of that key, or of the key with the most items.
+// oldest item of that key, or of the key with the most items. It returns a spared one only if all are spared.
 func (s *strangers[K, T]) victim(key K) (victim T, from K, full bool) {
 	from, full = s.crowded(key)
-	if full {
-		victim = s.byKey[from][0].item
+	if !full {
+		return victim, from, false
 	}
-	return victim, from, full
+	all := s.byKey[from]
+	for _, e := range all {
+		if s.spares == nil || !s.spares(e.item) {
+			return e.item, from, true
+		}
+	}
+	return all[0].item, from, true
 }
 
 // crowded returns the key that must drop an item before another one of the given key may be added. If several

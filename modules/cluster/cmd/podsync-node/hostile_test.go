@@ -240,7 +240,7 @@ func TestHostilePeers(t *testing.T) {
 	}
 	n := newTarget(t)
 	n.fillLog()
-	// A stranger's flood drops the stranger's own requests. Eve attacks as a user whom the node knows.
+	// Eve attacks as a user whom the node knows.
 	if code, text, err := n.ask("127.0.0.3", eve, "/pods"); err != nil || code != http.StatusOK {
 		t.Fatalf("eve is not admitted: %d %.200s %v", code, text, err)
 	}
