@@ -128,9 +128,15 @@ func (c *Config) setDefaults() {
 	if c.Node.Containers.MaskedPaths == nil {
 		c.Node.Containers.MaskedPaths = thermalThrottle(cpusDir)
 	}
-	c.Extensions.Clean = c.Extensions.cleaners()
-	if c.Sink == nil {
-		c.Sink = nopSink{}
+	c.deps.Clean = append(c.Extensions.cleaners(), c.deps.Clean...)
+	if c.deps.Sink == nil {
+		c.deps.Sink = nopSink{}
+		if c.Sink != nil {
+			c.deps.Sink = copies{c.Sink}
+		}
+	}
+	if c.deps.Probes == nil {
+		c.deps.Probes = deps.NoProbes{}
 	}
 	if c.Events == nil {
 		c.Events = nopEvents{}

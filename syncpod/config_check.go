@@ -14,11 +14,6 @@ func (e *Extensions) check() error {
 			return fmt.Errorf("syncpod: Config.Extensions.Admit[%d] is nil", i)
 		}
 	}
-	for i, c := range e.Clean {
-		if c == nil {
-			return fmt.Errorf("syncpod: Config.Extensions.Clean[%d] is nil", i)
-		}
-	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
@@ -98,17 +99,11 @@ type Extensions struct {
 	// Volumes provides volumes that the node does not make by itself, such as those of PersistentVolumeClaims. It needs
 	// a Root. Default: pods that have such volumes fail.
 	Volumes volume.Plugin
-	// Clean are all called once a pod has stopped for good. Default: with a Root, a *poddir.Dirs,
-	// which removes the pod's directories. If Clean is set, include one, because otherwise the
-	// directories are kept.
-	Clean []Cleaner
 }
 
-// cleaners returns everything that is called for a pod that has stopped for good. Cgroups,
-// resources and devices, for which other pods may wait, come before Clean, because the removal of
-// directories may take long.
-func (e *Extensions) cleaners() []Cleaner {
-	var all []Cleaner
+// cleaners returns the extensions that free what they keep for a pod. They come before the removal of directories, which
+// may take long, because other pods may wait for cgroups, resources and devices.
+func (e *Extensions) cleaners() (all []deps.Cleaner) {
 	if e.Cgroups != nil {
 		all = append(all, e.Cgroups)
 	}
@@ -121,7 +116,7 @@ func (e *Extensions) cleaners() []Cleaner {
 	if e.UserNamespaces != nil {
 		all = append(all, e.UserNamespaces)
 	}
-	return append(all, e.Clean...)
+	return all
 }
 
 // Limits say how long things may take, and how many may happen at a time.

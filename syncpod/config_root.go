@@ -47,8 +47,8 @@ func (c *Config) fromRoot() error {
 	if c.deps.Mounts == nil {
 		c.deps.Mounts = dirs
 	}
-	if c.Extensions.Clean == nil {
-		c.Extensions.Clean = []Cleaner{dirs}
+	if c.deps.Clean == nil {
+		c.deps.Clean = []deps.Cleaner{dirs}
 	}
 	if c.deps.Messages == nil {
 		c.deps.Messages = dirs

@@ -37,7 +37,6 @@ func TestNewNamesTheField(t *testing.T) {
 			`Config.RuntimeName "a/b" has`:                           func(c *syncpod.Config) { c.Client, c.RuntimeName = n.Client, "a/b" },
 			"Config.RuntimeName is missing: only":                    func(c *syncpod.Config) { c.Client, c.RuntimeName = n.Client, "" },
 			"Config.Extensions.Admit[1] is nil":                      func(c *syncpod.Config) { c.Extensions.Admit = []syncpod.Admitter{admitAll, nil} },
-			"Config.Extensions.Clean[0] is nil":                      func(c *syncpod.Config) { c.Extensions.Clean = []syncpod.Cleaner{nil} },
 			`Config.Node.LogsRoot "logs" is not an absolute path`:    func(c *syncpod.Config) { c.Node.LogsRoot = "logs" },
 			`Config.Node.LogLinks "./links" is not an absolute path`: func(c *syncpod.Config) { c.Node.LogLinks = "./links" },
 			`Config.Node.HostIPs[1] "bad" is not an IP address`:      func(c *syncpod.Config) { c.Node.HostIPs = func() []string { return []string{"::1", "bad"} } },

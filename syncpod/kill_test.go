@@ -245,6 +245,8 @@ func TestK1_GraceOfAProbe(t *testing.T) {
 type probes map[runtime.ContainerID]actions.ProbeResults
 
 func (p probes) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults { return p }
+func (probes) Observe(*v1.Pod, *runtime.PodStatus, bool)                             {}
+func (probes) Forget(types.UID)                                                      {}
 
 // K1: stopping a pod failed while it was not admitted, and now it is. When its sandbox is
 // to be replaced much later its containers have their whole time again.
@@ -700,7 +702,7 @@ func TestTerminatedPodIsTidiedUpAndForgotten(t *testing.T) {
 		fail := errors.New("volume busy")
 		n.restart(func(c *syncpod.Config) {
 			for _, name := range []string{"a", "b"} {
-				c.Extensions.Clean = append(c.Extensions.Clean, cleanerFunc(func(context.Context, types.UID) error {
+				c.Parts().Clean = append(c.Parts().Clean, cleanerFunc(func(context.Context, types.UID) error {
 					cleaned = append(cleaned, name)
 					return fail
 				}))

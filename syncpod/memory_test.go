@@ -47,7 +47,7 @@ func TestE4_WhatIsDelivered(t *testing.T) {
 	box.deliver(over, func(*v1.PodStatus) error { t.Error("delivered after the end"); return nil })
 	box.retry()
 	c := Config{Sink: StatusSinkFunc(func(_ context.Context, _ *v1.Pod, s v1.PodStatus) error { s.Conditions[0].Type = "x"; return nil })}
-	box.deliver(t.Context(), func(s *v1.PodStatus) error { return c.tellSink(t.Context(), &v1.Pod{}, s) })
+	box.deliver(t.Context(), func(s *v1.PodStatus) error { return copies{c.Sink}.KeepPodStatus(t.Context(), &v1.Pod{}, s) })
 	if box.undelivered() != nil || box.last.Conditions[0].Type != v1.PodReady {
 		t.Errorf("undelivered: %v; the status became %+v", box.undelivered(), box.last)
 	}

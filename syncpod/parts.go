@@ -40,7 +40,7 @@ type Network interface {
 	NetworkReady(ctx context.Context) error
 }
 
-// Cgroups manages the cgroups of pods. A *tree.Tree implements it. As a [Cleaner] it removes them.
+// Cgroups manages the cgroups of pods. A *tree.Tree implements it.
 type Cgroups interface {
 	// EnsureCgroup makes the cgroup of a pod, or brings it up to date, and returns
 	// it as the runtime's cgroup driver wants it called. It is called whenever there is
@@ -49,22 +49,26 @@ type Cgroups interface {
 	// RaiseCgroup raises the limits of a pod's cgroup and lowers none. It is called before containers are resized, and
 	// EnsureCgroup afterwards: limits go up from the pod to its containers, and down the other way (KEP-1287).
 	RaiseCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
-	Cleaner
+	// RemovePod frees the cgroup of a pod. It succeeds if there is nothing to free. It is called when the pod has stopped for good, until it
+	// succeeds, and again when the pod is removed. For a pod that was deleted while no agent ran, it is called only then.
+	RemovePod(ctx context.Context, pod types.UID) error
 }
 
-// Allocations decides which resources are allocated to a pod (KEP-1287). As a [Cleaner] it frees them.
+// Allocations decides which resources are allocated to a pod (KEP-1287).
 type Allocations interface {
 	// Allocate decides on a resize that the pod requests, if there is one, and returns the allocation. It is
 	// called whenever there is work on a pod that may run. While it fails the Syncer does nothing.
 	Allocate(ctx context.Context, pod *v1.Pod) (resize.Answer, error)
 	// Allocated returns the pod with its allocated resources, without a new decision.
 	Allocated(pod *v1.Pod) *v1.Pod
-	Cleaner
+	// Notify stores a function, which requests a sync of a pod. It is called once, before any other method.
+	Notify(changed func(pod types.UID))
+	// RemovePod frees the resources of a pod. It succeeds if there is nothing to free. It is called when the pod has stopped for good, until it
+	// succeeds, and again when the pod is removed. For a pod that was deleted while no agent ran, it is called only then.
+	RemovePod(ctx context.Context, pod types.UID) error
 }
 
-// Devices allocates devices of the node to containers. As a [Cleaner] it frees them. If it also has a method
-// Notify(func(types.UID)), a loop.Loop calls that with a function to call for pods whose devices have changed. A
-// *device.Keeper implements all but the allocation itself, and can be embedded.
+// Devices allocates devices of the node to containers. A *device.Keeper implements all but the allocation itself, and can be embedded.
 type Devices interface {
 	// Allocate returns the devices of a container. It is called before each creation of the container,
 	// and should return the same for as long as the pod lives. While it fails the Syncer does not create
@@ -80,16 +84,22 @@ type Devices interface {
 	// KeptPods returns the pods that have devices, so that those of pods that were deleted while no agent ran are freed. It
 	// is called at the start of an agent, and must return soon.
 	KeptPods() ([]types.UID, error)
-	Cleaner
+	// Notify stores a function to call for each pod whose devices have changed. It is called once, before any other method.
+	Notify(changed func(pod types.UID))
+	// RemovePod frees the devices of a pod. It succeeds if there is nothing to free. It is called when the pod has stopped for good, until it
+	// succeeds, and again when the pod is removed. For a pod that was deleted while no agent ran, it is called only then.
+	RemovePod(ctx context.Context, pod types.UID) error
 }
 
-// UserNamespaces allocates IDs of the node to pods with user namespaces of their own (KEP-127). As a [Cleaner] it frees them.
+// UserNamespaces allocates IDs of the node to pods with user namespaces of their own (KEP-127).
 type UserNamespaces interface {
 	// UserNamespace returns the mapping of IDs of a pod, nil for a pod with the users of the node. It is called before a
 	// sandbox or container is created, with the runtime handler of the pod, and must return the same for as long as the pod
 	// lives. While it fails nothing of the pod is started.
 	UserNamespace(ctx context.Context, pod *v1.Pod, handler string) (*runtimeapi.UserNamespace, error)
-	Cleaner
+	// RemovePod frees the IDs of a pod. It succeeds if there is nothing to free. It is called when the pod has stopped for good, until it
+	// succeeds, and again when the pod is removed. For a pod that was deleted while no agent ran, it is called only then.
+	RemovePod(ctx context.Context, pod types.UID) error
 }
 
 // PullSecrets returns a pod's image pull secrets, in the order of spec.imagePullSecrets. With an
@@ -99,11 +109,4 @@ type UserNamespaces interface {
 // when ctx ends.
 type PullSecrets interface {
 	PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error)
-}
-
-// Cleaner frees what the node keeps for a pod, such as directories and cgroups.
-type Cleaner interface {
-	// RemovePod frees what is kept for a pod, and succeeds if nothing is kept. It is called when the pod has stopped for good, until it
-	// succeeds, and again when the pod is removed. For a pod that was deleted while no agent ran, it is called only then.
-	RemovePod(ctx context.Context, pod types.UID) error
 }

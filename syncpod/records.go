@@ -106,12 +106,12 @@ func (s *Syncer) listRecords(ctx context.Context) ([]types.UID, error) {
 	return slices.Clone(uids), err
 }
 
-// Forget drops everything about a removed pod: its record, and what each [Cleaner] of
+// Forget drops everything about a removed pod: its record, and what each Cleaner of
 // Config.Extensions keeps. After an error it may be called again. It must not be called during work
 // on the pod, nor while anything of the pod runs.
 func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 	var errs []error
-	for _, c := range s.config.Extensions.Clean {
+	for _, c := range s.config.deps.Clean {
 		errs = append(errs, c.RemovePod(ctx, uid))
 	}
 	err := errors.Join(errs...)

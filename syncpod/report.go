@@ -37,24 +37,17 @@ func (f StatusSinkFunc) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1
 	return f(ctx, pod, status)
 }
 
-// statusKeeper is an optional interface of a [StatusSink]: it keeps statuses as they are, or copies
-// what others get of them, so that the copy is spared that is made for other sinks.
-type statusKeeper interface {
-	KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error
-}
+// copies gives a StatusSink a copy of each status, which it may keep and modify.
+type copies struct{ StatusSink }
 
-// tellSink hands a status to the sink, which is not to change with what becomes of that there.
-func (c *Config) tellSink(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error {
-	if keeper, ok := c.Sink.(statusKeeper); ok {
-		return keeper.KeepPodStatus(ctx, pod, status)
-	}
-	return c.Sink.SetPodStatus(ctx, pod, *status.DeepCopy())
+func (c copies) KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error {
+	return c.SetPodStatus(ctx, pod, *status.DeepCopy())
 }
 
 // nopSink stands for a missing [StatusSink].
 type nopSink struct{}
 
-func (nopSink) SetPodStatus(context.Context, *v1.Pod, v1.PodStatus) error { return nil }
+func (nopSink) KeepPodStatus(context.Context, *v1.Pod, *v1.PodStatus) error { return nil }
 
 // reportTimeout bounds the delivery of a status.
 const reportTimeout = 5 * time.Second
@@ -187,7 +180,7 @@ func startErrors(failed []*StepError) map[string]apistatus.Problem {
 func (r *report) deliver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	r.memory.status.deliver(ctx, func(status *v1.PodStatus) error { return r.config.tellSink(ctx, r.pod, status) })
+	r.memory.status.deliver(ctx, func(status *v1.PodStatus) error { return r.config.deps.Sink.KeepPodStatus(ctx, r.pod, status) })
 }
 
 // statusBox holds the status that was computed last for a pod, and knows whether

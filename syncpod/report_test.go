@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
@@ -178,7 +179,10 @@ func TestEvictedPodIsReportedAsFailed(t *testing.T) {
 }
 
 // ready says that every container passes its readiness probe.
-type ready struct{ n *node }
+type ready struct {
+	deps.NoProbes
+	n *node
+}
 
 func (r ready) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults {
 	all := map[runtime.ContainerID]actions.ProbeResults{}
@@ -193,7 +197,7 @@ func TestReadinessIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				if want {
-					n.restart(func(c *syncpod.Config) { c.Parts().Probes = ready{n} })
+					n.restart(func(c *syncpod.Config) { c.Parts().Probes = ready{n: n} })
 				}
 				pod := testPod(func(p *v1.Pod) { p.Spec.Containers[0].ReadinessProbe = &v1.Probe{} })
 				n.settle(pod, time.Minute)

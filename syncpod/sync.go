@@ -236,9 +236,6 @@ func (w *work) tell(ctx context.Context, failed []*StepError) {
 }
 
 func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.ProbeResults {
-	if c.deps.Probes == nil {
-		return nil
-	}
 	return c.deps.Probes.ProbeResults(uid)
 }
 

@@ -111,7 +111,7 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 }
 
 // SyncTerminatedPod tidies up after a pod that SyncTerminatingPod has ended: it
-// reports the pod a last time, calls all of Config.Extensions.Clean and forgets the pod. It
+// reports the pod a last time, calls all Cleaners and forgets the pod. It
 // may be called again after an error.
 func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) error {
 	if pod == nil {
@@ -120,7 +120,7 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	report := s.newReport(pod, s.remember(ctx, pod.UID))
 	report.update(ctx, status, outlook{terminal: true, ended: true})
 	var errs []error
-	for _, c := range s.config.Extensions.Clean {
+	for _, c := range s.config.deps.Clean {
 		errs = append(errs, c.RemovePod(ctx, pod.UID))
 	}
 	errs = append(errs, report.wait(ctx))

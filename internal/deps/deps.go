@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/internal/base/sandboxes"
+	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -26,7 +27,7 @@ type Dependencies struct {
 	Sandboxes Sandboxes
 	// Images ensures that images are present. Default: an *images.Manager.
 	Images Images
-	// Probes has the results of probes. Default: there are none.
+	// Probes has the results of probes. Default: NoProbes.
 	Probes Probes
 	// Prepare prepares the node for a pod. Default: with a Root, a *poddir.Dirs; without, nothing is prepared.
 	Prepare Preparer
@@ -37,6 +38,13 @@ type Dependencies struct {
 	// Records persists the state that must outlive the agent. Default: with a Root, files below it; without, nothing
 	// outlives the agent.
 	Records Records
+	// Store persists the statuses that a Loop has reported. Default: with a Root, files below it; without, none.
+	Store statusstore.Store
+	// Sink receives each status before the Sink of the Config. Default: that one, which gets a copy.
+	Sink Sink
+	// Clean are called once a pod has stopped for good, and again when it is removed. Default: with a Root, a
+	// *poddir.Dirs, which removes the directories of the pod.
+	Clean []Cleaner
 }
 
 // With returns a copy of d, which may be nil, that change has changed.
@@ -83,11 +91,40 @@ type Images interface {
 	Forget(pod types.UID)
 }
 
-// Probes has the last results of probes.
+// Probes runs the probes of pods. Its methods must return soon.
 type Probes interface {
-	// ProbeResults returns the results for a pod, by container. A container without an
+	// ProbeResults returns the last results for a pod, by container. A container without an
 	// entry has not been probed yet.
 	ProbeResults(pod types.UID) map[runtime.ContainerID]actions.ProbeResults
+	// Observe reports the spec and the state of a pod before each sync. While the pod terminates,
+	// only its readiness is probed: no probe may stop its containers any more, and services need to
+	// know which of them still serve (kubernetes #107473, #140882).
+	Observe(pod *v1.Pod, status *runtime.PodStatus, terminating bool)
+	// Forget is called when nothing of a pod runs or will run.
+	Forget(pod types.UID)
+}
+
+// NoProbes are [Probes] that run none: a container with a startup or readiness probe is never ready.
+type NoProbes struct{}
+
+// ProbeResults returns no results.
+func (NoProbes) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults { return nil }
+
+// Observe does nothing.
+func (NoProbes) Observe(*v1.Pod, *runtime.PodStatus, bool) {}
+
+// Forget does nothing.
+func (NoProbes) Forget(types.UID) {}
+
+// A Sink receives the status of a pod. It shares the status with the Syncer: neither modifies it.
+type Sink interface {
+	KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error
+}
+
+// A Cleaner frees what the node keeps for a pod, such as directories and cgroups.
+type Cleaner interface {
+	// RemovePod succeeds if nothing is kept.
+	RemovePod(ctx context.Context, pod types.UID) error
 }
 
 // Preparer prepares the node for a pod: directories, volumes.

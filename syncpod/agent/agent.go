@@ -35,20 +35,20 @@ func New(c Config) (*Agent, error) {
 	}
 	c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Images, d.Cache = pulls, c.cache })
 	a := &Agent{stats: reader}
-	probes, err := c.makeProbes()
-	if err != nil {
-		return nil, err
-	}
 	parts, err := a.parts(&c, pulls)
 	if err != nil {
 		return nil, err
 	}
-	a.Loop, err = loop.New(c.loop(probes, parts))
+	a.Loop, err = loop.New(c.loop(parts))
 	return a, err
 }
 
 // parts makes what runs beside the pods.
 func (a *Agent) parts(c *Config, manager *images.Manager) (all []loop.Part, err error) {
+	probes, err := c.makeProbes()
+	if err != nil {
+		return nil, err
+	}
 	rotation, err := c.makeRotation()
 	if err != nil {
 		return nil, err
@@ -63,6 +63,10 @@ func (a *Agent) parts(c *Config, manager *images.Manager) (all []loop.Part, err 
 	}
 	if a.evictions, err = c.makeEvictions(a.stats, containers, images); err != nil {
 		return nil, err
+	}
+	if probes != nil {
+		c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Probes = probes })
+		all = append(all, probes)
 	}
 	if rotation != nil {
 		all = append(all, rotation)

@@ -36,11 +36,10 @@ type Config struct {
 	// NodeName is the involved object of events that concern no pod: that images cannot be removed,
 	// or that the node is under pressure. Default: there are no such events.
 	NodeName string
-	// Sources, Sync, Store, Admission, Watch, Workers, HousekeepingInterval and Log are those of a
+	// Sources, Sync, Admission, Watch, Workers, HousekeepingInterval and Log are those of a
 	// loop.Config. Sources are required.
 	Sources              []source.Source
 	Sync                 syncpod.Config
-	Store                loop.StatusStore
 	Admission            loop.Admission
 	Watch                pleg.Config
 	Workers              podworkers.Config
@@ -130,9 +129,9 @@ func (c *Config) imagesDir() string {
 }
 
 // loop returns the configuration of the Loop, with its parts.
-func (c *Config) loop(probes loop.Probes, parts []loop.Part) loop.Config {
+func (c *Config) loop(parts []loop.Part) loop.Config {
 	return loop.Config{
-		Client: c.Client, Root: c.Root, Sources: c.Sources, Sync: c.Sync, Store: c.Store, Admission: c.Admission, Probes: probes, Parts: parts,
+		Client: c.Client, Root: c.Root, Sources: c.Sources, Sync: c.Sync, Admission: c.Admission, Parts: parts,
 		Watch: c.Watch, Workers: c.Workers, HousekeepingInterval: c.HousekeepingInterval, Log: c.Log,
 	}
 }

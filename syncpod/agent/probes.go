@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/internal/prober"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -18,10 +19,13 @@ type probes struct {
 	host loop.Host // since Run
 }
 
-var _ loop.Probes = (*probes)(nil)
+var (
+	_ deps.Probes = (*probes)(nil)
+	_ loop.Part   = (*probes)(nil)
+)
 
 // makeProbes returns nil if the agent runs none.
-func (c *Config) makeProbes() (loop.Probes, error) {
+func (c *Config) makeProbes() (*probes, error) {
 	if c.NoProbes {
 		return nil, nil
 	}

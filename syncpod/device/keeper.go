@@ -125,6 +125,9 @@ func (k *Keeper) Allocations() (given map[types.UID]map[string]Allocation, errs 
 	return given, errs, nil
 }
 
+// Notify does nothing: the allocations that a Keeper returns do not change.
+func (k *Keeper) Notify(func(pod types.UID)) {}
+
 // KeptPods returns the pods with a file on the disk, sorted, including those whose file is
 // unreadable.
 func (k *Keeper) KeptPods() ([]types.UID, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -34,17 +35,11 @@ type Config struct {
 	// pod with the same UID, the first one takes precedence.
 	Sources []source.Source
 
-	// Sync configures the work on pods. Its Client must be nil. Its Sink receives each status after the Store. Its Events may block: events are queued, up to 1,000 of them, those
+	// Sync configures the work on pods. Its Client must be nil. Its Sink receives each status after the status is stored below Root. Its Events may block: events are queued, up to 1,000 of them, those
 	// of one pod in order. Beyond that the oldest are dropped, and its Observer is notified.
 	Sync syncpod.Config
-	// Store persists statuses across restarts of the agent. Default: a FileStore below Root,
-	// otherwise none.
-	Store StatusStore
 	// Admission decides which new pods may run on the node. Default: all may.
 	Admission Admission
-	// Probes runs the probes of pods. Default: no probe runs, and a container with a startup or
-	// readiness probe is never ready.
-	Probes Probes
 	// Parts run beside the pods, from the start of Run until its end.
 	Parts []Part
 
@@ -65,6 +60,7 @@ type Config struct {
 	Log logr.Logger
 
 	fromClient
+	store statusstore.Store
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -159,9 +155,6 @@ func (c Config) connected() (Config, error) {
 		c.Workers.Observer = podworkers.NopObserver{}
 	}
 	c.shareLog()
-	if c.Probes == nil {
-		c.Probes = noProbes{}
-	}
 	for _, fill := range []func() error{c.makeFromClient, c.makeStore} {
 		if err := fill(); err != nil {
 			return c, err
@@ -179,17 +172,17 @@ func (c *Config) shareLog() {
 }
 
 func (c *Config) makeStore() error {
-	if c.Store != nil {
+	if c.store = c.Sync.Deps.Store; c.store != nil {
 		return nil
 	}
 	if c.Root == "" {
-		c.Store = noStore{}
+		c.store = statusstore.None{}
 		return nil
 	}
-	store, err := NewFileStore(filepath.Join(c.Root, "statuses"))
+	store, err := statusstore.NewFiles(filepath.Join(c.Root, "statuses"))
 	if err != nil {
 		return fmt.Errorf("loop: Config.Root: %w", err)
 	}
-	c.Store = store
+	c.store = store
 	return nil
 }

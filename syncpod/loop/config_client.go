@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/podsync/podsync/internal/base/podreader"
@@ -16,6 +17,7 @@ type fromClient struct {
 	cache  *runtime.Cache
 	// sandboxes is also the Syncer's, because only one stop of a sandbox may be in flight.
 	sandboxes *sandboxes.Runner
+	probes    deps.Probes
 }
 
 func (c *Config) makeFromClient() (err error) {
@@ -26,15 +28,16 @@ func (c *Config) makeFromClient() (err error) {
 	if c.reader, err = of.Reader(); err != nil {
 		return fmt.Errorf("loop: Config.Sync: %w", err)
 	}
-	if c.Sync.Deps != nil {
-		c.cache = c.Sync.Deps.Cache
-	}
-	if c.cache == nil {
-		c.cache = &runtime.Cache{}
+	c.cache, c.probes = &runtime.Cache{}, deps.Probes(deps.NoProbes{})
+	if given := c.Sync.Deps; given != nil {
+		c.cache = cmp.Or(given.Cache, c.cache)
+		if given.Probes != nil {
+			c.probes = given.Probes
+		}
 	}
 	if c.sandboxes, err = of.Sandboxes(); err != nil {
 		return fmt.Errorf("loop: Config.Sync: %w", err)
 	}
-	c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Sandboxes, d.Probes = c.sandboxes, c.Probes })
+	c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Sandboxes, d.Probes = c.sandboxes, c.probes })
 	return nil
 }

@@ -5,7 +5,7 @@
 // The sources of a [Loop] deliver the pods that should run, and the runtime reports the containers that run. The Loop
 // passes both to package podworkers, which calls package syncpod:
 //
-//	Source ─┐                                  ┌─> StatusStore
+//	Source ─┐                                  ┌─> stored statuses
 //	Source ─┼─> Loop ──> podworkers ──> syncpod ─┴─> Sink
 //	        │    ^           │ GetNewerThan      │
 //	        │    └── watch <─┴────────────┴──> runtime
@@ -38,7 +38,7 @@
 //
 //	config.go      Config; config_client.go has the defaults that need the Client,
 //	               parts.go the interfaces
-//	store.go       StatusStore; store_file.go keeps it in files, restore.go reads it at the start
+//	restore.go     reads the stored statuses at the start
 //
 // # Sources
 //
@@ -57,8 +57,8 @@
 // # Restarts
 //
 // When the context of [Loop.Run] ends, the agent detaches: the pods keep running. The next agent reads the running
-// containers from the runtime, and the last statuses from the [StatusStore]: it adopts running pods without a
-// change, and finished pods stay finished. With a [StatusStore] it lists the runtime, and inspects only pods
+// containers from the runtime, and the stored statuses below Config.Root: it adopts running pods without a
+// change, and finished pods stay finished. With a Root it lists the runtime, and inspects only pods
 // whose state has changed since. It stops no pod before the source of the pod has delivered. Once all sources have
 // delivered, it deletes the records and directories of pods that no longer exist. [Loop.Drain] stops the pods
 // first.
@@ -68,7 +68,7 @@
 // The files that outlive the agent are below Config.Root, by the UIDs of pods:
 //
 //	pods/<uid>/           the directory of a pod, see package poddir
-//	statuses/<uid>.json   the last status of a pod, and of the runtime: [FileStore], read when Run begins
+//	statuses/<uid>.json   the last status of a pod, and of the runtime, read when Run begins
 //	records/<uid>.json    the record of a pod, read when the work on the pod begins
 //
 // # While the runtime is unavailable

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/podworkers"
@@ -33,7 +34,7 @@ type node struct {
 }
 
 func newNode(t *testing.T, c critest.Config) *node {
-	return &node{Node: testnode.New(t, c), store: &memoryStore{records: map[types.UID]loop.StoredStatus{}}}
+	return &node{Node: testnode.New(t, c), store: &memoryStore{records: map[types.UID]statusstore.Status{}}}
 }
 
 // inBubble runs a test in virtual time.
@@ -61,8 +62,8 @@ func (n *node) start(sources []source.Source, change func(*nodeagent.Config)) *a
 	}
 	seen := &statuses{last: map[types.UID]v1.PodStatus{}}
 	c := nodeagent.Config{
-		Client: cri.NewClient(conn), Sources: sources, Store: n.store, NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true,
-		Sync: syncpod.Config{RuntimeName: "critest", Sink: seen, Node: syncpod.Node{LogsRoot: "/var/log/pods"}, Deps: &deps.Dependencies{Logs: noLogs{}}},
+		Client: cri.NewClient(conn), Sources: sources, NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true,
+		Sync: syncpod.Config{RuntimeName: "critest", Sink: seen, Node: syncpod.Node{LogsRoot: "/var/log/pods"}, Deps: &deps.Dependencies{Logs: noLogs{}, Store: n.store}},
 	}
 	if change != nil {
 		change(&c)
@@ -142,13 +143,13 @@ func (s *statuses) phases() map[v1.PodPhase]int {
 // memoryStore is a store that outlives agents.
 type memoryStore struct {
 	mu      sync.Mutex
-	records map[types.UID]loop.StoredStatus
+	records map[types.UID]statusstore.Status
 }
 
-func (s *memoryStore) Load(context.Context) ([]loop.StoredStatus, error) {
+func (s *memoryStore) Load(context.Context) ([]statusstore.Status, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.records), func(a, b loop.StoredStatus) int {
+	return slices.SortedFunc(maps.Values(s.records), func(a, b statusstore.Status) int {
 		if a.UID < b.UID {
 			return -1
 		}
@@ -156,7 +157,7 @@ func (s *memoryStore) Load(context.Context) ([]loop.StoredStatus, error) {
 	}), nil
 }
 
-func (s *memoryStore) SetStoredStatus(_ context.Context, stored loop.StoredStatus) error {
+func (s *memoryStore) SetStatus(_ context.Context, stored statusstore.Status) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stored.Status = *stored.Status.DeepCopy()

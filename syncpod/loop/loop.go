@@ -58,7 +58,7 @@ func New(c Config) (*Loop, error) {
 		notices: notices{c.Log, c.Sync.Events}, states: l.states, cache: c.cache,
 		news: make(flag, 1), housekeeping: make(flag, 1), pods: map[types.UID]*workerPod{},
 	}
-	l.sink = sink{podStates: l.states, seen: l.table.lastStatus, store: c.Store, next: c.Sync.Sink}
+	l.sink = sink{podStates: l.states, seen: l.table.lastStatus, store: c.store, next: c.Sync.Sink}
 	l.sources = &feeds{log: c.Log, delivered: l.table.sourceDelivered}
 	for _, s := range c.Sources {
 		l.sources.all = append(l.sources.all, &feed{Source: s})
@@ -73,8 +73,8 @@ func New(c Config) (*Loop, error) {
 func (l *Loop) assemble() error {
 	c := &l.config
 	syncConfig := c.Sync
-	syncConfig.Sink = l.sink
-	syncConfig.Deps = syncConfig.Deps.With(func(d *deps.Dependencies) { d.Statuses = looks{c.reader, l} })
+	syncConfig.Sink = nil // the Loop delivers the statuses
+	syncConfig.Deps = syncConfig.Deps.With(func(d *deps.Dependencies) { d.Statuses, d.Sink = looks{c.reader, l}, l.sink })
 	syncer, err := syncpod.New(syncConfig)
 	if err != nil {
 		return fmt.Errorf("loop: Config.Sync: %w", err)
@@ -102,16 +102,14 @@ func (l *Loop) assemble() error {
 		interval: c.HousekeepingInterval,
 	}
 	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission}
-	for _, part := range []any{c.Sync.Extensions.Allocations, c.Sync.Extensions.Devices} {
-		if n, ok := part.(notifier); ok {
-			n.Notify(l.table.lookAgain)
-		}
+	if allocations := c.Sync.Extensions.Allocations; allocations != nil {
+		allocations.Notify(l.table.lookAgain)
+	}
+	if devices := c.Sync.Extensions.Devices; devices != nil {
+		devices.Notify(l.table.lookAgain)
 	}
 	return nil
 }
-
-// notifier reports pods that need a sync for a reason of its own.
-type notifier interface{ Notify(changed func(types.UID)) }
 
 // Run keeps the pods running until ctx ends. Then it detaches: it stops working and leaves the pods
 // as they are, for the next agent to adopt. To stop them first, call Drain. Run returns when
@@ -147,9 +145,8 @@ func (l *Loop) Run(ctx context.Context) error {
 		defer l.events.flush()
 	}
 	start(l.workers.Run)
-	start(l.runProbes)
-	for i, part := range l.config.Parts {
-		start(func(ctx context.Context) error { return l.runPart(ctx, fmt.Sprintf("Parts[%d]", i), part) })
+	for i := range l.config.Parts {
+		start(func(ctx context.Context) error { return l.runPart(ctx, i) })
 	}
 	for _, f := range l.sources.all {
 		l.children.Go(func() { l.sources.run(ctx, f) })
@@ -175,11 +172,9 @@ func (l *Loop) windUp() {
 	l.config.sandboxes.Wait()
 }
 
-func (l *Loop) runProbes(ctx context.Context) error { return l.runPart(ctx, "Probes", l.config.Probes) }
-
-func (l *Loop) runPart(ctx context.Context, field string, part Part) error {
-	if err := part.Run(ctx, host{l}); err != nil {
-		return fmt.Errorf("loop: Config.%s: %w", field, err)
+func (l *Loop) runPart(ctx context.Context, i int) error {
+	if err := l.config.Parts[i].Run(ctx, host{l}); err != nil {
+		return fmt.Errorf("loop: Config.Parts[%d]: %w", i, err)
 	}
 	return nil
 }
@@ -211,7 +206,7 @@ func (l *Loop) forgetDrained(ctx context.Context) error {
 			continue
 		}
 		l.states.update(uid, func(s *podState) { s.drained = true })
-		errs = append(errs, l.config.Store.Delete(ctx, uid))
+		errs = append(errs, l.config.store.Delete(ctx, uid))
 	}
 	return errors.Join(errs...)
 }

@@ -6,10 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
-	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -33,31 +30,6 @@ type AdmissionFunc func(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection
 func (f AdmissionFunc) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
 	return f(pod, activePods)
 }
-
-// Probes runs the probes of pods. Its methods are called concurrently, and must
-// return soon.
-type Probes interface {
-	// ProbeResults are the newest results, which the work on the pod heeds.
-	deps.Probes
-	// Part's Run probes until ctx ends. It calls PodChanged of the Host for each pod one of
-	// whose results has changed.
-	Part
-	// Observe tells what a pod should be and is, before each work on it. While it is
-	// ending only its readiness is of interest: no probe stops its containers any
-	// more, while services need to know which of them still serve (kubernetes
-	// #107473, #140882).
-	Observe(pod *v1.Pod, status *runtime.PodStatus, ending bool)
-	// Forget is called when nothing of a pod runs or will run.
-	Forget(pod types.UID)
-}
-
-// noProbes stands for missing [Probes].
-type noProbes struct{}
-
-func (noProbes) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults { return nil }
-func (noProbes) Run(context.Context, Host) error                                     { return nil }
-func (noProbes) Observe(*v1.Pod, *runtime.PodStatus, bool)                           {}
-func (noProbes) Forget(types.UID)                                                    {}
 
 // A Part runs beside the pods of a Loop: it rotates logs, for example, or evicts pods. Package
 // [github.com/podsync/podsync/syncpod/agent] has those that a kubelet has.

@@ -191,7 +191,7 @@ func (l *randomLife) heal() {
 func (l *randomLife) startAgent() {
 	l.src = source.NewStaticPush("file")
 	l.a = l.start([]source.Source{l.src}, func(c *nodeagent.Config) {
-		c.Store, c.Root, c.Sync.Node.LogsRoot = nil, l.root, l.root+"/logs"
+		c.Sync.Deps.Store, c.Root, c.Sync.Node.LogsRoot = nil, l.root, l.root+"/logs"
 		c.Sync.Deps.Logs = nil
 	})
 	l.set(l.pods)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/podreader"
+	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/runtime"
 )
@@ -64,7 +65,7 @@ type seenBefore struct {
 
 func newSeenBefore() *seenBefore { return &seenBefore{known: make(chan struct{})} }
 
-func (s *seenBefore) add(statuses []StoredStatus) {
+func (s *seenBefore) add(statuses []statusstore.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pods = make(map[types.UID]*runtime.PodStatus, len(statuses))

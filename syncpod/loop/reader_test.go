@@ -10,18 +10,18 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
 // plainStore remembers statuses alone.
-type plainStore struct{ loop.StatusStore }
+type plainStore struct{ statusstore.Store }
 
-func (s plainStore) SetStoredStatus(ctx context.Context, stored loop.StoredStatus) error {
+func (s plainStore) SetStatus(ctx context.Context, stored statusstore.Status) error {
 	stored.Runtime = nil
-	return s.StatusStore.SetStoredStatus(ctx, stored)
+	return s.Store.SetStatus(ctx, stored)
 }
 
 // After a restart of the agent the runtime is asked for what has changed, and for nothing that an
@@ -30,24 +30,24 @@ func TestTakeOverAsksForWhatHasChanged(t *testing.T) {
 	asks := []critest.Method{critest.PodSandboxStatus, critest.ContainerStatus}
 	for _, tt := range []struct {
 		name  string
-		store func(t *testing.T) loop.StatusStore
+		store func(t *testing.T) statusstore.Store
 		asked int
 	}{
-		{"files", func(t *testing.T) loop.StatusStore {
-			files, err := loop.NewFileStore(filepath.Join(t.TempDir(), "statuses"))
+		{"files", func(t *testing.T) statusstore.Store {
+			files, err := statusstore.NewFiles(filepath.Join(t.TempDir(), "statuses"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			return files
 		}, 0},
-		{"statuses alone", func(*testing.T) loop.StatusStore {
-			return plainStore{&memoryStore{records: map[types.UID]loop.StoredStatus{}}}
+		{"statuses alone", func(*testing.T) statusstore.Store {
+			return plainStore{&memoryStore{records: map[types.UID]statusstore.Status{}}}
 		}, 6},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				store := tt.store(t)
-				withStore := func(c *nodeagent.Config) { c.Store = store }
+				withStore := func(c *nodeagent.Config) { c.Sync.Deps.Store = store }
 				pods := []*v1.Pod{pod("file", "job", "job", "sleep 20; exit 3")}
 				pods[0].Spec.RestartPolicy = v1.RestartPolicyNever
 				for i := range 3 {

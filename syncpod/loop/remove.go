@@ -41,9 +41,9 @@ type remover struct {
 // devices and cgroups, and finally the records, by which the next agent finds the rest if this one
 // is killed. Anything left would make a new pod with the UID count as finished.
 func (r remover) removePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	r.config.Probes.Forget(w.UID)
+	r.config.probes.Forget(w.UID)
 	if w.Pod != nil { // its work has ended: nothing has to be found by its status
-		if err := r.config.Store.Delete(ctx, w.UID); err != nil {
+		if err := r.config.store.Delete(ctx, w.UID); err != nil {
 			r.config.Log.Error(err, "the status of a pod is not deleted", "podUID", w.UID)
 		}
 	}
@@ -131,7 +131,7 @@ func (r remover) deleteRecords(ctx context.Context, uid types.UID) (unfinished b
 	defer cancel()
 	err = r.syncer.Forget(ctx, uid)
 	if err == nil || ctx.Err() == nil {
-		err = errors.Join(err, r.config.Store.Delete(ctx, uid))
+		err = errors.Join(err, r.config.store.Delete(ctx, uid))
 	}
 	return ctx.Err() != nil, err
 }

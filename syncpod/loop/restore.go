@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/podsync/podsync/internal/base/statusstore"
 )
 
 // An unreadable disk is retried with back-off for restoreTimeout. Nothing else happens meanwhile:
@@ -42,8 +44,8 @@ func (l *Loop) restore(ctx context.Context) {
 // tryRestore loads everything readable; loading twice makes no difference. It distinguishes data
 // that is lost from data that may be readable later.
 func (l *Loop) tryRestore(ctx context.Context) (lost, err error) {
-	statuses, err := l.config.Store.Load(ctx)
-	if errors.Is(err, ErrStatusesLost) {
+	statuses, err := l.config.store.Load(ctx)
+	if errors.Is(err, statusstore.ErrLost) {
 		lost, err = err, nil
 	}
 	recorded, recordsErr := l.syncer.RecordedPods(ctx)

@@ -8,9 +8,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
-	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -21,7 +21,7 @@ type lateStore struct {
 	err  error
 }
 
-func (s lateStore) Load(ctx context.Context) ([]loop.StoredStatus, error) {
+func (s lateStore) Load(ctx context.Context) ([]statusstore.Status, error) {
 	if time.Now().Before(s.from) {
 		return nil, s.err
 	}
@@ -37,7 +37,7 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 		runs, bad bool
 	}{
 		{"for some time", 20 * time.Second, errors.New("input/output error"), false, false},
-		{"for good", time.Hour, loop.ErrStatusesLost, true, true},
+		{"for good", time.Hour, statusstore.ErrLost, true, true},
 		{"for long", time.Hour, errors.New("input/output error"), true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 				}
 				push = source.NewStaticPush("file")
 				a := n.start([]source.Source{push}, func(c *nodeagent.Config) {
-					c.Store = lateStore{n.store, time.Now().Add(tt.away), tt.err}
+					c.Sync.Deps.Store = lateStore{n.store, time.Now().Add(tt.away), tt.err}
 				})
 				set(t, push, job)
 				time.Sleep(2 * time.Minute)

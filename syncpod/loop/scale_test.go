@@ -65,13 +65,13 @@ func TestAdmittedPods(t *testing.T) {
 	r.table.states.update("00003", func(s *podState) { s.status = &v1.PodStatus{Phase: v1.PodFailed} })
 	want = slices.Delete(want, 2, 3)
 	check("after one is over")
-	r.add(desiredPod{podOf("00002+"), "api"}, false)
+	r.add(desiredPod{&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "00002+"}}, "api"}, false)
 	want = slices.Insert(want, 2, types.UID("00002+"))
 	check("after an addition")
 	r.table.states.delete("00003")
 	want = slices.Insert(want, 3, types.UID("00003"))
 	check("after one begins anew")
-	r.stopUndesired(desiredPods{pods: []desiredPod{{pod: podOf("00002")}}})
+	r.stopUndesired(desiredPods{pods: []desiredPod{{pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "00002"}}}}})
 	for _, p := range r.table.admitted() {
 		if p != r.table.pods[p.UID].pod {
 			t.Errorf("pod %s is told of as it was before", p.UID)

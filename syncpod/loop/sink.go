@@ -9,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/statusstore"
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
 )
@@ -19,16 +21,11 @@ type sink struct {
 	*podStates
 	// seen returns what the runtime last reported of a pod.
 	seen  func(types.UID) *runtime.PodStatus
-	store StatusStore
+	store statusstore.Store
 	next  syncpod.StatusSink // nil if the embedder has none
 }
 
-var _ syncpod.StatusSink = sink{}
-
-// SetPodStatus remembers a copy of the status.
-func (s sink) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
-	return s.KeepPodStatus(ctx, pod, status.DeepCopy())
-}
+var _ deps.Sink = sink{}
 
 // KeepPodStatus stores the status before the embedder gets it, so that the next agent cannot take
 // back what was reported. The Syncer shares the status; neither modifies it.
@@ -71,7 +68,7 @@ func (s sink) deliver(ctx context.Context, pod *v1.Pod, status v1.PodStatus) err
 }
 
 func (s sink) keep(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
-	return s.store.SetStoredStatus(ctx, StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status, Runtime: s.seen(pod.UID)})
+	return s.store.SetStatus(ctx, statusstore.Status{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status, Runtime: s.seen(pod.UID)})
 }
 
 // mayComeAgain reports whether the end of the pod is not to be remembered: a static pod

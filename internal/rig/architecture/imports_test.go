@@ -92,7 +92,7 @@ var rooms = []room{
 	{"syncpod/source", []string{"internal/base/durable", "internal/base/quantities", "internal/base/regular", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/credentialprovider", []string{"internal/base/regular", "internal/base/images", "internal/base/tokenlife", "syncpod/source"}, "credentials are pull secrets: who pulls with them is not its business"},
 	{"syncpod/loop", []string{
-		"actions", "internal/base/podfile", "internal/base/podreader", "internal/base/sandboxes", "internal/base/statusjson", "internal/base/watch", "internal/deps", "podworkers", "runtime", "runtime/cri", "runtime/pleg",
+		"internal/base/podreader", "internal/base/sandboxes", "internal/base/statusstore", "internal/base/watch", "internal/deps", "podworkers", "runtime", "runtime/cri", "runtime/pleg",
 		"syncpod", "internal/base/apistatus", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/internal/shutdownorder", "syncpod/podspec", "syncpod/shutdown", "syncpod/source",
 	}, "it keeps pods running, and what runs beside them it sees through an interface; it is never on a fake runtime"},
 	{"syncpod/agent", []string{
@@ -121,10 +121,11 @@ var rooms = []room{
 	{"internal/base/spdy", nil, "it carries streams, and does not know what is sent on them"},
 	{"internal/base/tokenlife", nil, "it computes when a token is renewed, for anyone who keeps one"},
 	{"internal/base/websocket", nil, "it carries messages, and does not know what they say"},
+	{"internal/base/statusstore", []string{"internal/base/podfile", "internal/base/statusjson", "runtime"}, "a stored status is a file, whoever reports it"},
 	{"internal/base/statusjson", []string{"runtime"}, "it writes what a runtime reported, for whoever keeps it"},
 	{"internal/base/durable", nil, "it replaces files, for anyone"},
 	{"internal/base/podfile", []string{"internal/base/durable", "internal/base/regular", "internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
-	{"internal/deps", []string{"actions", "internal/base/images", "internal/base/podfile", "internal/base/sandboxes", "internal/base/sandboxconfig", "runtime"}, "it names the parts that packages pass to a Syncer, and no package that uses them"},
+	{"internal/deps", []string{"actions", "internal/base/images", "internal/base/podfile", "internal/base/sandboxes", "internal/base/sandboxconfig", "internal/base/statusstore", "runtime"}, "it names the parts that packages pass to a Syncer, and no package that uses them"},
 	{"internal/rig/testnode", []string{"internal/base/podreader", "runtime", "runtime/cri", "runtime/cri/critest", "runtime/cri/critest/faults"}, "it is the node that tests of any package start from"},
 	{"internal/rig/plancheck", []string{"actions", "podworkers", "runtime", "syncpod", "syncpod/agent"}, "it holds the calls of any rig's agent against its plans"},
 	{"internal/rig/apisurface", nil, "it reads the module as the compiler does"},

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/internal/deps"
-	"github.com/podsync/podsync/syncpod/loop"
 )
 
 // file is one of the two that there are of a pod.
@@ -31,33 +31,33 @@ type disk struct {
 	// readable is when the present agent could first read all of it.
 	readable time.Time
 	mu       sync.Mutex
-	statuses map[types.UID]loop.StoredStatus
+	statuses map[types.UID]statusstore.Status
 	records  map[types.UID][]byte
 }
 
 var (
-	_ loop.StatusStore = (*disk)(nil)
-	_ deps.Records     = (*disk)(nil)
+	_ statusstore.Store = (*disk)(nil)
+	_ deps.Records      = (*disk)(nil)
 )
 
 func newDisk() *disk {
-	return &disk{statuses: map[types.UID]loop.StoredStatus{}, records: map[types.UID][]byte{}, unsaved: map[file]bool{}}
+	return &disk{statuses: map[types.UID]statusstore.Status{}, records: map[types.UID][]byte{}, unsaved: map[file]bool{}}
 }
 
-func (d *disk) Load(context.Context) ([]loop.StoredStatus, error) {
+func (d *disk) Load(context.Context) ([]statusstore.Status, error) {
 	if err := d.err(); err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var all []loop.StoredStatus
+	var all []statusstore.Status
 	for _, uid := range slices.Sorted(maps.Keys(d.statuses)) {
 		all = append(all, d.statuses[uid])
 	}
 	return all, nil
 }
 
-func (d *disk) SetStoredStatus(_ context.Context, s loop.StoredStatus) error {
+func (d *disk) SetStatus(_ context.Context, s statusstore.Status) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.try(file{s.UID, false}); err != nil {

@@ -68,11 +68,11 @@ func (w *world) start(o *owner) {
 		all = append(all, a.push[name])
 	}
 	cfg := nodeagent.Config{
-		Client: cri.NewClient(conn), Sources: all, Store: o.disk,
+		Client: cri.NewClient(conn), Sources: all,
 		// These depend on this machine.
 		NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true,
 		Sync: syncpod.Config{
-			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Deps: &deps.Dependencies{Logs: noLogs{}, Records: o.disk, Prepare: w},
+			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Deps: &deps.Dependencies{Logs: noLogs{}, Records: o.disk, Store: o.disk, Prepare: w},
 			Limits: syncpod.Limits{MaxParallelStarts: -1}, // turns depend on how busy the machine is
 		},
 		Workers: podworkers.Config{Observer: observer{trace: w.trace, agent: len(w.trace.agents)}},

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/internal/base/statusstore"
 )
 
 const uid types.UID = "5d1c8e0a-7f7e-4a58-9c39-1f0a6f1f2b11"
@@ -30,11 +30,11 @@ func releases(t *testing.T) []string {
 func TestFilesAreReadAndKept(t *testing.T) {
 	for _, dir := range releases(t) {
 		again := t.TempDir()
-		store, err := loop.NewFileStore(again)
+		store, err := statusstore.NewFiles(again)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := store.SetStoredStatus(t.Context(), load(t, filepath.Join(dir, "statuses"))); err != nil {
+		if err := store.SetStatus(t.Context(), load(t, filepath.Join(dir, "statuses"))); err != nil {
 			t.Fatal(err)
 		}
 		file := string(uid) + ".json"
@@ -88,9 +88,9 @@ func unset(v reflect.Value) []string {
 	return names
 }
 
-func load(t *testing.T, dir string) loop.StoredStatus {
+func load(t *testing.T, dir string) statusstore.Status {
 	t.Helper()
-	store, err := loop.NewFileStore(dir)
+	store, err := statusstore.NewFiles(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -270,6 +270,9 @@ func TestN1_UnreadyRuntimeIsReportedAtOnce(t *testing.T) {
 			if ready := s.ready() == v1.ConditionTrue; ready == offline {
 				s.Errorf("ready is %v, offline is %v", ready, offline)
 			}
+			if err := s.NetworkReady(s.Context()); (err != nil) != offline {
+				s.Errorf("the network: %v, offline is %v", err, offline)
+			}
 		}
 	})
 }

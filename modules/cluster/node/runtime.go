@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -56,7 +57,7 @@ func notReady(status *runtimeapi.StatusResponse) string {
 	for _, c := range status.GetStatus().GetConditions() {
 		ready[c.Type] = c.Status
 		if !c.Status && (c.Type == runtimeapi.RuntimeReady || c.Type == runtimeapi.NetworkReady) {
-			return "container runtime: " + c.Type + " is not true: reason " + c.Reason + ": " + c.Message
+			return unmet(c)
 		}
 	}
 	for _, t := range []string{runtimeapi.RuntimeReady, runtimeapi.NetworkReady} {
@@ -65,6 +66,24 @@ func notReady(status *runtimeapi.StatusResponse) string {
 		}
 	}
 	return ""
+}
+
+// unmet says that a condition of the runtime is not met.
+func unmet(c *runtimeapi.RuntimeCondition) string {
+	return "container runtime: " + c.Type + " is not true: reason " + c.Reason + ": " + c.Message
+}
+
+// NetworkReady returns nil, or why the runtime's network is not ready, by the last response of the runtime. It makes no call,
+// and returns nil before the first response.
+func (n *Node) NetworkReady(context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.runtime.status.GetStatus().GetConditions() {
+		if c.Type == runtimeapi.NetworkReady && !c.Status {
+			return errors.New(unmet(c))
+		}
+	}
+	return nil
 }
 
 // watchRuntime calls the runtime until ctx ends, concurrently with the heartbeat, so that a call

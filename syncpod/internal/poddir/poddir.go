@@ -49,11 +49,6 @@ type Volumes interface {
 	// TearDown takes back what deleting files does not: what it has mounted. It may
 	// be called again, and for a pod that it has never seen.
 	TearDown(ctx context.Context, uid types.UID, dir string) error
-}
-
-// Refresher is a [Volumes] that can bring files up to date which containers have
-// mounted. A *localvolume.Volumes is one.
-type Refresher interface {
 	// Refresh brings the pod's volumes up to date that SetUp has made. next is when to
 	// call it again, zero if only a change of the pod is a reason to.
 	Refresh(ctx context.Context, pod *v1.Pod, dir string) (next time.Time, err error)
@@ -140,11 +135,10 @@ func (d *Dirs) PreparePod(ctx context.Context, pod *v1.Pod) (sandboxconfig.Input
 }
 
 // RefreshPod brings the pod's volumes up to date that PreparePod has made, while its
-// containers run, if they are made by a [Refresher]. next is when to call it again,
+// containers run. next is when to call it again,
 // zero if only a change of the pod is a reason to.
 func (d *Dirs) RefreshPod(ctx context.Context, pod *v1.Pod) (next time.Time, err error) {
-	refresher, ok := d.config.Volumes.(Refresher)
-	if !ok {
+	if d.config.Volumes == nil {
 		return next, nil
 	}
 	if pod == nil {
@@ -154,7 +148,7 @@ func (d *Dirs) RefreshPod(ctx context.Context, pod *v1.Pod) (next time.Time, err
 	if err != nil {
 		return next, err
 	}
-	return refresher.Refresh(ctx, pod, dir)
+	return d.config.Volumes.Refresh(ctx, pod, dir)
 }
 
 // makePod opens the pod's directory, which it makes if it is not there.

@@ -40,6 +40,8 @@ func (n *noted) TearDown(_ context.Context, uid types.UID, _ string) error {
 	return nil
 }
 
+func (*noted) Refresh(context.Context, *v1.Pod, string) (next time.Time, err error) { return next, nil }
+
 // Directories that take hours to remove, more of them than there are slots, delay neither the
 // unmounting of other pods' volumes nor, for long, the removal of their directories. All of them are
 // removed in the end.

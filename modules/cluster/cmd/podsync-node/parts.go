@@ -264,7 +264,7 @@ func (a *agent) loop(ctx context.Context, p *parts, room nodeResources, events r
 		return err
 	}
 	sync.Sink, sync.Events, sync.Extensions.Allocations = p.statuses, events, allocator
-	sync.Extensions.Devices, sync.Extensions.Volumes = p.devices, p.csi
+	sync.Extensions.Devices, sync.Extensions.Volumes, sync.Extensions.Network = p.devices, p.csi, p.node
 	if sync.Extensions.UserNamespaces, err = a.namespaces(ctx, room.allocatable.Pods().Value()); err != nil {
 		return err
 	}

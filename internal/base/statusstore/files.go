@@ -1,4 +1,4 @@
-package loop
+package statusstore
 
 import (
 	"context"
@@ -16,15 +16,15 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// FileStore is a [StatusStore] with one JSON file for each pod, <UID>.json, in a directory of its
+// Files is a [Store] with one JSON file for each pod, <UID>.json, in a directory of its
 // own.
 //
 // A file is replaced atomically and only when its contents have changed, so if the agent is killed,
 // the last status or the one before exists. After a power failure it may be an older one, none, or
-// unreadable, except for finished pods: their status is on the disk when SetStoredStatus returns,
+// unreadable, except for finished pods: their status is on the disk when SetStatus returns,
 // because a finished Job must not run again. All other pods are started again after a power failure
 // anyway.
-type FileStore struct {
+type Files struct {
 	dir   podfile.Dir
 	turns podfile.Turns
 
@@ -34,7 +34,7 @@ type FileStore struct {
 	listed bool
 }
 
-var _ StatusStore = (*FileStore)(nil)
+var _ Store = (*Files)(nil)
 
 // storedPod is the in-memory state of a pod's file. Its lock is held while the file is read,
 // written or removed.
@@ -45,17 +45,17 @@ type storedPod struct {
 	sum  [sha256.Size]byte
 }
 
-// NewFileStore returns a store in a directory, which is made when it is needed.
-func NewFileStore(dir string) (*FileStore, error) {
+// NewFiles returns Files in a directory, which is made when it is needed.
+func NewFiles(dir string) (*Files, error) {
 	if dir == "" {
-		return nil, errors.New("loop: the directory of the FileStore is empty: it must be the path of one")
+		return nil, errors.New("the directory of the statuses is empty: it must be the path of one")
 	}
-	return &FileStore{dir: podfile.Dir(dir), turns: podfile.NewTurns(), pods: map[types.UID]*storedPod{}}, nil
+	return &Files{dir: podfile.Dir(dir), turns: podfile.NewTurns(), pods: map[types.UID]*storedPod{}}, nil
 }
 
 // Load returns all statuses that can be read. It is no error if the directory
 // does not exist.
-func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
+func (s *Files) Load(ctx context.Context) ([]Status, error) {
 	uids, err := s.dir.List()
 	if err != nil {
 		return nil, fmt.Errorf("statuses of pods: %w", err)
@@ -65,7 +65,7 @@ func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
 	if err := ctx.Err(); err != nil {
 		read = append(read, loaded{err: err})
 	}
-	var all []StoredStatus
+	var all []Status
 	var errs []error
 	lost := true
 	for _, r := range read {
@@ -80,20 +80,20 @@ func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
 	}
 	err = errors.Join(errs...)
 	if err != nil && lost {
-		err = fmt.Errorf("%w: %w", ErrStatusesLost, err)
+		err = fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	return all, err
 }
 
 // loaded is the result of reading a file.
 type loaded struct {
-	status StoredStatus
+	status Status
 	err    error
 }
 
 // loadAll reads files until ctx ends, as many at a time as there are processors: to parse
 // them is what takes time.
-func (s *FileStore) loadAll(ctx context.Context, uids []types.UID) []loaded {
+func (s *Files) loadAll(ctx context.Context, uids []types.UID) []loaded {
 	all := make([]loaded, len(uids))
 	var next atomic.Int64
 	var readers sync.WaitGroup
@@ -113,7 +113,7 @@ func (s *FileStore) loadAll(ctx context.Context, uids []types.UID) []loaded {
 }
 
 // know records which pods have a file, so that files of others are not looked up.
-func (s *FileStore) know(uids []types.UID) {
+func (s *Files) know(uids []types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, uid := range uids {
@@ -132,7 +132,7 @@ func isBroken(err error) bool {
 	return ok
 }
 
-func (s *FileStore) load(uid types.UID) (StoredStatus, error) {
+func (s *Files) load(uid types.UID) (Status, error) {
 	p := s.lock(uid)
 	defer p.mu.Unlock()
 	stored, err := s.read(uid, p)
@@ -142,8 +142,8 @@ func (s *FileStore) load(uid types.UID) (StoredStatus, error) {
 	return stored, err
 }
 
-// SetStoredStatus replaces the pod's file.
-func (s *FileStore) SetStoredStatus(_ context.Context, stored StoredStatus) error {
+// SetStatus replaces the pod's file.
+func (s *Files) SetStatus(_ context.Context, stored Status) error {
 	text, err := stored.MarshalJSON() // directly, without another pass to compact it
 	if err != nil {
 		return fmt.Errorf("status of pod %s: %w", stored.UID, err)
@@ -165,7 +165,7 @@ func (s *FileStore) SetStoredStatus(_ context.Context, stored StoredStatus) erro
 }
 
 // write replaces a file. If it is to last, it is on the disk in the end.
-func (s *FileStore) write(uid types.UID, text []byte, lasting bool) error {
+func (s *Files) write(uid types.UID, text []byte, lasting bool) error {
 	defer s.turns.Take()()
 	if err := s.dir.Replace(uid, text, lasting); err != nil || !lasting {
 		return err
@@ -174,7 +174,7 @@ func (s *FileStore) write(uid types.UID, text []byte, lasting bool) error {
 }
 
 // Delete removes the file of a pod.
-func (s *FileStore) Delete(_ context.Context, uid types.UID) error {
+func (s *Files) Delete(_ context.Context, uid types.UID) error {
 	p := s.lock(uid)
 	defer p.mu.Unlock()
 	release := s.turns.Take()
@@ -187,14 +187,14 @@ func (s *FileStore) Delete(_ context.Context, uid types.UID) error {
 	return nil
 }
 
-func (s *FileStore) forget(uid types.UID) {
+func (s *Files) forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pods, uid)
 }
 
 // lock returns the state of a pod's file, locked.
-func (s *FileStore) lock(uid types.UID) *storedPod {
+func (s *Files) lock(uid types.UID) *storedPod {
 	s.mu.Lock()
 	p := s.pods[uid]
 	if p == nil {
@@ -207,21 +207,21 @@ func (s *FileStore) lock(uid types.UID) *storedPod {
 }
 
 // read returns what the file of a pod says and notes its sum in p.
-func (s *FileStore) read(uid types.UID, p *storedPod) (StoredStatus, error) {
+func (s *Files) read(uid types.UID, p *storedPod) (Status, error) {
 	p.read, p.sum = true, [sha256.Size]byte{}
 	text, err := s.dir.Read(uid)
-	var stored StoredStatus
+	var stored Status
 	if err == nil {
 		err = parseStatus(text, uid, &stored)
 	}
 	if err != nil {
-		return StoredStatus{}, fmt.Errorf("status of pod %s in %s, which is passed over: %w", uid, s.dir, err)
+		return Status{}, fmt.Errorf("status of pod %s in %s, which is passed over: %w", uid, s.dir, err)
 	}
 	p.sum = sha256.Sum256(text)
 	return stored, nil
 }
 
-func parseStatus(text []byte, uid types.UID, stored *StoredStatus) error {
+func parseStatus(text []byte, uid types.UID, stored *Status) error {
 	if err := stored.UnmarshalJSON(text); err != nil { // at once, and not after a pass to find its end
 		return brokenFile{err}
 	}

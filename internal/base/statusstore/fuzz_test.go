@@ -1,10 +1,10 @@
-package loop_test
+package statusstore_test
 
 import (
 	"encoding/json"
 	"testing"
 
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/internal/base/statusstore"
 )
 
 // Whatever a file of a status holds, it is an error or a status that can be written and read again.
@@ -13,7 +13,7 @@ func FuzzStoredStatus(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var s, again loop.StoredStatus
+		var s, again statusstore.Status
 		if json.Unmarshal(text, &s) != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package loop
+package statusstore
 
 import (
 	"context"
@@ -19,13 +19,13 @@ import (
 )
 
 // setStatus stores a status that a Loop has reported.
-func setStatus(ctx context.Context, s *FileStore, pod *v1.Pod, status v1.PodStatus) error {
-	return s.SetStoredStatus(ctx, StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status})
+func setStatus(ctx context.Context, s *Files, pod *v1.Pod, status v1.PodStatus) error {
+	return s.SetStatus(ctx, Status{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status})
 }
 
-func storeIn(t testing.TB, dir string) *FileStore {
+func storeIn(t testing.TB, dir string) *Files {
 	t.Helper()
-	s, err := NewFileStore(dir)
+	s, err := NewFiles(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func statusOf(phase v1.PodPhase) v1.PodStatus {
 	return v1.PodStatus{Phase: phase, StartTime: &started, ContainerStatuses: []v1.ContainerStatus{{Name: "c", RestartCount: 3}}}
 }
 
-func TestFileStoreRemembers(t *testing.T) {
+func TestFilesRemembers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "pods")
 	ctx := t.Context()
 	s := storeIn(t, dir)
@@ -59,7 +59,7 @@ func TestFileStoreRemembers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []StoredStatus{
+	want := []Status{
 		{Namespace: "ns", Name: "pod-a", UID: "a", Status: statusOf(v1.PodPending)},
 		{Namespace: "ns", Name: "pod-b", UID: "b", Status: statusOf(v1.PodFailed)},
 	}
@@ -79,10 +79,10 @@ func TestFileStoreRemembers(t *testing.T) {
 	}
 }
 
-func TestFileStoreWritesChangesOnly(t *testing.T) {
+func TestFilesWritesChangesOnly(t *testing.T) {
 	dir := t.TempDir()
 	s := storeIn(t, dir)
-	set := func(s *FileStore) os.FileInfo {
+	set := func(s *Files) os.FileInfo {
 		t.Helper()
 		if err := setStatus(t.Context(), s, podOf("a"), statusOf(v1.PodSucceeded)); err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestFileStoreWritesChangesOnly(t *testing.T) {
 	}
 }
 
-func TestFileStorePassesOverWhatIsBroken(t *testing.T) {
+func TestFilesPassesOverWhatIsBroken(t *testing.T) {
 	dir := t.TempDir()
 	s := storeIn(t, dir)
 	for _, uid := range []types.UID{"a", "b", "c"} {
@@ -145,7 +145,7 @@ func TestFileStorePassesOverWhatIsBroken(t *testing.T) {
 	if n := strings.Count(err.Error(), "\n") + 1; n != 3 {
 		t.Errorf("%d errors: %v, want 3", n, err)
 	}
-	if !errors.Is(err, ErrStatusesLost) {
+	if !errors.Is(err, ErrLost) {
 		t.Errorf("what is in no file any more can never be read: %v", err)
 	}
 	// The next status repairs it.
@@ -157,7 +157,7 @@ func TestFileStorePassesOverWhatIsBroken(t *testing.T) {
 	}
 }
 
-func TestFileStoreStaysInItsDirectory(t *testing.T) {
+func TestFilesStaysInItsDirectory(t *testing.T) {
 	root := t.TempDir()
 	s := storeIn(t, filepath.Join(root, "a", "b"))
 	for _, uid := range []types.UID{"", ".", "..", "../x", "/x", "a/../../x", `..\x`, "a\x00", ".a", "a.tmp/"} {
@@ -168,12 +168,12 @@ func TestFileStoreStaysInItsDirectory(t *testing.T) {
 	if entries, _ := os.ReadDir(root); len(entries) != 0 {
 		t.Errorf("there are %v", entries)
 	}
-	if _, err := NewFileStore(""); err == nil {
+	if _, err := NewFiles(""); err == nil {
 		t.Error("no directory is taken")
 	}
 }
 
-func TestFileStoreSaysWhatFailed(t *testing.T) {
+func TestFilesSaysWhatFailed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestFileStoreSaysWhatFailed(t *testing.T) {
 	}
 }
 
-func TestFileStoreConcurrently(t *testing.T) {
+func TestFilesConcurrently(t *testing.T) {
 	dir := t.TempDir()
 	s := storeIn(t, dir)
 	var all sync.WaitGroup
@@ -247,13 +247,13 @@ func BenchmarkFileStore(b *testing.B) {
 // What the runtime had reported can be asked for again: a status is not lost because of it.
 func TestStoredStatusWithoutWhatCannotBeRead(t *testing.T) {
 	for _, runtime := range []string{`"odd"`, `{"sandboxes":{}}`, `{"containers":[{"id":3}]}`, `null`} {
-		var stored StoredStatus
+		var stored Status
 		err := json.Unmarshal([]byte(`{"namespace":"default","name":"web","uid":"u","status":{"phase":"Succeeded"},"runtime":`+runtime+`}`), &stored)
 		if err != nil || stored.UID != "u" || stored.Name != "web" || stored.Namespace != "default" || stored.Status.Phase != v1.PodSucceeded || stored.Runtime != nil {
 			t.Errorf("%s: it is read as %+v, %v", runtime, stored, err)
 		}
 	}
-	var stored StoredStatus
+	var stored Status
 	if err := json.Unmarshal([]byte(`{"uid":"u","status":{"phase":3},"runtime":{}}`), &stored); err == nil {
 		t.Errorf("a status that is none is read as %+v", stored)
 	}

@@ -1,4 +1,5 @@
-package loop
+// Package statusstore persists the statuses of pods, so that the next agent knows which pods have finished.
+package statusstore
 
 import (
 	"context"
@@ -12,32 +13,30 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A StatusStore persists the statuses of pods across restarts of the agent, so that a finished pod
+// A Store persists the statuses of pods across restarts of the agent, so that a finished pod
 // is not run again, even without an API server. Its methods may be called concurrently for
 // different pods.
 //
 // It holds the reported statuses, and the runtime's: a restarted agent inspects only what has changed since, by ID,
-// because runtimes do not reuse IDs. The other state of the work on a pod is in the records below the Root. A [FileStore]
-// is one.
-type StatusStore interface {
-	// SetStoredStatus stores the status of a pod, in the place of an earlier one. A store that leaves Runtime out makes
+// because runtimes do not reuse IDs. The other state of the work on a pod is in the records below the Root.
+type Store interface {
+	// SetStatus stores the status of a pod, in the place of an earlier one. A store that leaves Runtime out makes
 	// the next agent inspect the pod.
-	SetStoredStatus(ctx context.Context, s StoredStatus) error
+	SetStatus(ctx context.Context, s Status) error
 	// Load returns all stored statuses, sorted by UID. Unreadable ones are left out, and the error
-	// describes them; the result is valid nevertheless. If the error is [ErrStatusesLost], they
-	// are lost for good; after any other error a Loop retries for a minute before it does anything
+	// describes them; the result is valid nevertheless. If the error is [ErrLost], they
+	// are lost for good; after any other error the caller retries for a minute before it does anything
 	// else.
-	Load(ctx context.Context) ([]StoredStatus, error)
+	Load(ctx context.Context) ([]Status, error)
 	// Delete deletes the status of a pod. It succeeds if there is none.
 	Delete(ctx context.Context, uid types.UID) error
 }
 
-// ErrStatusesLost is the error of a [StatusStore] for statuses that are lost for good.
-var ErrStatusesLost = errors.New("statuses of pods are lost")
+// ErrLost is the error of a [Store] for statuses that are lost for good.
+var ErrLost = errors.New("statuses of pods are lost")
 
-// A StoredStatus is what a StatusStore remembers of a pod. It can be written as
-// JSON.
-type StoredStatus struct {
+// A Status is the status of a pod in a [Store]. It can be written as JSON.
+type Status struct {
 	Namespace string
 	Name      string
 	UID       types.UID
@@ -48,8 +47,8 @@ type StoredStatus struct {
 	Runtime *runtime.PodStatus
 }
 
-// storedStatus is a StoredStatus as JSON.
-type storedStatus struct {
+// statusJSON is a Status as JSON.
+type statusJSON struct {
 	Namespace string          `json:"namespace"`
 	Name      string          `json:"name"`
 	UID       types.UID       `json:"uid"`
@@ -57,9 +56,9 @@ type storedStatus struct {
 	Runtime   *statusjson.Pod `json:"runtime,omitempty"`
 }
 
-// MarshalJSON writes it as the files of a FileStore have it.
-func (s StoredStatus) MarshalJSON() ([]byte, error) {
-	written := storedStatus{Namespace: s.Namespace, Name: s.Name, UID: s.UID, Status: s.Status}
+// MarshalJSON writes the status as [Files] has it.
+func (s Status) MarshalJSON() ([]byte, error) {
+	written := statusJSON{Namespace: s.Namespace, Name: s.Name, UID: s.UID, Status: s.Status}
 	if s.Runtime != nil {
 		written.Runtime = statusjson.OfPod(s.Runtime)
 	}
@@ -67,14 +66,14 @@ func (s StoredStatus) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads it, also as written without what the runtime had reported.
-func (s *StoredStatus) UnmarshalJSON(text []byte) error {
-	var read storedStatus
+func (s *Status) UnmarshalJSON(text []byte) error {
+	var read statusJSON
 	if err := json.Unmarshal(text, &read); err != nil {
 		if read, err = readAlone(text); err != nil {
 			return err
 		}
 	}
-	*s = StoredStatus{Namespace: read.Namespace, Name: read.Name, UID: read.UID, Status: read.Status}
+	*s = Status{Namespace: read.Namespace, Name: read.Name, UID: read.UID, Status: read.Status}
 	if read.Runtime != nil {
 		s.Runtime = read.Runtime.Status(read.UID, read.Namespace, read.Name)
 	}
@@ -83,18 +82,23 @@ func (s *StoredStatus) UnmarshalJSON(text []byte) error {
 
 // readAlone reads a status without the runtime's: the latter can be inspected again, the former
 // cannot.
-func readAlone(text []byte) (read storedStatus, err error) {
+func readAlone(text []byte) (read statusJSON, err error) {
 	var alone struct {
-		storedStatus
+		statusJSON
 		Runtime json.RawMessage `json:"runtime"`
 	}
 	err = json.Unmarshal(text, &alone)
-	return alone.storedStatus, err
+	return alone.statusJSON, err
 }
 
-// noStore stands for a missing [StatusStore].
-type noStore struct{}
+// None is a [Store] that stores nothing.
+type None struct{}
 
-func (noStore) Load(context.Context) ([]StoredStatus, error)        { return nil, nil }
-func (noStore) SetStoredStatus(context.Context, StoredStatus) error { return nil }
-func (noStore) Delete(context.Context, types.UID) error             { return nil }
+// Load returns nothing.
+func (None) Load(context.Context) ([]Status, error) { return nil, nil }
+
+// SetStatus does nothing.
+func (None) SetStatus(context.Context, Status) error { return nil }
+
+// Delete does nothing.
+func (None) Delete(context.Context, types.UID) error { return nil }
