@@ -48,11 +48,13 @@
 //
 //   - sh -c SCRIPT with a part of the POSIX shell: lists with ; && || & and
 //     lines, if, while, until, ( ) and { }, quotes, variables ($NAME, ${NAME},
-//     $?, $$), assignments, > >> 2> >&2 2>&1, comments; and : exit trap wait exec
-//     export; or sh, which runs the lines of its standard input;
+//     $?, $$), $( ), assignments, > >> 2> >&2 2>&1, comments; and : exit trap wait
+//     exec export; sh -x -c SCRIPT, which also prints each command on standard
+//     error; or sh, which runs the lines of its standard input;
 //   - sleep N (also 0.5, 2m, infinity), echo [-n], printf (%s, %d), cat, touch,
-//     rm [-f], test and [ (-e -f -s -n -z = != !), env, kill [-SIGNAL] 1, true,
-//     false, mkdir (which does nothing);
+//     rm [-f], test, [ and [[ (-e -f -r -s -n -z = != -eq -ne -lt -le -gt -ge !),
+//     expr A OP B (+ - * / %), env, kill [-SIGNAL] 1, true, false, mkdir (which
+//     does nothing);
 //   - a [Program] of Config.Programs, which is a Go function;
 //   - for a container's process, anything else is a server: it runs until it is stopped and exits
 //     with 128 plus the signal's number, 143. In an image that is OnlyKnown such a command does

@@ -30,8 +30,10 @@ func applets(name string) applet {
 		return touch
 	case "rm":
 		return remove
-	case "test", "[":
+	case "test", "[", "[[":
 		return test
+	case "expr":
+		return expr
 	case "env":
 		return env
 	case "kill":
@@ -44,21 +46,25 @@ func applets(name string) applet {
 	return nil
 }
 
-// runShell runs sh -c SCRIPT, or the lines of the standard input. As a child it has its
+// runShell runs sh -c SCRIPT or sh -x -c SCRIPT, or the lines of the standard input. As a child it has its
 // own variables; as the main command it is the process itself.
 func runShell(s *shell, args []string, io stdio) int {
 	if len(args) == 1 {
 		return runLines(s, io)
 	}
+	trace := args[1] == "-x"
+	if trace {
+		args = args[1:]
+	}
 	if len(args) < 3 || args[1] != "-c" {
-		fmt.Fprintln(io.err, "sh: only sh and sh -c SCRIPT are understood")
+		fmt.Fprintln(io.err, "sh: only sh, sh -c SCRIPT and sh -x -c SCRIPT are understood")
 		return 2
 	}
-	if s.main {
-		s.main = false
-		return s.script(args[2], io)
+	if !s.main {
+		s = s.fork()
 	}
-	return s.fork().script(args[2], io)
+	s.main, s.trace = false, trace
+	return s.script(args[2], io)
 }
 
 // runLines runs each line once it is complete. An invalid line fails alone, as in an interactive
@@ -240,60 +246,6 @@ func remove(s *shell, args []string, io stdio) int {
 		}
 	}
 	return code
-}
-
-// test understands -e, -f, -s, -n, -z, =, != and a leading !.
-func test(s *shell, args []string, io stdio) int {
-	if args[0] == "[" {
-		if args[len(args)-1] != "]" {
-			fmt.Fprintln(io.err, "[: missing ]")
-			return 2
-		}
-		args = args[:len(args)-1]
-	}
-	args = args[1:]
-	not := len(args) > 1 && args[0] == "!"
-	if not {
-		args = args[1:]
-	}
-	holds, ok := s.holds(args)
-	switch {
-	case !ok:
-		fmt.Fprintln(io.err, "test: only -e, -f, -s, -n, -z, = and != are understood")
-		return 2
-	case holds == not:
-		return 1
-	}
-	return 0
-}
-
-func (s *shell) holds(args []string) (holds, ok bool) {
-	switch len(args) {
-	case 0:
-		return false, true
-	case 1:
-		return args[0] != "", true
-	case 2:
-		switch args[0] {
-		case "-e", "-f":
-			return s.p.cfg.Files.Exists(file(args[1])), true
-		case "-s":
-			b, err := s.p.cfg.Files.ReadFile(file(args[1]))
-			return err == nil && len(b) > 0, true
-		case "-n":
-			return args[1] != "", true
-		case "-z":
-			return args[1] == "", true
-		}
-	case 3:
-		switch args[1] {
-		case "=":
-			return args[0] == args[2], true
-		case "!=":
-			return args[0] != args[2], true
-		}
-	}
-	return false, false
 }
 
 func env(s *shell, _ []string, io stdio) int {

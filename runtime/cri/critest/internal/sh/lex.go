@@ -1,18 +1,21 @@
 package sh
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
 
-// A part is a piece of a word: text as it stands, or the name of a variable.
+// A part is a piece of a word: text as it stands, the name of a variable, or commands whose output it is.
 type part struct {
-	text     string
-	variable bool
+	text         string
+	variable     bool
+	substitution bool
+	commands     list
 }
 
 // A word is expanded to exactly one argument: unlike a shell's, an unquoted
-// variable is never split into several.
+// variable or substitution is never split into several.
 type word struct {
 	parts  []part
 	quoted bool
@@ -20,7 +23,7 @@ type word struct {
 
 // literal is the word if it is plain text without quotes, else "".
 func (w word) literal() string {
-	if w.quoted || len(w.parts) != 1 || w.parts[0].variable {
+	if w.quoted || len(w.parts) != 1 || w.parts[0].variable || w.parts[0].substitution {
 		return ""
 	}
 	return w.parts[0].text
@@ -35,11 +38,18 @@ type token struct {
 type lexer struct {
 	src []rune
 	pos int
+	// depth is the number of substitutions around the script.
+	depth int
 }
 
+// maxDepth is the maximum number of substitutions in each other.
+const maxDepth = 10
+
+var errBackquotes = errors.New("backquotes are not understood, use $( )")
+
 // lex splits a script into tokens.
-func lex(script string) ([]token, error) {
-	l := lexer{src: []rune(script)}
+func lex(script string, depth int) ([]token, error) {
+	l := lexer{src: []rune(script), depth: depth}
 	var toks []token
 	for {
 		l.skipBlanks()
@@ -92,7 +102,7 @@ func (l *lexer) next() (token, error) {
 		l.pos++
 		return token{op: string(c)}, nil
 	case '`':
-		return token{}, fmt.Errorf("command substitution is not understood")
+		return token{}, errBackquotes
 	}
 	w, err := l.word()
 	return token{word: w}, err
@@ -163,8 +173,15 @@ func (l *lexer) word() (word, error) {
 			}
 			text.WriteRune(l.src[l.pos])
 			w.quoted = true
-		case c == '`' || c == '$' && l.peek(1) == '(':
-			return w, fmt.Errorf("command substitution is not understood")
+		case c == '`':
+			return w, errBackquotes
+		case c == '$' && l.peek(1) == '(':
+			commands, err := l.substitution()
+			if err != nil {
+				return w, err
+			}
+			flush()
+			w.parts = append(w.parts, part{substitution: true, commands: commands})
 		case c == '$':
 			if name := l.variable(); name != "" {
 				flush()
@@ -184,6 +201,37 @@ func (l *lexer) word() (word, error) {
 		return w, fmt.Errorf("unterminated quote")
 	}
 	return w, nil
+}
+
+// substitution reads the commands of $( ) and leaves the position on the closing parenthesis.
+func (l *lexer) substitution() (list, error) {
+	if l.peek(2) == '(' {
+		return nil, errors.New("arithmetic is not understood, use expr")
+	}
+	if l.depth == maxDepth {
+		return nil, fmt.Errorf("more than %d substitutions in each other are not understood", maxDepth)
+	}
+	first := l.pos + 2
+	open := 1
+	var quote rune
+	for l.pos = first; l.pos < len(l.src); l.pos++ {
+		switch c := l.src[l.pos]; {
+		case quote != 0 && c == quote:
+			quote = 0
+		case c == '\\' && quote != '\'':
+			l.pos++
+		case quote != 0:
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '(':
+			open++
+		case c == ')':
+			if open--; open == 0 {
+				return parseAt(string(l.src[first:l.pos]), l.depth+1)
+			}
+		}
+	}
+	return nil, errors.New("unterminated $(")
 }
 
 // variable reads a name after '$' and leaves the position on its last rune.

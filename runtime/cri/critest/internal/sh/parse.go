@@ -49,8 +49,11 @@ type parser struct {
 	pos  int
 }
 
-func parse(script string) (list, error) {
-	toks, err := lex(script)
+func parse(script string) (list, error) { return parseAt(script, 0) }
+
+// parseAt parses a script inside a number of substitutions.
+func parseAt(script string, depth int) (list, error) {
+	toks, err := lex(script, depth)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,15 @@ var scripts = []struct {
 	{"trap of the shell itself", `trap 'echo got; exit 6' TERM; kill -TERM $$; sleep 0.1; echo no`, "got\n", 6},
 	{"trap without exit", `trap 'echo got' USR1; kill -USR1 $$; echo on`, "got\non\n", 0},
 	{"comment", "echo a # b\necho c", "a\nc\n", 0},
+	{"substitution", `X=$(echo a; echo "b )"); echo "<$X>" "$(exit 3)"; echo $?`, "<a\nb )> \n0\n", 0},
+	{"substitution in a substitution", `echo $(echo $(echo a)b)c; echo '$(no)' "$(echo 'it is')"`, "abc\n$(no) it is\n", 0},
+	{"substitution has variables of its own", `X=1; Y=$(X=2; echo $X); echo $X$Y`, "12\n", 0},
+	{"integers", `[ 10 -gt 9 ] && [ 2 -ne 3 ] && [ 2 -le 2 ] && [ ! 1 -ge 2 ] && echo ok`, "ok\n", 0},
+	{"expr", `expr 7 % 2; expr 7 + 2; expr 7 '*' 2; expr 7 / 2; expr 2 - 2; echo $?`, "1\n9\n14\n3\n0\n1\n", 0},
+	{"double brackets", `if [[ -r /no/such/file ]]; then echo yes; else echo no; fi; [[ a = a ]] && echo a`, "no\na\n", 0},
+	{"odd index", `if [ $(expr 3 % 2) -ne 0 ]; then exit 1; fi`, "", 1},
+	{"trace", `sh -x -c 'echo a' 2>&1`, "+ echo a\na\n", 0},
+	{"unterminated substitution", `echo $(echo a`, "", 2},
 	{"syntax error", `if true; then`, "", 2},
 	{"continued line", "echo a \\\n b", "a b\n", 0},
 }
@@ -160,8 +169,8 @@ func TestFound(t *testing.T) {
 
 func TestNotUnderstood(t *testing.T) {
 	for _, script := range []string{
-		"echo a | cat", "echo $(id)", "echo `id`", "for i in a; do :; done", "echo 'a", "a &&", ")", "a && b &",
-		"while true; do", "echo >", "(", "{ echo a",
+		"echo a | cat", "echo $((1 + 1))", "echo $(id", "echo `id`", "for i in a; do :; done", "echo 'a", "a &&", ")", "a && b &",
+		"while true; do", "echo >", "(", "{ echo a", strings.Repeat("echo $(", 11) + strings.Repeat(")", 11),
 	} {
 		var errs strings.Builder
 		p := New(Config{Args: []string{"sh", "-c", script}, Stdout: &errs, Stderr: &errs, Files: newMemFiles()})

@@ -36,7 +36,7 @@ func (s *shell) redirect(redirs []redirection, std stdio) (_ stdio, written func
 }
 
 func (s *shell) open(r redirection, std stdio) (io.Writer, error) {
-	name := s.expand(r.target)
+	name := s.expand(r.target, std)
 	switch {
 	case r.op == "<":
 		if !s.p.cfg.Files.Exists(file(name)) && name != "/dev/null" {

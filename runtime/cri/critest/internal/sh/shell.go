@@ -29,6 +29,7 @@ type shell struct {
 	mine  []chan struct{} // background jobs of this shell, closed when done
 	last  int             // $?
 	exit  bool            // exit was called; last is the code
+	trace bool            // each command is printed before it runs
 }
 
 func newShell(p *Process) *shell {
@@ -36,7 +37,7 @@ func newShell(p *Process) *shell {
 }
 
 func (s *shell) fork() *shell {
-	return &shell{p: s.p, ctx: s.ctx, env: maps.Clone(s.env), child: true, jobs: s.jobs, last: s.last}
+	return &shell{p: s.p, ctx: s.ctx, env: maps.Clone(s.env), child: true, jobs: s.jobs, last: s.last, trace: s.trace}
 }
 
 // stopped reports whether no further command may run.
@@ -139,7 +140,10 @@ func (s *shell) simple(c *simple, io stdio) {
 	if err == nil {
 		args := make([]string, len(c.words))
 		for i, w := range c.words {
-			args[i] = s.expand(w)
+			args[i] = s.expand(w, io)
+		}
+		if s.trace && len(args) > 0 {
+			fmt.Fprintln(io.err, "+", strings.Join(args, " "))
 		}
 		s.last = s.assignOrRun(c.words, args, io)
 		err = written()
@@ -185,10 +189,12 @@ func (s *shell) runArgs(args []string, io stdio, fallback Program) int {
 	return 127
 }
 
-func (s *shell) expand(w word) string {
+func (s *shell) expand(w word, io stdio) string {
 	var b strings.Builder
 	for _, p := range w.parts {
 		switch {
+		case p.substitution:
+			b.WriteString(s.output(p.commands, io))
 		case !p.variable:
 			b.WriteString(p.text)
 		case p.text == "?":
@@ -200,6 +206,30 @@ func (s *shell) expand(w word) string {
 		}
 	}
 	return b.String()
+}
+
+// maxOutput bounds the output of a substitution, in bytes: Linux limits an argument to as many.
+const maxOutput = 128 << 10
+
+// output runs commands in a child, and returns their output without the newlines at its end. Its exit code is $?.
+func (s *shell) output(l list, io stdio) string {
+	child, out := s.fork(), &limitedBuffer{left: maxOutput}
+	child.list(l, stdio{out: out, err: io.err})
+	s.last = child.last
+	return strings.TrimRight(out.String(), "\n")
+}
+
+// A limitedBuffer drops what exceeds its limit.
+type limitedBuffer struct {
+	strings.Builder
+	left int
+}
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	kept := p[:min(len(p), b.left)]
+	b.left -= len(kept)
+	b.Builder.Write(kept)
+	return len(p), nil
 }
 
 // file is a path as an absolute one; the working directory is the root.
