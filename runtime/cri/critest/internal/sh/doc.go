@@ -12,6 +12,6 @@
 //	lex.go, parse.go   from text to commands
 //	shell.go           runs commands; redirect.go redirects their output
 //	builtins.go        builtins of the shell
-//	applets.go         commands that are programs in a real container
+//	applets.go         commands that are programs in a real container; test.go test and expr
 //	process.go         a process and its exit; signal.go signals
 package sh
