@@ -138,9 +138,9 @@ func TestFarewell(t *testing.T) {
 	for got, want := range map[string]string{
 		inMemory.farewell(0, 0): "No pod runs.",
 		inMemory.farewell(1, 0): "Detached from 1 running pod. The runtime in memory ends",
-		real.farewell(2, 0):     "Detached from 2 running pods. The next start takes over",
-		real.farewell(2, 9):     "Detached from 2 running pods and 9 pods without a running container. The next start takes over",
-		real.farewell(0, 1):     "Detached from 1 pod without a running container. The next start takes over",
+		real.farewell(2, 0):     "Detached from 2 running pods. The next agent takes over",
+		real.farewell(2, 9):     "Detached from 2 running pods and 9 pods without a running container. The next agent takes over",
+		real.farewell(0, 1):     "Detached from 1 pod without a running container. The next agent takes over",
 		inMemory.atEnd():        "with it the runtime in memory and its pods",
 		leaving.atEnd():         "leaves the pods",
 		real.atEnd():            "stops the pods",
