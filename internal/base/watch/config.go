@@ -24,7 +24,7 @@ type Reader interface {
 	PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error)
 }
 
-// Config says what a Watcher works with. A zero field means its default.
+// Config configures a Watcher. A zero field means its default.
 type Config struct {
 	pleg.Config
 	// Reader reads. Required.
@@ -46,7 +46,7 @@ type Config struct {
 	Observed func(ctx context.Context, status *runtime.PodStatus)
 	// Changed is called when a pod's status differs from the last one passed on, and when a pod
 	// becomes readable again. status is the newest one and must not be modified. A status without sandboxes
-	// and containers means that the runtime has nothing of the pod any more.
+	// and containers means that the runtime no longer has the pod.
 	//
 	// Calls for one pod come from one goroutine, one after the other, and for different pods
 	// concurrently. They must not block: the pod is not inspected again before the call returns.
@@ -74,22 +74,22 @@ const (
 	// minRetry is the first pause after a failure. Each further failure in a row doubles it, up to
 	// maxRetry.
 	minRetry, maxRetry = 100 * time.Millisecond, 5 * time.Second
-	// lookTimeout bounds one inspection of a pod and one list of all.
-	lookTimeout = 2 * time.Minute
-	// parallel is how many inspections may run at a time that have not taken slowLook yet.
-	parallel = 8
-	// slowLook is how long an inspection counts towards parallel.
-	slowLook = 100 * time.Millisecond
-	// eventHold is how long an event may wait for the end of the work on its pod.
-	eventHold = time.Second
-	// settleTime is how long a stream has to be open until it is relied on.
+	// readTimeout is the timeout of one inspection of a pod, and of one list of all pods.
+	readTimeout = 2 * time.Minute
+	// maxInspections is the maximum number of concurrent inspections that are younger than slowInspection.
+	maxInspections = 8
+	// slowInspection is how long an inspection counts towards maxInspections.
+	slowInspection = 100 * time.Millisecond
+	// maxHold is how long an event may wait for the end of the work on its pod.
+	maxHold = time.Second
+	// settleTime is how long a stream must be open until the Watcher relies on it.
 	settleTime = time.Second
 	// firstReopen is the first pause before a lost stream is opened again, while the runtime answers
 	// otherwise. It doubles up to maxReopen while no stream brings an event.
 	firstReopen = 50 * time.Millisecond
 	maxReopen   = 10 * time.Second
-	// listCost is how many times what a list took is left alone after it.
-	listCost = 4
+	// listPauseFactor is the minimum pause after a list, as a multiple of its duration.
+	listPauseFactor = 4
 	// resumePatience is how long inspections of changed pods may delay the report that the runtime
 	// is available again.
 	resumePatience = time.Second

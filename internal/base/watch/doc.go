@@ -5,7 +5,7 @@
 //
 //	watcher.go  New, Run, and whether the runtime is available
 //	pod.go      one watched pod, and its goroutine: inspect, wait, report
-//	look.go     one inspection, and its consequences
+//	inspect.go  one inspection, and its consequences
 //	list.go     one list, and its comparison with the known state
 //	pace.go     when the next list is read
 //	stream.go   the runtime's events
@@ -28,7 +28,7 @@
 // a sync wait for the end of the sync, which inspects the pod anyway: see [Watcher.Hold]. So an
 // agent's own work on a pod costs one inspection, not one for each step.
 //
-// At most one inspection of each pod is in flight. One requested meanwhile starts after it.
+// At most one inspection of each pod is in flight. If another one is requested meanwhile, it starts afterwards.
 //
 // # One pod does not delay another
 //

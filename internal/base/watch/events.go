@@ -104,9 +104,9 @@ func NewEvents(c EventsConfig) (*Events, error) {
 	return &Events{config: c}, nil
 }
 
-// Run reads events until ctx ends, and then returns ctx's error. It returns
+// Run reads events until ctx ends, and then returns the error of ctx. It returns
 // earlier only if the runtime has no event stream, with an error of class
-// cri.ErrUnimplemented: the caller then has to look by itself every so often.
+// cri.ErrUnimplemented: then the caller must list the pods periodically.
 func (e *Events) Run(ctx context.Context) error {
 	delay := firstReopen
 	for {
@@ -127,8 +127,8 @@ func (e *Events) Run(ctx context.Context) error {
 	}
 }
 
-// stream opens a stream and reads it to its end. It reports whether the stream
-// brought anything, and why it ended, which is never nil.
+// stream opens a stream and reads it to its end. It reports whether it has received an event,
+// and returns the reason for the end, which is never nil.
 func (e *Events) stream(ctx context.Context) (brought bool, err error) {
 	stream, err := e.config.Runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {
@@ -150,8 +150,8 @@ func (e *Events) stream(ctx context.Context) (brought bool, err error) {
 	}
 }
 
-// event converts a message. It is not ours if the sandbox is not. A message
-// without the sandbox's status, as when that could not be read any more, may be.
+// event converts a message. mine is false if the sandbox belongs to another agent. A message
+// without the sandbox's status counts as ours.
 func (e *Events) event(m *runtimeapi.ContainerEventResponse) (event Event, mine bool) {
 	s := m.GetPodSandboxStatus()
 	uid := s.GetMetadata().GetUid()

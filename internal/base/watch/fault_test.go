@@ -68,7 +68,7 @@ func TestP1_HungPodsDelayNoOther(t *testing.T) {
 			t.Errorf("%d pods were told of, want %d: %v", len(told), len(well), told)
 		}
 		since := time.Now()
-		if _, err := w.GetNewerThan(t.Context(), "well00", since); err != nil || time.Since(since) > slowLook {
+		if _, err := w.GetNewerThan(t.Context(), "well00", since); err != nil || time.Since(since) > slowInspection {
 			t.Errorf("GetNewerThan took %v while others hang: %v", time.Since(since), err)
 		}
 		time.Sleep(pleg.LongInspection)
@@ -117,12 +117,12 @@ func TestP1_QuickLooksAddUpToNothing(t *testing.T) {
 }
 
 func TestP1_LooksAtATimeAreBounded(t *testing.T) {
-	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: slowLook / 2}}, func(t *testing.T, n *node) {
+	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: slowInspection / 2}}, func(t *testing.T, n *node) {
 		n.pods("u", 40)
 		n.run()
 		time.Sleep(time.Second)
-		if got := n.Journal().Of(critest.ContainerStatus).MaxConcurrent(); got != parallel {
-			t.Errorf("%d looks at a time, want %d", got, parallel)
+		if got := n.Journal().Of(critest.ContainerStatus).MaxConcurrent(); got != maxInspections {
+			t.Errorf("%d looks at a time, want %d", got, maxInspections)
 		}
 	})
 }
@@ -340,8 +340,8 @@ func TestP4_LookOlderThanAListSaysNothing(t *testing.T) {
 		began := time.Now()
 		w.cache.SetListed(nil, began.Add(time.Second))
 		p := w.pod("u")
-		w.succeeded(p, &look{began: began}, &runtime.PodStatus{UID: "u", ObservedAt: began, Sandboxes: []runtime.SandboxStatus{{ID: "s"}}})
-		if p.latest != nil || p.untold {
+		w.succeeded(p, &inspection{began: began}, &runtime.PodStatus{UID: "u", ObservedAt: began, Sandboxes: []runtime.SandboxStatus{{ID: "s"}}})
+		if p.latest != nil || p.unreported {
 			t.Errorf("%s is taken for the newest status", states(p.latest))
 		}
 	})
@@ -516,7 +516,7 @@ func TestP7_WhatHangsIsGivenUp(t *testing.T) {
 				n.Fault(faults.Fault{Match: faults.Match{Method: m}, Hang: &faults.Gate{}})
 				n.pod("u")
 				w.heard()
-				time.Sleep(lookTimeout + 2*time.Second)
+				time.Sleep(readTimeout + 2*time.Second)
 				if got := w.heardOf("u"); len(got) != 1 {
 					t.Errorf("told %q after it was given up, want once", got)
 				}
@@ -662,7 +662,7 @@ func TestE1_LookWaitsForTheReturn(t *testing.T) {
 		n.pod("u")
 		w := n.run(listsOnly)
 		time.Sleep(2 * time.Second)
-		for range parallel {
+		for range maxInspections {
 			w.slots <- struct{}{}
 		}
 		w.Inspect("u")

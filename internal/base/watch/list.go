@@ -11,10 +11,10 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// list reads a list of all pods once and does what follows from it.
+// list lists all pods once, and handles the result.
 func (w *Watcher) list(ctx context.Context) {
 	began := w.beginList()
-	readCtx, cancel := context.WithTimeout(ctx, lookTimeout)
+	readCtx, cancel := context.WithTimeout(ctx, readTimeout)
 	pods, err := w.config.Reader.List(readCtx)
 	cancel()
 	if ctx.Err() != nil {
@@ -26,12 +26,12 @@ func (w *Watcher) list(ctx context.Context) {
 		return
 	}
 	busy := w.busy()
-	looks, settled := w.listed(pods, began, busy)
+	inspections, settled := w.listed(pods, began, busy)
 	if settled {
 		w.config.Log.V(1).Info("container events are relied on")
 		w.config.Observer.Streaming(true)
 	}
-	w.resume(ctx, looks)
+	w.resume(ctx, inspections)
 }
 
 func (w *Watcher) beginList() time.Time {
@@ -46,23 +46,23 @@ func (w *Watcher) beginList() time.Time {
 func (w *Watcher) listFailed(began time.Time, err error) {
 	w.mu.Lock()
 	w.lists.fail(began, err)
-	if !errors.Is(err, cri.ErrUnavailable) || w.gate == gateAway {
+	if !errors.Is(err, cri.ErrUnavailable) || w.gate == gateUnavailable {
 		w.mu.Unlock()
 		return
 	}
-	away := &UnavailableError{Since: began, Err: err}
-	w.away, w.since, w.announced = away, began, false
+	unavailable := &UnavailableError{Since: began, Err: err}
+	w.unavailableErr, w.since, w.announced = unavailable, began, false
 	w.mu.Unlock()
-	w.config.Log.Error(err, "runtime is away")
-	if w.shut(gateAway, away) {
+	w.config.Log.Error(err, "runtime is unavailable")
+	if w.close(gateUnavailable, unavailable) {
 		w.config.Observer.Streaming(false)
 	}
-	w.config.AvailableChanged(away)
+	w.config.AvailableChanged(unavailable)
 }
 
 // listed compares a list with the known state, and returns the resulting inspections and whether
 // events are reliable now.
-func (w *Watcher) listed(pods []*podreader.ListedPod, began time.Time, busy bool) (looks []*look, settled bool) {
+func (w *Watcher) listed(pods []*podreader.ListedPod, began time.Time, busy bool) (inspections []*inspection, settled bool) {
 	uids := make([]types.UID, len(pods))
 	for i, p := range pods {
 		uids[i] = p.UID
@@ -70,22 +70,22 @@ func (w *Watcher) listed(pods []*podreader.ListedPod, began time.Time, busy bool
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cache.SetListed(uids, began)
-	looks = append(w.compare(pods), w.compareMissing(uids, began)...)
-	w.lists.succeed(began, w.pace(busy))
+	inspections = append(w.compare(pods), w.compareMissing(uids, began)...)
+	w.lists.succeed(began, w.nextInterval(busy))
 	settled = w.stream.settle(began)
 	if w.gate != gateOpen {
 		w.reopen()
 	}
-	return looks, settled
+	return inspections, settled
 }
 
 // compare returns the inspections of changed pods.
-func (w *Watcher) compare(pods []*podreader.ListedPod) (looks []*look) {
+func (w *Watcher) compare(pods []*podreader.ListedPod) (inspections []*inspection) {
 	for _, listed := range pods {
 		p := w.pod(listed.UID)
 		if w.readAfter(p, listed.ObservedAt) {
 			w.forget(p)
-			continue // a look has more to say
+			continue // an inspection is newer than the list
 		}
 		first := p.listed == nil
 		p.listed = &Pod{
@@ -95,24 +95,24 @@ func (w *Watcher) compare(pods []*podreader.ListedPod) (looks []*look) {
 		changed := listed.Changed(p.latest)
 		switch {
 		case p.next != nil, p.err != nil && w.gate != gateOpen:
-			looks = append(looks, w.offer(p, listed))
+			inspections = append(inspections, w.requestListed(p, listed))
 		case p.err != nil, !changed && awaitsAddress(p.latest):
-			// It is looked at again and again by itself.
+			// an inspection is scheduled already
 		case changed:
-			looks = append(looks, w.offer(p, listed))
+			inspections = append(inspections, w.requestListed(p, listed))
 		default:
-			w.confirm(p, listed.ObservedAt)
+			w.markUnchanged(p, listed.ObservedAt)
 		}
-		if first && !changed { // an event has shown it, and the receiver did not find it in Pods
-			p.untold = true
+		if first && !changed { // an event has reported the pod before, but Pods did not have it
+			p.unreported = true
 			w.wake(p)
 		}
 	}
-	return looks
+	return inspections
 }
 
-// readAfter reports whether a look that began after a list has read the pod, or reads it
-// now. Of a pod that it found gone the Cache alone may know.
+// readAfter reports whether an inspection that began after a list has read the pod, or reads it
+// now. If the runtime no longer has the pod, only the Cache has that information.
 func (w *Watcher) readAfter(p *pod, list time.Time) bool {
 	if p.newest().After(list) {
 		return true
@@ -121,20 +121,20 @@ func (w *Watcher) readAfter(p *pod, list time.Time) bool {
 	return read && err == nil
 }
 
-// confirm enters that a read found a pod as it was.
-func (w *Watcher) confirm(p *pod, observed time.Time) {
+// markUnchanged records that a read found a pod unchanged.
+func (w *Watcher) markUnchanged(p *pod, observed time.Time) {
 	status := *p.latest
 	status.ObservedAt = observed
-	if p.told == p.latest {
-		p.told = &status
+	if p.reported == p.latest {
+		p.reported = &status
 	}
 	w.setLatest(p, &status)
 	w.cache.Set(p.uid, p.latest, nil, observed)
 }
 
-// compareMissing returns the inspections of pods that are not in the list. They make no call,
-// because the list says everything.
-func (w *Watcher) compareMissing(uids []types.UID, began time.Time) (looks []*look) {
+// compareMissing returns the inspections of pods that are not in the list. They make no call:
+// the runtime has no objects of these pods.
+func (w *Watcher) compareMissing(uids []types.UID, began time.Time) (inspections []*inspection) {
 	there := make(map[types.UID]bool, len(uids))
 	for _, uid := range uids {
 		there[uid] = true
@@ -143,26 +143,26 @@ func (w *Watcher) compareMissing(uids []types.UID, began time.Time) (looks []*lo
 		if there[uid] || p.newest().After(began) || p.listed == nil && p.latest.Empty() && p.err == nil {
 			continue
 		}
-		looks = append(looks, w.offer(p, &podreader.ListedPod{UID: uid, ObservedAt: began}))
+		inspections = append(inspections, w.requestListed(p, &podreader.ListedPod{UID: uid, ObservedAt: began}))
 	}
-	return looks
+	return inspections
 }
 
 // resume reports that the runtime is available, if that was not reported yet, once the results of
 // the inspections were reported or have taken too long.
-func (w *Watcher) resume(ctx context.Context, looks []*look) {
+func (w *Watcher) resume(ctx context.Context, inspections []*inspection) {
 	w.mu.Lock()
-	news := !w.announced
+	announce := !w.announced
 	w.mu.Unlock()
-	if !news {
+	if !announce {
 		return
 	}
 	patience := time.NewTimer(resumePatience)
 	defer patience.Stop()
-	for waiting := true; waiting && len(looks) > 0; {
+	for waiting := true; waiting && len(inspections) > 0; {
 		select {
-		case <-looks[0].told:
-			looks = looks[1:]
+		case <-inspections[0].reported:
+			inspections = inspections[1:]
 		case <-patience.C:
 			waiting = false
 		case <-ctx.Done():
@@ -172,6 +172,6 @@ func (w *Watcher) resume(ctx context.Context, looks []*look) {
 	w.mu.Lock()
 	w.announced = true
 	w.mu.Unlock()
-	w.config.Log.Info("runtime is there")
+	w.config.Log.Info("runtime is available")
 	w.config.AvailableChanged(nil)
 }

@@ -47,21 +47,21 @@ func (w *Watcher) GetNewerThan(ctx context.Context, uid types.UID, since time.Ti
 	if err := waitUntil(ctx, since); err != nil {
 		return nil, err
 	}
-	status, l, err := w.fresh(uid, since)
+	status, l, err := w.statusOrInspection(uid, since)
 	if l == nil {
 		return status, err
 	}
 	select {
 	case <-l.done:
 	case <-ctx.Done():
-		w.leave(uid, l, false)
+		w.endWait(uid, l, false)
 		return nil, ctx.Err()
 	}
-	w.leave(uid, l, l.err == nil)
+	w.endWait(uid, l, l.err == nil)
 	return l.status, l.err
 }
 
-// waitUntil waits for a time that lies ahead: no read can have begun after it.
+// waitUntil waits for a time in the future: no read can have begun after it.
 func waitUntil(ctx context.Context, t time.Time) error {
 	wait := time.Until(t)
 	if wait <= 0 {
@@ -77,43 +77,42 @@ func waitUntil(ctx context.Context, t time.Time) error {
 	}
 }
 
-// fresh returns a status that is new enough, or the look to wait for. A clock may
-// give since and the beginning of a read the same time though the read began
-// first, so that only a later time will do.
-func (w *Watcher) fresh(uid types.UID, since time.Time) (*runtime.PodStatus, *look, error) {
+// statusOrInspection returns a status that is new enough, or the inspection to wait for. The read must have begun later
+// than since: with equal times, a clock does not show which came first.
+func (w *Watcher) statusOrInspection(uid types.UID, since time.Time) (*runtime.PodStatus, *inspection, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if status, ok, err := w.cache.Newer(uid, since.Add(1)); ok && err == nil {
 		return status, nil, nil
 	}
 	switch w.gate {
-	case gateAway:
-		return nil, nil, w.away
+	case gateUnavailable:
+		return nil, nil, w.unavailableErr
 	case gateStopped:
 		return nil, nil, pleg.ErrStopped
 	}
-	l := w.lookAfter(w.pod(uid), since)
+	l := w.inspectionAfter(w.pod(uid), since)
 	l.waiting++
 	return nil, l, nil
 }
 
-// lookAfter returns an inspection that begins after since: the one in flight, one that only
+// inspectionAfter returns an inspection that begins after since: the one in flight, one that only
 // completes a later list of all pods, or a new one. An inspection makes the runtime walk through
 // all its objects, so pods that have just been listed are not inspected again: after a restart of
 // the agent those are all pods. It requires mu to be held.
-func (w *Watcher) lookAfter(p *pod, since time.Time) *look {
+func (w *Watcher) inspectionAfter(p *pod, since time.Time) *inspection {
 	switch {
 	case p.now != nil && p.now.began.After(since):
 		return p.now
 	case p.next != nil && p.next.listed != nil && p.next.listed.ObservedAt.After(since):
 		return p.next
 	}
-	return w.ask(p)
+	return w.request(p)
 }
 
-// leave ends the wait for an inspection. If no caller has taken the result, Changed is called for
+// endWait ends the wait for an inspection. If no caller has taken the result, Changed is called for
 // it.
-func (w *Watcher) leave(uid types.UID, l *look, taken bool) {
+func (w *Watcher) endWait(uid types.UID, l *inspection, taken bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := w.pods[uid]
@@ -122,18 +121,18 @@ func (w *Watcher) leave(uid types.UID, l *look, taken bool) {
 	}
 	l.waiting--
 	if taken {
-		p.take(l.status)
-	} else if l.waiting == 0 && !p.latest.Equal(p.told) {
-		p.untold = true
+		p.markReported(l.status)
+	} else if l.waiting == 0 && !p.latest.Equal(p.reported) {
+		p.unreported = true
 		w.wake(p)
 	}
 	w.forget(p)
 }
 
-// take records that a caller has the status, so that Changed does not report it.
-func (p *pod) take(status *runtime.PodStatus) {
-	if p.told == nil || !status.ObservedAt.Before(p.told.ObservedAt) {
-		p.told = status
+// markReported records that a caller has the status, so that Changed does not report it.
+func (p *pod) markReported(status *runtime.PodStatus) {
+	if p.reported == nil || !status.ObservedAt.Before(p.reported.ObservedAt) {
+		p.reported = status
 	}
 }
 
@@ -143,6 +142,6 @@ func (w *Watcher) Inspect(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if uid != "" {
-		w.ask(w.pod(uid))
+		w.request(w.pod(uid))
 	}
 }

@@ -10,65 +10,64 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A pod is what a Watcher keeps of one pod: while the runtime has something of it,
-// or while there is something to do. All of it is guarded by the Watcher's mu.
+// A pod is the Watcher's state of one pod. It exists while the runtime has objects of the pod,
+// or while work for the pod is due. The Watcher's mu guards it.
 type pod struct {
 	uid types.UID
-	// latest is the newest status, told the last one passed to Changed or returned by GetNewerThan. Nil
-	// means that nothing is known of the pod.
-	latest, told *runtime.PodStatus
-	// listed is the pod's entry in Pods, nil if no list has shown the pod or it is gone.
+	// latest is the newest status. reported is the last status passed to Changed or returned by GetNewerThan. Nil
+	// means that there is none.
+	latest, reported *runtime.PodStatus
+	// listed is the pod's entry in Pods, nil if no list has shown the pod, or the runtime no longer has it.
 	listed *Pod
 
-	now  *look // in flight
-	next *look // to begin after it, nil if none is requested
-	// kick ends the wait of the goroutine that is at work for the pod, nil if none is.
-	kick chan struct{}
-	// untold means that latest must be reported.
-	untold bool
-	// held counts the Holds of the pod, whose Release inspects it; heard means
-	// done; heard: there was an event meanwhile.
-	held  int
-	heard bool
-	// hinted are events that came while a look was in flight, which may show already what
-	// they are about.
-	hinted []Event
+	now  *inspection // the inspection in flight
+	next *inspection // the inspection that starts after it, nil if none is requested
+	// wakeup ends the wait of the pod's goroutine. It is nil if the pod has no goroutine.
+	wakeup chan struct{}
+	// unreported means that latest must be reported.
+	unreported bool
+	// held counts the Holds of the pod. missedEvent means that an event has arrived while the pod was held.
+	held        int
+	missedEvent bool
+	// queuedEvents are the events that have arrived during the inspection in flight, which may already show their
+	// cause.
+	queuedEvents []Event
 
-	// err is why the last look failed, and since when all have.
+	// err is the error of the last inspection; since is the time since which all have failed.
 	err   error
 	since time.Time
-	// tries counts the looks in a row that brought no complete status, and retryAt
-	// is when the next one is due. Zero if none is.
+	// tries counts the inspections in a row without a complete status. retryAt is the time of the
+	// next one, zero if none is due.
 	tries   int
 	retryAt time.Time
 }
 
-// A look is one inspection of a pod, which several callers may share.
-type look struct {
-	asked time.Time
+// An inspection is one inspection of a pod, which several callers may share.
+type inspection struct {
+	requested time.Time
 	// began is when the read began, zero before that.
 	began time.Time
-	// listed, if not nil, is the pod in a list that began after asked: only what
-	// is missing in it has to be read.
+	// listed, if not nil, is the pod's entry in a list that began after requested: only the details that a
+	// list does not have must be read.
 	listed *podreader.ListedPod
-	// waiting callers of GetNewerThan.
+	// waiting is the number of callers of GetNewerThan that wait.
 	waiting int
 
-	done   chan struct{} // closed at the end; status and err are set before
-	told   chan struct{} // closed after Changed has returned, if it was called
-	status *runtime.PodStatus
-	err    error
+	done     chan struct{} // closed at the end; status and err are set before
+	reported chan struct{} // closed after Changed has returned, if it was called
+	status   *runtime.PodStatus
+	err      error
 }
 
-func (l *look) end(status *runtime.PodStatus, err error) {
+func (l *inspection) end(status *runtime.PodStatus, err error) {
 	l.status, l.err = status, err
 	close(l.done)
 }
 
-// due reports whether there is something to do.
-func (p *pod) due() bool { return p.untold || p.next != nil || !p.retryAt.IsZero() }
+// due reports whether work for the pod is due.
+func (p *pod) due() bool { return p.unreported || p.next != nil || !p.retryAt.IsZero() }
 
-// newest is when the newest read of the pod began, be it finished or not.
+// newest returns when the newest read of the pod began. The read may be in flight.
 func (p *pod) newest() time.Time {
 	switch {
 	case p.now != nil:
@@ -79,7 +78,7 @@ func (p *pod) newest() time.Time {
 	return time.Time{}
 }
 
-// pod must be called with mu held, as all below.
+// pod returns the state of a pod, and creates it if there is none. It requires mu to be held, as do the methods below.
 func (w *Watcher) pod(uid types.UID) *pod {
 	p := w.pods[uid]
 	if p == nil {
@@ -91,28 +90,28 @@ func (w *Watcher) pod(uid types.UID) *pod {
 
 // forget drops a pod that the runtime does not have and that no caller waits for.
 func (w *Watcher) forget(p *pod) {
-	if p.kick == nil && p.held == 0 && !p.due() && p.listed == nil && p.latest.Empty() && p.told.Empty() && w.pods[p.uid] == p {
+	if p.wakeup == nil && p.held == 0 && !p.due() && p.listed == nil && p.latest.Empty() && p.reported.Empty() && w.pods[p.uid] == p {
 		delete(w.pods, p.uid)
 	}
 }
 
-// ask ensures that an inspection of the pod begins from now on.
-func (w *Watcher) ask(p *pod) *look {
+// request ensures that an inspection of the pod begins after this call.
+func (w *Watcher) request(p *pod) *inspection {
 	if p.next == nil {
-		p.next = &look{done: make(chan struct{}), told: make(chan struct{})}
+		p.next = &inspection{done: make(chan struct{}), reported: make(chan struct{})}
 	}
-	p.next.asked, p.next.listed = time.Now(), nil
+	p.next.requested, p.next.listed = time.Now(), nil
 	w.wake(p)
 	return p.next
 }
 
-// offer ensures that a listed pod is inspected. The list also answers requests that were made
+// requestListed ensures that a listed pod is inspected. The list also answers requests that were made
 // before it began.
-func (w *Watcher) offer(p *pod, listed *podreader.ListedPod) *look {
+func (w *Watcher) requestListed(p *pod, listed *podreader.ListedPod) *inspection {
 	switch {
 	case p.next == nil:
-		p.next = &look{asked: listed.ObservedAt, done: make(chan struct{}), told: make(chan struct{}), listed: listed}
-	case p.next.asked.Before(listed.ObservedAt):
+		p.next = &inspection{requested: listed.ObservedAt, done: make(chan struct{}), reported: make(chan struct{}), listed: listed}
+	case p.next.requested.Before(listed.ObservedAt):
 		p.next.listed = listed
 	}
 	w.wake(p)
@@ -123,42 +122,42 @@ func (w *Watcher) offer(p *pod, listed *podreader.ListedPod) *look {
 func (w *Watcher) wake(p *pod) {
 	switch {
 	case w.gate != gateOpen:
-	case p.kick == nil:
-		p.kick = make(chan struct{}, 1)
-		ctx, kick := w.ctx, p.kick
+	case p.wakeup == nil:
+		p.wakeup = make(chan struct{}, 1)
+		ctx, kick := w.ctx, p.wakeup
 		w.tasks.Go(func() { w.work(ctx, p, kick) })
 	default:
 		select {
-		case p.kick <- struct{}{}:
+		case p.wakeup <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// A step is what a pod's goroutine does next.
+// A step is the next step of a pod's goroutine.
 type step uint8
 
 const (
 	stepEnd step = iota
-	stepTell
-	stepLook
+	stepReport
+	stepInspect
 	stepWait
 )
 
-// work does what there is to do for a pod until there is nothing.
+// work does the work of a pod until none is due.
 func (w *Watcher) work(ctx context.Context, p *pod, kick <-chan struct{}) {
-	var last *look
+	var last *inspection
 	for {
 		step, wait := w.step(ctx, p)
-		if step != stepTell && last != nil {
-			close(last.told)
+		if step != stepReport && last != nil {
+			close(last.reported)
 			last = nil
 		}
 		switch step {
-		case stepTell:
-			w.tell(p)
-		case stepLook:
-			if last = w.look(ctx, p); last != nil && last.err == nil && last.status != nil {
+		case stepReport:
+			w.report(p)
+		case stepInspect:
+			if last = w.inspect(ctx, p); last != nil && last.err == nil && last.status != nil {
 				w.config.Observed(ctx, last.status)
 			}
 		case stepWait:
@@ -174,23 +173,23 @@ func (w *Watcher) step(ctx context.Context, p *pod) (step, time.Duration) {
 	defer w.mu.Unlock()
 	if w.gate == gateOpen && ctx.Err() == nil {
 		switch {
-		case p.untold:
-			return stepTell, 0
+		case p.unreported:
+			return stepReport, 0
 		case p.next != nil:
-			return stepLook, 0
+			return stepInspect, 0
 		case !p.retryAt.IsZero():
 			if wait := time.Until(p.retryAt); wait > 0 {
 				return stepWait, wait
 			}
-			return stepLook, 0
+			return stepInspect, 0
 		}
 	}
-	p.kick = nil
+	p.wakeup = nil
 	w.forget(p)
 	return stepEnd, 0
 }
 
-// pause waits until there may be something else to do.
+// pause waits until d has passed, or until wakeup or ctx ends the wait.
 func pause(ctx context.Context, d time.Duration, kick <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -201,11 +200,11 @@ func pause(ctx context.Context, d time.Duration, kick <-chan struct{}) {
 	}
 }
 
-// tell reports the newest status of the pod.
-func (w *Watcher) tell(p *pod) {
+// report reports the newest status of the pod.
+func (w *Watcher) report(p *pod) {
 	w.mu.Lock()
 	status := p.latest
-	p.told, p.untold = status, false
+	p.reported, p.unreported = status, false
 	w.mu.Unlock()
 	w.config.Changed(p.uid, status)
 }

@@ -80,8 +80,8 @@ func endsWell(t *testing.T, r *rand.Rand, model critest.Model) {
 	w.Watcher.mu.Lock()
 	defer w.Watcher.mu.Unlock()
 	for uid, p := range w.pods {
-		if !p.told.Equal(p.latest) || p.due() || p.kick != nil || !there[uid] {
-			t.Errorf("%s: told %q, newest %q, due %v, at work %v", uid, states(p.told), states(p.latest), p.due(), p.kick != nil)
+		if !p.reported.Equal(p.latest) || p.due() || p.wakeup != nil || !there[uid] {
+			t.Errorf("%s: told %q, newest %q, due %v, at work %v", uid, states(p.reported), states(p.latest), p.due(), p.wakeup != nil)
 		}
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// slots bound how many looks run at a time. A look that is slow gives its slot
-// back while it goes on, so that no number of looks that hang can take them all.
+// slots limit the number of concurrent inspections. A slow inspection releases its slot
+// while it continues, so that inspections that hang cannot occupy all slots.
 type slots chan struct{}
 
-// take waits for a slot. Release may be called once or not at all.
+// take waits for a slot. The caller calls release at most once.
 func (s slots) take(ctx context.Context) (release func(), err error) {
 	select {
 	case s <- struct{}{}:
@@ -18,7 +18,7 @@ func (s slots) take(ctx context.Context) (release func(), err error) {
 		return nil, ctx.Err()
 	}
 	free := sync.OnceFunc(func() { <-s })
-	slow := time.AfterFunc(slowLook, free)
+	slow := time.AfterFunc(slowInspection, free)
 	return func() {
 		slow.Stop()
 		free()

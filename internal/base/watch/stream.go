@@ -8,22 +8,22 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// A stream reads the runtime's events while the gate is open. It is a
-// EventHandler. Its fields are guarded by the Watcher's mu.
+// A stream reads the runtime's events while the gate is open. It is an
+// EventHandler. The Watcher's mu guards its fields.
 type stream struct {
 	w      *Watcher
 	cancel context.CancelFunc
 	open   bool
 	opened time.Time // the last time
-	// settled: it has been open for so long, and a list was read since, that events
-	// are relied on.
+	// settled means that the Watcher relies on events: the stream has been open for settleTime, and a list has been read
+	// since.
 	settled bool
-	// flapping: it ended before it had settled the last time.
+	// flapping means that the last stream ended before it had settled.
 	flapping bool
-	err      error // why it is not open
+	err      error // the reason why it is not open
 }
 
-// startStream must be called with mu held.
+// startStream starts the stream, if events are configured. It requires mu to be held.
 func (w *Watcher) startStream() {
 	if w.config.Events == nil {
 		return
@@ -47,12 +47,12 @@ func (w *Watcher) startStream() {
 	})
 }
 
-// streaming reports whether events are relied on. It must be called with mu held.
+// streaming reports whether the Watcher relies on events. It requires mu to be held.
 func (w *Watcher) streaming() bool { return w.stream != nil && w.stream.settled }
 
-// settle has events relied on from now on, if a list that began at listed came late
-// enough after the stream was opened. It reports whether that is new. It must be
-// called with mu held.
+// settle marks the stream as settled if a list that began at listed was late
+// enough after the opening of the stream. It reports whether that is a change. It requires mu to be
+// held.
 func (s *stream) settle(listed time.Time) bool {
 	if s == nil || !s.open || s.settled || listed.Before(s.opened.Add(settleTime)) {
 		return false
@@ -61,7 +61,7 @@ func (s *stream) settle(listed time.Time) bool {
 	return true
 }
 
-// StreamOpened has all pods listed, for what happened before.
+// StreamOpened requests a list of all pods, because the stream has no earlier events.
 func (s *stream) StreamOpened() {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -72,33 +72,33 @@ func (s *stream) StreamOpened() {
 	if !s.flapping {
 		s.w.wantList()
 	}
-	s.w.nudge()
+	s.w.wakeLister()
 }
 
-// HandleEvent has the pod looked at that the event is about, or all of them if the
-// event does not say.
+// HandleEvent requests an inspection of the event's pod, or a list of all pods if the
+// pod is unknown.
 func (s *stream) HandleEvent(e Event) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	if e.PodUID != "" {
-		s.w.hear(s.w.pod(e.PodUID), e)
+		s.w.eventSeen(s.w.pod(e.PodUID), e)
 	} else if p := s.w.ownerOf(e.ContainerID); p != nil {
-		s.w.hear(p, e)
+		s.w.eventSeen(p, e)
 	} else {
 		s.w.wantList()
 	}
 }
 
-// StreamLost falls back on lists, the first one at once: events may have been lost
+// StreamLost falls back to lists. The first list is immediate, because events may have been lost
 // with the stream.
 func (s *stream) StreamLost(err error) {
 	if s.lose(err) {
-		s.w.config.Log.Info("container events are not heard any more", "reason", err.Error())
+		s.w.config.Log.Info("container event stream is lost, falling back to lists", "reason", err.Error())
 		s.w.config.Observer.Streaming(false)
 	}
 }
 
-// lose reports whether events were relied on.
+// lose records the loss of the stream, and reports whether the Watcher relied on events.
 func (s *stream) lose(err error) bool {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -111,6 +111,6 @@ func (s *stream) lose(err error) bool {
 		s.w.lists.interval = minRelist
 		s.w.wantList()
 	}
-	s.w.nudge()
+	s.w.wakeLister()
 	return lost
 }

@@ -572,14 +572,14 @@ func TestFreshThatNobodyTakesIsTold(t *testing.T) {
 				if tt.news {
 					n.Exit(id, 1)
 				}
-				var l *look
+				var l *inspection
 				for range tt.taken {
-					_, l, err = w.fresh("u", time.Now())
+					_, l, err = w.statusOrInspection("u", time.Now())
 					n.Must(err)
 				}
 				synctest.Wait()
 				for _, taken := range tt.taken {
-					w.leave("u", l, taken)
+					w.endWait("u", l, taken)
 					synctest.Wait()
 				}
 				if got := w.heardOf("u"); len(got) != tt.told {
@@ -596,13 +596,13 @@ func TestFreshTakenLate(t *testing.T) {
 		id := n.pod("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
-		_, l, err := w.fresh("u", time.Now())
+		_, l, err := w.statusOrInspection("u", time.Now())
 		n.Must(err)
 		time.Sleep(time.Second)
 		n.Exit(id, 1)
 		synctest.Wait()
 		w.heard()
-		w.leave("u", l, true)
+		w.endWait("u", l, true)
 		w.Inspect("u")
 		synctest.Wait()
 		if got := w.heardOf("u"); len(got) != 0 {

@@ -20,16 +20,16 @@ type Watcher struct {
 	config Config
 	cache  *runtime.Cache
 	slots  slots
-	// kick makes the goroutine that lists think again about when to.
-	kick chan struct{}
+	// wakeup makes the listing goroutine compute the time of the next list again.
+	wakeup chan struct{}
 
-	mu      sync.Mutex
-	running bool // until all goroutines of a Run have ended
-	tasks   sync.WaitGroup
-	ctx     context.Context // Run's context, for the goroutines of pods
-	gate    gate
-	away    *UnavailableError // while the gate is away
-	since   time.Time         // when the gate was opened or went away
+	mu             sync.Mutex
+	running        bool // until all goroutines of a Run have ended
+	tasks          sync.WaitGroup
+	ctx            context.Context // Run's context, for the goroutines of pods
+	gate           gate
+	unavailableErr *UnavailableError // set while the gate is gateUnavailable
+	since          time.Time         // the time of the last change of the gate
 	// announced means that AvailableChanged has reported the runtime as available.
 	announced bool
 	pods      map[types.UID]*pod
@@ -38,14 +38,14 @@ type Watcher struct {
 	stream    *stream // nil while the gate is not open, or without events
 }
 
-// gate says whether pods may be looked at.
+// gate says whether inspections may start.
 type gate uint8
 
 const (
-	gateStarting gate = iota // nothing was listed yet: who asks has to wait
+	gateStarting gate = iota // no list has succeeded yet: requests wait
 	gateOpen
-	gateAway    // requests fail
-	gateStopped // Run has ended
+	gateUnavailable // requests fail
+	gateStopped     // Run has ended
 )
 
 // New returns a Watcher that does nothing until Run is called.
@@ -56,15 +56,15 @@ func New(c Config) (*Watcher, error) {
 	}
 	return &Watcher{
 		config: c, cache: c.Cache,
-		slots: make(slots, parallel),
-		kick:  make(chan struct{}, 1),
-		pods:  map[types.UID]*pod{},
+		slots:  make(slots, maxInspections),
+		wakeup: make(chan struct{}, 1),
+		pods:   map[types.UID]*pod{},
 	}, nil
 }
 
-// Run watches until ctx ends, and returns its error after the last goroutine has
-// ended; that may take until a runtime that hangs lets go of its calls. It may be
-// called again then.
+// Run watches until ctx ends. It returns the error of ctx after the last goroutine has
+// ended, which takes until all calls of the runtime have returned. After that it may be called
+// again.
 func (w *Watcher) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -73,15 +73,15 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	for ctx.Err() == nil {
 		w.list(ctx)
-		w.rest(ctx)
+		w.awaitNextList(ctx)
 	}
-	if w.shut(gateStopped, pleg.ErrStopped) {
+	if w.close(gateStopped, pleg.ErrStopped) {
 		w.config.Observer.Streaming(false)
 	}
 	w.tasks.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.running, w.lists.reading = false, false // the end of Run may have cut off a list
+	w.running, w.lists.reading = false, false // the end of Run may have interrupted a list
 	return ctx.Err()
 }
 
@@ -92,15 +92,15 @@ func (w *Watcher) start(ctx context.Context) error {
 		return errors.New("watch: Run is called while it runs")
 	}
 	w.running, w.ctx = true, ctx
-	w.gate, w.away, w.announced, w.since = gateStarting, nil, false, time.Now()
+	w.gate, w.unavailableErr, w.announced, w.since = gateStarting, nil, false, time.Now()
 	w.lists = lists{interval: minRelist}
 	return nil
 }
 
-// shut stops all looks but those in flight, and turns away who waits for one
-// that has not begun. These pods remain to be looked at. It reports whether events
-// were relied on until now.
-func (w *Watcher) shut(g gate, err error) (streamed bool) {
+// close prevents new inspections, and fails the callers that wait for one
+// that has not begun. These inspections stay requested. It reports whether the Watcher relied on
+// events until now.
+func (w *Watcher) close(g gate, err error) (streamed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gate, streamed = g, w.streaming()
@@ -111,7 +111,7 @@ func (w *Watcher) shut(g gate, err error) (streamed bool) {
 	for _, p := range w.pods {
 		if p.next != nil {
 			p.next.end(nil, err)
-			p.next = &look{asked: p.next.asked, done: make(chan struct{}), told: make(chan struct{})}
+			p.next = &inspection{requested: p.next.requested, done: make(chan struct{}), reported: make(chan struct{})}
 		}
 	}
 	return streamed
@@ -119,7 +119,7 @@ func (w *Watcher) shut(g gate, err error) (streamed bool) {
 
 // reopen lets inspections start, first those requested in the meantime. It requires mu to be held.
 func (w *Watcher) reopen() {
-	w.gate, w.away, w.since = gateOpen, nil, time.Now()
+	w.gate, w.unavailableErr, w.since = gateOpen, nil, time.Now()
 	for _, p := range w.pods {
 		if p.err != nil {
 			p.retryAt = w.since
@@ -131,21 +131,21 @@ func (w *Watcher) reopen() {
 	w.startStream()
 }
 
-// Available reports since when the runtime has been there, with a nil error, or
-// away. Before the first answer the error is pleg.ErrNotListed.
+// Available returns since when the runtime has been available, or unavailable if the error is not
+// nil. Before the first list the error is pleg.ErrNotListed.
 func (w *Watcher) Available() (since time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.since, w.unavailable()
 }
 
-// unavailable must be called with mu held.
+// unavailable returns why the runtime is unavailable, nil if it is available. It requires mu to be held.
 func (w *Watcher) unavailable() error {
 	switch {
 	case w.gate == gateStopped:
 		return pleg.ErrStopped
-	case w.away != nil:
-		return w.away
+	case w.unavailableErr != nil:
+		return w.unavailableErr
 	case !w.announced:
 		return pleg.ErrNotListed
 	}
@@ -159,10 +159,9 @@ type Pod struct {
 	// Source is the agent's source that the pod came from, as recorded with its
 	// sandbox; see podreader.ListedPod.Source.
 	Source string
-	// Running: there is something to stop, a container that runs or may run or a
-	// sandbox that is ready.
+	// Running means that the pod has a ready sandbox, or a container that runs or may run.
 	Running bool
-	// ObservedAt is when the read began that this is from.
+	// ObservedAt is the time when the read of this information began.
 	ObservedAt time.Time
 }
 
@@ -181,10 +180,10 @@ func (w *Watcher) Pods() []Pod {
 	return all
 }
 
-// nudge makes the goroutine that lists think again.
-func (w *Watcher) nudge() {
+// wakeLister makes the listing goroutine compute the time of the next list again.
+func (w *Watcher) wakeLister() {
 	select {
-	case w.kick <- struct{}{}:
+	case w.wakeup <- struct{}{}:
 	default:
 	}
 }

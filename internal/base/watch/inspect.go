@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-// look reads a pod once. It returns the look, nil if there was none.
-func (w *Watcher) look(ctx context.Context, p *pod) *look {
+// inspect reads a pod once. It returns the inspection, nil if none took place.
+func (w *Watcher) inspect(ctx context.Context, p *pod) *inspection {
 	release, err := w.slots.take(ctx)
 	if err != nil {
 		return nil
@@ -33,7 +33,7 @@ func (w *Watcher) look(ctx context.Context, p *pod) *look {
 }
 
 // begin takes the requested inspection, or nil if inspections must not run now.
-func (w *Watcher) begin(p *pod) (*look, *runtime.PodStatus) {
+func (w *Watcher) begin(p *pod) (*inspection, *runtime.PodStatus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.gate != gateOpen {
@@ -41,23 +41,23 @@ func (w *Watcher) begin(p *pod) (*look, *runtime.PodStatus) {
 	}
 	l := p.next
 	if l == nil {
-		l = &look{asked: time.Now(), done: make(chan struct{}), told: make(chan struct{})}
+		l = &inspection{requested: time.Now(), done: make(chan struct{}), reported: make(chan struct{})}
 	}
 	l.began = time.Now()
 	if l.listed != nil {
 		l.began = l.listed.ObservedAt
 	} else {
-		p.heard = false
+		p.missedEvent = false
 	}
-	if !p.heard { // a list may be older than the event
+	if !p.missedEvent { // a list may be older than the event
 		p.retryAt = time.Time{}
 	}
 	p.now, p.next = l, nil
 	return l, p.latest
 }
 
-func (w *Watcher) read(ctx context.Context, p *pod, l *look, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+func (w *Watcher) read(ctx context.Context, p *pod, l *inspection, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if l.listed != nil {
 		return w.config.Reader.Inspect(ctx, l.listed, prev)
@@ -65,16 +65,16 @@ func (w *Watcher) read(ctx context.Context, p *pod, l *look, prev *runtime.PodSt
 	return w.config.Reader.PodStatus(ctx, p.uid, prev)
 }
 
-// drop ends a look that the end of Run has cut off.
-func (w *Watcher) drop(p *pod, l *look) {
+// drop ends an inspection that the end of Run has interrupted.
+func (w *Watcher) drop(p *pod, l *inspection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.now = nil
 	l.end(nil, pleg.ErrStopped)
 }
 
-// finish enters what a look has brought.
-func (w *Watcher) finish(p *pod, l *look, status *runtime.PodStatus, err error) {
+// finish records the result of an inspection.
+func (w *Watcher) finish(p *pod, l *inspection, status *runtime.PodStatus, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.now = nil
@@ -83,24 +83,24 @@ func (w *Watcher) finish(p *pod, l *look, status *runtime.PodStatus, err error) 
 	} else {
 		w.succeeded(p, l, status)
 	}
-	w.reconsider(p)
+	w.recheckEvents(p)
 	l.end(status, err)
 }
 
-func (w *Watcher) failed(p *pod, l *look, err error) {
+func (w *Watcher) failed(p *pod, l *inspection, err error) {
 	if p.err == nil {
 		p.since = l.began
 		w.config.Log.Error(err, "pod cannot be read", "podUID", p.uid)
 	}
 	p.err = err
-	w.again(p)
+	w.retryLater(p)
 	w.cache.Set(p.uid, nil, err, l.began)
 	if errors.Is(err, cri.ErrUnavailable) {
 		w.wantList()
 	}
 }
 
-func (w *Watcher) succeeded(p *pod, l *look, status *runtime.PodStatus) {
+func (w *Watcher) succeeded(p *pod, l *inspection, status *runtime.PodStatus) {
 	recovered := p.err != nil
 	if recovered {
 		w.config.Log.Info("pod can be read again", "podUID", p.uid, "failedFor", time.Since(p.since))
@@ -111,29 +111,29 @@ func (w *Watcher) succeeded(p *pod, l *look, status *runtime.PodStatus) {
 		w.setLatest(p, status)
 		p.observe(status)
 	}
-	differs := !p.latest.Equal(p.told)
+	differs := !p.latest.Equal(p.reported)
 	if differs {
-		w.stir()
+		w.listSoon()
 	} else {
-		p.told = p.latest // that says the same need not be held twice
+		p.reported = p.latest // equal statuses share memory
 	}
 	if awaitsAddress(p.latest) {
-		w.again(p)
+		w.retryLater(p)
 	} else {
 		p.tries = 0
 	}
-	// Callers that wait for this inspection learn its result from it, but not that Pods has one pod
-	// less, nor what a concurrent list has found.
-	p.untold = p.untold || (differs || recovered) && l.waiting == 0 || wasListed && p.listed == nil
+	// Callers that wait for this inspection get its result. Changed reports that the pod has disappeared from Pods, and
+	// the results of a concurrent list.
+	p.unreported = p.unreported || (differs || recovered) && l.waiting == 0 || wasListed && p.listed == nil
 }
 
-// again has the pod looked at once more after a pause that grows.
-func (w *Watcher) again(p *pod) {
+// retryLater schedules another inspection of the pod after a pause that grows.
+func (w *Watcher) retryLater(p *pod) {
 	p.retryAt = time.Now().Add(retryPause(p.tries))
 	p.tries++
 }
 
-// retryPause is the pause after so many failures before this one.
+// retryPause is the pause after a failure that follows that many others.
 func retryPause(failures int) time.Duration {
 	pause := minRetry
 	for range failures {
@@ -172,7 +172,7 @@ func running(s *runtime.PodStatus) bool {
 }
 
 // awaitsAddress reports whether the pod should have an address and has none yet.
-// It comes without an event and without a change that a list would show.
+// Neither an event nor a list shows that the pod has got its address.
 func awaitsAddress(s *runtime.PodStatus) bool {
 	active := s.ActiveSandbox()
 	return active != nil && active.NetworkMode != runtime.NamespaceNode && len(s.IPs()) == 0

@@ -134,7 +134,7 @@ func TestReleaseLooksIfThereIsReason(t *testing.T) {
 					n.Exit(id, 1)
 				}
 				if tt.late {
-					time.Sleep(eventHold)
+					time.Sleep(maxHold)
 				}
 				synctest.Wait()
 				calls := n.Calls(func() {
@@ -166,7 +166,7 @@ func TestW11_NothingIsLeftOfAHold(t *testing.T) {
 // one that is due sooner not at all.
 func TestHoldBoundsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for due, want := range map[time.Duration]time.Duration{0: eventHold, eventHold / 2: eventHold / 2, 5 * eventHold: eventHold} {
+		for due, want := range map[time.Duration]time.Duration{0: maxHold, maxHold / 2: maxHold / 2, 5 * maxHold: maxHold} {
 			w, err := New(Config{Reader: &podreader.Reader{}})
 			if err != nil {
 				t.Fatal(err)
@@ -197,34 +197,34 @@ func TestP3_EventAfterAListIsNotLost(t *testing.T) {
 		s := &stream{w: w}
 
 		p := w.pod("u")
-		w.offer(p, listed)
+		w.requestListed(p, listed)
 		s.HandleEvent(event)
 		if p.next.listed != nil {
 			t.Error("the list is taken for an answer")
 		}
-		w.offer(p, listed)
+		w.requestListed(p, listed)
 		if p.next.listed != nil {
 			t.Error("the list is taken for an answer when it is there")
 		}
 
 		w.Hold("v")
 		p, event.PodUID = w.pod("v"), "v"
-		w.offer(p, listed)
+		w.requestListed(p, listed)
 		s.HandleEvent(event)
 		w.gate = gateOpen
 		w.begin(p)
-		if !p.heard || p.retryAt.IsZero() {
+		if !p.missedEvent || p.retryAt.IsZero() {
 			t.Error("a look at what an old list has shown is taken for an answer")
 		}
 
 		p, event.PodUID = w.pod("x"), "x"
 		p.latest = &runtime.PodStatus{ObservedAt: time.Now(), Containers: []runtime.ContainerStatus{{ID: runtime.ContainerID{ID: "known"}, State: runtime.ContainerExited}}}
-		p.now, p.kick = &look{}, make(chan struct{}, 1)
+		p.now, p.wakeup = &inspection{}, make(chan struct{}, 1)
 		s.HandleEvent(event)
 		event.ContainerID = "known"
 		s.HandleEvent(event)
 		p.now = nil
-		if w.reconsider(p); p.next == nil {
+		if w.recheckEvents(p); p.next == nil {
 			t.Error("the first of two events is lost")
 		}
 	})
@@ -360,12 +360,12 @@ func TestW6_ListIsNewsWhateverElseIsKnown(t *testing.T) {
 		{name: "nothing else"},
 		{
 			name:   "a look is in flight",
-			before: func(w *Watcher, p *pod) { w.ask(p); w.begin(p) },
+			before: func(w *Watcher, p *pod) { w.request(p); w.begin(p) },
 			after:  func(w *Watcher, p *pod, older *runtime.PodStatus) { w.finish(p, p.now, older, nil) },
 		},
 		{
 			name:   "a look is asked for",
-			before: func(w *Watcher, p *pod) { w.ask(p) },
+			before: func(w *Watcher, p *pod) { w.request(p) },
 			after: func(w *Watcher, p *pod, _ *runtime.PodStatus) {
 				l, status := w.begin(p)
 				w.finish(p, l, status, nil)
@@ -380,7 +380,7 @@ func TestW6_ListIsNewsWhateverElseIsKnown(t *testing.T) {
 				n.Must(err)
 				w.gate = gateOpen
 				p := w.pod("u")
-				p.kick = make(chan struct{}, 1) // the test does the work of its goroutine
+				p.wakeup = make(chan struct{}, 1) // the test does the work of its goroutine
 				event, _ := w.begin(p)
 				status, err := w.config.Reader.PodStatus(t.Context(), "u", nil)
 				n.Must(err)
@@ -388,7 +388,7 @@ func TestW6_ListIsNewsWhateverElseIsKnown(t *testing.T) {
 					tt.known(status)
 				}
 				w.finish(p, event, status, nil)
-				w.tell(p)
+				w.report(p)
 				time.Sleep(time.Minute)
 				if tt.before != nil {
 					tt.before(w, p)
@@ -403,8 +403,8 @@ func TestW6_ListIsNewsWhateverElseIsKnown(t *testing.T) {
 				if tt.after != nil {
 					tt.after(w, p, &older)
 				}
-				if !p.untold || len(w.Pods()) != 1 {
-					t.Errorf("untold is %v with %d pods, want it to be told that there is one", p.untold, len(w.Pods()))
+				if !p.unreported || len(w.Pods()) != 1 {
+					t.Errorf("untold is %v with %d pods, want it to be told that there is one", p.unreported, len(w.Pods()))
 				}
 			})
 		})

@@ -9,18 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lists is the state of the lists of all pods, and when the next one is due. The Watcher's mu
+// lists is the state of the lists of all pods, and of the time of the next one. The Watcher's mu
 // guards it.
 type lists struct {
-	// reading: a list is being read, since began. Otherwise began and ended are
-	// those of the last one.
+	// reading means that a list is in progress, since began. Otherwise began and ended are the times of
+	// the last list.
 	reading      bool
 	began, ended time.Time
-	// wanted: there is reason to read a list now.
+	// wanted means that a list is requested now.
 	wanted bool
-	// succeeded is when the last list began that succeeded.
+	// succeeded is the time when the last successful list began.
 	succeeded time.Time
-	// err is why the last list failed, and since when how many in a row have.
+	// err is the error of the last list, since the beginning of the failures, and failures their number in a row.
 	err      error
 	since    time.Time
 	failures int
@@ -41,10 +41,9 @@ func (l *lists) succeed(began time.Time, interval time.Duration) {
 	l.succeeded, l.interval = began, interval
 }
 
-// pace returns the pause before the next list while no events are streamed, if the
-// looks that follow from this one find nothing new; see stir. It must be called
-// with mu held.
-func (w *Watcher) pace(busy bool) time.Duration {
+// nextInterval returns the pause before the next list while no events are streamed. listSoon shortens it if the
+// inspections after this list find a change. It requires mu to be held.
+func (w *Watcher) nextInterval(busy bool) time.Duration {
 	last := w.lists.interval
 	switch {
 	case last < busyRelist:
@@ -57,7 +56,7 @@ func (w *Watcher) pace(busy bool) time.Duration {
 
 // busy reports whether any pod is in transition. It is only used while no events are streamed.
 func (w *Watcher) busy() bool {
-	for _, uid := range w.watched() {
+	for _, uid := range w.knownPods() {
 		if w.config.Busy(uid) {
 			return true
 		}
@@ -65,8 +64,8 @@ func (w *Watcher) busy() bool {
 	return false
 }
 
-// watched returns the pods that there are, or none while events are streamed.
-func (w *Watcher) watched() []types.UID {
+// knownPods returns the known pods, or none while events are streamed.
+func (w *Watcher) knownPods() []types.UID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.streaming() {
@@ -75,25 +74,25 @@ func (w *Watcher) watched() []types.UID {
 	return slices.Sorted(maps.Keys(w.pods))
 }
 
-// stir has lists read quickly, for where one thing has changed others will. It
-// must be called with mu held.
-func (w *Watcher) stir() {
+// listSoon shortens the pause between lists after a change, because further changes are likely. It
+// requires mu to be held.
+func (w *Watcher) listSoon() {
 	if w.streaming() || w.lists.interval == minRelist {
 		return
 	}
 	w.lists.interval = minRelist
-	w.nudge()
+	w.wakeLister()
 }
 
-// wantList has a list read as soon as the cost of the last one allows. It must be
-// called with mu held.
+// wantList requests a list as soon as the cost of the last one allows it. It requires
+// mu to be held.
 func (w *Watcher) wantList() {
 	w.lists.wanted = true
-	w.nudge()
+	w.wakeLister()
 }
 
-// rest waits until the next list is due.
-func (w *Watcher) rest(ctx context.Context) {
+// awaitNextList waits until the next list is due.
+func (w *Watcher) awaitNextList(ctx context.Context) {
 	for {
 		wait := w.untilList()
 		if wait <= 0 {
@@ -102,7 +101,7 @@ func (w *Watcher) rest(ctx context.Context) {
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
-		case <-w.kick:
+		case <-w.wakeup:
 		case <-ctx.Done():
 			timer.Stop()
 			return
@@ -117,13 +116,13 @@ func (w *Watcher) untilList() time.Duration {
 	return time.Until(w.nextList())
 }
 
-// nextList must be called with mu held.
+// nextList returns the time of the next list. It requires mu to be held.
 func (w *Watcher) nextList() time.Time {
 	l := &w.lists
 	if l.failures > 0 {
 		return l.ended.Add(retryPause(l.failures - 1))
 	}
-	affordable := l.ended.Add(listCost * l.ended.Sub(l.began))
+	affordable := l.ended.Add(listPauseFactor * l.ended.Sub(l.began))
 	next := l.ended.Add(l.interval)
 	switch s := w.stream; {
 	case l.wanted:
