@@ -56,14 +56,13 @@ type Config struct {
 	// when it is available and all pods were listed; first soon after the start of Run. Calls come
 	// from one goroutine and must not block. Default: not called.
 	AvailableChanged func(err error)
-	// Busy reports whether a pod is in transition: being started or stopped. Where
-	// there are no events, all pods are listed at least every second while any pod
-	// is. It must not wait for anything. Default: no pod is.
+	// Busy reports whether a pod is in transition: being started or stopped. Without
+	// events, the pods are listed at least once a second while a pod is in transition. It must not block.
+	// Default: no pod is in transition.
 	Busy func(uid types.UID) bool
 
-	// Log receives a line when the runtime becomes unavailable or available, when events start
-	// and cease to be heard, and when a pod cannot be read and can be again.
-	// Default silent.
+	// Log receives a line when the runtime becomes unavailable or available, when the event stream is used or lost, and
+	// when a pod becomes unreadable or readable. Default: no log.
 	Log logr.Logger
 }
 

@@ -7,10 +7,10 @@
 //	pod.go      one watched pod, and its goroutine: inspect, wait, report
 //	inspect.go  one inspection, and its consequences
 //	list.go     one list, and its comparison with the known state
-//	pace.go     when the next list is read
+//	interval.go when the next list is due
 //	stream.go   the runtime's events
 //	owner.go    which pod an event's container belongs to
-//	hint.go     which events need an inspection, and which wait for the work on their pod
+//	hold.go     events during the work on a pod
 //	newer.go    inspections on request
 //	slots.go    how many inspections run at a time
 //	events.go   the event stream of CRI, opened again when it is lost

@@ -69,8 +69,8 @@ type EventHandler interface {
 	StreamOpened()
 	// HandleEvent is called for each event of a pod of this agent.
 	HandleEvent(Event)
-	// StreamLost is called when a stream ended. Until the next StreamOpened
-	// nothing will be heard of.
+	// StreamLost is called when a stream has ended. No events follow until the next
+	// StreamOpened.
 	StreamLost(error)
 }
 
