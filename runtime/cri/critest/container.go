@@ -10,6 +10,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
+	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
 
 // A container's fields are guarded by the runtime's mu; those above the blank
@@ -23,9 +24,7 @@ type container struct {
 	image    Image  // as it was when the container was created
 	files    *files
 	log      *containerLog
-	stdin    *input    // nil if it has none
-	keys     *terminal // of a process on a terminal with a stdin, nil if it is not on one
-	audience audience
+	attached *streams.Attached
 	process  *sh.Process
 	exited   chan struct{} // closed once the exit is recorded
 

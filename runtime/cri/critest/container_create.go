@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
 
 func (s service) CreateContainer(ctx context.Context, req *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
@@ -91,13 +93,7 @@ func (s service) create(ctx context.Context, c *container) error {
 	c.image = image
 	c.podUID = c.config.GetLabels()[labelUID]
 	c.files = newFiles(s.host, c.config.GetMounts())
-	if c.config.GetStdin() {
-		c.stdin = newInput()
-	}
-	if c.stdin != nil && c.config.GetTty() {
-		c.keys = newTerminal()
-		c.keys.feed(c.stdin)
-	}
+	c.attached = streams.NewAttached(c.config.GetStdin(), c.config.GetTty())
 	c.log = &containerLog{host: s.host, dir: c.sandbox.config.GetLogDirectory(), name: c.config.GetLogPath()}
 	if s.cfg.Like == CRIO {
 		if _, err := s.newProcess(c); err != nil {

@@ -3,7 +3,6 @@ package critest
 import (
 	"bytes"
 	"context"
-	"io"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -11,7 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
-	"github.com/podsync/podsync/runtime/cri/critest/program"
+	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
 
 // ExecSync runs a command of the command language, or of Config.Programs, next to the container's
@@ -23,7 +22,7 @@ func (s service) ExecSync(ctx context.Context, req *runtimeapi.ExecSyncRequest) 
 	}
 	var out, errs output
 	caller := ctx
-	p, err := s.newExec(c, req.GetCmd(), console{out: &out, errs: &errs})
+	p, err := s.newExec(c, req.GetCmd(), streams.Console{Out: &out, Errs: &errs})
 	if err != nil {
 		return nil, err
 	}
@@ -42,15 +41,7 @@ func (s service) ExecSync(ctx context.Context, req *runtimeapi.ExecSyncRequest) 
 	return &runtimeapi.ExecSyncResponse{Stdout: out.bytes(), Stderr: errs.bytes(), ExitCode: int32(code)}, nil
 }
 
-// A console is what a process reads from and prints to.
-type console struct {
-	in        *input // nil for nothing
-	out, errs io.Writer
-	tty       bool
-	sizes     <-chan program.Size
-}
-
-func (s service) newExec(c *container, cmd []string, io console) (*sh.Process, error) {
+func (s service) newExec(c *container, cmd []string, io streams.Console) (*sh.Process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING || !c.running {
@@ -61,21 +52,13 @@ func (s service) newExec(c *container, cmd []string, io console) (*sh.Process, e
 	}
 	main := c.process
 	p := sh.New(sh.Config{
-		Args: cmd, Env: c.environment(), Stdin: io.stdin(), Stdout: io.out, Stderr: io.errs, Terminal: io.tty, Files: c.files,
+		Args: cmd, Env: c.environment(), Stdin: io.In, Stdout: io.Out, Stderr: io.Errs, Terminal: io.TTY, Files: c.files,
 		Programs: s.programs(c, io), Kill: main.SignalInside,
 	})
 	if !p.Found() {
 		return nil, status.Errorf(codes.Unknown, "failed to exec in container: failed to start exec: exec: %q: executable file not found in $PATH", cmd[0])
 	}
 	return p, nil
-}
-
-// stdin is nothing to read where there is no input.
-func (c console) stdin() io.Reader {
-	if c.in == nil {
-		return nil
-	}
-	return c.in
 }
 
 // runExec runs the process until it, its caller's patience or its container ends.

@@ -135,8 +135,8 @@
 //	intercept.go, method.go, subject.go  interception of every call
 //	journal.go                     records calls; package journal has them and their queries
 //	processes.go                   what really ran
-//	pod_dial.go, pod_answer.go           connections to ports of pods, and what servers answer
-//	stream*.go                     Exec, Attach and PortForward
+//	pod_dial.go, pod_listen.go, pod_answer.go  connections to ports of pods, and what servers answer
+//	stream.go                      Exec, Attach and PortForward, which package internal/streams serves
 //	event.go                       events
 //	fault.go, fault_state.go, restart.go  faults, which package internal/inject applies
 //

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
+	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 	"github.com/podsync/podsync/runtime/cri/critest/program"
 )
 
@@ -20,11 +21,11 @@ type Command = program.Command
 type Program = program.Program
 
 // programs are those of the Config, as they run in a container.
-func (s service) programs(c *container, io console) map[string]sh.Program {
+func (s service) programs(c *container, io streams.Console) map[string]sh.Program {
 	m := map[string]sh.Program{}
 	for name, p := range s.cfg.Programs {
 		m[name] = func(ctx context.Context, call *sh.Call) int {
-			return p(ctx, program.New(call, io.tty, io.sizes, func(port int32) (net.Listener, error) { return s.listen(c.sandbox, port) }))
+			return p(ctx, program.New(call, io.TTY, io.Sizes, func(port int32) (net.Listener, error) { return s.listen(c.sandbox, port) }))
 		}
 	}
 	return m
@@ -53,27 +54,16 @@ func (s service) newProcess(c *container) (*sh.Process, error) {
 		}
 		args = []string{"serve"}
 	}
-	io := console{
-		in: c.stdin, tty: c.config.GetTty(),
-		out: heard{c.log.stream("stdout"), &c.audience, channelStdout}, errs: heard{c.log.stream("stderr"), &c.audience, channelStderr},
-	}
-	echo := io.out
-	if io.tty {
-		io.out = onTerminal{io.out}
-		io.errs = io.out
-	}
+	io := c.attached.Console(c.log.stream("stdout"), c.log.stream("stderr"))
 	p := sh.New(sh.Config{
-		Args: args, Env: c.environment(), Stdin: io.stdin(), Stdout: io.out, Stderr: io.errs,
-		Terminal: io.tty, Files: c.files, Init: c.isInit(), Programs: s.programs(c, io), Fallback: fallback,
+		Args: args, Env: c.environment(), Stdin: io.In, Stdout: io.Out, Stderr: io.Errs,
+		Terminal: io.TTY, Files: c.files, Init: c.isInit(), Programs: s.programs(c, io), Fallback: fallback,
 	})
 	if !p.Found() {
 		return nil, status.Errorf(codes.Unknown,
 			"failed to create containerd task: failed to create shim task: OCI runtime create failed: exec: %q: executable file not found in $PATH", args[0])
 	}
-	if c.keys != nil {
-		c.keys.echoTo(func(keys []byte) { _, _ = echo.Write(keys) }) // part of the output, which keeps no errors
-		c.keys.control(p)
-	}
+	io.Control(p)
 	return p, nil
 }
 

@@ -43,7 +43,7 @@ func (r *Runtime) Restart(rs faults.Restart) error {
 	for _, c := range dead {
 		c.kill()
 	}
-	r.forgetStreams()
+	r.streams.Forget()
 	r.events.disconnect(errAway)
 	if rs.Disconnect {
 		r.conns.closeAll()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/cri/critest/internal/inject"
+	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
 
 // Runtime is an in-memory CRI runtime. Its methods may be called concurrently.
@@ -34,7 +35,10 @@ type Runtime struct {
 	faults  inject.Calls
 	events  broker
 	conns   connections
-	streams streams
+	streams streams.Server
+
+	streaming   sync.Mutex
+	streamsPipe *pipe // of DialStream, made when it is first needed; guarded by streaming
 
 	mu         sync.Mutex
 	closed     bool

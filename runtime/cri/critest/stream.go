@@ -1,50 +1,18 @@
 package critest
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"strings"
-	"sync"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
+	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
-
-// streamHost is where the URLs of streams lead, to DialStream, unless ServeStreams was called.
-const streamHost = "critest"
-
-// A stream is what one URL was given for. It returns when it has ended.
-type stream func(*visit)
-
-// A visit is a request for a stream, and the connection that it came on.
-type visit struct {
-	net.Conn
-	read *bufio.Reader
-	*http.Request
-	ctx context.Context // ends with the runtime, and when that restarts
-}
-
-// accept makes a WebSocket of the connection.
-func (v *visit) accept(protocols ...string) (*websocket.Conn, error) {
-	ws, _, err := websocket.Accept(v.Conn, v.read, v.Request, protocols...)
-	return ws, err
-}
-
-// streams are those that no client has connected to yet, and their server.
-type streams struct {
-	mu      sync.Mutex
-	waiting map[string]stream // by path
-	pipe    *pipe
-	// address is where other processes reach the server, if there is one.
-	address string
-}
 
 // Exec returns a URL for a command of the command language, or of Config.Programs, which runs next
 // to the container's process once a client connects.
@@ -59,7 +27,8 @@ func (s service) Exec(_ context.Context, req *runtimeapi.ExecRequest) (*runtimea
 	if err := s.checkStream(c, req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()); err != nil {
 		return nil, err
 	}
-	url, err := s.offer(func(v *visit) { s.serveExec(v, c, req) })
+	url, err := s.offer(streams.Exec(req, func(io streams.Console) (*sh.Process, error) { return s.newExec(c, req.GetCmd(), io) },
+		func(ctx context.Context, p *sh.Process) (int, error) { return runExec(ctx, c, p) }))
 	return &runtimeapi.ExecResponse{Url: url}, err
 }
 
@@ -73,7 +42,7 @@ func (s service) Attach(_ context.Context, req *runtimeapi.AttachRequest) (*runt
 	if err := s.checkStream(c, req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()); err != nil {
 		return nil, err
 	}
-	url, err := s.offer(func(v *visit) { s.serveAttach(v, c, req) })
+	url, err := s.offer(c.attached.Attach(req, c.config.GetStdinOnce(), c.exited))
 	return &runtimeapi.AttachResponse{Url: url}, err
 }
 
@@ -90,7 +59,7 @@ func (s service) PortForward(_ context.Context, req *runtimeapi.PortForwardReque
 	if !ready {
 		return nil, status.Errorf(codes.Unavailable, "sandbox container %q is not running", sb.id)
 	}
-	url, err := s.offer(func(v *visit) { s.servePorts(v, sb, req.GetPort()) })
+	url, err := s.offer(streams.Ports(req.GetPort(), func(ctx context.Context, port int32) (net.Conn, error) { return s.connect(ctx, sb, port) }))
 	return &runtimeapi.PortForwardResponse{Url: url}, err
 }
 
@@ -110,39 +79,34 @@ func (s service) checkStream(c *container, stdin, stdout, stderr, tty bool) erro
 }
 
 // offer returns a URL that leads to a stream, once.
-func (r *Runtime) offer(st stream) (url string, err error) {
+func (r *Runtime) offer(st streams.Stream) (url string, err error) {
 	if _, err := r.streamPipe(); err != nil {
 		return "", status.Error(codes.Unavailable, err.Error())
 	}
 	r.mu.Lock()
-	path := "/" + r.newID()
+	id := r.newID()
 	r.mu.Unlock()
-	r.streams.mu.Lock()
-	defer r.streams.mu.Unlock()
-	r.streams.waiting[path] = st
-	return "http://" + cmp.Or(r.streams.address, streamHost) + path, nil
+	return r.streams.Offer(id, st), nil
 }
 
 // ServeStreams serves streams on a listener, too, to whose address the URLs lead from now on, so that an agent
 // in another process reaches them. It returns at once. The listener ends with the runtime.
 func (r *Runtime) ServeStreams(lis net.Listener) error {
-	if err := r.start(func() { r.serveStreams(lis) }); err != nil {
+	if err := r.serveStreams(lis); err != nil {
 		return err
 	}
-	r.streams.mu.Lock()
-	defer r.streams.mu.Unlock()
-	r.streams.address = lis.Addr().String()
+	r.streams.SetAddress(lis.Addr().String())
 	return nil
 }
 
-// DialStream connects to the runtime's streaming server, to which the URLs lead that
-// Exec, Attach and PortForward give. It is in memory, and has the form of a dialer:
+// DialStream connects to the runtime's streaming server, to which the URLs of Exec, Attach and
+// PortForward lead. It is in memory, and has the form of a dialer:
 //
 //	transport := &http.Transport{DialContext: rt.DialStream, DisableKeepAlives: true}
 //
 // The server speaks SPDY 3.1 and WebSocket.
 func (r *Runtime) DialStream(ctx context.Context, _, address string) (net.Conn, error) {
-	if host, _, _ := strings.Cut(address, ":"); host != streamHost {
+	if host, _, _ := strings.Cut(address, ":"); host != streams.Host {
 		return nil, errors.New("critest: the address of a stream is not that of this runtime: " + address)
 	}
 	p, err := r.streamPipe()
@@ -152,63 +116,28 @@ func (r *Runtime) DialStream(ctx context.Context, _, address string) (net.Conn, 
 	return p.dial(ctx)
 }
 
-// streamPipe starts the streaming server, once.
+// streamPipe starts the streaming server in memory, once.
 func (r *Runtime) streamPipe() (*pipe, error) {
-	r.streams.mu.Lock()
-	defer r.streams.mu.Unlock()
-	if r.streams.pipe != nil {
-		return r.streams.pipe, nil
+	r.streaming.Lock()
+	defer r.streaming.Unlock()
+	if r.streamsPipe != nil {
+		return r.streamsPipe, nil
 	}
 	p := newPipe()
-	if err := r.start(func() { r.serveStreams(p) }); err != nil {
+	if err := r.serveStreams(p); err != nil {
 		return nil, err
 	}
-	r.streams.pipe, r.streams.waiting = p, map[string]stream{}
+	r.streamsPipe = p
 	return p, nil
 }
 
-// serveStreams serves streams until Close, one for a connection. It is no http.Server, so
-// that programs with a runtime in memory are not larger by one.
-func (r *Runtime) serveStreams(lis net.Listener) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer context.AfterFunc(r.life, func() { lis.Close() })()
-	for {
-		conn, err := lis.Accept()
-		if err != nil {
-			return // it was closed
-		}
-		r.mu.Lock()
-		epoch := r.epoch
-		r.mu.Unlock()
-		running.Go(func() {
-			defer conn.Close()
-			defer context.AfterFunc(epoch, func() { conn.Close() })()
-			r.serveStream(epoch, conn)
+// serveStreams serves streams on a listener until Close.
+func (r *Runtime) serveStreams(lis net.Listener) error {
+	return r.start(func() {
+		r.streams.Serve(r.life, lis, func() context.Context {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.epoch
 		})
-	}
-}
-
-// forgetStreams forgets the URLs that were given.
-func (r *Runtime) forgetStreams() {
-	r.streams.mu.Lock()
-	defer r.streams.mu.Unlock()
-	clear(r.streams.waiting)
-}
-
-func (r *Runtime) serveStream(epoch context.Context, conn net.Conn) {
-	read := bufio.NewReader(conn)
-	req, err := http.ReadRequest(read)
-	if err != nil {
-		return // the client requests no stream
-	}
-	r.streams.mu.Lock()
-	st := r.streams.waiting[req.URL.Path]
-	delete(r.streams.waiting, req.URL.Path)
-	r.streams.mu.Unlock()
-	if st == nil {
-		_ = websocket.Refuse(conn, http.StatusNotFound, "there is no such stream, or not any more") // the client may have disconnected
-		return
-	}
-	st(&visit{conn, read, req, epoch})
+	})
 }

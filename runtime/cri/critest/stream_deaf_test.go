@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/base/spdy"
+	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
 
 // chatter prints on both of its streams at once, without end.
@@ -44,7 +45,7 @@ func (n *node) processOverSPDY(location string) *spdy.Conn {
 	n.Cleanup(func() { conn.Close() })
 	req, err := http.NewRequest("POST", location, nil)
 	n.ok(err)
-	req.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {spdy.Protocol}, protocolHeader: {"v4.channel.k8s.io"}}
+	req.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {spdy.Protocol}, streams.ProtocolHeader: {"v4.channel.k8s.io"}}
 	n.ok(req.Write(conn))
 	read := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(read, req)

@@ -1,10 +1,11 @@
 package critest
 
 import (
-	"io"
 	"net"
 	"net/http"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
 
 // An agent in another process reaches the streams at the address of the listener, which ends with the runtime.
@@ -21,7 +22,7 @@ func TestServeStreams(t *testing.T) {
 	if err := rt.ServeStreams(lis); err != nil {
 		t.Fatal(err)
 	}
-	url, err := rt.offer(func(v *visit) { _, _ = io.WriteString(v.Conn, "HTTP/1.0 204 No Content\r\n\r\n") })
+	url, err := rt.offer(streams.Ports(nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,8 +31,8 @@ func TestServeStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if resp.StatusCode != http.StatusNoContent {
-		t.Errorf("%s: %s, want the stream's answer", url, resp.Status)
+	if resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("%s: %s, want the stream, which rejects a request without an upgrade", url, resp.Status)
 	}
 	rt.Close()
 	if _, err := lis.Accept(); err == nil {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
 
 // A typed is one text that is typed, and what the caller then reads.
@@ -15,11 +17,11 @@ type typed struct{ keys, want string }
 func (c caller) types(all ...typed) {
 	c.Helper()
 	for _, tt := range all {
-		c.send(channelStdin, tt.keys)
+		c.send(streams.Stdin, tt.keys)
 		got := ""
 		for len(got) < len(tt.want) {
 			message, err := c.ws.Read()
-			if err != nil || message[0] != channelStdout {
+			if err != nil || message[0] != streams.Stdout {
 				c.Fatalf("%q: got %q, then %q, %v", tt.keys, got, message, err)
 			}
 			got += string(message[1:])
@@ -53,8 +55,8 @@ func TestExecOnATerminal(t *testing.T) {
 			typed{"\x03", "^C\r\n"},
 			typed{"false\r", "false\r\n"},
 		)
-		shell.send(channelStdin, "\x04") // Ctrl-D ends the shell
-		if code := exitCode(t, shell.rest()[channelError]); code != "1" {
+		shell.send(streams.Stdin, "\x04") // Ctrl-D ends the shell
+		if code := exitCode(t, shell.rest()[streams.Error]); code != "1" {
 			t.Errorf("the shell ended with %s, want the 1 of its last command", code)
 		}
 		if took := time.Since(began); took != 0 {
@@ -64,14 +66,14 @@ func TestExecOnATerminal(t *testing.T) {
 		ahead.types(typed{"sleep 1\rcat\rx\r", "sleep 1\r\ncat\r\nx\r\nx\r\n"}) // cat reads the line after its own
 		cat := n.exec(id, &runtimeapi.ExecRequest{Cmd: []string{"cat"}, Stdin: true, Stdout: true, Tty: true})
 		cat.types(typed{"x\r", "x\r\nx\r\n"})
-		cat.send(channelStdin, "\x03")
-		if code := exitCode(t, cat.rest()[channelError]); code != "130" {
+		cat.send(streams.Stdin, "\x03")
+		if code := exitCode(t, cat.rest()[streams.Error]); code != "130" {
 			t.Errorf("cat ended with %s after Ctrl-C", code)
 		}
 		// Without a terminal keys are bytes.
 		plain := n.exec(id, &runtimeapi.ExecRequest{Cmd: []string{"cat"}, Stdin: true, Stdout: true})
-		plain.send(channelStdin, "a\r\x03\x04\n")
-		plain.want(channelStdout, "a\r\x03\x04\n")
+		plain.send(streams.Stdin, "a\r\x03\x04\n")
+		plain.want(streams.Stdout, "a\r\x03\x04\n")
 	})
 }
 
@@ -89,8 +91,8 @@ func TestAttachToATerminal(t *testing.T) {
 			typed{"\x03", "^C\r\n"},
 			typed{"echo $?\r", "echo $?\r\n130\r\n"},
 		)
-		c.send(channelStdin, "\x04")
-		if said := c.rest(); exitCode(t, said[channelError]) != "0" {
+		c.send(streams.Stdin, "\x04")
+		if said := c.rest(); exitCode(t, said[streams.Error]) != "0" {
 			t.Errorf("%q", said)
 		}
 		synctest.Wait()
@@ -106,7 +108,7 @@ func TestTerminalOfDeafCallers(t *testing.T) {
 		_, id := n.runs("u", "sleep", "infinity")
 		c := n.exec(id, &runtimeapi.ExecRequest{Cmd: []string{"sleep", "infinity"}, Stdin: true, Stdout: true, Tty: true})
 		for range 20 {
-			c.send(channelStdin, string(make([]byte, 30<<10)))
+			c.send(streams.Stdin, string(make([]byte, 30<<10)))
 		}
 		time.Sleep(time.Second)
 		n.ok(n.stopIt(n.Context(), id, 0))

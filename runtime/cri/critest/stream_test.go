@@ -20,6 +20,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
 
 // A caller is the other end of a stream.
@@ -120,11 +121,11 @@ func TestExec(t *testing.T) {
 		} {
 			c := n.exec(id, tt.req)
 			if tt.req.Stdin {
-				c.send(channelStdin, tt.stdin)
-				c.send(channelClose, "\x00")
+				c.send(streams.Stdin, tt.stdin)
+				c.send(streams.Close, "\x00")
 			}
 			said := c.rest()
-			if said[channelStdout] != tt.out || !strings.HasPrefix(said[channelStderr], tt.errs) || exitCode(t, said[channelError]) != tt.code {
+			if said[streams.Stdout] != tt.out || !strings.HasPrefix(said[streams.Stderr], tt.errs) || exitCode(t, said[streams.Error]) != tt.code {
 				t.Errorf("%v: %q, want %v and it to begin with %v and %v", tt.req, said, tt.out, tt.errs, tt.code)
 			}
 		}
@@ -140,10 +141,10 @@ func TestExecEnds(t *testing.T) {
 		gone, stays := forever(), forever()
 		gone.ws.Close() // its process is killed
 		synctest.Wait()
-		stays.send(channelStdin, "still there")
-		stays.want(channelStdout, "still there")
+		stays.send(streams.Stdin, "still there")
+		stays.want(streams.Stdout, "still there")
 		n.ok(n.stopIt(n.Context(), id, 0))
-		if code := exitCode(t, stays.rest()[channelError]); code != "137" {
+		if code := exitCode(t, stays.rest()[streams.Error]); code != "137" {
 			t.Errorf("it ended with %s", code)
 		}
 		if left := time.Now(); left.Sub(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) > time.Second {
@@ -167,9 +168,9 @@ func TestExecSizes(t *testing.T) {
 	onBubble(t, Config{Programs: map[string]Program{"top": top}}, func(n *node) {
 		_, id := n.runs("u", "sleep", "infinity")
 		c := n.exec(id, &runtimeapi.ExecRequest{Cmd: []string{"top"}, Stdin: true, Stdout: true, Tty: true})
-		c.send(channelResize, "{")
-		c.send(channelResize, `{"Width":80,"Height":25}`)
-		c.want(channelStdout, "true 80 x 25")
+		c.send(streams.Resize, "{")
+		c.send(streams.Resize, `{"Width":80,"Height":25}`)
+		c.want(streams.Stdout, "true 80 x 25")
 	})
 }
 
@@ -198,12 +199,12 @@ func TestAttach(t *testing.T) {
 		deaf := attach(&runtimeapi.AttachRequest{Stderr: true})
 		writer := attach(&runtimeapi.AttachRequest{Stdin: true, Stdout: true, Stderr: true})
 		synctest.Wait()
-		writer.send(channelStdin, "echo one\necho two >&2\n")
-		writer.want(channelStdout, "one\n")
-		deaf.want(channelStderr, "two\n")
-		writer.want(channelStderr, "two\n")
+		writer.send(streams.Stdin, "echo one\necho two >&2\n")
+		writer.want(streams.Stdout, "one\n")
+		deaf.want(streams.Stderr, "two\n")
+		writer.want(streams.Stderr, "two\n")
 		writer.ws.Close() // and so ends the input of the container, once and for all
-		if said := deaf.rest(); exitCode(t, said[channelError]) != "0" {
+		if said := deaf.rest(); exitCode(t, said[streams.Error]) != "0" {
 			t.Errorf("%q, want %q", said, "0")
 		}
 		synctest.Wait()

@@ -1,4 +1,4 @@
-package critest
+package streams
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package critest
+package streams
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/program"
 )
 
-// What the first byte of a message says it is, in v4.channel.k8s.io and v5.
+// The channels of v4.channel.k8s.io and v5, which are the first byte of a message.
 const (
-	channelStdin  = 0
-	channelStdout = 1
-	channelStderr = 2
-	channelError  = 3
-	channelResize = 4
-	channelClose  = 255 // in v5: of the channel that follows
+	Stdin  = 0
+	Stdout = 1
+	Stderr = 2
+	Error  = 3
+	Resize = 4
+	Close  = 255 // in v5: closes the channel that follows
 )
 
 // A carrier carries messages whose first byte is the channel.
@@ -87,15 +87,15 @@ func (ch *channels) read(closes bool) {
 
 func (ch *channels) take(channel byte, data []byte, closes bool) {
 	switch channel {
-	case channelStdin:
+	case Stdin:
 		ch.stdin.add(data)
-	case channelResize:
+	case Resize:
 		var size program.Size
 		if json.Unmarshal(data, &size) == nil {
 			ch.resize(size)
 		}
-	case channelClose:
-		if closes && len(data) == 1 && data[0] == channelStdin {
+	case Close:
+		if closes && len(data) == 1 && data[0] == Stdin {
 			ch.stdin.close()
 		}
 	}
@@ -128,7 +128,7 @@ func (w channelWriter) Write(b []byte) (int, error) {
 // or the runtime, no status is sent.
 func (ch *channels) end(code int, err error) {
 	if text, merr := json.Marshal(ended(code, err)); merr == nil && ch.ctx.Err() == nil {
-		_ = ch.conn.Write([]byte{channelError}, text) // the client may have disconnected
+		_ = ch.conn.Write([]byte{Error}, text) // the client may have disconnected
 	}
 	ch.conn.Close()
 	<-ch.done

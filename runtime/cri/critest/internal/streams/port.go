@@ -1,4 +1,4 @@
-package critest
+package streams
 
 import (
 	"context"
@@ -11,47 +11,22 @@ import (
 	"github.com/podsync/podsync/internal/base/websocket"
 )
 
-// listen listens on a port of a sandbox, in memory.
-func (r *Runtime) listen(sb *sandbox, port int32) (net.Listener, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case port < 1 || port > 65535:
-		return nil, fmt.Errorf("critest: %d is no port", port)
-	case sb.ports[port] != nil:
-		return nil, fmt.Errorf("critest: port %d: address already in use", port)
-	}
-	if sb.ports == nil {
-		sb.ports = map[int32]*pipe{}
-	}
-	p := newPipe()
-	sb.ports[port] = p
-	return &portListener{p, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if sb.ports[port] == p {
-			delete(sb.ports, port)
+// A Dialer connects to a port of a pod.
+type Dialer func(ctx context.Context, port int32) (net.Conn, error)
+
+// Ports returns the stream of a client that connects to ports of a pod: over WebSocket the given ones, over SPDY any.
+// Over WebSocket each port has two channels, for data and errors, and each begins with the port's number.
+func Ports(ports []int32, dial Dialer) Stream {
+	return func(v *visit) {
+		if v.speaksSPDY() {
+			dial.serveStreams(v)
+		} else {
+			dial.serveChannels(v, ports)
 		}
-	}}, nil
-}
-
-type portListener struct {
-	*pipe
-	free func()
-}
-
-func (l *portListener) Close() error {
-	l.free()
-	return l.pipe.Close()
-}
-
-// servePorts connects a client to ports of a sandbox. Each port has two channels, for data and
-// errors, and each begins with the port's number.
-func (s service) servePorts(v *visit, sb *sandbox, ports []int32) {
-	if v.speaksSPDY() {
-		s.servePortStreams(v, sb)
-		return
 	}
+}
+
+func (dial Dialer) serveChannels(v *visit, ports []int32) {
 	conn, err := v.accept("v4.channel.k8s.io")
 	if err != nil {
 		return // which was answered
@@ -62,7 +37,7 @@ func (s service) servePorts(v *visit, sb *sandbox, ports []int32) {
 	}
 	var running sync.WaitGroup
 	for i, port := range ports {
-		running.Go(func() { s.servePort(fwd, i, sb, port) })
+		running.Go(func() { dial.servePort(fwd, i, port) })
 	}
 	read := make(chan struct{})
 	go func() {
@@ -75,7 +50,7 @@ func (s service) servePorts(v *visit, sb *sandbox, ports []int32) {
 }
 
 // servePort connects to one port.
-func (s service) servePort(fwd *forwarding, i int, sb *sandbox, port int32) {
+func (dial Dialer) servePort(fwd *forwarding, i int, port int32) {
 	data, errs := channelWriter{fwd.conn, byte(2 * i)}, channelWriter{fwd.conn, byte(2*i + 1)}
 	number := binary.LittleEndian.AppendUint16(nil, uint16(port))
 	for _, w := range []channelWriter{data, errs} {
@@ -83,7 +58,7 @@ func (s service) servePort(fwd *forwarding, i int, sb *sandbox, port int32) {
 			return
 		}
 	}
-	to, err := s.connect(fwd.ctx, sb, port)
+	to, err := dial(fwd.ctx, port)
 	if err != nil {
 		_, _ = fmt.Fprintf(errs, "error forwarding port %d to pod: %v", port, err) // the client may have disconnected
 		return

@@ -1,4 +1,4 @@
-package critest
+package streams
 
 import (
 	"io"
@@ -53,7 +53,7 @@ type listener struct {
 }
 
 func newListener(out, errs bool) *listener {
-	return &listener{wants: map[byte]bool{channelStdout: out, channelStderr: errs}, more: make(chan struct{}, 1)}
+	return &listener{wants: map[byte]bool{Stdout: out, Stderr: errs}, more: make(chan struct{}, 1)}
 }
 
 // add enqueues output. Output beyond the limit is dropped.

@@ -1,4 +1,4 @@
-package critest
+package streams
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/internal/base/spdy"
 )
 
-// servePortStreams connects a client to ports of a sandbox, over SPDY.
-func (s service) servePortStreams(v *visit, sb *sandbox) {
+// serveStreams connects a client to ports of a sandbox, over SPDY.
+func (dial Dialer) serveStreams(v *visit) {
 	conn, err := v.acceptSPDY("portforward.k8s.io")
 	if err != nil {
 		return // which was answered
@@ -27,7 +27,7 @@ func (s service) servePortStreams(v *visit, sb *sandbox) {
 			return
 		}
 		if pair := f.take(m); pair != nil {
-			running.Go(func() { s.servePortPair(ctx, conn, sb, pair) })
+			running.Go(func() { dial.servePair(ctx, conn, pair) })
 		}
 	}
 }
@@ -88,9 +88,9 @@ func (f *portStreams) opened(m spdy.Message) *portPair {
 	return pair
 }
 
-// servePortPair connects to one port, once.
-func (s service) servePortPair(ctx context.Context, conn *spdy.Conn, sb *sandbox, p *portPair) {
-	to, err := s.connect(ctx, sb, int32(p.port))
+// servePair connects to one port, once.
+func (dial Dialer) servePair(ctx context.Context, conn *spdy.Conn, p *portPair) {
+	to, err := dial(ctx, int32(p.port))
 	if err == nil {
 		handOn(ctx, to, streamWriter{conn, p.data}, p.in)
 	} else {

@@ -1,4 +1,4 @@
-package critest
+package streams
 
 import (
 	"bufio"
@@ -12,19 +12,19 @@ import (
 	"github.com/podsync/podsync/internal/base/websocket"
 )
 
-// protocolHeader is the header of the protocol over SPDY.
-const protocolHeader = "X-Stream-Protocol-Version"
+// ProtocolHeader is the header of the protocol over SPDY.
+const ProtocolHeader = "X-Stream-Protocol-Version"
 
 func (v *visit) speaksSPDY() bool { return strings.EqualFold(v.Header.Get("Upgrade"), spdy.Protocol) }
 
 // acceptSPDY answers a request to speak a protocol over SPDY.
 func (v *visit) acceptSPDY(protocol string) (*spdy.Conn, error) {
-	if !slices.Contains(v.Header[protocolHeader], protocol) {
-		err := fmt.Errorf("critest: of the protocols %q none is known", v.Header[protocolHeader])
+	if !slices.Contains(v.Header[ProtocolHeader], protocol) {
+		err := fmt.Errorf("critest: of the protocols %q none is known", v.Header[ProtocolHeader])
 		_ = websocket.Refuse(v.Conn, http.StatusForbidden, err.Error()) // the client may have disconnected
 		return nil, err
 	}
-	_, err := fmt.Fprintf(v.Conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s: %s\r\n\r\n", spdy.Protocol, protocolHeader, protocol)
+	_, err := fmt.Fprintf(v.Conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s: %s\r\n\r\n", spdy.Protocol, ProtocolHeader, protocol)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ type spdyStreams struct {
 
 // channelOf is the channel of each kind of stream.
 func channelOf(kind string) (channel byte, known bool) {
-	i := slices.Index([]string{channelStdin: "stdin", channelStdout: "stdout", channelStderr: "stderr", channelError: "error", channelResize: "resize"}, kind)
+	i := slices.Index([]string{Stdin: "stdin", Stdout: "stdout", Stderr: "stderr", Error: "error", Resize: "resize"}, kind)
 	return byte(i), i >= 0
 }
 
@@ -92,7 +92,7 @@ func (s *spdyStreams) Read() ([]byte, error) {
 		case m.Kind == spdy.Data:
 			return append([]byte{channel}, m.Data...), nil
 		case m.Kind == spdy.Closed, m.Kind == spdy.Reset:
-			return []byte{channelClose, channel}, nil
+			return []byte{Close, channel}, nil
 		}
 	}
 }

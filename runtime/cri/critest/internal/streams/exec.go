@@ -1,0 +1,107 @@
+package streams
+
+import (
+	"context"
+	"io"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
+)
+
+// Request is an ExecRequest or an AttachRequest.
+type Request interface {
+	GetStdin() bool
+	GetStdout() bool
+	GetStderr() bool
+	GetTty() bool
+}
+
+// Exec returns the stream of a process, which start makes for a console. run runs the process until it ends by itself or
+// by its context, which ends when the client disconnects.
+func Exec(req Request, start func(Console) (*sh.Process, error), run func(context.Context, *sh.Process) (int, error)) Stream {
+	return func(v *visit) {
+		in := newInput()
+		if !req.GetStdin() {
+			in.close()
+		}
+		var to stdin = in
+		shown := newScreen()
+		keys := newTerminal()
+		if req.GetTty() {
+			keys.feed(in)
+			keys.echoTo(shown.echo)
+			to = keys
+		}
+		ch, err := openChannels(v, count(req), to, true)
+		if err != nil {
+			return // which was answered
+		}
+		c := Console{In: in, Out: wanted(ch, Stdout, req.GetStdout()), Errs: wanted(ch, Stderr, req.GetStderr()), Sizes: ch.sizes}
+		if req.GetTty() {
+			shown.out = c.Out
+			c.Out, c.TTY, c.keys = onTerminal{shown}, true, keys
+			c.Errs = c.Out
+		}
+		p, err := start(c)
+		if err != nil {
+			ch.end(0, err)
+			return
+		}
+		c.Control(p)
+		hide := shown.show()
+		code, err := run(ch.ctx, p)
+		hide()
+		ch.end(code, err)
+	}
+}
+
+// count returns the number of streams: the requested ones, and one for the status.
+func count(req Request) int {
+	n := 1
+	for _, is := range []bool{req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()} {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// wanted returns the destination of a stream of a process.
+func wanted(ch *channels, channel byte, is bool) io.Writer {
+	if !is {
+		return io.Discard
+	}
+	return ch.writer(channel)
+}
+
+// Attach returns the stream of a client that gets the output of the process from now on, until exited is closed or the
+// client disconnects. With once, the end of the client's input ends the process's.
+func (a *Attached) Attach(req Request, once bool, exited <-chan struct{}) Stream {
+	return func(v *visit) {
+		in := a.in
+		if !req.GetStdin() {
+			in = nil
+		}
+		var to stdin = in
+		if in != nil && a.keys != nil {
+			to = a.keys
+		}
+		ch, err := openChannels(v, count(req), to, in != nil && once)
+		if err != nil {
+			return // which was answered
+		}
+		l := newListener(req.GetStdout(), req.GetStderr())
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			l.tell(ch)
+		}()
+		leave := a.audience.join(l)
+		select {
+		case <-exited:
+		case <-ch.ctx.Done():
+		}
+		leave()
+		<-told
+		ch.end(0, nil)
+	}
+}
