@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Gone returns the lines of a release that no longer exist: names that were removed, or
-// whose meaning has changed. New names break no program, and methods
-// that an interface has in addition are a change of the interface's own line.
+// Gone returns the lines of a release that no longer exist: names that were removed or changed. New names
+// break no program. A new method of an interface changes the line of the interface.
 func Gone(release, now []string) []string {
 	return slices.DeleteFunc(slices.Clone(release), func(line string) bool { return slices.Contains(now, line) })
 }
@@ -47,8 +46,8 @@ func Versions(changelog string) []string {
 	return list
 }
 
-// Announced returns the names in backquotes that a change log has under "Breaking" in
-// its first section, which is about what comes next.
+// Announced returns the names in backquotes under "Breaking" in the first section of a change log, which describes the
+// next release.
 func Announced(changelog string) []string {
 	var names []string
 	versions := sections(changelog, versionHeading)

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// Uncommented returns the exported names that a file declares and says nothing of.
-// A comment on a group of constants or variables is one on each of them.
+// Uncommented returns the exported names that a file declares without a comment.
+// A comment on a group of constants or variables counts for each of them.
 func Uncommented(f *ast.File) []string {
 	var names []string
 	for _, d := range f.Decls {
@@ -68,8 +68,8 @@ func uncommentedSpecs(d *ast.GenDecl) []string {
 	return names
 }
 
-// uncommentedFields returns those of a configuration that no comment names: what a user
-// may set has a meaning and a default. Fields of other structs may be plain.
+// uncommentedFields returns the fields of a configuration that no comment names: each option needs its
+// meaning and its default. Fields of other structs need no comment.
 func uncommentedFields(spec *ast.TypeSpec) []string {
 	t, ok := spec.Type.(*ast.StructType)
 	if !ok || !strings.HasSuffix(spec.Name.Name, "Config") {

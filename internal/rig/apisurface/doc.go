@@ -5,16 +5,16 @@
 //
 // writes docs/api/next.txt, which has a line for each exported name of each public
 // package: functions, types, their methods and fields, constants and variables, with
-// all that a user's program depends on. Names of parameters and comments are left out.
+// everything that a user's program depends on. Names of parameters and comments are left out.
 // At a release the file is copied to docs/api/<version>.txt and never changed again.
 //
-// The tests fail if next.txt is not what the code exports, and if a line of the last
-// release is gone or has changed and CHANGELOG.md does not name it under "Breaking".
+// The tests fail if next.txt differs from the exported names, and if a line of the last
+// release was removed or changed and CHANGELOG.md does not name it under "Breaking".
 // They also require a comment on each exported name, a running example in each public
 // package, and valid names and links in documents.
 //
 //	lines.go     the lines of a package
-//	packages.go  the public packages, as the compiler has them
-//	changes.go   what a release had and is gone, and what the change log says of it
+//	packages.go  the public packages, as the compiler exports them
+//	changes.go   names that were removed since a release, and the change log
 //	comments.go  exported names without a comment
 package apisurface

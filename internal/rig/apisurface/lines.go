@@ -125,8 +125,8 @@ func comparability(t types.Type) string {
 	return ""
 }
 
-// methodNames are those of all methods: one more, and types that have had all do not
-// have it.
+// methodNames returns the names of all methods, because a type that implements an interface no longer does so after the
+// interface gets another method.
 func methodNames(t *types.Interface) string {
 	var names []string
 	for m := range t.Methods() {
@@ -182,7 +182,7 @@ func (p *printer) methods(named *types.Named) {
 	}
 }
 
-// promoted reports whether a method comes from an embedded field that has a line.
+// promoted reports whether a method is promoted from an embedded field that has its own line.
 func promoted(named *types.Named, selection *types.Selection) bool {
 	path := selection.Index()
 	return len(path) > 1 && named.Underlying().(*types.Struct).Field(path[0]).Exported()

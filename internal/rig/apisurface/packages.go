@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// A Package is one that a user may import.
+// A Package is a public package: a user may import it.
 type Package struct {
 	ImportPath, Dir string
 	GoFiles         []string
 }
 
-// A listed package is one as go list has it, or one that it depends on.
+// A listed package is a package in the output of go list.
 type listed struct {
 	Package
 	Name, Export string
@@ -27,16 +27,14 @@ type listed struct {
 	Module       *struct{ Path string }
 }
 
-// public reports whether a package of the module is one that a user may import, and
-// has something to.
+// public reports whether users may import a package of the module, and whether it exports anything.
 func (l *listed) public() bool {
 	below := strings.TrimPrefix(l.ImportPath, l.Module.Path+"/")
 	return !l.DepOnly && l.Name != "main" && below != l.ImportPath &&
 		!slices.Contains(strings.Split(below, "/"), "internal") && !strings.HasPrefix(below, "examples/")
 }
 
-// Public returns the public packages of the module in a directory, and the lines of
-// all of them.
+// Public returns the public packages of the module in a directory, and their lines.
 func Public(dir string) ([]Package, []string, error) {
 	all, err := list(dir)
 	if err != nil {
@@ -67,7 +65,7 @@ func Public(dir string) ([]Package, []string, error) {
 	return packages, lines, nil
 }
 
-// list has each package of a module and all that they depend on compiled.
+// list compiles each package of a module with its dependencies, and lists them.
 func list(dir string) ([]listed, error) {
 	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,GoFiles,Name,Export,DepOnly,Module", "./...")
 	cmd.Dir = dir

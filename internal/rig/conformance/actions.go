@@ -36,8 +36,7 @@ func checkActions(line []byte) (outcome, error) {
 	return o, nil
 }
 
-// withoutS3 takes the rule neverRan back. Of any other case it returns what it
-// was given.
+// withoutS3 reverts the effect of the rule neverRan. If the rule does not apply, it returns got.
 func withoutS3(in actions.Input, got record.ActionsWant) record.ActionsWant {
 	ran := func(c runtime.ContainerStatus) bool { return c.State != runtime.ContainerCreated }
 	if in.Pod.Spec.RestartPolicy != v1.RestartPolicyNever || in.RestartAll || !got.CreateSandbox ||
@@ -78,11 +77,11 @@ func compareActions(want, got record.ActionsWant) []row {
 	}
 }
 
-// kubeletForm says a plan in the kubelet's words. What a plan holds beyond them
-// (Clear, Release, Resize) has no counterpart there.
+// kubeletForm converts a plan to the kubelet's form. The kubelet has no counterpart of Clear, Release and
+// Resize.
 func kubeletForm(in actions.Input, p actions.Plan) record.ActionsWant {
 	form := record.ActionsWant{
-		KillPod:       p.KillPod || p.Sandbox.Create, // the kubelet kills before it creates, even if nothing is there
+		KillPod:       p.KillPod || p.Sandbox.Create, // the kubelet kills before it creates, even if the pod has no sandbox
 		CreateSandbox: p.Sandbox.Create,
 		SandboxID:     p.Sandbox.ID,
 		Attempt:       p.Sandbox.Attempt,
@@ -127,8 +126,8 @@ func inKubeletOrder(a, b actions.ResetStep) int {
 	return cmp.Or(cmp.Compare(a.Container.Kind, b.Container.Kind), cmp.Compare(a.Container.Index, b.Container.Index))
 }
 
-// neverSeen are the ephemeral containers without a record. The kubelet lists them
-// before it finds that the pod is over, and then carries nothing of its list out.
+// neverSeen returns the ephemeral containers without a record in the runtime. The kubelet lists them to be started
+// before it finds that the pod has finished, and then starts none of them.
 func neverSeen(in actions.Input, p actions.Plan) (indexes []int) {
 	if p.Sandbox.Reason != actions.ReasonNone {
 		return nil

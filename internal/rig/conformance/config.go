@@ -16,9 +16,9 @@ import (
 	"github.com/podsync/podsync/syncpod/container"
 )
 
-// configCase is one pod and container made at random, and the messages kubelet
-// v1.36.2 made of it. The kubelet ran on cgroup v1; limits of huge pages and
-// unified cgroup settings were left out of the record.
+// configCase is a random pod and container, and the CRI messages that kubelet
+// v1.36.2 created for it. The kubelet ran on cgroup v1. The record has no limits of huge pages and
+// no unified cgroup settings.
 type configCase struct {
 	Name              string
 	Pod               *v1.Pod

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// absent stands for a value that one side does not have.
+// absent replaces a value that one side does not have.
 type absent struct{}
 
 // compareTrees returns a row for each leaf of two JSON values, by its path.

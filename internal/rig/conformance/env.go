@@ -13,9 +13,8 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// envCase is one container made at random, and the environment kubelet v1.36.2
-// gave it, in no order, or that it gave none. It is also the source of the objects the
-// environment refers to.
+// envCase is a random container, and its environment by kubelet v1.36.2, unordered, or the
+// fact that the kubelet returned an error. It is also the source of the objects that the environment refers to.
 type envCase struct {
 	Name                   string
 	Pod                    *v1.Pod
@@ -65,8 +64,8 @@ func (c *envCase) resolve() ([]environ.Var, error) {
 	}, env.Sources{ConfigMaps: c, Secrets: c, Services: c})
 }
 
-// byName is the variables as JSON values. A variable that is there twice shows as
-// a difference, since Resolve promises each once.
+// byName returns the variables as JSON values. A duplicate variable shows up as
+// a difference, because Resolve promises unique names.
 func byName(vars []environ.Var) map[string]any {
 	m := make(map[string]any, len(vars))
 	for _, v := range vars {

@@ -1,15 +1,15 @@
-// Command conformance holds podsync's decisions against those a kubelet was
-// recorded to make.
+// Command conformance compares podsync's decisions with recorded decisions of a
+// kubelet.
 //
 //	go run ./internal/rig/conformance KIND FILE...
 //
-// KIND is what the files hold; FILE is .jsonl or .jsonl.gz, one recorded case a
-// line. It prints up to ten differences and, as its last line,
+// KIND is the kind of the recorded cases. FILE is .jsonl or .jsonl.gz, with one case in each
+// line. The command prints up to ten differences and, as its last line,
 //
 //	KIND: N vectors, A agree, P deviate on purpose, D differ
 //
-// and exits with 1 if D is not 0, and with 2 if it could not be run. A
-// deliberate deviation is a rule in the code of its kind, and a line in
+// and exits with 1 if D is not 0, and with 2 after an error. Each deliberate
+// deviation has a rule in the code of its kind, and a line in
 // docs/PARITY.md.
 package main
 

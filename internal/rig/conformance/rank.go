@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// rankCase are pods made at random, what they use, and the order in which kubelet
+// rankCase are random pods, their usage, and the order in which kubelet
 // v1.36.2 would evict them under each kind of pressure.
 type rankCase struct {
 	Name  string
@@ -22,7 +22,7 @@ type rankCase struct {
 	Want map[string][]types.UID
 }
 
-// rankStats is what a pod uses, as the stats API of a kubelet has it.
+// rankStats is the usage of a pod, in the form of the kubelet's stats API.
 type rankStats struct {
 	Memory       struct{ WorkingSetBytes *uint64 }
 	ProcessStats struct {

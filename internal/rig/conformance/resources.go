@@ -14,9 +14,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// resourcesCase is a pod of one container made at random, and what kubelet v1.36.2
-// said of that container's resources, user and mounts. The status of the pod is the
-// one reported before, and its spec is what it is allocated.
+// resourcesCase is a random pod with one container, and the container's resources, user and mounts in the status by
+// kubelet v1.36.2. The status in the pod is the previously reported one, and its spec has the allocated resources.
 type resourcesCase struct {
 	record.Container        // its ID has the runtime's type in front
 	Name             string `json:"name"`
@@ -59,10 +58,9 @@ func checkResources(line []byte) (outcome, error) {
 	return outcome{name: c.Name, diff: sideBySide(compareTrees("", jsonTree(c.Want), jsonTree(got)))}, nil
 }
 
-// addEmptyLists gives the spec back the empty lists that it was recorded without, as
-// JSON leaves them out of it: the kubelet fills in such a list and not one that is
-// not there. That it was there shows in the answer alone: allocatedResources is the list
-// of requests, and limits are reported only where there was a list of them.
+// addEmptyLists restores the empty lists of the spec, which JSON has dropped: the kubelet fills in an empty list, but
+// not a missing one. The recorded result shows whether a list was empty or missing: allocatedResources is the list
+// of requests, and limits are reported only if the spec had a list of limits.
 func (c *resourcesCase) addEmptyLists() {
 	spec := &c.Pod.Spec.Containers[0].Resources
 	if spec.Requests == nil && c.Want.AllocatedResources != nil {
@@ -73,7 +71,7 @@ func (c *resourcesCase) addEmptyLists() {
 	}
 }
 
-// status is what the runtime reported.
+// status returns the pod's status in the runtime.
 func (c *resourcesCase) status() (*runtime.PodStatus, error) {
 	spec := &c.Pod.Spec.Containers[0]
 	c.Container.Name, c.ID = spec.Name, strings.TrimPrefix(c.ID, "containerd://")

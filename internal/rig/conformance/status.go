@@ -13,10 +13,10 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// createdMayRun: a pod with a container that is created and may be started has not
-// ended, however an earlier instance of it did (kubernetes #107845). The kubelet
-// counts such a container as stopped and ends the pod, though its plan for the
-// same pod is to start that container.
+// createdMayRun: a pod with a created container that may be started has not
+// finished, regardless of the exit of an earlier instance (kubernetes #107845). The kubelet
+// counts such a container as stopped and reports the pod as finished, although it would start that
+// container.
 const createdMayRun = "C8: a pod with a created container has not ended"
 
 func checkStatus(line []byte) (outcome, error) {

@@ -20,7 +20,7 @@ type outcome struct {
 	diff string
 }
 
-// tally counts outcomes and prints the first differences as they come.
+// tally counts outcomes, and prints the first differences immediately.
 type tally struct {
 	kind                   string
 	out                    io.Writer
@@ -28,7 +28,7 @@ type tally struct {
 	deviations             map[string]int
 }
 
-// printedDifferences bounds what a run prints of a kind that is far off.
+// printedDifferences is the maximum number of differences that a run prints.
 const printedDifferences = 10
 
 func (t *tally) add(o outcome, err error) error {
@@ -66,8 +66,8 @@ type row struct {
 	want, got string
 }
 
-// sideBySide prints the rows that differ, the record beside the decision. It
-// returns "" if none does.
+// sideBySide prints the rows that differ, with the record and the decision next to each other. It
+// returns "" if no row differs.
 func sideBySide(rows []row) string {
 	var b strings.Builder
 	for _, r := range rows {

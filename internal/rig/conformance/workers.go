@@ -21,10 +21,10 @@ const (
 	// has ended. The kubelet lets it wait for a timer, and no time passes in a
 	// record (kubernetes #104743).
 	promptSuccessor = "static pod starts when its predecessor has ended"
-	// newPlace: a static pod that was forgotten has lost its place in line. With the
-	// kubelet its UID keeps it, so that the pod passes those that came before it did
-	// again. That shows only where the kubelet lets the first of them wait.
-	newPlace = "M1: a static pod that comes again is last in line"
+	// newPlace: a static pod that was forgotten has lost its place in the queue. The kubelet keeps the place of its UID, so
+	// a pod that is added again starts before pods that were added earlier. This matters only
+	// if the kubelet makes the first pod of the queue wait.
+	newPlace = "M1: a static pod that is added again is last in the queue"
 	// answeredKill: a request to stop a pod as the runtime knows it is answered when
 	// the pod has stopped. The kubelet never answers it (kubernetes #118679).
 	answeredKill = "W9: a stop request from the runtime's side is answered"
@@ -33,9 +33,9 @@ const (
 	// for none, and forgets the pod's own time when it was SyncPod that ended the
 	// pod (kubernetes #83916).
 	graceNotRaised = "W3: a longer request does not raise the time a pod was given"
-	// runtimePodStops: a static pod that was never synced, and that the runtime
-	// has, is stopped before it is finished. The kubelet takes it
-	// for finished at once, whatever runs, and does not keep its definition
+	// runtimePodStops: a static pod that was never synced, but of which the runtime
+	// has containers, is stopped before it is finished. The kubelet reports it
+	// as finished at once, even if containers run, and does not keep its definition
 	// (kubernetes #139833).
 	runtimePodStops = "W6: a static pod that the runtime has is stopped before it is finished"
 )
@@ -48,10 +48,10 @@ func checkWorkers(line []byte) (outcome, error) {
 	return judgeWorkers(&c)
 }
 
-// judgeWorkers runs a recorded case the way podsync does it, and if that differs
-// again with the kubelet's ways in what podsync does otherwise on purpose, to see
-// that nothing else differs. In its own way podsync is held to what it promises,
-// whatever the kubelet did.
+// judgeWorkers runs a recorded case with podsync's rules. If the result differs from the record, it runs the case
+// again with the kubelet's rules in place of the deliberate deviations, to check
+// that nothing else differs. With its own rules, podsync must keep its promises,
+// regardless of the kubelet's decisions.
 func judgeWorkers(c *record.Workers) (outcome, error) {
 	o := outcome{name: c.Name}
 	own := newWorkersRun(nil)
@@ -92,7 +92,7 @@ type workersRun struct {
 	set podworkers.Set
 	// ways are the rules for which the kubelet's way is taken instead of podsync's.
 	ways []string
-	// deviations are the rules that came into play.
+	// deviations are the rules that have applied.
 	deviations map[string]bool
 	// lives are the pods that the Set knows.
 	lives map[types.UID]*life
@@ -116,8 +116,8 @@ func newWorkersRun(ways []string) *workersRun {
 
 func (r *workersRun) hasWay(rule string) bool { return slices.Contains(r.ways, rule) }
 
-// kubeletWay reports whether the kubelet's way is to be taken in what the rule is
-// about, which is noted as a deviation then.
+// kubeletWay reports whether the kubelet's behaviour replaces a rule. If so, it records the rule as a
+// deviation.
 func (r *workersRun) kubeletWay(rule string) bool {
 	if !r.hasWay(rule) {
 		return false
@@ -126,13 +126,13 @@ func (r *workersRun) kubeletWay(rule string) bool {
 	return true
 }
 
-// deviation names the rules that came into play.
+// deviation returns the rules that have applied.
 func (r *workersRun) deviation() string {
 	return strings.Join(slices.Sorted(maps.Keys(r.deviations)), "; ")
 }
 
-// run returns what differs in the first step in which something does. It goes on
-// after that in podsync's own way, for the sake of the promises.
+// run returns the difference in the first step that differs. It then continues with podsync's own rules, to check the
+// promises.
 func (r *workersRun) run(c *record.Workers) (diff string, err error) {
 	for i := range c.Steps {
 		s := &c.Steps[i]
@@ -271,8 +271,8 @@ func (r *workersRun) note(l *life, w podworkers.Work, result podworkers.Outcome)
 	l.worked(w, result)
 }
 
-// skips reports whether the kubelet would not make this call: for a static pod
-// that never had its turn.
+// skips reports whether the kubelet would not make this call, because the static pod has never
+// reached the head of the queue.
 func (r *workersRun) skips(l *life, w podworkers.Work) bool {
 	return runtime.IsStatic(w.Pod) && !l.synced && w.Type != podworkers.SyncPod && r.kubeletWay(runtimePodStops)
 }

@@ -50,8 +50,8 @@ func recordedCall(c record.WorkersCall) call {
 	return call{text: text}
 }
 
-// compareKill compares whether a request was answered. The kubelet answers none that
-// comes from the runtime's side, but for one that has a definition stopped.
+// compareKill compares whether a request was answered. The kubelet answers no request for a runtime pod, unless the
+// pod has a definition and has stopped.
 func (r *workersRun) compareKill(id podworkers.StopID, do *record.WorkersDo, want bool) row {
 	got := slices.Contains(r.stopped, id)
 	stop := func(c call) bool { return c.text == "SyncTerminatingPod: ok" }
@@ -90,7 +90,7 @@ func (r *workersRun) explainGrace(wanted, got []call) {
 	}
 }
 
-// recordedKnown puts what the Set knows of a pod in the words of a record.
+// recordedKnown converts the Set's state of a pod to the form of a record.
 func (r *workersRun) recordedKnown(k podworkers.KnownPod) record.WorkersKnown {
 	state := k.Phase.String()
 	switch k.Phase {

@@ -10,31 +10,31 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// life is what has become of a pod since the Set first heard of it. It ends when
-// the Set forgets the pod; with the next news of its UID another one begins.
+// life is the history of a pod since its first update. It ends when
+// the Set forgets the pod; the next update with its UID begins another life.
 type life struct {
-	// static: the pod stands in the line of the static ones.
+	// static means that the pod is in the queue of static pods.
 	static bool
 	// synced: the pod had a SyncPod. stopping: it had a call that stops it. skipped:
 	// the calls that end it were not made, in the kubelet's way.
 	synced, stopping, skipped bool
-	// beside: it was started while something of another one of its name could run.
+	// beside means that the pod was started while containers of another pod with its name could run.
 	beside bool
 	// inRuntime: the runtime was said to have it before it was stopped. stopped: a call
 	// that stops it has succeeded.
 	inRuntime, stopped bool
-	// grace is the last grace period, in seconds, zero if there was none. lengthened
+	// grace is the last grace period in seconds, zero if there was none. lengthened
 	// means that a longer one followed.
 	grace      int64
 	lengthened bool
 	// pod is its last definition.
 	pod *v1.Pod
-	// bound is a time to stop that podsync keeps to and the kubelet does not, in
-	// seconds; zero if there is none.
+	// bound is a grace period in seconds that podsync honours and the kubelet ignores; zero if there is
+	// none.
 	bound int64
 }
 
-// life returns the present life of a pod that there is news of.
+// life returns the current life of the pod of an update.
 func (r *workersRun) life(uid types.UID, first podworkers.Update) *life {
 	if l, known := r.lives[uid]; known {
 		return l
@@ -47,8 +47,8 @@ func (r *workersRun) life(uid types.UID, first podworkers.Update) *life {
 	return l
 }
 
-// take notes news that the Set has taken, and after which the pod is being stopped or
-// not. For the kubelet, a deletion grace period of zero does not limit a request in
+// take records an update that the Set has accepted, and whether the pod is stopping after it. In the kubelet, a
+// deletion grace period of zero does not limit a request in
 // the same update.
 func (l *life) take(u podworkers.Update, stopping bool) {
 	if u.Pod != nil {
@@ -89,8 +89,8 @@ func (l *life) told(grace *int64) {
 	l.grace = *grace
 }
 
-// endedItself notes that a pod which its SyncPod has ended keeps to its own time, of
-// which the kubelet knows nothing.
+// endedItself records that a pod whose SyncPod has reported it as finished keeps its own grace period, which the kubelet
+// ignores.
 func (l *life) endedItself(pod *v1.Pod) {
 	switch {
 	case pod.DeletionGracePeriodSeconds != nil:
@@ -108,17 +108,17 @@ func (l *life) keepTo(seconds int64) {
 	}
 }
 
-// setApart gives a static pod a name of its own if the line is kept here, in the
-// kubelet's way, and not in the Set.
+// setApart gives a static pod a unique name if this run keeps the queue in the kubelet's way, in place of
+// the Set.
 func (r *workersRun) setApart(u *podworkers.Update) {
 	if r.hasWay(newPlace) && u.Pod != nil {
 		u.Pod.Name = string(u.Pod.UID)
 	}
 }
 
-// hasTurn reports whether the kubelet would let a pod have its work: a static one
-// that has not started waits while another one of its name runs, or until it is the
-// first in line of those that are still to start.
+// hasTurn reports whether the kubelet would sync a pod: a static pod
+// that has not started waits while another pod with its name runs, and until it is the
+// first in the queue of the pods that have not started.
 func (r *workersRun) hasTurn(uid types.UID) bool {
 	l, known := r.lives[uid]
 	if !known || !l.static || l.synced || r.set.State(uid).TerminationRequested {

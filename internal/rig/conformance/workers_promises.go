@@ -21,7 +21,7 @@ func (r *workersRun) checkPromises(step int) {
 	}
 }
 
-// brokenFor names a promise that is not kept to a pod, "" if there is none.
+// brokenFor returns a promise that is broken for a pod, "" if there is none.
 func (r *workersRun) brokenFor(uid types.UID, l *life) string {
 	switch {
 	case l.lengthened:
@@ -29,9 +29,9 @@ func (r *workersRun) brokenFor(uid types.UID, l *life) string {
 	case (l.synced || l.inRuntime) && !l.stopped && r.set.State(uid).Terminated:
 		return "W6: taken to be stopped, and was not"
 	case l.beside:
-		return "M1: started beside another one of its name"
+		return "M1: started while another pod with its name runs"
 	case l.static && r.waits(uid) && !r.others(uid, r.hasName):
-		return "M1: waits for nobody"
+		return "M1: waits although no other pod has its name"
 	}
 	return ""
 }
@@ -57,8 +57,8 @@ func (r *workersRun) hasName(uid types.UID, l *life) bool {
 	return (l.synced || l.inRuntime) && !r.set.State(uid).ShouldBeFinished
 }
 
-// checkAnswers sees to it that each request to stop a pod is answered once, unless
-// the pod is still to stop.
+// checkAnswers checks that each request to stop a pod is answered once, unless
+// the pod has not stopped yet.
 func (r *workersRun) checkAnswers(c *record.Workers) (rows []row) {
 	for i := range c.Steps {
 		do := &c.Steps[i].Do

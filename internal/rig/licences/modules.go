@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// systems are those that packages are linked for, as some have files for one alone.
+// systems are the operating systems for which packages are listed, because some packages have files for only one of them.
 var systems = []string{"linux", "darwin", "windows"}
 
-// A Module is one that packages are linked from.
+// A Module is a module with linked packages.
 type Module struct {
 	Path, Version string
-	// Licences are those of the module and of the linked packages in it that have their
-	// own, by their SPDX names, sorted.
+	// Licences are the SPDX names of the licences of the module, and of its linked packages that have their
+	// own, sorted.
 	Licences []string
 	// Notices are the files that the Apache License asks to be handed on.
 	Notices []string
@@ -95,7 +95,7 @@ func (m *Module) enter(top, dir string) {
 // documents are the licences of a module's documents, which are not linked.
 var documents = []string{"LICENSE.docs"}
 
-// read fills in what the files of the module say.
+// read reads the licence files of the module.
 func (m *Module) read() error {
 	slices.Sort(m.dirs)
 	var errs []error

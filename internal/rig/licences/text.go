@@ -36,8 +36,8 @@ var restrictive = []string{
 	"mozilla public license", "server side public license",
 }
 
-// Identify returns the licences, by their SPDX names, that a licence file has. It is an
-// error if it has none that is known, or one that is not permissive.
+// Identify returns the SPDX names of the licences in a licence file. It returns an
+// error if it knows none of them, or if one is not permissive.
 func Identify(file string) ([]string, error) {
 	words := strings.ToLower(strings.Join(strings.Fields(strings.NewReplacer("“", `"`, "”", `"`, "*", " ").Replace(file)), " "))
 	has := func(phrase string) bool { return strings.Contains(words, phrase) }

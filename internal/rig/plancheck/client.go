@@ -127,8 +127,8 @@ func (c *Checker) useSandbox(id string, uid types.UID) {
 	c.pod(uid).sandbox = id
 }
 
-// listSandbox notes a sandbox that the runtime lists. It may be the one that the plan creates: the
-// runtime made it late, for a call of an earlier work that has failed.
+// listSandbox records a sandbox that the runtime lists. It may be the one that the plan creates: the
+// runtime has created it late, for a failed call of earlier work.
 func (c *Checker) listSandbox(id string, uid types.UID, attempt uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

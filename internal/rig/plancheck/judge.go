@@ -11,7 +11,7 @@ type container struct {
 	pod     types.UID
 	name    string
 	attempt uint32
-	// ended: the runtime has said that it does not run, or a stop of it has succeeded.
+	// ended means that the runtime has reported that it does not run, or that a stop of it has succeeded.
 	ended bool
 }
 
@@ -20,7 +20,7 @@ func (c *Checker) judge(uid types.UID, call string, rule func(*pod) string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if uid == "" {
-		return // no answer of the runtime has shown its pod yet
+		return // the runtime has not reported its pod yet
 	}
 	c.judged++
 	p := c.pod(uid)
@@ -94,8 +94,8 @@ func (p *pod) update(id string) string {
 	return p.enter(resizing)
 }
 
-// stop judges a StopContainer. One that is being started is stopped if its postStart handler
-// fails, or if it holds the name of the one that is to be made.
+// stop judges a StopContainer call. A starting container is stopped if its postStart handler
+// fails, or if it has the name that the new container needs.
 func (p *pod) stop(id string, c *container) string {
 	switch {
 	case p.ends:
@@ -129,7 +129,7 @@ func (p *pod) runsHook(id string) bool {
 	return false
 }
 
-// remove judges a RemoveContainer. Housekeeping removes what has ended.
+// remove judges a RemoveContainer call. Housekeeping removes exited containers.
 func (p *pod) remove(id string, c *container) string {
 	if p.plan != nil && !p.ends {
 		if found, removes := p.removal(id); found && (removes || !c.ended) {
@@ -146,8 +146,8 @@ func (p *pod) remove(id string, c *container) string {
 	return "is not in the plan, and it has not ended"
 }
 
-// stopSandbox judges a call that stops or removes a sandbox. Those that are not in use are
-// removed by housekeeping, and before a plan is made.
+// stopSandbox judges a call that stops or removes a sandbox. Unused sandboxes are
+// removed by housekeeping, and before a plan is computed.
 func (p *pod) stopSandbox(id string) string {
 	switch {
 	case p.ends, id != p.sandbox:

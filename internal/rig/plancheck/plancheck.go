@@ -1,10 +1,10 @@
-// Package plancheck holds the calls by which an agent changes the runtime against the plans
-// that it made: each call has to belong to a step of the last plan for its pod, in the order
-// of the plan, and each step has to be carried out.
+// Package plancheck compares the calls with which an agent changes the runtime with its
+// plans: each call must belong to a step of the last plan for its pod, in the order
+// of the plan, and each step must be carried out.
 //
-// A [Checker] watches one run of an agent.Agent, on any runtime. The calls of housekeeping, which
-// removes what has ended, and those that end a pod belong to no plan; nothing else may
-// be created, started, resized or stopped by them.
+// A [Checker] watches one run of an agent.Agent, on any runtime. Two kinds of calls belong to no plan: those of
+// housekeeping, which removes exited containers, and those that stop a pod. Neither may
+// create, start or resize anything.
 package plancheck
 
 import (
@@ -38,8 +38,8 @@ func New() *Checker {
 	return &Checker{pods: map[types.UID]*pod{}, containers: map[string]*container{}, sandboxes: map[string]types.UID{}}
 }
 
-// Watch has the Checker see the calls and the plans of an agent that is made with the config,
-// whose Client must be set. The agent gets a Client of its own, on the same connection.
+// Watch makes the Checker observe the calls and the plans of an agent with this config,
+// whose Client must be set. The agent gets its own Client, on the same connection.
 func (c *Checker) Watch(cfg *nodeagent.Config) {
 	own := *cfg.Client
 	own.RuntimeServiceClient = client{own.RuntimeServiceClient, c}
@@ -47,7 +47,7 @@ func (c *Checker) Watch(cfg *nodeagent.Config) {
 	cfg.Observe(nodeagent.Observers{Sync: planObserver{c: c}, Workers: workObserver{c: c}})
 }
 
-// Verdict returns how many calls and works were judged, and what was wrong with them.
+// Verdict returns the number of judged calls and works, and the violations.
 func (c *Checker) Verdict() (judged int, broken []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +121,7 @@ func (c *Checker) planMade(of *v1.Pod, plan actions.Plan) {
 		p.sandbox = plan.Sandbox.ID
 	}
 	for id := range p.removals() {
-		if c.containers[id] == nil { // the agent knows of it by a record, and the runtime has not listed it
+		if c.containers[id] == nil { // the agent has a record of it, and the runtime has not listed it
 			c.containers[id] = &container{pod: of.UID}
 		}
 	}
@@ -133,7 +133,7 @@ func (c *Checker) pulled(uid types.UID, image string, err error) {
 	c.pod(uid).failedPulls[image] = err != nil
 }
 
-// workEnded looks for steps of a plan that were not carried out, although nothing failed.
+// workEnded reports steps of a plan that were not carried out although no call failed.
 func (c *Checker) workEnded(uid types.UID, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/actions"
 )
 
-// pod is what the agent does with one pod.
+// pod is the progress of the agent's work on one pod.
 type pod struct {
 	progress
 	// ends is set once the pod is to end.
@@ -33,7 +33,7 @@ type progress struct {
 	past          stage
 }
 
-// stage is which steps of a plan come next.
+// stage is the group of steps of a plan that comes next.
 type stage uint8
 
 const (

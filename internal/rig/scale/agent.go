@@ -21,8 +21,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// settleTime is how long at most nothing is measured after all pods run: the next list of all pods
-// and what else follows of a start is over then.
+// settleTime is the maximum pause after all pods run, before measurements begin: the next list of all pods
+// and other consequences of the starts have ended by then.
 const settleTime = 5 * time.Second
 
 // agent is a node agent in this process.
@@ -151,8 +151,8 @@ func (a *agent) adoptAndStop(ctx context.Context, m *measures) error {
 	return nil
 }
 
-// unlistable returns the error of the lists of all pods if they are longer than a message of
-// CRI. An agent that runs goes on by events alone then; one that begins knows of no pod.
+// unlistable returns an error if the list of all pods is longer than a CRI message. A
+// running agent then relies on events; an agent that starts finds no pod.
 func (a *agent) unlistable() error {
 	if err := a.loop.Health().Runtime.ListErr; errors.Is(err, cri.ErrExhausted) {
 		return err
@@ -175,7 +175,7 @@ func (a *agent) awaitEnd(ctx context.Context) error {
 			fmt.Fprintf(os.Stderr, "%d of %d pods are left\n", left, a.Pods)
 			since = time.Now()
 		}
-		// To ask costs a share of the processors that is small whatever it takes.
+		// The pause keeps the CPU share of these calls small, however long they take.
 		if err := pause(ctx, max(50*time.Millisecond, 50*time.Since(began))); err != nil {
 			return err
 		}

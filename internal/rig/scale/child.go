@@ -23,7 +23,7 @@ const asFlag = "-as"
 
 func isChild(args []string) bool { return len(args) == 3 && args[0] == asFlag }
 
-// task is what a child is to do.
+// task is the task of a child process.
 type task struct {
 	Pods    int
 	Idle    time.Duration
@@ -64,7 +64,7 @@ func begin(ctx context.Context, as string, t task) (*child, error) {
 	return &child{cmd: cmd, orders: orders, report: json.NewDecoder(output)}, cmd.Start()
 }
 
-// receive waits for what the child says next.
+// receive waits for the next message of the child.
 func (c *child) receive(into any) error {
 	err := c.report.Decode(into)
 	if errors.Is(err, io.EOF) {
@@ -76,7 +76,7 @@ func (c *child) receive(into any) error {
 // end ends the child, and waits until it has ended.
 func (c *child) end() error { return errors.Join(c.orders.Close(), c.cmd.Wait()) }
 
-// play is what a child does until it has done its part or its standard input ends.
+// play runs a child process until its task is done or its standard input ends.
 func play(ctx context.Context, args []string, orders io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

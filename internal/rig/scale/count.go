@@ -49,8 +49,8 @@ func (c *count) now() int {
 	return len(c.running)
 }
 
-// await waits until all pods run, and says meanwhile how many do. It ends with the error of
-// hopeless, which says why that will never be.
+// await waits until all pods run, and prints their number meanwhile. If hopeless returns an error, the pods will never
+// all run, and await returns that error.
 func (c *count) await(ctx context.Context, what string, hopeless func() error) error {
 	ticks := time.NewTicker(progress)
 	defer ticks.Stop()

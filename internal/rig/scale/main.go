@@ -2,23 +2,21 @@
 //
 //	go run ./internal/rig/scale -pods 1000 -pods 10000
 //
-// For each -pods it starts a runtime in memory as a process of its own, and on it an
-// agent, a process of its own, too, that gets so many pods of one container from a
-// Push. When all run and nothing moves any more the agent rests. Then it ends, and
-// the next one, a new process, adopts the pods and at last stops them. One line is printed
-// for each, the last line of each run:
+// For each -pods it starts two processes: a runtime in memory, and an agent that gets that
+// number of pods, each with one container, from a Push. When all pods run, it measures the idle agent. Then the agent
+// ends, and a new agent process adopts the pods and finally stops them. Each run ends with one
+// line:
 //
 //	pods 10000: start 3.1 ms/pod cpu 2.6 ms/pod, idle 0.05 s cpu/min heap 9.8 kB/pod rss 210 MB goroutines 16, adopt 2.1 s cpu 1.4 s, stop 2.9 ms/pod
 //
-// All CPU is the agent's own, user and system, as the operating system counts it for
-// the process. Start is from when the Push is given the pods until the sink has had
-// all as running. The heap is what it has grown by since before that, after a
-// collection. Adopt is from before the connection to the runtime is made until the sink
-// has had all as running, and stop from when the Push is emptied until all pods are
-// forgotten and the runtime has nothing left. What goes on, and the CPU of the stop, is on
-// standard error. Of more than some 19,000 pods the lists do not fit into a message of CRI, as
-// cri.Config.MaxMessageBytes says: an agent starts them, and the next one cannot adopt them,
-// which ends the run with that error.
+// CPU is the user and system time of the agent process. Start is the time from the delivery of the pods to the Push
+// until the sink has got the status Running of all pods. The heap is its growth since before the start, after a
+// garbage collection. Adopt is the time from before the connection to the runtime until the sink
+// has got the status Running of all pods. Stop is the time from the removal of the pods from the Push until all pods are
+// forgotten and the runtime has no objects left. The progress, and the CPU of the stop, are printed to
+// standard error. The lists of more than about 19,000 pods do not fit into a CRI message, see
+// cri.Config.MaxMessageBytes: an agent can start these pods, but the next one cannot adopt them,
+// so the run ends with an error.
 package main
 
 import (
@@ -130,7 +128,7 @@ func report(ctx context.Context, as string, task task, m *measures) error {
 
 // measures are the printed results. Each agent sets its part.
 type measures struct {
-	Pods            int           `json:"-"` // as it was asked for
+	Pods            int           `json:"-"` // the value of -pods
 	Start, StartCPU time.Duration `json:",omitzero"`
 	Idle, IdleCPU   time.Duration `json:",omitzero"`
 	Heap, Resident  int64         `json:",omitzero"` // bytes

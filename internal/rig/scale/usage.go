@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// watch begins to measure a part of the agent's life. end returns how long that took, and
-// how much CPU this process has used meanwhile.
+// watch starts the measurement of a part of the agent's run. end returns the duration, and
+// the CPU time of this process during it.
 func (a *agent) watch(part string) (end func() (took, used time.Duration, err error), err error) {
 	profile, err := a.create(fmt.Sprintf("%s-%d.cpu", part, a.Pods))
 	if err != nil {
@@ -59,7 +59,7 @@ func (a *agent) saveHeap() error {
 // heap returns the size of the heap after a collection, in bytes.
 func heap() int64 {
 	goruntime.GC()
-	goruntime.GC() // what has a finalizer, or is in a pool, goes with the second
+	goruntime.GC() // objects with finalizers, and in pools, are freed by the second collection
 	var m goruntime.MemStats
 	goruntime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

@@ -42,7 +42,7 @@ func (w *world) add() {
 	}
 }
 
-// want has a source want a pod, the next one that is made.
+// want adds a new pod to a source.
 func (w *world) want(o *owner, source string, p *v1.Pod) {
 	w.made++
 	p.Annotations[runtime.AnnotationConfigSource] = source
@@ -54,7 +54,7 @@ func (w *world) want(o *owner, source string, p *v1.Pod) {
 	w.news(o, source)
 }
 
-// refuse has the runtime refuse what a pod of a kind that never runs needs.
+// refuse makes the runtime reject the calls that a pod of a never-running kind needs.
 func (w *world) refuse(known *podSpan) {
 	if known.kind.refused == "" {
 		return
@@ -69,7 +69,7 @@ func (w *world) refuse(known *podSpan) {
 
 var errRefused = status.Error(codes.InvalidArgument, "simulation: refused")
 
-// pick returns a pod that is wanted and not marked, nil if there is none.
+// pick returns a random wanted pod that is not marked, nil if there is none.
 func (w *world) pick(from ...string) *v1.Pod {
 	all := w.wantedPods(from...)
 	if len(all) == 0 {
@@ -149,7 +149,7 @@ func (w *world) change() {
 	w.replace(p)
 }
 
-// resize changes what a pod's container may use.
+// resize changes the resources of a pod's container.
 func (w *world) resize() {
 	p := w.pick(runtime.ConfigSourceAPI)
 	if p == nil {
@@ -204,7 +204,7 @@ func (w *world) exit() {
 func (w *world) prune() {
 	if p := w.some(func(p critest.Process) bool { return !p.Ended.IsZero() && w.has(p) }); p != nil {
 		w.say("prune %s %s %d", p.PodUID, p.Container, p.Attempt)
-		_ = w.rt.Remove(p.ContainerID) // it may be gone
+		_ = w.rt.Remove(p.ContainerID) // it may have been removed already
 	}
 }
 
@@ -212,7 +212,7 @@ func (w *world) has(p critest.Process) bool {
 	return w.rt.EditContainer(p.ContainerID, func(*runtimeapi.ContainerStatus) {}) == nil
 }
 
-// some returns one of the containers that have run, nil if there is none.
+// some returns a random container that has run, nil if there is none.
 func (w *world) some(is func(critest.Process) bool) *critest.Process {
 	all := slices.DeleteFunc(w.rt.Processes(), func(p critest.Process) bool { return !is(p) })
 	if len(all) == 0 {
@@ -224,7 +224,7 @@ func (w *world) some(is func(critest.Process) bool) *critest.Process {
 	return &all[w.rng.IntN(len(all))]
 }
 
-// restartAgent ends an agent and starts the next, and meanwhile life goes on.
+// restartAgent ends an agent and starts the next one. Events continue between the two.
 func (w *world) restartAgent() {
 	o := w.owners[w.rng.IntN(len(w.owners))]
 	w.stop(o, w.often(50))
@@ -237,8 +237,8 @@ func (w *world) restartAgent() {
 	w.start(o)
 }
 
-// restartBoth restarts the runtime and an agent with it, as a reboot does, and then has
-// pods go while the runtime may still be away, most of them by a deletion with a time.
+// restartBoth restarts the runtime together with an agent, as a reboot does. Then it removes pods while
+// the runtime may still be unavailable, most of them by a deletion with a grace period.
 func (w *world) restartBoth() {
 	w.restartRuntime()
 	o := w.owners[w.rng.IntN(len(w.owners))]

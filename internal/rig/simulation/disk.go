@@ -13,14 +13,14 @@ import (
 	"github.com/podsync/podsync/internal/deps"
 )
 
-// file is one of the two that there are of a pod.
+// file is one of the two files of a pod: its status or its record.
 type file struct {
 	pod    types.UID
 	record bool // or else its status
 }
 
-// disk is what outlives an agent: statuses, and records of pods. While it is out of
-// order, nothing of it can be read or written.
+// disk is the storage that outlives an agent: the statuses and records of pods. While it is out of
+// order, reads and writes fail.
 type disk struct {
 	outage
 	// unsaved are the pods whose file is out of date: the last attempt to write it, or to read it
@@ -28,7 +28,7 @@ type disk struct {
 	unsaved map[file]bool
 	// blind is called for each pod whose record could not be read.
 	blind func(types.UID)
-	// readable is when the present agent could first read all of it.
+	// readable is the time when the current agent could first read all files.
 	readable time.Time
 	mu       sync.Mutex
 	statuses map[types.UID]statusstore.Status
@@ -122,7 +122,7 @@ func (d *disk) takeUnsaved() map[types.UID]bool {
 	return unsaved
 }
 
-// readableFrom is when the present agent could first read all of it, zero if it could
+// readableFrom returns the time when the current agent could first read all files, zero if it could
 // not yet.
 func (d *disk) readableFrom() time.Time {
 	d.mu.Lock()

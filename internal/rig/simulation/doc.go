@@ -1,19 +1,19 @@
 // Package simulation runs whole agents on a runtime in memory, in virtual time, through
-// lives made at random: pods come, change and go, calls fail, hang and succeed late, the
-// runtime and the agents are restarted, disks and images are away. A trace of each life is
-// then held against rules that must hold whatever happens.
+// random lives: pods are added, changed and removed, calls fail, hang and succeed late, the
+// runtime and the agents are restarted, disks and images are unavailable. A trace of each life is
+// then checked against rules that must hold in every life.
 //
-// A life is made from a seed, and the same seed makes the same life, call by call. To live
-// some of them:
+// A seed determines a life, call by call. This command runs
+// 1000 lives:
 //
 //	PODSYNC_SIMULATION=1000 PODSYNC_SIMULATION_FROM=5000 go test -v -run TestLives ./internal/rig/simulation
 //
-// With -v the run prints what befell which calls, and how often each rule was put to the
-// test. PODSYNC_SIMULATION_TWICE=1 lives each life twice and counts those that differ.
-// The story of a life that breaks a rule is written to a file that the failure names, in
-// PODSYNC_SIMULATION_DIR; -simulation.tell writes those of all lives.
-// PODSYNC_SIMULATION_STOP=1 ends at the first of them. That the rules notice when a
-// mechanism of podsync breaks is shown by
+// With -v the run prints the number of faults of each kind of call, and how often each rule was
+// tested. PODSYNC_SIMULATION_TWICE=1 runs each life twice and counts the differences.
+// The story of a life that breaks a rule is written to a file in PODSYNC_SIMULATION_DIR, which the failure
+// names. -simulation.tell writes the stories of all lives.
+// PODSYNC_SIMULATION_STOP=1 ends the run at the first broken rule. This command shows that the rules notice
+// when a mechanism of podsync breaks:
 //
 //	go run ./internal/rig/simulation/mutants
 //

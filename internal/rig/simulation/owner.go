@@ -22,11 +22,11 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// sources are the names of those that pods come from.
+// sources are the names of the pod sources.
 var sources = []string{"file", runtime.ConfigSourceAPI}
 
-// owner is one of those who share the runtime, by the name that is in the labels: agents, one
-// after the other, with the disk that outlives them and the pods that they are to run.
+// owner is one of the owners that share the runtime, identified by a label. It has a sequence of agents, one
+// after the other, the disk that outlives them, and the pods that they must run.
 type owner struct {
 	name  string
 	disk  *disk
@@ -99,8 +99,8 @@ func (w *world) start(o *owner) {
 	}
 }
 
-// asDialled are the options of a connection that cri.Dial makes, but for the jitter of
-// its reconnections, which no seed would bring back.
+// asDialled returns the options of a connection by cri.Dial, without the jitter of
+// its reconnections, which a seed could not reproduce.
 func asDialled() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(cri.Timeouts{}.Interceptor()),
@@ -133,14 +133,14 @@ func (o *owner) hears(source string) bool {
 	return o.agent != nil && !o.agent.span.told[source].IsZero()
 }
 
-// news has a source that has spoken say what it wants.
+// news makes a source that has delivered before deliver its pods again.
 func (w *world) news(o *owner, source string) {
 	if o.hears(source) {
 		w.tell(o, source)
 	}
 }
 
-// tell has a source say what it wants.
+// tell makes a source deliver its pods.
 func (w *world) tell(o *owner, source string) {
 	var pods []*v1.Pod
 	for _, uid := range slices.Sorted(maps.Keys(o.wanted[source])) {
@@ -167,7 +167,7 @@ func (w *world) sink() syncpod.StatusSink {
 	})
 }
 
-// noLogs are logs that tell nothing of attempts.
+// noLogs are logs that show no attempts.
 type noLogs struct{}
 
 func (noLogs) MakeDirectory(string, string) error               { return nil }

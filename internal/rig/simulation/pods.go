@@ -24,7 +24,7 @@ const (
 	runs     outcome = iota // all its containers
 	restarts                // one of its containers, again and again
 	finishes
-	never // runs: what it needs is refused for as long as it is there
+	never // never runs: the runtime rejects its calls
 )
 
 // kind is what pods do.
@@ -113,7 +113,7 @@ func handler(command ...string) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: command}}
 }
 
-// probe looks for a file.
+// probe returns a probe that checks whether a file exists.
 func probe(file string, period, failures int32) *v1.Probe {
 	return &v1.Probe{
 		ProbeHandler:  v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"test", "-e", file}}},
@@ -149,8 +149,8 @@ func image(p *v1.Pod, container string, version int) string {
 	return fmt.Sprintf("registry.test/%s-%s:%d", kind, container, version)
 }
 
-// newPod makes the n-th pod of a life, which is of no source yet. A pod that finishes may not
-// restart, if it says nothing else.
+// newPod returns the n-th pod of a life, which belongs to no source yet. If its kind has no restart policy and
+// the pod finishes, the policy is Never.
 func newPod(n int, k kind) *v1.Pod {
 	p := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -20,17 +20,17 @@ type result struct {
 	Seed uint64
 	// Broken are the rules that did not hold.
 	Broken []string `json:",omitempty"`
-	// Digest is the same for two lives in which the same calls and statuses came at
+	// Digest is equal for two lives with the same calls and statuses at
 	// the same times.
 	Digest string
 	// Lasted is virtual time.
 	Lasted time.Duration
 	Calls  int
-	// Met counts what befell calls, by "method: fault", and what was done to the node.
+	// Met counts the faults of calls, by "method: fault", and the actions on the node.
 	Met map[string]int
-	// Judged counts what each rule was asked about.
+	// Judged counts the cases that each rule has judged.
 	Judged map[string]int
-	// Story is what happened, of a life that broke a rule or was asked for.
+	// Story has the events of a life that has broken a rule, or whose story was requested.
 	Story []string `json:",omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// rule is one that every life has to keep.
+// rule is a rule that every life must keep.
 type rule struct {
 	name  string
 	check func(*trace, *verdict)
@@ -34,7 +34,7 @@ func (v *verdict) want(kept bool, format string, args ...any) {
 	}
 }
 
-// rules are all of them, with the rows of the catalogue of failures.
+// rules are all rules, with their rows in the catalogue of failures.
 var rules = []rule{
 	{"C1: one running container of each name", (*trace).oneLive},
 	{"C2: attempts grow", (*trace).attemptsGrow},
@@ -122,12 +122,12 @@ func (tr *trace) attemptsGrow(v *verdict) {
 	}
 }
 
-// runsOnce accepts a second run only if no agent could know of the first.
+// runsOnce accepts a second run only if no agent could know that the container had run before.
 func (tr *trace) runsOnce(v *verdict) {
 	for _, uid := range tr.uids() {
 		known := tr.pods[uid]
 		if known.pod.Spec.RestartPolicy != v1.RestartPolicyNever || known.changed {
-			continue // another spec is run, whatever became of the one before
+			continue // another spec runs, regardless of the exit of the previous one
 		}
 		last := map[string]*instance{}
 		for _, i := range tr.of(uid) {
@@ -158,7 +158,7 @@ func (tr *trace) knew(i *instance, by time.Time) bool {
 	return false
 }
 
-// livedOn reports whether the agent that made a call was there after its answer.
+// livedOn reports whether the agent that made a call still ran after its answer.
 func (tr *trace) livedOn(c critest.Call) bool {
 	known := tr.pods[types.UID(c.PodUID)]
 	if known == nil {

@@ -67,7 +67,7 @@ func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
 		if !made && phase != v1.PodPending || phaseOrder[phase] == 3 {
 			broken = append(broken, fmt.Sprintf("it is %s with %v though nothing of it can run", phase, running))
 		}
-	case known.kind.name == "stuck" && len(tr.recordsLost[uid]) > 0: // the record that its handler has yet to end is lost
+	case known.kind.name == "stuck" && len(tr.recordsLost[uid]) > 0: // the record of the handler in progress is lost
 	case known.kind.outcome == restarts:
 		if started := tr.of(uid); len(started) == 0 || started[len(started)-1].Started.Before(tr.end.Add(-10*time.Minute)) {
 			broken = append(broken, "it is not restarted any more")
@@ -85,7 +85,7 @@ func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
 	return broken
 }
 
-// asked reports whether the node was to stop a pod, whatever came of it.
+// asked reports whether the node was requested to stop a pod, regardless of the result.
 func (tr *trace) asked(uid types.UID) bool {
 	return slices.ContainsFunc(tr.kills, func(k *kill) bool { return k.uid == uid })
 }

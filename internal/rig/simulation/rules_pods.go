@@ -41,7 +41,7 @@ func reportsAnEnd(status v1.PodStatus) bool {
 	})
 }
 
-// couldNotRun reports whether a status contains a container whose failure fails the pod: one that
+// couldNotRun reports whether a status contains a container whose failure fails the pod: a container that
 // the runtime refused to start, or an init container that ran and was lost.
 func (tr *trace) couldNotRun(s published) bool {
 	return slices.ContainsFunc(containerStatuses(s.status), func(c v1.ContainerStatus) bool {
@@ -55,8 +55,8 @@ func (tr *trace) couldNotRun(s published) bool {
 	})
 }
 
-// refused reports whether the runtime was asked to start a container, did not answer that
-// it has, and never ran it.
+// refused reports whether a call to start a container failed, and the runtime never ran
+// it.
 func (tr *trace) refused(id string, by time.Time) bool {
 	return tr.instances[id] == nil && slices.ContainsFunc(tr.calls.Of(critest.StartContainer), func(c critest.Call) bool {
 		return c.ContainerID == id && c.Err != nil && !c.Start.After(by)
@@ -154,8 +154,8 @@ func (tr *trace) ownOnly(v *verdict) {
 	}
 }
 
-// longEnough is how long a container runs for its handler to have been run, whatever
-// befalls agent and runtime.
+// longEnough is the time after which the handler of a running container must have run, regardless of failures of the
+// agent and the runtime.
 const longEnough = 5 * time.Minute
 
 func (tr *trace) hooked(v *verdict) {
@@ -181,12 +181,12 @@ func (tr *trace) ended(i *instance) time.Time {
 	return i.Ended
 }
 
-// resized looks at what runs in the end. What resources it was made with is not known any
-// more if that could not be noted.
+// resized judges the containers that run at the end. If a container's resources could not be recorded when it was
+// created, they are unknown, and it is not judged.
 func (tr *trace) resized(v *verdict) {
 	for _, i := range tr.inOrder() {
 		known := tr.pods[types.UID(i.PodUID)]
-		quota, listed := tr.quotas[i.ContainerID] // one that started while stock was taken is not listed
+		quota, listed := tr.quotas[i.ContainerID] // a container that started during takeStock is not listed
 		if listed && i.Container == "c0" && i.Ended.IsZero() && known.cpu > 0 && known.unwanted().IsZero() && !tr.recordLost(known.pod.UID, i.Started, tr.end) {
 			v.want(quota == 100*known.cpu, "%v has a quota of %d for %d", i, quota, known.cpu)
 		}

@@ -58,8 +58,8 @@ func (tr *trace) stoppedFirst(v *verdict) {
 	}
 }
 
-// outlived reports whether the activeDeadlineSeconds of a pod are over, by the start that was
-// reported of it first.
+// outlived reports whether a pod has exceeded its activeDeadlineSeconds, counted from its first reported
+// start.
 func (tr *trace) outlived(pod *v1.Pod, at time.Time) bool {
 	limit := pod.Spec.ActiveDeadlineSeconds
 	i := slices.IndexFunc(tr.statuses, func(s published) bool { return s.uid == pod.UID })
@@ -69,7 +69,7 @@ func (tr *trace) outlived(pod *v1.Pod, at time.Time) bool {
 // addressTime is how long a sandbox is given at least to get an address.
 const addressTime = 5 * time.Second
 
-// addressAwaited looks at the sandboxes whose address comes late.
+// addressAwaited judges sandboxes that get their address late.
 func (tr *trace) addressAwaited(v *verdict) {
 	if !tr.quiet("calls go wrong", "restart runtime", "restart both", "sandbox lost") {
 		return
@@ -88,10 +88,10 @@ func (tr *trace) addressAwaited(v *verdict) {
 	}
 }
 
-// toldFirst checks that the agent stops the containers of a sandbox before the sandbox, which kills
-// them. It judges containers that the runtime reported to run before the work began that stops the
-// sandbox; the agent could not know of others. A container that ended because it was stopped in
-// that work counts as a test of the rule. After the pod's deadline, a StopContainer call may have
+// toldFirst checks that the agent stops the containers of a sandbox before the sandbox, because the stop of a sandbox
+// kills them. It judges only containers that the runtime had reported as running before the work that stops the
+// sandbox began; the agent could not know others. A container that this work has stopped counts as a test of
+// the rule. After the pod's deadline, a StopContainer call may have
 // failed without reaching the runtime, because the runtime was unavailable.
 func (tr *trace) toldFirst(v *verdict) {
 	told := map[string]bool{}
@@ -114,7 +114,7 @@ func (tr *trace) toldFirst(v *verdict) {
 	}
 }
 
-// awayIn reports whether the runtime was away at some time of a span.
+// awayIn reports whether the runtime was unavailable at some time between from and to.
 func (tr *trace) awayIn(from, to time.Time) bool {
 	return slices.ContainsFunc(tr.away, func(away span) bool { return away.from.Before(to) && away.to.After(from) })
 }

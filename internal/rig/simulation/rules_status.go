@@ -26,7 +26,7 @@ func (tr *trace) phases(v *verdict) {
 	}
 }
 
-// ended returns what a status says of ends, current and last.
+// ended returns the exits in a status, the current one and the last one.
 func ended(s v1.ContainerStatus) []*v1.ContainerStateTerminated {
 	var all []*v1.ContainerStateTerminated
 	for _, state := range []*v1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
@@ -59,7 +59,7 @@ func (tr *trace) exitCodes(v *verdict) {
 type toldEnds struct {
 	codes map[string]int32     // by container ID
 	known map[string]time.Time // when those with an ID were first reported, by pod, container and attempt
-	// attempts are those of the containers that were started, by container ID.
+	// attempts has the attempts of the started containers, by container ID.
 	attempts map[string]uint32
 }
 
@@ -79,7 +79,7 @@ func (tr *trace) attempts() map[string]uint32 {
 func (tr *trace) exitCode(v *verdict, told toldEnds, s published, c v1.ContainerStatus, end *v1.ContainerStateTerminated) {
 	attempt := c.RestartCount
 	_, current, _ := strings.Cut(c.ContainerID, "://")
-	if i := tr.instances[current]; i != nil { // restarts may have been counted that did not come
+	if i := tr.instances[current]; i != nil { // restarts that did not happen may have been counted
 		attempt = int32(i.Attempt)
 	}
 	if end == c.LastTerminationState.Terminated && (c.State.Running != nil || c.State.Terminated != nil) {
@@ -105,8 +105,8 @@ func (tr *trace) exitCode(v *verdict, told toldEnds, s published, c v1.Container
 	keepFirst(told.known, key, s.at)
 }
 
-// keepFirst notes when something was, if that is the first time: calls are in the order of
-// their starts, and one may end after those that have begun later.
+// keepFirst keeps the earliest time of a key. Calls are in the order of
+// their starts, and may end in another order.
 func keepFirst(times map[string]time.Time, key string, at time.Time) {
 	if first, known := times[key]; !known || at.Before(first) {
 		times[key] = at
@@ -182,11 +182,11 @@ func finished(pod *v1.Pod, status v1.PodStatus) bool {
 	return pod.Spec.RestartPolicy != v1.RestartPolicyAlways && len(status.ContainerStatuses) > 0 && !slices.ContainsFunc(status.ContainerStatuses, restarts)
 }
 
-// steady checks that a container which is reported to wait for a restart is not reported as
-// ended by the same end again, before it has run. A run that the runtime has lost before a status
-// showed it counts. The status of a pod that is being stopped,
-// has finished or has ended, says how each container ended. Another agent does not know what the
-// one before reported.
+// steady checks that a container that is reported as waiting for a restart is not reported as
+// terminated with the same exit again before it has run. A run that the runtime has lost before a status
+// showed it counts. There are two exceptions: the status of a pod that is stopping
+// or has finished shows the exit of each container, and a new agent does not know the statuses of the previous
+// one.
 func (tr *trace) steady(v *verdict) {
 	type told struct {
 		v1.ContainerStatus

@@ -13,8 +13,8 @@ import (
 
 var starting = []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer}
 
-// nothingAfterStop looks at each agent: that the node wanted a pod stopped ends with it,
-// that its source does not is for another rule.
+// nothingAfterStop judges each agent by itself: a request of the node to stop a pod ends with the agent. Another rule
+// judges pods that their source no longer wants.
 func (tr *trace) nothingAfterStop(v *verdict) {
 	type life struct {
 		agent *agentSpan
@@ -103,7 +103,7 @@ func (tr *trace) killsAnswered(v *verdict) {
 	}
 }
 
-// sidecarsLast judges the ends of pods that are stopped while all of them runs.
+// sidecarsLast judges pods that are stopped while all their containers run.
 func (tr *trace) sidecarsLast(v *verdict) {
 	for _, c := range tr.calls.Of(critest.StopContainer) {
 		known := tr.pods[types.UID(c.PodUID)]

@@ -20,7 +20,7 @@ func (tr *trace) quiet(troubles ...string) bool {
 // has to have its signal, one for calls.
 const stopSlack = 3 * time.Second
 
-// stopsSoon checks when unwanted pods have really ended, whatever fails except the runtime.
+// stopsSoon checks that unwanted pods stop in time, regardless of all failures except those of the runtime.
 func (tr *trace) stopsSoon(v *verdict) {
 	if !tr.quiet("calls go wrong", "restart runtime", "restart agent", "restart both") {
 		return
@@ -110,8 +110,8 @@ func tellsOfEnd(s published, id string) bool {
 // one agent: a wait of 10 s is the first, and each one after that is twice as long.
 const mostTries = 6
 
-// triesSpaced counts what an agent asks for. A resize is a new reason to try, and a container
-// that has run meanwhile begins anew: how often it restarts is judged by spaced.
+// triesSpaced counts the agent's requests to start a container. A resize is a new reason to try. The count restarts after
+// a container has run; spaced judges its restarts.
 func (tr *trace) triesSpaced(v *verdict) {
 	if !tr.quiet("restart runtime", "restart both", "sandbox lost", "change") {
 		return
@@ -134,7 +134,7 @@ func (tr *trace) triesSpaced(v *verdict) {
 	}
 }
 
-// ranBetween reports whether a container that is asked for ran since the last time it was.
+// ranBetween reports whether the container of a call has run since the last such call.
 func (tr *trace) ranBetween(c critest.Call, last time.Time) bool {
 	return slices.ContainsFunc(tr.of(types.UID(c.PodUID)), func(i *instance) bool {
 		return i.Container == c.Container && i.Started.After(last) && i.Started.Before(c.Start)
@@ -145,8 +145,8 @@ func (tr *trace) ranBetween(c critest.Call, last time.Time) bool {
 // once, again at once, after 10 s, 20 s and 40 s.
 const mostStarts = 5
 
-// spaced judges the containers that fail. A change of the pod, the loss of its sandbox and
-// a restart of it by its rules are no failures; and a clock that is set forward ends a wait.
+// spaced judges the restarts of failing containers. A change of the pod, the loss of its sandbox and
+// a restart by restart rules are no failures. A clock that is set forward ends a back-off.
 func (tr *trace) spaced(v *verdict) {
 	if tr.met["step clock"] > 0 {
 		return

@@ -15,10 +15,10 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// trace is what has happened in a life.
+// trace is the history of a life.
 type trace struct {
 	mu sync.Mutex
-	// instances are what ran, by container ID, once the life is over.
+	// instances are the runs of containers, by container ID. They are set at the end of the life.
 	instances map[string]*instance
 	works     []workSpan
 	statuses  []published
@@ -26,13 +26,13 @@ type trace struct {
 	pods      map[types.UID]*podSpan
 	// calls is the runtime's journal.
 	calls critest.Journal
-	// timeouts are those that StopContainer was called with, in seconds, by the number of
+	// timeouts are the timeouts of StopContainer calls in seconds, by the number of
 	// the call.
 	timeouts map[int]int64
 	// shown is when an answer of the runtime first showed a container to run, by its ID.
 	shown map[string]time.Time
-	// sandboxes and containers are what the runtime has in the end, remembered the pods that
-	// something is kept of on a disk, and health is what agents say is not well with them.
+	// sandboxes and containers are those of the runtime at the end, remembered the pods with files on a disk, and health
+	// the problems that the agents report.
 	sandboxes  []*runtimeapi.PodSandbox
 	containers []*runtimeapi.Container
 	remembered []types.UID
@@ -41,13 +41,13 @@ type trace struct {
 	kills      []*kill
 	// stubborn are the containers, by ID, that could not be killed for some time.
 	stubborn map[string]bool
-	// recordsLost are when an agent ended that could not write all it knew of a pod, or one
-	// could not read what was known of it.
+	// recordsLost are the times when an agent ended that could not write the whole record of a pod, or when an agent
+	// could not read it.
 	recordsLost map[types.UID][]time.Time
-	// away are the times in which the runtime was away, in order.
+	// away are the times in which the runtime was unavailable, in order.
 	away       []span
 	begin, end time.Time
-	// said is what was done to the node, met how often what was done.
+	// said are the actions on the node, and met counts them.
 	said []event
 	met  map[string]int
 }
@@ -93,9 +93,9 @@ type published struct {
 type agentSpan struct {
 	span
 	owner string
-	// told is when its sources first delivered, by name.
+	// told is the time of the first delivery of each source.
 	told map[string]time.Time
-	// readable is when it could read what was remembered: nothing is done before.
+	// readable is the time when it could read the records: it does nothing before.
 	readable time.Time
 	// plans holds its calls against its plans.
 	plans *plancheck.Checker
@@ -106,16 +106,16 @@ type podSpan struct {
 	kind   kind
 	owner  *owner
 	source string
-	pod    *v1.Pod // as it was wanted last
+	pod    *v1.Pod // the last desired version
 	// marked is when it was to be deleted, removed when its source dropped it.
 	marked, removed time.Time
 	// grace is the time it is given to stop, in seconds.
 	grace int64
 	// hastened is when it was given less, hastenedGrace, zero if it was not.
 	hastened time.Time
-	// changed: its spec was changed while it was there.
+	// changed means that its spec was changed after it was added.
 	changed bool
-	// cpu is what it was resized to, 0 if it was not.
+	// cpu is the CPU after a resize, 0 if it was not resized.
 	cpu int64
 }
 
@@ -126,7 +126,7 @@ type kill struct {
 	err          error
 }
 
-// unwanted is since when nothing of the pod may be started.
+// unwanted returns the time from which no container of the pod may start.
 func (p *podSpan) unwanted() time.Time {
 	if !p.marked.IsZero() {
 		return p.marked
@@ -205,15 +205,15 @@ func (tr *trace) agentOf(pod *podSpan, at time.Time) *agentSpan {
 	return nil
 }
 
-// loseRecord notes that what was known of a pod is not known now.
+// loseRecord records that the record of a pod is lost.
 func (tr *trace) loseRecord(pod types.UID) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	tr.recordsLost[pod] = append(tr.recordsLost[pod], time.Now())
 }
 
-// recordLost reports whether between two times what was known of a pod was not known: what came
-// before cannot be held against what came after.
+// recordLost reports whether the record of a pod was lost between two times, so that earlier events
+// cannot be compared with later ones.
 func (tr *trace) recordLost(pod types.UID, from, to time.Time) bool {
 	return slices.ContainsFunc(tr.recordsLost[pod], func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
 }
@@ -228,7 +228,7 @@ func (tr *trace) evicted(uid types.UID) time.Time {
 	return time.Time{}
 }
 
-// inOrder returns all that ran in the order of the starts.
+// inOrder returns all instances in the order of their starts.
 func (tr *trace) inOrder() []*instance {
 	var all []*instance
 	for _, i := range tr.instances {
@@ -238,8 +238,8 @@ func (tr *trace) inOrder() []*instance {
 	return all
 }
 
-// workAt returns the work on a pod that was begun last before a call, by the agent that made
-// it, nil if there was none.
+// workAt returns the last work on the pod that began before the call, by the same agent; nil if there
+// was none.
 func (tr *trace) workAt(c critest.Call) (last *workSpan) {
 	known := tr.pods[types.UID(c.PodUID)]
 	if known == nil {

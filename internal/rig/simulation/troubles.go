@@ -18,8 +18,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// trouble is one way in which a node may have it hard. Each life draws which of them
-// it has: those that have few see what the others would drown.
+// trouble is a kind of failure of a node. Each life draws some of them at random: lives with few
+// troubles show effects that many troubles would hide.
 type trouble struct {
 	name string
 	// begin is done before the first agent starts, nil for nothing.
@@ -59,8 +59,8 @@ var troubles = []trouble{
 	{name: "late sandbox", act: (*world).lateSandbox},
 }
 
-// drawTroubles has a life begin with some of them: one of two lives with one or two, so that
-// the rules are put to the test that judge only lives without certain troubles. Half of these
+// drawTroubles draws the troubles of a life. Every second life has only one or two, in order to
+// test the rules that judge only lives without certain troubles. Half of these
 // lives have a trouble with a last act.
 func (w *world) drawTroubles() {
 	w.acts = daily
@@ -164,7 +164,7 @@ func (w *world) evict() {
 	}
 }
 
-// killPatience is how long who asks for a kill waits for its answer.
+// killPatience is the timeout of a caller of a kill.
 const killPatience = 10 * time.Minute
 
 func (w *world) kill(uid types.UID, a *agent) {
@@ -191,7 +191,7 @@ func (w *world) imageAway() {
 	}
 	image, d := p.Spec.Containers[0].Image, w.upTo(time.Minute)
 	w.say("image %s is away for %v", image, d)
-	_ = w.rt.Remove(image) // it may not be there
+	_ = w.rt.Remove(image) // the runtime may not have it
 	i, err := w.rt.Inject(faults.Fault{
 		Match: faults.Match{Method: critest.PullImage, Image: image}, Times: faults.Always, Err: status.Error(codes.NotFound, "simulation: no such image"),
 	})
@@ -240,7 +240,7 @@ func (w *world) loseSandbox() {
 	})
 }
 
-// lateAddress has the next sandboxes, one of a new pod first, come up without an address.
+// lateAddress makes the next sandboxes start without an address; the first one belongs to a new pod.
 func (w *world) lateAddress() {
 	d := w.upTo(time.Minute)
 	w.say("addresses come %v late", d)
@@ -249,8 +249,8 @@ func (w *world) lateAddress() {
 	w.add()
 }
 
-// lateSandbox makes a new pod's sandbox appear when no call waits for it any more: the call has
-// timed out, or the pod was stopped.
+// lateSandbox makes a new pod's sandbox appear after the call has
+// timed out, or after the pod was stopped.
 func (w *world) lateSandbox() {
 	d := []time.Duration{w.upTo(30 * time.Second), 4*time.Minute + w.upTo(2*time.Minute)}[w.rng.IntN(2)]
 	w.say("a sandbox comes %v late", d)

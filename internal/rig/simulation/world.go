@@ -136,7 +136,7 @@ func (w *world) settle() {
 	}
 	w.say("peace")
 	w.check(w.rt.SetRandom(faults.Random{Seed: w.chaos.Seed, Latency: latency}))
-	w.sleep(2 * time.Minute) // for timers: what was broken is mended
+	w.sleep(2 * time.Minute) // for timers; all failures have ended
 	for _, uid := range w.trace.uids() {
 		if known := w.trace.pods[uid]; !known.marked.IsZero() && known.removed.IsZero() {
 			w.drop(uid)
@@ -147,7 +147,7 @@ func (w *world) settle() {
 	for _, o := range w.owners {
 		health := o.agent.Health()
 		if read := o.disk.readableFrom(); read.IsZero() || read.Sub(o.agent.span.from) > patience {
-			health.Store = nil // what was lost stays lost
+			health.Store = nil // lost files are not restored
 		}
 		health.Pods = slices.DeleteFunc(health.Pods, func(f loop.SyncFailure) bool { return w.neverStarts(f.UID) })
 		if !health.OK() {
@@ -164,14 +164,14 @@ func (w *world) settle() {
 	w.trace.ran(w.rt.Processes())
 }
 
-// neverStarts reports whether a pod fails however well the node is: its postStart handler
-// does not end, or the runtime refuses what it needs.
+// neverStarts reports whether a pod fails even on a healthy node: its postStart handler
+// does not end, or the runtime rejects its calls.
 func (w *world) neverStarts(uid types.UID) bool {
 	known := w.trace.pods[uid]
 	return known != nil && (known.kind.name == "stuck" || known.kind.outcome == never)
 }
 
-// takeStock asks the runtime what it has.
+// takeStock lists the objects of the runtime.
 func (w *world) takeStock() {
 	conn, err := w.rt.Dial()
 	w.check(err)

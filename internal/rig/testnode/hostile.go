@@ -19,7 +19,7 @@ type Hostile struct {
 	random *rand.Rand
 	// Rate is the part of the fields that are changed, 0 for none.
 	rate float64
-	// texts are some of those that were seen, such as IDs and labels of others.
+	// texts are some texts of earlier messages, such as IDs and labels of other objects.
 	texts []string
 	// huge is how many bytes of huge texts there may still be.
 	huge int
@@ -70,7 +70,7 @@ type hostileStream struct {
 	hostile *Hostile
 }
 
-// RecvMsg changes what was received.
+// RecvMsg receives a message and changes it.
 func (s hostileStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
 	if err == nil {

@@ -1,5 +1,5 @@
-// Package testnode is the node that tests share: a runtime in memory, a client of it, and
-// what tests do to both. What a package adds to a node is a type of its own that embeds it.
+// Package testnode is the node that tests share: a runtime in memory, its client, and
+// methods for tests. A package that needs more embeds Node in its own type.
 package testnode
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// Image is pulled, or is there, for whatever a Node starts itself.
+// Image is the image of the containers that a Node starts itself.
 const Image = "registry.test/app:1"
 
 // Name is how the runtime is called in the IDs of containers.
@@ -37,8 +37,8 @@ type Node struct {
 	SandboxIDs map[string]string // of the last one of each pod, by UID
 }
 
-// New starts a node that ends with the test. No call has been made of it, not even the one
-// that asks for the runtime's name.
+// New starts a node that ends with the test. It makes no call of the runtime, not even
+// Version.
 func New(t testing.TB, c critest.Config) *Node {
 	t.Helper()
 	r, _ := critest.Start(t, c)
@@ -99,7 +99,7 @@ func (n *Node) As(o cri.Owner) *Node {
 	return &as
 }
 
-// Reader reads what the owner has on the node.
+// Reader returns a reader of the owner's pods.
 func (n *Node) Reader() *podreader.Reader {
 	n.Helper()
 	r, err := podreader.New(podreader.Config{Runtime: n.Client, RuntimeName: Name, Owner: n.Owner})
@@ -107,7 +107,7 @@ func (n *Node) Reader() *podreader.Reader {
 	return r
 }
 
-// Status is what the owner has of a pod.
+// Status returns the status of a pod of the owner.
 func (n *Node) Status(uid types.UID) *runtime.PodStatus {
 	n.Helper()
 	s, err := n.Reader().PodStatus(n.Context(), uid, nil)

@@ -15,7 +15,7 @@ func (n *Node) SandboxConfig(uid string) *runtimeapi.PodSandboxConfig {
 	}
 }
 
-// RunSandbox runs a sandbox; containers of that pod that are started later run in it.
+// RunSandbox runs a sandbox of a pod. Containers of that pod that are started later run in it.
 func (n *Node) RunSandbox(uid string) {
 	n.Helper()
 	resp, err := n.Client.RunPodSandbox(n.Context(), &runtimeapi.RunPodSandboxRequest{Config: n.SandboxConfig(uid)})

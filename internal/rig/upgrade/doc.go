@@ -1,7 +1,7 @@
-// Package upgrade holds the files that an agent keeps below its root to the promise of
-// VERSIONING.md: what an earlier release has written is read, and nothing of it is lost.
+// Package upgrade tests the promise of VERSIONING.md for the files below an agent's root: an agent reads
+// the files of earlier releases, and loses none of their data.
 //
-// testdata has such files, a directory for each release that has changed them, made with
-// every field that there was. The tests of package memory read the records among them. They do not change once that is released: a field that comes
-// is a directory more, and one that is renamed, or means something else, fails the tests.
+// testdata has such files, with every field set, in a directory for each release that has changed them. The
+// tests of package memory read the records among them. The files of a release never change: a new field
+// needs a new directory, and a field that is renamed or gets another meaning fails the tests.
 package upgrade

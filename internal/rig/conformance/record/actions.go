@@ -46,7 +46,7 @@ type Container struct {
 	SpecChanged  bool   `json:"specChanged"`
 }
 
-// ActionsWant is what the kubelet answered.
+// ActionsWant is the kubelet's decision.
 type ActionsWant struct {
 	KillPod                    bool              `json:"killPod"`
 	CreateSandbox              bool              `json:"createSandbox"`
@@ -120,7 +120,7 @@ func containerID(id string) runtime.ContainerID {
 	return runtime.ContainerID{Type: "containerd", ID: id}
 }
 
-// word is one of a few words that a field may hold.
+// word is a value of a field with few possible values.
 type word string
 
 func (w word) setProbe(r *actions.ProbeResult) error {

@@ -1,5 +1,5 @@
-// Package record reads recorded decisions of a kubelet and makes of them what
-// podsync's packages are given.
+// Package record reads recorded decisions of a kubelet, and converts them to the inputs of
+// podsync's packages.
 package record
 
 import (

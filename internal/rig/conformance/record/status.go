@@ -11,9 +11,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Status is one recorded status that the kubelet's generateAPIPodStatus made.
-// The status of the pod is the one reported before. Host IPs and resources were
-// left out of the record, and no times were set.
+// Status is a recorded result of the kubelet's generateAPIPodStatus.
+// The status in the pod is the previously reported one. The record has no host IPs,
+// resources and times.
 type Status struct {
 	Name          string            `json:"name"`
 	Pod           v1.Pod            `json:"pod"`

@@ -21,7 +21,7 @@ type Workers struct {
 	} `json:"steps"`
 }
 
-// WorkersDo is one thing done to the workers.
+// WorkersDo is one step: an input of the workers.
 type WorkersDo struct {
 	Op          word        `json:"op"`
 	UID         types.UID   `json:"uid"`
@@ -46,7 +46,7 @@ type WorkersPod struct {
 	Static                        bool        `json:"static"`
 }
 
-// WorkersWant is what came of it once the workers rested.
+// WorkersWant is the state of the workers once they were idle again.
 type WorkersWant struct {
 	Calls         []WorkersCall                 `json:"calls"`
 	Predicates    map[types.UID]map[string]bool `json:"predicates"`
@@ -105,7 +105,7 @@ func (d *WorkersDo) Update(id podworkers.StopID) (podworkers.Update, error) {
 	return u, nil
 }
 
-// pod makes the pod of that UID. Static pods share one full name.
+// pod returns a pod with that UID. All static pods have the same full name.
 func (p *WorkersPod) pod(uid types.UID) *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid), Namespace: "ns"}}
 	pod.DeletionGracePeriodSeconds = p.DeletionGracePeriodSeconds
@@ -121,7 +121,7 @@ func (p *WorkersPod) pod(uid types.UID) *v1.Pod {
 	return pod
 }
 
-// Outcomes are what the calls of the step return, in order.
+// Outcomes returns the results of the step's calls, in order.
 func (d *WorkersDo) Outcomes() ([]podworkers.Outcome, error) {
 	outcomes := make([]podworkers.Outcome, len(d.Results))
 	for i, r := range d.Results {

@@ -107,7 +107,7 @@ func withMutants(all []mutant, root string) (text, name string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	questions := map[int]string{} // by the place where they are asked
+	questions := map[int]string{} // by their place in the code
 	var copies strings.Builder
 	for _, m := range all {
 		changed, err := s.changes(m, root)

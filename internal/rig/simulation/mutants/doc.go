@@ -1,4 +1,4 @@
-// Mutants shows that a life, or a test, notices when a mechanism of podsync breaks.
+// Command mutants shows that a life, or a test, notices when a mechanism of podsync breaks.
 //
 //	go run ./internal/rig/simulation/mutants [-lives 300] [-row K1] [-from 3] [-to 5]
 //
@@ -14,7 +14,7 @@
 // The files:
 //
 //   - main.go: the command.
-//   - list.go: the list, read and applied.
-//   - bundle.go: all of them, in one overlay.
-//   - run.go: one mutant, lived with or tested.
+//   - list.go: reads and applies the list.
+//   - bundle.go: one overlay with all mutants.
+//   - run.go: runs the lives or tests of one mutant.
 package main

@@ -15,12 +15,12 @@ var list string
 type mutant struct {
 	// number is its place in the list, from 1 on.
 	number int
-	// row is the name in docs/FAILURES.md of what it breaks, and breaks says how.
+	// row is the name of the row in docs/FAILURES.md whose mechanism it breaks, and breaks describes the defect.
 	row, breaks string
 	// file is its path from the root of the module.
 	file string
-	// tests is the package whose tests have to notice it, such as ./podworkers, because no
-	// life can show it; empty for one that a life has to notice.
+	// tests is the package whose tests must notice it, such as ./podworkers, because no
+	// life can. It is empty if a life must notice it.
 	tests string
 	// from is the text that is replaced, and to what takes its place.
 	from, to string

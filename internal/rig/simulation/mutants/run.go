@@ -100,7 +100,7 @@ func failed(said []byte, tests string) (by []string) {
 	return by
 }
 
-// failures are what the go command says of tests that have failed, but for parts of tests.
+// failures matches the go command's lines of failed tests, without subtests.
 var failures = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
 
 // judge reads the story of a life that broke rules: it begins with them.
@@ -123,8 +123,8 @@ func judge(story string) (outcome, error) {
 	return o, nil
 }
 
-// ruleOf returns the name of the rule that a line says to be broken, such as "C1: one live
-// container of a name". Lines that go on have none.
+// ruleOf returns the name of the broken rule in a line of output, such as "C1: one live
+// container of a name". It returns "" for continuation lines.
 func ruleOf(line string) string {
 	rows, rest, _ := strings.Cut(line, ": ")
 	name, _, found := strings.Cut(rest, ": ")

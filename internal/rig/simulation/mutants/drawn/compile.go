@@ -35,8 +35,8 @@ type change struct {
 	before, after string
 }
 
-// withMutants returns the file with all its mutants. A change comes after those that it is
-// inside of.
+// withMutants returns the file with all its mutants. It applies the outer changes before the changes that are
+// inside of them.
 func (s *source) withMutants() string {
 	inserted := map[int]string{}
 	for _, c := range s.changes {

@@ -18,7 +18,7 @@ type source struct {
 	// name is the name of its package.
 	name string
 	text []byte
-	// places are all that can be done to the file.
+	// places are all possible mutants of the file.
 	places []*mutant
 	// changes insert the mutants into the file.
 	changes []change
@@ -26,11 +26,11 @@ type source struct {
 
 // mutant is a change of a file that may make it wrong.
 type mutant struct {
-	// number is what the environment of a process names it by.
+	// number selects the mutant in the environment of a process.
 	number int
 	path   string
 	line   int
-	// function is where it is, such as Set.Sync, and says is what it does, in words.
+	// function is its function, such as Set.Sync, and says describes its change.
 	function, says string
 }
 
@@ -120,7 +120,7 @@ func (f finder) forceCases(body *ast.BlockStmt) {
 	}
 }
 
-// force has a condition be true or false. It stays in the code, so that what it names is used.
+// force makes a condition true or false. The condition stays in the code, so that its variables are still used.
 func (f finder) force(cond ast.Expr) {
 	old := f.of(cond)
 	yes, no := f.add(cond, "true for "+old), f.add(cond, "false for "+old)

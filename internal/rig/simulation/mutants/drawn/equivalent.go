@@ -13,10 +13,10 @@ var list string
 // equivalent is a mutant that no test can notice.
 type equivalent struct {
 	path, function, says string
-	// nth says which of several mutants it is that do the same in a function, 0 if there is one.
+	// nth is its number among the mutants of a function with the same description, 0 if it is the only one.
 	nth    int
 	reason string
-	// mutant is the one that it describes, nil if its file is not among the sources.
+	// mutant is the described mutant, nil if its file is not among the sources.
 	mutant *mutant
 }
 
@@ -24,9 +24,9 @@ func (e *equivalent) String() string {
 	return fmt.Sprintf("%s %s: %s: %s", e.path, e.function, e.says, e.reason)
 }
 
-// equivalents reads the list: paragraphs with a reason, and below it each mutant that it is the
-// reason for, after a tab: the file, the function, and what the mutant does, which may end in
-// an ellipsis, and in #2 if it is the second such place in the function.
+// equivalents reads the list. Each paragraph has a reason, and below it, after a tab, each mutant to which the reason
+// applies: the file, the function, and the description of the mutant. A description may end in
+// an ellipsis, and ends in #2 if it is the second such place in the function.
 func equivalents(list string) (all []*equivalent, err error) {
 	var reason []string
 	for line := range strings.Lines(list) {
@@ -53,7 +53,7 @@ func equivalents(list string) (all []*equivalent, err error) {
 	return all, nil
 }
 
-// fits reports whether a mutant is the one that is described.
+// fits reports whether e describes the mutant.
 func (e *equivalent) fits(m *mutant) bool {
 	if begin, cut := strings.CutSuffix(e.says, "…"); cut {
 		return m.function == e.function && strings.HasPrefix(m.says, begin)

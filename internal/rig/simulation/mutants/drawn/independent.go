@@ -5,8 +5,8 @@ import (
 	"go/token"
 )
 
-// independent reports whether two statements are sure to do the same in either order: neither
-// calls anything, and each assigns to what the other does not name.
+// independent reports whether the order of two statements certainly does not matter: neither calls a function, and
+// neither assigns to a variable that the other one uses.
 func independent(a, b ast.Stmt) bool {
 	inA, inB := namesOf(a), namesOf(b)
 	if inA == nil || inB == nil {

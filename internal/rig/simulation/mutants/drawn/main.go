@@ -65,7 +65,7 @@ func run(out io.Writer, patterns []string, seed uint64, count int) (survived int
 	return len(drawn) - noticed, nil
 }
 
-// places returns all mutants of the sources but for the equivalent ones.
+// places returns all mutants of the sources, except the equivalent ones.
 func places(sources []*source, known []*equivalent) (all []*mutant) {
 	not := map[*mutant]bool{}
 	for _, e := range known {
@@ -130,7 +130,7 @@ func runPackage(out io.Writer, pkg string, all []*source, drawn []*mutant) (noti
 	return noticed, tried, nil
 }
 
-// readAll reads the files below a root that fit, but for tests.
+// readAll reads the files below root that match a pattern, without tests.
 func readAll(root string, patterns []string) (sources []*source, err error) {
 	next := 1
 	for _, pattern := range patterns {
