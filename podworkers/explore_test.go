@@ -282,14 +282,14 @@ func (e *explored) changes(uid types.UID, do func() Effects) {
 	e.follow(uid, effects)
 }
 
-// abandon gives up on work, whose end comes late.
+// abandon abandons the work in flight. The work returns later.
 func (e *explored) abandon(uid types.UID) bool {
 	w, busy := e.busy[uid]
 	if !busy {
 		return false
 	}
 	if _, twice := e.late[uid]; twice {
-		return false // one of a pod is enough
+		return false // one abandoned call for each pod is enough
 	}
 	delete(e.busy, uid)
 	e.late[uid] = w

@@ -265,13 +265,13 @@ func TestTimerIsHeardWhileTheObserverIsTold(t *testing.T) {
 	})
 }
 
-// Workers answer what their Set does, question by question.
+// The queries of Workers, such as State, return the same results as those of their Set.
 func TestAnswers(t *testing.T) {
 	inBubble(t, Config{AbandonAfter: time.Hour}, func(b *bubble) {
 		b.do = func(ctx context.Context, w Work) (Result, error) {
 			switch {
 			case w.UID == "asked" && w.Type == SyncPod:
-				time.Sleep(time.Minute) // does not listen
+				time.Sleep(time.Minute) // ignores the cancellation
 			case w.UID == "evicted" && w.Type == SyncTerminatingPod, w.UID == "stopped" && w.Type == SyncTerminatedPod:
 				<-ctx.Done()
 			}

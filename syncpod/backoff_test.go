@@ -86,7 +86,7 @@ func TestB1_BackOffIsNoErrorAndSaysWhen(t *testing.T) {
 	})
 }
 
-// A container that takes its sandbox along, as in a virtual machine, waits too.
+// The back-off also applies if the exit of the container ends its sandbox, as in a virtual machine.
 func TestB1_ANewSandboxDoesNotEndTheWait(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.OnCall(func(_ int, c critest.Call) {

@@ -89,8 +89,8 @@ func (printed) Eventf(_, _ runtime.Object, eventtype, reason, action, note strin
 	fmt.Println(eventtype, reason, action, fmt.Sprintf(note, args...))
 }
 
-// A recorder of client-go's tools/events gets events from a function. The API asks for
-// an action, which may well be the reason.
+// A function passes the events to a recorder of client-go's tools/events. That API requires
+// an action; here it is the same as the reason.
 func ExampleEventRecorderFunc() {
 	var recorder eventsRecorder = printed{} // as broadcaster.NewRecorder returns it
 	config := syncpod.Config{

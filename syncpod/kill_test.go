@@ -123,8 +123,8 @@ func TestK1_TimeToEnd(t *testing.T) {
 	}
 }
 
-// K1: a handler that still runs when the grace period expires has two seconds more, once, in which its container is stopped;
-// so do those of sidecars. One that ends in these seconds has not failed.
+// K1: if a preStop handler still runs when the grace period expires, it gets two more seconds, once, and its container is
+// stopped within them. The same holds for sidecars. A handler that ends within these seconds has not failed.
 func TestK1_AHookThatRunsHasTwoSecondsMore(t *testing.T) {
 	hooked := func(c v1.Container, seconds string) v1.Container { return preStop(c, "sleep", seconds) }
 	for name, tc := range map[string]struct {

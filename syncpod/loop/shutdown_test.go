@@ -45,8 +45,8 @@ func hasDisruption(s v1.PodStatus) bool {
 	return false
 }
 
-// The node shuts down: pods go by priority, are told to have been terminated as a kubelet
-// tells it, what comes meanwhile is refused, and the next agent starts the static one alone.
+// When the node shuts down, pods stop in the order of their priority, and their statuses are those of a kubelet. New pods
+// are rejected meanwhile. The next agent starts only the static pod.
 func TestShutdown(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, files := source.NewPush(), source.NewStaticPush("file")
@@ -73,13 +73,13 @@ func TestShutdown(t *testing.T) {
 		set(t, src, append(pods, done, late)...)
 		synctest.Wait()
 		if s := a.sink.of("uid-late"); s.Phase != v1.PodFailed || s.Reason != "NodeShutdown" || s.Message != "Pod was rejected: Pod was rejected as the node is shutting down." {
-			t.Errorf("what came meanwhile is %+v", s)
+			t.Errorf("the pod that was added during the shutdown is %+v", s)
 		}
 		if err := <-ended; err != nil {
 			t.Errorf("Shutdown: %v", err)
 		}
 		if took := time.Since(began); took < 22*time.Second || took > 23*time.Second {
-			t.Errorf("it took %v, want 22 s: 20 for the deaf one, and 2 for the critical one", took)
+			t.Errorf("the shutdown took %v, want 22 s: 20 for the pod that ignores SIGTERM, and 2 for the critical pod", took)
 		}
 		for _, p := range append(pods, pod("file", "static", "uid-static", "")) {
 			s := a.sink.of(p.UID)
@@ -88,10 +88,10 @@ func TestShutdown(t *testing.T) {
 			}
 		}
 		if s := a.sink.of("uid-done"); s.Phase != v1.PodSucceeded || s.Reason != "" {
-			t.Errorf("what was over is %+v", s)
+			t.Errorf("the pod that had finished before is %+v", s)
 		}
 		if starts := n.Journal().Pod("uid-late").Count(critest.RunPodSandbox); starts > 0 {
-			t.Error("what came meanwhile was started")
+			t.Error("the pod that was added during the shutdown was started")
 		}
 
 		a.stop()

@@ -128,10 +128,10 @@ func objectsOf[T any](kept []answered[types.NamespacedName, T]) (all []T) {
 
 func compareNames(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
-// named are what pods name.
+// named are the objects that pods refer to.
 type named struct {
 	configMaps, secrets map[types.NamespacedName]bool
-	// namespaces are those of the Services that the pods get variables of.
+	// namespaces are the namespaces of the Services whose environment variables the pods get.
 	namespaces, classes map[string]bool
 	tokens              map[tokenKey]bool
 }

@@ -12,14 +12,14 @@ const Unit = 65536
 // allIDs is the number of user IDs, and of group IDs, that Linux has.
 const allIDs = 1 << 32
 
-// IDs are the user and group IDs of the node that pods may have. The zero value has all but the first 65536.
+// IDs is the range of user and group IDs of the node that pods may get. The zero value has all IDs except the first 65536.
 type IDs struct {
 	// PerPod is the number of IDs of each pod, a multiple of Unit. Default Unit.
 	PerPod uint32
-	// First is the first ID, a multiple of PerPod, and at least PerPod: the IDs of the node's own users must not be among
-	// those of a pod. Default PerPod.
+	// First is the first ID, a multiple of PerPod, and at least PerPod, because no pod may get the IDs of the node's own
+	// users. Default PerPod.
 	First uint32
-	// Count is the number of IDs from First on, a multiple of PerPod. Default: all that there are.
+	// Count is the number of IDs from First on, a multiple of PerPod. Default: all IDs from First on.
 	Count uint32
 }
 

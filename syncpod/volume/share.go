@@ -9,14 +9,14 @@ import (
 
 // ShareRoot makes the root directory of an agent, which holds the directories of pods, a mount with shared
 // propagation, as a kubelet does with its root directory. It changes nothing if the mount that holds
-// the directory is shared, as where systemd runs. Otherwise it binds the directory to itself, with all mounts
-// below it. Without it mountPropagation and recursiveReadOnly of volume mounts fail, because the runtime
-// refuses a volume on a mount that is private.
+// the directory is shared, as on machines with systemd. Otherwise it binds the directory to itself, with all mounts
+// below it. Without a shared mount, mountPropagation and recursiveReadOnly of volume mounts fail, because the runtime
+// rejects a volume on a private mount.
 //
-// Call it before anything in the directory is opened. It makes a directory that does not exist. The mount
-// stays when the agent ends: containers hold copies of it, and the next agent finds it shared. The error wraps
-// [io/fs.ErrPermission] if the process may not mount; an agent can run pods without. Other systems than Linux have no
-// propagation: nothing is mounted there.
+// Call it before any file in the directory is opened. It creates a missing directory. The mount
+// stays when the agent ends, because containers hold copies of it; the next agent uses it. The error wraps
+// [io/fs.ErrPermission] if the process may not mount; an agent can run pods without the mount. On systems other than
+// Linux, ShareRoot only creates the directory.
 func ShareRoot(root string) error {
 	err := os.MkdirAll(root, 0o750)
 	if err == nil {

@@ -29,7 +29,7 @@ func over(t *testing.T, r *registry, dir string, c image.Config) (*Manager, *str
 	return newTestManagerWith(t, Config{Config: c, Dir: dir, Log: logr.New(sink)}), &log
 }
 
-// Who may use an image that an earlier agent has pulled.
+// G4: after a restart of the agent, only pods with valid credentials may use an image that an earlier agent has pulled.
 func TestG4_AccessOverARestart(t *testing.T) {
 	const name = "r.io/private:v1"
 	bob, eve := []v1.Secret{loginSecret("s", "r.io", "bob", "right")}, []v1.Secret{loginSecret("s", "r.io", "eve", "wrong")}

@@ -28,13 +28,13 @@ func inBubble(t *testing.T, c critest.Config, test func(t *testing.T, n *node)) 
 	testnode.Run(t, c, func(t *testing.T, n *testnode.Node) { test(t, &node{n.Dial(cri.Config{})}) })
 }
 
-// pod runs a pod of one container for ever and returns the container's ID.
+// pod starts a pod with one container that never exits, and returns the container's ID.
 func (n *node) pod(uid string) string {
 	n.Helper()
 	return n.RunPod(uid, "app")[0]
 }
 
-// pods runs so many pods, named after the prefix, and returns the containers' IDs.
+// pods starts count pods, whose names begin with the prefix, and returns the IDs of their containers.
 func (n *node) pods(prefix string, count int) (ids []string) {
 	n.Helper()
 	for i := range count {

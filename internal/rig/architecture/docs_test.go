@@ -38,8 +38,8 @@ func TestDocsNameTests(t *testing.T) {
 	}
 }
 
-// TestSecurityNamesTests holds SECURITY.md to its word: each promise names a test, and each test
-// that the page names exists.
+// TestSecurityNamesTests checks that each promise of SECURITY.md names a test, and that each test
+// on the page exists.
 func TestSecurityNamesTests(t *testing.T) {
 	page, tests := read(t, "SECURITY.md"), testNames(t)
 	for _, m := range testName.FindAllStringSubmatch(page, -1) {
@@ -114,8 +114,8 @@ func TestProofNamesFuzzTargets(t *testing.T) {
 	}
 }
 
-// manyFiles is from how many files on a package of the library has a map in its
-// doc.go: a reader should not have to guess where a rule lives.
+// manyFiles is the number of files from which on the doc.go of a package must list its files, so that a reader
+// finds the file of each rule.
 const manyFiles = 8
 
 var fileName = regexp.MustCompile(`[a-z0-9_*]+\.go\b`)

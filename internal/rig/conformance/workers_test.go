@@ -127,7 +127,7 @@ func TestPromisesAreHeld(t *testing.T) {
 	}{
 		"W3":                 {waiting, life{lengthened: true}},
 		"W6":                 {over, life{inRuntime: true}},
-		"M1: started beside": {waiting, life{static: true, synced: true, beside: true}},
+		"M1: started while": {waiting, life{static: true, synced: true, beside: true}},
 		"M1: waits":          {waiting, life{static: true}},
 	} {
 		r := newWorkersRun(nil)

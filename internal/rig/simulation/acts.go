@@ -18,16 +18,16 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// act is something that may be done to a node.
+// act is an action on a node.
 type act struct {
 	name string
 	do   func(*world)
 }
 
-// daily is what happens in every life.
+// daily are the actions of every life; repeated entries are more frequent.
 var daily = []act{{"add", (*world).add}, {"add", (*world).add}, {"add", (*world).add}, {"remove", (*world).remove}, {"mark", (*world).mark}}
 
-// act does something to the node.
+// act performs a random action.
 func (w *world) act() { w.perform(w.acts[w.rng.IntN(len(w.acts))]) }
 
 func (w *world) perform(a act) {

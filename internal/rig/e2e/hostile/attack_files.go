@@ -168,7 +168,7 @@ func masquerade() {
 	}
 }
 
-// envFile leaves a file with variables that is none, and ends.
+// envFile leaves an invalid file in place of an environment file, and exits.
 func envFile(kind string) {
 	path := filepath.Join(scratch, "env")
 	var err error

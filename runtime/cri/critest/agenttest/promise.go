@@ -50,7 +50,7 @@ func promises() []Promise {
 	return all
 }
 
-// Documents that promises are in.
+// The documents that make the promises.
 const (
 	docCRI        = "https://github.com/kubernetes/cri-api/blob/master/pkg/apis/runtime/v1/api.proto"
 	docPod        = "https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/"

@@ -93,15 +93,15 @@ func (r *Report) Broken() []Outcome {
 	return slices.DeleteFunc(slices.Clone(r.Outcomes), func(o Outcome) bool { return o.State != Broken })
 }
 
-// Failed are the scenarios that could not be played to their end.
+// Failed returns the scenarios that could not be completed.
 func (r *Report) Failed() []Played {
 	return slices.DeleteFunc(slices.Clone(r.Scenarios), func(p Played) bool { return p.Err == "" })
 }
 
-// mostBreaches is how many stories of one promise are kept.
+// mostBreaches is the maximum number of stories that are kept of one promise.
 const mostBreaches = 3
 
-// tally gathers what came of scenarios.
+// tally collects the results of scenarios.
 type tally struct {
 	report  Report
 	figures map[string][]float64

@@ -21,7 +21,7 @@ const (
 	pullImage     Method = "PullImage"
 )
 
-// changing are the methods that leave something different.
+// changing are the methods that change the state of the runtime.
 var changing = []Method{
 	"UpdateRuntimeConfig", runPodSandbox, "StopPodSandbox", "RemovePodSandbox", "UpdatePodSandboxResources",
 	"CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "UpdateContainerResources",
@@ -37,7 +37,7 @@ func (m Method) changes() bool { return slices.Contains(changing, m) }
 type Call struct {
 	N      int // in order of arrival, from 1
 	Method Method
-	// What the call is about, as far as it says so or the ID it has is known.
+	// The pod and container of the call, if the request names them or has a known ID.
 	Namespace, Pod, PodUID string
 	SandboxID              string
 	Container              string // name
