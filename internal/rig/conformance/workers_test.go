@@ -125,10 +125,10 @@ func TestPromisesAreHeld(t *testing.T) {
 		do *record.WorkersDo
 		is life
 	}{
-		"W3":                 {waiting, life{lengthened: true}},
-		"W6":                 {over, life{inRuntime: true}},
+		"W3":                {waiting, life{lengthened: true}},
+		"W6":                {over, life{inRuntime: true}},
 		"M1: started while": {waiting, life{static: true, synced: true, beside: true}},
-		"M1: waits":          {waiting, life{static: true}},
+		"M1: waits":         {waiting, life{static: true}},
 	} {
 		r := newWorkersRun(nil)
 		u, err := c.do.Update(0)
