@@ -9,9 +9,9 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/base/podcontainer"
+	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/internal/memory"
-	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // gathering collects the facts that a decision depends on.

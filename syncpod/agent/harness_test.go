@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/podreader"
@@ -104,26 +103,10 @@ func (s *statuses) of(uid types.UID) v1.PodStatus {
 	return s.last[uid]
 }
 
-// pod returns a pod of a source whose one container runs a script.
-func pod(source, name, uid, script string) *v1.Pod {
-	grace := int64(5)
-	p := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, UID: types.UID(uid),
-			Annotations: map[string]string{runtime.AnnotationConfigSource: source},
-		},
-		Spec: v1.PodSpec{
-			RestartPolicy: v1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace,
-			Containers: []v1.Container{{
-				Name: "app", Image: "registry.test/app:1", ImagePullPolicy: v1.PullIfNotPresent,
-				Command: []string{"sh", "-c", script},
-			}},
-		},
-	}
-	return p
-}
+// pod and forever are those of the tests of all agents.
+var pod = testnode.Pod
 
-const forever = "trap 'exit 0' TERM; sleep infinity & wait"
+const forever = testnode.Forever
 
 // running returns how many containers of a pod run.
 func (n *node) running(uid string) int {

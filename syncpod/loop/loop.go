@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/apistatus"
+	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // A Loop keeps the pods running that its sources want. Make one with New; its

@@ -3,11 +3,11 @@ package loop
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/order"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 )
@@ -33,28 +33,23 @@ func (l *Loop) Pods() []Pod {
 	desired := l.sources.desired()
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
-	pods := make([]*Pod, 0, max(len(desired.pods), len(l.table.pods)))
+	pods := make([]Pod, 0, max(len(desired.pods), len(l.table.pods)))
 	for _, w := range desired.pods {
 		if l.table.pods[w.pod.UID] == nil {
-			pods = append(pods, &Pod{Pod: w.pod, Source: w.source})
+			pods = append(pods, Pod{Pod: w.pod, Source: w.source})
 		}
 	}
 	for uid, wp := range l.table.pods {
 		state := l.states.get(uid)
-		p := &Pod{Pod: wp.pod, Source: wp.source, Removed: wp.desired == nil, Phase: state.phase}
+		p := Pod{Pod: wp.pod, Source: wp.source, Removed: wp.desired == nil, Phase: state.phase}
 		if state.status != nil {
 			p.Status = *state.status
 		}
 		pods = append(pods, p)
 	}
-	slices.SortFunc(pods, func(a, b *Pod) int {
+	return order.Sorted(pods, func(a, b *Pod) int {
 		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name), cmp.Compare(a.Pod.UID, b.Pod.UID))
 	})
-	sorted := make([]Pod, len(pods))
-	for i, p := range pods {
-		sorted[i] = *p
-	}
-	return sorted
 }
 
 // Explain answers in plain words where a pod stands on the node, what happens to it and to

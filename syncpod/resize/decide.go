@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/base/linux"
+	"github.com/podsync/podsync/internal/base/fits"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
@@ -72,33 +71,17 @@ func sameQuality(r request) bool { return qos.FromSpec(&r.Pod.Spec) == qos.FromS
 // fits says whether there is enough of one resource.
 func (r request) fits(name v1.ResourceName) Verdict {
 	capacity, bounded := r.Allocatable[name]
-	asked, has := requested(r.Pod, name), requested(r.Allocated, name)
+	asked, has := fits.Requested(r.Pod, name), fits.Requested(r.Allocated, name)
 	if !bounded || asked.Cmp(has) <= 0 {
 		return Verdict{Outcome: Accepted}
 	}
 	if asked.Cmp(capacity) > 0 {
-		return Verdict{Infeasible, fmt.Sprintf("Node didn't have enough capacity: %s, requested: %d, capacity: %d", name, count(name, asked), count(name, capacity))}
+		return Verdict{Infeasible, fmt.Sprintf("Node didn't have enough capacity: %s, requested: %d, capacity: %d", name, fits.Count(name, asked), fits.Count(name, capacity))}
 	}
-	var used resource.Quantity
-	for _, pod := range r.ActivePods {
-		used.Add(requested(pod, name))
-	}
-	all := used.DeepCopy()
-	all.Add(asked)
-	if all.Cmp(capacity) > 0 {
-		return Verdict{Deferred, fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
-			name, count(name, asked), count(name, used), count(name, capacity))}
+	if short, ok := fits.Find(r.Pod, r.ActivePods, name, capacity); ok {
+		return Verdict{Deferred, short.Message()}
 	}
 	return Verdict{Outcome: Accepted}
-}
-
-// requested is what a pod asks for altogether, its overhead included.
-func requested(pod *v1.Pod, name v1.ResourceName) resource.Quantity {
-	total := pod.Spec.Overhead[name].DeepCopy()
-	if q := linux.Total(&pod.Spec, linux.Requests, name); q != nil {
-		total.Add(*q)
-	}
-	return total
 }
 
 // negative is an amount of the pod that is none, and the field that it is in.
@@ -114,17 +97,4 @@ func negative(pod *v1.Pod) (field string, q resource.Quantity) {
 		}
 	}
 	return "", resource.Quantity{}
-}
-
-// count returns an amount as schedulers count it: CPU in thousandths, everything else in units. It
-// saturates.
-func count(name v1.ResourceName, q resource.Quantity) int64 {
-	most := *resource.NewQuantity(math.MaxInt64/1000, resource.DecimalSI)
-	switch {
-	case q.Cmp(most) > 0:
-		return math.MaxInt64
-	case name == v1.ResourceCPU:
-		return q.MilliValue()
-	}
-	return q.Value()
 }

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/base/fits"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
@@ -37,7 +38,7 @@ func order(list []pending) {
 // grows reports whether more is asked for of anything.
 func (p pending) grows() bool {
 	for _, name := range names() {
-		asked, has := requested(p.Pod, name), requested(p.Allocated, name)
+		asked, has := fits.Requested(p.Pod, name), fits.Requested(p.Allocated, name)
 		if asked.Cmp(has) > 0 {
 			return true
 		}

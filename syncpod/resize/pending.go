@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/base/podref"
 )
 
 // ask notes what the pod asks for, if that is not what it is allocated.
@@ -32,7 +34,7 @@ func (a *Allocator) settle(pod types.UID) error {
 			if err != nil && p.Pod.UID == pod {
 				errs = append(errs, err)
 			} else if err != nil {
-				a.config.Log.Error(err, "a resize is not accepted yet", "pod", p.Pod.Namespace+"/"+p.Pod.Name)
+				a.config.Log.Error(err, "a resize is not accepted yet", "pod", podref.Name(p.Pod))
 			}
 			if accepted {
 				again = true
@@ -74,7 +76,7 @@ func (a *Allocator) try(p pending) (accepted bool, err error) {
 		return false, err
 	}
 	a.pods[p.Pod.UID] = next
-	a.config.Log.Info("resize accepted", "pod", p.Pod.Namespace+"/"+p.Pod.Name)
+	a.config.Log.Info("resize accepted", "pod", podref.Name(p.Pod))
 	return true, nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/base/fits"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
@@ -57,7 +58,7 @@ func preemptable(critical, other *v1.Pod) bool {
 // A shortage is how much of each resource is missing; each amount is positive.
 type shortage []lack
 
-// A lack is a missing amount of one resource, as countOf counts.
+// A lack is a missing amount of one resource, as fits.Count counts.
 type lack struct {
 	name   v1.ResourceName
 	amount int64
@@ -65,20 +66,11 @@ type lack struct {
 
 func shortageOf(missing v1.ResourceList) (need shortage) {
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
-		if amount := countOf(missing, name); amount > 0 {
+		if amount := fits.Count(name, missing[name]); amount > 0 {
 			need = append(need, lack{name, amount})
 		}
 	}
 	return need
-}
-
-// countOf counts CPU in thousandths, and other resources in their units.
-func countOf(list v1.ResourceList, name v1.ResourceName) int64 {
-	q := list[name]
-	if name == v1.ResourceCPU {
-		return q.MilliValue()
-	}
-	return q.Value()
 }
 
 // frees returns what the end of a pod frees of a resource.
@@ -86,7 +78,7 @@ func frees(pod *v1.Pod, name v1.ResourceName) int64 {
 	if name == v1.ResourcePods {
 		return 1
 	}
-	return countOf(v1.ResourceList{name: requested(pod, name)}, name)
+	return fits.Count(name, requested(pod, name))
 }
 
 // without returns the shortage that is left once the pods have ended.

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
+	"github.com/podsync/podsync/internal/base/order"
 	"github.com/podsync/podsync/runtime/image"
 )
 
@@ -177,12 +177,7 @@ func mustLook(p image.GCPolicy, disk Disk) bool {
 }
 
 func oldestFirst(images []Stored) []*Stored {
-	sorted := make([]*Stored, len(images))
-	for i := range images {
-		sorted[i] = &images[i]
-	}
-	slices.SortFunc(sorted, func(a, b *Stored) int {
+	return order.By(images, func(a, b *Stored) int {
 		return cmp.Or(a.LastUsed.Compare(b.LastUsed), a.FirstSeen.Compare(b.FirstSeen), cmp.Compare(a.ID, b.ID))
 	})
-	return sorted
 }

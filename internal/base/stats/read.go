@@ -3,10 +3,10 @@ package stats
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/podsync/podsync/internal/base/order"
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -119,21 +119,8 @@ func (r *run) fromRuntime(status *runtime.PodStatus, sandbox *runtime.SandboxSta
 			p.Exited = append(p.Exited, container)
 		}
 	}
-	p.Containers = byName(p.Containers)
+	p.Containers = order.Sorted(p.Containers, func(a, b *Container) int { return strings.Compare(a.Name, b.Name) })
 	return p
-}
-
-func byName(containers []Container) []Container {
-	var sorted []Container
-	places := make([]int, len(containers))
-	for i := range places {
-		places[i] = i
-	}
-	slices.SortFunc(places, func(a, b int) int { return strings.Compare(containers[a].Name, containers[b].Name) })
-	for _, i := range places {
-		sorted = append(sorted, containers[i])
-	}
-	return sorted
 }
 
 // latestOf returns, by container name, the instance whose writable layer is reported: the running

@@ -24,6 +24,10 @@ var homes = []home{
 	{"the directory of a kind of volume", "syncpod/internal/volumedir/volumedir.go", regexp.MustCompile(`"kubernetes\.io~`)},
 	{"the directory of pod logs", "sandbox/sandbox.go", regexp.MustCompile(`"/var/log/pods"`)},
 	{"the annotation of an AppArmor profile", "internal/base/containerconfig/profiles.go", regexp.MustCompile(`DeprecatedAppArmorBetaContainerAnnotationKeyPrefix|container\.apparmor\.security`)},
+	{"the involved object of events about a pod", "internal/base/podref/podref.go", regexp.MustCompile(`v1\.ObjectReference\{.*"Pod"`)},
+	{"a pod in the words of a kubelet's messages", "internal/base/podref/podref.go", regexp.MustCompile(`Namespace *\+ *"\("`)},
+	{"what a pod requests fits on the node", "internal/base/fits/fits.go", regexp.MustCompile(`Node didn't have enough resource`)},
+	{"large structs are sorted by pointers", "internal/base/order/order.go", regexp.MustCompile(`(sorted|pointers)\[i\] = &`)},
 	{"an init container is a sidecar", "runtime/pod.go", regexp.MustCompile(`[!=]= *v1\.ContainerRestartPolicyAlways`)},
 }
 

@@ -19,7 +19,7 @@ var moduleRooms = []room{
 	{"examples/virtual-kubelet", []string{"runtime/cri/...", "syncpod", "syncpod/..."}, "it is a provider of virtual-kubelet on the library"},
 	{"internal/rig/e2e/clients", nil, "its clients are those of the field; only its tests know the library"},
 
-	{"modules/cluster/admission", []string{"internal/base/containerconfig", "internal/base/evict", "podworkers", "runtime", "syncpod", "syncpod/loop"},
+	{"modules/cluster/admission", []string{"internal/base/containerconfig", "internal/base/evict", "internal/base/fits", "internal/base/podref", "podworkers", "runtime", "syncpod", "syncpod/loop"},
 		"which pods fit follows from the pods and the Node object, which an interface returns"},
 	{"modules/cluster/certificates", []string{"internal/base/durable", "internal/base/regular"}, "a certificate is a file that is renewed: it serves without pods"},
 	{"modules/cluster/cmd/podsync-fleet", []string{"..."}, "a command may use anything"},
@@ -40,7 +40,7 @@ var moduleRooms = []room{
 		"it reads the objects that pods refer to"},
 	{"modules/cluster/pods", []string{"modules/cluster/internal/watched", "syncpod/source"}, "the API server is a source of pods"},
 	{"modules/cluster/serve", []string{"internal/base/regular", "syncpod/server"}, "it authenticates callers; the server knows the requests"},
-	{"modules/cluster/status", []string{"internal/base/apistatus", "modules/cluster/internal/queue", "modules/cluster/mirrors", "podworkers", "runtime", "syncpod"},
+	{"modules/cluster/status", []string{"internal/base/apistatus", "internal/base/podref", "modules/cluster/internal/queue", "modules/cluster/mirrors", "podworkers", "runtime", "syncpod"},
 		"statuses, events and deletions go to the API server"},
 
 	{"modules/cluster/volumes", []string{"internal/base/tokenlife", "modules/cluster/internal/cached", "modules/csi", "syncpod/container/env"}, "the API server has the objects of volumes: who mounts them is told by the objects alone"},

@@ -1,10 +1,33 @@
 package testnode
 
 import (
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
 )
+
+// Forever is a script that runs until it receives SIGTERM.
+const Forever = "trap 'exit 0' TERM; sleep infinity & wait"
+
+// Pod returns a pod of a source. Its container app runs a script, and has 5 s to stop.
+func Pod(source, name, uid, script string) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID(uid),
+			Annotations: map[string]string{runtime.AnnotationConfigSource: source},
+		},
+		Spec: v1.PodSpec{
+			RestartPolicy: v1.RestartPolicyAlways, TerminationGracePeriodSeconds: new(int64(5)),
+			Containers: []v1.Container{{
+				Name: "app", Image: Image, ImagePullPolicy: v1.PullIfNotPresent,
+				Command: []string{"sh", "-c", script},
+			}},
+		},
+	}
+}
 
 // SandboxConfig returns the configuration for a pod of the owner, whose name is its UID.
 func (n *Node) SandboxConfig(uid string) *runtimeapi.PodSandboxConfig {

@@ -70,7 +70,7 @@ func (a *Admission) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection 
 	if len(short) > 0 {
 		var room bool
 		if stop, remaining, room = a.preempt(pod, activePods); !room {
-			return short[0].rejection()
+			return rejection(short[0])
 		}
 	}
 	refused = first(
@@ -80,7 +80,7 @@ func (a *Admission) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection 
 		func() *syncpod.Rejection { return a.reserve(pod, remaining) },
 	)
 	if refused == nil && len(remaining) < len(activePods) {
-		a.Preemption.stop(pod, short[0].name, stop)
+		a.Preemption.stop(pod, short[0].Name, stop)
 	}
 	return refused
 }
@@ -109,7 +109,7 @@ func (a *Admission) preempt(pod *v1.Pod, activePods []*v1.Pod) (stop, remaining 
 		}
 	}
 	for _, short := range a.shortages(pod, remaining, a.Allocated) {
-		missing[short.name] = short.missing()
+		missing[short.Name] = short.Missing()
 	}
 	if stop, ok = evict.Preempt(pod, allocated, missing); !ok {
 		return nil, activePods, false

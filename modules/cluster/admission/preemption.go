@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/evict"
+	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -70,7 +71,7 @@ func (p *Preemption) stop(critical *v1.Pod, missing v1.ResourceName, pods []*v1.
 	for _, pod := range pods {
 		p.queued = append(p.queued, preempted{pod, missing})
 		p.stopping[pod.UID] = true
-		p.config.Log.Info("pod preempted", "pod", pod.Namespace+"/"+pod.Name, "podUID", pod.UID, "for", critical.Namespace+"/"+critical.Name)
+		podref.Log(p.config.Log, pod).Info("pod preempted", "for", podref.Name(critical))
 	}
 	if len(p.stopping) > 0 {
 		p.waiting[critical.UID] = true
@@ -110,7 +111,7 @@ func (p *Preemption) Run(ctx context.Context, host loop.Host) error {
 		case <-p.wake:
 		}
 		for _, preempted := range p.takeQueued() {
-			host.Events().Eventf(reference(preempted.pod), v1.EventTypeWarning, evict.PreemptionReason, evict.PreemptionMessage)
+			host.Events().Eventf(podref.Pod(preempted.pod), v1.EventTypeWarning, evict.PreemptionReason, evict.PreemptionMessage)
 			stops.Go(func() { p.carryOut(ctx, host, preempted) })
 		}
 	}
@@ -143,7 +144,7 @@ func (p *Preemption) carryOut(ctx context.Context, host loop.Host, preempted pre
 	if err == nil {
 		p.config.Preempted(preempted.missing)
 	} else {
-		p.config.Log.Error(err, "A preempted pod has not stopped; critical pods no longer wait for it", "pod", pod.Namespace+"/"+pod.Name, "podUID", pod.UID)
+		podref.Log(p.config.Log, pod).Error(err, "A preempted pod has not stopped; critical pods no longer wait for it")
 	}
 	for _, uid := range p.stopped(pod.UID) {
 		host.PodChanged(uid)
@@ -166,8 +167,4 @@ func (p *Preemption) stopped(uid types.UID) (ready []types.UID) {
 	}
 	clear(p.waiting)
 	return ready
-}
-
-func reference(pod *v1.Pod) *v1.ObjectReference {
-	return &v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}
 }

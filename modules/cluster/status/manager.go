@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/podsync/podsync/internal/base/apistatus"
+	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/modules/cluster/internal/queue"
 	"github.com/podsync/podsync/modules/cluster/mirrors"
 	"github.com/podsync/podsync/podworkers"
@@ -326,7 +327,7 @@ func (m *Manager) delete(ctx context.Context, pod *v1.Pod) error {
 		GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
 	})
 	if err == nil {
-		m.config.Log.Info("Pod is deleted", "pod", pod.Namespace+"/"+pod.Name, "podUID", pod.UID)
+		podref.Log(m.config.Log, pod).Info("Pod is deleted")
 		m.deleted(pod.UID)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

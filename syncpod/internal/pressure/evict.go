@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
@@ -34,7 +35,7 @@ type record struct {
 
 // evict begins to put a pod off the node.
 func (m *Manager) evict(ctx context.Context, e eviction.Eviction) {
-	m.config.Log.Info("pod evicted", "pod", e.Pod.Namespace+"/"+e.Pod.Name, "podUID", e.Pod.UID, "signal", string(e.Signal), "message", e.Message)
+	podref.Log(m.config.Log, e.Pod).Info("pod evicted", "signal", string(e.Signal), "message", e.Message)
 	m.remember(e)
 	m.config.Agent.Warn(e.Pod, eviction.Reason, e.Message)
 	m.config.Evicted(e)

@@ -10,11 +10,11 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/base/deadline"
+	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/internal/hook"
 	"github.com/podsync/podsync/syncpod/internal/memory"
-	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // Container is a container to stop.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/syncpod/internal/podref"
+	"github.com/podsync/podsync/internal/base/podref"
 )
 
 func testPod() *v1.Pod {

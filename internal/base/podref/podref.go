@@ -30,10 +30,7 @@ func Pod(pod *v1.Pod) *v1.ObjectReference {
 	if pod == nil {
 		return nil
 	}
-	return &v1.ObjectReference{
-		Kind: "Pod", APIVersion: "v1",
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-	}
+	return &v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}
 }
 
 // Container returns the involved object of events about a container of the pod: the pod, with

@@ -1,0 +1,23 @@
+// Package order sorts slices of structs by pointers to their elements: a sort of the elements themselves compiles to much code
+// for each type.
+package order
+
+import "slices"
+
+// By returns pointers to the elements of a slice, in the order of compare. It does not modify the slice.
+func By[T any](list []T, compare func(a, b *T) int) []*T {
+	sorted := make([]*T, len(list))
+	for i := range list {
+		sorted[i] = &list[i]
+	}
+	slices.SortFunc(sorted, compare)
+	return sorted
+}
+
+// Sorted returns the elements of a slice in the order of compare, nil for no elements. It does not modify the slice.
+func Sorted[T any](list []T, compare func(a, b *T) int) (sorted []T) {
+	for _, p := range By(list, compare) {
+		sorted = append(sorted, *p)
+	}
+	return sorted
+}
