@@ -43,8 +43,8 @@ func (e *nodeEvents) all() []string {
 	return slices.Clone(e.events)
 }
 
-// An agent checks the disk of images every five minutes, and no image. The
-// disk is one that is not there, lest the test goes by how full that of this machine is.
+// An agent checks the disk of images every five minutes, and removes no image. The
+// disk does not exist, so that the test does not depend on the disk of this machine.
 func TestImagesAreCollected(t *testing.T) {
 	almostFull := image.GCPolicy{HighPercent: 99} // the disk is this machine's
 	for _, tt := range []struct {
@@ -76,8 +76,8 @@ func TestImagesAreCollected(t *testing.T) {
 	}
 }
 
-// G1: the agent's own pods never find their image gone, and images that nobody uses go,
-// as soon as they may.
+// G1: the images of the agent's own pods are never removed, and unused images are removed
+// as soon as the policy allows it.
 func TestG1_ImagesOfPodsStay(t *testing.T) {
 	images := []critest.Image{{Name: "registry.test/app:1"}, {Name: "registry.test/old:1"}}
 	inBubble(t, critest.Config{Images: images}, func(t *testing.T, n *node) {
@@ -106,8 +106,8 @@ func TestG1_ImagesOfPodsStay(t *testing.T) {
 	})
 }
 
-// That an image is in use is known from the agent's own pods, also when a pass has not
-// seen it: the image stays for its time from then on.
+// The agent knows from its own pods which images are in use, even if no pass has seen the use. MinAge
+// counts from the end of that use.
 func TestImagesOfPodsAreKnownWithoutAList(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")

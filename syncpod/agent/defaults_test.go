@@ -16,8 +16,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// An agent does what a kubelet does without a field for it, and one field each turns that off and nothing
-// else.
+// By default, an agent runs all parts of a kubelet. For each part, one field turns off that part
+// only.
 func TestDefaults(t *testing.T) {
 	parts := []struct {
 		name string
@@ -44,7 +44,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// doneByDefault returns which parts an agent runs with one of them turned off.
+// doneByDefault returns the parts that an agent runs if one part is turned off.
 func (n *node) doneByDefault(t *testing.T, dir string, off func(*agent.Config)) map[string]bool {
 	src, short, killed, events := source.NewStaticPush("file"), newShortNode(n), make(kills, 1), &heard{}
 	a := n.start([]source.Source{src}, func(c *agent.Config) {

@@ -29,8 +29,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// shortNode is a node of 16 GiB, of which a test says how much is left. What pods use is what
-// the runtime tells.
+// shortNode is a node with 16 GiB of memory. The test sets the available memory, and the runtime reports the usage of
+// pods.
 type shortNode struct {
 	*stats.Reader
 	events heard
@@ -91,7 +91,7 @@ func (s *shortNode) readings() int {
 	return s.reads
 }
 
-// asking is a pod that asks for so much memory.
+// asking returns a pod that requests an amount of memory.
 func asking(uid, memory string) *v1.Pod {
 	p := pod(runtime.ConfigSourceAPI, uid, uid, forever)
 	if memory != "" {
@@ -100,7 +100,7 @@ func asking(uid, memory string) *v1.Pod {
 	return p
 }
 
-// using sets what the container of a pod uses.
+// using sets the memory usage of a pod's container.
 func (n *node) using(uid string, memory uint64) {
 	n.Helper()
 	for _, c := range n.instances(uid).Containers {
@@ -128,7 +128,7 @@ func underPressure(a *running) (list []v1.NodeConditionType) {
 	return list
 }
 
-// wantEvicted checks what is reported of pods: these were evicted, and no others.
+// wantEvicted checks that the statuses report these pods as evicted, and no others.
 func wantEvicted(t *testing.T, a *running, want ...types.UID) {
 	t.Helper()
 	var got []types.UID
@@ -144,8 +144,8 @@ func wantEvicted(t *testing.T, a *running, want ...types.UID) {
 
 const gib = 1 << 30
 
-// The node runs short of memory: the pod goes that uses most beyond what it asks for, and no
-// other while it ends. As long as there is pressure no pod begins that asks for nothing.
+// Under memory pressure, the pod with the highest usage above its request is evicted, and no
+// other pod until it has ended. BestEffort pods are rejected during the pressure.
 func TestEvictionForMemory(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		short, src := newShortNode(n), source.NewPush()
@@ -165,7 +165,7 @@ func TestEvictionForMemory(t *testing.T) {
 			t.Errorf("%d readings of pods on a node that is short of nothing, pressure %v", reads, underPressure(a))
 		}
 		short.has(50 << 20)
-		time.Sleep(10 * time.Second) // one look
+		time.Sleep(10 * time.Second) // one observation of the node
 		short.has(4 * gib)
 		time.Sleep(20 * time.Second)
 		wantEvicted(t, a, "greedy")
@@ -252,8 +252,8 @@ func wantRunningPods(t *testing.T, n *node, want ...string) {
 	}
 }
 
-// The agent is killed while a pod is being evicted. The next one goes on with that, even
-// though the node is short of nothing any more, and evicts no other.
+// The agent is killed during an eviction. The next agent continues it, although the pressure
+// has ended, and evicts no other pod.
 func TestEvictionOverARestart(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		short, src := newShortNode(n), source.NewPush()
@@ -361,7 +361,7 @@ func (n *node) client(t *testing.T) *cri.Client {
 func TestEvictionOfATerminatingPod(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ends func(p *v1.Pod)
-		// exceeds: the pod exceeds a limit of its own, else the node is short of memory.
+		// exceeds means that the pod exceeds its own limit; otherwise the node is under memory pressure.
 		exceeds bool
 	}{
 		"limit of a deleted pod": {func(p *v1.Pod) {

@@ -25,8 +25,8 @@ spec:
   - {name: app, image: registry.test/app:1}
 `
 
-// The agent keeps the pods of a folder of manifests running until ctx ends, with all that a kubelet does by
-// default but evictions: the disk of this machine may be full.
+// The agent keeps the pods of a folder of manifests running until ctx ends, with the defaults of a kubelet. It evicts no
+// pods, because the disk of this machine may be full.
 func Example() {
 	dir, endpoint, done := exampleNode()
 	defer done()
@@ -52,7 +52,7 @@ func Example() {
 			Sink: syncpod.StatusSinkFunc(func(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 				if status.Phase == v1.PodRunning {
 					fmt.Println(pod.Name, "is", status.Phase)
-					cancel() // an agent would go on
+					cancel() // a real agent would keep running
 				}
 				return nil
 			}),

@@ -137,7 +137,7 @@ func (n *node) wantRunning(want int, uids ...string) {
 	}
 }
 
-// instances returns what the runtime has of a pod.
+// instances returns the containers of a pod in the runtime.
 func (n *node) instances(uid string) *runtime.PodStatus {
 	n.Helper()
 	conn, err := n.Runtime.Dial()

@@ -24,7 +24,7 @@ func (n *node) startEvicting(src source.Source) *running {
 	})
 }
 
-// writes sets what each instance of a pod's containers has written beside volumes, by the containers' names.
+// writes sets the size of the writable layer of each instance of a pod's containers, by the names of the containers.
 func (n *node) writes(uid string, bytes map[string]uint64) {
 	n.Helper()
 	for _, c := range n.instances(uid).Containers {
@@ -41,7 +41,7 @@ func limited(uid string) *v1.Pod {
 	return p
 }
 
-// What containers that have ended have written beside volumes counts together for as long as the runtime keeps it.
+// The writable layers of exited containers count together while the runtime keeps them.
 func TestLayersOfEndedContainersCount(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewPush()

@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// heard is what goroutines have told.
+// heard collects the reports of goroutines.
 type heard struct {
 	mu    sync.Mutex
 	lines []string
@@ -39,7 +39,7 @@ func (h *heard) all() []string {
 	return slices.Clone(h.lines)
 }
 
-// kills are told by a test.
+// kills are OOM kills that a test reports.
 type kills chan oom.Kill
 
 func (k kills) Run(ctx context.Context, tell func(oom.Kill)) error {
@@ -53,8 +53,8 @@ func (k kills) Run(ctx context.Context, tell func(oom.Kill)) error {
 	}
 }
 
-// Who was killed is told of the container, and of the node if that is out of memory. What is
-// of nobody's container is not told.
+// An OOM kill is reported as an event of the container, and also of the node if the node is out of memory. A kill outside
+// of the agent's containers is not reported as an event of a container.
 func TestOOMEvents(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		killed, src := make(kills), source.NewPush()
@@ -98,7 +98,7 @@ func tellingOOM(killed kills, events *heard) func(*agent.Config) {
 	}
 }
 
-// A container is killed before the agent has seen that it runs: that is told once it has.
+// A container is killed before the agent has seen it running. The kill is reported once the agent has seen it.
 func TestOOMBeforeTheContainerIsSeen(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		killed, src := make(kills), source.NewPush()
@@ -127,8 +127,8 @@ func TestOOMBeforeTheContainerIsSeen(t *testing.T) {
 	})
 }
 
-// A container that may write its cgroup makes cgroups that name another container. Without cgroups of pods its own
-// name is the first all the same, also if the agent has not seen it yet.
+// A container that may write to its cgroup creates cgroups with the name of another container. Without pod cgroups, its own
+// name still comes first in the path, even if the agent has not seen the container yet.
 func TestOOMKillInACgroupThatNamesAnother(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		killed, src := make(kills), source.NewPush()
@@ -211,7 +211,7 @@ func TestOOMKillsWithoutEnd(t *testing.T) {
 	})
 }
 
-// The kills of one unknown container leave room for the kill of another one that the agent has yet to see.
+// Many kills of one unknown container do not displace the kill of another container that the agent has not seen yet.
 func TestLateOOMKillsOfOneContainer(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		killed, src := make(kills), source.NewPush()

@@ -56,8 +56,8 @@ func wantWholeLog(t *testing.T, root, uid string, from int) (last int) {
 	return next
 }
 
-// A container prints for an hour. Its log is rotated, whatever the runtime answers and however
-// often the agent is killed: no line is lost or doubled, and there are as many files as may be.
+// A container prints for an hour. Its log is rotated, regardless of the answers of the runtime and of kills of the
+// agent: no line is lost or duplicated, and the number of files stays within the limit.
 func TestLogsAreRotated(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, critest.Config{Dir: dir}, func(t *testing.T, n *node) {

@@ -45,8 +45,8 @@ func TestActiveDeadline(t *testing.T) {
 	}
 }
 
-// A pod that is over in time has not failed by its deadline, and one that never started
-// has.
+// A pod that finishes in time does not fail because of its deadline; a pod that has never started
+// does.
 func TestActiveDeadlineOfOthers(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		job, stuck := pod("api", "job", "j", "sleep 5"), pod("api", "stuck", "s", forever)

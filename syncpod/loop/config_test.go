@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// What is missing or wrong in a Config is told by the name of its field.
+// The error for a Config names the missing or invalid field.
 func TestConfigNamesWhatIsWrong(t *testing.T) {
 	_, conn := critest.Start(t, critest.Config{})
 	for _, tt := range []struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// deleted returns a pod as one that is to be gone in so many seconds.
+// deleted returns a pod with a deletion timestamp and a grace period in seconds.
 func deleted(p *v1.Pod, grace int64) *v1.Pod {
 	p = p.DeepCopy()
 	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, &grace
@@ -49,12 +49,12 @@ func (n *node) wantStops(uid string, by time.Time) {
 	}
 }
 
-// W3: a pod is deleted while an agent that has just been started has yet to hear what
-// there is: its time runs from when its source said so.
+// W3: a pod is deleted before a new agent has listed the runtime: its grace period begins with the update of its
+// source.
 func TestW3_TimeRunsBeforeTheFirstList(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first  bool // what its source says first is that it is deleted
-		second bool // and that it is to be gone sooner
+		second bool // a second deletion with a shorter grace period
 		want   time.Duration
 	}{
 		"told at first":      {first: true, want: 30 * time.Second},
@@ -86,8 +86,8 @@ func TestW3_TimeRunsBeforeTheFirstList(t *testing.T) {
 	}
 }
 
-// W3: so it does of one that is also removed before the runtime has answered; and of one
-// that is to run nothing is done before.
+// W3: the same holds for a pod that is also removed before the runtime has answered. No call is made for a wanted
+// pod before that.
 func TestW3_DeletedAndRemovedBeforeTheFirstList(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		web, job := api(pod("", "web", "u", deaf)), api(pod("", "job", "v", forever))
@@ -113,8 +113,8 @@ func TestW3_DeletedAndRemovedBeforeTheFirstList(t *testing.T) {
 	})
 }
 
-// W3: a source loses a pod that it has and finds it again, and then it is deleted: the pod
-// that waits for the end of the first is to be gone, and so is the first.
+// W3: a source drops a pod, adds it again, and then deletes it: both the waiting pod and the first one must
+// stop.
 func TestW3_DeletedWhileItComesAgain(t *testing.T) {
 	for name, between := range map[string]bool{"as it is": true, "as one that is deleted": false} {
 		t.Run("it comes again "+name, func(t *testing.T) {
@@ -145,8 +145,8 @@ func TestW3_DeletedWhileItComesAgain(t *testing.T) {
 	}
 }
 
-// K7: a pod is deleted while the runtime is away, or hangs, and the agent is restarted
-// before that is over: the time does not begin again.
+// K7: a pod is deleted while the runtime is unavailable or hangs, and the agent is restarted
+// meanwhile: the grace period does not start again.
 func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {
 	for name, trouble := range map[string]func(*node) error{
 		"away": func(n *node) error { return n.Restart(faults.Restart{Down: 30 * time.Second}) },
@@ -191,7 +191,7 @@ func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {
 	}
 }
 
-// W3: so does a shorter time that comes, and goes, while the pod stops.
+// W3: the same holds for a shorter grace period that a source sets, and removes again, while the pod stops.
 func TestW3_DeletedAgainInOneBreath(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		p := pod("api", "web", "u", "trap '' TERM; sleep infinity")
@@ -216,7 +216,7 @@ func TestW3_DeletedAgainInOneBreath(t *testing.T) {
 	})
 }
 
-// K1: a stop that fails is tried again when the time is over, at the latest.
+// K1: a failed stop is retried at the end of the grace period at the latest.
 func TestK1_FailedStopIsTriedAtTheDeadline(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		p := pod("api", "web", "u", forever)

@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// E3: when Run has returned the runtime is asked for nothing any more, whatever hangs in
-// it: the stop of a sandbox goes on for at most Sync.Limits.CleanupTimeout.
+// E3: after Run has returned, the agent makes no call of the runtime, even if calls hang: the
+// stop of a sandbox continues for at most Sync.Limits.CleanupTimeout.
 func TestE3_RunWaitsForStopsOfSandboxes(t *testing.T) {
 	for name, c := range map[string]struct{ stop, cleanup, want time.Duration }{
 		"it ends in time": {stop: 13 * time.Second, want: 8 * time.Second},

@@ -70,8 +70,8 @@ func (c *cards) has(any bool) {
 	c.none = !any
 }
 
-// A container has its card over restarts of itself and of the agent; one that gets none is not
-// created, until it gets one; and when the pod is gone the card is given back.
+// A container keeps its device over its own restarts and those of the agent. A container without a free device is not
+// created until a device is free. After the removal of the pod, the device is released.
 func TestDevices(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -160,7 +160,7 @@ func TestDevicesAreChosenBeforeTheImage(t *testing.T) {
 	})
 }
 
-// What a pod was given that went while no agent was there, and that nothing else is known of, is given back.
+// The devices of a pod that was removed while no agent ran are released, even if nothing else is known about the pod.
 func TestDevicesOfAPodThatIsGone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "devices")
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {

@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// The last status of a pod that was drained is that of the stopped pod, of a static one, too,
-// though the next agent starts it again.
+// The last status of a drained pod is that of the stopped pod, even for a static pod, which the next agent
+// starts again.
 func TestT6_LastStatusAfterADrain(t *testing.T) {
 	for _, from := range []string{runtime.ConfigSourceAPI, "file"} {
 		t.Run(from, func(t *testing.T) {

@@ -42,9 +42,9 @@ func (r *recorder) all() []string {
 	return slices.Clone(r.events)
 }
 
-// The runtime is away for an hour while fifty pods run, change, come and go. It is
-// asked once in 5 s whether it is back; and when it is, it is listed before
-// anything is done, and then all is done.
+// The runtime is unavailable for an hour while fifty pods run, and pods are changed, added and removed. The agent calls it
+// every 5 s. When the runtime is available again, the agent first lists it, and then
+// does all pending work.
 func TestE1_RuntimeAwayForAnHour(t *testing.T) {
 	for _, like := range []critest.Model{critest.Containerd2, critest.Containerd16} {
 		inBubble(t, critest.Config{Like: like}, func(t *testing.T, n *node) {
@@ -127,8 +127,8 @@ func (hanging) Run(ctx context.Context, _ loop.Host) error {
 	return ctx.Err()
 }
 
-// An agent that stops leaves the pods alone; a second Run of it is refused, and a
-// new agent in the same program takes over.
+// An agent that ends leaves the pods running. A second Run returns an error, and a
+// new agent in the same program adopts the pods.
 func TestE3_StopLeavesPodsRunning(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
@@ -154,7 +154,7 @@ func TestE3_StopLeavesPodsRunning(t *testing.T) {
 	})
 }
 
-// The agent does not wait for a runtime that is unavailable when it is to end, and its parts are told so.
+// An agent that must end does not wait for an unavailable runtime, and tells its parts that it is unavailable.
 func TestE3_StopWhileTheRuntimeIsAway(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, seen := source.NewStaticPush("file"), &asker{}
@@ -201,8 +201,8 @@ func TestE3_StopWhileTheRuntimeHangs(t *testing.T) {
 	}
 }
 
-// Whoever takes the statuses fails: the pod stops on time all the same. And what is
-// removed from the runtime by others is made again, not reported as an end.
+// A pod stops in time even if its StatusSink fails. A container that another program has
+// removed from the runtime is created again, and not reported as an exit.
 func TestE4_NeitherForgetsNorInvents(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
@@ -228,9 +228,9 @@ func TestE4_NeitherForgetsNorInvents(t *testing.T) {
 	})
 }
 
-// An edge node without its server: the agent and the runtime are restarted, and
-// from the local copy of the pods all of them run again. When the server is back
-// and wants the same pods, nothing is stopped.
+// On an edge node without its server, the agent and the runtime are restarted, and
+// all pods run again from the local checkpoint. When the server is available again
+// and wants the same pods, no pod is stopped.
 func TestE5_OfflineRestart(t *testing.T) {
 	for _, fate := range []faults.RestartEffect{faults.EffectNone, faults.EffectStopped, faults.EffectRemoved} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -294,7 +294,7 @@ func TestP6_LifeWithoutTheClock(t *testing.T) {
 	}
 }
 
-// A crash is answered, and told of, without a poll.
+// The agent handles and reports a crash without polling.
 func TestP6_CrashIsSeenAtOnce(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
@@ -314,7 +314,7 @@ func TestP6_CrashIsSeenAtOnce(t *testing.T) {
 	})
 }
 
-// What has failed is told of while it waits to be tried again, a crash is not.
+// Health reports failed work during its back-off, but not a crashed container.
 func TestHealthTellsOfWhatWaits(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
@@ -346,7 +346,7 @@ func TestHealthTellsOfWhatWaits(t *testing.T) {
 	})
 }
 
-// What fails is told of, with the pod and since when.
+// Health reports failures with the pod and the time of the first failure.
 func TestHealthTellsOfPods(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")

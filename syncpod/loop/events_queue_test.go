@@ -22,8 +22,8 @@ func (l *lost) EventDropped(about k8sruntime.Object, _ string) {
 	l.subjects = append(l.subjects, subject(about))
 }
 
-// A full queue drops the oldest event of the pod that has a new one, so that a pod with
-// much to tell costs others nothing, or else the oldest of all.
+// A full queue drops the oldest event of the pod of the new event, so that a pod with
+// many events does not displace those of others. If the pod has none, it drops the oldest of all.
 func TestFullQueueOfEvents(t *testing.T) {
 	var told []string
 	observer := &lost{}

@@ -29,7 +29,7 @@ func (r *recorder) has(text string) bool {
 	return slices.ContainsFunc(r.all(), func(e string) bool { return strings.HasPrefix(e, text) })
 }
 
-// A pod that cannot be looked at is told of, as by a kubelet.
+// A pod that cannot be inspected is reported as an event, as by a kubelet.
 func TestPodThatCannotBeLookedAtIsTold(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, told := source.NewStaticPush("file"), &recorder{}
@@ -85,7 +85,7 @@ func TestEventsHoldUpNothing(t *testing.T) {
 		src, events := source.NewStaticPush("file"), &gated{gate: make(chan struct{})}
 		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Events = events })
 		db := pod("file", "db", "v", forever)
-		db.Spec.Containers[0].Image = "registry.test/db:1" // or else only one of them pulls
+		db.Spec.Containers[0].Image = "registry.test/db:1" // a different image, so that both pods pull
 		set(t, src, pod("file", "web", "u", forever), db)
 		time.Sleep(time.Minute)
 		n.wantRunning(1, "u", "v")
@@ -144,7 +144,7 @@ func TestEventsAtTheEndOfRun(t *testing.T) {
 	}
 }
 
-// The event of a probe that fails names the container where it stands in the pod, and the
+// The event of a failed probe has the path of the container in the pod, and the
 // version of the pod.
 func TestEventOfAFailingProbe(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -177,7 +177,7 @@ func TestEventOfAFailingProbe(t *testing.T) {
 	})
 }
 
-// checks are what an observer of probes is told, by UID.
+// checks are the reports of a probe observer, by UID.
 type checks struct {
 	mu   sync.Mutex
 	told map[types.UID][]string
@@ -195,7 +195,7 @@ func (c *checks) add(uid types.UID, what string) {
 	}
 }
 
-// Whoever counts checks is told when a pod is gone, and so can forget it.
+// An observer of probes is notified when a pod is removed, so that it can forget the pod.
 func TestProbeObserver(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		web, plain := pod("file", "web", "u", forever), pod("file", "plain", "p", forever)

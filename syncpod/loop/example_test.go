@@ -50,7 +50,7 @@ func Example() {
 			Sink: syncpod.StatusSinkFunc(func(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 				if status.Phase == v1.PodRunning {
 					fmt.Println(pod.Name, "is", status.Phase)
-					cancel() // an agent would go on
+					cancel() // a real agent would keep running
 				}
 				return nil
 			}),

@@ -25,7 +25,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// instances returns what the runtime has of a pod.
+// instances returns the containers of a pod in the runtime.
 func (n *node) instances(uid string) *runtime.PodStatus {
 	n.Helper()
 	conn, err := n.Runtime.Dial()
@@ -53,8 +53,8 @@ func countFiles(t *testing.T, pattern string) int {
 	return len(found)
 }
 
-// A container crashes for a day, as fast as its back-off lets it: what is left of it
-// does not grow, the number of its restarts does, and goes on in the next agent.
+// A container crashes for a day, as fast as its back-off allows: the number of its dead instances
+// stays bounded, and its restart count increases, also in the next agent.
 func TestC3_CrashLoopOfADay(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, critest.Config{Dir: dir}, func(t *testing.T, n *node) {
@@ -96,8 +96,8 @@ func TestC3_CrashLoopOfADay(t *testing.T) {
 	})
 }
 
-// wantBounded checks what is left of a pod whose container crashes, and returns how
-// many restarts there were, which must be more than before.
+// wantBounded checks the remaining instances of a crashing container, and returns
+// its restart count, which must have increased.
 func wantBounded(t *testing.T, n *node, a *agent, logs, links string, before int32) int32 {
 	t.Helper()
 	status := n.instances("u")
@@ -159,9 +159,9 @@ func (a *asker) want(t *testing.T, why string, uid types.UID, dead, content bool
 	}
 }
 
-// Of a pod that is not known something may be removed once all sources have spoken,
-// and if none of them wants it. One that comes again waits for what is left of the
-// one before it (W10).
+// Objects of an unknown pod may be removed once all sources have delivered,
+// and if none of them wants the pod. A pod that is added again waits for the removal of
+// its earlier objects (W10).
 func TestM3_PartsMayRemoveWhatIsCertain(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, other, a, asked := source.NewStaticPush("file"), source.NewStaticPush("other"), &asker{}, map[types.UID]int{}
@@ -202,7 +202,7 @@ func TestM3_PartsMayRemoveWhatIsCertain(t *testing.T) {
 	})
 }
 
-// Where nothing ends nothing is removed, nor asked for: the collection of containers does not list.
+// While no container exits, nothing is removed, and the container collection makes no list call.
 func TestQuietNodeIsNotAskedForGarbage(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// W3: the grace period that was told last counts, whatever comes in the same breath.
+// W3: the last grace period counts, regardless of other changes in the same snapshot.
 func TestW3_GraceOfADeletionInTheSameBreath(t *testing.T) {
 	for name, remove := range map[string]func(t *testing.T, src *source.Push, deleted, shorter *v1.Pod){
 		"deleted":                  func(t *testing.T, src *source.Push, deleted, _ *v1.Pod) { update(t, src, deleted) },
@@ -74,7 +74,7 @@ func (q quick) Run(ctx context.Context, deliver func(source.Snapshot)) error {
 	return nil
 }
 
-// So it is with a source of the embedder's that says both at once.
+// The same holds for a source of the embedder that delivers both at once.
 func TestW3_GraceOfADeletionFromAnySource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := quick{make(chan []*v1.Pod, 1), make(chan [2][]*v1.Pod, 1)}

@@ -52,7 +52,7 @@ func (r *stickyRecords) count() int {
 	return len(r.all)
 }
 
-// W11: the record of a pod that is gone is deleted though that has failed at first.
+// W11: the record of a removed pod is deleted, even if the first attempt fails.
 func TestW11_RecordThatCouldNotBeDeleted(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		records := &stickyRecords{from: time.Now().Add(2 * time.Minute), all: map[types.UID][]byte{}}

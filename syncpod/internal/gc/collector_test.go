@@ -22,7 +22,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/gc"
 )
 
-// remover notes what it is asked for, and answers some of it with errors.
+// remover records its calls, and returns errors for some of them.
 type remover struct {
 	calls []string
 	errs  map[string]error // by call
@@ -45,14 +45,14 @@ func (r *remover) RemovePodSandbox(_ context.Context, req *runtimeapi.RemovePodS
 	return &runtimeapi.RemovePodSandboxResponse{}, r.call("remove", req.GetPodSandboxId())
 }
 
-// took returns what was asked for since it was called last.
+// took returns the calls since the last call of took.
 func (r *remover) took() string {
 	calls := strings.Join(r.calls, ", ")
 	r.calls = nil
 	return calls
 }
 
-// gone are the pods that are gone.
+// gone are the removed pods.
 type gone []types.UID
 
 func (g gone) RuntimeShouldBeRemoved(pod types.UID) bool { return slices.Contains(g, pod) }
@@ -79,7 +79,7 @@ func newCollector(t *testing.T, change func(*gc.Config)) *collector {
 	return c
 }
 
-// has sets what the runtime has of a pod.
+// has sets the containers of a pod in the runtime.
 func (c *collector) has(uid types.UID, containers ...runtime.ContainerStatus) *runtime.PodStatus {
 	status := &runtime.PodStatus{UID: uid, Namespace: "ns", Name: "p", Containers: containers}
 	c.cache.Set(uid, status, nil, time.Now())
@@ -128,7 +128,7 @@ func TestCollect(t *testing.T) {
 	})
 }
 
-// An old sandbox goes after its last container, and its network with it.
+// An old sandbox is removed after its last container.
 func TestCollectSandbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCollector(t, nil)
@@ -150,7 +150,7 @@ func TestCollectSandbox(t *testing.T) {
 	})
 }
 
-// A container that is gone already has been removed.
+// If a container no longer exists, its removal has succeeded.
 func TestK2_NotFoundIsSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCollector(t, nil)
@@ -197,7 +197,7 @@ func TestG5_FailureOfOne(t *testing.T) {
 		if got := c.took(); got != "remove c1, remove c0, remove s9-c1" {
 			t.Errorf("took %q: all but one was to be removed", got)
 		}
-		c.has("u", running(3), dead(2, 1), dead(1, 2)) // the others are gone
+		c.has("u", running(3), dead(2, 1), dead(1, 2)) // the others are removed
 		c.has("v", in("s9", running(3)), in("s9", dead(2, 1)))
 		tries := 0
 		for range 24 * 60 {
@@ -218,7 +218,7 @@ func TestG5_FailureOfOne(t *testing.T) {
 	})
 }
 
-// What was removed and is still in an old status is not asked for again at once.
+// The removal of a container that an outdated status still shows is not repeated immediately.
 func TestCollectByAnOldStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCollector(t, nil)
@@ -265,7 +265,7 @@ func write(t *testing.T, dir string, files ...string) {
 	}
 }
 
-// files are those below a directory, links included.
+// files returns the files below a directory, including links.
 func files(t *testing.T, dir string) string {
 	t.Helper()
 	var all []string
@@ -311,8 +311,8 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// Of containers that have not restarted no directory is read: what is wrong with it is not
-// seen, as it is once they have.
+// The log directory of a container that has never restarted is not read, so its errors are not
+// reported. After a restart they are.
 func TestLogsOfFirstInstancesAreNotRead(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "ns_p_u"), "app") // a file
@@ -325,14 +325,14 @@ func TestLogsOfFirstInstancesAreNotRead(t *testing.T) {
 	}
 }
 
-// The logs of a pod go when the pod is gone, and not while it might come back.
+// The logs of a pod are removed after the pod, but not while the pod may return.
 func TestLogsOfAPodThatIsGone(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "ns_p_u/app/0.log", "ns_p_v/app/0.log")
 	c := newCollector(t, func(c *gc.Config) { c.LogsRoot = root })
 	c.has("u", running(0))
 	c.collect(t, gone{})
-	c.collect(t, gone{"u"}) // the runtime has something of it
+	c.collect(t, gone{"u"}) // the runtime still has containers of it
 	empty := &runtime.PodStatus{UID: "u"}
 	c.cache.Set("u", empty, nil, time.Now())
 	c.collect(t, gone{})
@@ -348,7 +348,7 @@ func TestLogsOfAPodThatIsGone(t *testing.T) {
 			t.Errorf("%s is left, want what was never seen to be ours", got)
 		}
 	}
-	write(t, root, "ns_p_u/app/0.log") // somebody else's
+	write(t, root, "ns_p_u/app/0.log") // a file of another program
 	c.collect(t, gone{"u"})
 	if got := files(t, root); got != "ns_p_u/app/0.log ns_p_v/app/0.log" {
 		t.Errorf("%s is left, want what came later, too", got)
@@ -397,7 +397,7 @@ func TestLogsElsewhere(t *testing.T) {
 		t.Errorf("%v, want to be told of the link", err)
 	}
 	c.has("u/../app")
-	_ = c.Collect(t.Context(), gone{"u/../app"}) // told of the link once more
+	_ = c.Collect(t.Context(), gone{"u/../app"}) // the link is reported again
 	if got := files(t, top); got != "app/0.log app/1.log app/2.log app/3.log logs/0.log logs/1.log logs/2.log logs/app/0.log logs/app/1.log logs/app/2.log logs/ns_p_u/keep logs/ns_p_u/linked" {
 		t.Errorf("left is %s", got)
 	}

@@ -115,7 +115,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A pod with what a runtime might report of it, at random.
+// randomPod returns a random pod with random runtime objects.
 func randomPod(r *rand.Rand) (*v1.Pod, *runtime.PodStatus) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}}
 	pod.Spec.RestartPolicy = []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever}[r.IntN(3)]
@@ -164,9 +164,9 @@ func without(status *runtime.PodStatus, g gc.Garbage) *runtime.PodStatus {
 	return &left
 }
 
-// What is decided on a pod is the same with its garbage and without it, but that
-// what is gone need not be removed so that all starts over. So are the current
-// instances, from which restart counts and attempts follow, and what is alive.
+// The plan for a pod is the same before and after the collection of its garbage, except that
+// collected instances need no removal when all containers restart. The current
+// instances, which determine restart counts and attempts, and the running containers are also the same.
 func TestG2_GarbageDecidesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	removed := 0
@@ -195,7 +195,7 @@ func TestG2_GarbageDecidesNothing(t *testing.T) {
 				t.Fatalf("%v may go and is %v", c.ID, c.State)
 			}
 		}
-		// What was decided once is not changed by having been carried out.
+		// A decision does not change after it has been carried out.
 		if again := gc.Decide(left, gc.Policy{}, now); len(again.Containers) > 0 {
 			t.Fatalf("%v may go after %v did", again, garbage)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/hook"
 )
 
-// FuzzHTTPAnswer: whatever the endpoint of a probe or handler answers, a bounded part of it is read
-// and kept, redirects end, and no other host is connected to.
+// FuzzHTTPAnswer checks that only a bounded part of any answer of a probe's or handler's endpoint is read
+// and kept, that redirects end, and that no other host is contacted.
 func FuzzHTTPAnswer(f *testing.F) {
 	const most, headers = 100, 64 << 10
 	f.Add("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "")
@@ -52,7 +52,7 @@ func FuzzHTTPAnswer(f *testing.F) {
 	})
 }
 
-// A served connection answers with a text, and counts what is read of it.
+// A served connection sends a text, and counts the bytes that are read.
 type served struct {
 	net.Conn
 	io.Reader

@@ -14,8 +14,8 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/hook"
 )
 
-// A container is to be stopped, and all that is left of its pod is what the
-// runtime knows.
+// A container must be stopped, and the only remaining information about its pod is in
+// the runtime.
 func Example() {
 	annotations := map[string]string{runtime.AnnotationPreStopHandler: `{"exec":{"command":["nginx","-s","quit"]}}`}
 	req, err := hook.PreStop(annotations)

@@ -166,7 +166,7 @@ func TestExecOutputIsBounded(t *testing.T) {
 	}
 }
 
-// CRI-O puts a command's output into the error when it cannot tell how the command ended.
+// If CRI-O does not know the exit code of a command, it puts the output of the command into the error.
 func TestRuntimeTextStaysOutOfErrors(t *testing.T) {
 	r := newRunner(t, hook.Config{MaxOutput: 30, Exec: execFunc(func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 		return nil, status.Error(codes.Unavailable, "command error: EOF, stdout: s3cret")
@@ -335,8 +335,8 @@ func TestW11_NoGoroutineIsLeft(t *testing.T) {
 					return
 				}
 				defer conn.Close()
-				_, _ = conn.Read(make([]byte, 1)) // it was asked,
-				cancel()                          // and the caller gives up
+				_, _ = conn.Read(make([]byte, 1)) // the server has got the request,
+				cancel()                          // and the caller cancels it
 				_, _ = io.Copy(io.Discard, conn)  // and hangs up
 			}()
 			_, err = newRunner(t, hook.Config{}).Run(ctx, hook.Request{PodIP: "127.0.0.1", Handler: &v1.LifecycleHandler{

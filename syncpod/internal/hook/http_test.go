@@ -152,7 +152,7 @@ func TestHTTPGetAddress(t *testing.T) {
 	}
 }
 
-// A kubelet does not look at the status of an answer either.
+// Like a kubelet, the handler ignores the status code of the response.
 func TestHTTPGetTakesAnyStatus(t *testing.T) {
 	e := serve(t, false, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
 	result, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get())

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Whatever a container writes to an env file, its parser ends, and a value has no quote and is
-// a part of the file.
+// For any content of an env file, the parser terminates, and each value is a part of the file
+// without quotes.
 func FuzzParseKey(f *testing.F) {
 	f.Add("A='1'\nB='two\nlines' # comment\r\n", "B")
 	f.Add("A= x\n=\nB='", "A")

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/localvolume"
 )
 
-// A pipe in the place of an env file would hold the agent up for as long as nobody writes to it.
+// A FIFO in place of an env file must not block the agent.
 func TestFileKeyInAPipe(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "volumes", "kubernetes.io~empty-dir", "data")

@@ -18,8 +18,8 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/localvolume"
 )
 
-// flip does what a container could: it puts a link and a FIFO in place of a directory as fast as it
-// can. The link leads to a directory that only its owner may enter.
+// flip simulates a hostile container: it replaces a directory by a link and a FIFO as fast as it
+// can. The link points to a directory that only its owner may enter.
 func flip(t *testing.T, name string) (victim string) {
 	t.Helper()
 	victim = filepath.Join(t.TempDir(), "victim")
@@ -50,8 +50,8 @@ func flip(t *testing.T, name string) (victim string) {
 	return victim
 }
 
-// The directory of a hostPath is made in a directory to which a container may write. No link that
-// it puts there meanwhile has the mode of another directory changed.
+// The directory of a hostPath is created in a directory to which a container may write. Links that the container
+// creates there meanwhile do not change the mode of another directory.
 func TestHostPathIsMadeWhileALinkIsFlipped(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077)) // so that modes are to be changed
 	kind := v1.HostPathDirectoryOrCreate
@@ -60,7 +60,7 @@ func TestHostPathIsMadeWhileALinkIsFlipped(t *testing.T) {
 		victim := flip(t, filepath.Join(data, "name"))
 		pod := podWith(named("host", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: filepath.Join(data, "name", below), Type: &kind}}))
 		for range 3000 {
-			_ = unprivileged(t).SetUp(t.Context(), pod, data) // what comes of it depends on who was faster
+			_ = unprivileged(t).SetUp(t.Context(), pod, data) // the result depends on the race
 			if info, err := os.Stat(victim); err != nil || info.Mode().Perm() != 0o700 {
 				t.Fatalf("%q: it has %v, %v", below, info.Mode(), err)
 			}
@@ -68,8 +68,8 @@ func TestHostPathIsMadeWhileALinkIsFlipped(t *testing.T) {
 	}
 }
 
-// What is made has the mode that a kubelet gives it, whatever the umask, and what is there keeps
-// its own.
+// New files have the mode that a kubelet sets, regardless of the umask, and existing files keep
+// their mode.
 func TestHostPathModes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	data := t.TempDir()
@@ -90,8 +90,8 @@ func TestHostPathModes(t *testing.T) {
 	}
 }
 
-// The same for a directory that is made for a subPath: links of the volume stay in it, and change
-// no mode of what they lead to.
+// The same holds for a directory that is created for a subPath: links in the volume cannot leave it, and
+// do not change the mode of their targets.
 func TestSubPathIsMadeWhileALinkIsFlipped(t *testing.T) {
 	dir, v := t.TempDir(), unprivileged(t)
 	setUp(t, v, podWith(named("vol", emptyDir())), dir)
@@ -158,7 +158,7 @@ func TestSubPathOfADevice(t *testing.T) {
 	}
 }
 
-// The token that is there is read to a bound, and only from a regular file.
+// The existing token is read up to a limit, and only from a regular file.
 func TestTokenThatIsTooLargeIsNotRead(t *testing.T) {
 	dir := t.TempDir()
 	asked := 0

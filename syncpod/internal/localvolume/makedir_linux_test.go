@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A container swaps the directory that the agent has just made, before the agent opens it or between
-// its check and its opening. Whatever is there then keeps its mode.
+// A container replaces the directory that the agent has just created, before the agent opens it or between
+// the check and the opening. The replacement keeps its mode.
 func TestDirectoryIsSwappedAfterItWasMade(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077)) // so that modes are to be changed
 	for name, swap := range map[string]func(at string) error{

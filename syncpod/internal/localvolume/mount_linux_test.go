@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
-// needsMount skips a test where nothing may be mounted, and takes away what it
+// needsMount skips the test if the process may not mount, and unmounts what the test
 // leaves.
 func needsMount(t *testing.T, dir string) {
 	t.Helper()
@@ -99,8 +99,8 @@ func TestVolumesInMemory(t *testing.T) {
 	}
 }
 
-// A directory that a container may rename is mounted on the node until the container has started, and no longer:
-// its path stands in the table of mounts, which runc reads. What the agent alone writes stays.
+// A directory that a container may rename is mounted on the node only until the container has started, because runc
+// reads its path from the table of mounts. Directories that only the agent writes stay mounted.
 func TestPinOfASubPathEndsWithTheStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pod")
 	needsMount(t, dir)
@@ -139,8 +139,8 @@ func TestPinOfASubPathEndsWithTheStart(t *testing.T) {
 	want("after a mount that failed", place("conf/app/1"))
 }
 
-// What others have mounted in the directory of a subPath stays mounted when the start has ended: a shared mount
-// would lose it (mount_namespaces(7)).
+// Mounts of others in the directory of a subPath stay mounted after the start: an unmount of a shared mount
+// would remove them (mount_namespaces(7)).
 func TestMountsBelowAPinStay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pod")
 	vol := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
@@ -168,8 +168,8 @@ func TestMountsBelowAPinStay(t *testing.T) {
 	}
 }
 
-// A subPath stays what it was when it was checked, whatever the container puts
-// in its place (CVE-2017-1002101).
+// A subPath stays the directory that was checked, even if the container
+// replaces it (CVE-2017-1002101).
 func TestSubPathIsPinned(t *testing.T) {
 	top := t.TempDir()
 	dir, outside := filepath.Join(top, "pod"), filepath.Join(top, "outside")
@@ -213,8 +213,8 @@ func TestSubPathIsPinned(t *testing.T) {
 	}
 }
 
-// A container that has mounted a part of a ConfigMap keeps what it started with,
-// files and directories, until the next one gets what there is then.
+// A container that has mounted a part of a ConfigMap keeps the files and directories of its start. The next container
+// gets the current ones.
 func TestSubPathIsNotUpdated(t *testing.T) {
 	dir := t.TempDir()
 	needsMount(t, dir)
@@ -254,8 +254,8 @@ func TestSubPathIsNotUpdated(t *testing.T) {
 	}
 }
 
-// With both packages together, a pod's directory goes when the pod has, mounts
-// and all.
+// Together, both packages remove a pod's directory after the pod has stopped, including its
+// mounts.
 func TestPodDirectoryIsRemovedWithItsMounts(t *testing.T) {
 	root := t.TempDir()
 	needsMount(t, root)

@@ -105,7 +105,7 @@ func TestMountsBeforeSetUp(t *testing.T) {
 	}
 }
 
-// subPathOf returns what a mount with that subPath is of, below the volume.
+// subPathOf returns the path below the volume that a mount with that subPath uses.
 func subPathOf(t *testing.T, v *localvolume.Volumes, dir string, mount v1.VolumeMount, vars ...environ.Var) (string, error) {
 	t.Helper()
 	pod := podWith(named("vol", emptyDir()))
@@ -164,7 +164,7 @@ func TestSubPath(t *testing.T) {
 	}
 }
 
-// A variable of a subPathExpr may come from a Secret, which no error tells.
+// A variable of a subPathExpr may come from a Secret, so errors do not contain its value.
 func TestErrorsOfASubPathExprAreWithoutItsVariables(t *testing.T) {
 	const secret = "hunter2"
 	v, dir := unprivileged(t), t.TempDir()
@@ -209,7 +209,7 @@ func TestSubPathThroughALinkThatLeadsOut(t *testing.T) {
 	}
 }
 
-// An image is mounted by the runtime, with nothing of it on the node.
+// The runtime mounts an image volume; the agent creates no files for it.
 func TestImageMount(t *testing.T) {
 	pod, dir := podWith(named("vol", v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "r.io/data:v1"}})), t.TempDir()
 	v := newVolumes(t, localvolume.Config{})

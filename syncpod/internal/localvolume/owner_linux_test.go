@@ -24,8 +24,8 @@ func needsRoot(t *testing.T) {
 	}
 }
 
-// owned lists what is at a path and below, as "path mode user:group", without
-// symbolic links, whose owner nobody asks for.
+// owned lists the files at and below a path as "path mode user:group", without
+// symbolic links, because their owner does not matter.
 func owned(t *testing.T, dir string) []string {
 	t.Helper()
 	var list []string
@@ -53,8 +53,8 @@ func withGroup(pod *v1.Pod, group int64) *v1.Pod {
 	return pod
 }
 
-// The files of a pod with an fsGroup are that group's, which may read what is
-// written for it and write to what is its own.
+// The files of a pod with an fsGroup belong to that group. The group may read files that the agent
+// writes, and write to the pod's own files.
 func TestFSGroup(t *testing.T) {
 	needsRoot(t)
 	secret := &v1.SecretVolumeSource{SecretName: "keys", DefaultMode: ptr[int32](0o400), Items: []v1.KeyToPath{
@@ -93,7 +93,7 @@ func TestFSGroup(t *testing.T) {
 	}
 }
 
-// What is on the node already is nobody's to give away.
+// Existing files of the node keep their group.
 func TestFSGroupLeavesHostPathsAlone(t *testing.T) {
 	needsRoot(t)
 	host := t.TempDir()
@@ -107,7 +107,7 @@ func TestFSGroupLeavesHostPathsAlone(t *testing.T) {
 	}
 }
 
-// Files that were written without a group, by an earlier agent, are written anew.
+// Files that an earlier agent has written without a group are written again.
 func TestFSGroupOfFilesThatAreThere(t *testing.T) {
 	needsRoot(t)
 	dir, v := t.TempDir(), unprivileged(t)
@@ -120,7 +120,7 @@ func TestFSGroupOfFilesThatAreThere(t *testing.T) {
 	}
 }
 
-// What a container has made of its emptyDir is not undone when another starts.
+// Changes that a container has made to the mode of its emptyDir are kept when another container starts.
 func TestFSGroupIsGivenOnce(t *testing.T) {
 	needsRoot(t)
 	dir, v := t.TempDir(), unprivileged(t)

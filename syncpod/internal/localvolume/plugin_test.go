@@ -100,8 +100,8 @@ func TestContainersGetTheVolumesOfAPlugin(t *testing.T) {
 	}
 }
 
-// A file below the directory of a volume that the agent does not make may be the data of a volume whose mount it does
-// not see: it is not deleted, and the directory of the pod stays (kubernetes #72257, #74650, #133399).
+// A file below the directory of a volume that the agent does not create may be data of a volume whose mount the agent does
+// not see: the file is not deleted, and the directory of the pod stays (kubernetes #72257, #74650, #133399).
 func TestV1_FilesOfForeignVolumesStay(t *testing.T) {
 	for name, config := range map[string]localvolume.Config{"with its plugin": {Plugin: &disks{}}, "without a plugin": {}} {
 		t.Run(name, func(t *testing.T) {

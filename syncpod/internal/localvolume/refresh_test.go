@@ -31,7 +31,7 @@ func refresh(t *testing.T, v *localvolume.Volumes, pod *v1.Pod, dir string) (in 
 	return time.Until(next)
 }
 
-// version returns the one that counts of the volume "vol".
+// version returns the current version directory of the volume "vol".
 func version(t *testing.T, dir, plugin string) string {
 	t.Helper()
 	link, err := os.Readlink(filepath.Join(dir, "volumes", plugin, "vol/..data"))
@@ -41,8 +41,8 @@ func version(t *testing.T, dir, plugin string) string {
 	return link
 }
 
-// What has changed at its source is changed in the volume; what has not is not
-// written, and what cannot change is not asked for.
+// Objects that have changed are updated in the volume. Unchanged objects are not
+// written, and immutable objects are not requested.
 func TestRefresh(t *testing.T) {
 	immutable := &v1.ConfigMap{Data: map[string]string{"a.conf": "A"}, Immutable: ptr(true)}
 	projected := &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
@@ -101,7 +101,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// Once the pod is gone, what it had of an immutable ConfigMap is nobody's.
+// After the pod is removed, its copy of an immutable ConfigMap is not used for other pods.
 func TestImmutableUntilTearDown(t *testing.T) {
 	s, dir := newStore(), t.TempDir()
 	s.configMaps["shop/conf"] = &v1.ConfigMap{Data: map[string]string{"a.conf": "A"}, Immutable: ptr(true)}
@@ -123,8 +123,8 @@ func TestImmutableUntilTearDown(t *testing.T) {
 	}
 }
 
-// A refresh that fails leaves the volume as it was, tells of all that failed, and
-// brings the others up to date.
+// A failed refresh leaves the volume unchanged, reports all failures, and
+// updates the other volumes.
 func TestRefreshFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, dir := newStore(), t.TempDir()
@@ -175,7 +175,7 @@ func TestRefreshOfNothing(t *testing.T) {
 	}
 }
 
-// issuer issues tokens that tell their number, or has an error, with which last may come.
+// issuer issues numbered tokens, or returns an error, optionally together with the last token.
 type issuer struct {
 	asked int
 	err   error
@@ -190,8 +190,8 @@ func (i *issuer) Token(context.Context, *v1.Pod, *v1.ServiceAccountTokenProjecti
 	return fmt.Sprintf("token-%d", i.asked), nil
 }
 
-// A token is renewed after four fifths of its life, or a day, also by an agent that
-// was started meanwhile; until then nobody is asked for another.
+// A token is renewed after four fifths of its lifetime, or after a day, even by a restarted
+// agent. Until then no token is requested.
 func TestTokensAreRenewed(t *testing.T) {
 	for _, tt := range []struct {
 		seconds *int64
@@ -199,7 +199,7 @@ func TestTokensAreRenewed(t *testing.T) {
 	}{
 		{nil, 48 * time.Minute},
 		{ptr[int64](600), 8 * time.Minute},
-		{ptr[int64](0), 8 * time.Minute}, // the shortest that may be asked for
+		{ptr[int64](0), 8 * time.Minute}, // the shortest lifetime that may be requested
 		{ptr[int64](7 * 24 * 3600), 24 * time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestTokensAreRenewed(t *testing.T) {
 			setUp(t, agent(), pod, dir)
 			time.Sleep(tt.renewal - time.Second)
 			setUp(t, agent(), pod, dir)
-			// Another file that comes does not make the token younger.
+			// A new file in the volume does not change the age of the token.
 			s.configMaps["shop/conf"] = &v1.ConfigMap{Data: map[string]string{"a": "A"}}
 			if in := refresh(t, agent(), pod, dir); in != time.Second {
 				t.Errorf("again in %v, want a second", in)
@@ -321,16 +321,16 @@ func TestTokenFromTheFuture(t *testing.T) {
 	})
 }
 
-// N6: an issuer may grant less time than was asked for: its token says so, and is renewed in time,
-// by the next agent, too. What is no such token, or claims what cannot be, is valid for the time
-// asked for.
+// N6: an issuer may grant a shorter lifetime than requested. The token contains it, and is renewed in time,
+// even by the next agent. An unreadable token, or one with impossible times, counts as valid for the requested
+// time.
 func TestN6_TokensAreRenewedByTheTimeGranted(t *testing.T) {
 	jwt := func(claims string) string {
 		return "eyJhbGciOiJSUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2lnbmF0dXJl"
 	}
 	for token, want := range map[string]time.Duration{
 		jwt(`{"iat": 946684800, "exp": 946688400}`): 48 * time.Minute, // an hour
-		jwt(`{"iat": 946684800, "exp": 978220800}`): 8 * time.Hour,    // a year: more than was asked for
+		jwt(`{"iat": 946684800, "exp": 978220800}`): 8 * time.Hour,    // a year: more than was requested
 		jwt(`{"iat": 946684800, "exp": 946684800}`): 8 * time.Hour,
 		jwt(`{"iat": -1, "exp": 3600}`):             8 * time.Hour,
 		jwt(`{"iat": 1, "exp": 1e300}`):             8 * time.Hour,
@@ -386,7 +386,7 @@ func TestTokenThatStaysTheSame(t *testing.T) {
 	})
 }
 
-// What is looked at each minute of a pod's life has not changed.
+// The periodic refresh of an unchanged pod, once a minute.
 func BenchmarkRefresh(b *testing.B) {
 	s, dir := newStore(), b.TempDir()
 	v, err := localvolume.New(localvolume.Config{ConfigMaps: s, Secrets: s, Unprivileged: true})
@@ -408,8 +408,8 @@ func BenchmarkRefresh(b *testing.B) {
 	}
 }
 
-// An answer that comes when the work on the pod was given up is not written: somebody
-// else may be at its directory by now.
+// An answer that arrives after the work on the pod was abandoned is not written, because other work may use
+// the directory by then.
 func TestAnswerTooLate(t *testing.T) {
 	s, dir := newStore(), t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -426,7 +426,7 @@ func TestAnswerTooLate(t *testing.T) {
 	if _, err := os.Lstat(path); err == nil {
 		t.Error("it was written")
 	}
-	// Nor is it what a pod that comes then is bound to.
+	// Such an answer is not used for a new pod either.
 	s.configMaps["shop/conf"] = &v1.ConfigMap{Data: map[string]string{"a.conf": "new"}}
 	setUp(t, v, pod, dir)
 	if got, want := tree(t, path), []string{"a.conf 0644 new"}; !slices.Equal(got, want) {
@@ -451,7 +451,7 @@ func TestTokenTooLate(t *testing.T) {
 	}
 }
 
-// A source that says by nil that it has no such object is understood, as it is for
+// A source may return nil for a missing object, as for
 // environment variables.
 func TestSourceThatHasNothing(t *testing.T) {
 	none := localvolume.Config{

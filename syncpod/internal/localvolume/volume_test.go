@@ -108,8 +108,8 @@ func mountsOf(t *testing.T, v *localvolume.Volumes, pod *v1.Pod, dir string) []*
 	return m.Mounts
 }
 
-// tree lists what is seen below a directory, as "path mode content", without
-// what begins with "..".
+// tree lists the files below a directory as "path mode content", without names that
+// begin with "..".
 func tree(t *testing.T, dir string) []string {
 	t.Helper()
 	var list []string
@@ -222,7 +222,7 @@ func TestVolumesWithoutSources(t *testing.T) {
 	}
 }
 
-// A volume that no container mounts is not made, whatever it is.
+// A volume that no container mounts is not created, regardless of its type.
 func TestUnusedVolumesAreLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	pod := podWith(named("nfs", v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}), named("cache", emptyDir()))

@@ -125,8 +125,8 @@ func TestB1_Crashes(t *testing.T) {
 	}
 }
 
-// B1: what an earlier agent has recorded goes on, once, for the same definition of the container,
-// unless an end was counted since.
+// B1: a back-off that an earlier agent has recorded continues once, for the same definition of the container,
+// unless another exit was counted since.
 func TestB1_RestoredCrashes(t *testing.T) {
 	limits := &Limits{Initial: 10 * time.Second, Max: time.Minute}
 	first := Crashes{limits: limits}
@@ -189,7 +189,7 @@ func TestB1_RestoredWithoutFailures(t *testing.T) {
 	}
 }
 
-// A recorded back-off is the same only if all of it is.
+// Two recorded back-offs are equal only if all their fields are.
 func TestCrashesEqual(t *testing.T) {
 	c := savedCrash{"app", CrashBackOff{"d", 1, runtime.ContainerID{ID: "1"}, now, now}}
 	if !c.equal(c) {

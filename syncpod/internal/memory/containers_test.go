@@ -41,7 +41,7 @@ func ids(status *runtime.PodStatus) (all []string) {
 	return all
 }
 
-// C2: numbers of instances only grow, whoever asks for them.
+// C2: attempts only increase.
 func TestC2_Attempts(t *testing.T) {
 	var c Containers
 	for i, step := range []struct {
@@ -85,7 +85,7 @@ func TestScannedLogs(t *testing.T) {
 	}
 }
 
-// What runs once: ephemeral containers, and those that do not restart after a failure.
+// Containers that run once: ephemeral containers, and containers that are not restarted after a failure.
 func TestNoteRunOnce(t *testing.T) {
 	pod := podOf(v1.RestartPolicyNever)
 	pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
@@ -196,7 +196,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// T2: of what was seen to end, a status is given what the runtime does not have any more.
+// T2: a status is completed with observed exits that the runtime no longer has.
 func TestWithSeen(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen, given *runtime.PodStatus
@@ -305,7 +305,7 @@ func TestForgetRun(t *testing.T) {
 	}
 }
 
-// What a status shows counts, whatever its age: attempts, and that a container was started.
+// Attempts and started containers count even in an old status.
 func TestObserve(t *testing.T) {
 	cut := at("cut", 3, exited)
 	for name, tc := range map[string]struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// Whatever a record file holds, it is an error or a record that is written and read as the same.
+// Any content of a record file results in an error, or in a record that is unchanged after a write and a read.
 func FuzzRecord(f *testing.F) {
 	for _, text := range []string{"{}", `{"version":1}`, `{"version":2,"deadline":"2026-01-01T00:00:00Z"}`, `{"version":1,"nextAttempts":{"app":4294967295},"exited":{"app":{"exitCode":-1}}}`, "null", "[]"} {
 		f.Add([]byte(text))

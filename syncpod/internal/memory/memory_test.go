@@ -24,8 +24,8 @@ func (p *Pod) marks(what Mark) (ids []string) {
 	return ids
 }
 
-// F14: of the instances whose start was cut short only the number counts. Others,
-// and those that ran, are as they were.
+// F14: an instance whose start was interrupted only uses up its attempt. Other
+// instances, and those that ran, do not change.
 func TestF14_CutStarts(t *testing.T) {
 	at := func(id string, state runtime.ContainerState, started time.Time, attempt uint32) runtime.ContainerStatus {
 		return runtime.ContainerStatus{Name: "app", ID: runtime.ContainerID{ID: id}, State: state, StartedAt: started, Attempt: attempt}
@@ -56,8 +56,8 @@ func TestF14_CutStarts(t *testing.T) {
 	}
 }
 
-// T2: what was seen of an instance that is gone is given back, and what is noted of it
-// dropped; nothing that was lent is written to.
+// T2: the observed exit of a removed instance is returned, and its marks are
+// dropped. Borrowed values are not modified.
 func TestT2_WhatWasSeen(t *testing.T) {
 	exited := func(name, id string, attempt uint32) runtime.ContainerStatus {
 		return runtime.ContainerStatus{Name: name, ID: runtime.ContainerID{ID: id}, Attempt: attempt, State: runtime.ContainerExited}
@@ -92,8 +92,8 @@ func TestT2_WhatWasSeen(t *testing.T) {
 	}
 }
 
-// K7: a record that is loaded by two calls at a time counts once. What has become of it since
-// the first of them had it is not undone by the second.
+// K7: a record that two concurrent calls load is applied once. The second call does not undo changes since the
+// first one.
 func TestK7_ARecordIsLoadedOnce(t *testing.T) {
 	m := New(&Limits{})
 	r := Record{Deadline: now, PostStartPending: []string{"1"}, PreStopCompleted: []string{"1"}}
@@ -106,8 +106,8 @@ func TestK7_ARecordIsLoadedOnce(t *testing.T) {
 	}
 }
 
-// A record holds what was noted, in order, and shares nothing with it. It is news if
-// it says more than the one saved, and none before that was loaded.
+// A snapshot contains the recorded facts, in order, and shares no memory with them. It must be saved if
+// it differs from the saved one, and not before the saved one was loaded.
 func TestRecordOfAMemory(t *testing.T) {
 	m := New(&Limits{})
 	m.Containers.Used("app", 4)

@@ -55,8 +55,8 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-// An end that is called off leaves no deadline and no handler that has run, also if the record
-// that has it is loaded later; marks of starts stay.
+// A stop that is called off leaves no deadline and no mark of a handler, even if the record
+// with them is loaded later. Marks of starts stay.
 func TestCallOff(t *testing.T) {
 	all := StartRequested | PostStartPending | StopSignalled | PreStopRun | PreStopCompleted
 	record := Record{Deadline: now, PreStopCompleted: []string{"2"}}
@@ -181,7 +181,7 @@ func TestSandboxInUse(t *testing.T) {
 	}
 }
 
-// Marks are of one instance each, and of several only those asked for.
+// Each mark belongs to one instance; a query returns only the requested marks.
 func TestMarks(t *testing.T) {
 	var i Instances
 	for id, marks := range map[string]Mark{"b": StopSignalled | PreStopRun, "a": PreStopRun, "c": StopSignalled} {
@@ -213,7 +213,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// C10: the resources in force are those of what runs and does not report its own.
+// C10: the recorded resources apply to running containers that do not report theirs.
 func TestWithResources(t *testing.T) {
 	var i Instances
 	i.SetResources("1", runtime.ContainerResources{CPULimit: 7})
@@ -247,7 +247,7 @@ func TestF14_WhichStartsAreCut(t *testing.T) {
 	for name, tc := range map[string]struct {
 		requested bool
 		c         runtime.ContainerStatus
-		cut, open bool // open: the mark stays
+		cut, open bool // open means that the mark stays
 		next      uint32
 	}{
 		"asked, and exited unstarted": {true, at("1", 6, exited), true, true, 7},

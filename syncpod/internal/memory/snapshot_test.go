@@ -23,7 +23,7 @@ func full() Record {
 	}
 }
 
-// K7: what was recorded is restored, and recorded again as it was.
+// K7: a restored record is recorded again unchanged.
 func TestK7_RecordThere(t *testing.T) {
 	if again := snapshotOf(full()).Record(); !reflect.DeepEqual(again, full()) {
 		t.Errorf("%+v, want %+v", again, full())

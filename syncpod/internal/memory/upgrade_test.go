@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// releases are the record files that releases have written, the newest release last. The statuses beside them are for
-// the package upgrade.
+// releases are the record files of releases, the newest release last. Package upgrade tests the status files in the same
+// directories.
 func releases(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../../internal/rig/upgrade/testdata/v*/records/*.json")
@@ -24,7 +24,7 @@ func releases(t *testing.T) []string {
 	return files
 }
 
-// notYet are the fields of records that a release did not have yet, by the release.
+// notYet are the fields of records that a release does not have yet, by release.
 var notYet = map[string][]string{"v0.0": {"crashBackOffs"}}
 
 // Read and written again, the record of each release has the contents that the newest release writes.

@@ -6,7 +6,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/oom"
 )
 
-// What the kernel writes when a container is at its limit.
+// The kernel's log lines when a container reaches its memory limit.
 func ExampleParse() {
 	k, ok := oom.Parse("6,339,5140900,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=app,mems_allowed=0," +
 		"oom_memcg=/kubepods/pod1/app,task_memcg=/kubepods/pod1/app,task=stress,pid=4242,uid=0")

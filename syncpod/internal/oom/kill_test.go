@@ -103,7 +103,7 @@ func TestParsePassesOver(t *testing.T) {
 	}
 }
 
-// Whatever is in the log, a record is a kill of a process or none.
+// Any line of the log is either the kill of a process, or no kill.
 func FuzzParse(f *testing.F) {
 	f.Add("6,1,2,-;oom-kill:constraint=CONSTRAINT_NONE,cpuset=/,global_oom,task_memcg=/a,task=b,pid=42,uid=7")
 	f.Add("6,339,5140900,-;oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/k,task_memcg=/k/" + id + ",task=sh,pid=42,uid=1000\n A=b\n")

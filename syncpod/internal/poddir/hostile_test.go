@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
-// A container may write to its /etc/hosts. One that makes it of four terabytes, without a block on
-// the disk, costs the next start nothing, and the next container has a file as it should be.
+// A container may write to its /etc/hosts. If it makes the file a sparse file of four terabytes, the next start
+// is as fast as before, and the next container gets a correct file.
 func TestSparseHostsFileIsNotRead(t *testing.T) {
 	d := newDirs(t, poddir.Config{})
 	pod := webPod()

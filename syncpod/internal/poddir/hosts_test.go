@@ -94,8 +94,8 @@ func TestHostsOfAPodWithABadName(t *testing.T) {
 	}
 }
 
-// The file follows the pod's addresses. Who has the old one open reads it to its
-// end, and one that would not differ is left alone.
+// The file has the pod's current addresses. A process that has the old file open can read it to its
+// end. An unchanged file is not written.
 func TestHostsFollowTheAddress(t *testing.T) {
 	d := newDirs(t, poddir.Config{})
 	pod := webPod()
@@ -139,7 +139,7 @@ func TestReplacedHostsFileKeepsAName(t *testing.T) {
 		return containerconfig.MountRequest{Pod: pod, Container: &pod.Spec.Containers[i], PodIPs: []string{fmt.Sprintf("10.0.0.%d", n)}}
 	}
 	at := mountsOf(t, d, requestOf(0, 1))["/etc/hosts"].HostPath
-	mountsOf(t, d, requestOf(1, 2)) // before the runtime starts the first, and so mounts its file
+	mountsOf(t, d, requestOf(1, 2)) // before the runtime starts the first container and mounts its file
 	mounted, err := os.OpenFile(at, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestReplacedHostsFileKeepsAName(t *testing.T) {
 	}
 }
 
-// Containers of a pod have one file: each sees what the others write.
+// The containers of a pod share one file: each sees the changes of the others.
 func TestHostsAreShared(t *testing.T) {
 	d := newDirs(t, poddir.Config{})
 	pod := webPod()

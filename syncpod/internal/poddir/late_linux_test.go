@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A mount that comes after the look at the mounts is not deleted through, either.
+// The removal does not delete files through a mount that appears after the check of the mounts.
 func TestEmptierCannotMoveAMountPoint(t *testing.T) {
 	top, source := t.TempDir(), t.TempDir()
 	volume := filepath.Join(top, "volumes", "data")

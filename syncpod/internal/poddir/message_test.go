@@ -28,7 +28,7 @@ func messageOf(t *testing.T, d *poddir.Dirs, pod *v1.Pod, c *runtime.ContainerSt
 	return message
 }
 
-// say makes an instance's file and writes what it says.
+// say creates the message file of an instance, and writes the text to it.
 func say(t *testing.T, d *poddir.Dirs, pod *v1.Pod, attempt uint32, message string) {
 	t.Helper()
 	path := mountsOf(t, d, request(pod, attempt))[pod.Spec.Containers[0].TerminationMessagePath].HostPath
@@ -127,7 +127,7 @@ func TestNoMessageFile(t *testing.T) {
 	}
 }
 
-// What a process put in place of its file is not followed.
+// A link that a process has put in place of its file is not followed.
 func TestMessageFollowsNoLink(t *testing.T) {
 	root := t.TempDir()
 	secret := filepath.Join(root, "secret")

@@ -19,8 +19,8 @@ func mount(t *testing.T, source, target, kind string, flags uintptr) {
 	t.Cleanup(func() { _ = syscall.Unmount(target, syscall.MNT_DETACH) })
 }
 
-// A volume that is still mounted is not deleted: not one on another file system,
-// nor one on the same, which no device number tells.
+// A mounted volume is not deleted, whether it is on another file system or
+// on the same one, where device numbers do not show the mount.
 func TestRemovalCrossesNoMount(t *testing.T) {
 	for _, tt := range []struct {
 		name, kind string

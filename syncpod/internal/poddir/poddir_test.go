@@ -214,7 +214,7 @@ func TestVolumesThatNobodyProvides(t *testing.T) {
 	}
 }
 
-// volumes notes what it is asked.
+// volumes records its calls.
 type volumes struct {
 	calls    []string
 	tearDown error

@@ -68,8 +68,8 @@ func TestPodsListsWhoHasADirectory(t *testing.T) {
 	}
 }
 
-// planted makes what a container can leave in a volume, around files that must
-// outlive it.
+// planted creates hostile files that a container can leave in a volume, next to files that must
+// not be removed.
 func planted(t *testing.T, volume, outside string) {
 	t.Helper()
 	deep := filepath.Join(volume, "deep")

@@ -42,8 +42,8 @@ func (n *noted) TearDown(_ context.Context, uid types.UID, _ string) error {
 
 func (*noted) Refresh(context.Context, *v1.Pod, string) (next time.Time, err error) { return next, nil }
 
-// Directories that take hours to remove, more of them than there are slots, delay neither the
-// unmounting of other pods' volumes nor, for long, the removal of their directories. All of them are
+// More directories than slots take hours to remove. They do not delay the
+// unmounting of other pods' volumes, and delay the removal of other directories only briefly. All are
 // removed in the end.
 func TestHugeDirectoriesAreRemovedInTurns(t *testing.T) {
 	root := t.TempDir()

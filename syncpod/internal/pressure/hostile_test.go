@@ -122,7 +122,7 @@ func TestFilesBesideVolumesCount(t *testing.T) {
 	}
 }
 
-// All containers of a pod may have one /etc/hosts mounted, each under a name of its own: it
+// All containers of a pod may mount the same /etc/hosts under different names: it
 // counts once.
 func TestHostsFileOfSeveralContainersCountsOnce(t *testing.T) {
 	root := t.TempDir()
@@ -143,8 +143,8 @@ func TestHostsFileOfSeveralContainersCountsOnce(t *testing.T) {
 	}
 }
 
-// A tree that takes for ever costs its pod's time alone: all others are measured, in each pass, and
-// what was seen of it counts, also later.
+// A directory tree that takes for ever uses only the time of its pod: all other pods are measured in each pass. The part
+// of the tree that was measured counts, also later.
 func TestSlowTreeDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
@@ -197,8 +197,8 @@ func TestSlowTreeDelaysNoOther(t *testing.T) {
 	})
 }
 
-// When the time of a pass is over, those that were not measured keep what they had, and are first
-// in the next.
+// When the time of a pass has expired, the remaining pods keep their previous usage, and are measured first
+// in the next pass.
 func TestPassThatIsCutGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
@@ -257,7 +257,7 @@ func TestSlowTreesDoNotPutOffLimits(t *testing.T) {
 	})
 }
 
-// What a pod has made so that it cannot be counted exceeds its limits, once that was found twice.
+// A pod that makes its files uncountable exceeds its limits after two failed measurements.
 func TestUnmeasurableTreeExceeds(t *testing.T) {
 	root := t.TempDir()
 	errDeep := errors.New("the tree has more than 65536 levels")
@@ -286,7 +286,7 @@ func TestUnmeasurableTreeExceeds(t *testing.T) {
 	}
 }
 
-// However many files there are, and however many have several names, what is remembered is bounded.
+// The memory of a measurement is bounded, regardless of the number of files and hard links.
 func TestManyEntriesAreBounded(t *testing.T) {
 	c := counter{seen: map[file]bool{}}
 	for i := range uint64(maxSeen + 1000) {
@@ -375,8 +375,8 @@ func walkOf(takes map[string]time.Duration, bytes map[string]uint64) func(contex
 	}
 }
 
-// A pod with several large trees is measured after some passes, though its time is not enough for
-// all of them in one: it is not evicted for that, and a tree that exceeds its limit is found.
+// A pod with several large trees is measured over several passes, if the time of one pass is too short:
+// it is not evicted for that, and a tree that exceeds its limit is found.
 func TestSeveralLargeTreesAreMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		takes, bytes := map[string]time.Duration{}, map[string]uint64{}
@@ -419,8 +419,8 @@ func TestSeveralLargeTreesAreMeasured(t *testing.T) {
 	})
 }
 
-// A tree that takes longer than the longest time exceeds its limit, whatever other trees the pod has,
-// and however many pods like it there are.
+// A tree that takes longer than the longest time exceeds its limit, regardless of the pod's other trees
+// and of other pods.
 func TestEndlessTreeBesideLargeOnesExceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		takes := map[string]time.Duration{"a": 3 * time.Second, "b": 3 * time.Second, "c": 15 * time.Second, "d": 15 * time.Second, "endless": 25 * time.Second}
@@ -442,10 +442,10 @@ func TestEndlessTreeBesideLargeOnesExceeds(t *testing.T) {
 	})
 }
 
-// A tree cannot be measured if the longest time is over twice in a row for its number of entries.
+// A tree counts as unmeasurable if the longest time for its number of entries has expired twice in a row.
 func TestSlowForItsEntries(t *testing.T) {
 	for name, c := range map[string]struct {
-		entries []int  // counted before the time was over, 0 if it was not
+		entries []int  // entries counted before the time expired, 0 if it did not expire
 		longest []bool // whether the time was the longest
 		want    bool
 	}{

@@ -169,7 +169,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Nobody goes because something could not be read.
+// No pod is evicted because of a failed measurement.
 func TestReadingsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgent("a", "b")
@@ -194,7 +194,7 @@ func TestReadingsThatFail(t *testing.T) {
 	})
 }
 
-// What nobody needs goes first, even if not all of it can; and then a pod, if that did not do.
+// Unused resources are reclaimed first, even if some removals fail. A pod is evicted only if that does not suffice.
 func TestReclaimFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := func() *stats.FS {
@@ -223,7 +223,7 @@ func TestReclaimFirst(t *testing.T) {
 	})
 }
 
-// An eviction that fails is tried again, also by the next agent; one of a pod that is gone is
+// A failed eviction is retried, even by the next agent. The eviction of a removed pod is
 // forgotten.
 func TestEvictionsAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -256,8 +256,8 @@ func TestEvictionsAreRemembered(t *testing.T) {
 	})
 }
 
-// Nodes at random: memory comes and goes, readings fail, pods take their time to end. Never do
-// two pods go at a time that end in time, never one while nothing that was read says so.
+// Random nodes: the available memory changes, readings fail, pods stop slowly. Pods that stop in time are evicted one at a
+// time, and none is evicted without a reading that shows pressure.
 func TestManagerAtRandom(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

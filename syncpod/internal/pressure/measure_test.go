@@ -26,8 +26,8 @@ func write(t *testing.T, path string, size int) {
 	}
 }
 
-// What links lead to does not count, what has two names counts once, and what is not there is
-// nothing.
+// Targets of links do not count, files with two names count once, and missing files do not
+// count.
 func TestUsed(t *testing.T) {
 	if goruntime.GOOS != "linux" {
 		t.Skip("room that files take is known on Linux alone")

@@ -91,7 +91,7 @@ func newNode(t *testing.T, limit string, names ...string) (*node, *Manager) {
 	return n, m
 }
 
-// look looks, and returns how long that took and what has been evicted so far.
+// look runs one pass, and returns its duration and all evicted pods so far.
 func (n *node) look(t *testing.T, m *Manager) (took time.Duration, evicted string) {
 	t.Helper()
 	began := time.Now()
@@ -123,8 +123,8 @@ func noRoom() stats.Node {
 	return stats.Node{FS: &stats.FS{AvailableBytes: new(uint64(1)), CapacityBytes: new(uint64(1 << 40)), Device: 1}}
 }
 
-// Pods with trees that take all the time of a measurement delay no eviction for memory or processes,
-// neither by a measurement that begins then nor by one that has begun before.
+// Pods whose trees use up the time of a measurement do not delay evictions for memory or processes,
+// whether the measurement begins in the same pass or has begun before.
 func TestSlowTreesDelayNoEvictionForMemory(t *testing.T) {
 	for name, short := range map[string]stats.Node{
 		"memory.available": noMemory(), "pid.available": noProcesses(),
@@ -147,8 +147,8 @@ func TestSlowTreesDelayNoEvictionForMemory(t *testing.T) {
 	}
 }
 
-// A later look decides by a measurement that takes longer than the first, also while the node is short of
-// memory. The same look decides by a quick one.
+// A pass uses the result of a quick measurement immediately. The result of a slow one is used by a later pass, also during
+// memory pressure.
 func TestLimitsAreDecidedByWhatIsMeasured(t *testing.T) {
 	for want, c := range map[string]struct {
 		first string
@@ -179,7 +179,7 @@ func TestLimitsAreDecidedByWhatIsMeasured(t *testing.T) {
 	})
 }
 
-// A pod goes for lack of room by what is measured then, also if a measurement has begun before.
+// Under disk pressure, pods are ranked by a new measurement, even if another one is in progress.
 func TestEvictionForRoomIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, m := newNode(t, "2Gi", "slow00", "slow01", "some-big", "slow02")

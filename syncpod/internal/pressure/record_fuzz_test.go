@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// FuzzEviction: whatever the file of an eviction holds, it is set aside or an eviction with a grace
-// period of a second or more, which is restored once.
+// FuzzEviction checks that any content of the file of an eviction is either set aside, or an eviction with a grace
+// period of at least a second, which is restored once.
 func FuzzEviction(f *testing.F) {
 	for _, text := range []string{
 		"", "null", "{}", `{"signal":"memory.available","graceSeconds":30,"message":"The node was low on resource"}`, `{"graceSeconds":-9223372036854775808}`, `{"graceSeconds":1e3}`, `{"message":"\ud800"}`,

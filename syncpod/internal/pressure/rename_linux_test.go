@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/internal/base/filetree"
 )
 
-// A container sees where the walk is, and moves its file from the directory that comes next to one that was
-// walked: the file counts all the same, once. One that is renamed in its directory does not count twice.
+// A container observes the walk, and moves a file from the next directory to one that has been
+// walked: the file still counts, once. A file that is renamed within its directory does not count twice.
 func TestFilesRenamedBehindTheWalkCount(t *testing.T) {
 	for name, behind := range map[string]bool{"moved behind the walk": true, "renamed after it was counted": false} {
 		t.Run(name, func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestFilesRenamedBehindTheWalkCount(t *testing.T) {
 						if err := os.Rename(filepath.Join(dir, from, "big"), filepath.Join(dir, from, "bigger")); err != nil {
 							t.Error(err)
 						}
-					case e.IsDir && e.Depth == 1 && from == "": // the first: what it has is in the other
+					case e.IsDir && e.Depth == 1 && from == "": // the first directory: its file has moved to the other one
 						from, to = "b", "a"
 						if e.Name == "b" {
 							from, to = "a", "b"

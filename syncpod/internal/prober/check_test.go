@@ -40,7 +40,7 @@ func (floods) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.Cal
 	return nil, status.Error(codes.ResourceExhausted, "grpc: received message larger than max")
 }
 
-// A container cannot switch its liveness probe off by what the command prints.
+// The output of its probe command does not let a container turn off its liveness probe.
 func TestExecThatPrintsTooMuchFails(t *testing.T) {
 	p, err := New(Config{Exec: floods{}})
 	if err != nil {
@@ -116,8 +116,8 @@ func TestHTTPGet(t *testing.T) {
 	wantOutcome(t, "a port that is not there", ask(t, v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromString("db")}}), `httpGet.port "db"`)
 }
 
-// Of all that a probe may be answered, the body of such a redirect alone is told, and not
-// more of it than fits.
+// Only the body of such a redirect appears in the probe's message, up to the
+// limit.
 func TestRedirectToAnotherHostIsToldOf(t *testing.T) {
 	mux := http.NewServeMux()
 	answer := func(path, location, body string, code int) {

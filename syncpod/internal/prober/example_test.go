@@ -25,7 +25,7 @@ func (never) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.Call
 	return &runtimeapi.ExecSyncResponse{ExitCode: 1}, nil
 }
 
-// A container that runs is probed as soon as the prober is told of it.
+// A running container is probed as soon as Observe has reported it to the prober.
 func ExampleProber() {
 	prober, err := prober.New(prober.Config{
 		Exec: never{},
@@ -48,7 +48,7 @@ func ExampleProber() {
 
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	err = prober.Run(ctx, func(uid types.UID) { // it has to be synced: actions asks for the results
+	err = prober.Run(ctx, func(uid types.UID) { // the pod must be synced: package actions uses the results
 		fmt.Println("failed:", prober.ProbeResults(uid)[app].Liveness == actions.ProbeFailure)
 		stop()
 	})

@@ -20,7 +20,7 @@ import (
 // probes run against a server, at most.
 func held(t *testing.T, l net.Listener, probes int) int64 {
 	t.Helper()
-	heap := func() int64 { // the least of three readings, because each includes garbage that is not collected yet
+	heap := func() int64 { // the lowest of three readings, because each may include uncollected garbage
 		least := int64(math.MaxInt64)
 		for range 3 {
 			var m goruntime.MemStats

@@ -19,7 +19,7 @@ import (
 	checks "github.com/podsync/podsync/syncpod/probe"
 )
 
-// told notes what a prober tells.
+// told records the reports of a prober.
 type told struct {
 	mu   sync.Mutex
 	what []string
@@ -38,8 +38,8 @@ func (o *told) add(line string) {
 	o.what = append(o.what, line)
 }
 
-// Each check is told by how it ended, whatever the thresholds, and nothing of a pod once
-// that is told to be forgotten.
+// Each check is reported with its result, regardless of the thresholds. Nothing is reported of a pod after it was reported
+// as forgotten.
 func TestObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &commands{exit: map[string]int32{"ill": 1}, errs: map[string]error{"breaks": errors.New("away")}, hang: map[string]bool{"hangs": true}, began: time.Now()}
@@ -80,7 +80,7 @@ func named(container string) *runtime.PodStatus {
 	return s
 }
 
-// The end of a pod and that of a check may come at once: what is told last is that the pod
+// A pod and a check may end at the same time: the last report is that the pod
 // is forgotten.
 func TestNothingIsToldOfAForgottenPod(t *testing.T) {
 	c := &commands{}

@@ -26,7 +26,7 @@ import (
 
 const uid = types.UID("u")
 
-// commands answers execs by what their command is, and notes when they came.
+// commands answers exec calls by command, and records their times.
 type commands struct {
 	mu    sync.Mutex
 	exit  map[string]int32
@@ -70,7 +70,7 @@ func (c *commands) count(name string) int {
 	return n
 }
 
-// probing is a prober that runs, and what it has told.
+// probing is a running prober with its reports.
 type probing struct {
 	*testing.T
 	*prober.Prober
@@ -214,7 +214,7 @@ func TestStartupComesFirst(t *testing.T) {
 	})
 }
 
-// What a probe leaves open is as in the API: 10 s, 1 s, one success, three failures.
+// Unset fields of a probe have the API's defaults: 10 s, 1 s, one success, three failures.
 func TestDefaults(t *testing.T) {
 	inBubble(t, func(n *probing) {
 		n.commands.hang["hangs"] = true
@@ -275,7 +275,7 @@ func TestI6_EndingPodIsProbedForReadinessAlone(t *testing.T) {
 	})
 }
 
-// A probe that hangs fails in time, and one that cannot be run tells nothing.
+// A probe that hangs fails after its timeout. A probe that cannot run has no result.
 func TestTimeoutsAndUnknowns(t *testing.T) {
 	inBubble(t, func(n *probing) {
 		n.commands.hang["hangs"] = true
@@ -342,7 +342,7 @@ func TestForgottenWhenACheckIsDue(t *testing.T) {
 	})
 }
 
-// E3: what is observed before Run is called, or between two, is probed when it is.
+// E3: containers that are observed before Run, or between two runs, are probed once Run is called.
 func TestE3_RunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &commands{began: time.Now()}
@@ -387,8 +387,8 @@ func TestOldContainersAreSpread(t *testing.T) {
 	})
 }
 
-// A pod in the node's network is probed at the node's present address, without another Observe.
-// HostIP may take its time: the Prober is not locked meanwhile.
+// A pod in the node's network is probed at the current address of the node, without another Observe.
+// A slow HostIP does not block the Prober.
 func TestHostNetworkIsProbedAtThePresentAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

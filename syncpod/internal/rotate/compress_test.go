@@ -23,7 +23,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// brief is a context that ends when its end was asked for once.
+// brief is a context that ends after its end was checked once.
 type brief struct {
 	context.Context
 	asked bool
@@ -37,7 +37,7 @@ func (b *brief) Err() error {
 	return nil
 }
 
-// A compression that is cut short again and again comes to its end, and nothing is done twice.
+// A compression that is interrupted repeatedly finishes in the end, and repeats no work.
 func TestCompressionIsContinued(t *testing.T) {
 	for _, size := range []int{0, 100, memberSize, 2*memberSize + 100} {
 		dir, err := os.OpenRoot(t.TempDir())
@@ -70,8 +70,8 @@ func TestCompressionIsContinued(t *testing.T) {
 	}
 }
 
-// A compression is continued only in the file that it has left. It writes to nothing that has taken the
-// name of that file, and begins anew.
+// A compression is continued only in its own unfinished file. If another file has the name of that
+// file, the compression does not write to it, and starts again.
 func TestCompressionIsContinuedInItsOwnFile(t *testing.T) {
 	for name, replace := range map[string]func(dir *os.Root) error{
 		"nothing": func(*os.Root) error { return nil },
@@ -97,8 +97,8 @@ func TestCompressionIsContinuedInItsOwnFile(t *testing.T) {
 	}
 }
 
-// replaced has a compression continue after its file was replaced, and fails unless the compressed
-// file is whole and the log is as before.
+// replaced continues a compression after its file was replaced. It fails the test unless the compressed
+// file is complete and the log is unchanged.
 func replaced(t *testing.T, name string, replace func(dir *os.Root) error) {
 	t.Helper()
 	dir, err := os.OpenRoot(t.TempDir())
@@ -145,8 +145,8 @@ func TestCompressionOfAPartThatIsRemoved(t *testing.T) {
 	}
 }
 
-// What a container leaves to compress when it ends is compressed, also if that fails at first, and its
-// log is not rotated any more. Then nothing is remembered of it.
+// The rotated logs of an exited container are compressed, even if that fails at first. Its
+// log is not rotated any more. After that, its state is forgotten.
 func TestLogOfAContainerThatHasEndedIsCompressed(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
 		writers := manyWriters{root}
@@ -247,7 +247,7 @@ func (w manyWriters) ReopenContainerLog(_ context.Context, req *runtimeapi.Reope
 	return &runtimeapi.ReopenContainerLogResponse{}, os.WriteFile(filepath.Join(w.dir(req.ContainerId), "0.log"), nil, 0o640)
 }
 
-// parts returns how many files of a log were rotated away, and how many of them are compressed.
+// parts returns the number of rotated files of a log, and how many of them are compressed.
 func (w manyWriters) parts(t *testing.T, pod string) (parts, packed int) {
 	t.Helper()
 	entries, err := os.ReadDir(w.dir(pod))
@@ -263,8 +263,8 @@ func (w manyWriters) parts(t *testing.T, pod string) (parts, packed int) {
 	return parts, packed
 }
 
-// Logs that take hours to compress, more of them than are compressed at a time, delay neither the
-// rotation of any log nor, for long, the compression of others, and a pass ends.
+// More logs than are compressed at a time take hours to compress. They do not delay the
+// rotation of any log, delay other compressions only briefly, and the pass ends.
 func TestSlowCompressionDelaysNoOther(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
 		writers, pods := manyWriters{root}, manyPods{"small"}

@@ -11,7 +11,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// sized are the files of a directory: names, and the size of those that have one.
+// sized are the files of a directory by name, with their sizes.
 func sized(names ...string) []File {
 	var files []File
 	for _, name := range names {
@@ -151,7 +151,7 @@ func (d shelf) parts() []string {
 	return parts
 }
 
-// apply does a step, and says what of it must not be.
+// apply carries out a step, and returns the rule that it breaks.
 func (d shelf) apply(s Step) string {
 	_, there := d[s.File]
 	_, taken := d[s.To]
@@ -181,8 +181,8 @@ func (d shelf) apply(s Step) string {
 	return ""
 }
 
-// Whatever is there: nothing is written over, only the oldest goes, there are never more
-// files than may be, what is of others stays, and what was done once need not be again.
+// For any files: no file is overwritten, only the oldest is removed, the number of files stays within the limit, files of
+// other logs stay, and a finished rotation needs no further step.
 func TestDecideOnRandomDirectories(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -7,7 +7,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/rotate"
 )
 
-// What is done with the log of a container that has grown to 10 MiB.
+// The steps for a container's log that has grown to 10 MiB.
 func ExampleDecide() {
 	steps, err := rotate.Decide("0.log", []rotate.File{
 		{Name: "0.log", Size: 11 << 20, Regular: true},

@@ -37,7 +37,7 @@ type writer struct {
 	file    *os.File
 	written int
 	reopens int
-	// effects and answers are those of the next calls; then all is well.
+	// effects and answers are the results of the next calls. All later calls succeed.
 	effects []bool
 	answers []error
 }
@@ -93,7 +93,7 @@ func (w *writer) ReopenContainerLog(context.Context, *runtimeapi.ReopenContainer
 	return &runtimeapi.ReopenContainerLogResponse{}, answer
 }
 
-// next says what becomes of the next call.
+// next sets the result of the next call.
 func (w *writer) next(effect bool, answer error) {
 	w.effects, w.answers = append(w.effects, effect), append(w.answers, answer)
 }
@@ -111,7 +111,7 @@ func (w *writer) read() []string {
 	return numbers
 }
 
-// whole fails unless every line is there once, in order.
+// whole fails the test unless every line is present once, in order.
 func (w *writer) whole(when string) {
 	w.Helper()
 	got := w.read()
@@ -211,8 +211,8 @@ func TestRotate(t *testing.T) {
 	})
 }
 
-// Whatever the runtime answers, and whatever it does besides, no line is lost or doubled,
-// and rotation goes on when it is well again.
+// For any answers and side effects of the runtime, no line is lost or duplicated,
+// and rotation continues when the runtime works again.
 func TestFailedReopenLosesNoLine(t *testing.T) {
 	refused, lost := status.Error(codes.Unknown, "failed to reopen"), status.Error(codes.DeadlineExceeded, "deadline")
 	for name, tc := range map[string]struct {
@@ -259,8 +259,7 @@ func TestFailedReopenLosesNoLine(t *testing.T) {
 	}
 }
 
-// A late effect of a call that was given up: the runtime begins a new file when nobody
-// expects it any more.
+// A late effect of a call that has timed out: the runtime begins a new file unexpectedly.
 func TestLateReopenLosesNoLine(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
 		w := newWriter(t, root)
@@ -281,7 +280,7 @@ func TestLateReopenLosesNoLine(t *testing.T) {
 	})
 }
 
-// A runtime that writes no log files is asked for one ever more rarely, and that is no error.
+// A runtime that writes no log files is called with increasing back-off, without an error.
 func TestRuntimeWithoutLogFiles(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
 		w := newWriter(t, root)
@@ -308,7 +307,7 @@ func TestRuntimeWithoutLogFiles(t *testing.T) {
 	})
 }
 
-// A log that fails is tried again ever more rarely, and so is one that is not there.
+// A failed rotation is retried with increasing back-off, as is that of a missing log.
 func TestFailuresAreTriedAgainEverMoreRarely(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
 		w := newWriter(t, root)
@@ -415,8 +414,8 @@ func (d crashing) Chtimes(name string, accessed, modified time.Time) error {
 	return d.Root.Chtimes(name, accessed, modified)
 }
 
-// Wherever the agent ends, every line is there once, and the next agent leaves nothing
-// half done.
+// Regardless of when the agent ends, every line is present once, and the next agent completes the
+// rotation.
 func TestF14_RotationOverACrashAtEachStep(t *testing.T) {
 	p := Policy{MaxSize: 1000, MaxFiles: 100}
 	most := 0
@@ -474,7 +473,7 @@ func TestF14_RotationOverACrashAtEachStep(t *testing.T) {
 	}
 }
 
-// What is not as it should be is told, and nothing is touched.
+// Unexpected files are reported, and left unchanged.
 func TestLogsThatAreNotTouched(t *testing.T) {
 	for name, tc := range map[string]struct {
 		make func(t *testing.T, root string) error
@@ -543,7 +542,7 @@ func TestNamesThatLeadElsewhere(t *testing.T) {
 	}
 }
 
-// Logs of containers that do not run are as large as they are.
+// Logs of exited containers are not rotated.
 func TestWhatDoesNotRunIsLeftAlone(t *testing.T) {
 	root := t.TempDir()
 	w := newWriter(t, root)
@@ -611,7 +610,7 @@ func TestFollowOverCompressedParts(t *testing.T) {
 	}
 }
 
-// seen is what was printed.
+// seen is the number of printed lines that were found.
 type seen struct {
 	mu   sync.Mutex
 	text bytes.Buffer

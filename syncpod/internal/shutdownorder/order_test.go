@@ -86,9 +86,9 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Whatever the pods and the policy: every pod that is not over is in one group, none has more
-// than its own time or that of its group, priorities and deadlines grow, and nobody is
-// given more than the whole.
+// For any pods and policy: every unfinished pod is in one group, none has more
+// time than its own grace period or that of its group, priorities and deadlines increase, and no pod gets
+// more than the total time.
 func TestOrderOfRandomPods(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -22,8 +22,8 @@ func TestAContainerIsStopped(t *testing.T) {
 	})
 }
 
-// Events of a container that is missing in the spec are about its pod. A pod without a known spec
-// has none.
+// Events of a container that is missing in the spec are events of its pod. A pod without a known spec
+// has no events.
 func TestWhatEventsAreAbout(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.wantError(r.StopContainer(r.Context(), r.container(testPod(), "left", runtime.ContainerRunning, time.Minute)), nil)
@@ -68,8 +68,8 @@ func TestDispose(t *testing.T) {
 	})
 }
 
-// W3: the second stop of an instance is told by no event and has what is left, which may be
-// nothing; the first has two seconds at least.
+// W3: the second stop of an instance causes no event, and has the remaining grace period, which may be
+// zero. The first one has at least two seconds.
 func TestTheNextStopHasTheRest(t *testing.T) {
 	bubble(t, func(r *rig) {
 		c := r.container(testPod(), "app", runtime.ContainerRunning, -time.Second)
@@ -83,7 +83,7 @@ func TestTheNextStopHasTheRest(t *testing.T) {
 func TestWhatAStopLeaves(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end   func(context.Context, int) error
-		after time.Duration // when the caller gives up, zero if it does not
+		after time.Duration // when the caller cancels, zero if it does not
 		err   error
 		want  memory.Mark
 	}{
@@ -114,8 +114,8 @@ func TestWhatAStopLeaves(t *testing.T) {
 	}
 }
 
-// W3: a container that does not stop while its pod runs on is killed, and the kill is repeated;
-// its sandbox is left alone. Beyond the grace period all of that takes the Timeout.
+// W3: if a container of a running pod does not stop, it is killed, and the kill is repeated;
+// its sandbox keeps running. In total, this takes the grace period and the Timeout.
 func TestEscalationWithoutASandbox(t *testing.T) {
 	announced, exceeded := `0 event Killing about "spec.containers{app}": why`, `10.5 event ExceededGracePeriod about "": Container runtime did not kill the pod within specified grace period.`
 	for name, tc := range map[string]struct {
@@ -147,7 +147,7 @@ func TestEscalationWithoutASandbox(t *testing.T) {
 	}
 }
 
-// The caller may give up at any time: then nothing else is called.
+// After the caller has cancelled, no further call is made.
 func TestEscalationIsGivenUp(t *testing.T) {
 	for after, want := range map[time.Duration]int{5 * time.Second: 1, 10*time.Second + 700*time.Millisecond: 2, 12 * time.Second: 3} {
 		bubble(t, func(r *rig) {

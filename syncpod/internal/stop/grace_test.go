@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/actions"
 )
 
-// K1: the request comes before the deletion, and the deletion before the spec.
+// K1: the request takes precedence over the deletion, and the deletion over the spec.
 func TestPodGrace(t *testing.T) {
 	whole := &v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionGracePeriodSeconds: new(int64(7))}, Spec: v1.PodSpec{TerminationGracePeriodSeconds: new(int64(30))}}
 	for name, tc := range map[string]struct {

@@ -30,8 +30,8 @@ func (r *rig) without(texts ...string) {
 	})
 }
 
-// I5: all containers stop at once, but sidecars after those that they serve; the sandboxes stop
-// last, also those that have stopped by themselves.
+// I5: all containers stop concurrently, except sidecars, which stop after the containers that they serve. The sandboxes
+// stop last, even those that have stopped before.
 func TestAPodStopsInOrder(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.stops = ends{"app": takes(3 * time.Second), "b": takes(time.Second), "s1": takes(2 * time.Second), "s0": takes(time.Second), "left": takes(4 * time.Second)}
@@ -98,7 +98,7 @@ func TestASidecarStopsAtTheDeadline(t *testing.T) {
 	})
 }
 
-// A sidecar whose grace period has expired stops whatever became of the containers before it.
+// A sidecar whose grace period has expired stops, even if earlier containers have not stopped.
 func TestAnExpiredSidecarWaitsForNoStop(t *testing.T) {
 	failed := &kill{ended: make(chan struct{}), err: errBroken}
 	close(failed.ended)
@@ -206,8 +206,8 @@ func TestHandlersWithoutASpec(t *testing.T) {
 	}
 }
 
-// K6: a pod has ended when an inspection finds nothing of it alive. What became alive meanwhile is
-// stopped, three times at most.
+// K6: a pod has stopped when an inspection finds no running container. Containers that have started meanwhile are
+// stopped, at most three times.
 func TestTerminatePod(t *testing.T) {
 	dead := &runtime.PodStatus{UID: "u", Sandboxes: []runtime.SandboxStatus{{ID: "sb"}}, Containers: []runtime.ContainerStatus{instance("app", runtime.ContainerExited)}}
 	alive := &runtime.PodStatus{UID: "u", Sandboxes: []runtime.SandboxStatus{{ID: "sb"}}, Containers: []runtime.ContainerStatus{instance("b", runtime.ContainerRunning)}}
@@ -215,7 +215,7 @@ func TestTerminatePod(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stops, sandboxes ends
 		grace            time.Duration
-		looks            []*runtime.PodStatus // nil for an error; the last counts for all that follow
+		looks            []*runtime.PodStatus // nil for an error; the last one is used for all later inspections
 		alive            bool
 		err              error
 		stopped          map[string]int

@@ -21,8 +21,8 @@ const (
 	all        = memory.StopSignalled | memory.PreStopRun | memory.PreStopCompleted
 )
 
-// K1: the handler runs first and within the grace period. One that still runs when that expires
-// has two seconds more, beside the stop.
+// K1: the handler runs before the stop, within the grace period. If it still runs when the grace period expires, it
+// gets two more seconds, concurrently with the stop.
 func TestPreStop(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end, stop func(context.Context, int) error

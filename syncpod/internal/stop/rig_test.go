@@ -26,8 +26,8 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// rig is all that a Stopper needs. It writes a transcript: each line has the seconds since the
-// beginning and what happened. The IDs of containers are their names.
+// rig implements the dependencies of a Stopper. It writes a transcript: each line has the seconds since the
+// beginning and an event. The IDs of containers are their names.
 type rig struct {
 	*testing.T
 	Stopper
