@@ -188,6 +188,28 @@ func TestSamples(t *testing.T) {
 	a.says("Detached from")
 }
 
+// The runtime in memory shows failures of images and of memory, as README describes.
+func TestFailuresInMemory(t *testing.T) {
+	t.Parallel()
+	a := startAgent(t)
+	a.write("web.yaml", strings.NewReplacer("name: web", "name: missing", "registry.test/", "registry.invalid/").Replace(web))
+	a.says("Pod", "ErrImagePull", "missing-n1")
+	a.says("Pod", "ImagePullBackOff", "missing-n1")
+	a.write("hungry.yaml", `apiVersion: v1
+kind: Pod
+metadata: {name: hungry}
+spec:
+  restartPolicy: Never
+  containers:
+  - name: app
+    image: polinux/stress
+    command: [stress, --vm, "1", --vm-bytes, 250M]
+    resources: {limits: {memory: 100M}}
+`)
+	a.says("Pod", "OOMKilled", "hungry-n1", "0/1 ready")
+	a.end()
+}
+
 // An agent that waits for a missing runtime ends when it is interrupted.
 func TestRunInterruptedBeforeTheRuntime(t *testing.T) {
 	t.Parallel()

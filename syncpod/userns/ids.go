@@ -60,9 +60,13 @@ func (s span) overlaps(other span) bool {
 // free returns the lowest range of IDs for a pod that overlaps none that is taken, and whether there is one. The taken ranges
 // may have other sizes, and lie outside of the IDs: those of earlier configurations do.
 func (i IDs) free(taken []span) (found span, ok bool) {
-	taken = slices.SortedFunc(slices.Values(taken), func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	order := make([]*span, len(taken)) // pointers, because a sort of structs adds 6 kB to a program
+	for n := range taken {
+		order[n] = &taken[n]
+	}
+	slices.SortFunc(order, func(a, b *span) int { return cmp.Compare(a.first, b.first) })
 	next := uint64(i.First)
-	for _, t := range taken {
+	for _, t := range order {
 		if uint64(t.first) >= next+uint64(i.PerPod) {
 			break
 		}

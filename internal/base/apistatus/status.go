@@ -119,7 +119,14 @@ func (v *view) block(s *v1.PodStatus) {
 func sortByName(list []v1.ContainerStatus) {
 	for i := 1; i < len(list); i++ {
 		if list[i].Name < list[i-1].Name {
-			slices.SortStableFunc(list, func(a, b v1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+			order := make([]*v1.ContainerStatus, len(list)) // pointers, because a sort of structs adds 7 kB to a program
+			for n, status := range list {
+				order[n] = &status
+			}
+			slices.SortStableFunc(order, func(a, b *v1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+			for n, status := range order {
+				list[n] = *status
+			}
 			return
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // keyring holds the registry credentials of pull secrets. The zero keyring has none. Printing it
 // reveals no credential.
 type keyring struct {
-	entries []entry // most specific location first, as given between equal ones
+	entries []*entry // most specific location first, as given between equal ones
 }
 
 // entry is one credential and the images it is for.
@@ -91,7 +91,7 @@ func newKeyring(secrets []v1.Secret) (keyring, error) {
 	}
 	// Reverse lexical order puts a path before its prefixes and a host before the
 	// wildcards that match it ('*' is lower than any letter), as a kubelet does.
-	slices.SortStableFunc(k.entries, func(a, b entry) int { return strings.Compare(b.location, a.location) })
+	slices.SortStableFunc(k.entries, func(a, b *entry) int { return strings.Compare(b.location, a.location) })
 	return k, nil
 }
 
@@ -131,7 +131,7 @@ func (k *keyring) add(secret *v1.Secret) error {
 		}
 		c.node = secret.Type == SecretTypeNode && secret.Namespace == ""
 		if c.login() != (login{}) { // a credential helper has the login, and no secret does
-			k.entries = append(k.entries, entry{location(registry), secret.Annotations[AnnotationRepository], c})
+			k.entries = append(k.entries, &entry{location(registry), secret.Annotations[AnnotationRepository], c})
 		}
 	}
 	return nil

@@ -26,7 +26,8 @@ type Config struct {
 	Like Model
 	// Images are on the node from the start.
 	Images []Image
-	// Registry lists the images that can be pulled. Nil means that every image can, immediately and
+	// Registry lists the images that can be pulled. Nil means that every image can,
+	// except images of hosts below the domain .invalid, which no name server knows, immediately and
 	// without credentials; its content is then an [Image] of that name.
 	Registry []RemoteImage
 	// Programs are commands by name, for containers and ExecSync. They come

@@ -43,7 +43,7 @@
 //
 // # Commands
 //
-// A container's process, an ExecSync or an Exec is one of the following. Except for the last two,
+// A container's process, an ExecSync or an Exec is one of the following. Except for the last three,
 // busybox in a real container behaves the same.
 //
 //   - sh -c SCRIPT with a part of the POSIX shell: lists with ; && || & and
@@ -55,6 +55,8 @@
 //     rm [-f], test, [ and [[ (-e -f -r -s -n -z = != -eq -ne -lt -le -gt -ge !),
 //     expr A OP B (+ - * / %), env, kill [-SIGNAL] 1, true, false, mkdir (which
 //     does nothing);
+//   - stress --vm N --vm-bytes SIZE, which uses that much memory until it is stopped. If it exceeds the
+//     limit of its container, the container is OOMKilled;
 //   - a [Program] of Config.Programs, which is a Go function;
 //   - for a container's process, anything else is a server: it runs until it is stopped and exits
 //     with 128 plus the signal's number, 143. In an image that is OnlyKnown such a command does
@@ -76,6 +78,8 @@
 //	  and the probe                     test -e /ready
 //	writes a termination message        echo why > /dev/termination-log; exit 1
 //	logs                                echo to stdout; echo to stderr >&2
+//	runs out of memory                  stress --vm 1 --vm-bytes 250M, with a limit of 100M
+//	has an image that cannot be pulled  image: registry.invalid/app:1
 //
 // As on Linux, process 1 of a PID namespace ignores signals without a handler: "sleep 1000" in a
 // container with a namespace of its own is killed when the stop times out, with 137; in a namespace
@@ -130,7 +134,7 @@
 //	sandbox*.go, container*.go, image*.go, runtime_status.go, stats.go  one call each
 //	name.go, index.go, address.go  names, addresses, and which objects belong together
 //	clock.go                       steps of the clock
-//	process.go                     the processes in a container, with packages sh and program
+//	process.go, stress.go          the processes in a container, with packages sh and program
 //	host.go, memory.go             files: real ones, and those in memory
 //	intercept.go, method.go, subject.go  interception of every call
 //	journal.go                     records calls; package journal has them and their queries

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -43,8 +44,12 @@ func (s service) find(ref string, auth *runtimeapi.AuthConfig) (RemoteImage, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := completeName(ref)
+	registry, _, _ := strings.Cut(name, "/")
+	host, _, _ := strings.Cut(registry, ":")
 	remote, ok := s.images.remote[name]
 	switch {
+	case !ok && s.images.any && strings.HasSuffix("."+host, ".invalid"): // RFC 6761
+		return remote, status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to resolve reference %q: dial tcp: lookup %s: no such host", name, name, host)
 	case !ok && s.images.any:
 		return RemoteImage{Image: Image{Name: ref}.withDefaults()}, nil
 	case !ok:

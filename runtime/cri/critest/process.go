@@ -20,9 +20,9 @@ type Command = program.Command
 // Program is a command written in Go: see [program.Program].
 type Program = program.Program
 
-// programs are those of the Config, as they run in a container.
+// programs returns stress and the programs of the Config, as they run in a container.
 func (s service) programs(c *container, io streams.Console) map[string]sh.Program {
-	m := map[string]sh.Program{}
+	m := map[string]sh.Program{"stress": s.stress(c)}
 	for name, p := range s.cfg.Programs {
 		m[name] = func(ctx context.Context, call *sh.Call) int {
 			return p(ctx, program.New(call, io.TTY, io.Sizes, func(port int32) (net.Listener, error) { return s.listen(c.sandbox, port) }))
