@@ -49,6 +49,7 @@ func (s *siege) gluttons() []offence {
 		{name: "many", attack: []string{"many", fmt.Sprint(s.files)}, change: limitVolume, evicted: byVolume},
 		{name: "churn", attack: []string{"churn"}, change: limitVolume, evicted: byVolume},
 		{name: "shuttle", attack: []string{"shuttle"}, change: limitStorage, evicted: byPod},
+		{name: "attributes", attack: []string{"attributes"}, change: limitVolume, evicted: byVolume},
 	}
 }
 
@@ -67,10 +68,11 @@ func (s *siege) pests() []offence {
 		{name: "memory", attack: []string{"memory"}, check: outOfMemory},
 		{name: "deaf", attack: []string{"deaf"}, change: preStopWithoutEnd},
 		{name: "exec", attack: []string{"deaf"}, check: (*siege).lookInside},
-		{name: "probes", attack: []string{"answers"}, change: endlessProbes, event: "Unhealthy", words: "probe"},
+		{name: "probes", attack: []string{"answers", s.port}, change: endlessProbes, event: "Unhealthy", words: "probe"},
 		{name: "outputs", attack: []string{"deaf"}, change: largeOutputs, event: "Unhealthy", words: "probe", check: (*siege).probedForAWhile},
-		{name: "hooks", attack: []string{"answers"}, change: endlessHooks, check: (*siege).hooksBegun},
+		{name: "hooks", attack: []string{"answers", s.port}, change: endlessHooks, check: (*siege).hooksBegun},
 	}
+	all = append(all, s.shells()...)
 	for _, kind := range []string{"lines", "endless", "bytes", "empty"} {
 		all = append(all, offence{name: "flood-" + kind, attack: []string{"flood", kind}, check: (*siege).readLogs})
 	}
@@ -106,7 +108,10 @@ func endlessProbes(_ *siege, l level, p *v1.Pod) {
 		{Exec: &v1.ExecAction{Command: []string{"/bin/sh", "-c", "yes >&2"}}},
 		{GRPC: &v1.GRPCAction{Port: 8006}}, {GRPC: &v1.GRPCAction{Port: 8007}},
 	}
-	for port := 8001; port <= 8008; port++ {
+	for port := 8012; port <= 8016; port++ {
+		handlers = append(handlers, v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: int32(port)}})
+	}
+	for port := 8001; port <= 8011; port++ {
 		handlers = append(handlers, v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(int32(port)), Path: "/"}})
 	}
 	for i, handler := range handlers {

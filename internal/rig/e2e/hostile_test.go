@@ -62,7 +62,9 @@ type siege struct {
 	// programs is the directory of the program that containers run. Those of canary and shared
 	// are directories of the node: none of it may change, and only links may.
 	programs, canary, shared string
-	made                     atomic.Int64
+	// port is a port of the node, to which nothing may connect.
+	port string
+	made atomic.Int64
 
 	// highest is the most memory of the agent that was resident at any time, in kB, and during are
 	// the attacks of that time.
@@ -96,6 +98,7 @@ func newSiege(t *testing.T, endpoint string) *siege {
 	}
 	s.programs = filepath.Dir(program)
 	s.makeCanary()
+	s.listen(t)
 	for _, sub := range []string{"shared", "sockets"} {
 		s.node.must(os.Mkdir(filepath.Join(dir, sub), 0o777))
 	}

@@ -29,7 +29,9 @@ func attacks() map[string]func(args []string) {
 		"dwell": func([]string) { dwell() }, "sink": func([]string) { sink() }, "forge": func(args []string) { forge(args[0]) }, "shuttle": func([]string) { shuttle() },
 		"flood": func(args []string) { flood(args[0]) }, "crash": func([]string) { flood("burst"); os.Exit(1) },
 		"fork": func([]string) { forkBomb() }, "zombies": func([]string) { zombies() }, "sleep": func([]string) { time.Sleep(1 << 60) },
-		"answers": func([]string) { answers() }, "deaf": func([]string) { forever() },
+		"slaughter": func([]string) { slaughter() }, "watches": func([]string) { watches() }, "leases": func([]string) { leases() },
+		"attributes": func([]string) { attributes(); forever() }, "oddpaths": func([]string) { oddPaths() },
+		"answers": func(args []string) { answers(args[0]) }, "deaf": func([]string) { forever() },
 		"cgroups": func([]string) { cgroups(); forever() }, "memory": func([]string) { eat() },
 	}
 }

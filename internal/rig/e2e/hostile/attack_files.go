@@ -137,6 +137,8 @@ func odd(kind, path string) error {
 		return err
 	case "zero":
 		return syscall.Mknod(path, syscall.S_IFCHR|0o666, 1<<8|5)
+	case "whiteout":
+		return syscall.Mknod(path, syscall.S_IFCHR|0o666, 0)
 	case "disk":
 		return syscall.Mknod(path, syscall.S_IFBLK|0o666, 254<<8)
 	case "link":
