@@ -101,18 +101,21 @@ func envFile(_ *siege, l level, p *v1.Pod) {
 	p.Spec.Containers = []v1.Container{app}
 }
 
-// endlessProbes adds containers whose probes get answers without end.
+// endlessProbes adds containers whose probes get answers without end, other ones at each level.
 func endlessProbes(_ *siege, l level, p *v1.Pod) {
 	handlers := []v1.ProbeHandler{
 		{Exec: &v1.ExecAction{Command: []string{"/bin/yes"}}},
 		{Exec: &v1.ExecAction{Command: []string{"/bin/sh", "-c", "yes >&2"}}},
-		{GRPC: &v1.GRPCAction{Port: 8006}}, {GRPC: &v1.GRPCAction{Port: 8007}},
 	}
-	for port := 8012; port <= 8016; port++ {
-		handlers = append(handlers, v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: int32(port)}})
+	bodies, greetings := []int{8009, 8010, 8011}, []int{8012, 8013, 8014, 8015, 8016}
+	if l == baseline {
+		bodies, greetings = []int{8001, 8002, 8003, 8004, 8005, 8006, 8007, 8008}, []int{8006, 8007}
 	}
-	for port := 8001; port <= 8011; port++ {
+	for _, port := range bodies {
 		handlers = append(handlers, v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(int32(port)), Path: "/"}})
+	}
+	for _, port := range greetings {
+		handlers = append(handlers, v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: int32(port)}})
 	}
 	for i, handler := range handlers {
 		c := attacker(l, fmt.Sprint("probed", i), "deaf")

@@ -226,6 +226,7 @@ var attacks = []struct {
 	{"answers that are read slowly", 16, slowAnswers},
 	{"output of commands that nobody reads", 16, deafStreams},
 	{"answers over HTTP/2 that an admitted user does not take", 8, zeroWindowOfAUser},
+	{"odd frames, bodies, handshakes and paths", 2 * len(odd), oddFrames},
 }
 
 // TestHostilePeers: whatever peers do, the lease is renewed in time, honest peers are answered
