@@ -34,7 +34,7 @@ var moduleRooms = []room{
 	{"modules/cluster/internal/watched", []string{"modules/cluster/internal/cached"}, "a watch keeps no managed fields"},
 	{"modules/cluster/internal/...", nil, "caches, queues and log lines know no pods"},
 	{"modules/cluster/mirrors", []string{"modules/cluster/internal/queue", "runtime", "syncpod/podspec", "syncpod/source"}, "a mirror pod follows from a static pod"},
-	{"modules/cluster/node", []string{"internal/base/evict", "modules/cluster/internal/watched", "syncpod/eviction"},
+	{"modules/cluster/node", []string{"internal/base/evict", "internal/base/regular", "modules/cluster/internal/watched", "syncpod/eviction"},
 		"the Node follows from the machine and the runtime, and knows no pods"},
 	{"modules/cluster/objects", []string{"modules/cluster/internal/cached", "syncpod", "syncpod/container/env", "syncpod/podspec", "syncpod/source"},
 		"it reads the objects that pods refer to"},

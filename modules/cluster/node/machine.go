@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podsync/podsync/internal/base/evict"
+	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
@@ -151,7 +152,7 @@ func cpus(path string) (n int) {
 
 // meminfo returns a value of /proc/meminfo in bytes, 0 if it is missing.
 func meminfo(name string) int64 {
-	text, _ := os.ReadFile("/proc/meminfo")
+	text := readFact("/proc/meminfo")
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
 		if len(fields) > 1 && fields[0] == name+":" {
@@ -176,8 +177,17 @@ func hugePages(dir string) map[int64]int64 {
 	return pages
 }
 
+// maxFact is the maximum size of a file that describes the machine, in bytes.
+const maxFact = 64 << 10
+
+// readFact reads a file that describes the machine. It returns nothing if the file is missing, too large or not regular.
+func readFact(path string) []byte {
+	text, _ := regular.ReadPath(path, maxFact) // opening a FIFO would wait for a writer
+	return text
+}
+
 func firstLine(path string) string {
-	text, _ := os.ReadFile(path)
+	text := readFact(path)
 	line, _, _ := strings.Cut(string(text), "\n")
 	return strings.TrimSpace(line)
 }
@@ -190,7 +200,7 @@ func number(path string) int64 {
 
 // osName returns the name in an os-release(5) file.
 func osName(path string) string {
-	text, _ := os.ReadFile(path)
+	text := readFact(path)
 	for line := range strings.SplitSeq(string(text), "\n") {
 		if name, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
 			return strings.Trim(name, `"'`)
