@@ -27,8 +27,8 @@ func (n *node) address(ip string) {
 	}))
 }
 
-// S4: one status without an address does not tear a pod down, nor end one that
-// may run only once; what is to be done in it is done. A pod that stays without
+// S4: a single status without an address neither replaces the sandbox nor fails a pod that
+// may run only once; pending work in the sandbox is done. A pod that stays without
 // an address gets another sandbox, once for each step of the back-off.
 func TestS4_RunningPodLosesItsAddress(t *testing.T) {
 	for name, policy := range map[string]v1.RestartPolicy{"Always": v1.RestartPolicyAlways, "Never": v1.RestartPolicyNever} {
@@ -110,7 +110,7 @@ func TestS4_RecreatedAtMostOncePerBackOffStep(t *testing.T) {
 	})
 }
 
-// S1: a sandbox that comes up late beside the one in use is removed before it
+// S1: a sandbox that appears late, next to the one in use, is removed before it
 // makes the pod start over.
 func TestS1_LateSandboxIsRemovedFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
@@ -213,8 +213,8 @@ func TestE5_AddressesOfTheNodeChange(t *testing.T) {
 	})
 }
 
-// S4: an address that came ends the wait: what fails later waits for as long as the first
-// time.
+// S4: once the address has arrived, the back-off is reset: a later failure waits as long as the first
+// one.
 func TestS4_AddressEndsTheBackOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -231,7 +231,7 @@ func TestS4_AddressEndsTheBackOff(t *testing.T) {
 	})
 }
 
-// reader is what tells of new sandboxes.
+// reader reports new sandboxes.
 type reader struct {
 	deps.Statuses
 	edit func(*runtime.SandboxStatus) error
@@ -243,8 +243,8 @@ func (r reader) SandboxStatus(ctx context.Context, id string) (runtime.SandboxSt
 	return s, err
 }
 
-// S4: of a runtime that tells no network it is not known that there is no address: nobody
-// waits for one. Nothing is started in a sandbox that cannot be looked at.
+// S4: if a runtime reports no network, the agent does not wait for an address. No container
+// starts in a sandbox that cannot be inspected.
 func TestS4_WhatIsToldOfANewSandbox(t *testing.T) {
 	cause := errors.New("no answer")
 	for want, edit := range map[error]func(*runtime.SandboxStatus) error{

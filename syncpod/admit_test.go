@@ -96,8 +96,8 @@ func TestNetworkNotReady(t *testing.T) {
 	}
 }
 
-// Who may not run is stopped once, waits anew each time it is refused, and is not
-// asked for once it has had its run.
+// A rejected pod is stopped once, waits again after each rejection, and is not
+// admitted again after it has finished.
 func TestRefusals(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		var refusal *syncpod.Rejection

@@ -24,8 +24,8 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// drive syncs a pod for a while as a worker does: at the time it is told, at once
-// when something has ended, and every second otherwise.
+// drive syncs a pod for a while as a worker does: at the requested time, at once
+// when a container has exited, and otherwise every second.
 func (n *node) drive(pod *v1.Pod, d time.Duration) {
 	n.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
@@ -114,9 +114,9 @@ func TestB1_AChangeOfResourcesEndsTheWait(t *testing.T) {
 	})
 }
 
-// B2: what fails before a container runs is tried at growing intervals, and each
-// try pulls once at most.
-// A pull that failed is soon told as waiting, which operators look for.
+// B2: a start that fails before the container runs is retried with back-off, and each
+// attempt pulls at most once.
+// A failed pull is soon reported as ImagePullBackOff, because operators search for it.
 func TestB2_FailedPullIsSoonToldAsWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: faults.Always, Err: errBroken})
@@ -201,7 +201,7 @@ func TestB2_ReasonIsKeptWhileItWaits(t *testing.T) {
 	})
 }
 
-// A runtime that is away says nothing of a pod, and costs it no wait.
+// An unavailable runtime causes no back-off of a pod.
 func TestB2_RuntimeAwayCostsNoWait(t *testing.T) {
 	for code, want := range map[codes.Code]error{codes.Unavailable: cri.ErrUnavailable, codes.Canceled: cri.ErrCanceled} {
 		t.Run(code.String(), func(t *testing.T) {
@@ -217,8 +217,8 @@ func TestB2_RuntimeAwayCostsNoWait(t *testing.T) {
 	}
 }
 
-// A runtime that is away each time when the same is asked of it, and there in between, is so because
-// of that: only the first time costs no wait, until it has succeeded.
+// If the same call keeps failing with Unavailable while other calls succeed, the call itself crashes the runtime. Only the
+// first such failure causes no back-off, until the call has succeeded.
 func TestB2_RuntimeAwayForOneStepBacksOff(t *testing.T) {
 	for _, method := range []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer} {
 		t.Run(string(method), func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestB2_SuccessExcusesTheNextAbsence(t *testing.T) {
 	})
 }
 
-// B2: that a pod has had a sandbox does not bring the next one back sooner.
+// B2: an earlier sandbox of the pod does not shorten the back-off of the next one.
 func TestB2_AnotherSandboxBacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -275,7 +275,7 @@ func TestB2_AnotherSandboxBacksOff(t *testing.T) {
 	})
 }
 
-// B2: what has succeeded begins with the shortest wait again.
+// B2: after a success, the back-off starts with the shortest wait.
 func TestB2_SuccessEndsTheBackOff(t *testing.T) {
 	for m, lose := range map[critest.Method]func(n *node){
 		critest.CreateContainer: func(n *node) { n.Must(n.Remove(n.current("app").ID.ID)) },
@@ -299,7 +299,7 @@ func TestB2_SuccessEndsTheBackOff(t *testing.T) {
 	}
 }
 
-// B2: that the agent gave up says nothing of the step.
+// B2: a cancellation by the agent does not count as a failure of the step.
 func TestB2_GivingUpCostsNoWait(t *testing.T) {
 	for _, m := range []critest.Method{critest.RunPodSandbox, critest.PullImage, critest.CreateContainer} {
 		t.Run(string(m), func(t *testing.T) {
@@ -336,7 +336,7 @@ func TestSecretsDoNotReachEventsAndErrors(t *testing.T) {
 	})
 }
 
-// Of several that wait the first says when to come again.
+// If several steps wait, the next sync is at the end of the first back-off.
 func TestNextTryIsTheFirst(t *testing.T) {
 	for name, order := range map[string][]string{"in the order of the spec": {"a", "b"}, "in the other": {"b", "a"}} {
 		t.Run(name, func(t *testing.T) {
@@ -364,7 +364,7 @@ func TestNextTryIsTheFirst(t *testing.T) {
 	}
 }
 
-// One that may be tried at any time does not take the time of another away.
+// A step that may be retried at any time does not remove the retry time of another step.
 func TestNextTryOfWhatHasNone(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer, Container: "a"}, Err: errBroken})
@@ -376,7 +376,7 @@ func TestNextTryOfWhatHasNone(t *testing.T) {
 	})
 }
 
-// B1: a container whose liveness probe fails again and again waits as one that crashes.
+// B1: a container whose liveness probe fails repeatedly gets the same back-off as a crashing one.
 func TestB1_FailedProbesAreCrashes(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		app := ctr("app")

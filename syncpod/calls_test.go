@@ -21,7 +21,7 @@ func (n *node) methods(since int) (all []critest.Method) {
 	return all
 }
 
-// A pod costs no more calls than one that starts it by hand has to make.
+// The agent makes no more calls for a pod than a minimal manual start.
 func TestCallsOfAStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pod  *v1.Pod

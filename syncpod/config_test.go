@@ -150,7 +150,7 @@ func TestRestartAllRemovesTheAskingContainerLast(t *testing.T) {
 	})
 }
 
-// What is made of a Client sees and touches what its agent made, and nothing else.
+// The parts that a Client provides read and change only the objects of their agent.
 func TestAnotherAgentsPodIsNotTouchedThroughAClient(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -252,7 +252,7 @@ func TestLogLinkName(t *testing.T) {
 	}
 }
 
-// A Client is all that a Syncer needs: it runs handlers over it, and resizes in place.
+// A Syncer needs only a Client: it uses it to run handlers and to resize in place.
 func TestClientAlone(t *testing.T) {
 	logs := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -270,7 +270,7 @@ func TestClientAlone(t *testing.T) {
 	})
 }
 
-// A failure is said of a container, or of the pod, and with its cause if there is one.
+// The text of a failure names the container or the pod, and the cause if there is one.
 func TestWhatAStepErrorSays(t *testing.T) {
 	app := actions.ContainerRef{Kind: actions.RegularContainer, Name: "app"}
 	for want, e := range map[string]*syncpod.StepError{

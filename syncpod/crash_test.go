@@ -23,10 +23,10 @@ type story struct {
 	pod *v1.Pod
 	// before brings the pod to where the story begins.
 	before func(n *node, pod *v1.Pod)
-	// act is done, over and over, until it returns true: once by the agent that
-	// crashes, and then by the one that comes after.
+	// act is repeated until it returns true: first by the agent that
+	// crashes, and then by the next one.
 	act func(ctx context.Context, n *node, pod *v1.Pod) (done bool)
-	// end is what the pod looks like then.
+	// end is the final state of the pod.
 	end func(n *node)
 }
 
@@ -64,8 +64,8 @@ func stories() map[string]story {
 	}
 }
 
-// F14: the agent is stopped after its k-th call, for every k, and a new one goes
-// on with what the runtime has, which may have been restarted meanwhile.
+// F14: the agent is stopped after its k-th call, for every k, and a new one continues
+// with the state of the runtime, which may have been restarted meanwhile.
 func TestF14_CrashAfterEveryCall(t *testing.T) {
 	i := 0
 	all := stories()
@@ -110,8 +110,8 @@ func crashPoints(i int) (first, step int) {
 	return 1, 1
 }
 
-// crashIn tells a story with a crash after call k, and reports whether there
-// were that many.
+// crashIn runs a story with a crash after call k, and reports whether the story has
+// that many calls.
 func (n *node) crashIn(s story, k int, reboot bool) bool {
 	s.before(n, s.pod)
 	n.watch()
@@ -147,10 +147,10 @@ func (n *node) crashIn(s story, k int, reboot bool) bool {
 	return true
 }
 
-// checkJournal looks at what holds for all that ever happened: attempts grow, and
-// within each sandbox init containers come first, in order. The number of an
-// instance that was removed before it was ever started leaves no trace anywhere,
-// and may come again.
+// checkJournal checks all calls: attempts increase, and
+// within each sandbox init containers run first, in order. The attempt of an
+// instance that was removed before its start leaves no trace,
+// and may be used again.
 func (n *node) checkJournal(pod *v1.Pod) {
 	n.Helper()
 	made, ran := map[string]int64{}, map[string]int64{}

@@ -29,7 +29,7 @@ type crew struct {
 	workers *podworkers.Workers
 	told    map[types.UID]bool
 	dismiss func()
-	// looking is set while the test looks: those calls are not the agent's.
+	// looking is set while the test itself calls the runtime.
 	looking atomic.Bool
 }
 
@@ -68,17 +68,17 @@ func (d driven) SyncTerminatedPod(ctx context.Context, w podworkers.Work, s *run
 	return d.Syncer.SyncTerminatedPod(ctx, w.Pod, s)
 }
 
-// RemovePod leaves to the tests what the runtime has.
+// RemovePod removes nothing: the tests check the objects of the runtime.
 func (d driven) RemovePod(context.Context, podworkers.Work, *runtime.PodStatus) error { return nil }
 
-// fresh looks whenever it is asked.
+// fresh reads the runtime for each request.
 type fresh struct{ n *node }
 
 func (f fresh) GetNewerThan(ctx context.Context, uid types.UID, _ time.Time) (*runtime.PodStatus, error) {
 	return f.n.Reader().PodStatus(ctx, uid, nil)
 }
 
-// housekeep tells the workers what is wanted, and what the runtime has besides.
+// housekeep reports the wanted pods to the workers, and the other pods of the runtime.
 func (c *crew) housekeep(wanted []*v1.Pod) {
 	has := map[types.UID]*runtime.PodStatus{}
 	var listed []*podreader.ListedPod
@@ -113,7 +113,7 @@ func (c *crew) tell(wanted []*v1.Pod, has map[types.UID]*runtime.PodStatus, list
 	c.killStrangers(uids, listed)
 }
 
-// look looks at the runtime once the agent is quiet.
+// look reads the runtime once the agent is idle.
 func (c *crew) look(f func() error) error {
 	synctest.Wait()
 	c.looking.Store(true)
@@ -131,7 +131,7 @@ func (c *crew) crashAfter(k int, crash func()) {
 	})
 }
 
-// has returns what the runtime has of a pod.
+// has returns the containers of a pod in the runtime.
 func (c *crew) has(uid types.UID) *runtime.PodStatus {
 	status, err := c.Reader().PodStatus(c.Context(), uid, nil)
 	if err != nil {
@@ -154,11 +154,11 @@ func (c *crew) killStrangers(wanted []types.UID, listed []*podreader.ListedPod) 
 
 // plot is something that happens to pods, and that a crash may cut short.
 type plot struct {
-	// first are the pods that run before, then those that are wanted from then on.
+	// first are the initial pods, then the pods that are wanted later.
 	first, then []*v1.Pod
 	// upset is what happens to them in between, nil for nothing.
 	upset func(n *node)
-	// over returns what is not yet as it should be in the end.
+	// over returns the differences from the desired final state.
 	over func(n *node) error
 }
 
@@ -234,8 +234,8 @@ func (n *node) nothingOf(uid types.UID) error {
 	return nil
 }
 
-// F14: the agent, workers and all, is stopped after its k-th call, for every k,
-// and another goes on with what the runtime has.
+// F14: the agent, including its workers, is stopped after its k-th call, for every k,
+// and another one continues with the state of the runtime.
 func TestF14_CrashOfTheWorkersAfterEveryCall(t *testing.T) {
 	all := plots()
 	for i, name := range slices.Sorted(maps.Keys(all)) {
@@ -268,7 +268,7 @@ func (n *node) crashWorkers(p plot, k int) bool {
 	n.watch()
 	if len(p.first) > 0 {
 		n.play(c, p.first, func(n *node) error { return n.runs(p.first[0].UID, "app") })
-		time.Sleep(30 * time.Second) // whatever is still to be done is done
+		time.Sleep(30 * time.Second) // all remaining work is done
 	}
 	if p.upset != nil {
 		p.upset(n)
@@ -303,7 +303,7 @@ func (n *node) crashWorkers(p plot, k int) bool {
 	return true
 }
 
-// work lets the workers work until all is as it should be, or they are gone.
+// work runs the workers until the desired state is reached, or until they end.
 func (n *node) work(c *crew, p plot, gone <-chan struct{}) {
 	for range 180 {
 		c.housekeep(p.then)
@@ -318,7 +318,7 @@ func (n *node) work(c *crew, p plot, gone <-chan struct{}) {
 	}
 }
 
-// play lets the workers work until what is wanted is there.
+// play runs the workers until the wanted pods run.
 func (n *node) play(c *crew, wanted []*v1.Pod, over func(*node) error) {
 	n.Helper()
 	var err error
@@ -332,7 +332,7 @@ func (n *node) play(c *crew, wanted []*v1.Pod, over func(*node) error) {
 	n.Errorf("not within three minutes: %v", err)
 }
 
-// checkCrash looks at what holds for all calls.
+// checkCrash checks the rules for all calls.
 func (n *node) checkCrash(p plot, asked int) {
 	n.Helper()
 	wanted := map[types.UID]bool{}

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// Errors say when to come again, in the way that workers ask.
+// Errors have the time of the next attempt, in the form that workers read.
 func TestErrorsSayWhenToComeAgain(t *testing.T) {
 	refused := func(image string) faults.Fault {
 		return faults.Fault{Match: faults.Match{Method: critest.CreateContainer, Container: image}, Times: faults.Always, Err: errBroken}

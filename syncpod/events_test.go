@@ -43,8 +43,8 @@ func (noConfigMap) ConfigMap(context.Context, string, string) (*v1.ConfigMap, er
 	return nil, env.ErrNotFound
 }
 
-// What keeps a whole pod from running is in no container's status, and so is told in an
-// event: each time it is tried, and not while it waits.
+// Failures that concern the whole pod appear in no container status, so they are reported as
+// events: at each attempt, and not during the back-off.
 func TestFailuresOfAPodAreTold(t *testing.T) {
 	nfs := v1.VolumeSource{NFS: &v1.NFSVolumeSource{Server: "nfs.test", Path: "/"}}
 	host := v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/nosuch", Type: new(v1.HostPathDirectory)}}
@@ -116,7 +116,7 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 	}
 }
 
-// A sandbox without an address holds up a pod, which is told once for each wait.
+// A sandbox without an address delays a pod, which is reported once for each wait.
 func TestS4_WantOfAnAddressIsTold(t *testing.T) {
 	const told = "FailedCreatePodSandBox  Failed to create pod sandbox: the sandbox has no address yet"
 	bubble(t, func(t *testing.T, n *node) {
@@ -133,7 +133,7 @@ func TestS4_WantOfAnAddressIsTold(t *testing.T) {
 	})
 }
 
-// That a pod cannot be looked at, or ended, is told as a kubelet does.
+// Failures to inspect or stop a pod are reported as by a kubelet.
 func TestWorkInVainIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -154,7 +154,7 @@ func TestWorkInVainIsTold(t *testing.T) {
 	})
 }
 
-// What fails because the agent is to end is no news of the pod.
+// Failures because the agent must end cause no events.
 func TestTheEndOfTheAgentIsNotTold(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -56,7 +56,7 @@ func Example() {
 	for {
 		result, err := syncer.SyncPod(ctx, pod, nil)
 		if err != nil {
-			log.Fatal(err) // an agent would come again, at result.NextTry
+			log.Fatal(err) // an agent would retry at result.NextTry
 		}
 		if result.Plan.NoOp() {
 			break

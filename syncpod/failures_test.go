@@ -20,10 +20,10 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// The letter and number of a test are those of the failure in docs/FAILURES.md that
-// it rules out.
+// The letter and number in the name of a test are the row in docs/FAILURES.md of the failure
+// that the test rules out.
 
-// S2: a pod that has had its run has had one sandbox.
+// S2: a pod that has finished had only one sandbox.
 func TestS2_FinishedPodGetsNoSandbox(t *testing.T) {
 	for _, policy := range []v1.RestartPolicy{v1.RestartPolicyNever, v1.RestartPolicyOnFailure} {
 		for name, lose := range map[string]runtimeapi.PodSandboxState{"sandbox ends": runtimeapi.PodSandboxState_SANDBOX_NOTREADY, "sandbox stays": runtimeapi.PodSandboxState_SANDBOX_READY} {
@@ -46,8 +46,8 @@ func TestS2_FinishedPodGetsNoSandbox(t *testing.T) {
 	}
 }
 
-// S6: every sandbox is stopped before the pod has ended, those that have stopped
-// by themselves, too, and however often it takes.
+// S6: every sandbox is stopped before the pod counts as stopped, even one that is not
+// ready, with as many attempts as necessary.
 func TestS6_EverySandboxIsStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -70,8 +70,8 @@ func TestS6_EverySandboxIsStopped(t *testing.T) {
 	})
 }
 
-// S6: also one that was left alone for a container that could not be told to stop, and
-// has then ended by itself.
+// S6: the same holds for a sandbox that was kept because a container could not be stopped, and whose
+// container has then exited.
 func TestS6_SparedSandboxIsStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("app", "sleep", "10")))
@@ -149,7 +149,7 @@ func TestB4_ClockStepsDoNotMoveTheWait(t *testing.T) {
 	}
 }
 
-// B5: whatever an image is refused with, the pod ends at once.
+// B5: for any error of a pull, the pod can be stopped at once.
 func TestB5_PullErrorsDoNotKeepAPodFromEnding(t *testing.T) {
 	for _, code := range []codes.Code{codes.Unknown, codes.Unavailable, codes.NotFound, codes.PermissionDenied, codes.DeadlineExceeded} {
 		t.Run(code.String(), func(t *testing.T) {
@@ -193,8 +193,8 @@ func TestC8_CreatedIsNotFinished(t *testing.T) {
 	})
 }
 
-// C9: a container that takes its time does not keep the next from being stopped, whatever
-// restart policy of its own it has.
+// C9: a container that stops slowly does not delay the stop of the next one, regardless of its
+// own restart policy.
 func TestC9_ContainersOfAPodStopSideBySide(t *testing.T) {
 	always, never := v1.ContainerRestartPolicyAlways, v1.ContainerRestartPolicyNever
 	for name, policy := range map[string]*v1.ContainerRestartPolicy{"the pod's policy": nil, "Always": &always, "Never": &never} {
@@ -213,8 +213,8 @@ func TestC9_ContainersOfAPodStopSideBySide(t *testing.T) {
 	}
 }
 
-// C9: an error on one container does not keep another from being stopped when
-// the whole pod goes, either.
+// C9: when the whole pod stops, an error on one container does not prevent the stop of
+// another one either.
 func TestC9_AllAreStoppedThoughOneFails(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(containers(ctr("a"), ctr("b"), ctr("c"))), time.Minute)

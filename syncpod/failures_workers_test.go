@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// The failures below take the whole of it: the Syncer, and the workers that drive it.
+// The tests below need the Syncer together with its workers.
 
 // deletedPod is a pod that its source has deleted.
 func deletedPod(pod *v1.Pod, seconds int64) *v1.Pod {
@@ -52,8 +52,8 @@ func (n *node) startsNothing(since int) {
 	}
 }
 
-// W1: once a pod is told to stop nothing is started, whatever else is told and
-// whatever its start was busy with.
+// W1: after a request to stop a pod, no container starts, regardless of further updates and
+// of the start in progress.
 func TestW1_NothingIsStartedOnceAPodIsToStop(t *testing.T) {
 	for _, m := range []critest.Method{critest.RunPodSandbox, critest.PullImage, critest.CreateContainer, critest.StartContainer} {
 		for name, news := range map[string][]podworkers.UpdateType{
@@ -92,8 +92,8 @@ func TestW1_NothingIsStartedOnceAPodIsToStop(t *testing.T) {
 	}
 }
 
-// W2: the end of a pod begins at once, even if the runtime is deaf to what is
-// given up.
+// W2: the stop of a pod begins at once, even if the runtime ignores the
+// cancellation of its calls.
 func TestW2_EndBeginsAtOnce(t *testing.T) {
 	for _, m := range []critest.Method{critest.PullImage, critest.CreateContainer, critest.StartContainer, critest.ExecSync} {
 		t.Run(string(m), func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestW3_SecondRequestWithLess(t *testing.T) {
 	}
 }
 
-// W4: after errors of the runtime a pod ends without anybody saying a word more.
+// W4: after errors of the runtime, a pod stops without a further update.
 func TestW4_EndsWithoutFurtherNews(t *testing.T) {
 	for name, broken := range map[string][]critest.Method{
 		"stop":         {critest.StopContainer, critest.StopPodSandbox},
@@ -193,8 +193,8 @@ func TestW4_EndsWithoutFurtherNews(t *testing.T) {
 				for _, f := range injected {
 					f.Remove()
 				}
-				// At most the pause after the last stop of the sandbox that was tried, the
-				// wait for the next work with half of it added at random, and a stop.
+				// At most: the pause after the last attempt to stop the sandbox, the
+				// wait for the next work with its random part, and one stop.
 				limit := 15*time.Second + 30*time.Second*3/2 + 2*time.Second
 				if took := c.finished(time.Hour); took > limit {
 					t.Errorf("ended %v after the runtime was well again", took)
@@ -205,8 +205,8 @@ func TestW4_EndsWithoutFurtherNews(t *testing.T) {
 	}
 }
 
-// W4: a container that the runtime refuses to stop, and that has stopped with its
-// sandbox, does not keep the pod from ending: the last look has shown it.
+// W4: a container that the runtime refuses to stop, and that has exited with its
+// sandbox, does not prevent the end of the pod: the last inspection has shown the exit.
 func TestW4_StoppedWithTheSandbox(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -237,8 +237,8 @@ func TestK1_WithWorkers(t *testing.T) {
 	}
 }
 
-// K4: a pod that cannot be killed is never said to have ended, and keeps nobody
-// from ending.
+// K4: a pod that cannot be killed is never reported as stopped, and does not prevent others
+// from stopping.
 func TestK4_UnkillableIsNotFinished(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		c := n.hire()
@@ -265,8 +265,8 @@ func TestK4_UnkillableIsNotFinished(t *testing.T) {
 	})
 }
 
-// K3: while the sandbox does not stop, the ends of containers are told, and the
-// tries grow apart.
+// K3: while the sandbox cannot be stopped, the exits of containers are reported, and the
+// stop is retried with back-off.
 func TestK3_SandboxThatDoesNotStop(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		c := n.hire()

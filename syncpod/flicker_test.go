@@ -15,9 +15,9 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// wantSteady checks that a container which was reported to wait for a restart stays so until
-// it is reported to run, and that an end once reported as the last state is not the state
-// again.
+// wantSteady checks that a container that is reported as waiting for a restart stays so until
+// it is reported as running, and that an exit that was reported as the last state is not reported as the
+// current state again.
 func (r *reports) wantSteady(t *testing.T, container string) (waits, runs int) {
 	t.Helper()
 	r.mu.Lock()
@@ -47,8 +47,8 @@ func (r *reports) wantSteady(t *testing.T, container string) (waits, runs int) {
 	return waits, runs
 }
 
-// T7: from the end of a container until its next start has succeeded and is seen, the
-// reported state is one that waits, while its image is pulled, too.
+// T7: from the exit of a container until its next start is seen, the
+// reported state is Waiting, even while its image is pulled.
 func TestT7_WaitingUntilTheStartIsSeen(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Inject(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Times: faults.Always, Delay: 3 * time.Second})
@@ -59,7 +59,7 @@ func TestT7_WaitingUntilTheStartIsSeen(t *testing.T) {
 	})
 }
 
-// T7: what fails for the whole pod meanwhile does not replace what its container waits for.
+// T7: a failure of the whole pod meanwhile does not replace the waiting reason of its container.
 func TestT7_WaitingWhileThePodCannotBePrepared(t *testing.T) {
 	fail := false
 	bubble(t, func(t *testing.T, n *node) {

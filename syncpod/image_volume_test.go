@@ -50,8 +50,8 @@ func (n *node) created(container string) *runtimeapi.ContainerConfig {
 	return config
 }
 
-// An image that a container mounts is pulled with the pod's secrets, mounted for reading, and
-// told to whoever removes images (KEP-4639).
+// An image volume is pulled with the pod's secrets, mounted read-only, and
+// reported to the image collector as in use (KEP-4639).
 func TestImageVolume(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		secret := v1.Secret{Type: v1.SecretTypeDockerConfigJson, Data: map[string][]byte{
@@ -95,8 +95,8 @@ func TestImageVolume(t *testing.T) {
 	})
 }
 
-// A container whose image volume cannot be pulled waits for it as for its own image, others
-// do not, and it runs once the image is there.
+// A container whose image volume cannot be pulled waits for it as for its own image. Other containers
+// do not wait. The container runs once the image is available.
 func TestImageVolumeThatIsMissing(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(mountingImages(t))
@@ -125,7 +125,7 @@ func TestImageVolumeThatIsMissing(t *testing.T) {
 	})
 }
 
-// What a container was to be made from, or to mount, is not held when that has failed.
+// After a failure, the images of a container are no longer marked as in use.
 func TestImagesAreGivenBack(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(mountingImages(t))

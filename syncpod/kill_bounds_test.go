@@ -21,8 +21,8 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// K1: the time of containers whose sandbox is to be replaced begins when that is
-// first tried, and for the next sandbox anew.
+// K1: the grace period of containers whose sandbox must be replaced begins with the first
+// attempt, and again for the next sandbox.
 func TestK1_TimeOfAReplacedSandbox(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod()
@@ -76,7 +76,7 @@ func TestC1_CreatedIsStoppedBeforeItIsRemoved(t *testing.T) {
 	})
 }
 
-// W3: a stop that is interrupted has not failed, and is told once.
+// W3: an interrupted stop does not count as failed, and is reported once.
 func TestW3_InterruptedStopIsToldOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(preStop(ctr("hooked"), "sleep", "10"), ctr("deaf")))
@@ -93,7 +93,7 @@ func TestW3_InterruptedStopIsToldOnce(t *testing.T) {
 	})
 }
 
-// K5: in a container of which the runtime cannot tell no handler is run.
+// K5: no handler is run in a container in an unknown state.
 func TestK5_UnknownHasNoHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(preStop(ctr("app"), "sleep", "10")))
@@ -105,8 +105,8 @@ func TestK5_UnknownHasNoHandler(t *testing.T) {
 	})
 }
 
-// A container that does not stop in a pod that goes on is asked to be killed until
-// the runtime answers, and its sandbox is left alone.
+// If a container of a running pod does not stop, the kill is retried until
+// the runtime answers. Its sandbox keeps running.
 func TestKillOfOneContainerIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -123,8 +123,8 @@ func TestKillOfOneContainerIsRepeated(t *testing.T) {
 	})
 }
 
-// T2: of a pod that is known all the same, what was seen outlives the stop of what
-// only the runtime knows.
+// T2: if a pod is known, its observed exits outlive the stop of a runtime pod with its
+// UID.
 func TestT2_KeptOverTheStopOfARuntimePod(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(never, containers(ctr("app"), ctr("b")))
@@ -140,8 +140,8 @@ func TestT2_KeptOverTheStopOfARuntimePod(t *testing.T) {
 	})
 }
 
-// K6: a pod that cannot be looked at is not said to have ended, and what is wrong is
-// told.
+// K6: a pod that cannot be inspected is not reported as stopped, and the error is
+// reported.
 func TestK6_NothingHasEndedUnseen(t *testing.T) {
 	for name, given := range map[string]bool{"before": false, "after": true} {
 		t.Run(name, func(t *testing.T) {
@@ -162,8 +162,8 @@ func TestK6_NothingHasEndedUnseen(t *testing.T) {
 	}
 }
 
-// K4: why a container could not be stopped is told, also if its sandbox was stopped and
-// it runs on.
+// K4: the reason why a container could not be stopped is reported, even if its sandbox was stopped while
+// the container keeps running.
 func TestK4_WhyItStillRunsIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -176,8 +176,8 @@ func TestK4_WhyItStillRunsIsTold(t *testing.T) {
 	})
 }
 
-// W3: that the time is over leads to a kill also if the runtime is the first to say so,
-// and what was stopped in that very moment is not killed. The sandbox is left for last.
+// W3: the end of the grace period leads to a kill, even if the runtime is the first to report the timeout.
+// A container that stops at that moment is not killed. The sandbox is stopped last.
 func TestW3_WhoeverSaysThatTheTimeIsOver(t *testing.T) {
 	for answer, kills := range map[error]bool{errDeadline: true, nil: false} {
 		t.Run(fmt.Sprint(answer), func(t *testing.T) {
@@ -222,9 +222,9 @@ func (p punctual) StopContainer(ctx context.Context, req *runtimeapi.StopContain
 	return resp, err
 }
 
-// W3: a container that was only waited for until the call was given up has not been
-// told to stop: it has two seconds for that, however late it is. One that may have been
-// told, because the answer was lost, has no more than what is left.
+// W3: a container whose stop call never reached the runtime has not got a signal: it gets two
+// seconds, even after the deadline. If the signal may have been sent, because the answer was lost, the container gets only
+// the remaining time.
 func TestW3_TimeOfTheNextStop(t *testing.T) {
 	for name, tc := range map[string]struct {
 		hook string
@@ -249,8 +249,8 @@ func TestW3_TimeOfTheNextStop(t *testing.T) {
 	}
 }
 
-// A container that does not stop in a pod that goes on is asked a second time in the
-// sync that stops it, and then without a limit of its own.
+// If a container of a running pod does not stop, the sync of its stop calls the runtime a second time, without
+// a separate limit.
 func TestKillOfOneContainerWaitsForTheSecondAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -263,8 +263,8 @@ func TestKillOfOneContainerWaitsForTheSecondAnswer(t *testing.T) {
 	})
 }
 
-// Of a pod without a UID nothing is known, and one that could not be stopped is not
-// forgotten.
+// A pod without a UID has no memory. The memory of a pod that could not be stopped is not
+// dropped.
 func TestRuntimePodThatIsNotStopped(t *testing.T) {
 	records := deps.FileRecords{Dir: t.TempDir()}
 	bubble(t, func(t *testing.T, n *node) {
@@ -287,7 +287,7 @@ func TestRuntimePodThatIsNotStopped(t *testing.T) {
 	})
 }
 
-// A container in no list but that of the ephemeral ones is stopped as what it is.
+// A container that is only in the list of ephemeral containers is stopped as an ephemeral container.
 func TestEphemeralContainerIsStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(ctr("one", "true")), ephemeral("debug", "sleep", "1000"))

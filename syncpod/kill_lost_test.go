@@ -14,8 +14,8 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/hook"
 )
 
-// A pod of which only the runtime knows runs the preStop handlers that its
-// containers were created with, in the one second it has.
+// For a pod that only the runtime knows, the agent runs the preStop handlers with which its
+// containers were created, within the grace period of one second.
 func TestRuntimePodRunsItsPreStopHandlers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		hook string
@@ -39,7 +39,7 @@ func TestRuntimePodRunsItsPreStopHandlers(t *testing.T) {
 	}
 }
 
-// The same holds for a container that an edited pod does not have any more.
+// The same holds for a container that the edited pod no longer has.
 func TestContainerThatLeftTheSpecIsStoppedWithItsHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(containers(ctr("app"), preStop(ctr("old"), "true"))), time.Minute)
@@ -51,8 +51,8 @@ func TestContainerThatLeftTheSpecIsStoppedWithItsHandler(t *testing.T) {
 	})
 }
 
-// A runtime that does not tell what a container was created with does not keep it
-// from being stopped in time.
+// A container is stopped in time, even if the runtime does not return its
+// annotations.
 func TestRuntimePodEndsWithoutItsHandlers(t *testing.T) {
 	for name, fail := range map[string]func(*faults.Fault){
 		"fails": func(f *faults.Fault) { f.Err = errBroken },
@@ -76,7 +76,7 @@ func TestRuntimePodEndsWithoutItsHandlers(t *testing.T) {
 	}
 }
 
-// A handler is told the pod's addresses, although nobody has filled in a status.
+// A handler gets the pod's addresses, although the pod has no status.
 func TestHandlersAreToldThePodsAddress(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		var hosts []string
@@ -100,7 +100,7 @@ func TestHandlersAreToldThePodsAddress(t *testing.T) {
 	})
 }
 
-// A handler that fails is told of, and keeps no container from being stopped.
+// A failed handler is reported, and does not prevent the stop of a container.
 func TestFailedPreStopIsTold(t *testing.T) {
 	for command, want := range map[string]int{"true": 0, "false": 1} {
 		t.Run(command, func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestFailedPreStopIsTold(t *testing.T) {
 	}
 }
 
-// K1: the time of one container that has to go, in a pod that goes on, begins when that is
-// first tried; and not before it has to go again, if that was called off.
+// K1: the grace period of a container of a running pod begins with the first attempt to stop it. If the stop
+// was called off, it begins with the next stop.
 func TestK1_TimeOfOneContainer(t *testing.T) {
 	changed := testPod()
 	changed.Spec.Containers[0].Image = "registry.test/app:2"
@@ -146,8 +146,8 @@ func TestK1_TimeOfOneContainer(t *testing.T) {
 	}
 }
 
-// K1: that the time of the call is over does not say that the time of the containers is,
-// also if the runtime is the first to say so: they are not killed before theirs.
+// K1: the timeout of the call does not end the grace period of the containers,
+// even if the runtime is the first to report it: they are not killed earlier.
 func TestK1_ACallThatIsOverKillsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		var all []v1.Container // many, for it is open which of two timers of one instant is first

@@ -48,8 +48,8 @@ func (n *node) end(pod *v1.Pod, g *int64) time.Duration {
 	return time.Since(began)
 }
 
-// A pod of which the runtime has nothing left is told a last time with the ends that
-// are remembered (kubernetes #104107).
+// The last status of a pod without objects in the runtime has the recorded
+// exits (kubernetes #104107).
 func TestLastStatusWithoutTheRuntime(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -345,8 +345,8 @@ func TestI5_FailedStopDoesNotKeepSidecarsWaiting(t *testing.T) {
 	})
 }
 
-// I5: a sidecar is not stopped before what it serves because that could not be stopped at
-// the first try. When the time is over it is.
+// I5: if the first attempt to stop a container fails, its sidecar is not stopped before it. At the end of the grace period
+// it is.
 func TestI5_FailedStopComesFirstAgain(t *testing.T) {
 	for name, grace := range map[string]int64{"in time": 30, "time over": 3} {
 		bubble(t, func(t *testing.T, n *node) {
@@ -366,8 +366,8 @@ func TestI5_FailedStopComesFirstAgain(t *testing.T) {
 	}
 }
 
-// W3: a second, earlier deadline acts at once, whatever the first call was
-// busy with.
+// W3: a second, earlier deadline applies at once, regardless of the step in
+// progress.
 func TestW3_ShorterDeadlineActsAtOnce(t *testing.T) {
 	for name, setup := range map[string]struct {
 		pod  *v1.Pod
@@ -413,7 +413,7 @@ func TestW3_ShorterDeadlineActsAtOnce(t *testing.T) {
 	}
 }
 
-// W3: a process that was told to stop gets no more time than is left.
+// W3: a process that has got the signal gets only the remaining time.
 func TestW3_ASecondStopHasWhatIsLeft(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -450,7 +450,7 @@ func TestW3_EscalatesInOrder(t *testing.T) {
 	})
 }
 
-// K2: what is not there any more has been stopped and removed.
+// K2: missing objects count as stopped and removed.
 func TestK2_NotFoundIsSuccess(t *testing.T) {
 	for name, answer := range map[string]error{
 		"by code": status.Error(codes.NotFound, "not found"),
@@ -463,7 +463,7 @@ func TestK2_NotFoundIsSuccess(t *testing.T) {
 					n.OnCall(func(_ int, c critest.Call) {
 						if c.Method == method && c.Err != nil {
 							for _, id := range []string{c.ContainerID, c.SandboxID} {
-								_ = n.Remove(id) // it is gone indeed
+								_ = n.Remove(id) // the container is really removed
 							}
 						}
 					})
@@ -554,7 +554,7 @@ func TestK6_AllThatIsAliveIsStopped(t *testing.T) {
 	})
 }
 
-// K6: a start that was cut off comes through while the pod is stopped.
+// K6: an interrupted start takes effect while the pod is being stopped.
 func TestK6_WhatBecomesAliveMeanwhileIsStopped(t *testing.T) {
 	for _, late := range []time.Duration{10 * time.Second, 70 * time.Second} {
 		t.Run(late.String(), func(t *testing.T) {
@@ -577,7 +577,7 @@ func TestK6_WhatBecomesAliveMeanwhileIsStopped(t *testing.T) {
 	}
 }
 
-// K6: a stale status does not show what runs; the last look does.
+// K6: an outdated status does not show the running container; the last inspection does.
 func TestK6_TheLastLookFindsWhatTheFirstDidNot(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(containers(ctr("app"), ctr("b"))), time.Minute)
@@ -589,7 +589,7 @@ func TestK6_TheLastLookFindsWhatTheFirstDidNot(t *testing.T) {
 	})
 }
 
-// K4: whatever the runtime answers, what still runs is not said to have ended.
+// K4: a running container is not reported as exited, regardless of the runtime's answers.
 func TestK4_NothingAliveIsCalledEnded(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -686,7 +686,7 @@ func TestE4_FailingReportsDoNotDelayStops(t *testing.T) {
 	}
 }
 
-// E4: what the runtime has lost is made again.
+// E4: objects that the runtime has lost are created again.
 func TestE4_LostContainerIsMadeAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -716,8 +716,8 @@ func TestTerminatedPodIsTidiedUpAndForgotten(t *testing.T) {
 	})
 }
 
-// K1: a container that could not be told to stop is not killed with its sandbox
-// before its time, and is when its time is over.
+// K1: a container that could not be stopped is not killed with its sandbox
+// before the end of its grace period, but at that end.
 func TestK1_ARefusedStopDoesNotCutTheGraceShort(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)

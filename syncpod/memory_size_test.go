@@ -15,16 +15,16 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// heap is what the heap holds, in bytes.
+// heap returns the size of the live heap in bytes.
 func heap() uint64 {
 	goruntime.GC()
-	goruntime.GC() // what has a finalizer goes with the second
+	goruntime.GC() // objects with finalizers are freed by the second collection
 	var m goruntime.MemStats
 	goruntime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// settle lets a memory see what one does of a pod of one container, from its first look to
+// settle fills the memory of a pod with one container, from the first status to
 // the last record.
 func settle(m *podMemory, pod *v1.Pod, id string) {
 	running := &runtime.PodStatus{Containers: []runtime.ContainerStatus{{Name: "app", ID: runtime.ContainerID{ID: id}, State: runtime.ContainerRunning}}}
@@ -66,7 +66,7 @@ func TestMemoryOfASettledPodIsSmall(t *testing.T) {
 	goruntime.KeepAlive(known.pods)
 }
 
-// Of many who want the turn each has it once, alone, and who gives up does not have it.
+// Each of many concurrent callers gets the turn once, exclusively. A caller that cancels does not get it.
 func TestTurn(t *testing.T) {
 	var mine turn
 	over, cancel := context.WithCancel(t.Context())
@@ -85,7 +85,7 @@ func TestTurn(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			had++ // the race detector tells whether anybody else is at it
+			had++ // the race detector reports concurrent access
 			mine.end()
 		})
 	}

@@ -60,8 +60,8 @@ func (f messagesFunc) TerminationMessage(_ *v1.Pod, c *runtime.ContainerStatus) 
 	return f(c), nil
 }
 
-// What is added to a status is added to a copy: messages, read once of what has
-// exited, and resources of what runs and does not tell its own.
+// Details are added to a copy of the status: the messages of exited containers, which are read once, and the
+// resources of running containers that do not report them.
 func TestWhatIsAddedToAStatus(t *testing.T) {
 	read := 0
 	s := &Syncer{config: Config{deps: dependencies{Messages: messagesFunc(func(c *runtime.ContainerStatus) string { read++; return "bye " + c.Name })}}}

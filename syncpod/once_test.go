@@ -18,7 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// wantStarts checks how often a container was started, whatever came of it.
+// wantStarts checks how often a container was started, regardless of the results.
 func (n *node) wantStarts(container string, want int) {
 	n.Helper()
 	if got := n.Journal().Container(container).Count(critest.StartContainer); got != want {
@@ -26,7 +26,7 @@ func (n *node) wantStarts(container string, want int) {
 	}
 }
 
-// live syncs a pod every second for a minute, and ends it when it is over.
+// live syncs a pod every second for a minute, and stops it when it has finished.
 func (n *node) live(pod *v1.Pod) {
 	n.Helper()
 	for range 60 {
@@ -38,7 +38,7 @@ func (n *node) live(pod *v1.Pod) {
 	}
 }
 
-// wantLost checks that a container is told to have ended in a way that nobody saw.
+// wantLost checks that a container is reported as terminated with an unknown exit.
 func (n *node) wantLost(container string) {
 	n.Helper()
 	s := n.report.container(container)
@@ -47,7 +47,7 @@ func (n *node) wantLost(container string) {
 	}
 }
 
-// losses are ways in which a runtime loses all that it has of the container app.
+// losses are ways in which a runtime loses its record of the container app.
 func losses() map[string]func(*node) {
 	return map[string]func(*node){
 		"its record": func(n *node) { n.Must(n.Remove(n.current("app").ID.ID)) },
@@ -63,8 +63,8 @@ func losses() map[string]func(*node) {
 	}
 }
 
-// C5: the runtime has answered that a container was started, and has lost it before
-// anybody looked. It is not started again, and how it ended is told to be unknown.
+// C5: a start has succeeded, and the runtime loses the container before the next
+// inspection. The container is not started again, and is reported with an unknown exit.
 func TestC5_StartedAndLost(t *testing.T) {
 	for loss, lose := range losses() {
 		for who, restarts := range map[string]bool{"same agent": false, "new agent": true} {
@@ -89,7 +89,7 @@ func TestC5_StartedAndLost(t *testing.T) {
 	}
 }
 
-// C5: so it is with what had exited, and been seen to.
+// C5: the same holds for a container whose exit was seen.
 func TestC5_ExitedAndLostWithTheSandbox(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -142,8 +142,8 @@ func TestC5_StartIsRecordedWithItsAnswer(t *testing.T) {
 	}
 }
 
-// C5: nobody can know what became of a start whose answer was lost, if the container is
-// lost as well. It is started again, and that is told.
+// C5: if the answer of a start and the container are both lost, the result is unknown. The container is started
+// again, and that is reported.
 func TestC5_StartWithoutAnAnswerIsRepeated(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -159,7 +159,7 @@ func TestC5_StartWithoutAnAnswerIsRepeated(t *testing.T) {
 	})
 }
 
-// C5: a status that anybody has read tells of the run, also while work on the pod goes on.
+// C5: a status that another component has read shows the run, even during work on the pod.
 func TestC5_SeenWhileTheWorkGoesOn(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 		t.Run(name, func(t *testing.T) {
@@ -184,8 +184,8 @@ func TestC5_SeenWhileTheWorkGoesOn(t *testing.T) {
 	}
 }
 
-// T2: it tells of an exit code, too. Neither what is read later nor what was read before
-// replaces it.
+// T2: it shows the exit code, too. Neither later nor earlier statuses
+// replace it.
 func TestT2_SeenWhileTheWorkGoesOn(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestT2_SeenWhileTheWorkGoesOn(t *testing.T) {
 	}
 }
 
-// F14: a start that was cut short is no run, whoever reads of it.
+// F14: an interrupted start does not count as a run, regardless of who reads the status.
 func TestF14_ObservedCutStartIsNoRun(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -247,8 +247,8 @@ func TestC5_StartWithoutAnAnswerIsRepeatedInANewSandbox(t *testing.T) {
 	}
 }
 
-// S3: a pod that may not restart is not over because the runtime does not know how its init
-// container stands. It is stopped, and begins anew if that has succeeded.
+// S3: a pod that may not restart does not fail because its init container is in an unknown
+// state. The container is stopped, and the pod starts over if it has succeeded.
 func TestS3_UnknownInitContainerIsStoppedBeforeItIsJudged(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(ctr("init")), never)
@@ -259,13 +259,13 @@ func TestS3_UnknownInitContainerIsStoppedBeforeItIsJudged(t *testing.T) {
 		if r := n.sync(pod); r.Terminal {
 			t.Fatalf("it is over before it is known how the init container ended:\n%v", r.Plan)
 		}
-		must(t, n.EditContainer(n.current("init").ID.ID, func(s *runtimeapi.ContainerStatus) { s.ExitCode = 0 })) // it ended by itself
+		must(t, n.EditContainer(n.current("init").ID.ID, func(s *runtimeapi.ContainerStatus) { s.ExitCode = 0 })) // it has exited
 		n.live(pod)
 		n.wantStarts("init", 2) // in a new sandbox
 	})
 }
 
-// W11: of a pod that no work was done on, or that is gone, a status is not kept.
+// W11: the status of an unknown or removed pod is not stored.
 func TestW11_ObservedPodIsNotRemembered(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -282,8 +282,8 @@ func TestW11_ObservedPodIsNotRemembered(t *testing.T) {
 	})
 }
 
-// C5: a container that is to run once and is in an unknown state is stopped, and no
-// other takes its place. How it ended is told once the runtime knows.
+// C5: a run-once container in an unknown state is stopped, and is
+// not replaced. Its exit is reported once the runtime knows it.
 func TestC5_UnknownStateIsStoppedAndNotRepeated(t *testing.T) {
 	for name, forget := range map[string]func(*runtimeapi.ContainerStatus){
 		"it is known when it was started": func(*runtimeapi.ContainerStatus) {},
@@ -311,7 +311,7 @@ func TestC5_UnknownStateIsStoppedAndNotRepeated(t *testing.T) {
 	}
 }
 
-// K5: one that may restart is stopped, and another takes its place.
+// K5: a container that may restart is stopped and replaced.
 func TestK5_UnknownStateIsStoppedAndRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -321,8 +321,8 @@ func TestK5_UnknownStateIsStoppedAndRepeated(t *testing.T) {
 	})
 }
 
-// C5: an agent is killed while it starts a container, which the next one finds created,
-// and about to be removed. It comes alive meanwhile and is seen to: it has had its run.
+// C5: an agent is killed while it starts a container. The next agent finds the container created,
+// and is about to remove it. The container starts meanwhile, and its run is seen and counts.
 func TestC5_RanAfterAll(t *testing.T) {
 	onFailure := func(p *v1.Pod) {
 		p.Spec.RestartPolicy, p.Spec.Containers = v1.RestartPolicyOnFailure, []v1.Container{ctr("app", "true")}
@@ -349,8 +349,8 @@ func TestC5_RanAfterAll(t *testing.T) {
 	}
 }
 
-// C5: what succeeded last counts, though the record of that is lost and an earlier one is
-// not.
+// C5: the last success counts, even if its record is lost and an earlier one
+// is not.
 func TestC5_SuccessCountsThoughAFailureIsLeft(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("app"), ctr("b")), func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyOnFailure })
@@ -368,8 +368,8 @@ func TestC5_SuccessCountsThoughAFailureIsLeft(t *testing.T) {
 	})
 }
 
-// C5: a container that is to run until it succeeds, and of whose end nothing is known,
-// runs again, and so does an init container.
+// C5: a container with the policy OnFailure and an unknown exit
+// runs again, as does an init container.
 func TestC5_UntilItSucceeds(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(ctr("init")), func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyOnFailure })
@@ -416,7 +416,7 @@ func TestC5_InitContainerStartedAndLost(t *testing.T) {
 	}
 }
 
-// C11: an ephemeral container that is lost while it runs is told to have ended.
+// C11: an ephemeral container that is lost while it runs is reported as terminated.
 func TestC11_LostEphemeralContainer(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(ephemeral("debug"))
@@ -436,8 +436,8 @@ func restartAllOn88(p *v1.Pod) {
 	}}
 }
 
-// I1: init containers run again when all containers start over, though a status from
-// before they were removed is told of late.
+// I1: init containers run again when all containers start over, even if a status from
+// before their removal arrives late.
 func TestI1_ALateLookBringsNoResetContainerBack(t *testing.T) {
 	for _, times := range []int{1, 2} {
 		bubble(t, func(t *testing.T, n *node) {
@@ -459,7 +459,7 @@ func TestI1_ALateLookBringsNoResetContainerBack(t *testing.T) {
 	}
 }
 
-// A container that is to run once starts over with all others, if one of them asks for it.
+// A run-once container starts over with all others if one container requests it.
 func TestRestartAllStartsWhatRunsOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("app"), ctr("b")), never, restartAllOn88)
@@ -486,7 +486,7 @@ func TestRestartAllInANewSandboxStopsOnce(t *testing.T) {
 	})
 }
 
-// A sidecar asks for it: the pod goes on, though all that is to run once has ended for that.
+// A sidecar requests it: the pod continues, although its run-once containers have exited for that.
 func TestRestartAllThatASidecarAsksFor(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(ctr("init", "true"), sidecar("side")), containers(ctr("app")), never, func(p *v1.Pod) {
@@ -514,8 +514,8 @@ func TestRestartAllThatASidecarAsksFor(t *testing.T) {
 	})
 }
 
-// F14: an agent that begins while all containers of a pod restart, and none is there, knows by
-// what was reported that the pod goes on.
+// F14: an agent that starts while all containers of a pod restart, and none exists, knows from the
+// reported status that the pod continues.
 func TestF14_RestartAllOutlivesTheAgent(t *testing.T) {
 	for name, looks := range map[string]int{"after the removal": 1, "after a look": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -551,7 +551,7 @@ func TestF14_RestartAllOutlivesTheAgent(t *testing.T) {
 	}
 }
 
-// T2: what has just been started is not lost because the last look is older.
+// T2: a container that has just been started does not count as lost because the last inspection is older.
 func TestT2_JustStartedIsNotLost(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer, Container: "b"}, Err: errBroken})
@@ -588,7 +588,7 @@ func TestWritesOfRecords(t *testing.T) {
 	}
 }
 
-// A status that is lent is not written to when what is known is added to it.
+// A borrowed status is not modified when recorded details are added to it.
 func TestUnknownStateIsCompletedInACopy(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(never), time.Minute)

@@ -75,8 +75,8 @@ func TestMaxStarts(t *testing.T) {
 	}
 }
 
-// What is nearest to running goes first: a pod that has its sandbox does not wait for
-// those that have none yet.
+// Pods that are closest to running come first: a pod with a sandbox does not wait for
+// pods without one.
 func TestContainersGoBeforeSandboxes(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts = 1 })
@@ -118,8 +118,8 @@ func TestP1_StartsThatHangHoldUpNoOthers(t *testing.T) {
 	})
 }
 
-// A pod that is given up while it waits for its turn leaves no trace: nothing
-// was asked of the runtime, and the next try does not wait.
+// A pod whose sync is cancelled in the queue leaves no trace: no call of the runtime was
+// made, and the next attempt does not wait.
 func TestGivenUpBeforeItsTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts = 1 })

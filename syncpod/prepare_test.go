@@ -27,7 +27,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container"
 )
 
-// cgroups keeps what it was asked.
+// cgroups records its calls.
 type cgroups struct {
 	calls []string
 	err   error
@@ -276,8 +276,8 @@ func TestRootIsAbsolute(t *testing.T) {
 	})
 }
 
-// A sandbox is made as the node, the agent and the pod's runtime class have it, and so are
-// its containers.
+// The configurations of a sandbox and its containers follow the node, the agent and the pod's runtime
+// class.
 func TestWhatASandboxIsMadeWith(t *testing.T) {
 	for limited, of := range map[bool]container.Node{true: {MemoryBytes: 1 << 30}, false: {MemoryBytes: 1 << 30, NoCPUQuota: true}} {
 		bubble(t, func(t *testing.T, n *node) {
@@ -310,7 +310,7 @@ func TestWhatASandboxIsMadeWith(t *testing.T) {
 	}
 }
 
-// A node that cannot be made ready for a pod gets nothing of it.
+// If the node cannot be prepared for a pod, no sandbox or container is created.
 func TestUnpreparedPod(t *testing.T) {
 	cause := errors.New("no such volume")
 	bubble(t, func(t *testing.T, n *node) {
@@ -324,7 +324,7 @@ func TestUnpreparedPod(t *testing.T) {
 	})
 }
 
-// raisingCgroups are such that tell a resize apart.
+// raisingCgroups are cgroups that record resizes separately.
 type raisingCgroups struct {
 	cgroups
 	calls func() int
@@ -369,8 +369,8 @@ func (n *node) refused(times int) {
 	n.Fault(faults.Fault{Match: faults.Match{Method: critest.UpdateContainerResources}, Times: times, Err: errBroken})
 }
 
-// While a container could not be resized its pod's cgroup is not lowered: the container
-// has what it had.
+// If the resize of a container fails, the limits of its pod's cgroup are not lowered: the container
+// keeps its resources.
 func TestCgroupStaysLargeUntilContainersAreResized(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		made := &raisingCgroups{calls: func() int { return 0 }}
@@ -391,8 +391,8 @@ func TestCgroupStaysLargeUntilContainersAreResized(t *testing.T) {
 	})
 }
 
-// A pod that uses more memory than it is to have keeps its limit: that is told, tried again
-// at growing intervals, and keeps none of its containers from starting.
+// A pod that uses more memory than its new limit keeps the old limit: this is reported, retried
+// with back-off, and does not prevent starts of its containers.
 func TestCgroupMemoryInUse(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		made := &fullCgroups{}

@@ -63,7 +63,7 @@ func TestGroupIsKilledBeforeItIsReaped(t *testing.T) {
 	}
 }
 
-// A program that the kernel does not let end delays nobody: execute returns some time after its context has ended.
+// A program that the kernel cannot end blocks no caller: execute returns some time after its context has ended.
 func TestPluginThatCannotBeKilled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// All processes of a plugin are killed: of one that takes too long, and of one that leaves a process that holds its output.
+// All processes of a plugin are killed if it takes too long, or if it leaves a process that keeps its output open.
 func TestProcessesOfAPluginAreKilled(t *testing.T) {
 	for name, last := range map[string]string{"takes too long": "sleep 300", "leaves a process": "exit 0"} {
 		n := newNode(t, one("ecr"))

@@ -2,7 +2,8 @@ package credentialprovider
 
 import "testing"
 
-// FuzzResponse: whatever a plugin prints is refused, or has a valid kind of cache key and a bounded number of credentials.
+// FuzzResponse checks that any output of a plugin is rejected, or has a valid cache key type and a bounded number of
+// credentials.
 func FuzzResponse(f *testing.F) {
 	const head = `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":`
 	for _, text := range []string{"", "{}", "[]", head + `"Image","auth":{"a.io":{"username":"u","password":"p"}}}`, head + `"Global","cacheDuration":"1h"}`, head + `"Some"}`} {

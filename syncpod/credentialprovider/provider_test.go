@@ -48,7 +48,7 @@ func (n *node) write(path, text string, mode os.FileMode) {
 	}
 }
 
-// plugin writes a program that notes its requests and answers with what a script prints.
+// plugin writes a program that records its requests and answers with the output of a script.
 func (n *node) plugin(name, script string) {
 	n.Helper()
 	n.write(filepath.Join(n.dir, name), "#!/bin/sh\ncat >> "+n.requests(name)+"\necho >> "+n.requests(name)+"\n"+script, 0o755)
@@ -58,7 +58,7 @@ func (n *node) requests(name string) string {
 	return filepath.Join(filepath.Dir(n.config.File), name+".requests")
 }
 
-// asked returns the requests that a plugin has had.
+// asked returns the requests to a plugin.
 func (n *node) asked(name string) (all []string) {
 	n.Helper()
 	text, err := os.ReadFile(n.requests(name))
@@ -116,7 +116,7 @@ func passwords(t *testing.T, secrets []v1.Secret) map[string]string {
 	return all
 }
 
-// A plugin is asked for the images that it matches, by their repositories, and its credentials are those of the node.
+// A plugin is called for the repositories of the images that it matches, and its credentials count as the node's.
 func TestPlugin(t *testing.T) {
 	n := newNode(t, one("ecr"))
 	n.plugin("ecr", answer("v1", "Image", "", "a.example.com", "secret"))
@@ -228,7 +228,7 @@ func (s pullSecrets) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) 
 	return s, errors.New("one is missing")
 }
 
-// A plugin that misbehaves is an error without what it printed, and others are asked all the same.
+// A plugin that misbehaves causes an error without its output, and other plugins are still called.
 func TestPluginsThatFail(t *testing.T) {
 	for want, script := range map[string]string{
 		"exit status 3":         "echo top-secret >&2; echo top-secret; exit 3",

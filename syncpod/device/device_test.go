@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// counting gives each container that it is asked for another device.
+// counting allocates a different device to each container.
 type counting struct {
 	mu       sync.Mutex
 	asked    int
@@ -79,7 +79,7 @@ func allocate(t *testing.T, k *Keeper, container string) Allocation {
 	return given
 }
 
-// What a container was given it has until its pod is gone, over restarts of the agent.
+// A container keeps its devices until its pod is removed, over restarts of the agent.
 func TestKeeper(t *testing.T) {
 	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{}
 	k := keeper(t, dir, a)
@@ -101,7 +101,7 @@ func TestKeeper(t *testing.T) {
 	}
 }
 
-// Containers without devices leave no file, and are asked for again.
+// Containers without devices have no file, so the Allocator is called for them again.
 func TestNothingIsNotKept(t *testing.T) {
 	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{give: func(int) Allocation { return Allocation{} }}
 	k := keeper(t, dir, a)
@@ -115,7 +115,7 @@ func TestNothingIsNotKept(t *testing.T) {
 	}
 }
 
-// Failures are told, and nothing is kept of them.
+// Failures are reported, and not stored.
 func TestFailures(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "devices")
 	a := &counting{err: errors.New("no device is free")}
@@ -146,8 +146,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// An Allocator of the next agent learns what the one before has given, and of which pods that
-// cannot be known.
+// The Allocator of the next agent gets the allocations of the previous agent, and the pods whose allocations
+// cannot be read.
 func TestAllocations(t *testing.T) {
 	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{give: func(n int) Allocation { return Allocation{Resources: map[string][]string{"x.test/x": {fmt.Sprint(n)}}} }}
 	k := keeper(t, dir, a)
@@ -171,7 +171,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// Wherever the agent ends, a container is given what was written, or asked for again.
+// Regardless of when the agent ends, a container gets the stored devices, or new ones are requested.
 func TestF14_KeptOverACrash(t *testing.T) {
 	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{}
 	allocate(t, keeper(t, dir, a), "app")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzKept: whatever the file of a pod's devices holds, it is an error or devices that a runtime can
-// be asked for, and that are written and read as the same.
+// FuzzKept checks that any content of the file of a pod's devices is an error, or devices that are valid in a request to
+// the runtime, and that do not change by a write and a read.
 func FuzzKept(f *testing.F) {
 	for _, text := range []string{
 		"", "null", "{}", `{"version":1,"containers":{}}`, `{"version":1,"containers":{"app":{"devices":[{"hostPath":"/dev/a","containerPath":"/dev/b","permissions":"rw"}]}}}`,

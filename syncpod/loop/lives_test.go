@@ -29,8 +29,8 @@ func once(p *v1.Pod) *v1.Pod {
 	return p
 }
 
-// A pod has finished and is still wanted; then the runtime says that a container of
-// it runs. That is stopped as soon as it is seen.
+// A pod has finished and is still wanted; then the runtime reports a running container of
+// it. The agent stops the container as soon as it sees it.
 func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 5 * time.Second}}, func(t *testing.T, n *node) {
 		src, count := source.NewStaticPush("file"), newCounter()
@@ -39,7 +39,7 @@ func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
 		})
 		job := once(pod("file", "job", "u", "exit 0"))
 		set(t, src, job)
-		time.Sleep(35 * time.Second) // between two looks, and long before the collector's
+		time.Sleep(35 * time.Second) // between two inspections, and long before the collector's pass
 		if got := a.sink.of("u").Phase; got != v1.PodSucceeded {
 			t.Fatalf("the pod is %s", got)
 		}
@@ -67,8 +67,8 @@ func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
 	})
 }
 
-// The agent is restarted after a pod has finished: nothing is started, the pod is
-// cleaned up after once, and does not count beside new ones.
+// The agent is restarted after a pod has finished: no container is started, the pod is
+// cleaned up once, and does not count as an active pod in admission.
 func TestW7_FinishedPodStaysFinished(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, once(pod("file", "job", "u", "exit 3")))
@@ -114,8 +114,8 @@ func removeAll(t *testing.T, n *node) {
 	}
 }
 
-// A pod that runs is adopted: nothing is stopped or started, nobody asks whether it
-// may run, and its status goes on from where it was.
+// A running pod is adopted: no container is stopped or started, the pod is not admitted again,
+// and its status continues.
 func TestW7_RunningPodIsAdopted(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
@@ -167,8 +167,8 @@ func TestOldPodsAreNotAskedFor(t *testing.T) {
 	})
 }
 
-// A pod is refused, and told of: it is never started, and is gone when its source
-// lets it go; also with a deletion mark that only the next agent sees.
+// A rejected pod is reported, is never started, and is removed when its source
+// drops it. The same holds for a deletion that only the next agent sees.
 func TestW8_RefusedPodEnds(t *testing.T) {
 	refuse := func(c *nodeagent.Config) {
 		c.Admission = loop.AdmissionFunc(func(*v1.Pod, []*v1.Pod) *syncpod.Rejection {
@@ -199,7 +199,7 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 				}
 				if restart {
 					a.kill()
-					delete(n.store.records, "u") // it was not on the disk yet
+					delete(n.store.records, "u") // the record had not reached the disk
 					src = newPush(from)
 					a = n.start([]source.Source{src}, refuse)
 				}
@@ -223,8 +223,8 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 	}
 }
 
-// A pod is removed and comes again with the same UID, at every point of its life:
-// the new one starts after the old one has ended, and without waiting for anything.
+// A pod is removed and added again with the same UID, at every point of its life:
+// the new one starts as soon as the old one has stopped.
 func TestW10_UIDComesAgain(t *testing.T) {
 	for _, tt := range []struct {
 		name, script string
@@ -269,8 +269,8 @@ func TestW10_UIDComesAgain(t *testing.T) {
 	}
 }
 
-// The source removes a pod and returns it before the loop has reconciled once: the pod stops and starts anew, as it does if the
-// loop is faster.
+// The source removes a pod and adds it again before the loop has reconciled: the pod stops and starts again, as it does if
+// the loop is faster.
 func TestW10_UIDComesAgainAtOnce(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
@@ -392,8 +392,8 @@ func TestKillPodWhileItChanges(t *testing.T) {
 	})
 }
 
-// W6: a pod that an earlier agent has left running is evicted before there was any work on
-// it here: that is done when it has stopped, within its own time, and is told.
+// W6: a pod that an earlier agent has left running is evicted before this agent has worked on
+// it: the eviction ends when the pod has stopped, within its grace period, and is reported.
 func TestW6_KillPodThatWasAdopted(t *testing.T) {
 	slow := "trap 'sleep 3; exit 0' TERM; sleep infinity & wait"
 	for name, end := range map[string]func(*agent, *source.Push){
@@ -436,8 +436,8 @@ func TestW6_KillPodThatWasAdopted(t *testing.T) {
 	}
 }
 
-// A static pod that waits for another one of its name is evicted: that is told, and it
-// does not run when its turn comes.
+// A static pod that waits for another pod with its name is evicted: the eviction is reported, and the pod
+// does not start when the other pod has ended.
 func TestKillPodThatNeverHadItsTurn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		push := source.NewStaticPush("file")

@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// To stop a pod takes three looks: at what is to stop, at whether it has, and at whether all of it is
-// removed, which what the runtime tells of the removal adds none to. The sandbox is stopped once.
+// The stop of a pod takes three inspections: before the stop, after the stop, and after the
+// removal. The events of the removal cause no further inspection. The sandbox is stopped once.
 func TestStopAsksForNothingTwice(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Times: faults.Always, Delay: 3 * time.Millisecond})
@@ -37,8 +37,8 @@ func TestStopAsksForNothingTwice(t *testing.T) {
 	})
 }
 
-// An agent that does not know whether a sandbox that is not ready was stopped stops it before it
-// removes it: its network may be there (containerd #5768).
+// If an agent does not know whether a sandbox that is not ready was stopped, it stops the sandbox before it
+// removes it: the sandbox may still have a network (containerd #5768).
 func TestSandboxIsStoppedByWhoRemovesIt(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		push := source.NewStaticPush("file")

@@ -2,8 +2,8 @@
 
 package loop_test
 
-// manyPods is how many pods a node is tried with: the race detector makes each cost
-// several times as much, the most of it in the runtime in memory.
+// manyPods is the number of pods in tests of a full node. It is smaller with the race detector, which makes the runtime in
+// memory several times slower.
 const manyPods = 300
 
 // crashes is at how many calls an agent is crashed.

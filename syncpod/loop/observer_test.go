@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/podworkers"
 )
 
-// W6: two steps of a life that are told in the other order leave the pod where it is, so that
-// what of it starts late is tidied up; and a new life begins from the first step.
+// W6: if two phases of a pod are reported in the wrong order, the later phase is kept, so that a container that starts late
+// is removed. A new pod with the same UID begins with the first phase.
 func TestW6_StepsOfALifeInEitherOrder(t *testing.T) {
 	l := &Loop{table: &podTable{housekeeping: make(flag, 1)}, states: &podStates{pods: map[types.UID]*podState{}}}
 	o := observer{l, podworkers.NopObserver{}}

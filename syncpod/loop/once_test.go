@@ -13,8 +13,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// T2: a container exits, and its record is lost, while the handler of another one runs:
-// no work on the pod begins before all that is over.
+// T2: a container exits, and its record is lost, while the handler of another container runs:
+// no work on the pod begins before the handler has ended.
 func TestT2_ExitIsSeenWhileTheWorkGoesOn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
@@ -37,8 +37,8 @@ func TestT2_ExitIsSeenWhileTheWorkGoesOn(t *testing.T) {
 	})
 }
 
-// C5: a job is started, the runtime restarts, the job exits and its record is removed
-// before the runtime has been looked at again, by the same agent or by another.
+// C5: a job is started, the runtime restarts, the job exits, and its record is removed
+// before the same agent or another one inspects the runtime again.
 func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 		t.Run(name, func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// A manifest was edited while no agent was there. The pod that an earlier one has left
-// stops before that of the same name starts.
+// A manifest was edited while no agent ran. The pod that an earlier agent has left
+// stops before the new pod with the same name starts.
 func TestM2_HeirWaitsForTheOrphan(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 3 * time.Second}}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "old", forever))
@@ -59,8 +59,8 @@ func TestE1_OrphanIsNotStoppedInAHotLoop(t *testing.T) {
 	})
 }
 
-// M2: what an earlier agent has left of a pod is being stopped, or cannot be, when the
-// pod comes again. It runs once that has been stopped.
+// M2: the containers that an earlier agent has left of a pod are being stopped, or cannot be stopped, when the
+// pod is added again. It starts once they have been stopped.
 func TestM2_PodComesAgainWhileItsOrphanStops(t *testing.T) {
 	for _, failing := range stops {
 		t.Run(string(failing), func(t *testing.T) {
@@ -78,8 +78,8 @@ func TestM2_PodComesAgainWhileItsOrphanStops(t *testing.T) {
 	}
 }
 
-// W6: and if the pod changes meanwhile, so that it is stopped by its definition, what runs
-// of it after its end is stopped all the same.
+// W6: if the pod changes meanwhile and is therefore stopped with its definition, containers
+// that run after its end are still stopped.
 func TestW6_StrayOfAPodThatWasAnOrphan(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.orphanThatDoesNotStop(critest.StopPodSandbox, 10)
@@ -109,8 +109,8 @@ func TestW6_StrayOfAPodThatWasAnOrphan(t *testing.T) {
 	})
 }
 
-// P6: a pod that came again, and changed, while what an earlier agent had left of it was
-// stopped is looked at like any other: a crash is seen at once.
+// P6: a pod that was added again and changed, while the containers of an earlier agent were
+// being stopped, is watched like any other pod: a crash is seen at once.
 func TestP6_CrashOfAPodThatWasAnOrphan(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 3 * time.Second}}, func(t *testing.T, n *node) {
 		n.orphanThatDoesNotStop(critest.ExecSync, 0)
@@ -134,8 +134,8 @@ func TestP6_CrashOfAPodThatWasAnOrphan(t *testing.T) {
 	})
 }
 
-// M2: what an agent has stopped of an orphan is not taken for the run of the pod that comes
-// again meanwhile, whatever is heard of that before the orphan has stopped.
+// M2: the stopped containers of an orphan do not count as runs of the pod that is added
+// again meanwhile, regardless of its updates before the orphan has stopped.
 func TestM2_StoppedOrphanIsNoRun(t *testing.T) {
 	for name, changes := range map[string]bool{"it comes again": false, "and changes": true} {
 		t.Run(name, func(t *testing.T) {
@@ -174,8 +174,8 @@ func (n *node) orphanThatDoesNotStop(failing critest.Method, times int) {
 	}
 }
 
-// W10: a pod is wanted again while the agent removes what an earlier agent has left of it. Admission decides on
-// it once, when the old pod is forgotten, and not with each change of the source.
+// W10: a pod is added again while the agent removes the objects that an earlier agent has left of it. Admission decides on
+// the pod once, when the old pod is forgotten, and not with each change of the source.
 func TestW10_AdmissionWaitsForTheOrphan(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "u", forever))

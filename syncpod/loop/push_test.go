@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// A Push that was never told of all its pods is not ready, and Health says what it waits
+// A Push that never got its complete set of pods is not ready, and Health reports what it waits
 // for.
 func TestPushWithoutSet(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -32,8 +32,8 @@ func TestPushWithoutSet(t *testing.T) {
 	})
 }
 
-// Pods of one name and different UIDs run side by side, but for static ones: those take
-// turns.
+// Pods with the same name and different UIDs run concurrently, except static pods, which run one after the
+// other.
 func TestPushesOfPodsOfOneName(t *testing.T) {
 	for name, want := range map[string]int{runtime.ConfigSourceAPI: 1, "queue": 0} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {

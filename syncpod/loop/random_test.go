@@ -23,9 +23,9 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// F8, F14: pods come and go, while calls fail, hang, or succeed and say that they
-// did not, events are lost, the agent is killed and the runtime goes away. What the
-// containers themselves see is right all the time, and so is all that is left.
+// F8, F14: pods are added and removed, while calls fail, hang, or succeed with an error, events are lost, the agent is
+// killed, and the runtime becomes unavailable. The containers' own observations
+// are correct at any time, and so is the final state.
 func TestF14_RandomLives(t *testing.T) {
 	seeds := uint64(6)
 	if testing.Short() {
@@ -44,7 +44,7 @@ func TestF14_RandomLives(t *testing.T) {
 	}
 }
 
-// truth is what the processes of containers see.
+// truth is what the processes of containers observe.
 type truth struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -78,7 +78,7 @@ func (h *truth) end(container string) {
 	}
 }
 
-// serve runs until it is told to end.
+// serve runs until it gets a signal.
 func (h *truth) serve(ctx context.Context, c *critest.Command) int {
 	pod, container := h.begin(c)
 	defer h.end(container)
@@ -104,7 +104,7 @@ func (h *truth) stopped(pod, container, how string) {
 	}
 }
 
-// work ends by itself, with 3 if it is told to fail.
+// work exits after a while, with exit code 3 if it must fail.
 func (h *truth) work(ctx context.Context, c *critest.Command) int {
 	_, container := h.begin(c)
 	defer h.end(container)
@@ -119,7 +119,7 @@ func (h *truth) work(ctx context.Context, c *critest.Command) int {
 	return 0
 }
 
-// want says which pods must not be stopped.
+// want sets the pods that must not be stopped.
 func (h *truth) want(pods []*v1.Pod) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +129,7 @@ func (h *truth) want(pods []*v1.Pod) {
 	}
 }
 
-// randomLife is a node whose pods come and go.
+// randomLife is a node whose pods are added and removed at random.
 type randomLife struct {
 	*node
 	*truth
@@ -161,8 +161,8 @@ func (l *randomLife) live(seed uint64) {
 	}
 }
 
-// afflict makes calls go wrong, but for starts: one that is refused is the end of a
-// pod that may not restart. Those take time, in which the agent may be killed.
+// afflict makes calls fail, except starts, because a rejected start fails a
+// pod that may not restart. Starts take time instead, during which the agent may be killed.
 func (l *randomLife) afflict(seed uint64) {
 	methods := slices.Concat(starts, stops, []critest.Method{
 		critest.RemovePodSandbox, critest.RemoveContainer, critest.ListPodSandbox, critest.ListContainers,
@@ -243,7 +243,7 @@ func (l *randomLife) newPod() *v1.Pod {
 	return p
 }
 
-// check looks at what there is once all went well for some time.
+// check checks the state after a time without failures.
 func (l *randomLife) check() {
 	synctest.Wait()
 	t := l.node
@@ -286,7 +286,7 @@ func exitCode(s v1.PodStatus) int32 {
 	return s.ContainerStatuses[0].State.Terminated.ExitCode
 }
 
-// checkEmpty looks at what is left of pods that are gone.
+// checkEmpty checks that nothing is left of removed pods.
 func (l *randomLife) checkEmpty() {
 	t := l.node
 	conn, err := l.Runtime.Dial()

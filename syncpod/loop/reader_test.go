@@ -24,8 +24,8 @@ func (s plainStore) SetStatus(ctx context.Context, stored statusstore.Status) er
 	return s.Store.SetStatus(ctx, stored)
 }
 
-// After a restart of the agent the runtime is asked for what has changed, and for nothing that an
-// earlier agent has seen. What is reported is the same whether that was remembered or not.
+// After a restart, the agent reads only objects that have changed since an earlier agent read
+// them. The reported statuses are the same with and without the records of that agent.
 func TestTakeOverAsksForWhatHasChanged(t *testing.T) {
 	asks := []critest.Method{critest.PodSandboxStatus, critest.ContainerStatus}
 	for _, tt := range []struct {
@@ -92,8 +92,8 @@ func TestTakeOverAsksForWhatHasChanged(t *testing.T) {
 	}
 }
 
-// What was seen of a sandbox and a container that there are not any more is not reported of those
-// that have followed them.
+// The recorded details of a removed sandbox and container are not reported for their
+// replacements.
 func TestTakeOverOfOthersThanWereSeen(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		p := pod("file", "web", "web", "sleep 1000000")

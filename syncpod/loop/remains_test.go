@@ -23,8 +23,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// A pod died while no agent was there, and nobody wants it any more. Its sandbox may
-// still hold a network: it is stopped before it is removed, for as long as that takes
+// A pod has exited while no agent ran, and no source wants it. Its sandbox may
+// still have a network: it is stopped, with retries, before it is removed
 // (containerd #5768).
 func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -71,7 +71,7 @@ func TestM3_RemainsWaitForTheirSource(t *testing.T) {
 	})
 }
 
-// M3: a pod of a source that there is not any more waits for all there are.
+// M3: a pod of a source that no longer exists is stopped only after all existing sources have delivered.
 func TestM3_PodOfAnUnknownSourceWaitsForAll(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("old", "web", "u", forever))
@@ -90,9 +90,9 @@ func TestM3_PodOfAnUnknownSourceWaitsForAll(t *testing.T) {
 	})
 }
 
-// A pod goes while no agent is there, and the runtime has nothing of it any more, or
-// still runs it. What was kept of it on the disk goes as well, its volumes included, and
-// that of pods that are there stays.
+// A pod is removed while no agent runs, and the runtime no longer has it, or
+// still runs it. Its files are deleted, including its volumes, and
+// the files of existing pods stay.
 func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
 	for name, lost := range map[string]bool{"the runtime has lost it": true, "it still runs": false} {
 		t.Run(name, func(t *testing.T) {
@@ -141,8 +141,8 @@ func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
 	}
 }
 
-// G5: what is kept of a pod that is gone cannot be deleted for a while. It is tried again
-// at growing intervals, and what is kept of others goes meanwhile.
+// G5: the files of a removed pod cannot be deleted for a while. The deletion is retried
+// with back-off, and the files of other pods are deleted meanwhile.
 func TestG5_WhatIsKeptIsDeletedInTheEnd(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// slowRecords is a store whose calls to delete time out by a limit of its own.
+// slowRecords is a store whose delete calls time out after its own limit.
 type slowRecords struct {
 	mu    sync.Mutex
 	tries int

@@ -18,8 +18,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// allocated is the CPU that the last status of a pod says it is allocated and has in force,
-// and why it is not allocated what it asks for.
+// allocated returns the allocated and the actual CPU in the last status of a pod,
+// and the reason why its request is not allocated.
 func (a *agent) allocated(uid string) (allocated, inForce, waits string) {
 	status := a.sink.of(types.UID(uid))
 	for _, c := range status.Conditions {
@@ -31,8 +31,8 @@ func (a *agent) allocated(uid string) (allocated, inForce, waits string) {
 	return k.AllocatedResources.Cpu().String(), k.Resources.Requests.Cpu().String(), waits
 }
 
-// C10: a resize that waits is carried out as soon as another pod is gone, also if the agent
-// was restarted meanwhile, and not before.
+// C10: a deferred resize is carried out as soon as another pod is removed, even after a restart of the agent,
+// and not earlier.
 func TestC10_DeferredResizeGetsItsRoom(t *testing.T) {
 	for name, restart := range map[string]bool{"one agent": false, "the next agent": true} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestC10_DeferredResizeGetsItsRoom(t *testing.T) {
 	}
 }
 
-// devices are those of a pod, whose health changes.
+// devices are the devices of a pod, whose health changes.
 type devices struct {
 	changed func(types.UID)
 

@@ -28,7 +28,7 @@ func (s lateStore) Load(ctx context.Context) ([]statusstore.Status, error) {
 	return s.memoryStore.Load(ctx)
 }
 
-// A pod that is over is not run again because the disk was slow to say so.
+// A finished pod does not run again if the disk returns its status late.
 func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -79,7 +79,7 @@ func (hangingSink) SetPodStatus(ctx context.Context, _ *v1.Pod, _ v1.PodStatus) 
 	return ctx.Err()
 }
 
-// P1: a sink that hangs as an earlier agent's status is told again holds up no work.
+// P1: a sink that hangs while the status of an earlier agent is reported again delays no work.
 func TestP1_SinkHangsAfterARestart(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("api", "web", "u", "sleep 300; exit 1"))

@@ -46,7 +46,7 @@ func uidsOf(pods []*v1.Pod) (uids []types.UID) {
 	return uids
 }
 
-// What is told of the pods beside a new one is what a walk through all of them finds.
+// The active pods that an Admission gets are those that a search through all pods finds.
 func TestAdmittedPods(t *testing.T) {
 	r := reconcilerOf(t, 5)
 	want := []types.UID{"00000", "00001", "00002", "00003", "00004"}
@@ -79,8 +79,8 @@ func TestAdmittedPods(t *testing.T) {
 	}
 }
 
-// To ask whether a pod that is gone may come back costs the same however many there are:
-// it is asked of each one that has left something.
+// The cost of the question whether a removed pod may return does not depend on the number of pods, because
+// the question is asked for each removed pod with objects left.
 func TestToAskOfOnePodIsNotToWalkThroughAll(t *testing.T) {
 	r := reconcilerOf(t, 1000)
 	states := host{&Loop{workers: r.table.workers, sources: r.sources}}
@@ -96,7 +96,7 @@ func TestToAskOfOnePodIsNotToWalkThroughAll(t *testing.T) {
 	}
 }
 
-// What is told of the others to an Admission, for each of many pods that come at once.
+// The cost of the active pods for an Admission, when many pods are added at once.
 func BenchmarkAdmitted(b *testing.B) {
 	for _, pods := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(pods), func(b *testing.B) {

@@ -29,7 +29,7 @@ func stopsAfter(seconds int) string {
 	return fmt.Sprintf("trap 'sleep %d; exit 0' TERM; sleep infinity & wait", seconds)
 }
 
-// rankedPod is one of an API server with a priority and a time to stop.
+// rankedPod returns a pod of an API server with a priority and a grace period.
 func rankedPod(name string, priority int32, grace int64, script string) *v1.Pod {
 	p := api(pod("", name, "uid-"+name, script))
 	p.Spec.Priority, p.Spec.TerminationGracePeriodSeconds = &priority, &grace
@@ -115,8 +115,8 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// TestShutdownWhileAPodIsAdmitted: a pod that was admitted before the shutdown began, and is not
-// known to it, is refused, and nothing of it starts.
+// TestShutdownWhileAPodIsAdmitted checks that a pod that was admitted just before the shutdown began, so that the shutdown
+// does not know it, is rejected, and that none of its containers start.
 func TestShutdownWhileAPodIsAdmitted(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewPush()
@@ -150,8 +150,8 @@ func TestShutdownWhileAPodIsAdmitted(t *testing.T) {
 	})
 }
 
-// Random nodes: no group outlives its period, none begins before the one below is gone or out
-// of time, no pod gets more time than its own, and nothing runs in the end.
+// Random nodes: no group exceeds its period, none begins before the previous group has stopped or its period
+// has expired, no pod gets more than its own grace period, and no pod runs in the end.
 func TestShutdownOfRandomNodes(t *testing.T) {
 	for seed := range uint64(25) {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -173,7 +173,7 @@ func TestShutdownOfRandomNodes(t *testing.T) {
 			time.Sleep(time.Minute)
 			began := time.Now()
 			var deleted types.UID
-			if r.IntN(3) == 0 { // one is stopping already, with a time of its own
+			if r.IntN(3) == 0 { // one pod is stopping already, with its own grace period
 				deleted = pods[0].UID
 				src.Delete(deleted)
 				synctest.Wait()
@@ -184,7 +184,7 @@ func TestShutdownOfRandomNodes(t *testing.T) {
 			if took := time.Since(began); took > p.Total()+2*time.Second {
 				t.Errorf("seed %d: it took %v of %v", seed, took, p.Total())
 			}
-			synctest.Wait() // a call whose end is known may not be written down yet
+			synctest.Wait() // the end of a call may not be recorded yet
 			first, last := map[string]time.Duration{}, map[string]time.Duration{}
 			for _, c := range n.Journal() {
 				if c.Method != critest.StopContainer || c.Start.Before(began) {
@@ -224,7 +224,7 @@ func TestShutdownOfRandomNodes(t *testing.T) {
 	}
 }
 
-// A pod that cannot be stopped holds up nobody but itself, and the error names it.
+// A pod that cannot be stopped delays no other pod, and the error names it.
 func TestShutdownOfWhatCannotBeKilled(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewPush()

@@ -20,8 +20,8 @@ import (
 
 const deaf = "trap '' TERM; sleep infinity"
 
-// Quick edits of a manifest: each makes another pod of the same name. One of them
-// runs at a time, and in the end the newest.
+// Quick edits of a manifest: each edit results in another pod with the same name. Only one of them
+// runs at a time, and finally the newest.
 func TestM1_OnePodOfANameAtATime(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
@@ -52,7 +52,7 @@ func TestM1_OnePodOfANameAtATime(t *testing.T) {
 	})
 }
 
-// The agent is gone at any call between the edit of a manifest and the end of it:
+// The agent is killed at any call between the edit of a manifest and the start of the new pod:
 // the next agent stops the old pod, and only then starts the new one.
 func TestM2_ManifestEditedAndAgentRestarted(t *testing.T) {
 	for k := 1; k <= 40; k += 3 {
@@ -99,8 +99,8 @@ func firstStart(n *node, uid string) time.Time {
 	return n.Journal().Pod(uid).Of(critest.StartContainer)[0].Start
 }
 
-// Of two sources one never speaks: the other is served, and what runs for the one
-// goes on, also after a restart, until it speaks.
+// One of two sources never delivers: the pods of the other source are served, and the running pods of the silent source
+// keep running, even after a restart, until it delivers.
 func TestM3_EachSourceOnItsOwn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		a, b := source.NewStaticPush("a"), source.NewStaticPush("b")
@@ -140,7 +140,7 @@ func TestM3_EachSourceOnItsOwn(t *testing.T) {
 	})
 }
 
-// A source that has not read all of its files may yet want what runs.
+// A source that has not read all of its files may still want the running pods.
 func TestM3_IncompleteSource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		first := n.start([]source.Source{&scripted{name: "file", snapshots: []source.Snapshot{
@@ -167,7 +167,7 @@ func TestM3_IncompleteSource(t *testing.T) {
 	})
 }
 
-// scripted is a source that delivers what it is made with, and then what comes.
+// scripted is a source that delivers a first snapshot, and then those from a channel.
 type scripted struct {
 	name      string
 	snapshots []source.Snapshot
@@ -192,7 +192,7 @@ func (s *scripted) Run(ctx context.Context, deliver func(source.Snapshot)) error
 	return s.err
 }
 
-// A source that fails is told of; its pods, and the other sources, go on.
+// The failure of a source is reported. Its pods keep running, and the other sources are served.
 func TestM3_FailedSource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		bad := &scripted{name: "bad", err: errors.New("no such host"), snapshots: []source.Snapshot{
@@ -212,8 +212,8 @@ func TestM3_FailedSource(t *testing.T) {
 	})
 }
 
-// A pod is deleted and another of its name made: what is done to the one is not
-// done to the other, whichever is heard of first.
+// A pod is deleted and another one with its name is created: actions on one of them do not
+// affect the other, in whichever order the updates arrive.
 func TestM5_SameNameOtherUID(t *testing.T) {
 	for _, order := range []string{"delete first", "create first", "at once"} {
 		t.Run(order, func(t *testing.T) {

@@ -42,9 +42,9 @@ func (p *phases) want(t *testing.T, want ...v1.PodPhase) {
 	}
 }
 
-// A static pod that is taken away ends as others do: as its containers ended, and never
-// as one that runs (kubernetes #116484). One that is only stopped, because the agent is
-// to end, stays what it was, for the next agent starts it again.
+// The last status of a removed static pod is like that of other pods: it shows the exits of its containers, and never
+// a running pod (kubernetes #116484). If a static pod is only stopped because the agent must
+// end, its phase does not change, because the next agent starts it again.
 func TestT1_StaticPodEnds(t *testing.T) {
 	const died = "sleep infinity"
 	for name, tc := range map[string]struct {
@@ -92,8 +92,8 @@ func TestT1_StaticPodEnds(t *testing.T) {
 	}
 }
 
-// A static pod whose manifest is taken away and put back has one UID. That it has ended
-// is not remembered of it: it runs again, though the agent is killed meanwhile.
+// A static pod whose manifest is removed and restored keeps its UID. Its finished state
+// is forgotten: it runs again, even if the agent is killed meanwhile.
 func TestM2_ManifestPutBack(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")

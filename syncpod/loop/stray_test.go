@@ -18,9 +18,9 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// A pod has ended and cannot be cleaned up after yet, when something of it is found to
-// run and is stopped. How its containers had ended is known all the same, though the
-// runtime has lost it meanwhile.
+// A pod has stopped and cannot be cleaned up yet, when a running container of it is found
+// and stopped. The exits of its containers are still known, although the
+// runtime has lost them meanwhile.
 func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
@@ -64,8 +64,8 @@ func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 	})
 }
 
-// A pod ends while a container of it is being created, which happens after it has ended: the container
-// never runs, and is removed. The pod is wanted still, so that nothing else removes it.
+// A container of a pod is created after the pod has stopped: the container
+// never runs, and is removed. The pod is still wanted, so that housekeeping does not remove it.
 func TestW6_ContainerThatIsCreatedLate(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, When: faults.Midway, Delay: 8 * time.Second, IgnoreCancel: true})

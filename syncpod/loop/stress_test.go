@@ -16,8 +16,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// A thousand pods start, settle, are updated, crash, and stop, with no goroutine
-// for a pod that is at rest, and nothing left of them in the end.
+// A thousand pods start, settle, are updated, crash, and stop. An idle pod has no
+// goroutine, and nothing is left of the pods in the end.
 func TestThousandPods(t *testing.T) {
 	count := manyPods
 	inBubble(t, critest.Config{JournalLimit: 1}, func(t *testing.T, n *node) {
@@ -93,8 +93,8 @@ func settle(t *testing.T, a *agent, count int, phase v1.PodPhase) {
 	t.Fatalf("%v are in which phase, and health is %.500v", a.sink.phases(), a.Health())
 }
 
-// The agent is gone at any call while pods start, run, are replaced and stop; the
-// next one brings all of them to where they should be.
+// The agent is killed at any call while pods start, run, are replaced and stop. The
+// next agent brings all of them to their desired state.
 func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 	calls := 0
 	life := func(t *testing.T, n *node, crashAt int) {
@@ -136,7 +136,7 @@ func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 			t.Errorf("the job was started %d times", len(got))
 		}
 		for _, c := range n.Journal().Pod("w2").Of(critest.StopContainer) {
-			if n.Journal().ID(c.ContainerID).Count(critest.StartContainer) > 0 { // one that was only created is replaced
+			if n.Journal().ID(c.ContainerID).Count(critest.StartContainer) > 0 { // a container that was only created is replaced
 				t.Errorf("the pod that is wanted was stopped: %v", c)
 			}
 		}

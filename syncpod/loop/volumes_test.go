@@ -56,7 +56,7 @@ func withConfig(p *v1.Pod) *v1.Pod {
 	return p
 }
 
-// wantConf checks what a pod's container reads.
+// wantConf checks the configuration that a pod's container reads.
 func wantConf(t *testing.T, root, uid, want string) {
 	t.Helper()
 	got, err := os.ReadFile(filepath.Join(root, "pods", uid, "volumes/kubernetes.io~configmap/settings/conf"))
@@ -74,8 +74,8 @@ func (n *node) wantUndisturbed(since int, uid string) {
 	}
 }
 
-// A ConfigMap changes: within a minute the container reads the new text, and has
-// run on. Of pods that mount none nothing is asked.
+// A ConfigMap changes: within a minute the container reads the new text, without a
+// restart. For pods that mount no ConfigMap, no request is made.
 func TestVolumesFollowTheirSource(t *testing.T) {
 	root := t.TempDir()
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -105,8 +105,8 @@ func TestVolumesFollowTheirSource(t *testing.T) {
 	})
 }
 
-// The source of ConfigMaps fails: that is told, and tried again; the pod runs on with
-// what it has.
+// The source of ConfigMaps fails: the failure is reported and retried, and the pod keeps running with
+// its old files.
 func TestVolumesWhoseSourceFails(t *testing.T) {
 	root := t.TempDir()
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {

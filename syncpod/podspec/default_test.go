@@ -107,7 +107,7 @@ func TestDefaultPodResources(t *testing.T) {
 	} {
 		pod := &v1.Pod{Spec: v1.PodSpec{
 			Resources: &tc.pod,
-			// 2 go on running; with the one-time container it is 5, with the regular ones 4.
+			// 2 keep running; with the run-once container it is 5, with the regular ones 4.
 			InitContainers: []v1.Container{{Resources: cpu("2"), RestartPolicy: &always}, {Resources: cpu("3")}},
 			Containers:     []v1.Container{{Resources: cpu("1")}, {Resources: cpu("1")}},
 		}}
@@ -117,8 +117,8 @@ func TestDefaultPodResources(t *testing.T) {
 	}
 }
 
-// Whatever a manifest holds: nothing panics, the pod given stays as it is, and
-// defaults are set once.
+// For any manifest, nothing panics, the given pod is not modified, and a second call sets no further
+// defaults.
 func FuzzPod(f *testing.F) {
 	for _, name := range []string{"pod.yaml", "pod.defaulted.yaml"} {
 		text, err := os.ReadFile("testdata/" + name)

@@ -39,7 +39,7 @@ spec:
 	// Always IfNotPresent Guaranteed
 }
 
-// All that is wrong is said at once.
+// The error lists all invalid fields.
 func ExampleValidate() {
 	pod := podspec.Default(&v1.Pod{})
 	pod.Name, pod.Namespace = "Web", "default"

@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
-// A UID that changes is a pod that is stopped and started anew on all nodes
-// where this module is updated. These values must never change.
+// If a UID changes, the pod is stopped and started again on every node
+// where this module is updated. So these values must never change.
 func TestStaticUIDs(t *testing.T) {
 	file := podspec.Source{Location: "/etc/pods/web.yaml"}
 	full, plain := read(t, "pod.yaml"), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
@@ -35,7 +35,7 @@ func TestStaticUIDs(t *testing.T) {
 	}
 }
 
-// What says nothing, and what the status says, is no part of a pod's identity.
+// Empty fields and the status are not part of a pod's identity.
 func TestStaticUIDIsOfTheMeaning(t *testing.T) {
 	uid := func(text string) string {
 		return string(podspec.Static(parse(t, []byte(text)), "n", podspec.Source{}).UID)

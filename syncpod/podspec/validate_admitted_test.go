@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
-// What becomes a path or a label is checked whoever has admitted the pod.
+// Values that become a path or a label are checked even if an API server has admitted the pod.
 func TestValidateAdmitted(t *testing.T) {
 	if err := podspec.ValidateAdmitted(nil); err == nil {
 		t.Error("nil is valid")

@@ -34,7 +34,7 @@ func agent(t *testing.T, dir string, adjust ...func(*resize.Config)) *resize.All
 	return a
 }
 
-// allocate returns the CPU that a pod is allocated, and why not what it asks for.
+// allocate returns the allocated CPU of a pod, and the reason why its request is not allocated.
 func allocate(t *testing.T, a *resize.Allocator, p *v1.Pod) (cpu string, waits resize.Outcome) {
 	t.Helper()
 	answer, err := a.Allocate(t.Context(), p)
@@ -85,7 +85,7 @@ func TestAllocator(t *testing.T) {
 	wantAllocate(t, a, pod("a", "3", "1Gi"), "3", "") // a new one: admission has let it in
 }
 
-// C10: a resize does not take the room of a pod that was admitted and is not worked on yet.
+// C10: a resize does not use the resources of an admitted pod that has not been synced yet.
 func TestC10_ReservedRoomIsTaken(t *testing.T) {
 	dir := t.TempDir()
 	a := agent(t, dir)
@@ -121,7 +121,7 @@ func TestC10_ReservedRoomIsTaken(t *testing.T) {
 	wantAllocate(t, next, pod("a", "2", "1Gi"), "2", "")
 }
 
-// A pod that takes its wish back does not wait any more, and a new wish is decided anew.
+// A pod whose resize request is withdrawn is no longer pending, and a new request is decided again.
 func TestWishChanges(t *testing.T) {
 	a := agent(t, t.TempDir())
 	wantAllocate(t, a, pod("a", "1", "1Gi"), "1", "")
@@ -131,8 +131,8 @@ func TestWishChanges(t *testing.T) {
 	wantAllocate(t, a, pod("a", "4", "1Gi"), "4", "")
 }
 
-// When room is made, those that come first get it, and one that does not fit does not
-// hold up those behind it.
+// Freed resources go to the oldest pending resizes, and a resize that does not fit does not
+// block later ones.
 func TestRoomGoesByOrder(t *testing.T) {
 	a := agent(t, t.TempDir())
 	var told []types.UID
@@ -154,8 +154,8 @@ func TestRoomGoesByOrder(t *testing.T) {
 	wantAllocate(t, a, pod("big", "4", "1Gi", second), "500m", resize.Deferred)
 }
 
-// What was allocated outlives the agent, and what other pods are allocated counts before
-// they have been seen again.
+// Allocations outlive the agent, and the allocations of other pods count before these pods
+// have been synced again.
 func TestAllocationsOutliveTheAgent(t *testing.T) {
 	dir := t.TempDir()
 	a := agent(t, dir)
@@ -178,8 +178,8 @@ func TestAllocationsOutliveTheAgent(t *testing.T) {
 	}
 }
 
-// A file that was cut is set aside, and counts as none: its pod is allocated what its status
-// says, and where that says nothing what it asks for.
+// A truncated file is set aside: its pod is allocated the resources in its status,
+// or else those in its spec.
 func TestFileThatWasCut(t *testing.T) {
 	for name, tt := range map[string]struct {
 		requests, limits v1.ResourceList
@@ -224,8 +224,8 @@ func TestFileThatWasCut(t *testing.T) {
 	}
 }
 
-// A file of a version that is yet to come is read as far as it is known, and one of before
-// there were versions, too.
+// The known fields of a file of a future version are read, and those of a file without
+// a version, too.
 func TestFilesOfOtherVersions(t *testing.T) {
 	for name, text := range map[string]string{
 		"of before": `{"containers":{"app":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"1","memory":"1Gi"}}},"requests":{"cpu":"1","memory":"1Gi"}}`,
@@ -335,8 +335,8 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// Whatever is asked for, taken back and restarted: what all pods are allocated never is
-// more than there is, and what could be accepted does not wait.
+// For any sequence of requests, withdrawals and restarts, the sum of the allocations never exceeds the node's
+// resources, and a request that fits is not pending.
 func TestAllocatorRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	dir := t.TempDir()
@@ -379,9 +379,8 @@ func TestAllocatorRandom(t *testing.T) {
 	}
 }
 
-// An agent that is killed before any of its decisions is written down, or after any of
-// them, leaves each pod with what it had or with what it was to have. Together they never
-// have more than there is.
+// If an agent is killed before or after a decision is stored, each pod has its old or its new
+// allocation, and the sum never exceeds the node's resources.
 func TestAllocatorIsKilledAtEachWrite(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	killed := 0
@@ -443,7 +442,7 @@ func dies(t *testing.T, a *resize.Allocator, p *v1.Pod) (killed bool) {
 	return false
 }
 
-// checkAllocated holds what pods are allocated against what they had and ask for.
+// checkAllocated compares the allocations of pods with their old allocations and requests.
 func checkAllocated(t *testing.T, a *resize.Allocator, asks, had map[string]string) {
 	t.Helper()
 	for name, cpu := range asks {
@@ -457,8 +456,7 @@ func checkAllocated(t *testing.T, a *resize.Allocator, asks, had map[string]stri
 	}
 }
 
-// free is the CPU that no pod is allocated. New pods may have been let in beside what was
-// accepted before.
+// free is the unallocated CPU. New pods may have been admitted next to the accepted resizes.
 func free(t *testing.T, a *resize.Allocator, asks map[string]string) int64 {
 	t.Helper()
 	left := int64(4000)

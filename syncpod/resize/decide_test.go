@@ -99,8 +99,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What is accepted fits, what is deferred fits the node, what is infeasible does not, and
-// a pod that asks for less is never refused.
+// An accepted resize fits, a deferred one fits an empty node, an infeasible one does not, and
+// a smaller request is never rejected.
 func TestDecideRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	draw := func(uid string) *v1.Pod {

@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
-// FuzzAllocation: whatever the file of an allocation holds, its pod can be resized and forgotten, and
-// is written so that the next Allocator reads the same.
+// FuzzAllocation checks that for any content of the file of an allocation, the pod can be resized and forgotten, and
+// the next Allocator reads the same allocation.
 func FuzzAllocation(f *testing.F) {
 	for _, text := range []string{
 		"", "null", "{}", `{"version":1,"containers":{"app":{"requests":{"cpu":"2"},"limits":{"memory":"1Gi"}}},"requests":{"cpu":"2"}}`,

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// FuzzCurrent: whatever the files of a cgroup hold, its limits are none or those that can be.
+// FuzzCurrent checks that for any content of a cgroup's files, its limits are unset or valid.
 func FuzzCurrent(f *testing.F) {
 	for _, text := range []string{"", "max", "100", "max 100000", "50000 100000", "-1", "9223372036854771712", "9223372036854775807 0", "1 2 3", "99999999999999999999"} {
 		f.Add(text, true)

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
 )
 
-// What is wrong with a configuration is said before anything is done.
+// New rejects an invalid configuration before it changes anything.
 func Example() {
 	mount, err := os.MkdirTemp("", "cgroup")
 	if err != nil {

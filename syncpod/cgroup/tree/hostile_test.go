@@ -42,8 +42,8 @@ func TestHostileTreesAreRemoved(t *testing.T) {
 	}
 }
 
-// A container has as many processes as it can: the list is read once for many of them, and never
-// further than a limit.
+// A container has as many processes as possible: one read of the list covers many of them, and no read
+// exceeds a limit.
 func TestManyProcessesAreKilledInLinearTime(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {

@@ -105,7 +105,7 @@ func holds(t *testing.T, file, want string) {
 // sleeper starts a process in a cgroup. The channel is closed when it has ended.
 func sleeper(t *testing.T, list string) <-chan struct{} { return inCgroup(t, list, "exec sleep 1000") }
 
-// inCgroup is sleeper for what a shell does once it is there.
+// inCgroup is like sleeper, for a shell script that runs in the cgroup.
 func inCgroup(t *testing.T, list, script string) <-chan struct{} {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "read -r go; "+script)
@@ -131,9 +131,9 @@ func inCgroup(t *testing.T, list, script string) <-chan struct{} {
 	return ended
 }
 
-// version2 is a Tree on a hierarchy of version 2 that is mounted for the test, with the
-// controllers that version 1 has left it, and removes what was made there in the end. That
-// it has neither cpu nor memory, without which New refuses it, is passed over.
+// version2 returns a Tree on a cgroup v2 hierarchy that is mounted for the test, with the
+// controllers that version 1 does not use. It removes the test's cgroups at the end. The
+// check for the controllers cpu and memory is skipped.
 func version2(t *testing.T) *Tree {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -169,8 +169,8 @@ func version2(t *testing.T) *Tree {
 	return tree
 }
 
-// On a kernel's version 2: controllers are handed down, limits of huge pages are in force and
-// read back, all of a cgroup is killed at once, with what it forks meanwhile, and it goes.
+// On a real cgroup v2: controllers are delegated, limits of huge pages are set and
+// read back, and all processes of a cgroup are killed at once, including forked ones, before it is removed.
 func TestKernelVersion2(t *testing.T) {
 	tree := version2(t)
 	before, err := os.ReadFile(filepath.Join(tree.config.Mount, "cgroup.subtree_control"))
@@ -236,8 +236,8 @@ func threaded(t *testing.T, dir string) {
 	}
 }
 
-// leave removes what a test has made at the top of a hierarchy, and takes back the
-// controllers that were handed down for it.
+// leave removes the test's cgroups at the top of a hierarchy, and disables the
+// controllers that were enabled for them.
 func leave(t *testing.T, mount, root, before string) {
 	t.Helper()
 	for _, dir := range []string{"burstable", ""} {

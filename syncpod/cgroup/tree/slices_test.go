@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// answer is a runtime that says that of itself.
+// answer is a runtime with a fixed RuntimeConfig.
 type answer struct {
 	resp *runtimeapi.RuntimeConfigResponse
 	err  error

@@ -24,14 +24,14 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// fakeKernel is a tree of files that has what a kernel makes by itself.
+// fakeKernel is a tree of files that simulates the files of the kernel.
 type fakeKernel struct {
 	t     *testing.T
 	dir   string
 	state string
 }
 
-// files are those that each cgroup of a tree has besides cgroup.procs.
+// files are the files of each cgroup, except cgroup.procs.
 func files(tree string) []string {
 	all := map[string][]string{
 		"cpu":     {"cpu.shares", "cpu.cfs_period_us", "cpu.cfs_quota_us"},
@@ -108,7 +108,7 @@ func (k *fakeKernel) agent(adjust ...func(*Config)) *Tree {
 	return t
 }
 
-// has is what is written in a file, "gone" if there is none.
+// has returns the content of a file, "gone" if it does not exist.
 func (k *fakeKernel) has(name string) string {
 	k.t.Helper()
 	text, err := os.ReadFile(filepath.Join(k.dir, name))
@@ -194,11 +194,11 @@ func TestVersion2(t *testing.T) {
 		"edge/pods/burstable/podu1/cpu.max":    "max 100000",
 		"edge/pods/burstable/podu1/memory.max": "67108864",
 		"edge/pods/burstable/podu1/memory.low": "33554432",
-		"edge/pods/cgroup.subtree_control":     "+pids", // each is a write of its own
+		"edge/pods/cgroup.subtree_control":     "+pids", // each controller is a separate write
 	})
 }
 
-// What is up to date is not written again, and what has changed is.
+// Only changed values are written.
 func TestOnlyChangesAreWritten(t *testing.T) {
 	k := newKernel(t, cgroup.V1)
 	tree := k.agent()
@@ -216,7 +216,7 @@ func TestOnlyChangesAreWritten(t *testing.T) {
 	k.want(map[string]string{shares: "1024", limit: "134217728"})
 }
 
-// In a resize limits go up first and down last, and not below what is in use.
+// A resize raises limits first and lowers them last, and never below the usage.
 func TestResize(t *testing.T) {
 	k := newKernel(t, cgroup.V1)
 	tree := k.agent()
@@ -239,8 +239,8 @@ func TestResize(t *testing.T) {
 	k.want(map[string]string{limit: "67108864"})
 }
 
-// A resize lowers nothing of what an earlier agent has made before its containers are
-// changed: what was in force is read from the kernel.
+// A resize does not lower the limits of an earlier agent before the containers are
+// changed: the current limits are read from the kernel.
 func TestResizeAfterARestart(t *testing.T) {
 	for version, want := range map[cgroup.Version]map[string]string{
 		cgroup.V1: {
@@ -276,7 +276,7 @@ func TestResizeAfterARestart(t *testing.T) {
 	}
 }
 
-// What stands in a cgroup that cannot be understood is not limited: nothing is lowered.
+// Unreadable values of a cgroup count as unlimited: nothing is lowered.
 func TestRaiseWhatCannotBeRead(t *testing.T) {
 	k := newKernel(t, cgroup.V1)
 	ensure(t, k.agent(), burstable("u", "1", "64Mi"))
@@ -308,7 +308,7 @@ func TestReclaimableMemory(t *testing.T) {
 	}
 }
 
-// What is requested is the first that goes down and the last that goes up.
+// The requested resources are lowered first and raised last.
 func TestOrderOfSettings(t *testing.T) {
 	for _, version := range []cgroup.Version{cgroup.V1, cgroup.V2} {
 		list := podcgroup.Settings(cgroup.Resources{CPUShares: 5}, version, nil, false)
@@ -323,7 +323,7 @@ func TestOrderOfSettings(t *testing.T) {
 	}
 }
 
-// process starts one that ignores what asks it to stop, and lists it in files as a kernel
+// process starts a process that ignores SIGTERM, and lists it in files as a kernel
 // does while it runs.
 func (k *fakeKernel) process(in ...string) *exec.Cmd {
 	k.t.Helper()
@@ -382,7 +382,7 @@ func TestRemoveKills(t *testing.T) {
 	}
 }
 
-// Version 2 kills all of a cgroup at once, and what is forked meanwhile.
+// cgroup v2 kills all processes of a cgroup at once, including those that are forked meanwhile.
 func TestRemoveKillsAtOnce(t *testing.T) {
 	for name, older := range map[string]bool{"a kernel": false, "an older kernel": true} {
 		k := newKernel(t, cgroup.V2)
@@ -409,7 +409,7 @@ func TestRemoveKillsAtOnce(t *testing.T) {
 	}
 }
 
-// A cgroup that was there before is used, and stays with what runs in it.
+// An existing cgroup is used, and keeps its processes.
 func TestCgroupOfOthersStays(t *testing.T) {
 	k := newKernel(t, cgroup.V1)
 	k.agent(func(c *Config) { c.State = t.TempDir() }).EnsureCgroup(t.Context(), burstable("u", "1", "64Mi"))
@@ -427,7 +427,7 @@ func TestCgroupOfOthersStays(t *testing.T) {
 	}
 }
 
-// A process that must not be killed is not, and its cgroup stays.
+// A protected process is not killed, and its cgroup stays.
 func TestNeverKilled(t *testing.T) {
 	for name, pid := range map[string]int{"of another namespace": 0, "the first": 1, "the agent": os.Getpid(), "a negative number": -7} {
 		k := newKernel(t, cgroup.V1)
@@ -503,7 +503,7 @@ func TestMissingController(t *testing.T) {
 	}
 }
 
-// slices notes what it is asked for.
+// slices records its calls.
 type fakeSlices struct {
 	asked []string
 	fail  error

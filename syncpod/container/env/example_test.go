@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// A source of ConfigMaps that has one of them.
+// A source with one ConfigMap.
 func ExampleConfigMapsFunc() {
 	sources := env.Sources{ConfigMaps: env.ConfigMapsFunc(func(_ context.Context, namespace, name string) (*v1.ConfigMap, error) {
 		if namespace != "shop" || name != "settings" {
