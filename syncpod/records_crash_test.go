@@ -11,8 +11,8 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// B1: the wait of a container that ends again and again continues in the next agent, and so
-// does its growth. It holds for the same image and resources alone.
+// B1: the back-off of a crashing container continues in the next agent, and so
+// does its growth. It applies only to the same image and resources.
 func TestB1_TheNextAgentContinuesTheWait(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		agent := recorded(t.TempDir())

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// watchedRecords are records that can fail, and counts of what is asked of them.
+// watchedRecords are records that can fail, and that count their calls.
 type watchedRecords struct {
 	deps.FileRecords
 	loadErr, saveErr error
@@ -61,9 +61,9 @@ func watching(w *watchedRecords, dir string) func(*syncpod.Config) {
 	return func(c *syncpod.Config) { c.Parts().Records = w }
 }
 
-// E4: as long as a record cannot be loaded it is not written over, and nobody waits
-// for it for longer than a second. What could not be saved is saved later, and what
-// is there once.
+// E4: while a record cannot be loaded, it is not overwritten, and no caller waits
+// for it for longer than a second. Failed saves are retried, and each record is loaded
+// once.
 func TestE4_RecordsThatFailAtFirst(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -98,8 +98,8 @@ func TestE4_RecordsThatFailAtFirst(t *testing.T) {
 	})
 }
 
-// K7: that a handler has ended is known to the agent that comes after one which is
-// killed while the container stops.
+// K7: if an agent is killed while a container stops, the next agent knows that the handler has
+// ended.
 func TestK7_EndedHandlerIsRecordedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -119,7 +119,7 @@ func TestK7_EndedHandlerIsRecordedAtOnce(t *testing.T) {
 	})
 }
 
-// K7: so is by when the pod has to end, also to one that comes when nothing has stopped.
+// K7: it also knows the deadline of the pod, even if no container has stopped yet.
 func TestK7_DeadlineIsRecordedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -139,7 +139,7 @@ func TestK7_DeadlineIsRecordedAtOnce(t *testing.T) {
 	})
 }
 
-// W2: what the end of a context cuts short is recorded all the same.
+// W2: steps that a cancellation interrupts are still recorded.
 func TestW2_RecordedThoughTheContextHasEnded(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -170,13 +170,13 @@ func TestW11_ForgottenByAllParts(t *testing.T) {
 		if parts.sandboxes != 1 || parts.pulls != 1 {
 			t.Errorf("sandboxes forgot %d times, images %d times", parts.sandboxes, parts.pulls)
 		}
-		if r := n.sync(testPod()); len(r.Failed) != 0 { // no back-off any more
+		if r := n.sync(testPod()); len(r.Failed) != 0 { // the back-off has ended
 			t.Errorf("failed %v, want no Failed", r.Failed)
 		}
 	})
 }
 
-// forgetful are parts that note that they were told to forget.
+// forgetful are parts that record the calls of Forget.
 type forgetful struct {
 	deps.Sandboxes
 	images           deps.Images
@@ -192,8 +192,8 @@ type forgetfulImages struct {
 
 func (f forgetfulImages) Forget(pod types.UID) { f.pulls++; f.images.Forget(pod) }
 
-// W10: a pod that comes with the UID of one whose record could not be deleted is another
-// pod: it has yet to run, in this agent and in the next.
+// W10: a pod with the UID of a pod whose record could not be deleted is a new
+// pod: it has not run yet, for this agent and for the next.
 func TestW10_RecordThatCouldNotBeDeleted(t *testing.T) {
 	pod := testPod(never)
 	end := func(n *node) {

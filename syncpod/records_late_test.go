@@ -83,8 +83,8 @@ func TestK7_ALateRecordOfAnEndThatWasCalledOff(t *testing.T) {
 	}
 }
 
-// K7: by when a pod has to end is known to the agent that comes after one that was killed
-// while it looked what there is, or was told of the end before it could do that.
+// K7: the deadline of a pod is known to the next agent, even if the previous one was killed
+// during its first inspection, or got the stop request before it.
 func TestK7_DeadlineIsRecordedBeforeTheLook(t *testing.T) {
 	for name, begin := range map[string]func(*node, context.Context){
 		"by the call": func(n *node, ctx context.Context) {
@@ -123,7 +123,7 @@ func TestK7_DeadlineIsRecordedBeforeTheLook(t *testing.T) {
 	}
 }
 
-// lateRecords answer a load when they are told to.
+// lateRecords answer a load only when the test allows it.
 type lateRecords struct {
 	deps.FileRecords
 	answer chan struct{}
@@ -156,8 +156,8 @@ func TestW11_ALateRecordIsNotWrittenAgain(t *testing.T) {
 	})
 }
 
-// The end of a pod begins while its deadline is noted: its record is read by one of them,
-// and who waits for the other to read it does so for a second at most.
+// The stop of a pod begins while its deadline is recorded: one of the two reads the record,
+// and the other one waits for that at most a second.
 func TestRecordIsReadByOneAtATime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		takes time.Duration

@@ -24,8 +24,8 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// crashDuring runs an agent until the call that it is told of begins to end, and
-// then starts another.
+// crashDuring runs an agent until a given call is about to return, and
+// then starts another agent.
 func (n *node) crashDuring(m critest.Method, container string, act func(ctx context.Context), adjust ...func(*syncpod.Config)) {
 	n.Helper()
 	ctx, crash := context.WithCancel(n.Context())
@@ -105,9 +105,9 @@ func TestK7_RestartDuringTheEnd(t *testing.T) {
 	}
 }
 
-// K1, K7: an agent was stopped while it stopped the pod, as when a drain is cut short, and
-// the pod is to run after all. The end that is asked for later is another one: it has its
-// whole grace period, and the preStop handler runs.
+// K1, K7: an agent ends while it stops a pod, as when a drain is interrupted, and
+// then the pod must run again. A later stop has its
+// full grace period, and the preStop handler runs.
 func TestK7_AnEndThatWasCalledOffIsNotRemembered(t *testing.T) {
 	for name, hookEnded := range map[string]bool{"before the hook": false, "after the hook": true} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestK7_AnEndThatWasCalledOffIsNotRemembered(t *testing.T) {
 				n.settle(pod, time.Minute)
 				time.Sleep(time.Hour)
 				n.sync(pod)
-				n.restart(recorded(dir)) // nor does the record tell of it
+				n.restart(recorded(dir)) // the record does not contain it either
 				hooks := n.Journal().Count(critest.ExecSync)
 				if took := n.end(pod, nil); took != 30*time.Second {
 					t.Errorf("took %v, want the 30s of its grace period\n%v", took, n.Journal())
@@ -142,7 +142,7 @@ func TestK7_AnEndThatWasCalledOffIsNotRemembered(t *testing.T) {
 	}
 }
 
-// C5: a container that has had its only run does not run again because the
+// C5: a run-once container does not run again because the
 // runtime has lost its record.
 func TestC5_OnlyRunIsNotRepeated(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
@@ -174,7 +174,7 @@ func TestC5_OnlyRunIsNotRepeated(t *testing.T) {
 	}
 }
 
-// C5: if nothing tells how it ended, it runs again, and that is told.
+// C5: if its exit is unknown, it runs again, and that is reported.
 func TestC5_SecondRunIsTold(t *testing.T) {
 	for policy, want := range map[v1.RestartPolicy]int{v1.RestartPolicyNever: 1, v1.RestartPolicyAlways: 0} {
 		bubble(t, func(t *testing.T, n *node) {
@@ -192,8 +192,8 @@ func TestC5_SecondRunIsTold(t *testing.T) {
 	}
 }
 
-// C5: so it is if only the agent's record tells that it was asked to start, and not if
-// the runtime has refused.
+// C5: the same holds if only the agent's record shows the start call, but not if
+// the runtime has rejected the call.
 func TestC5_OnlyWhatMayHaveRunIsToldToRunAgain(t *testing.T) {
 	starts := faults.Match{Method: critest.StartContainer, Container: "app"}
 	for name, tc := range map[string]struct {
@@ -268,7 +268,7 @@ func TestC6_HookAfterACrash(t *testing.T) {
 	}
 }
 
-// C6: the hook that had ended is not run again by the agent that comes after.
+// C6: the next agent does not run a finished hook again.
 func TestC6_EndedHookIsNotRunAgain(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -289,7 +289,7 @@ func ephemeral(name string, command ...string) func(*v1.Pod) {
 	}
 }
 
-// C11: an ephemeral container runs once, whatever becomes of its record.
+// C11: an ephemeral container runs once, even if its record is lost.
 func TestC11_EphemeralRunsOnce(t *testing.T) {
 	for name, next := range map[string]func(n *node, dir string){
 		"same agent":           func(*node, string) {},
@@ -340,7 +340,7 @@ func TestT2_ExitCodeOutlivesTheAgent(t *testing.T) {
 	})
 }
 
-// T2: so does one that was seen first when the pod was stopped.
+// T2: the same holds for a container that was first seen during the stop of the pod.
 func TestT2_ExitCodeOfTheStopOutlivesTheAgent(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -389,7 +389,7 @@ func TestRecordIsDeletedWithThePod(t *testing.T) {
 	})
 }
 
-// brokenRecords fail, or hang until their time is over.
+// brokenRecords fail, or hang until the timeout.
 type brokenRecords struct{ hang bool }
 
 var errNoDisk = errors.New("no space left on device")
@@ -411,7 +411,7 @@ func (b brokenRecords) ListRecords(ctx context.Context) ([]types.UID, error) {
 	return nil, b.fail(ctx)
 }
 
-// What is wrong with the records is not wrong with the pod.
+// Failures of the records do not affect the pod.
 func TestE4_BrokenRecordsHoldNothingUp(t *testing.T) {
 	for _, hang := range []bool{false, true} {
 		bubble(t, func(t *testing.T, n *node) {
@@ -431,7 +431,7 @@ func TestE4_BrokenRecordsHoldNothingUp(t *testing.T) {
 	}
 }
 
-// Who keeps no records has none.
+// A Syncer without records has none.
 func TestNoRecords(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -441,7 +441,7 @@ func TestNoRecords(t *testing.T) {
 	})
 }
 
-// E4: what a loss of power has left of a record is replaced.
+// E4: a record that a power failure has damaged is replaced.
 func TestE4_LostRecordIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		records := deps.FileRecords{Dir: t.TempDir()}
@@ -456,8 +456,8 @@ func TestE4_LostRecordIsReplaced(t *testing.T) {
 	})
 }
 
-// F14, W2: work on a pod that is given up and returns when the pod is long gone leaves no
-// record, which another pod of its UID would take for its own.
+// F14, W2: abandoned work that returns after the removal of the pod leaves no
+// record, which a new pod with its UID would take for its own.
 func TestLateWorkLeavesNoRecord(t *testing.T) {
 	records := deps.FileRecords{Dir: t.TempDir()}
 	bubble(t, func(t *testing.T, n *node) {
@@ -465,7 +465,7 @@ func TestLateWorkLeavesNoRecord(t *testing.T) {
 		n.restart(recorded(records.Dir), func(c *syncpod.Config) {
 			c.Parts().Hooks = hooksFunc(func(context.Context, hook.Request) (hook.Result, error) {
 				close(hooked)
-				<-release // whatever becomes of its context
+				<-release // ignores its context
 				return hook.Result{}, nil
 			})
 		})

@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
-// refresher counts its calls and fails if it is told to.
+// refresher counts its calls, and fails on request.
 type refresher struct {
 	calls int
 	next  time.Time
@@ -31,8 +31,8 @@ func (r *refresher) RefreshPod(context.Context, *v1.Pod) (time.Time, error) {
 	return r.next, r.err
 }
 
-// Each SyncPod of a pod that may run refreshes its volumes, comes again when they
-// ask for it, and does not fail with them.
+// Each SyncPod of a pod that may run refreshes its volumes, requests the next sync at the time that they
+// return, and does not fail if they fail.
 func TestVolumesAreRefreshed(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		var refusal *syncpod.Rejection
@@ -100,7 +100,7 @@ func TestWhoRefreshes(t *testing.T) {
 	}
 }
 
-// stuck volumes are not refreshed before the call is over.
+// stuck is a refresh that does not return before its context ends.
 type stuck struct{ calls int }
 
 func (s *stuck) RefreshPod(ctx context.Context, _ *v1.Pod) (time.Time, error) {
@@ -109,7 +109,7 @@ func (s *stuck) RefreshPod(ctx context.Context, _ *v1.Pod) (time.Time, error) {
 	return time.Time{}, ctx.Err()
 }
 
-// Volumes hold a sync up for 5 s, and nobody is told when it was given up.
+// Volumes delay a sync for at most 5 s, and a cancelled refresh is not reported.
 func TestRefreshIsBounded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		given, took  time.Duration

@@ -209,7 +209,7 @@ func TestReadinessIsReported(t *testing.T) {
 	}
 }
 
-// took is told how long things took.
+// took records durations.
 type took struct {
 	syncpod.NopObserver
 	mu  sync.Mutex
@@ -262,7 +262,7 @@ func TestWhatTakesItsTimeIsObserved(t *testing.T) {
 			plan, "sandbox 1s true", plan, "sandbox 2s false", "pull registry.test/app:1 for app 0s false", "start app 1s true",
 			"plan app: the runtime has no record of it 0s false", "start app 2s false", "stop app 1s true", "stop app 2s false",
 		}
-		if got := slices.Compact(observer.all); !slices.Equal(got, want) { // what is held up is planned again
+		if got := slices.Compact(observer.all); !slices.Equal(got, want) { // blocked steps are planned again
 			t.Errorf("observed %q, want %q", got, want)
 		}
 	})
@@ -305,7 +305,7 @@ func TestVolumesAreObserved(t *testing.T) {
 		n.SyncPod(t.Context(), testPod(func(p *v1.Pod) {
 			p.Spec.Volumes = []v1.Volume{
 				{Name: "tmp", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
-				{Name: "conf", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}}, // nobody has ConfigMaps
+				{Name: "conf", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}}, // no source has ConfigMaps
 				{Name: "unused", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
 			}
 			p.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}, {Name: "conf", MountPath: "/conf"}}
@@ -317,7 +317,7 @@ func TestVolumesAreObserved(t *testing.T) {
 	})
 }
 
-// running is told when pods run.
+// running records when pods run.
 type running struct {
 	syncpod.NopObserver
 	mu  sync.Mutex
@@ -372,7 +372,7 @@ func TestWaitingIsReportedOnce(t *testing.T) {
 	})
 }
 
-// What has ended is reported while the rest of the pod stops, and with its message.
+// An exited container is reported, with its message, while the rest of the pod stops.
 func TestReportedWhileItStops(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) { c.Parts().Messages = farewell{} })

@@ -43,8 +43,8 @@ func (n *node) wantCondition(kind v1.PodConditionType, reason, message string) {
 	}
 }
 
-// C10: a resize that does not fit is told, and done nothing for; the pod goes on with what
-// it is allocated, also when a container of it starts anew or another agent comes.
+// C10: a resize that does not fit is reported and not carried out. The pod keeps its
+// allocation, even when a container restarts or another agent starts.
 func TestC10_ResizeThatDoesNotFit(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -77,8 +77,8 @@ func TestC10_ResizeThatDoesNotFit(t *testing.T) {
 	})
 }
 
-// C10: a resize that was accepted is in progress until it is done, and says what it fails
-// with.
+// C10: an accepted resize is in progress until it is done, and its condition has the
+// error.
 func TestC10_ResizeInProgress(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
@@ -96,7 +96,7 @@ func TestC10_ResizeInProgress(t *testing.T) {
 	})
 }
 
-// C10: that a resize waits or begins is told once, and again for another reason.
+// C10: a deferred or started resize is reported once, and again for another reason.
 func TestC10_EventsOfAResize(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -179,7 +179,7 @@ func TestC10_MemoryInUseIsNotTaken(t *testing.T) {
 	})
 }
 
-// The Syncer starts nothing of a pod while its allocation cannot be read.
+// The Syncer starts no container of a pod whose allocation cannot be read.
 func TestAllocationThatFails(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -201,8 +201,8 @@ func TestAllocationThatFails(t *testing.T) {
 	})
 }
 
-// C10: what a pod has as a whole is resized like what its containers have, and reaches those
-// that have no limits of their own (KEP-5419).
+// C10: pod-level resources are resized like those of containers, and apply to containers
+// without their own limits (KEP-5419).
 func TestC10_ResizeOfThePodAsAWhole(t *testing.T) {
 	dir := t.TempDir()
 	whole := func(cpu string) *v1.Pod {

@@ -22,8 +22,8 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// keptCgroup is the cgroup of one pod, which outlives agents. Each change of it is held
-// against what the pod's containers have at that moment.
+// keptCgroup is the cgroup of one pod, which outlives agents. Each change is compared
+// with the resources of the pod's containers at that moment.
 type keptCgroup struct {
 	n    *node
 	has  *cgroup.Resources
@@ -77,7 +77,7 @@ func (n *node) limitsOf() map[string][2]int64 {
 	return limits
 }
 
-// checkLimits looks whether each container fits the pod's cgroup.
+// checkLimits checks that each container fits into the pod's cgroup.
 func (n *node) checkLimits(c *keptCgroup, when string) {
 	n.Helper()
 	for id, has := range n.limitsOf() {
@@ -113,10 +113,10 @@ func randomSize(r *rand.Rand, least int) *v1.Pod {
 	return pod
 }
 
-// Whatever a pod asks for, one thing after the other, with calls and cgroups that fail and
-// an agent that is killed at any call: at each moment its containers fit its cgroup, none of
-// them restarts, no more is allocated than there is, and in peace all have what they are
-// allocated.
+// For any sequence of requests, with failing calls and cgroups, and
+// an agent that is killed at any call: the containers always fit into the pod's cgroup, none of
+// them restarts, the allocations never exceed the node's resources, and without failures all containers get their
+// allocations.
 func TestC10_RandomResizes(t *testing.T) {
 	seeds := 20
 	if raceDetector || testing.Short() {
@@ -159,8 +159,8 @@ func TestC10_RandomResizes(t *testing.T) {
 	}
 }
 
-// crashWhile works on a pod for a while. The agent may be killed after one of its calls, and
-// then another goes on.
+// crashWhile works on a pod for a while. The agent may be killed after one of its calls; then
+// another one continues.
 func (n *node) crashWhile(pod *v1.Pod, k int, restart func()) {
 	ctx, cancel := context.WithCancel(n.Context())
 	defer cancel()
@@ -183,7 +183,7 @@ func (n *node) crashWhile(pod *v1.Pod, k int, restart func()) {
 	}
 }
 
-// rest works on a pod until there is nothing to come for.
+// rest works on a pod until no further sync is requested.
 func (n *node) rest(pod *v1.Pod) {
 	n.Helper()
 	for range 100 {
@@ -205,7 +205,7 @@ func (n *node) isDeferred() bool {
 	return slices.ContainsFunc(n.report.last().Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodResizePending })
 }
 
-// checkAllocatedInForce holds what runs against what the pod is allocated, as the files say.
+// checkAllocatedInForce compares the resources of the running containers with the allocation in the files.
 func (n *node) checkAllocatedInForce(t *testing.T, pod *v1.Pod, dir string) {
 	n.Helper()
 	var c syncpod.Config

@@ -85,8 +85,8 @@ func TestC10_ResizeByRestart(t *testing.T) {
 	})
 }
 
-// C10: a resize that fails is told, tried again at growing intervals, and holds
-// up nothing else.
+// C10: a failed resize is reported, retried with back-off, and delays no other
+// step.
 func TestC10_FailedResizeBacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
@@ -115,7 +115,7 @@ func TestC10_FailedResizeBacksOff(t *testing.T) {
 	})
 }
 
-// C10: what changed while the agent was away is known from the record.
+// C10: the record shows what has changed while no agent ran.
 func TestC10_ResizeAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -148,8 +148,8 @@ func TestC10_UnknownResourcesAreLeft(t *testing.T) {
 	})
 }
 
-// C10: what is reported to be in force is so: before, while and after a resize, and by
-// an agent that knows nothing of the one before.
+// C10: the reported resources are the actual ones: before, during and after a resize, and even with
+// an agent without records.
 func TestC10_ReportedResourcesAreInForce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		reported := func(when, inForce, allocated string) {
@@ -178,7 +178,7 @@ func TestC10_ReportedResourcesAreInForce(t *testing.T) {
 	})
 }
 
-// A container's status says who it runs as and how it stops, as the runtime tells.
+// A container's status has its user and its stop signal, as the runtime reports them.
 func TestStatusHasUserAndStopSignal(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(func(p *v1.Pod) {

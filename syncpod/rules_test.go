@@ -19,7 +19,7 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// A failed pull is looked at soon, to be told as one that waits; nothing else is.
+// Only a failed pull requests a sync soon, so that it is reported as ImagePullBackOff.
 func TestNextLook(t *testing.T) {
 	in := func(d time.Duration) time.Time { return time.Now().Add(d) }
 	minute := in(time.Minute)
@@ -39,7 +39,7 @@ func TestNextLook(t *testing.T) {
 	}
 }
 
-// Several failures are tried again when the first of them may be.
+// Several failures are retried at the time of the first retry.
 func TestRetryAtOfSeveral(t *testing.T) {
 	e := stepErrors{{NotBefore: now.Add(time.Minute)}, {NotBefore: now.Add(time.Second)}, {NotBefore: now.Add(time.Hour)}}
 	if got := e.RetryAt(); !got.Equal(now.Add(time.Second)) {
@@ -77,7 +77,7 @@ func TestC10_LiftedLimits(t *testing.T) {
 	}
 }
 
-// C3: the highest attempt with a log counts, in whatever order they are listed.
+// C3: the highest attempt with a log counts, regardless of the order of the list.
 func TestC3_AttemptsOfLogFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := (logFiles{}).MakeDirectory(dir, "app"); err != nil {
@@ -134,7 +134,7 @@ func TestLogLinkParts(t *testing.T) {
 	}
 }
 
-// Paths are compared as they are meant.
+// Paths are compared after they are cleaned.
 func TestMountsByPath(t *testing.T) {
 	c := &v1.Container{Name: "app", VolumeMounts: []v1.VolumeMount{{MountPath: "/data/"}, {MountPath: "tmp"}}}
 	m := containerconfig.Mounts{Mounts: []*runtimeapi.Mount{{ContainerPath: "/data"}, {ContainerPath: "/tmp/"}}}
@@ -143,7 +143,7 @@ func TestMountsByPath(t *testing.T) {
 	}
 }
 
-// The whole wait is told in the same words at each look.
+// The message of a back-off does not change during the wait.
 func TestWaitSince(t *testing.T) {
 	until := now.Add(5 * time.Second)
 	for end, want := range map[time.Time]time.Duration{
@@ -165,7 +165,7 @@ func TestTotalMemory(t *testing.T) {
 	}
 }
 
-// A link takes the place of an older one, and is made only to a log that is there.
+// A link replaces an older one, and is created only if the log exists.
 func TestReplaceLink(t *testing.T) {
 	dir := t.TempDir()
 	link, log := filepath.Join(dir, "link"), filepath.Join(dir, "0.log")

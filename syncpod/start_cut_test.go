@@ -16,9 +16,9 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// F14: the agent is killed while the runtime starts a container, which gives up the
-// start and calls that an exit. The only run of the container is still to come, also
-// if what is left of the start cannot be removed.
+// F14: the agent is killed while the runtime starts a container. The runtime aborts the
+// start and reports an exit. The container still has its only run ahead, even
+// if the remains of the start cannot be removed.
 func TestF14_CutStartIsNoRun(t *testing.T) {
 	for name, restarts := range map[string]bool{"new agent": true, "same agent": false} {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestF14_CutStartIsNoRun(t *testing.T) {
 	}
 }
 
-// S3: a container that was created, and never asked to start, is stopped to be removed, and
-// cannot be. That it has exited by that is no run: the pod has yet to have its own.
+// S3: a created container without a start call is stopped in order to be removed, and the removal
+// fails. Its exit because of the stop does not count as a run: the pod has not run yet.
 func TestS3_WhatIsStoppedBeforeItsStartIsNoRun(t *testing.T) {
 	for name, restarts := range map[string]bool{"new agent": true, "same agent": false} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestF14_StartThatADeletionCutsIsNoEnd(t *testing.T) {
 	})
 }
 
-// cutStart syncs a pod with an agent that goes while a container starts.
+// cutStart syncs a pod with an agent that ends during the start of a container.
 func (n *node) cutStart(pod *v1.Pod, container string) error {
 	n.Helper()
 	_, err := n.Inject(faults.Fault{
@@ -122,7 +122,7 @@ func (n *node) cutStart(pod *v1.Pod, container string) error {
 	return err
 }
 
-// A start that the runtime refuses is an end, also for the agent that comes after.
+// A rejected start counts as an exit, even for the next agent.
 func TestRefusedStartIsAnEnd(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestRefusedStartIsAnEnd(t *testing.T) {
 				pod := testPod(containers(ctr("app", "no-such-command"), ctr("b")), never)
 				n.SyncPod(t.Context(), pod, nil)
 				n.wantStates("app 0 exited", "b 0 running")
-				// As it looks if the start was cut short.
+				// The status after an interrupted start.
 				must(t, n.EditContainer(n.current("app").ID.ID, func(s *runtimeapi.ContainerStatus) { s.StartedAt = 0 }))
 				if restarts {
 					n.restart(recorded(dir))

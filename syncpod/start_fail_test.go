@@ -24,7 +24,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/hook"
 )
 
-// What a result says has failed stays, whatever comes of it later.
+// The failures of a result do not change after a later success.
 func TestResultsAreKept(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Err: errBroken})
@@ -36,7 +36,7 @@ func TestResultsAreKept(t *testing.T) {
 	})
 }
 
-// failing are parts of which one fails.
+// failing are parts, one of which fails.
 type failing struct {
 	directory, attempts, mounts error
 }
@@ -88,8 +88,8 @@ func TestFailedCreateIsToldWithoutIDs(t *testing.T) {
 	})
 }
 
-// C6: a container whose handler has failed, and which could not be stopped for that,
-// has its handler run again. Its failure is told by an event of its own.
+// C6: if a container's handler has failed and the container could not be stopped,
+// the handler is run again. Its failure has a separate event.
 func TestC6_FailedHandlerOfWhatStillRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(postStart(ctr("app"), "false")))
@@ -107,7 +107,7 @@ func TestC6_FailedHandlerOfWhatStillRuns(t *testing.T) {
 	})
 }
 
-// C6: the handler of a container that is to go anyway is not run any more.
+// C6: the handler of a container that must stop is not run.
 func TestC6_NoHandlerForWhatIsToGo(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
@@ -148,7 +148,7 @@ func TestCreatedWithoutAnID(t *testing.T) {
 	})
 }
 
-// nameless does not tell the IDs of containers.
+// nameless returns no container IDs.
 type nameless struct {
 	runtimeapi.RuntimeServiceClient
 }
@@ -190,7 +190,7 @@ func TestTargetOfAnEphemeralContainer(t *testing.T) {
 	}
 }
 
-// What an image fails with is told by the events that a kubelet has for it.
+// Failures of images are reported with the events of a kubelet.
 func TestEventsOfImages(t *testing.T) {
 	for want, change := range map[string]func(*node, *v1.Container){
 		`ErrImageNeverPull spec.containers{app} Container image "registry.test/app:1" is not present with pull policy of Never`: func(_ *node, c *v1.Container) { c.ImagePullPolicy = v1.PullNever },
@@ -246,7 +246,7 @@ func TestEventOfAHandlerInPlainHTTP(t *testing.T) {
 	}
 }
 
-// C6: a handler is not run once it, or what it is run in, is gone.
+// C6: a handler is not run if it or its container has been removed.
 func TestC6_HandlerThatIsGone(t *testing.T) {
 	for name, edit := range map[string]func(*node, *v1.Pod){
 		"handler":   func(_ *node, p *v1.Pod) { p.Spec.Containers[1].Lifecycle = nil },
@@ -274,7 +274,7 @@ func TestC6_HandlerThatIsGone(t *testing.T) {
 	}
 }
 
-// A sandbox that cannot be configured is told of, and not asked for.
+// A sandbox that cannot be configured is reported, and not requested.
 func TestSandboxWithoutItsRuntimeClass(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(func(p *v1.Pod) { p.Spec.RuntimeClassName = new("gvisor") })
@@ -288,8 +288,8 @@ func TestSandboxWithoutItsRuntimeClass(t *testing.T) {
 	})
 }
 
-// That a sandbox has changed is told of a pod that gets another one, and not of one
-// that has none yet or needs none any more.
+// The event SandboxChanged is recorded for a pod that gets a new sandbox, and not for a pod
+// without an earlier sandbox, or one that no longer needs a sandbox.
 func TestChangeOfASandboxIsTold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pod  *v1.Pod
@@ -313,8 +313,8 @@ func TestChangeOfASandboxIsTold(t *testing.T) {
 	}
 }
 
-// What a runtime does not answer when it is asked what became of a call holds a
-// sync up for Config.Limits.CleanupTimeout.
+// If a runtime does not answer the list call after a lost answer, the sync is delayed
+// for Config.Limits.CleanupTimeout.
 func TestLooksAreBounded(t *testing.T) {
 	for _, m := range []critest.Method{critest.CreateContainer, critest.StartContainer} {
 		for timeout, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 7 * time.Second: 7 * time.Second} {
@@ -367,7 +367,7 @@ func TestC2_WhatGivesANumberUp(t *testing.T) {
 	}
 }
 
-// C1: a name that is taken anew whenever its holder was removed is asked for twice in
+// C1: if a removed container's name is taken again each time, the name is requested twice in
 // one sync.
 func TestC1_HolderThatComesBack(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
@@ -379,7 +379,7 @@ func TestC1_HolderThatComesBack(t *testing.T) {
 	})
 }
 
-// usurper makes something else than what it is asked for, and says that it is there.
+// usurper creates another container than the requested one, and reports that the name is taken.
 type usurper struct {
 	runtimeapi.RuntimeServiceClient
 }
@@ -393,7 +393,7 @@ func (u usurper) CreateContainer(ctx context.Context, req *runtimeapi.CreateCont
 	return nil, status.Error(codes.AlreadyExists, "it exists")
 }
 
-// C7: a handler that took too long has, whatever its runner says of it.
+// C7: a handler that exceeds its time has failed, regardless of the result of its runner.
 func TestC7_RunnersWordsForADeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) {

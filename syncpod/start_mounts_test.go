@@ -21,8 +21,8 @@ func (r *released) Mounts(context.Context, containerconfig.MountRequest) (contai
 	return containerconfig.Mounts{Release: func() error { r.times++; return nil }}, nil
 }
 
-// What is mounted for a start alone is released when the container has started or cannot start, and not
-// while it may yet start.
+// Mounts for a start are released when the container has started or cannot start, and not
+// while it may still start.
 func TestMountsOfAStartAreReleased(t *testing.T) {
 	refused, lost := status.Error(codes.InvalidArgument, "refused"), status.Error(codes.Unavailable, "lost")
 	for name, tc := range map[string]struct {
@@ -51,8 +51,8 @@ func TestMountsOfAStartAreReleased(t *testing.T) {
 	}
 }
 
-// Mounts of a start that was left open are released once the container has started after all or is gone, or when the
-// pod is to end.
+// Mounts of a start with an unknown result are released once the container has started or is removed, or when the
+// pod must stop.
 func TestMountsOfAnOpenStartAreReleasedLater(t *testing.T) {
 	lost := status.Error(codes.Unavailable, "lost")
 	for name, later := range map[string]func(n *node){

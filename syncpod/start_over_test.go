@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// S3: a pod that may not restart loses its sandbox while it is initialised. It begins
-// anew, unless an init container has failed or a regular one has run.
+// S3: a pod that may not restart loses its sandbox during its initialization. It starts
+// over, unless an init container has failed or a regular one has run.
 func TestS3_SandboxLostBeforeTheRun(t *testing.T) {
 	for name, tc := range map[string]struct {
 		init  []string

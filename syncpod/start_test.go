@@ -35,8 +35,8 @@ func names(style critest.Model) func(*critest.Config) {
 	return func(c *critest.Config) { c.Like = style }
 }
 
-// watch fails the test if ever two instances of a container are alive at once,
-// counting those that may yet start.
+// watch fails the test if two instances of a container are alive at the same time,
+// including instances that may still start.
 func (n *node) watch() {
 	n.Helper()
 	var mu sync.Mutex
@@ -62,7 +62,7 @@ func (n *node) watch() {
 	})
 }
 
-// peek returns a container's state without a call; one that is gone has exited.
+// peek returns a container's state without a call; a removed container counts as exited.
 func (n *node) peek(id string) runtimeapi.ContainerState {
 	state := runtimeapi.ContainerState_CONTAINER_EXITED
 	_ = n.EditContainer(id, func(s *runtimeapi.ContainerStatus) { state = s.State }) // gone
@@ -191,8 +191,8 @@ func TestC1_OneInstance(t *testing.T) {
 	}
 }
 
-// S1 (e): a container's name that stays reserved for nothing does not block the pod,
-// whether the runtime refuses it or lets the caller wait.
+// S1 (e): a container name that stays reserved without a container does not block the pod,
+// whether the runtime rejects the call or lets it hang.
 func TestS1_ContainerNameReservedForEver(t *testing.T) {
 	for name, style := range map[string]critest.Model{"refused": critest.Containerd2, "waits": critest.CRIO} {
 		t.Run(name, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestS1_ContainerNameReservedForEver(t *testing.T) {
 	}
 }
 
-// G1: what was handed out for a container that is not started after all may be
+// G1: the image of a container that is not started after all may be
 // removed again.
 func TestG1_ImagesAreLetGoWhenStartsStopEarly(t *testing.T) {
 	const second = "registry.test/second:1"
@@ -227,7 +227,7 @@ func TestG1_ImagesAreLetGoWhenStartsStopEarly(t *testing.T) {
 	})
 }
 
-// G1: so may an image that comes when nobody waits for it any more.
+// G1: the same holds for an image whose pull ends after its caller has left.
 func TestG1_LateImagesAreLetGo(t *testing.T) {
 	const second = "registry.test/second:1"
 	bubble(t, func(t *testing.T, n *node) {
@@ -245,7 +245,7 @@ func TestG1_LateImagesAreLetGo(t *testing.T) {
 	})
 }
 
-// lateImages has one image only once its caller has gone.
+// lateImages returns an image only after its caller has left.
 type lateImages struct {
 	deps.Images
 	late string
@@ -298,8 +298,8 @@ func TestC1_NoStartBesideAStrayThatDoesNotGo(t *testing.T) {
 	})
 }
 
-// C1: a container that has the name but is not what was asked for is not started in
-// its place: it was made from another spec, or in another sandbox.
+// C1: a container with the requested name, but with another spec or in another sandbox, is not started in
+// place of the requested one.
 func TestC1_OnlyWhatWasAskedForIsAdopted(t *testing.T) {
 	for name, change := range map[string]func(n *node, pod *v1.Pod){
 		"spec": func(_ *node, pod *v1.Pod) { pod.Spec.Containers[0].Image += "2" },
@@ -346,8 +346,8 @@ func TestC1_HolderThatRunsIsStopped(t *testing.T) {
 	})
 }
 
-// C1: nor is it removed, or anything made beside it, if it does not stop or cannot be
-// looked for.
+// C1: if it does not stop or cannot be listed, it is not removed, and no container is created next to
+// it.
 func TestC1_HolderThatStays(t *testing.T) {
 	for _, m := range []critest.Method{critest.StopContainer, critest.ListContainers} {
 		t.Run(string(m), func(t *testing.T) {
@@ -370,7 +370,7 @@ func TestC1_HolderThatStays(t *testing.T) {
 	}
 }
 
-// C1: a start without an answer of a container that is gone by then is no start.
+// C1: a start call without an answer does not count if the container has been removed.
 func TestC1_StartedAndGone(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, When: faults.After, Err: errDeadline})
@@ -448,7 +448,7 @@ func TestC2_RemovedInstancesCount(t *testing.T) {
 	})
 }
 
-// C2: so does one that was gone before anybody saw it.
+// C2: the same holds for a container that was removed before any inspection.
 func TestC2_InstancesNeverSeenCount(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.sync(testPod())
@@ -458,7 +458,7 @@ func TestC2_InstancesNeverSeenCount(t *testing.T) {
 	})
 }
 
-// C2: so does one that a later agent has seen and removed with its sandbox.
+// C2: the same holds for a container that a later agent has removed with its sandbox.
 func TestC2_InstancesSeenCount(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(ctr("one", "true")))
@@ -519,7 +519,7 @@ func TestC7_DeletionEndsAHungPostStartHook(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second {
 			t.Errorf("returned after %v, want 5s", took)
 		}
-		n.wantStates("app 0 running") // whoever cancelled decides what becomes of it
+		n.wantStates("app 0 running") // the caller that has cancelled decides about the container
 		if n.events.count("FailedPostStartHook") != 0 {
 			t.Errorf("events %q, want 0", n.events.all)
 		}
@@ -664,7 +664,7 @@ func TestW2_WhatACancelledCreateHasMadeIsRemoved(t *testing.T) {
 	})
 }
 
-// W2, second half: what comes up late is found by the end of the pod.
+// W2, second half: a container that starts late is found when the pod terminates.
 func TestW2_LateCreateIsRemovedByTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, When: faults.Midway, Delay: 90 * time.Second, IgnoreCancel: true})

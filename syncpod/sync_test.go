@@ -40,7 +40,7 @@ type node struct {
 	agent
 }
 
-// agent is one Syncer with its connection: what a restart of the agent replaces.
+// agent is a Syncer with its connection. A restart of the agent replaces it.
 type agent struct {
 	*syncpod.Syncer
 	conn   *grpc.ClientConn
@@ -65,7 +65,7 @@ func bubble(t *testing.T, f func(t *testing.T, n *node), adjust ...func(*critest
 	})
 }
 
-// restart replaces the agent by a new one that knows nothing.
+// restart replaces the agent by a new one without memory.
 func (n *node) restart(adjust ...func(*syncpod.Config)) {
 	n.Helper()
 	if n.conn != nil {
@@ -124,8 +124,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// giveUp is a context that ends after d. It has no deadline, of which the runtime would
-// know and be the first to say that it is over.
+// giveUp returns a context that is cancelled after d. It has no deadline, because the runtime would
+// see a deadline and could report it first.
 func giveUp(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(d, cancel)
@@ -142,8 +142,8 @@ func (n *node) sync(pod *v1.Pod) syncpod.Result {
 	return r
 }
 
-// settle syncs until the plan is quiet, coming again when told to and every
-// second otherwise.
+// settle syncs until the plan is empty, at the requested times and otherwise every
+// second.
 func (n *node) settle(pod *v1.Pod, within time.Duration) {
 	n.Helper()
 	end := time.Now().Add(within)
@@ -164,7 +164,7 @@ func (n *node) status() *runtime.PodStatus {
 	return n.Status(podUID)
 }
 
-// states are the containers that are there, such as "app 0 running".
+// states returns the existing containers, such as "app 0 running".
 func (n *node) states() []string {
 	n.Helper()
 	var all []string
@@ -199,7 +199,7 @@ func (n *node) exit(name string, code int32) {
 	synctest.Wait()
 }
 
-// events keeps what was told, as "reason message".
+// events records events as "reason message".
 type events struct {
 	mu  sync.Mutex
 	all []string
@@ -253,7 +253,7 @@ func (l *logs) LastAttempt(_, container string) (uint32, bool, error) {
 	return last, ok, nil
 }
 
-// reports keeps what was reported.
+// reports records the reported statuses.
 type reports struct {
 	mu    sync.Mutex
 	err   error
@@ -276,7 +276,7 @@ func (r *reports) SetPodStatus(ctx context.Context, _ *v1.Pod, s v1.PodStatus) e
 	return err
 }
 
-// last is what was reported last.
+// last returns the last reported status.
 func (r *reports) last() v1.PodStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -286,7 +286,7 @@ func (r *reports) last() v1.PodStatus {
 	return r.all[len(r.all)-1]
 }
 
-// container is what was reported last of a container.
+// container returns the last reported status of a container.
 func (r *reports) container(name string) v1.ContainerStatus {
 	s := r.last()
 	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses) {
@@ -372,7 +372,7 @@ func (u unclear) PodStatus(context.Context, types.UID, *runtime.PodStatus) (*run
 	return nil, u.read
 }
 
-// Nothing is done with a pod of which it is not known what the runtime has.
+// No call is made for a pod whose runtime status is unknown.
 func TestNothingIsDoneUnseen(t *testing.T) {
 	cause := errors.New("no answer")
 	for name, tc := range map[string]struct {

@@ -27,7 +27,7 @@ func entries(h *Timeline) (n int) {
 	return n
 }
 
-// Of a pod the newest entries stay, and those that go on.
+// A pod keeps its newest entries, and its unfinished ones.
 func TestBoundOfAPod(t *testing.T) {
 	h := New(Config{})
 	h.maxPodEntries = 10
@@ -57,7 +57,7 @@ func TestBoundOfAPod(t *testing.T) {
 	}
 }
 
-// What fails again and again is one entry.
+// Repeated failures are one entry.
 func TestRepetitions(t *testing.T) {
 	h := New(Config{})
 	var c nodeagent.Config
@@ -85,7 +85,7 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// Pods that are over go first, the first of them before others.
+// Finished pods are dropped first, the oldest before others.
 func TestBoundOfAll(t *testing.T) {
 	h := New(Config{})
 	h.maxEntries = 100

@@ -23,7 +23,7 @@ import (
 
 const hostile = "</script><script>alert(1)</script><!--\u2028'\"&@SCRIPT@@DATA@"
 
-// told has pods, and a first one with names that nobody should give.
+// told has pods, the first one with hostile names.
 func told(t *testing.T, n int) *Timeline {
 	t.Helper()
 	h := New(Config{NodeName: hostile})
@@ -99,7 +99,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// A trace names each process and thread, and on none of them anything overlaps.
+// A trace names each process and thread, and entries of a thread do not overlap.
 func TestTrace(t *testing.T) {
 	var text bytes.Buffer
 	h := told(t, 3)
@@ -169,7 +169,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// PodSeen may be told after the work on the pod has begun.
+// PodSeen may be reported after the work on the pod has begun.
 func TestSeenLate(t *testing.T) {
 	h := New(Config{})
 	var c nodeagent.Config
@@ -192,7 +192,7 @@ func TestSeenLate(t *testing.T) {
 	}
 }
 
-// A pod is over also if the step after Finished is reported before it: two goroutines report them.
+// A pod counts as finished even if the next phase is reported before Finished, because two goroutines report them.
 func TestOverWhenALaterStepComesFirst(t *testing.T) {
 	h := New(Config{})
 	var c nodeagent.Config

@@ -26,7 +26,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// An agent is one whose pods are remembered.
+// agent is an agent with a Timeline.
 type observedAgent struct {
 	*nodeagent.Agent
 	t       *testing.T
@@ -73,7 +73,7 @@ func (a *observedAgent) set(pods ...*v1.Pod) {
 	}
 }
 
-// observed is a Timeline, and the sink of a Config that tells it.
+// observed is a Timeline, and the sink of the Config that it observes.
 func observed(t *testing.T, c Config) (*Timeline, syncpod.StatusSink) {
 	t.Helper()
 	h := New(c)
@@ -85,7 +85,7 @@ func observed(t *testing.T, c Config) (*Timeline, syncpod.StatusSink) {
 // secret is what must be in nothing that is shown.
 const secret = "hush-hush"
 
-// pod is one that does what a script says, which is a secret like all else that is.
+// pod returns a pod that runs a script, which the Timeline must not show.
 func pod(name, script string, change ...func(*v1.Pod)) *v1.Pod {
 	p := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-of-" + name), Annotations: map[string]string{"a": secret}},
@@ -107,7 +107,7 @@ func check(command string) *v1.Probe {
 	return &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"sh", "-c", command}}}, PeriodSeconds: 1, FailureThreshold: 3}
 }
 
-// story is what is told of a pod, a line an entry, with when it began and ended, in seconds.
+// story returns the entries of a pod, one line each, with their beginnings and ends in seconds.
 func (a *observedAgent) story(name string) (lines []string) {
 	for _, p := range a.history.pods() {
 		if p.Name != name {
@@ -131,7 +131,7 @@ func (a *observedAgent) story(name string) (lines []string) {
 	return lines
 }
 
-// want compares without the order: what begins at the same time may be told in any.
+// want compares without the order, because entries with the same beginning may be in any order.
 func (a *observedAgent) want(name string, want ...string) {
 	a.t.Helper()
 	got := a.story(name)
@@ -278,7 +278,7 @@ func TestTakenOver(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		again := running.DeepCopy() // an instance has run meanwhile that nobody has seen
+		again := running.DeepCopy() // an unseen instance has run meanwhile
 		c := &again.ContainerStatuses[0]
 		c.ContainerID, c.State.Running.StartedAt = "x://d", metav1.Now()
 		c.LastTerminationState.Terminated = &v1.ContainerStateTerminated{ContainerID: "x://c", StartedAt: at(-time.Second), FinishedAt: at(-2 * time.Second), Message: secret}

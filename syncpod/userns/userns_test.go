@@ -58,7 +58,7 @@ func (a *Allocator) first(t *testing.T, uid string) uint32 {
 	return ns.Uids[0].HostId
 }
 
-// A pod keeps its range over a restart of the agent, no other pod has it meanwhile, and afterwards it is free.
+// A pod keeps its range over a restart of the agent, no other pod gets it meanwhile, and after the pod it is free.
 func TestRangeOfAPod(t *testing.T) {
 	dir := t.TempDir()
 	a := allocator(t, dir, IDs{})
@@ -104,8 +104,8 @@ func TestRuntimeWithoutUserNamespaces(t *testing.T) {
 	}
 }
 
-// The file is that of a kubelet. A file that is damaged, that has users of the node, or whose range another pod has lets no
-// further pod have a range, until the pod of the file is removed.
+// The format of the file is a kubelet's. If a file is damaged, contains IDs of the node's users, or has the range of another
+// pod, no further pod gets a range until the pod of the file is removed.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(uid, text string) {
@@ -172,7 +172,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// Whatever is taken: a free range is one of the node, overlaps none, and there is none only if each place is taken.
+// For any allocated ranges, a new range is within the node's IDs and overlaps none; there is none only if all are allocated.
 func TestFree(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 20000 {

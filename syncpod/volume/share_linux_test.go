@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// needsMount skips a test where nothing may be mounted, and takes away what it
+// needsMount skips the test if the process may not mount, and unmounts what the test
 // leaves.
 func needsMount(t *testing.T, dir string) {
 	t.Helper()
