@@ -21,9 +21,43 @@ func (in *Input) labels() map[string]string {
 	return labels
 }
 
+// maxRecorded bounds the handlers, ports and paths of a pod that the annotations of its containers record, in bytes. The
+// runtime returns those of all containers in one message of at most 16 MiB, and an agent without the list knows no pod:
+// this leaves room for two instances of the containers of each of a kubelet's 110 pods.
+const maxRecorded = 64 << 10
+
+// checkRecorded returns an error if the annotations of the pod's containers are too long together.
+func checkRecorded(spec *v1.PodSpec) error {
+	recorded := 0
+	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			c := &list[i]
+			recorded += len(c.TerminationMessagePath)
+			if len(c.Ports) > 0 {
+				recorded += jsonSize(c.Ports)
+			}
+			if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
+				recorded += jsonSize(c.Lifecycle.PreStop)
+			}
+			if recorded > maxRecorded {
+				return fmt.Errorf("the ports, lifecycle.preStop and terminationMessagePath of the pod's containers have more than %d bytes", maxRecorded)
+			}
+		}
+	}
+	return nil
+}
+
+func jsonSize(value any) int {
+	text, _ := json.Marshal(value) // setJSON returns the error
+	return len(text)
+}
+
 // annotations records the facts that are needed to handle and stop the container without the pod's
 // spec.
 func (in *Input) annotations(c *v1.Container) (map[string]string, error) {
+	if err := checkRecorded(&in.Pod.Spec); err != nil {
+		return nil, err
+	}
 	a := make(map[string]string, len(in.Annotations)+8)
 	maps.Copy(a, in.Annotations)
 	a[runtime.AnnotationHash] = strconv.FormatUint(runtime.HashContainer(c), 16)

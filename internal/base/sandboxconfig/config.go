@@ -79,6 +79,10 @@ func (in *Input) config() (*runtimeapi.PodSandboxConfig, error) {
 	if err != nil {
 		return nil, err
 	}
+	labels := in.labels()
+	if n := size(labels) + size(in.Pod.Annotations); n > maxMetadata {
+		return nil, fmt.Errorf("metadata.annotations: the labels and annotations of the pod have %d bytes, more than %d", n, maxMetadata)
+	}
 	return &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{
 			Name:      in.Pod.Name,
@@ -90,10 +94,22 @@ func (in *Input) config() (*runtimeapi.PodSandboxConfig, error) {
 		LogDirectory: logs,
 		DnsConfig:    in.dns(),
 		PortMappings: portMappings(&in.Pod.Spec),
-		Labels:       in.labels(),
+		Labels:       labels,
 		Annotations:  maps.Clone(in.Pod.Annotations),
 		Linux:        linux,
 	}, nil
+}
+
+// maxMetadata bounds the labels and annotations of a sandbox, in bytes. The runtime returns those of all sandboxes in one
+// message of at most 16 MiB, and an agent without the list knows no pod: this leaves room for two sandboxes of each of
+// a kubelet's 110 pods.
+const maxMetadata = 64 << 10
+
+func size(values map[string]string) (bytes int) {
+	for key, value := range values {
+		bytes += len(key) + len(value)
+	}
+	return bytes
 }
 
 // hostname is the name the kernel of the sandbox is given; none on the node's

@@ -333,3 +333,21 @@ func BenchmarkConfig(b *testing.B) {
 		}
 	}
 }
+
+// TestMetadataIsBounded: the lists of the runtime hold the labels and annotations of each sandbox.
+func TestMetadataIsBounded(t *testing.T) {
+	for n, refused := range map[int]bool{10 << 10: false, 63 << 10: false, 64 << 10: true, 1 << 20: true} {
+		for _, of := range []string{"labels", "annotations"} {
+			pod := named("p", v1.PodSpec{})
+			if values := map[string]string{"key": strings.Repeat("x", n)}; of == "labels" {
+				pod.Labels = values
+			} else {
+				pod.Annotations = values
+			}
+			config, err := sandboxconfig.ConfigOf(sandboxconfig.Input{Pod: pod})
+			if (err != nil) != refused || refused && (config != nil || !matches(err, "metadata.annotations") || len(err.Error()) > 200) {
+				t.Errorf("%d bytes of %s: %.300v", n, of, err)
+			}
+		}
+	}
+}
