@@ -1,24 +1,24 @@
-// Package podsync is the part of a Kubernetes node agent that makes pods run: it
-// compares the pod that should be with what the container runtime reports,
-// decides as a kubelet does, and acts over CRI. It is a library: it opens no port,
-// reads no flag, owns no global, and its constructors start nothing.
+// Package podsync is the pod sync loop of a kubelet as a library: it
+// compares the desired pods with the state of the container runtime,
+// decides the next steps as a kubelet does, and carries them out over CRI. It opens no port,
+// reads no flag and has no global state, and its constructors start nothing.
 //
-// This package holds no code. Begin with [github.com/podsync/podsync/syncpod/agent],
-// which is a whole agent, and with the programs in examples; or use the packages
-// below one by one.
+// This package has no code. Start with [github.com/podsync/podsync/syncpod/agent],
+// which is a whole agent, and with the programs in examples. Each package
+// below can also be used alone.
 //
-// # What you bring
+// # What you need
 //
 //  1. Pods: v1.Pod values from wherever you have them, or a folder of manifests.
 //  2. A runtime that speaks CRI v1: containerd, CRI-O, or the one in memory.
-//  3. A directory for what the agent makes and remembers.
-//  4. If you want: where statuses and events go, what decides on admission, and the
-//     other parts of a node that [github.com/podsync/podsync/syncpod.Config] has a
-//     field for.
+//  3. A directory for the agent's files.
+//  4. Optionally: receivers of statuses and events, an admission check, and the
+//     other parts of a node that [github.com/podsync/podsync/syncpod.Config] has
+//     fields for.
 //
 // # What you get
 //
-// Pods that run as a kubelet runs them, and keep running when your agent does not:
+// Pods that run as on a kubelet, and keep running while your agent does not:
 //
 //   - [github.com/podsync/podsync/syncpod/agent]: a whole node agent with the defaults of
 //     a kubelet. examples/minimal is the smallest agent, examples/nodeagent one to run.
@@ -27,40 +27,40 @@
 //   - [github.com/podsync/podsync/syncpod/source]: the pods that should run, from a
 //     folder of manifests, from the program itself, or from a source of your own.
 //   - [github.com/podsync/podsync/podworkers]: the phase of each pod, and a
-//     goroutine for each pod with pending work. It never makes two calls for one pod at a
-//     time, never loses a stop request, and answers each.
+//     goroutine for each pod with pending work. It makes one call for a pod at a
+//     time, and answers each stop request.
 //   - [github.com/podsync/podsync/syncpod]: one sync of one pod: it brings the
 //     pod to its desired state, and stops it.
 //
-// # What decides
+// # Packages that decide
 //
-// These are pure: they open nothing, start nothing, log nothing, read no clock, and
-// never write to what they are given.
+// These packages are pure: they open no file, start no goroutine, do not log, read no clock, and
+// do not modify their arguments.
 //
-//   - [github.com/podsync/podsync/actions]: what a pod needs next, as a plan with
+//   - [github.com/podsync/podsync/actions]: the next steps of a pod, as a plan with
 //     reasons that can be printed and tested.
-//   - [github.com/podsync/podsync/backoff]: when something that failed may be
-//     tried again.
+//   - [github.com/podsync/podsync/backoff]: the time of the next attempt after a
+//     failure.
 //   - [github.com/podsync/podsync/internal/base/apistatus]: the status to report of a
-//     pod, which never takes back what was reported before.
+//     pod. It never contradicts the previously reported one.
 //   - [github.com/podsync/podsync/internal/base/containerconfig]: the CRI
 //     configuration of a container, and its environment in
 //     [github.com/podsync/podsync/internal/base/environ]; the sources of ConfigMaps and
 //     Secrets are in [github.com/podsync/podsync/syncpod/container/env].
-//   - [github.com/podsync/podsync/internal/base/podcgroup]: the cgroups of pods and of their
-//     classes, by name for both drivers, and what stands in their files.
-//   - [github.com/podsync/podsync/syncpod/resize]: whether a pod is allocated other
-//     resources that it asks for while it runs, and what it is allocated until then.
+//   - [github.com/podsync/podsync/internal/base/podcgroup]: the cgroups of pods and QoS
+//     classes: their names for both drivers, and the contents of their files.
+//   - [github.com/podsync/podsync/syncpod/resize]: whether an in-place resize is
+//     accepted, and the allocated resources of each pod.
 //   - [github.com/podsync/podsync/internal/base/evict]: which pod is evicted when the
 //     node runs low on memory, disk or processes; its thresholds are in
 //     [github.com/podsync/podsync/syncpod/eviction].
-//   - [github.com/podsync/podsync/syncpod/internal/shutdownorder]: in which order pods
-//     stop before their node is switched off.
+//   - [github.com/podsync/podsync/syncpod/internal/shutdownorder]: the order in which pods
+//     stop in a node shutdown.
 //   - [github.com/podsync/podsync/syncpod/podspec]: the API's defaults, validation
 //     and the identity of static pods, for pods that no API server has seen, and
 //     their quality of service in [github.com/podsync/podsync/syncpod/podspec/qos].
 //
-// # What acts
+// # Packages that act
 //
 //   - [github.com/podsync/podsync/runtime]: the pods as the runtime reports them,
 //     and a cache of their statuses.
@@ -71,14 +71,14 @@
 //   - [github.com/podsync/podsync/runtime/image]: how images are pulled, and when
 //     unused ones are removed: the settings, the errors and the observer.
 //   - [github.com/podsync/podsync/internal/base/sandboxes]: creates, stops and removes
-//     the sandbox of a pod. A lost response never leaves two sandboxes, or none forever.
-//     Its configuration is of [github.com/podsync/podsync/internal/base/sandboxconfig].
+//     the sandbox of a pod. A lost response results neither in two sandboxes nor in none forever.
+//     [github.com/podsync/podsync/internal/base/sandboxconfig] computes its configuration.
 //   - [github.com/podsync/podsync/syncpod/internal/poddir]: a pod's directories, its
 //     /etc/hosts and its termination messages.
 //   - [github.com/podsync/podsync/syncpod/internal/localvolume]: the volumes that a
-//     node makes by itself, from emptyDir to projected.
-//   - [github.com/podsync/podsync/syncpod/cgroup/tree]: the cgroups of pods, made,
-//     kept up to date and removed with what runs in them.
+//     agent creates itself, from emptyDir to projected.
+//   - [github.com/podsync/podsync/syncpod/cgroup/tree]: creates, updates and removes the
+//     cgroups of pods.
 //   - [github.com/podsync/podsync/syncpod/device]: persists the allocation of the
 //     node's devices to containers.
 //   - [github.com/podsync/podsync/syncpod/internal/hook]: postStart and preStop handlers.
@@ -95,18 +95,18 @@
 //   - [github.com/podsync/podsync/syncpod/internal/gc]: removes dead containers, sandboxes
 //     and logs.
 //
-// # What shows it
+// # Access
 //
 //   - [github.com/podsync/podsync/syncpod/server]: the HTTP API of a kubelet: logs, exec,
-//     attach, port-forward and lists of pods, for those that you let in.
+//     attach, port-forward and lists of pods, for authorized callers.
 //
-// # How you test it
+// # Tests
 //
 // [github.com/podsync/podsync/runtime/cri/critest] is a runtime in memory, for tests
-// of all this and of your agent: without root, in virtual time, with every fault a
-// runtime is known for. examples/downstream shows such tests.
+// of podsync and of your agent: without root, in virtual time, with the known faults of
+// runtimes. examples/downstream has such tests.
 //
-// docs/FAILURES.md explains the names of failures, such as S1 or W3, that comments
-// and tests speak of. docs/PARITY.md lists every decision that is not the kubelet's,
-// with the upstream issue.
+// docs/FAILURES.md explains the names of failures in comments and tests, such as S1 or W3.
+// docs/PARITY.md lists every deliberate deviation from a kubelet, with the upstream
+// issue.
 package podsync

@@ -65,7 +65,7 @@ func tailStart(f io.ReaderAt, size int64, c *counter) (start int64, whole bool, 
 	return 0, false, nil
 }
 
-// begins reports whether the first line of the text, of the given size, is before the tail.
+// begins reports whether the text, of the given size, begins before the tail.
 func begins(text []byte, size int64, c *counter) bool {
 	line := bytes.TrimSuffix(text[:min(int64(len(text)), size)], []byte{'\n'})
 	e, ok := parse(line)

@@ -15,7 +15,7 @@ const (
 	maxWord = 24
 )
 
-// shared reports whether the mount with an identifier is shared, by a table in the form of Linux's
+// shared reports whether the mount with the given ID is shared. The table has the format of Linux's
 // /proc/self/mountinfo.
 func shared(table io.Reader, id string) (bool, error) {
 	p := propagation{id: id}

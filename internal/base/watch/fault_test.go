@@ -436,7 +436,7 @@ func TestF12_ListIsNoLookAtAPodWithoutAddress(t *testing.T) {
 	})
 }
 
-// A list that the end of Run has cut off does not hang.
+// A list that the end of Run interrupts does not hang.
 func TestP7_EndCutsOffAList(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		w := n.settled(listsOnly)

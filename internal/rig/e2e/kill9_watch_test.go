@@ -17,8 +17,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// watcher looks at the runtime again and again, and at what the agent makes of
-// it: with eyes of its own, not with those of the agent.
+// watcher repeatedly reads the runtime, with its own client, and compares the state with the agent's
+// statuses.
 type watcher struct {
 	t      *testing.T
 	client *cri.Client
@@ -26,13 +26,13 @@ type watcher struct {
 
 	mu       sync.Mutex
 	subjects map[string]*subject // by generation
-	// down: the runtime does not need to answer, until it does if it is starting.
+	// down means that the runtime may be unavailable. starting means that it may be unavailable until its first answer.
 	down, starting bool
-	died           int64 // when agent or runtime were killed last, in Unix nanoseconds
+	died           int64 // the last kill of the agent or the runtime, in Unix nanoseconds
 	sandboxes      map[string]sandboxSeen
 	seen           map[string]*containerSeen
-	latest         []*containerSeen // those of the last look
-	ready          map[string]int   // ready sandboxes by generation, of the last look
+	latest         []*containerSeen // at the last read
+	ready          map[string]int   // ready sandboxes by generation, at the last read
 	told           map[string]bool
 }
 

@@ -452,8 +452,8 @@ func TestNeverRunsButFailedToStart(t *testing.T) {
 	}
 }
 
-// An agent whose records were lost takes an end that the runtime reports for the end of a run. It
-// has none for a container that the runtime does not have.
+// An agent that has lost its records counts an exit in the runtime as the exit of a run. It reports no exit
+// of a container that the runtime does not have.
 func TestEndOfWhatWasNeverStarted(t *testing.T) {
 	for _, tc := range []struct {
 		lost   bool

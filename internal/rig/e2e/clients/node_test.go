@@ -64,8 +64,8 @@ func inMemory(t *testing.T) *node {
 	return serve(t, client, server.Config{Runtime: client, StreamTransport: transport}, "registry.test/app:1", t.TempDir())
 }
 
-// withSPDY is a node on critest whose streams are served as containerd and CRI-O serve
-// them, by the same code.
+// withSPDY returns a node on critest whose streams are served by k8s.io/cri-streaming, as in containerd and
+// CRI-O.
 func withSPDY(t *testing.T) *node {
 	t.Helper()
 	_, conn := critest.Start(t, critest.Config{})

@@ -51,7 +51,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stderr, "Runs the pods of a node of a Kubernetes cluster, in the place of a kubelet.\n"+
-			"Told to end it leaves the pods running; the next start takes them over.\n\nFlags:\n")
+			"On SIGTERM it leaves the pods running, and the next agent adopts them.\n\nFlags:\n")
 		flags.SetOutput(stderr)
 		flags.PrintDefaults()
 		return o, err

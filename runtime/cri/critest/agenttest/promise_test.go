@@ -561,7 +561,7 @@ func watched(p *past, every float64) {
 	}
 }
 
-// judged is what one history breaks, and which promises it put to the test.
+// judged returns the promises that a history breaks, and those that it tests.
 func judged(h *history) (broken, tested []string) {
 	all := newTally()
 	broken = all.judge(h)
