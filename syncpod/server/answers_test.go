@@ -19,14 +19,14 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// unread are callers who take nothing of their answers until they may.
+// unread are callers that do not read their responses until the test allows it.
 type unread struct {
 	*node
 	mayTake chan struct{}
 	asking  sync.WaitGroup
 }
 
-// ask asks as a user. It returns the status as soon as there is one.
+// ask sends a request of a user. It returns the status as soon as it is written.
 func (d *unread) ask(user, method, path string) int {
 	w := &deafWriter{ResponseRecorder: httptest.NewRecorder(), begun: make(chan int, 1), mayTake: d.mayTake}
 	r := httptest.NewRequestWithContext(d.Context(), method, path, nil)
@@ -49,8 +49,8 @@ func (d *unread) fill(user, method, path string) (n int) {
 	return n
 }
 
-// TestAnswersThatAreNotReadAreBounded: what callers have asked for and do not read is bounded in
-// bytes, for each user and for all of them.
+// TestAnswersThatAreNotReadAreBounded checks that the bytes of unread responses are bounded,
+// for each user and in total.
 func TestAnswersThatAreNotReadAreBounded(t *testing.T) {
 	const size = 4 << 20
 	large := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -112,7 +112,7 @@ func TestOutputOfCommandsIsBounded(t *testing.T) {
 	d.asking.Wait()
 }
 
-// A deafWriter takes nothing of an answer until it may. It notes how long the first Write may take.
+// A deafWriter blocks until the test allows a write. It records the deadline of the first Write.
 type deafWriter struct {
 	*httptest.ResponseRecorder
 	take     time.Duration
@@ -133,8 +133,8 @@ func (d *deafWriter) Write(b []byte) (int, error) {
 	return d.ResponseRecorder.Write(b)
 }
 
-// TestLogsThatAreNotFollowedAreBounded: a log that a caller takes slowly counts as one that is
-// followed, but has to be taken like any answer.
+// TestLogsThatAreNotFollowedAreBounded checks that a log that a caller reads slowly counts as a followed log, but
+// has the deadlines of any response.
 func TestLogsThatAreNotFollowedAreBounded(t *testing.T) {
 	f := newFollower(t)
 	f.pod("a", "one")

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// ways are all that can be asked for, with what has to be allowed for it.
+// ways are all kinds of requests, with the permission that each needs.
 var ways = []struct {
 	method, path string
 	verb         string
@@ -60,7 +60,7 @@ var ways = []struct {
 	{"BREW", "/pods", "", "proxy"},
 }
 
-// asked is an Authenticator and an Authorizer that notes what it is asked.
+// asked is an Authenticator and an Authorizer that records its calls.
 type asked struct {
 	user, allow bool
 	err         error
@@ -136,7 +136,7 @@ func TestAuthorizerIsAsked(t *testing.T) {
 	}
 }
 
-// unsure knows everybody and cannot tell what they may.
+// unsure authenticates every caller, and returns errors for authorizations.
 type unsure struct{ everybody }
 
 func (unsure) Authorize(context.Context, server.Attributes) (bool, string, error) {
@@ -150,8 +150,8 @@ func TestAuthorizerThatFails(t *testing.T) {
 	}
 }
 
-// FuzzServe asks for anything: nothing is answered but what there is, and nothing to
-// whom it is not for.
+// FuzzServe sends arbitrary requests: the server answers only requests for existing objects, and only
+// authorized callers.
 func FuzzServe(f *testing.F) {
 	for _, way := range ways {
 		path, query, _ := strings.Cut(way.path, "?")

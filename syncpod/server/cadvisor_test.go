@@ -17,7 +17,7 @@ var mixin = strings.Fields(`container_cpu_cfs_periods_total container_cpu_cfs_th
 	container_network_receive_packets_dropped_total container_network_receive_packets_total container_network_transmit_bytes_total
 	container_network_transmit_packets_dropped_total container_network_transmit_packets_total`)
 
-// /metrics/cadvisor has all that kubernetes-mixin reads, with its labels, and no series twice.
+// /metrics/cadvisor has all metrics that kubernetes-mixin reads, with their labels, and no duplicate series.
 func TestCadvisor(t *testing.T) {
 	tree := maps.Clone(proc)
 	n := newNode(t, func(c *server.Config) {

@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// watched has requests end with a context, and tells of each that has returned.
+// watched ends requests with a context, and reports each request that has returned.
 func (n *node) watched(ctx context.Context) <-chan struct{} {
 	n.Helper()
 	returned := make(chan struct{}, 100)
@@ -33,13 +33,13 @@ func (n *node) watched(ctx context.Context) <-chan struct{} {
 	return returned
 }
 
-// sendWithoutEnd sends input as long as there is anybody.
+// sendWithoutEnd sends input until the connection fails.
 func sendWithoutEnd(ws *websocket.Conn) {
 	for ws.Write(make([]byte, 64<<10)) == nil { // channel 0 is the input
 	}
 }
 
-// TestLastWordsOfAProcess come to a caller who still sends input, though nobody reads that.
+// TestLastWordsOfAProcess checks that the last output of a process reaches a caller that still sends unread input.
 func TestLastWordsOfAProcess(t *testing.T) {
 	n, b := newNode(t, nil), newBackend(t, 0)
 	n.run("web", "sleep infinity", isRunning)
@@ -68,7 +68,7 @@ func TestLastWordsOfAProcess(t *testing.T) {
 	wantReturn(t, returned, "process whose caller has heard its end")
 }
 
-// TestLastWordsOfAPort come to a caller who still sends, though nobody reads that.
+// TestLastWordsOfAPort checks that the last data of a port reaches a caller that still sends unread data.
 func TestLastWordsOfAPort(t *testing.T) {
 	n, b := newNode(t, nil), newBackend(t, 0)
 	n.streams = b.url
@@ -104,8 +104,8 @@ func wantReturn(t *testing.T, returned <-chan struct{}, what string) {
 	}
 }
 
-// TestCallerGoesAndDoesNotRead: nothing is left of a stream whose caller has gone, however
-// they say so, though what is printed has filled all buffers.
+// TestCallerGoesAndDoesNotRead checks that nothing is left of a stream after its caller has left in any way,
+// although unread output has filled all buffers.
 func TestCallerGoesAndDoesNotRead(t *testing.T) {
 	n, b := newNode(t, nil), newBackend(t, 0)
 	n.streams = b.url
@@ -132,7 +132,7 @@ func TestCallerGoesAndDoesNotRead(t *testing.T) {
 			printed := make(chan struct{})
 			go func() {
 				defer close(printed)
-				for print() == nil { // which nobody reads
+				for print() == nil { // the output is not read
 				}
 			}()
 			time.Sleep(50 * time.Millisecond) // until all buffers are full
@@ -145,7 +145,7 @@ func TestCallerGoesAndDoesNotRead(t *testing.T) {
 	}
 }
 
-// A caller that asks for a log and does not read it is not waited for longer than the idle timeout.
+// The server waits at most the idle timeout for a caller that does not read its log.
 func TestLogThatIsNotRead(t *testing.T) {
 	n := newNode(t, func(c *server.Config) { c.StreamIdleTimeout = 200 * time.Millisecond })
 	n.run("web", "sleep infinity", isRunning)
@@ -200,8 +200,8 @@ func (l *limited) SetWriteDeadline(t time.Time) error {
 	return l.Conn.SetWriteDeadline(t)
 }
 
-// askForLog asks for the log of a container on a connection without a buffer, and waits until the
-// connection has a state. It returns the deadline that the connection has then.
+// askForLog requests the log of a container on an unbuffered connection, and waits until the
+// connection reaches a state. It returns the deadline of the connection at that time.
 func (n *node) askForLog(reads bool, want http.ConnState) time.Time {
 	n.Helper()
 	states, listener := make(chan http.ConnState, 10), pipes{make(chan net.Conn, 1), make(chan struct{})}
@@ -254,7 +254,7 @@ func TestNextAnswerAfterALogHasNoDeadline(t *testing.T) {
 	}
 }
 
-// TestWebSocketThatIsRefused: what is asked for wrongly has not run.
+// TestWebSocketThatIsRefused checks that the command of an invalid request does not run.
 func TestWebSocketThatIsRefused(t *testing.T) {
 	n, b := newNode(t, nil), newBackend(t, 0)
 	n.streams = b.url

@@ -86,8 +86,8 @@ func translateTo(t *testing.T, runtime, near, far net.Conn) {
 	c.run()
 }
 
-// memory returns the bytes in use, stacks included: the least of three readings, because each includes garbage that is not collected
-// yet, that of earlier tests as well.
+// memory returns the bytes in use, including stacks. It is the lowest of three readings, because each may include
+// uncollected garbage, even of earlier tests.
 func memory() int64 {
 	least := int64(math.MaxInt64)
 	for range 3 {

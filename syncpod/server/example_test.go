@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// tokens know who has one, and let them look but do nothing.
+// tokens authenticates bearer tokens, and authorizes only read requests.
 type tokens map[string]string
 
 func (t tokens) AuthenticateRequest(r *http.Request) (server.User, bool, error) {
@@ -27,8 +27,8 @@ func (t tokens) Authorize(_ context.Context, a server.Attributes) (bool, string,
 	return a.Verb == "get", "", nil
 }
 
-// A server of an agent, for callers that have a token. With an API server, a TokenReview
-// and a SubjectAccessReview are asked instead.
+// A server of an agent, for callers with a token. With an API server, use a TokenReview
+// and a SubjectAccessReview instead.
 func Example() {
 	rt, err := critest.New(critest.Config{})
 	if err != nil {

@@ -32,8 +32,8 @@ func (l *ledger) count(words string) (n int) {
 	return n
 }
 
-// TestAdmittedUsersCannotFillTheLog: requests that are refused or fail, and those that are no
-// streams, have a line each of a user and an interval, with the number of those that were left out.
+// TestAdmittedUsersCannotFillTheLog checks that rejected, failed and non-streaming requests have one log line for
+// each user and interval, with the number of the omitted requests.
 func TestAdmittedUsersCannotFillTheLog(t *testing.T) {
 	var log ledger
 	who := refusing{}

@@ -27,7 +27,7 @@ func loaded(t *testing.T) *node {
 	})
 }
 
-// dial connects to the server, with little room for what is not read.
+// dial connects to the server, with small receive buffers.
 func (n *node) dial() (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(n.Context(), "tcp", strings.TrimPrefix(n.url, "http://"))
 	if err != nil {
@@ -89,19 +89,19 @@ func inUse() (bytes uint64, goroutines int) {
 
 const (
 	execs, followers, deaf = 100, 200, 10
-	// loadPatience is how long all of them may take on a machine that does other things.
+	// loadPatience is the time limit of the whole load on a busy machine.
 	loadPatience = 2 * time.Minute
-	// perStream bounds what is held for a stream, of both its ends and of the runtime in
-	// memory: all of them are in one process here.
+	// perStream is the maximum memory of a stream, including the caller and the runtime in
+	// memory, because all run in this process.
 	perStream = 128 << 10
 )
 
 // followed are the pods whose logs are followed: more than one, as a pod has a limit of streams.
 var followed = []string{"other/one", "other/two"}
 
-// TestLoad: 100 commands and 200 followers at once, and ten more of each kind that never
-// read what they asked for. The others get all of theirs, what is held for each is bounded,
-// and nothing is left when they have gone, however often they come.
+// TestLoad runs 100 commands and 200 log followers concurrently, and ten more of each kind that never
+// read. The others get all their output, the memory of each is bounded,
+// and nothing is left after they have left, even after repetitions.
 func TestLoad(t *testing.T) {
 	n := loaded(t)
 	for _, pod := range append([]string{"default/web"}, followed...) {
@@ -113,7 +113,7 @@ func TestLoad(t *testing.T) {
 	n.load(t, first+1<<20) // the runtime in memory remembers calls
 }
 
-// load has them all come and go. It returns what is in use then, once that is no more than a
+// load starts and ends all callers. It returns the memory in use afterwards, once it is below a
 // limit.
 func (n *node) load(t *testing.T, limit uint64) uint64 {
 	t.Helper()
@@ -191,8 +191,8 @@ func (n *node) deaf(t *testing.T) net.Conn {
 	return conn
 }
 
-// TestFollowOverARestart: a log is followed on while the runtime is away, as containers go
-// on, and to its end if they do not.
+// TestFollowOverARestart checks that a log is followed while the runtime is unavailable if the containers keep
+// running, and to its end otherwise.
 func TestFollowOverARestart(t *testing.T) {
 	n := loaded(t)
 	n.run("web", "echo one; until test -e /go; do sleep 0.02; done; echo two; sleep infinity", isRunning)

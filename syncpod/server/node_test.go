@@ -30,7 +30,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// patience is how long a test waits for what is about to happen.
+// patience is how long a test waits for an expected event.
 const patience = 20 * time.Second
 
 // A node is an agent on a runtime in memory, with a server.
@@ -43,7 +43,7 @@ type node struct {
 	url     string
 	streams string // the URL that the runtime gives for streams
 	asked   chan any
-	caller  net.Conn // of the WebSocket that was asked for last
+	caller  net.Conn // of the last requested WebSocket
 }
 
 // streaming is a runtime whose streaming server is elsewhere.
@@ -183,7 +183,7 @@ func (n *node) wait(is func() bool) {
 	}
 }
 
-// ask sends a request and returns the status and what is answered.
+// ask sends a request, and returns the status and the body of the response.
 func (n *node) ask(method, path string) (int, string) {
 	n.Helper()
 	req, err := http.NewRequestWithContext(n.Context(), method, n.url+path, nil)
@@ -202,7 +202,7 @@ func (n *node) ask(method, path string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// want asks, and says what is not as wanted.
+// want sends a request, and reports differences from the expected response.
 func (n *node) want(method, path string, code int, text string) {
 	n.Helper()
 	gotCode, got := n.ask(method, path)

@@ -59,7 +59,7 @@ func TestLogs(t *testing.T) {
 	n.want("POST", logs, 405, "Method Not Allowed")
 }
 
-// TestLogsOfInstances: the log of a container is that of the instance that was last.
+// TestLogsOfInstances checks that the log of a container is the log of its last instance.
 func TestLogsOfInstances(t *testing.T) {
 	n := newNode(t, nil)
 	n.run("over", "echo bye; exit 3", isOver)

@@ -22,7 +22,7 @@ const (
 	tunnels = "SPDY/3.1+portforward.k8s.io"
 )
 
-// dialWebSocket asks for a WebSocket, with a token as browsers send it.
+// dialWebSocket requests a WebSocket, with a token in the form of browsers.
 func (n *node) dialWebSocket(path string, protocol string) (*websocket.Conn, error) {
 	n.Helper()
 	conn, err := n.dial()
@@ -60,8 +60,8 @@ func (n *node) opening(path, protocol string) func() *websocket.Conn {
 	}
 }
 
-// process opens the streams of a process, of which the runtime is asked for those of these
-// kinds, in this order: the first is stream 1, and the next one 3.
+// process opens the streams of a process. The runtime is asked for streams of the given
+// kinds, in this order: the first is stream 1, the next one stream 3.
 func (n *node) process(b *backend, path string, kinds ...string) (*websocket.Conn, *spdy.Conn, net.Conn) {
 	n.Helper()
 	n.streams = b.url
@@ -89,8 +89,8 @@ func said(ws *websocket.Conn) string {
 	return string(message)
 }
 
-// TestTranslatedProcess: what is sent on each channel comes by the stream of its kind, and
-// what is printed by its channel. The runtime learns nothing of who asks.
+// TestTranslatedProcess checks that input on each channel arrives on the stream of its kind, and
+// output on its channel. The runtime gets no information about the caller.
 func TestTranslatedProcess(t *testing.T) {
 	n, b := newNode(t, nil), newBackend(t, 0)
 	n.run("web", "sleep infinity", isRunning)
@@ -138,7 +138,7 @@ func TestTranslatedProcess(t *testing.T) {
 	}
 }
 
-// TestTranslatedProcessThatBreaks: nobody takes it for one that has ended well.
+// TestTranslatedProcessThatBreaks checks that an interrupted process is not reported as successful.
 func TestTranslatedProcessThatBreaks(t *testing.T) {
 	for name, die := range map[string]func(rt *spdy.Conn, conn net.Conn) error{
 		"gone": func(_ *spdy.Conn, conn net.Conn) error { return conn.Close() },
@@ -187,7 +187,7 @@ func TestTranslatedProcessEnds(t *testing.T) {
 	}
 }
 
-// TestRuntimeThatDoesNotTranslate: what the runtime answers instead is answered.
+// TestRuntimeThatDoesNotTranslate checks that the error of the runtime is passed to the caller.
 func TestRuntimeThatDoesNotTranslate(t *testing.T) {
 	n := newNode(t, nil)
 	n.run("web", "sleep infinity", isRunning)
@@ -213,7 +213,7 @@ func TestRuntimeThatDoesNotTranslate(t *testing.T) {
 	}
 }
 
-// TestTunnel: SPDY is carried both ways as it is.
+// TestTunnel checks that SPDY data is passed unchanged in both directions.
 func TestTunnel(t *testing.T) {
 	n, b := newNode(t, nil), newBackend(t, 0)
 	n.streams = b.url

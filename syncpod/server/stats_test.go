@@ -27,7 +27,7 @@ import (
 
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
-// proc is a node of which the kernel tells little.
+// proc is a node whose kernel reports few values.
 var proc = fstest.MapFS{
 	"proc/stat":      file("cpu 700 0 300 9000 0 0 0 0 0 0\nbtime 1790000000\n"),
 	"proc/meminfo":   file("MemTotal: 8000 kB\nBuffers: 0 kB\nCached: 3000 kB\nSwapCached: 0 kB\nInactive(file): 1000 kB\nAnonPages: 2000 kB\n"),
@@ -134,7 +134,7 @@ func TestResourceMetrics(t *testing.T) {
 	}
 }
 
-// One pod ends while the next one of its name runs: no series is there twice.
+// A pod ends while the next pod with its name runs: no series is duplicated.
 func TestResourceMetricsOfPodsOfOneName(t *testing.T) {
 	n := newNode(t, withProc(t))
 	old := n.run("web", "trap '' TERM; sleep infinity", isRunning)
@@ -218,7 +218,7 @@ func TestMetricsOfTheEmbedder(t *testing.T) {
 	n.want("GET", "/timeline?pod=web", 200, "of pod=web")
 }
 
-// odd is an agent on whose runtime somebody has made a pod with any name.
+// odd is an agent whose runtime has a pod with an arbitrary name.
 type odd struct{ cache runtime.Cache }
 
 func (*odd) Pods() []loop.Pod        { return nil }
@@ -227,7 +227,7 @@ func (o *odd) Cache() *runtime.Cache { return &o.cache }
 
 func (*odd) Explain(types.UID) string { return "" }
 
-// tells is a runtime that tells what that pod uses.
+// tells is a runtime that reports the usage of that pod.
 type tells struct{ *cri.Client }
 
 func (tells) ListPodSandboxStats(context.Context, *runtimeapi.ListPodSandboxStatsRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxStatsResponse, error) {

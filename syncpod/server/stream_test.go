@@ -55,7 +55,7 @@ func newBackend(t testing.TB, refuse int) *backend {
 	return b
 }
 
-// A readConn is a connection of which some was read already.
+// A readConn is a connection whose first bytes have been read already.
 type readConn struct {
 	net.Conn
 	read io.Reader
@@ -76,7 +76,7 @@ func (b *backend) conn(t testing.TB) net.Conn {
 	}
 }
 
-// open asks for a stream, and returns what is answered and the caller's end.
+// open requests a stream, and returns the response and the caller's end.
 func (n *node) open(method, path, protocol string) (*http.Response, net.Conn, *bufio.Reader) {
 	n.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
@@ -227,7 +227,7 @@ func TestRuntimeRefusesAStream(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotSaid: neither what is run nor where the stream is.
+// TestSecretsAreNotSaid checks that errors and logs contain neither the command nor the URL of the stream.
 func TestSecretsAreNotSaid(t *testing.T) {
 	var lines []string
 	n := newNode(t, func(c *server.Config) {
@@ -239,7 +239,7 @@ func TestSecretsAreNotSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.streams = "http://" + lis.Addr().String() + token
-	lis.Close() // nobody is there
+	lis.Close() // no server listens
 	resp, _, _ := n.open("POST", execPath, "SPDY/3.1")
 	text, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != 502 || !strings.Contains(string(text), "cannot be reached") {
@@ -251,8 +251,8 @@ func TestSecretsAreNotSaid(t *testing.T) {
 	}
 }
 
-// TestStreamEnds: when the runtime dies or has nothing more to say, and with the
-// context of the request though the caller neither reads nor goes.
+// TestStreamEnds checks that a stream ends when the runtime dies or closes it, and with the
+// context of the request, even if the caller neither reads nor leaves.
 func TestStreamEnds(t *testing.T) {
 	n := newNode(t, nil)
 	b := newBackend(t, 0)
@@ -290,7 +290,7 @@ type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
-// TestSlowReader: who does not read holds up nobody else.
+// TestSlowReader checks that a caller that does not read delays no other.
 func TestSlowReader(t *testing.T) {
 	n := newNode(t, nil)
 	b := newBackend(t, 0)

@@ -14,8 +14,8 @@ import (
 	"github.com/podsync/podsync/internal/base/websocket"
 )
 
-// FuzzTranslate: whatever a runtime sends over SPDY, and a caller over a WebSocket, the translation
-// ends when both have ended, keeps a bounded status, and sends no more than it received.
+// FuzzTranslate checks that for any data of a runtime over SPDY, and of a caller over a WebSocket, the translation
+// ends when both have ended, stores a bounded status, and sends no more than it has received.
 func FuzzTranslate(f *testing.F) {
 	const success = "\x00\x00\x00\x01\x00\x00\x00\x14" + `{"status":"Success"}`
 	f.Add([]byte("\x00\x00\x00\x05\x00\x00\x00\x02hi"+success), []byte("\x82\x83\x00\x00\x00\x00\x00hi"))

@@ -39,7 +39,7 @@ func idleServer(t *testing.T) *Server {
 	return s
 }
 
-// over asks for a path on a socket.
+// over requests a path over a socket.
 func over(socket, path string) (string, error) {
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -92,7 +92,7 @@ func TestServeUnix(t *testing.T) {
 	}
 }
 
-// A header above the limit is refused before the agent holds all of it.
+// A header above the limit is rejected before the agent has read all of it.
 func TestServeUnixBoundsHeaders(t *testing.T) {
 	if goruntime.GOOS != "linux" {
 		t.Skip("who is at the other end of a socket is known on Linux alone")

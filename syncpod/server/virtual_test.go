@@ -25,7 +25,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// greeter says hello to each connection to port 80, and goes. It repeats what it is told on
+// greeter sends hello to each connection to port 80, and closes it. It echoes input on
 // port 81, and prints a line each second.
 func greeter(ctx context.Context, c *critest.Command) int {
 	lis, err := c.Listen(80)
@@ -83,7 +83,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// inBubble runs an agent and its server in virtual time, with all of it in memory: what
+// inBubble runs an agent and its server in memory and in virtual time. A goroutine that
 // is left at the end fails the test.
 func inBubble(t *testing.T, test func(t *testing.T, rt *critest.Runtime, dial func(path string, protocols ...string) *websocket.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -194,8 +194,8 @@ func TestPortForwardEndToEnd(t *testing.T) {
 	})
 }
 
-// TestRuntimeDiesInMidStream: the end of the stream comes at once, and nobody is told that
-// the process has ended well. A runtime that comes back serves streams as before.
+// TestRuntimeDiesInMidStream checks that the stream ends at once, and that the process is not reported
+// as successful. After its restart, the runtime serves streams again.
 func TestRuntimeDiesInMidStream(t *testing.T) {
 	for name, stream := range map[string]struct{ path, protocol, send, heard string }{
 		"exec":         {"/exec/default/web/app?command=sh&command=-c&command=echo+begun%3B+sleep+1000&input=1&output=1&error=1", "v5.channel.k8s.io", "", "\x01begun\n"},
@@ -232,7 +232,7 @@ func TestRuntimeDiesInMidStream(t *testing.T) {
 	}
 }
 
-// hear sends a message, if any, and reads until one has come.
+// hear sends a message, if any, and reads until a message arrives.
 func hear(t *testing.T, ws *websocket.Conn, send, heard string) {
 	t.Helper()
 	if send != "" {

@@ -13,11 +13,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// aged has what is older than two hours forgotten.
+// aged is a configuration that forgets pods after two hours.
 func aged(c *CheckpointConfig) { c.MaxAge = 2 * time.Hour }
 
-// The age of what is remembered counts from the last time that the source confirmed it, and not
-// from its last change. What is too old is not run, and a warning says so.
+// The age of a checkpoint counts from its last confirmation by the source, and not
+// from its last change. A checkpoint that is too old is not used, with a warning.
 func TestE5_AgeOfCheckpoint(t *testing.T) {
 	for name, tc := range map[string]struct {
 		runs, off time.Duration // of the first agent, and until the second one starts
@@ -194,7 +194,7 @@ func TestConfirmationThatIsOfNoUse(t *testing.T) {
 	}
 }
 
-// A clock that is behind makes nothing too old: a machine without a clock of its own runs what it ran.
+// A clock that is behind makes no checkpoint too old: a machine without a hardware clock runs its pods.
 func TestB4_AgeByAClockThatIsBehind(t *testing.T) {
 	now := time.Now()
 	for age, kept := range map[time.Duration]bool{-1000 * time.Hour: true, 0: true, time.Hour: true, time.Hour + 1: false} {
@@ -206,7 +206,7 @@ func TestB4_AgeByAClockThatIsBehind(t *testing.T) {
 	}
 }
 
-// hinting is a source that has said nothing of its pods, but that ConfigMaps have changed.
+// hinting is a source that has delivered no pods, but has reported changed ConfigMaps.
 type hinting struct{}
 
 func (hinting) Name() string { return "api" }

@@ -23,7 +23,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// A server has pods, ConfigMaps and Secrets, or is away.
+// A server has pods, ConfigMaps and Secrets, or is unavailable.
 type server struct {
 	mu   sync.Mutex
 	away bool
@@ -54,7 +54,7 @@ func (s *server) Secret(_ context.Context, namespace, name string) (*v1.Secret, 
 	return &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"word": []byte("sesame")}}, s.err()
 }
 
-// A machine is a node that can lose its power: its disk is all that is left then.
+// A machine is a node that can lose its power: only its disk survives.
 type machine struct {
 	*testing.T
 	root   string
@@ -115,7 +115,7 @@ func (m *machine) run(static bool) {
 	m.Cleanup(m.off)
 }
 
-// running are the pods of which a container runs, by name.
+// running returns the pods with a running container, by name.
 func (m *machine) running() map[string]bool {
 	m.Helper()
 	synctest.Wait()
@@ -172,9 +172,9 @@ func (m *machine) set(pods ...*v1.Pod) {
 	time.Sleep(20 * time.Second)
 }
 
-// A node loses its power, and boots while its server is away: it runs what it ran. When
-// the server is back, what was deleted there meanwhile stops, what is new starts, and what
-// is the same is left alone.
+// A node loses its power, and boots while its server is unavailable: it runs the same pods. When
+// the server is available again, pods that were deleted meanwhile stop, new pods start, and unchanged
+// pods keep running.
 func TestE5_BootWithoutTheServer(t *testing.T) {
 	onMachine(t, func(m *machine) {
 		m.boot(false)
@@ -207,8 +207,8 @@ func TestE5_BootWithoutTheServer(t *testing.T) {
 	})
 }
 
-// The agent alone is started anew, with another checkpoint than what runs: nothing is stopped
-// because it is not remembered, nor started twice.
+// Only the agent is restarted, and its checkpoint differs from the running pods: a pod that is missing in the checkpoint
+// is not stopped, and no pod is started twice.
 func TestE5_RunningPodOutsideTheCheckpoint(t *testing.T) {
 	for name, static := range map[string]bool{"static": true, "of an API server": false} {
 		t.Run(name, func(t *testing.T) {
@@ -267,9 +267,9 @@ func (m *machine) forget(name string) {
 	}
 }
 
-// A static pod was replaced right before the agent ended, and what is remembered is the
-// version before. It is not started beside the one that runs, and takes its place only if
-// the source says so.
+// A static pod was replaced right before the agent ended, and the checkpoint has the
+// old version. The old version does not start next to the running one, and replaces it only if
+// the source delivers it.
 func TestM1_CheckpointedVersionWaitsForTheOneThatRuns(t *testing.T) {
 	for name, wins := range map[string]string{"the source wants the one that runs": "uid-2", "it wants the one before": "uid-1"} {
 		t.Run(name, func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestM1_CheckpointedVersionWaitsForTheOneThatRuns(t *testing.T) {
 	}
 }
 
-// Once what ran of the pod that is not remembered has ended, the one that is has its turn.
+// Once the containers of the pod that is missing in the checkpoint have exited, the pod in the checkpoint starts.
 func TestM1_CheckpointedVersionDoesNotWaitForEver(t *testing.T) {
 	onMachine(t, func(m *machine) {
 		m.boot(true)

@@ -25,7 +25,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// A life is one run of a Checkpoint on a Push.
+// A life is one run of a Checkpoint with a Push as its source.
 type life struct {
 	t    *testing.T
 	push *Push
@@ -58,7 +58,7 @@ func live(t *testing.T, path string, change func(*CheckpointConfig)) *life {
 	return l
 }
 
-// words says what was delivered last.
+// words describes the last delivered snapshot.
 func (l *life) words() string {
 	synctest.Wait()
 	s, n := l.got.last()
@@ -101,7 +101,7 @@ func inBubble(t *testing.T, test func(t *testing.T, path string)) {
 	synctest.Test(t, func(t *testing.T) { test(t, path) })
 }
 
-// The way of a source: it says what it wants, the node is started without it, it comes back.
+// A source delivers its pods, the node restarts without the source, and the source becomes available again.
 func TestE5_CheckpointUntilTheSourceSpeaks(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		first := live(t, path, nil)
@@ -114,21 +114,21 @@ func TestE5_CheckpointUntilTheSourceSpeaks(t *testing.T) {
 
 		second := live(t, path, nil)
 		time.Sleep(10*time.Second - time.Millisecond)
-		second.expect("nothing") // it may speak yet
+		second.expect("nothing") // the source may still deliver
 		time.Sleep(time.Millisecond)
 		second.expect("a=a:1 b=b:1 incomplete warned")
 		must(t, second.push.Update(pushed("b", "b:2")))
 		second.expect("b=b:2 a=a:1 incomplete warned")
 		must(t, second.push.Update(pushed("c", "c:1")))
 		second.push.Delete("uid-c")
-		second.push.Delete("uid-b") // of it the source has spoken
+		second.push.Delete("uid-b") // the source has reported this pod
 		second.expect("a=a:1 incomplete warned")
 		must(t, second.push.Set(pushed("d", "d:1")))
 		second.expect("d=d:1")
 		second.end()
 
 		third := live(t, path, nil)
-		must(t, third.push.Set(pushed("d", "d:2"))) // in time: what is remembered is not delivered
+		must(t, third.push.Set(pushed("d", "d:2"))) // in time: the checkpoint is not delivered
 		third.expect("d=d:2")
 		time.Sleep(time.Hour)
 		third.expect("d=d:2")
@@ -138,7 +138,7 @@ func TestE5_CheckpointUntilTheSourceSpeaks(t *testing.T) {
 	})
 }
 
-// What an agent writes before the source has said all holds what is remembered, too.
+// A checkpoint that is written before the source has delivered all pods keeps the pods of the old checkpoint.
 func TestE5_TwoStartsWithoutTheSource(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		first := live(t, path, nil)
@@ -155,7 +155,7 @@ func TestE5_TwoStartsWithoutTheSource(t *testing.T) {
 	})
 }
 
-// A static pod gives way to the next version of it; of other pods the name says nothing.
+// A new version replaces a static pod with the same name. The names of other pods do not matter.
 func TestM5_CheckpointedPodsOfOneName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		push func() *Push
@@ -236,7 +236,7 @@ func TestCheckpointIsWrittenAtIntervals(t *testing.T) {
 		expect(1)
 		time.Sleep(time.Second)
 		expect(2)
-		for i := range 10 { // what the node itself has reported
+		for i := range 10 { // statuses that the node itself has reported
 			time.Sleep(time.Minute)
 			set(func(p *v1.Pod) {
 				p.Spec.Containers[0].Image, p.ResourceVersion = "a:99", fmt.Sprint(i)
@@ -266,7 +266,7 @@ func (d countingDisk) write(path string, text []byte) error {
 func (countingDisk) rename(from, to string) error { return osDisk{}.rename(from, to) }
 func (countingDisk) sync(dir string) error        { return osDisk{}.sync(dir) }
 
-// crashingDisk ends after so many steps; of a write that is cut a part is there.
+// crashingDisk ends after a number of steps; an interrupted write leaves a part of the file.
 type crashingDisk struct {
 	steps *int
 	part  float64
@@ -331,7 +331,7 @@ func TestF14_CheckpointOverACrashAtEachStep(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with the file is said, and replaced when the source has said all.
+// An invalid file is reported, and replaced when the source has delivered all pods.
 func TestCheckpointFileThatIsOfNoUse(t *testing.T) {
 	key, other := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 	cut := func(n int) func([]byte) []byte { return func(b []byte) []byte { return b[:len(b)-n] } }
@@ -394,7 +394,7 @@ func TestCheckpointFileThatIsOfNoUse(t *testing.T) {
 	}
 }
 
-// Nothing but a regular file is read, and one that cannot be written is said.
+// Only a regular file is read, and a failed write is reported.
 func TestCheckpointPathThatIsOfNoUse(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		must(t, os.MkdirAll(path, 0o700))
@@ -415,7 +415,7 @@ func TestCheckpointPathThatIsOfNoUse(t *testing.T) {
 	})
 }
 
-// shelf has ConfigMaps and Secrets, or is away.
+// shelf has ConfigMaps and Secrets, or is unavailable.
 type shelf struct {
 	away  error
 	data  map[string]string
@@ -560,8 +560,8 @@ func (s *shelf) Token(_ context.Context, pod *v1.Pod, ask *v1.ServiceAccountToke
 	return s.find(pod.Name + "-" + ask.Audience)
 }
 
-// Services, runtime classes and, with a key, tokens are remembered by the next agent. A token
-// that is only remembered comes with the error: it may have expired.
+// The checkpoint also has Services, runtime classes and, with a key, tokens. A token
+// from the checkpoint is returned together with the error, because it may have expired.
 func TestE5_WhatPodsNeedBesideObjects(t *testing.T) {
 	pod := pushed("a", "a:1")
 	pod.Spec.RuntimeClassName = new("kata")
@@ -648,7 +648,7 @@ func TestCheckpointSecretsNeedAKey(t *testing.T) {
 	})
 }
 
-// A key is replaced: what was encrypted with the old one is read and written with the new one.
+// After the replacement of a key, data encrypted with the old key is read, and written with the new key.
 func TestCheckpointKeyIsReplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		there := &shelf{data: map[string]string{"s": "sesame"}}
@@ -699,15 +699,15 @@ func TestCheckpointConfig(t *testing.T) {
 	}
 }
 
-// Random lives: sources that speak or do not, agents that end anywhere. Nothing that the
-// source wants is left out, nothing that it has taken away is delivered, and only what is
-// complete says that something is not wanted.
+// Random lives: sources deliver or not, agents end at any time. No wanted pod is
+// missing, no removed pod is delivered, and only a complete
+// snapshot makes other pods unwanted.
 func TestCheckpointInRandomLives(t *testing.T) {
 	for seed := range uint64(60) {
 		inBubble(t, func(t *testing.T, path string) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			server := map[string]string{} // what should run, by name
-			last := map[string]string{}   // what the source had said when it was remembered last
+			last := map[string]string{}   // the pods of the source at the last checkpoint
 			for range 6 {
 				l := live(t, path, nil)
 				speaks, took := false, map[string]bool{}

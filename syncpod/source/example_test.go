@@ -18,7 +18,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// What a folder of manifests says, with what is wrong in it.
+// The pods of a folder of manifests, with the errors of invalid files.
 func ExampleFolder() {
 	dir, err := os.MkdirTemp("", "manifests")
 	if err != nil {
@@ -56,9 +56,9 @@ func ExampleFolder() {
 	// <nil>
 }
 
-// An agent that runs what it ran when it is started without its server.
+// An agent that runs its last pods if it starts without its server.
 func ExampleCheckpoint() {
-	server := source.NewPush() // what a program hears of its server
+	server := source.NewPush() // the program pushes the pods of its server
 	checkpoint, err := source.NewCheckpoint(source.CheckpointConfig{
 		Source: server,
 		Path:   "/var/lib/my-agent/checkpoint",

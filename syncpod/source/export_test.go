@@ -2,7 +2,7 @@ package source
 
 import "errors"
 
-// Unwatched has a Folder read every so often only, which goes by virtual time.
+// Unwatched makes a Folder only rescan periodically, which works in virtual time.
 func (f *Folder) Unwatched() *Folder {
 	f.watch = func(string) (*watch, error) { return nil, errors.New("too many watches") }
 	return f

@@ -23,7 +23,7 @@ func benchFolder(b *testing.B, files int) *Folder {
 	return f
 }
 
-// What a folder costs an idle agent, each Rescan once.
+// The cost of a folder for an idle agent, for each Rescan.
 func BenchmarkFolderRescan(b *testing.B) {
 	f := benchFolder(b, 30)
 	for b.Loop() {

@@ -33,7 +33,7 @@ func TestFolderTwoFilesOfOneName(t *testing.T) {
 	})
 }
 
-// In one file, too: the pod that counted is known again whatever comes before it.
+// The same holds in one file: the accepted pod stays accepted, regardless of the documents before it.
 func TestFolderOneFileTwoPodsOfOneName(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func kept(err error) bool {
 	return ok && e.Kept
 }
 
-// An error tells whether an earlier version of what it is about still counts.
+// An error states whether the earlier version of its pod stays in effect.
 func TestFolderTellsWhatIsKept(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ func podText(name, image string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  containers:\n  - {name: c, image: %q}\n", name, image)
 }
 
-// folderTest is a Folder at work that is not told of changes.
+// folderTest is a running Folder without notifications of changes.
 type folderTest struct {
 	t   *testing.T
 	dir string
@@ -33,7 +33,7 @@ type folderTest struct {
 	got deliveries
 }
 
-// deliveries are snapshots in the order they came in.
+// deliveries are snapshots in the order of their delivery.
 type deliveries struct {
 	mu  sync.Mutex
 	all []Snapshot
@@ -163,7 +163,7 @@ func TestFolderKeepsTheLastGoodVersion(t *testing.T) {
 		ft.write("a.yaml", "")
 		ft.expect("a-node-1=a:2 c-node-1=c:1 b-node-1=b:1 \nDIR/a.yaml: there is no object in it")
 
-		// What is not there any more is gone, with its errors.
+		// Removed files are dropped, with their errors.
 		ft.write("a.yaml", podText("c", "c:2"))
 		ft.expect("c-node-1=c:2 b-node-1=b:1")
 		ft.remove("b.yaml")
@@ -171,8 +171,8 @@ func TestFolderKeepsTheLastGoodVersion(t *testing.T) {
 	})
 }
 
-// Pods that are in the runtime may be in what was not read yet: they must not be
-// taken for orphans (kubernetes #105547).
+// Pods in the runtime may belong to files that were not read yet: they must not
+// count as orphans (kubernetes #105547).
 func TestM3_FolderTellsWhatItDoesNotKnow(t *testing.T) {
 	dir := t.TempDir()
 	away := filepath.Join(dir, "away")
@@ -196,8 +196,8 @@ func TestM3_FolderTellsWhatItDoesNotKnow(t *testing.T) {
 		ft.write("a.yaml", podText("a", ""))
 		ft.expect("a-node-1=a:1 \nDIR/a.yaml: document 1: Pod default/a: spec.containers[0].image: Required value")
 
-		// A folder that is gone, as with a file system that is not mounted, says
-		// nothing about pods.
+		// A missing folder, as with an unmounted file system, does not make pods
+		// unwanted.
 		if err := os.RemoveAll(away); err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +268,7 @@ func TestFolderPassesOver(t *testing.T) {
 		}
 		ft.expect("")
 
-		// Links are followed, and what they lead to may change.
+		// Links are followed, and their targets may change.
 		if err := errors.Join(os.Symlink(target, filepath.Join(dir, "link.yaml")), os.Symlink(dir, filepath.Join(dir, "loop.yaml"))); err != nil {
 			t.Skip(err)
 		}
@@ -320,8 +320,8 @@ func TestFolderConfigs(t *testing.T) {
 	})
 }
 
-// A snapshot tells when ConfigMaps or Secrets are not those of the one before, and
-// only then.
+// A snapshot reports changed ConfigMaps or Secrets if, and only if, they differ from those of the previous
+// snapshot.
 func TestFolderTellsOfConfigs(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -368,7 +368,7 @@ func TestNewFolder(t *testing.T) {
 	}
 }
 
-// eventually waits for a snapshot of which ok is true.
+// eventually waits for a snapshot for which ok returns true.
 func eventually(t *testing.T, snapshots <-chan Snapshot, what string, ok func(Snapshot) bool) {
 	t.Helper()
 	late := time.After(time.Minute) // for a machine that does something else
@@ -391,8 +391,8 @@ func hasPod(name, image string) func(Snapshot) bool {
 	}
 }
 
-// The rescan is as good as off here: all that is seen is seen because the system
-// told of it.
+// The rescan interval is very long, so all changes are seen through notifications of the
+// system.
 func TestFolderIsWatched(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "manifests")
 	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour})
@@ -428,7 +428,7 @@ func TestFolderIsWatched(t *testing.T) {
 	}
 	eventually(t, snapshots, "a is gone", func(s Snapshot) bool { return len(s.Pods) == 0 })
 
-	// Another folder comes to be at the path.
+	// The folder at the path is replaced.
 	if err := os.Rename(dir, dir+".old"); err != nil {
 		t.Fatal(err)
 	}
@@ -439,7 +439,7 @@ func TestFolderIsWatched(t *testing.T) {
 	eventually(t, snapshots, "b is there", hasPod("b-n", "b:1"))
 	write("c.yaml", podText("c", "c:1"))
 	eventually(t, snapshots, "c is there", hasPod("c-n", "c:1"))
-	// One that may have the same inode as the one before.
+	// The new folder may have the same inode as the old one.
 	for range 3 {
 		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 			t.Fatal(err)
@@ -485,8 +485,8 @@ func TestFolderRemovedAndWritten(t *testing.T) {
 	}
 }
 
-// The folder comes between the try to watch it and the reading of it. It is watched soon,
-// and nobody is told that it cannot be.
+// The folder is created between the attempt to watch it and its scan. It is watched soon,
+// and no error is reported.
 func TestFolderThatComesAfterItWasToBeWatched(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "manifests")
 	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour})
@@ -569,8 +569,8 @@ func TestFolderParsesWhatChanged(t *testing.T) {
 	}
 }
 
-// Of a folder that was never read nobody knows what is not in it: a pod that runs must
-// not lose the files of a ConfigMap that is optional.
+// The missing objects of an unread folder are unknown: a running pod must
+// not lose the files of an optional ConfigMap.
 func TestFolderDoesNotDenyWhatItHasNotRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "late")
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ func TestWatchGathers(t *testing.T) {
 		w := &watch{changed: make(chan change)}
 		done := make(chan struct{})
 		go w.forward(watcher, "/d", done)
-		// Nobody reads: the system is not held up, and nothing is lost.
+		// If no goroutine reads the notifications, the system is not blocked, and no change is lost.
 		for _, name := range []string{"/d/a", "/d/b", "/d/a"} {
 			watcher.Events <- fsnotify.Event{Name: name, Op: fsnotify.Write}
 		}
@@ -72,7 +72,7 @@ func TestFolderWaitsForTheWriter(t *testing.T) {
 	}
 }
 
-// A file that was moved away says nothing of one that is written later.
+// The notification of a moved file does not hide a file that is written later.
 func TestFolderWaitsForTheWriterAfterAMove(t *testing.T) {
 	var c change
 	away := fsnotify.Event{Name: "/d/a", Op: fsnotify.Rename} // read already

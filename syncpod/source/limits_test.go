@@ -19,7 +19,7 @@ func bomb(levels, width int) string {
 	return b.String()
 }
 
-// TestQuantitiesAlone: a text that is no quantity may look like one.
+// TestQuantitiesAlone checks that texts in other fields may look like quantities.
 func TestQuantitiesAlone(t *testing.T) {
 	m := testFolder(t).decode("/f", []byte("{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {a: 1e-266666600x}}, spec: {containers: [{name: a, image: \"e266666600\"}]}}"))
 	if len(m.errors) > 0 || len(m.objects) != 1 {
@@ -36,8 +36,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Whatever a file says, reading it takes memory by its size, and an error says why it was not
-// read to the end.
+// For any file, the memory for reading it is proportional to its size, and an error states why it was not
+// read completely.
 func TestHostileManifestsTakeBoundedMemory(t *testing.T) {
 	const mib = 1 << 20
 	flat := "a: &a {k: v, l: w}\nb: [" + strings.Repeat("*a,", 18_000) + "]\n"

@@ -87,7 +87,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// said is what a manifest holds in words: without values of invalid fields.
+// said describes the contents of a manifest, without the values of invalid fields.
 func said(m manifest) string {
 	var words []string
 	for _, o := range m.objects {

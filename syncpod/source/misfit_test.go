@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What is wrong with a manifest is told with the field, all at once, and beside what is
-// only a warning; with the value where that is no secret.
+// The errors of a manifest are reported all at once, with their fields, and with the values unless they are secret.
+// Warnings are separate.
 func TestManifestErrorsNameFields(t *testing.T) {
 	pod := func(spec string) string {
 		return "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - {name: c, image: i" + spec + "}\n"

@@ -22,7 +22,7 @@ func pushed(uid, image string) *v1.Pod {
 	}
 }
 
-// runPush returns what was last delivered, in words, and how often something was.
+// runPush returns a description of the last snapshot, and the number of deliveries.
 func runPush(t *testing.T, p *Push) func() (string, int) {
 	var got deliveries
 	ctx, cancel := context.WithCancel(t.Context())
@@ -103,7 +103,7 @@ func TestPushCopies(t *testing.T) {
 	}
 }
 
-// What was said last of a pod is delivered before it is taken away, unless the pod is new
+// The last update of a pod is delivered before its removal, unless the pod is new
 // and would only be started.
 func TestPushDeliversTheLastWord(t *testing.T) {
 	image := func(pod *v1.Pod, image string) *v1.Pod {
