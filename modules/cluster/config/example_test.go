@@ -11,6 +11,7 @@ import (
 
 const exampleFile = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 maxPods: 40
 evictionHard:
   memory.available: 200Mi
