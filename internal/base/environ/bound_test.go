@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// bomb is variables each of which is ten times the one before: n of them are 10^n bytes.
+// bomb returns n variables, each ten times as long as the previous one: 10^n bytes.
 func bomb(n int) []v1.EnvVar {
 	vars := []v1.EnvVar{text("V0", "x")}
 	for i := 1; i <= n; i++ {
@@ -23,8 +23,8 @@ func bomb(n int) []v1.EnvVar {
 	return vars
 }
 
-// A pod spec of some hundred bytes that stands for 10 GB costs no more than what a process
-// could be started with, and the error names the variable.
+// A pod spec of some hundred bytes that expands to 10 GB uses no more memory than the environment limit
+// of a process, and the error names the variable.
 func TestExpansionIsBoundedWhileItIsMade(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -108,7 +108,7 @@ func TestBoundOfAVariableCountsItsName(t *testing.T) {
 	}
 }
 
-// Many variables of which each is short enough are too much together. One that is replaced
+// Many short variables exceed the limit together. A replaced variable
 // does not count twice.
 func TestEnvironmentIsBounded(t *testing.T) {
 	value := strings.Repeat("x", 100_000)
@@ -125,7 +125,7 @@ func TestEnvironmentIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever the values refer to, an environment fits what a process can be started with.
+// For any references, the environment stays within the limits of a process.
 func FuzzEnvironmentIsBounded(f *testing.F) {
 	f.Add("x", "$(A)$(A)", "$(B)$(B)", uint16(5000))
 	f.Add("$(C)", "$$$(A", "$(B))$(", uint16(60000))

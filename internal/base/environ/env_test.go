@@ -21,7 +21,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// world is a source of everything, which writes down what it is asked.
+// world is a source of all objects, which records its calls.
 type world struct {
 	configMaps map[string]map[string]string
 	secrets    map[string]map[string]string
@@ -159,7 +159,7 @@ func TestOrderAndPrecedence(t *testing.T) {
 	}
 }
 
-// values shows the variables with what they hold, which printing them does not.
+// values returns the variables with their values, which their String hides.
 func values(vars []environ.Var) []string {
 	var list []string
 	for _, v := range vars {
@@ -274,8 +274,8 @@ func TestEachObjectIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// A source that fails is not one that has nothing: optional or not, the
-// container must not start with less than it may have.
+// The failure of a source differs from a missing object: even for an optional object, the
+// container must not start without variables that may exist.
 func TestFailingSourceFailsOptionalReferences(t *testing.T) {
 	broken := errors.New("connection refused")
 	for name, c := range map[string]v1.Container{
@@ -345,7 +345,7 @@ func TestEveryKindOfContainer(t *testing.T) {
 	}
 }
 
-// Whatever the spec, the answer is the same twice and the spec is left alone.
+// For any spec, two calls return the same result, and the spec is not modified.
 func TestResolveIsDeterministicAndOnlyReads(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	names := []string{"A", "B", "C", "D"}

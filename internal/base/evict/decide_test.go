@@ -31,13 +31,13 @@ func newNode(t *testing.T, p eviction.Policy, pods ...Candidate) *node {
 	return &node{T: t, rules: rulesOf(t, p), state: State{Pods: pods}, now: time.Unix(1_000_000, 0)}
 }
 
-// has sets what is available of a signal, of 16 Gi.
+// has sets the available amount of a signal, out of 16 Gi.
 func (n *node) has(s eviction.Signal, available uint64) {
 	n.state.Readings = slices.DeleteFunc(n.state.Readings, func(r Reading) bool { return r.Signal == s })
 	n.state.Readings = append(n.state.Readings, Reading{Signal: s, Available: available, Capacity: 16 * gi})
 }
 
-// after decides after some time, by readings of that moment.
+// after decides after some time, with new readings.
 func (n *node) after(d time.Duration) Decision {
 	n.now = n.now.Add(d)
 	for i := range n.state.Readings {
@@ -102,7 +102,7 @@ func TestSoftThreshold(t *testing.T) {
 	n.after(59 * time.Second)
 	n.wantEvicted()
 	n.wantUnder(v1.NodeMemoryPressure)
-	n.has(eviction.MemoryAvailable, 2*gi) // and its time begins anew
+	n.has(eviction.MemoryAvailable, 2*gi) // and the grace period of the threshold begins again
 	n.after(500 * time.Millisecond)
 	n.has(eviction.MemoryAvailable, gi/2)
 	n.after(time.Second)
@@ -115,7 +115,7 @@ func TestSoftThreshold(t *testing.T) {
 	}
 }
 
-// Once a pod went, more has to be available than the threshold says.
+// After an eviction, more than the threshold must be available (minimum reclaim).
 func TestMinimumReclaim(t *testing.T) {
 	n := newNode(t, eviction.Policy{MinimumReclaim: map[eviction.Signal]string{eviction.MemoryAvailable: "400Mi"}}, candidate("a", 0, 0, gi), candidate("b", 0, 0, gi))
 	n.has(eviction.MemoryAvailable, 300*mi)
@@ -154,7 +154,7 @@ func TestPressureTransition(t *testing.T) {
 	}
 }
 
-// Nothing follows from what was not read, is old, or cannot be.
+// Missing, old or impossible readings have no effect.
 func TestReadingsThatDoNotCount(t *testing.T) {
 	for want, break_ := range map[string]func(*State, time.Time){
 		"it could not be read":                      func(s *State, _ time.Time) { s.Readings = nil },
@@ -176,7 +176,7 @@ func TestReadingsThatDoNotCount(t *testing.T) {
 	}
 }
 
-// What nobody needs goes first, and a pod only if that was not enough.
+// Unused resources are reclaimed first. A pod is evicted only if that does not suffice.
 func TestReclaim(t *testing.T) {
 	n := newNode(t, eviction.Policy{}, candidate("a", 0, 0, gi))
 	n.has(eviction.NodeFSAvailable, gi)
@@ -206,7 +206,7 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
-// Memory comes first, whatever else the node is short of.
+// Memory pressure is handled before other pressures.
 func TestDecideOrder(t *testing.T) {
 	n := newNode(t, eviction.Policy{
 		Hard: map[eviction.Signal]string{eviction.PIDAvailable: "50%", eviction.NodeFSAvailable: "50%"},

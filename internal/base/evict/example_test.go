@@ -11,9 +11,9 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// Who has to go on a node that has 50Mi of memory left?
+// Which pod is evicted on a node with 50Mi of available memory?
 func Example() {
-	rules, err := evict.RulesOf(eviction.Policy{}) // of a kubelet that is told nothing
+	rules, err := evict.RulesOf(eviction.Policy{}) // the defaults of a kubelet
 	if err != nil {
 		fmt.Println(err)
 		return

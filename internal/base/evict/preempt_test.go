@@ -89,8 +89,8 @@ func TestPreemptForStaticPod(t *testing.T) {
 	}
 }
 
-// Whatever the pods request: those that stop free what is missing, each of them is needed in its class, and without enough none
-// stops.
+// For any requests: the stopped pods free the missing resources, each of them is needed in its QoS class, and if all
+// together do not suffice, none is stopped.
 func TestPreemptFreesEnough(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

@@ -24,8 +24,8 @@ func mustParse(t *testing.T, text string) resource.Quantity {
 	return q
 }
 
-// TestInvariants decides on nodes made at random, whose readings come and go, are wrong or
-// old, and holds what must be true of each decision.
+// TestInvariants decides on random nodes, whose readings appear and disappear, are wrong or
+// old, and checks the invariants of each decision.
 func TestInvariants(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 17))
@@ -66,7 +66,7 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// holds checks a decision by rules of its own.
+// holds checks a decision with independent rules.
 func holds(t *testing.T, seed uint64, r Rules, s State, d Decision, now time.Time) {
 	t.Helper()
 	fail := func(rule string) { t.Fatalf("seed %d: %s:\n%v", seed, rule, d) }
@@ -113,9 +113,9 @@ func holds(t *testing.T, seed uint64, r Rules, s State, d Decision, now time.Tim
 	}
 }
 
-// mustEvict reports whether somebody has to go whatever was decided before: all that can be
-// removed is gone, a hard threshold is met by what was read now, and there is a pod that may go,
-// of which it is known what it uses.
+// mustEvict reports whether a pod must be evicted, regardless of earlier decisions: nothing is left to
+// reclaim, a hard threshold is met by a current reading, and there is an evictable pod with
+// known usage.
 func mustEvict(r Rules, s State, now time.Time) bool {
 	if !s.Reclaimed || len(s.Ending) > 0 || !slices.ContainsFunc(s.Pods, func(p Candidate) bool { return !runtime.IsCritical(p.Pod) && p.Usage != nil }) {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// candidate is a pod that asks for so much memory and disk, and uses so much.
+// candidate returns a pod with the given requests and usage of memory and disk.
 func candidate(uid string, priority int32, request, uses uint64) Candidate {
 	asked := v1.ResourceList{
 		v1.ResourceMemory: quantity(v1.ResourceMemory, request), v1.ResourceEphemeralStorage: quantity(v1.ResourceEphemeralStorage, request),
@@ -53,7 +53,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// What is on another file system does not count.
+// Usage on another file system does not count.
 func TestRankByLayout(t *testing.T) {
 	of := func(uid string, root, log, volume uint64) Candidate {
 		c := candidate(uid, 0, 0, 0)
@@ -104,7 +104,7 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// What is in order stays as it is, and the list that was given is only read.
+// A sorted list stays sorted, and the given list is not modified.
 func TestRankOfWhatIsRanked(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

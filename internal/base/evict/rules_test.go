@@ -44,7 +44,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// What is wrong is named, with its value, and all of it at once.
+// The error lists all invalid fields with their values.
 func TestPolicyRefuses(t *testing.T) {
 	minute := map[eviction.Signal]time.Duration{eviction.MemoryAvailable: time.Minute}
 	for want, p := range map[string]eviction.Policy{
@@ -75,7 +75,7 @@ func TestPolicyRefuses(t *testing.T) {
 	}
 }
 
-// Whatever is written, an amount is one or an error says that it is none.
+// Any text is either parsed as an amount, or causes an error.
 func FuzzAmount(f *testing.F) {
 	for _, text := range []string{"100Mi", "10%", "0", "0%", "-5", "1e400", "1E30%", "NaN%", "+Inf%", "12.5%", "9Ei", "100m"} {
 		f.Add(text)

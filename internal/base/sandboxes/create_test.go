@@ -73,8 +73,8 @@ func (n *node) create(tries int) sandboxes.Created {
 	return sandboxes.Created{}
 }
 
-// onlyReady checks that the created sandbox is the one that is ready, when all
-// that can come late has come and the pod has been looked at again.
+// onlyReady checks that the created sandbox is the only ready one, after all late sandboxes have
+// appeared and the pod has been inspected again.
 func (n *node) onlyReady(c sandboxes.Created) {
 	n.Helper()
 	time.Sleep(time.Hour)
@@ -91,8 +91,8 @@ func (n *node) resolve(keep string) {
 	}
 }
 
-// looksFirst checks S1 (b): between a RunPodSandbox that failed and the next
-// there is a look at what is there.
+// looksFirst checks S1 (b): between a failed RunPodSandbox and the next one,
+// the sandboxes are listed.
 func (n *node) looksFirst() {
 	n.Helper()
 	blind := false
@@ -143,7 +143,7 @@ func TestCreate(t *testing.T) {
 		if err != nil || !(cri.Owner{}).Owns(resp.GetStatus().GetLabels()) {
 			t.Errorf("the sandbox does not carry the owner's mark: %v, %v", resp.GetStatus().GetLabels(), err)
 		}
-		// The same attempt asked for again is another sandbox's number by now (C2).
+		// The same attempt, when requested again, belongs to another sandbox by now (C2).
 		if err := n.runner.Remove(t.Context(), c.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -183,9 +183,9 @@ func TestCreateValidates(t *testing.T) {
 	})
 }
 
-// S1 (a)-(d): the runtime goes on after the client's time is up. Retries find the
-// name taken until the sandbox is there, and then adopt it. CRI-O lets each wait for
-// as long as it will, half a minute here.
+// S1 (a)-(d): the runtime continues after the client's timeout. Retries find the
+// name taken until the sandbox exists, and then adopt it. CRI-O blocks each retry until
+// its deadline, here half a minute.
 func TestS1_LateSuccess(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		late := &faults.Gate{}
@@ -204,7 +204,7 @@ func TestS1_LateSuccess(t *testing.T) {
 	})
 }
 
-// S1 (c): the effect is there, only the answer was lost.
+// S1 (c): the sandbox was created, and only the answer was lost.
 func TestS1_LostAnswer(t *testing.T) {
 	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.Unavailable} {
 		bothStyles(t, func(t *testing.T, n *node) {
@@ -218,7 +218,7 @@ func TestS1_LostAnswer(t *testing.T) {
 	}
 }
 
-// S1 (c): what is there but not ready is stopped and removed.
+// S1 (c): a sandbox that is not ready is stopped and removed.
 func TestS1_LostAnswerOfADeadSandbox(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: status.Error(codes.Unavailable, "restarting")})
@@ -239,7 +239,7 @@ func TestS1_LostAnswerOfADeadSandbox(t *testing.T) {
 	})
 }
 
-// S1 (e): a name that stays reserved for nothing does not block the pod.
+// S1 (e): a name that stays reserved without a sandbox does not block the pod.
 func TestS1_ReservedForEver(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		never := &faults.Gate{}
@@ -256,8 +256,8 @@ func TestS1_ReservedForEver(t *testing.T) {
 	})
 }
 
-// S1 (e): so it is with one that was reserved before the agent started, after three
-// refusals.
+// S1 (e): the same holds for a name that was reserved before the agent started, after three
+// rejections.
 func TestS1_ReservedFromTheStart(t *testing.T) {
 	for name, refused := range map[string]error{
 		"by text": status.Error(codes.Unknown, `failed to reserve sandbox name "p": name "p" is reserved for "x"`),
@@ -277,7 +277,7 @@ func TestS1_ReservedFromTheStart(t *testing.T) {
 	}
 }
 
-// The directory of the logs is made where nobody says how.
+// The directory of the logs is created at its default path.
 func TestCreateMakesTheLogDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pods", "ns_p_u")
 	bothStyles(t, func(t *testing.T, n *node) {
@@ -292,7 +292,7 @@ func TestCreateMakesTheLogDirectory(t *testing.T) {
 	})
 }
 
-// S1 (a): the lost attempt comes up while the next one is made.
+// S1 (a): the lost attempt appears during the creation of the next one.
 func TestS1_BothComeUp(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		late := &faults.Gate{}
@@ -314,9 +314,9 @@ func TestS1_BothComeUp(t *testing.T) {
 	})
 }
 
-// nothingLeft checks that nothing is left of a creation that was given up. The runtime may have
-// noticed the end only after Create looked: then the sandbox is unresolved, and the next look
-// at the pod removes it.
+// nothingLeft checks that nothing is left of a cancelled creation. The runtime may have
+// noticed the cancellation only after Create has listed: then the attempt is unresolved, and the next
+// inspection of the pod removes the sandbox.
 func (n *node) nothingLeft() {
 	n.Helper()
 	synctest.Wait()
@@ -328,8 +328,8 @@ func (n *node) nothingLeft() {
 	}
 }
 
-// A creation that nobody wants any more leaves nothing, although its own context
-// is of no more use.
+// A cancelled creation leaves nothing, although its own context
+// has ended.
 func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Delay: time.Minute})
@@ -346,7 +346,7 @@ func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-// S1 (c): what was made is removed although the context has ended before the answer.
+// S1 (c): the created sandbox is removed although the context has ended before the answer.
 func TestS1_CancelledCreateLeavesNothing(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		never := &faults.Gate{}
@@ -370,7 +370,7 @@ type lagging struct {
 
 func (c lagging) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// S1 (c): the runtime knows the deadline of a call, too, and may say that it is over before the
+// S1 (c): the runtime knows the deadline of a call, and may report its expiry before the
 // context has ended.
 func TestS1_RuntimeIsFirstToEndACreation(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
@@ -400,7 +400,7 @@ func TestS1_RefusalThatCannotBeLookedAt(t *testing.T) {
 	})
 }
 
-// A sandbox under another runtime handler is not what was asked for.
+// A sandbox with another runtime handler does not match the request.
 func TestS1_LostAnswerOfAnotherHandler(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		lost := status.Error(codes.Unavailable, "lost")
@@ -506,7 +506,7 @@ func TestAnotherAgentsSandboxIsLeftAlone(t *testing.T) {
 	})
 }
 
-// A kubelet's sandbox is taken when that was asked for, and only then.
+// A kubelet's sandbox is adopted only if that is configured.
 func TestAdoptingAKubeletsSandbox(t *testing.T) {
 	for _, adopt := range []bool{true, false} {
 		bothStyles(t, func(t *testing.T, n *node) {
@@ -541,7 +541,7 @@ func TestF14_CrashDuringCreate(t *testing.T) {
 	})
 }
 
-// Whatever goes wrong, once the runtime is well there is one ready sandbox.
+// After any failures, there is exactly one ready sandbox once the runtime works.
 func TestS1_Converges(t *testing.T) {
 	injected := []faults.Fault{
 		{Err: status.Error(codes.Unavailable, "before")},

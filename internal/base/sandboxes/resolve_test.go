@@ -19,13 +19,13 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// whereTheLateAreListed runs a test in virtual time on a runtime that lists what
-// came up after the call was given up. The other style keeps it for who asks again.
+// whereTheLateAreListed runs a test in virtual time on a runtime that lists sandboxes that
+// appear after the cancellation of the call. Other runtimes return them only for a repeated request.
 func whereTheLateAreListed(t *testing.T, f func(t *testing.T, n *node)) {
 	synctest.Test(t, func(t *testing.T) { f(t, newNode(t, critest.Containerd2)) })
 }
 
-// hang makes the next creation of an attempt go on in the runtime until the gate
+// hang makes the next creation of an attempt continue in the runtime until the gate
 // is open.
 func (n *node) hang(attempt uint32) *faults.Gate {
 	n.Helper()
@@ -35,8 +35,8 @@ func (n *node) hang(attempt uint32) *faults.Gate {
 	return late
 }
 
-// comesUpUnnoticed makes a sandbox of attempt 0 of which the Runner knows only
-// that it may be there.
+// comesUpUnnoticed creates a sandbox with attempt 0 that is unresolved for the
+// Runner.
 func (n *node) comesUpUnnoticed() (id string) {
 	n.Helper()
 	lost := status.Error(codes.Unavailable, "lost")
@@ -52,8 +52,8 @@ func (n *node) comesUpUnnoticed() (id string) {
 	return all[0].GetId()
 }
 
-// givesUpEarly makes a Runner that gives an attempt up when it was asked for again
-// in vain.
+// givesUpEarly returns a Runner that gives up an attempt after one failed
+// retry.
 func (n *node) givesUpEarly() {
 	n.Helper()
 	var err error
@@ -81,8 +81,8 @@ func (n *node) wantUnresolved(want bool) {
 	}
 }
 
-// Whatever went wrong, sandboxes that Create did not begin are not its own to
-// remove.
+// Create does not remove sandboxes that it did not
+// request.
 func TestCreateRemovesNothingItDidNotBegin(t *testing.T) {
 	for _, code := range []codes.Code{codes.InvalidArgument, codes.Internal, codes.Unavailable} {
 		bothStyles(t, func(t *testing.T, n *node) {
@@ -100,8 +100,8 @@ func TestCreateRemovesNothingItDidNotBegin(t *testing.T) {
 	}
 }
 
-// A sandbox of an unresolved attempt that was used and has died is history when a
-// later attempt is asked for.
+// A used and exited sandbox of an unresolved attempt belongs to the history when a
+// later attempt is requested.
 func TestCreateLeavesHistoryOfADoubtAlone(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		if err := n.runner.Stop(t.Context(), n.comesUpUnnoticed()); err != nil {
@@ -119,7 +119,7 @@ func TestCreateLeavesHistoryOfADoubtAlone(t *testing.T) {
 	})
 }
 
-// S1 (c): nor is a sandbox adopted that is not wanted any more.
+// S1 (c): a sandbox that is no longer wanted is not adopted either.
 func TestS1_LowerAttemptIsNotAdopted(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.comesUpUnnoticed()
@@ -131,7 +131,7 @@ func TestS1_LowerAttemptIsNotAdopted(t *testing.T) {
 	})
 }
 
-// S1 (a): an attempt that was given up comes up beside the one made instead.
+// S1 (a): a given-up attempt appears next to its replacement.
 func TestS1_GivenUpComesUpLater(t *testing.T) {
 	whereTheLateAreListed(t, func(t *testing.T, n *node) {
 		late := n.hang(0)
@@ -185,8 +185,8 @@ func TestS1_HigherComesUpAfterTheLowerWasAdopted(t *testing.T) {
 	}
 }
 
-// S1 (a): of two that came up late the higher is adopted, in whatever order they are
-// listed.
+// S1 (a): the higher of two late sandboxes is adopted, regardless of the order of the
+// list.
 func TestS1_OfTwoLateTheHigherIsAdopted(t *testing.T) {
 	for name, turn := range map[string]func([]*runtimeapi.PodSandbox){"oldest first": func([]*runtimeapi.PodSandbox) {}, "newest first": slices.Reverse[[]*runtimeapi.PodSandbox]} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestS1_OfTwoLateTheHigherIsAdopted(t *testing.T) {
 	}
 }
 
-// listOrder is a runtime that lists sandboxes in an order of its own.
+// listOrder is a runtime that lists sandboxes in a given order.
 type listOrder struct {
 	sandboxes.Runtime
 	turn func([]*runtimeapi.PodSandbox)

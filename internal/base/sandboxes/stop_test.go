@@ -18,7 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// K2: what is not there has been stopped and removed, by whatever words.
+// K2: a missing sandbox counts as stopped and removed, regardless of the text of the error.
 func TestK2_NotFoundIsSuccess(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		gone := status.Error(codes.Unknown, "No such container: x")
@@ -121,7 +121,7 @@ func TestOneStopInFlight(t *testing.T) {
 	})
 }
 
-// A runtime may work on when nobody waits for it any more.
+// A runtime may continue after its caller has left.
 func TestOneStopInFlightAfterItsCallerLeft(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)
@@ -168,7 +168,7 @@ func TestWaitWaitsForStopsInFlight(t *testing.T) {
 	})
 }
 
-// CancelPending ends a stop whose caller has left. One that is begun after it goes on.
+// CancelPending cancels a stop whose caller has left, but not a stop that begins later.
 func TestCancelPendingEndsStopsInFlight(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.runner.CancelPending()
@@ -206,7 +206,7 @@ func TestStopTimeout(t *testing.T) {
 	})
 }
 
-// F8: a stop goes on when the runtime is back.
+// F8: a stop continues when the runtime is available again.
 func TestF8_StopOverARestart(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)

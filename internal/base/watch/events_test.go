@@ -24,7 +24,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// recorder notes what it is told, with the seconds since it was made.
+// recorder records its calls, with the seconds since its creation.
 type recorder struct {
 	began  time.Time
 	opened []time.Duration
@@ -139,7 +139,7 @@ func TestF9_StreamIsOpenedAgain(t *testing.T) {
 	})
 }
 
-// A stream that brings something starts the pauses anew.
+// A stream that delivers an event resets the pauses.
 func TestF9_PausesStartAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := streams(func(send func(*runtimeapi.ContainerEventResponse), _ context.Context) error {
@@ -199,8 +199,8 @@ func (h *hints) StreamOpened()       { h.opened++ }
 func (h *hints) StreamLost(error)    { h.lost++ }
 func (h *hints) HandleEvent(e Event) { h.events[e.PodUID]++ }
 
-// F9: whatever happens to events, the stream goes on and says what it was told,
-// and what is lost with a stream is announced by the next one's opening.
+// F9: the stream continues and delivers the events that it receives. The opening of the next stream announces
+// that events may have been lost.
 func TestF9_StreamFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})

@@ -36,7 +36,7 @@ func bothWays(t *testing.T, f func(t *testing.T, n *node, changes ...func(*Confi
 	run("containerd 1.6", critest.Config{Like: critest.Containerd16})
 }
 
-// More pods hang than looks may run at a time.
+// More pods hang than inspections may run concurrently.
 func TestP1_HungPodsDelayNoOther(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		stuck, well := n.pods("stuck", 20), n.pods("well", 20)
@@ -87,7 +87,7 @@ func TestP1_HungPodsDelayNoOther(t *testing.T) {
 	})
 }
 
-// Looks that all take a while are done side by side.
+// Slow inspections run concurrently.
 func TestP1_SlowLooksAddUpToLittle(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: 300 * time.Millisecond}}, func(t *testing.T, n *node) {
 		ids := n.pods("u", 100)
@@ -104,7 +104,7 @@ func TestP1_SlowLooksAddUpToLittle(t *testing.T) {
 	})
 }
 
-// A look that is done gives its slot to the next at once.
+// A finished inspection releases its slot at once.
 func TestP1_QuickLooksAddUpToNothing(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pods("u", 20)
@@ -151,7 +151,7 @@ func TestP2_FailedLookIsRepeatedUntilItSucceeds(t *testing.T) {
 	})
 }
 
-// A pod whose status is again what it was is told of, too: who asked got an error.
+// A pod that is readable again is reported, even with an unchanged status, because callers got an error before.
 func TestP2_RecoveryIsToldOnce(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
@@ -172,8 +172,8 @@ func TestP2_RecoveryIsToldOnce(t *testing.T) {
 	})
 }
 
-// Each failure in a row makes the pause longer, and a success has it begin anew. That
-// a look has failed is no answer to who asks now.
+// Each failure in a row doubles the pause, and a success resets it. A failed inspection does not
+// answer a later request.
 func TestP2_PauseBeginsAnew(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
@@ -215,8 +215,8 @@ func TestP2_FailingPodIsNotHammered(t *testing.T) {
 	})
 }
 
-// A pod that always finds the runtime unavailable, while lists do not, is the
-// trouble of that pod alone.
+// If inspections of one pod fail with Unavailable while lists succeed, only that pod is
+// affected.
 func TestP2_OneUnavailablePodIsNoRuntimeAway(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		stuck, well := n.pod("stuck"), n.pod("well")
@@ -271,7 +271,7 @@ func TestP3_NothingIsDropped(t *testing.T) {
 	})
 }
 
-// The event of a start comes late. Who asks after the start sees it nevertheless.
+// The event of a start arrives late. A request after the start still shows it.
 func TestP4_FreshDoesNotWaitForTheEvent(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.RunSandbox("u")
@@ -288,14 +288,14 @@ func TestP4_FreshDoesNotWaitForTheEvent(t *testing.T) {
 	})
 }
 
-// A look that is in flight began too early to know what happened since.
+// An inspection in flight does not show later changes.
 func TestP4_LookInFlightIsNotFreshEnough(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: time.Second}}, func(t *testing.T, n *node) {
 		n.RunSandbox("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
 		n.Start("u", "first", 0, "sleep infinity")
-		time.Sleep(500 * time.Millisecond) // the look that the event asked for has listed
+		time.Sleep(500 * time.Millisecond) // the inspection after the event is in progress
 		n.Start("u", "second", 0, "sleep infinity")
 		since := time.Now()
 		time.Sleep(time.Nanosecond)
@@ -330,7 +330,7 @@ func TestP4_ReadOfTheSameInstantIsNotFreshEnough(t *testing.T) {
 	}
 }
 
-// A look that was overtaken by a list without the pod has nothing to say.
+// The result of an inspection is dropped if a later list does not have the pod.
 func TestP4_LookOlderThanAListSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := New(Config{Reader: &podreader.Reader{}})
@@ -347,8 +347,8 @@ func TestP4_LookOlderThanAListSaysNothing(t *testing.T) {
 	})
 }
 
-// Whatever is told was read: calls to list began at its time or later, and what the
-// list had to say was asked for after that.
+// Every reported status was read: the list calls began at its time or later, and the
+// inspections after the list.
 func TestP4_EveryStampIsTheBeginningOfARead(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		ids := n.pods("u", 5)
@@ -393,7 +393,7 @@ func TestP5_FreshIsInterrupted(t *testing.T) {
 	})
 }
 
-// A look that failed after the time that GetNewerThan asks for leaves no status: GetNewerThan reads the pod again.
+// A failed inspection leaves no status for GetNewerThan, which reads the pod again.
 func TestP4_FreshAfterAFailedLook(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
@@ -410,13 +410,13 @@ func TestP4_FreshAfterAFailedLook(t *testing.T) {
 	})
 }
 
-// A list does not show addresses: it does not stand for a look at a pod that has none yet.
+// A list does not show addresses, so it does not replace an inspection of a pod without one.
 func TestF12_ListIsNoLookAtAPodWithoutAddress(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, IPAfter: time.Hour})
 		n.RunSandbox("u")
 		w := n.settled(listsOnly, func(c *Config) { c.Busy = func(types.UID) bool { return true } })
-		time.Sleep(time.Minute) // the pauses between looks have grown to maxRetry, those between lists to a second
+		time.Sleep(time.Minute) // the pauses between inspections have grown to maxRetry, those between lists to a second
 		looks := func() int { return n.Journal().Count(critest.PodSandboxStatus) }
 		for seen := looks(); looks() == seen; {
 			time.Sleep(10 * time.Millisecond)
@@ -506,7 +506,7 @@ func TestP7_HungListIsVisible(t *testing.T) {
 	})
 }
 
-// A list or a look that never returns is given up, and the next one helps.
+// A list or inspection that never returns times out, and the next one succeeds.
 func TestP7_WhatHangsIsGivenUp(t *testing.T) {
 	for _, m := range []critest.Method{critest.ListPodSandbox, critest.ContainerStatus} {
 		t.Run(fmt.Sprint(m), func(t *testing.T) {
@@ -542,7 +542,7 @@ func TestP8_ContainerThatLivedBetweenLooksIsSeen(t *testing.T) {
 	})
 }
 
-// F6: listed but not to be found any more is gone (kubernetes #107670).
+// F6: a pod that is listed but not found by the inspection counts as removed (kubernetes #107670).
 func TestP8_ListedButNotFoundIsLeftOut(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		id := n.pod("u")
@@ -562,7 +562,7 @@ func TestP8_ListedButNotFoundIsLeftOut(t *testing.T) {
 	})
 }
 
-// The runtime is away for long: calls grow apart, and the first answer resumes all.
+// During a long outage of the runtime, calls are made with back-off, and the first answer resumes everything.
 func TestE1_RuntimeAway(t *testing.T) {
 	for _, disconnect := range []bool{false, true} {
 		t.Run(fmt.Sprintf("disconnected %v", disconnect), func(t *testing.T) {
@@ -599,7 +599,7 @@ func TestE1_RuntimeAway(t *testing.T) {
 	}
 }
 
-// turnedAway checks what a Watcher says while the runtime is away.
+// turnedAway checks the errors of a Watcher while the runtime is unavailable.
 func turnedAway(t *testing.T, w *watch) {
 	t.Helper()
 	began := time.Now()
@@ -617,7 +617,7 @@ func turnedAway(t *testing.T, w *watch) {
 	w.Inspect("u01")
 }
 
-// A runtime that is away when Run begins.
+// The runtime is unavailable when Run begins.
 func TestE1_RuntimeAwayFromTheBeginning(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
@@ -633,8 +633,8 @@ func TestE1_RuntimeAwayFromTheBeginning(t *testing.T) {
 	})
 }
 
-// A look that finds the runtime away has it found out at once, though the stream of
-// events is as it was.
+// An inspection that fails with Unavailable causes a list at once, although the stream of
+// events is still open.
 func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
@@ -656,7 +656,7 @@ func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
 	})
 }
 
-// A look that has waited for its turn is not made when the runtime has gone away.
+// A queued inspection does not run after the runtime has become unavailable.
 func TestE1_LookWaitsForTheReturn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
@@ -692,7 +692,7 @@ func TestE1_HungPodDoesNotHoldUpTheReturn(t *testing.T) {
 	})
 }
 
-// The class of errors that lists have besides does not stop looks.
+// Other classes of list errors do not stop inspections.
 func TestFailingListsDoNotStopLooks(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
@@ -719,7 +719,7 @@ func TestFailingListsDoNotStopLooks(t *testing.T) {
 	})
 }
 
-// A pod that could not be read is told of when it can be read again, although nothing of it has changed: until then its
+// A pod that was unreadable is reported when it is readable again, although it has not changed: until then its
 // status was an error.
 func TestRecoveredPodIsTold(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {

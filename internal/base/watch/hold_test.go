@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// An event of what the newest look has shown already costs nothing.
+// An event whose cause the newest inspection has shown causes no inspection.
 func TestEventOfWhatIsKnownCostsNothing(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
@@ -65,8 +65,8 @@ func TestShows(t *testing.T) {
 	}
 }
 
-// What events say of a pod while it is worked on is looked at when that is over, at
-// once, or after a second if nobody says that it is.
+// Events during the work on a pod cause an inspection immediately after the work, or
+// after a second if Release is not called.
 func TestEventsWaitForTheEndOfTheWork(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -104,14 +104,14 @@ func TestEventsWaitForTheEndOfTheWork(t *testing.T) {
 	}
 }
 
-// The end of work on a pod has it looked at if the work has changed something, or an
-// event came of which nothing was seen.
+// The end of the work on a pod causes an inspection if the work has changed something, or if an
+// event has arrived whose cause was not seen.
 func TestReleaseLooksIfThereIsReason(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		holds   int
 		event   bool
-		late    bool // Release comes after the second for which the event waits
+		late    bool // Release is called after the second for which the event waits
 		changed bool
 		looks   int
 	}{
@@ -162,8 +162,8 @@ func TestW11_NothingIsLeftOfAHold(t *testing.T) {
 	}
 }
 
-// An event puts the next look at a pod that is worked on off by a second at most, and
-// one that is due sooner not at all.
+// An event delays the next inspection of a pod with work in progress by at most a second, and
+// does not delay one that is due sooner.
 func TestHoldBoundsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for due, want := range map[time.Duration]time.Duration{0: maxHold, maxHold / 2: maxHold / 2, 5 * maxHold: maxHold} {
@@ -183,8 +183,8 @@ func TestHoldBoundsTheWait(t *testing.T) {
 	})
 }
 
-// A list that began before an event does not answer it, and neither does a look that
-// shows another one.
+// Neither a list that began before an event answers it, nor an inspection that
+// shows another event.
 func TestP3_EventAfterAListIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := New(Config{Reader: &podreader.Reader{}})
@@ -230,8 +230,8 @@ func TestP3_EventAfterAListIsNotLost(t *testing.T) {
 	})
 }
 
-// Events that come while a look is in flight have another one follow, unless the
-// look has shown them.
+// Events during an inspection cause another one, unless the
+// inspection has shown their causes.
 func TestEventDuringALook(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -267,8 +267,8 @@ func TestEventDuringALook(t *testing.T) {
 	}
 }
 
-// What an event shows is in Pods from the next list on, which is news: who was told of the
-// event did not find it there.
+// A pod that an event has shown is in Pods from the next list on. It is then reported again, because the receiver of the
+// first report did not find it in Pods.
 func TestW6_ListOfWhatAnEventHasShownIsNews(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		w := n.run()
@@ -289,8 +289,8 @@ func TestW6_ListOfWhatAnEventHasShownIsNews(t *testing.T) {
 	})
 }
 
-// A bare event names a container alone, and finds its pod whatever has become of it since
-// the first such event: the pod has another container by then, or is new.
+// A bare event has only a container ID. Its pod is found even if the pod has another container meanwhile, or is
+// new.
 func TestF9_BareEventsFindTheirPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := New(Config{Reader: &podreader.Reader{}})
@@ -348,8 +348,8 @@ func BenchmarkBareEvent(b *testing.B) {
 	}
 }
 
-// It is news whatever else is known of the pod at that moment: a look at it that began before
-// the list is in flight, another was asked for, or it has no address.
+// It is reported regardless of the state of the pod: an earlier inspection is
+// in flight, another one is requested, or the pod has no address.
 func TestW6_ListIsNewsWhateverElseIsKnown(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -43,7 +43,7 @@ func (n *node) pods(prefix string, count int) (ids []string) {
 	return ids
 }
 
-// A word is one thing that a Watcher told.
+// A word is one report of a Watcher.
 type word struct {
 	at     time.Duration
 	uid    types.UID
@@ -73,7 +73,7 @@ func states(s *runtime.PodStatus) string {
 	return strings.Join(parts, ", ")
 }
 
-// watch is a Watcher that runs, and what it told.
+// watch is a running Watcher with its reports.
 type watch struct {
 	*Watcher
 	n     *node
@@ -110,7 +110,7 @@ func (n *node) run(changes ...func(*Config)) *watch {
 	return w
 }
 
-// settled runs a Watcher that has told of all that there is, and has nothing to look at.
+// settled runs a Watcher until it has reported all pods and is idle.
 func (n *node) settled(changes ...func(*Config)) *watch {
 	n.Helper()
 	w := n.run(changes...)
@@ -129,7 +129,7 @@ func (w *watch) say(what word) {
 	w.words = append(w.words, what)
 }
 
-// heard returns what was told since the last time it was asked.
+// heard returns the reports since its last call.
 func (w *watch) heard() []word {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +138,7 @@ func (w *watch) heard() []word {
 	return words
 }
 
-// heardOf returns the states of the pod that were told since then.
+// heardOf returns the reported states of the pod since then.
 func (w *watch) heardOf(uid types.UID) (all []string) {
 	for _, h := range w.heard() {
 		if h.uid == uid {

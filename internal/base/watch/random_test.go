@@ -19,8 +19,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// Whatever goes wrong, once it is over the cache and the last words are what a
-// reader finds that knows nothing.
+// After any sequence of failures, the cache and the last reports are equal to the result of a new
+// reader.
 func TestP3_AllEndsWell(t *testing.T) {
 	for seed := range uint64(seeds) {
 		model := critest.Containerd2
@@ -86,7 +86,7 @@ func endsWell(t *testing.T, r *rand.Rand, model critest.Model) {
 	}
 }
 
-// askAround asks for fresh statuses, and sees that they are.
+// askAround requests new statuses, and checks that they are new.
 func askAround(t *testing.T, w *watch, stop chan struct{}) {
 	for i := 0; ; i++ {
 		select {
@@ -137,7 +137,7 @@ func (n *node) disturb(r *rand.Rand) {
 	case n.SandboxIDs[uid] == "":
 		n.RunSandbox(uid)
 	case r.IntN(4) == 0:
-		_ = n.Remove(n.SandboxIDs[uid]) // it may be gone
+		_ = n.Remove(n.SandboxIDs[uid]) // it may have been removed already
 		delete(n.SandboxIDs, uid)
 	default:
 		n.Start(uid, "app", uint32(r.IntN(1<<30)), []string{"exit 3", "sleep 1", "sleep infinity"}[r.IntN(3)])

@@ -57,8 +57,8 @@ func TestChangesAreTold(t *testing.T) {
 	})
 }
 
-// All that is told differs from what was told before, and the first words are the
-// pods that were there, before that the runtime is.
+// Each report differs from the previous one. The existing pods are reported first, and then that the runtime is
+// available.
 func TestNothingIsToldTwice(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		ids := n.pods("u", 3)
@@ -117,7 +117,7 @@ func TestEventsCostALookAtTheirPod(t *testing.T) {
 	})
 }
 
-// A burst of events for one pod during a look costs one more look.
+// A burst of events for one pod during an inspection causes one more inspection.
 func TestBurstOfEventsIsOneLook(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListContainers: 50 * time.Millisecond}}, func(t *testing.T, n *node) {
 		id := n.pod("u")
@@ -138,7 +138,7 @@ func TestBurstOfEventsIsOneLook(t *testing.T) {
 	})
 }
 
-// F9: whatever happens to events, the last state is told, at the latest with the
+// F9: even if events are lost, the last state is reported, at the latest with the
 // next list.
 func TestF9_EventsGoWrong(t *testing.T) {
 	for _, tt := range []struct {
@@ -220,7 +220,7 @@ func TestF9_StreamThatStaysAway(t *testing.T) {
 		_, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.GetContainerEvents}, Times: faults.Always, Err: status.Error(codes.Unavailable, "no stream")})
 		n.Must(err)
 		for lists := n.Journal().Count(critest.ListContainers); n.Journal().Count(critest.ListContainers) == lists; {
-			time.Sleep(10 * time.Millisecond) // one has just been made: the next is not due by itself
+			time.Sleep(10 * time.Millisecond) // a list has just been made, so the next one is not due
 		}
 		n.DisconnectEvents(status.Error(codes.Unavailable, "transport is closing"))
 		n.Exit(first, 1)
@@ -256,7 +256,7 @@ func (s *streaming) said() []bool {
 	return slices.Clone(s.all)
 }
 
-// How lists and looks ended, and how long they took, is observed.
+// The results and durations of lists and inspections are observed.
 func TestListsAndLooksAreObserved(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
