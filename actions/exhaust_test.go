@@ -191,8 +191,8 @@ func startsOf(plan actions.Plan, name string) bool {
 	return slices.ContainsFunc(plan.Start, func(s actions.StartStep) bool { return s.Container.Name == name })
 }
 
-// startsNoneKilled: a container that is killed is started by the same plan only if the kill says
-// so, and none is started twice.
+// startsNoneKilled checks that a plan starts a container that it kills only if the kill requests
+// a restart, and that it starts none twice.
 func startsNoneKilled(_ actions.Input, plan actions.Plan) error {
 	for _, k := range plan.Kill {
 		if k.Restart != startsOf(plan, k.Container.Name) {

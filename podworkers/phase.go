@@ -5,23 +5,23 @@ package podworkers
 type Phase uint8
 
 const (
-	// Syncing: the pod must run, or waits for another static pod of its name.
+	// Syncing means that the pod must run, or waits for another static pod of its name.
 	Syncing Phase = iota
-	// Terminating: the pod must stop. None of its containers starts any more.
+	// Terminating means that the pod must stop. None of its containers starts any more.
 	Terminating
-	// Terminated: no container of the pod runs or will run. The cleanup of its resources on the
+	// Terminated means that no container of the pod runs or will run. The cleanup of its resources on the
 	// node is left.
 	Terminated
-	// Finished: nothing is left to do. The Set remembers the pod until no source wants it, or a
+	// Finished means that nothing is left to do. The Set remembers the pod until no source wants it, or a
 	// source wants a new pod with its UID.
 	Finished
-	// Orphaned: nothing of the pod runs, and no source wants it, or a source wants a new pod
+	// Orphaned means that nothing of the pod runs, and no source wants it, or a source wants a new pod
 	// with its UID. The pod waits for its removal.
 	Orphaned
-	// Removing: the node's containers, sandboxes, files and devices of the pod are being
+	// Removing means that the node's containers, sandboxes, files and devices of the pod are being
 	// removed, and its records last.
 	Removing
-	// Forgotten: the node has nothing of the pod any more. A new pod may have its UID.
+	// Forgotten means that the node has nothing of the pod any more. A new pod may have its UID.
 	Forgotten
 )
 

@@ -247,7 +247,7 @@ func TestResultNamesTheNextLook(t *testing.T) {
 	})
 }
 
-// Every wait that nobody has named is spread.
+// Each wait has a random part, unless an error or a result specifies its end.
 func TestWaitsAreSpread(t *testing.T) {
 	c, err := Config{Syncer: &scripted{}}.withDefaults()
 	if err != nil {

@@ -77,7 +77,7 @@ func Dial(ctx context.Context, c Config) (*Client, error) {
 		return nil, fmt.Errorf("cri: %s: %w", name, err)
 	}
 	client := NewClient(conn)
-	if client.version, err = askVersion(ctx, client, timeouts.Connect); err != nil {
+	if client.version, err = readVersion(ctx, client, timeouts.Connect); err != nil {
 		return nil, errors.Join(fmt.Errorf("cri: connect to %s: %w", name, err), conn.Close())
 	}
 	return client, nil
@@ -147,8 +147,8 @@ func (c Config) options(dial func(context.Context, string) (net.Conn, error), ti
 	}
 }
 
-// askVersion waits for the runtime's first answer and judges it.
-func askVersion(ctx context.Context, c identifier, bound time.Duration) (*runtimeapi.VersionResponse, error) {
+// readVersion waits for the runtime's first Version response, and checks it.
+func readVersion(ctx context.Context, c identifier, bound time.Duration) (*runtimeapi.VersionResponse, error) {
 	if bound > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, bound)

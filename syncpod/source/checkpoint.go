@@ -186,7 +186,7 @@ func (r *Checkpoint) follow(ctx context.Context, heard <-chan Snapshot, ended <-
 	for {
 		select {
 		case s := <-heard:
-			deliver(r.hear(s))
+			deliver(r.handleSnapshot(s))
 		case <-patience.C:
 			r.tell(deliver, true)
 		case <-r.written:
@@ -200,8 +200,8 @@ func (r *Checkpoint) follow(ctx context.Context, heard <-chan Snapshot, ended <-
 	}
 }
 
-// hear processes a snapshot of the source, and returns the one to deliver.
-func (r *Checkpoint) hear(s Snapshot) Snapshot {
+// handleSnapshot processes a snapshot of the source, and returns the one to deliver.
+func (r *Checkpoint) handleSnapshot(s Snapshot) Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pods.hear(s)

@@ -153,7 +153,7 @@ func wanted(t reflect.Type) string {
 	return fmt.Sprintf("a number of type %s", t.Kind())
 }
 
-// isScalar reports whether a value may have been meant as text.
+// isScalar reports whether a value is a scalar, which the author may have meant as a string.
 func isScalar(value any) bool {
 	_, isObject := value.(jsonObject)
 	_, isList := value.([]any)

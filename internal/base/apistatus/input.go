@@ -13,7 +13,7 @@ import (
 // Input is everything a status depends on. Compute reads it and never writes to
 // it.
 type Input struct {
-	// Pod is the desired pod, with the status that its source has, in which others write their
+	// Pod is the desired pod, with the status from its source, in which other components write their
 	// conditions. Required.
 	Pod *v1.Pod
 	// Previous is the last reported status, from this or an earlier agent. Nil means Pod.Status.

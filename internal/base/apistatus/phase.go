@@ -155,7 +155,7 @@ func (v *view) hadItsRun() bool {
 	return false
 }
 
-// isYetToRun reports whether an exit was made up for a container that never ran, because its pod
+// isYetToRun reports whether an exit was reported for a container that has never run, because its pod
 // was stopped although it will run again.
 func (v *view) isYetToRun(end *v1.ContainerStateTerminated) bool {
 	return v.Ended && v.comesBack() && end.Reason == string(StatusUnknown) && v.before.Phase != v1.PodRunning

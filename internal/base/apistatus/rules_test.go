@@ -431,7 +431,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// The address of a status that has no list of them stays, too.
+// T3: a reported podIP also stays if the status has no podIPs.
 func TestT3_OneAddressStays(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Previous: &v1.PodStatus{PodIP: "10.0.0.7"}}
 	if got := apistatus.Compute(in); got.PodIP != "10.0.0.7" || len(got.PodIPs) != 1 {

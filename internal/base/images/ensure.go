@@ -163,7 +163,7 @@ func (m *Manager) mayUse(req Request, ref imageRef, img *Image) (bool, error) {
 	return err == nil && m.access.allows(img, ref, credentials), err
 }
 
-// inspect returns nil if the image is not there.
+// inspect returns the image from the runtime, nil if the runtime does not have it.
 func (m *Manager) inspect(ctx context.Context, req Request, ref imageRef, lease *Lease) (*Image, error) {
 	for {
 		img, err := m.status(ctx, req, ref)

@@ -38,7 +38,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestStreams: each is opened with its header, and both ends send on it until they close
+// TestStreams checks that each stream is opened with its header, and that both ends can send on it until they close
 // it.
 func TestStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -116,7 +116,7 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// TestCloseWrite: who has said that no more comes still hears the other end out.
+// TestCloseWrite checks that an end that has closed its direction still receives the data of the other end.
 func TestCloseWrite(t *testing.T) {
 	client, server := pair(t, "a", "b")
 	for range 2 {

@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// serve is the runtime in memory until ctx ends. It reports when it listens.
+// serve runs the runtime in memory until ctx ends. It reports when the runtime listens.
 func serve(ctx context.Context, t task, reports *json.Encoder) error {
 	r, err := critest.New(critest.Config{JournalLimit: 1})
 	if err != nil {

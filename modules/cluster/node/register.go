@@ -41,7 +41,7 @@ func (n *Node) registerAgain(ctx context.Context) {
 	n.register(ctx)
 }
 
-// recordRegistered records the start of the agent, the first time, and the conditions of a created
+// recordRegistered records events: the start of the agent on its first call, and the conditions of a newly created
 // object.
 func (n *Node) recordRegistered(object *v1.Node, made bool) {
 	if !n.IsRegistered() {

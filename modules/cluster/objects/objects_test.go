@@ -122,7 +122,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	})
 }
 
-// Only so many bytes of a namespace are kept by watches. An object beyond is read each time.
+// The bytes that the watches of a namespace keep are bounded. An object beyond the limit is read each time.
 func TestWatchedBytesAreBounded(t *testing.T) {
 	onShelf(t, nil, func(s *shelf) {
 		secret := func(name string) *v1.Secret {

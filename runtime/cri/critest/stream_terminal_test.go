@@ -102,7 +102,7 @@ func TestAttachToATerminal(t *testing.T) {
 	})
 }
 
-// Echo for a caller who does not read is bounded, and keeps neither the process nor time.
+// The echo buffer for a caller that does not read is bounded, and blocks neither the process nor virtual time.
 func TestTerminalOfDeafCallers(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		_, id := n.runs("u", "sleep", "infinity")

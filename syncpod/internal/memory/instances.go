@@ -104,8 +104,8 @@ func (i Instances) MarkedIn(status *runtime.PodStatus, what Mark) (ids []runtime
 // SetResources notes the resources in force in an instance.
 func (i *Instances) SetResources(id string, r runtime.ContainerResources) { i.of(id).resources = &r }
 
-// WithResources adds the resources in force to the running containers of a status that does
-// not have them, where they are known. It returns a copy.
+// WithResources returns a copy of a status in which running containers without reported resources have the recorded
+// ones.
 func (i Instances) WithResources(status *runtime.PodStatus) *runtime.PodStatus {
 	if status == nil {
 		return nil

@@ -242,7 +242,7 @@ func TestInitialDelayAndPeriod(t *testing.T) {
 	})
 }
 
-// An instance that takes the place of another one begins without results.
+// A new instance of a container starts without probe results.
 func TestResultsAreOfAnInstance(t *testing.T) {
 	inBubble(t, func(n *probing) {
 		n.commands.set("alive", 1)

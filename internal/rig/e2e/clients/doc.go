@@ -1,9 +1,9 @@
-// Package clients holds syncpod/server to the clients that are to be served: client-go's
+// Package clients tests syncpod/server with the clients that it must serve: client-go's
 // executors and its port forwarder, metrics-server with its decoder and storage, the types
-// that others decode figures into, and Prometheus' parser. It is a module of its own,
+// into which other clients decode stats, and Prometheus' parser. It is a separate module,
 // because the library depends on none of these.
 //
-// Without PODSYNC_E2E the runtime is critest, also with the streaming server that
-// containerd and CRI-O are built with. With it, each endpoint of
-// PODSYNC_E2E is tried as well; see package e2e.
+// Without PODSYNC_E2E the runtime is critest, with its own streaming server and with that of
+// containerd and CRI-O. With PODSYNC_E2E, each of its endpoints
+// is tested as well; see package e2e.
 package clients

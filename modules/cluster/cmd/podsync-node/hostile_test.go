@@ -275,7 +275,7 @@ func TestHostilePeers(t *testing.T) {
 // maxReviewsOfAKind is how many reviews of a token, or of an access, run at a time.
 const maxReviewsOfAKind = 16
 
-// suffer lets workers attack for a time, and asks the node as an honest peer does meanwhile.
+// suffer runs attacking workers for a time. Meanwhile it sends requests as an honest peer.
 func (n *target) suffer(name string, workers int, do attack, lasting time.Duration) {
 	n.Helper()
 	ctx, cancel := context.WithTimeout(n.Context(), lasting)

@@ -16,7 +16,7 @@ type Report struct {
 	Figures   []Figure `json:",omitempty"`
 }
 
-// State is what came of a promise.
+// State is the result of a promise: whether it was kept, broken, or not judged.
 type State string
 
 const (

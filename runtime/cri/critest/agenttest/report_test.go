@@ -55,7 +55,7 @@ func TestReportAsPage(t *testing.T) {
 	}
 }
 
-// What is kept as JSON has the scenarios, to be played again, and the stories.
+// The JSON report contains the scenarios, so that they can be run again, and the stories.
 func TestReportAsJSON(t *testing.T) {
 	text, err := json.Marshal(brokenReport())
 	if err != nil {

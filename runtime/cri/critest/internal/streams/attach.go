@@ -75,8 +75,8 @@ func (l *listener) close() {
 	notify(l.more)
 }
 
-// tell sends the queue until it is closed and empty, or the client disconnects.
-func (l *listener) tell(ch *channels) {
+// send sends the queue until it is closed and empty, or the client disconnects.
+func (l *listener) send(ch *channels) {
 	for {
 		l.mu.Lock()
 		queue, closed := l.queue, l.closed

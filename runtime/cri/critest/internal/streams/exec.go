@@ -93,7 +93,7 @@ func (a *Attached) Attach(req Request, once bool, exited <-chan struct{}) Stream
 		told := make(chan struct{})
 		go func() {
 			defer close(told)
-			l.tell(ch)
+			l.send(ch)
 		}()
 		leave := a.audience.join(l)
 		select {
