@@ -65,8 +65,10 @@ func TestAnswersThatAreNotReadAreBounded(t *testing.T) {
 	})
 	for i := range 20 {
 		n.set(&v1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("pod", i), UID: types.UID(fmt.Sprint(i)), Annotations: map[string]string{"a": strings.Repeat("x", 210<<10)}},
-			Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1", Command: []string{"sleep", "infinity"}}}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("pod", i), UID: types.UID(fmt.Sprint(i))},
+			Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1", Command: []string{"sleep", "infinity"}, Env: []v1.EnvVar{
+				{Name: "A", Value: strings.Repeat("x", 105<<10)}, {Name: "B", Value: strings.Repeat("x", 105<<10)},
+			}}}},
 		}, isRunning)
 	}
 	before, _ := inUse()
