@@ -30,7 +30,7 @@ func serveAPI(ctx context.Context, o options, agent *agent.Agent, conn *connecti
 		return nil
 	}
 	s, err := server.New(server.Config{
-		Agent: agent, Runtime: conn, Stats: agent.Stats(), NodeName: o.node, StreamTransport: conn.streams,
+		Agent: agent, Client: conn.Client, Stats: agent.Stats(), NodeName: o.node, StreamTransport: conn.streams,
 		Timeline:      history,
 		Authenticator: clientCertAuth{}, Authorizer: clientCertAuth{},
 	})

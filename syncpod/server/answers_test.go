@@ -92,7 +92,9 @@ func TestAnswersThatAreNotReadAreBounded(t *testing.T) {
 }
 
 // printing is a runtime whose commands print a lot.
-type printing struct{ streaming }
+type printing struct {
+	runtimeapi.RuntimeServiceClient
+}
 
 func (printing) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
 	return &runtimeapi.ExecSyncResponse{Stdout: make([]byte, 1<<20-10)}, nil
@@ -100,7 +102,9 @@ func (printing) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.C
 
 // TestOutputOfCommandsIsBounded: a command runs only if there is room for its output.
 func TestOutputOfCommandsIsBounded(t *testing.T) {
-	n := newNode(t, func(c *server.Config) { c.Authenticator, c.Runtime = named{}, printing{c.Runtime.(streaming)} })
+	n := newNode(t, func(c *server.Config) {
+		c.Authenticator, c.Client.RuntimeServiceClient = named{}, printing{c.Client.RuntimeServiceClient}
+	})
 	n.run("web", "sleep infinity", isRunning)
 	d := &unread{node: n, mayTake: make(chan struct{})}
 	if held := d.fill("ann", "POST", "/run/default/web/app?cmd=yes"); held != 63 {

@@ -22,7 +22,7 @@ func TestCadvisor(t *testing.T) {
 	tree := maps.Clone(proc)
 	n := newNode(t, func(c *server.Config) {
 		var err error
-		if c.Stats, err = stats.New(stats.Config{Runtime: c.Runtime, Root: tree, Dir: t.TempDir()}); err != nil {
+		if c.Stats, err = stats.New(stats.Config{Runtime: c.Client, Root: tree, Dir: t.TempDir()}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -46,7 +46,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	known := tokens{"Bearer of-ann": "ann"}
-	s, err := server.New(server.Config{Agent: agent, Runtime: client, NodeName: "node1", Authenticator: known, Authorizer: known})
+	s, err := server.New(server.Config{Agent: agent, Client: client, NodeName: "node1", Authenticator: known, Authorizer: known})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -22,8 +22,8 @@ import (
 // loaded is a node whose streams are the runtime's own.
 func loaded(t *testing.T) *node {
 	return newNode(t, func(c *server.Config) {
-		own := c.Runtime.(streaming)
-		c.Runtime, c.StreamTransport = own.Client, &http.Transport{DialContext: own.node.DialStream, DisableKeepAlives: true}
+		own := c.Client.RuntimeServiceClient.(streaming)
+		c.Client, c.StreamTransport = own.node.Client, &http.Transport{DialContext: own.node.DialStream, DisableKeepAlives: true}
 	})
 }
 

@@ -51,7 +51,7 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) error {
 
 // logPath asks the runtime where the log of an instance is.
 func (s *Server) logPath(r *http.Request, id runtime.ContainerID) (string, error) {
-	resp, err := s.config.Runtime.ContainerStatus(r.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id.ID})
+	resp, err := s.config.Client.ContainerStatus(r.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id.ID})
 	if err != nil {
 		return "", fromRuntime(err)
 	}

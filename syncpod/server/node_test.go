@@ -48,8 +48,12 @@ type node struct {
 
 // streaming is a runtime whose streaming server is elsewhere.
 type streaming struct {
-	*cri.Client
+	runtimeapi.RuntimeServiceClient
 	node *node
+}
+
+func (n *node) streaming() *cri.Client {
+	return &cri.Client{RuntimeServiceClient: streaming{n.Client, n}, ImageServiceClient: n.Client}
 }
 
 func (s streaming) Exec(_ context.Context, req *runtimeapi.ExecRequest, _ ...grpc.CallOption) (*runtimeapi.ExecResponse, error) {
@@ -97,7 +101,7 @@ func newNode(t testing.TB, change func(*server.Config)) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := server.Config{Agent: n.agent, Runtime: streaming{n.Client, n}, NodeName: "node1", Authenticator: everybody{}, Authorizer: everybody{}}
+	config := server.Config{Agent: n.agent, Client: n.streaming(), NodeName: "node1", Authenticator: everybody{}, Authorizer: everybody{}}
 	if change != nil {
 		change(&config)
 	}

@@ -34,7 +34,7 @@ func (s *Server) serveRun(a *answer, r *http.Request) error {
 	if !a.reserve(maxRunOutput) {
 		return errHeld
 	}
-	resp, err := s.config.Runtime.ExecSync(r.Context(), &runtimeapi.ExecSyncRequest{ContainerId: c.ID.ID, Cmd: command})
+	resp, err := s.config.Client.ExecSync(r.Context(), &runtimeapi.ExecSyncRequest{ContainerId: c.ID.ID, Cmd: command})
 	if err != nil {
 		return fromRuntime(err)
 	}
@@ -80,7 +80,7 @@ func (s *Server) serveCheckpoint(a *answer, r *http.Request) error {
 		return err
 	}
 	defer end()
-	_, err = s.config.Runtime.CheckpointContainer(r.Context(), &runtimeapi.CheckpointContainerRequest{ContainerId: c.ID.ID, Location: location, Timeout: timeout})
+	_, err = s.config.Client.CheckpointContainer(r.Context(), &runtimeapi.CheckpointContainerRequest{ContainerId: c.ID.ID, Location: location, Timeout: timeout})
 	if err != nil {
 		return fromRuntime(err)
 	}

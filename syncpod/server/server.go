@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -12,9 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/runtime"
@@ -23,31 +20,20 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// agent is the agent to serve. A *loop.Loop implements it.
-type agent interface {
+// An Agent has the pods that a Server serves. An *agent.Agent implements it, and a *loop.Loop, whose methods these are.
+type Agent interface {
 	Pods() []loop.Pod
 	Health() loop.Health
 	Cache() *runtime.Cache
 	Explain(pod types.UID) string
 }
 
-// criRuntime is the part of the CRI that a Server calls. A *cri.Client implements it.
-type criRuntime interface {
-	cri.Execer
-	stats.Runtime
-	ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error)
-	Exec(context.Context, *runtimeapi.ExecRequest, ...grpc.CallOption) (*runtimeapi.ExecResponse, error)
-	Attach(context.Context, *runtimeapi.AttachRequest, ...grpc.CallOption) (*runtimeapi.AttachResponse, error)
-	PortForward(context.Context, *runtimeapi.PortForwardRequest, ...grpc.CallOption) (*runtimeapi.PortForwardResponse, error)
-	CheckpointContainer(context.Context, *runtimeapi.CheckpointContainerRequest, ...grpc.CallOption) (*runtimeapi.CheckpointContainerResponse, error)
-}
-
-// Config is what a Server is made of.
+// Config configures a Server. A zero field means its default.
 type Config struct {
-	// Agent is served. Required.
-	Agent agent
-	// Runtime is the agent's. Required.
-	Runtime criRuntime
+	// Agent is the agent to serve. Required.
+	Agent Agent
+	// Client is the agent's connection to the runtime. Required.
+	Client *cri.Client
 	// NodeName is the name of the node for the Authorizer and for /stats/summary.
 	NodeName string
 
@@ -57,7 +43,7 @@ type Config struct {
 	Authorizer    Authorizer
 
 	// Stats reads the resource usage of the node, its pods and containers: what Agent.Stats of package
-	// agent returns. Default: a reader that uses Runtime and reports the file system of the root
+	// agent returns. Default: a reader that uses Client and reports the file system of the root
 	// directory as the node's.
 	Stats *stats.Reader
 	// Metrics serves /metrics and /metrics/probes. What package modules/prometheus, a
@@ -118,8 +104,8 @@ func New(c Config) (*Server, error) {
 	switch {
 	case c.Agent == nil:
 		return nil, errors.New("server: Config.Agent is missing")
-	case c.Runtime == nil:
-		return nil, errors.New("server: Config.Runtime is missing")
+	case c.Client == nil:
+		return nil, errors.New("server: Config.Client is missing")
 	case (c.Authenticator == nil) != (c.Authorizer == nil):
 		return nil, errors.New("server: of Config.Authenticator and Authorizer one is missing")
 	case c.StreamIdleTimeout < 0:
@@ -139,7 +125,7 @@ func New(c Config) (*Server, error) {
 	}
 	if c.Stats == nil {
 		var err error
-		if c.Stats, err = stats.New(stats.Config{Runtime: c.Runtime}); err != nil {
+		if c.Stats, err = stats.New(stats.Config{Runtime: c.Client}); err != nil {
 			return nil, err
 		}
 	}

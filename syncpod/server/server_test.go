@@ -17,6 +17,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod/server"
@@ -251,10 +252,10 @@ func TestNew(t *testing.T) {
 	n := newNode(t, nil)
 	for want, config := range map[string]server.Config{
 		"Config.Agent is missing":        {},
-		"Config.Runtime is missing":      {Agent: n.agent},
-		"one is missing":                 {Agent: n.agent, Runtime: streaming{}, Authorizer: everybody{}},
-		"NodeLogs is not an absolute":    {Agent: n.agent, Runtime: streaming{}, NodeLogs: "logs"},
-		"Checkpoints is not an absolute": {Agent: n.agent, Runtime: streaming{}, Checkpoints: "x"},
+		"Config.Client is missing":       {Agent: n.agent},
+		"one is missing":                 {Agent: n.agent, Client: new(cri.Client), Authorizer: everybody{}},
+		"NodeLogs is not an absolute":    {Agent: n.agent, Client: new(cri.Client), NodeLogs: "logs"},
+		"Checkpoints is not an absolute": {Agent: n.agent, Client: new(cri.Client), Checkpoints: "x"},
 	} {
 		if _, err := server.New(config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

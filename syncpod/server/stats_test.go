@@ -38,7 +38,7 @@ var proc = fstest.MapFS{
 func withProc(t testing.TB) func(*server.Config) {
 	return func(c *server.Config) {
 		var err error
-		if c.Stats, err = stats.New(stats.Config{Runtime: c.Runtime, Root: proc, Dir: t.TempDir()}); err != nil {
+		if c.Stats, err = stats.New(stats.Config{Runtime: c.Client, Root: proc, Dir: t.TempDir()}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -228,7 +228,9 @@ func (o *odd) Cache() *runtime.Cache { return &o.cache }
 func (*odd) Explain(types.UID) string { return "" }
 
 // tells is a runtime that reports the usage of that pod.
-type tells struct{ *cri.Client }
+type tells struct {
+	runtimeapi.RuntimeServiceClient
+}
 
 func (tells) ListPodSandboxStats(context.Context, *runtimeapi.ListPodSandboxStatsRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxStatsResponse, error) {
 	return &runtimeapi.ListPodSandboxStatsResponse{Stats: []*runtimeapi.PodSandboxStats{{
@@ -242,7 +244,7 @@ func TestMetricsOfOddNames(t *testing.T) {
 	agent.cache.Set("u", &runtime.PodStatus{
 		UID: "u", Name: "a\"} 1\nnode_cpu 7\\", Namespace: "\xff", Sandboxes: []runtime.SandboxStatus{{ID: "s", State: runtime.SandboxReady}},
 	}, nil, time.Now())
-	config := server.Config{Agent: agent, Runtime: tells{}, Authenticator: everybody{}, Authorizer: everybody{}}
+	config := server.Config{Agent: agent, Client: &cri.Client{RuntimeServiceClient: tells{}}, Authenticator: everybody{}, Authorizer: everybody{}}
 	withProc(t)(&config)
 	s, err := server.New(config)
 	if err != nil {

@@ -39,7 +39,7 @@ func (s *Server) serveExec(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer end()
-	resp, err := s.config.Runtime.Exec(r.Context(), &runtimeapi.ExecRequest{
+	resp, err := s.config.Client.Exec(r.Context(), &runtimeapi.ExecRequest{
 		ContainerId: c.ID.ID, Cmd: command, Tty: st.tty, Stdin: st.stdin, Stdout: st.stdout, Stderr: st.stderr,
 	})
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Server) serveAttach(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer end()
-	resp, err := s.config.Runtime.Attach(r.Context(), &runtimeapi.AttachRequest{
+	resp, err := s.config.Client.Attach(r.Context(), &runtimeapi.AttachRequest{
 		ContainerId: c.ID.ID, Tty: st.tty, Stdin: st.stdin, Stdout: st.stdout, Stderr: st.stderr,
 	})
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Server) servePortForward(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	defer end()
-	resp, err := s.config.Runtime.PortForward(r.Context(), &runtimeapi.PortForwardRequest{PodSandboxId: sandbox, Port: ports})
+	resp, err := s.config.Client.PortForward(r.Context(), &runtimeapi.PortForwardRequest{PodSandboxId: sandbox, Port: ports})
 	if err != nil {
 		return fromRuntime(err)
 	}

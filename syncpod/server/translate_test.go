@@ -29,7 +29,7 @@ func (silent) RoundTrip(*http.Request) (*http.Response, error) {
 // TestRuntimeThatAcceptsNoStream is given up after as long as a kubelet waits for streams.
 func TestRuntimeThatAcceptsNoStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Config{Agent: idle{}, Runtime: (*cri.Client)(nil), StreamTransport: silent{}})
+		s, err := New(Config{Agent: idle{}, Client: new(cri.Client), StreamTransport: silent{}})
 		if err != nil {
 			t.Fatal(err)
 		}

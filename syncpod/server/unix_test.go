@@ -32,7 +32,7 @@ func (idle) Explain(types.UID) string { return "" }
 
 func idleServer(t *testing.T) *Server {
 	t.Helper()
-	s, err := New(Config{Agent: idle{}, Runtime: (*cri.Client)(nil)})
+	s, err := New(Config{Agent: idle{}, Client: new(cri.Client)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func inBubble(t *testing.T, test func(t *testing.T, rt *critest.Runtime, dial fu
 			t.Fatal(err)
 		}
 		transport := &http.Transport{DialContext: rt.DialStream, DisableKeepAlives: true}
-		handler, err := server.New(server.Config{Agent: agent, Runtime: client, Authenticator: everybody{}, Authorizer: everybody{}, StreamTransport: transport})
+		handler, err := server.New(server.Config{Agent: agent, Client: client, Authenticator: everybody{}, Authorizer: everybody{}, StreamTransport: transport})
 		if err != nil {
 			t.Fatal(err)
 		}

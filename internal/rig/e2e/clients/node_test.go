@@ -61,7 +61,7 @@ func inMemory(t *testing.T) *node {
 	rt, conn := critest.Start(t, critest.Config{Programs: map[string]critest.Program{"httpd": httpd}})
 	client := cri.NewClient(conn)
 	transport := &http.Transport{DialContext: rt.DialStream, DisableKeepAlives: true}
-	return serve(t, client, server.Config{Runtime: client, StreamTransport: transport}, "registry.test/app:1", t.TempDir())
+	return serve(t, client, server.Config{Client: client, StreamTransport: transport}, "registry.test/app:1", t.TempDir())
 }
 
 // withSPDY returns a node on critest whose streams are served by k8s.io/cri-streaming, as in containerd and
@@ -83,24 +83,28 @@ func withSPDY(t *testing.T) *node {
 	web := &http.Server{Handler: streams}
 	go func() { _ = web.Serve(lis) }() // until Close
 	t.Cleanup(func() { web.Close() })
-	return serve(t, client, server.Config{Runtime: withStreams{client, streams}}, "registry.test/app:1", t.TempDir())
+	return serve(t, client, server.Config{Client: withStreams(client, streams)}, "registry.test/app:1", t.TempDir())
 }
 
-// withStreams is a runtime with another streaming server.
-type withStreams struct {
-	*cri.Client
+// otherStreams is a runtime with another streaming server.
+type otherStreams struct {
+	runtimeapi.RuntimeServiceClient
 	streams streaming.Server
 }
 
-func (s withStreams) Exec(_ context.Context, req *runtimeapi.ExecRequest, _ ...grpc.CallOption) (*runtimeapi.ExecResponse, error) {
+func withStreams(client *cri.Client, streams streaming.Server) *cri.Client {
+	return &cri.Client{RuntimeServiceClient: otherStreams{client, streams}, ImageServiceClient: client}
+}
+
+func (s otherStreams) Exec(_ context.Context, req *runtimeapi.ExecRequest, _ ...grpc.CallOption) (*runtimeapi.ExecResponse, error) {
 	return s.streams.GetExec(req)
 }
 
-func (s withStreams) Attach(_ context.Context, req *runtimeapi.AttachRequest, _ ...grpc.CallOption) (*runtimeapi.AttachResponse, error) {
+func (s otherStreams) Attach(_ context.Context, req *runtimeapi.AttachRequest, _ ...grpc.CallOption) (*runtimeapi.AttachResponse, error) {
 	return s.streams.GetAttach(req)
 }
 
-func (s withStreams) PortForward(_ context.Context, req *runtimeapi.PortForwardRequest, _ ...grpc.CallOption) (*runtimeapi.PortForwardResponse, error) {
+func (s otherStreams) PortForward(_ context.Context, req *runtimeapi.PortForwardRequest, _ ...grpc.CallOption) (*runtimeapi.PortForwardResponse, error) {
 	return s.streams.GetPortForward(req)
 }
 
@@ -166,7 +170,7 @@ func onRuntimes(t *testing.T) map[string]func(*testing.T) *node {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { client.Close() })
-			return serve(t, client, server.Config{Runtime: client}, "localhost/busybox:e2e", t.TempDir())
+			return serve(t, client, server.Config{Client: client}, "localhost/busybox:e2e", t.TempDir())
 		}
 	}
 	return nodes

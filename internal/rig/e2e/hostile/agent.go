@@ -88,7 +88,7 @@ func beAgent(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	looks, err := server.New(server.Config{Agent: agent, Runtime: client, Stats: agent.Stats(), NodeName: "node"})
+	looks, err := server.New(server.Config{Agent: agent, Client: client, Stats: agent.Stats(), NodeName: "node"})
 	if err != nil {
 		return err
 	}

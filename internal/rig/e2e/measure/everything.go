@@ -93,7 +93,7 @@ func beAgent(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.New(server.Config{Agent: agent, Runtime: client, Stats: agent.Stats(), NodeName: *node})
+	s, err := server.New(server.Config{Agent: agent, Client: client, Stats: agent.Stats(), NodeName: *node})
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (a *agent) serve(ctx context.Context, l *nodeagent.Agent, n *node.Node) err
 	}
 	authz := k.Authorization.Webhook
 	s, err := server.New(server.Config{
-		Agent: l, Runtime: a.runtime, NodeName: a.name, Metrics: metrics, Stats: l.Stats(), Log: a.log,
+		Agent: l, Client: a.runtime, NodeName: a.name, Metrics: metrics, Stats: l.Stats(), Log: a.log,
 		Configz:       map[string]any{"kubeletconfig": config.Effective(k)},
 		Authenticator: serve.NewAuthenticator(tokens, clients, k.Authentication.Webhook.CacheTTL.Duration),
 		NoDebugging:   !*k.EnableDebuggingHandlers, StreamIdleTimeout: k.StreamingConnectionIdleTimeout.Duration,

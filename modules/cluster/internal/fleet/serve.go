@@ -38,7 +38,7 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, authenticator serve
 		return
 	}
 	s, err := server.New(server.Config{
-		Agent: l.loop, Runtime: l.client, NodeName: n.Name, Authenticator: authenticator, Authorizer: authorizer,
+		Agent: l.loop, Client: l.client, NodeName: n.Name, Authenticator: authenticator, Authorizer: authorizer,
 		StreamTransport: &http.Transport{DialContext: n.Runtime.DialStream, DisableKeepAlives: true},
 	})
 	if err != nil {
