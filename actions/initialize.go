@@ -141,7 +141,7 @@ func (d *decision) judgeEndedInit(spec *v1.Container, c *runtime.ContainerStatus
 	if c.ExitCode == 0 {
 		return verdict{why: DoneSucceeded}, initDone
 	}
-	again, why := AfterExit(d.Pod, spec, c.ExitCode)
+	again, why := afterExit(d.Pod, spec, c.ExitCode)
 	if !again {
 		return verdict{why: why}, initFailed
 	}

@@ -18,9 +18,9 @@ func restartPolicy(pod *v1.Pod, c *v1.Container) v1.RestartPolicy {
 	return v1.RestartPolicyAlways
 }
 
-// AfterExit decides whether a container of the pod runs again after it exited, and why. In a pod
+// afterExit decides whether a container of the pod runs again after it exited, and why. In a pod
 // that is being deleted, or without a pod, it does not; otherwise RestartsAfter decides.
-func AfterExit(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
+func afterExit(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
 	if pod == nil || c == nil || pod.DeletionTimestamp != nil {
 		return false, PodDeleted
 	}

@@ -139,7 +139,7 @@
 //   - the return of every call happens before the return of Run.
 //
 // A request to stop a pod, or to stop it sooner, cancels the pod's work in flight
-// before UpdatePod returns. Work that is still in flight after Config.AbandonAfter is abandoned: the pod gets
+// before UpdatePod returns. Work that is still in flight a second later is abandoned: the pod gets
 // other work, so two calls for it may run at once, and the outcome of the late one is ignored. When an abandoned
 // SyncPod returns, the pod is stopped once more, because that call may have started a container.
 //

@@ -103,7 +103,7 @@ type canon struct {
 
 func (c canon) write(v reflect.Value) {
 	switch {
-	case v.Type() == reflect.TypeFor[Revision]():
+	case v.Type() == reflect.TypeFor[uint64]():
 		fmt.Fprint(c, v.IsZero(), ' ')
 		return
 	case v.Type() == reflect.TypeFor[StopID]():

@@ -306,7 +306,7 @@ func (e *explored) returns(uid types.UID) bool {
 	}
 	delete(e.late, uid)
 	before := e.set.State(uid)
-	before.Abandoned = 0
+	before.abandoned = 0
 	e.follow(uid, e.set.Done(w, SucceededTerminal))
 	if after := e.set.State(uid); after != before {
 		e.breaks("W2: %s is %+v after the end of abandoned work, it was %+v", uid, after, before)

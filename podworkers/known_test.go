@@ -112,9 +112,9 @@ func TestDoneOfWorkThatIsNotInFlight(t *testing.T) {
 		t.Errorf("done: %+v", e)
 	}
 	h.update(Update{Type: Sync, Pod: pod("a")}) // pending work is no reason for effects
-	for _, again := range []Work{w, {UID: "a", Revision: 99}, {UID: "b"}} {
+	for _, again := range []Work{w, {UID: "a", revision: 99}, {UID: "b"}} {
 		if e := h.set.Done(again, Failed); e.Work || e.Retry || e.Interrupt {
-			t.Errorf("work %d of %s is done once more: %+v, want no effects", again.Revision, again.UID, e)
+			t.Errorf("work %d of %s is done once more: %+v, want no effects", again.revision, again.UID, e)
 		}
 	}
 }

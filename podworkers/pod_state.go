@@ -9,16 +9,16 @@ import (
 // PodState is the state of a pod, for parts of an agent that act on pods outside of a Syncer: cleanup,
 // probes, admission.
 type PodState struct {
-	// Known means that the Set knows the pod. Otherwise Phase, Removal and Abandoned are zero. Removal is
-	// the reason why the pod is removed. Abandoned counts the abandoned calls that have not
+	// Known means that the Set knows the pod. Otherwise Phase and Removal are zero. Removal is
+	// the reason why the pod is removed. abandoned counts the abandoned calls that have not
 	// returned; the removal waits for them.
 	Known     bool
 	Phase     Phase
 	Removal   Removal
-	Abandoned int
-	// WaitsFor is the pod of the same name and namespace that has to end before this static pod
+	abandoned int
+	// waitsFor is the pod of the same name and namespace that has to end before this static pod
 	// may start, empty if there is none.
-	WaitsFor types.UID
+	waitsFor types.UID
 	// Terminated means that no container of the pod runs, and none will start.
 	Terminated bool
 	// MayHaveRunningContainers means that a container of the pod may run or start.
@@ -46,14 +46,14 @@ func (s PodState) String() string {
 	if s.Removal != NotRemoved {
 		text += ": " + s.Removal.String()
 	}
-	if s.WaitsFor != "" {
-		text += fmt.Sprintf("; it waits until pod %s, which has its name, has ended", s.WaitsFor)
+	if s.waitsFor != "" {
+		text += fmt.Sprintf("; it waits until pod %s, which has its name, has ended", s.waitsFor)
 	}
 	if s.Phase >= Terminated && !s.Terminated {
 		text += "; containers that were found running are being stopped"
 	}
-	if s.Abandoned > 0 {
-		text += fmt.Sprintf("; %d abandoned calls have not returned", s.Abandoned)
+	if s.abandoned > 0 {
+		text += fmt.Sprintf("; %d abandoned calls have not returned", s.abandoned)
 	}
 	return text
 }
@@ -71,8 +71,8 @@ func (s *Set) State(uid types.UID) PodState {
 		}
 	}
 	return PodState{
-		Known: true, Phase: p.phase, Removal: p.removal, Abandoned: len(p.abandoned),
-		WaitsFor:   s.statics.before(p.fullName, p.uid, s.mayStart),
+		Known: true, Phase: p.phase, Removal: p.removal, abandoned: len(p.abandoned),
+		waitsFor:   s.statics.before(p.fullName, p.uid, s.mayStart),
 		Terminated: p.hasStopped(), MayHaveRunningContainers: !p.hasStopped(), RuntimeShouldBeRemoved: p.hasStopped(),
 		ShouldBeFinished: p.isFinished(), TerminationRequested: p.phase >= Terminating, ContainersShouldBeTerminating: p.stopping,
 		ContentShouldBeRemoved: p.evicted || p.deleted && p.hasStopped(),

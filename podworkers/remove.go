@@ -48,10 +48,10 @@ func (s *state) succeed(u Update) {
 }
 
 // remove is the transition to the work that removes the pod.
-func (s *state) remove(revision Revision) Work {
+func (s *state) remove(revision uint64) Work {
 	s.phase, s.toRemove = Removing, false
 	s.inFlight, s.inFlightType = revision, RemovePod
-	w := Work{UID: s.uid, Type: RemovePod, Revision: revision, Pod: s.definition(), Removal: s.removal}
+	w := Work{UID: s.uid, Type: RemovePod, revision: revision, Pod: s.definition(), Removal: s.removal}
 	if w.Pod == nil {
 		name, namespace, _ := strings.Cut(s.fullName, "_")
 		w.RuntimePod = &RuntimePod{UID: s.uid, Name: name, Namespace: namespace}
@@ -76,7 +76,7 @@ func (s *Set) removed(p *state, o Outcome) Effects {
 }
 
 // returned records the return of abandoned work. It reports whether the work belonged to the pod.
-func (s *state) returned(r Revision) bool {
+func (s *state) returned(r uint64) bool {
 	i := slices.Index(s.abandoned, r)
 	if i >= 0 {
 		s.abandoned = slices.Delete(s.abandoned, i, i+1)

@@ -17,7 +17,7 @@ type Set struct {
 	pods    map[types.UID]*state
 	statics statics
 	// revision is the revision of the last work handed out.
-	revision Revision
+	revision uint64
 	// synced means that SyncKnownPods has been called, so the Set knows all pods of the node.
 	synced bool
 }
@@ -112,7 +112,7 @@ func (s *Set) Done(w Work, o Outcome) Effects {
 	if inFlight {
 		return s.done(p, w, o)
 	}
-	if p == nil || !p.returned(w.Revision) {
+	if p == nil || !p.returned(w.revision) {
 		return Effects{}
 	}
 	return Effects{Work: p.ready()}
@@ -121,7 +121,7 @@ func (s *Set) Done(w Work, o Outcome) Effects {
 // working returns the pod of the work, and reports whether the work is in flight.
 func (s *Set) working(w Work) (p *state, inFlight bool) {
 	p, known := s.pods[w.UID]
-	return p, known && p.inFlight != 0 && p.inFlight == w.Revision
+	return p, known && p.inFlight != 0 && p.inFlight == w.revision
 }
 
 func (s *Set) done(p *state, w Work, o Outcome) Effects {
@@ -169,7 +169,7 @@ func (s *Set) Abandon(w Work) Effects {
 	if p.stoppingAgain() {
 		p.mayRun = w.RuntimePod
 	}
-	p.inFlight, p.abandoned = 0, append(p.abandoned, w.Revision)
+	p.inFlight, p.abandoned = 0, append(p.abandoned, w.revision)
 	p.repeat()
 	return Effects{Work: p.ready()}
 }

@@ -84,7 +84,7 @@ func TestUnusableUpdates(t *testing.T) {
 	if w, ok, _ := s.Next(now, "nobody"); ok {
 		t.Errorf("an unknown pod has work %v", w)
 	}
-	if e := s.Done(Work{UID: "nobody", Revision: 1}, Succeeded); e.Work || e.Retry {
+	if e := s.Done(Work{UID: "nobody", revision: 1}, Succeeded); e.Work || e.Retry {
 		t.Errorf("work of an unknown pod has effects %+v", e)
 	}
 	if len(s.pods) != 0 {

@@ -35,7 +35,7 @@ type state struct {
 	// toRemove means that RemovePod is due, for the first time or as a retry.
 	toRemove bool
 	// abandoned are the abandoned calls that have not returned.
-	abandoned []Revision
+	abandoned []uint64
 	// successor is the last update of a new pod with the UID of this one. The new pod begins when this one
 	// is forgotten.
 	successor *Update
@@ -57,7 +57,7 @@ type state struct {
 	// active is the update of the last work that was handed out.
 	active *Update
 	// inFlight is the work in flight; zero if there is none.
-	inFlight Revision
+	inFlight uint64
 	// inFlightType is the type of the work in flight.
 	inFlightType WorkType
 	// waiting are the stop requests without an answer.
@@ -187,9 +187,9 @@ func (s *state) await(r *StopRequest) {
 }
 
 // begin is the transition to work on the pending update.
-func (s *state) begin(revision Revision, now time.Time) Work {
+func (s *state) begin(revision uint64, now time.Time) Work {
 	s.active, s.pending, s.started = s.pending, nil, true
-	w := Work{UID: s.uid, Revision: revision, UpdateType: s.active.Type, Pod: s.active.Pod}
+	w := Work{UID: s.uid, revision: revision, UpdateType: s.active.Type, Pod: s.active.Pod}
 	switch s.phase {
 	case Terminating:
 		s.beginStop(&w, now)

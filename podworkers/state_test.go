@@ -317,7 +317,7 @@ func TestReportOfTheFirstRequestCounts(t *testing.T) {
 	h.update(asking(low))
 	h.update(asking(&StopReport{Reason: "Terminated"}))
 	h.update(Update{Type: Sync, Pod: pod("a")})
-	h.set.Abandon(Work{UID: "a", Revision: 1})
+	h.set.Abandon(Work{UID: "a", revision: 1})
 	for _, work := range []WorkType{SyncTerminatingPod, SyncTerminatedPod} {
 		w := h.next("a", work)
 		if w.Report != low {

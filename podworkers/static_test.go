@@ -61,8 +61,8 @@ func TestM1_StaticPodsTakeTurns(t *testing.T) {
 func (h *harness) waits(uid, want types.UID) {
 	h.t.Helper()
 	state := h.set.State(uid)
-	if state.WaitsFor != want || strings.Contains(state.String(), "until pod "+string(want)+", which has its name") != (want != "") {
-		h.t.Errorf("pod %s is %v and waits for %q, want %q", uid, state, state.WaitsFor, want)
+	if state.waitsFor != want || strings.Contains(state.String(), "until pod "+string(want)+", which has its name") != (want != "") {
+		h.t.Errorf("pod %s is %v and waits for %q, want %q", uid, state, state.waitsFor, want)
 	}
 }
 

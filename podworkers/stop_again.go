@@ -27,8 +27,8 @@ func (s *Set) KillRuntimePod(now time.Time, pod RuntimePod) Effects {
 }
 
 // beginStopAgain is the transition to the work that stops the containers of a terminated pod.
-func (s *state) beginStopAgain(revision Revision) Work {
-	w := Work{UID: s.uid, Type: SyncTerminatingRuntimePod, Revision: revision, RuntimePod: s.mayRun}
+func (s *state) beginStopAgain(revision uint64) Work {
+	w := Work{UID: s.uid, Type: SyncTerminatingRuntimePod, revision: revision, RuntimePod: s.mayRun}
 	s.mayRun = nil
 	s.inFlight, s.inFlightType = revision, w.Type
 	return w

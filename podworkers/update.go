@@ -151,8 +151,8 @@ func (t WorkType) String() string {
 type Work struct {
 	UID  types.UID
 	Type WorkType
-	// Revision is unique among the work of a Set.
-	Revision Revision
+	// revision is unique among the work of a Set.
+	revision uint64
 	// UpdateType is the type of the update that led to this work.
 	UpdateType UpdateType
 	// Pod is the pod, nil for SyncTerminatingRuntimePod, and for RemovePod of a pod whose
@@ -199,9 +199,6 @@ func (r Removal) String() string {
 	}
 	return ""
 }
-
-// Revision numbers the work of a Set, from 1.
-type Revision uint64
 
 // Outcome is the result of work.
 type Outcome uint8

@@ -1,6 +1,7 @@
 package podworkers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,12 @@ const (
 )
 
 // Config configures Workers. A random part of up to half of its length is added to each wait, so that pods that
-// failed together are not retried together. Exceptions are AbandonAfter, the waits between attempts to remove a
+// failed together are not retried together. Exceptions are the waits between attempts to remove a
 // pod, and times that an error or a Result specifies.
+//
+// Failed work is retried after 2 s. Each further failure in a row doubles the wait, up to 30 s, or up to 1 min for the
+// removal of a pod. After a temporary error (see Syncer) the wait is 1 s. A call that was cancelled because the pod must stop
+// has 1 s to return; then it is abandoned, and the pod gets other work.
 type Config struct {
 	// Syncer does the work. Required.
 	Syncer Syncer
@@ -30,18 +35,6 @@ type Config struct {
 	// MaxConcurrent limits the concurrent calls of SyncPod, not counting abandoned ones. Further pods wait in a
 	// queue. Work that stops, cleans up or removes pods never waits. Zero means no limit.
 	MaxConcurrent int
-	// AbandonAfter is the time within which a call must return that was cancelled because the pod must
-	// stop, or stop sooner. After that the call is abandoned, and the pod gets other work. Zero means 1 s.
-	AbandonAfter time.Duration
-	// RetryInitial is the wait after the first failure, unless the error specifies the time of the next
-	// attempt or is temporary (see Syncer). Each further failure in a row doubles the wait, up to RetryMax, or up to 1 min
-	// for the removal of a pod. Zero means 2 s.
-	RetryInitial time.Duration
-	// RetryMax is the longest such wait. Zero means 30 s, or
-	// RetryInitial if that is longer.
-	RetryMax time.Duration
-	// RetryTransient is the wait after a temporary error (see Syncer). Zero means 1 s.
-	RetryTransient time.Duration
 	// ResyncInterval is the longest time between two calls of SyncPod for a pod. Zero means 1 min.
 	ResyncInterval time.Duration
 	// Observer receives events. Default: none.
@@ -54,6 +47,11 @@ type Config struct {
 	// Log records each change of a pod's phase, each failure and each abandoned work. The zero Logger
 	// is silent.
 	Log logr.Logger
+
+	// abandonAfter is the time within which a call must return that was cancelled because the pod must stop, or stop sooner.
+	// retryInitial is the wait after the first failure; each further failure in a row doubles it, up to retryMax.
+	// retryTransient is the wait after a temporary error. Tests change them.
+	abandonAfter, retryInitial, retryMax, retryTransient time.Duration
 }
 
 // withDefaults returns c with all defaults set, or an error that names the invalid field.
@@ -64,27 +62,14 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxConcurrent < 0 {
 		return c, fmt.Errorf("podworkers: Config.MaxConcurrent is %d, want 0 or more", c.MaxConcurrent)
 	}
-	for _, d := range []struct {
-		name  string
-		value *time.Duration
-		zero  time.Duration
-	}{
-		{"AbandonAfter", &c.AbandonAfter, defaultAbandonAfter},
-		{"RetryInitial", &c.RetryInitial, defaultRetryInitial},
-		{"RetryMax", &c.RetryMax, max(defaultRetryMax, c.RetryInitial)},
-		{"RetryTransient", &c.RetryTransient, defaultRetryTransient},
-		{"ResyncInterval", &c.ResyncInterval, defaultResyncInterval},
-	} {
-		if *d.value < 0 {
-			return c, fmt.Errorf("podworkers: Config.%s is %v, want 0 or more", d.name, *d.value)
-		}
-		if *d.value == 0 {
-			*d.value = d.zero
-		}
+	if c.ResyncInterval < 0 {
+		return c, fmt.Errorf("podworkers: Config.ResyncInterval is %v, want 0 or more", c.ResyncInterval)
 	}
-	if c.RetryMax < c.RetryInitial {
-		return c, fmt.Errorf("podworkers: Config.RetryMax is %v, shorter than RetryInitial, %v", c.RetryMax, c.RetryInitial)
-	}
+	c.ResyncInterval = cmp.Or(c.ResyncInterval, defaultResyncInterval)
+	c.abandonAfter = cmp.Or(c.abandonAfter, defaultAbandonAfter)
+	c.retryInitial = cmp.Or(c.retryInitial, defaultRetryInitial)
+	c.retryMax = cmp.Or(c.retryMax, max(defaultRetryMax, c.retryInitial))
+	c.retryTransient = cmp.Or(c.retryTransient, defaultRetryTransient)
 	if c.Observer == nil {
 		c.Observer = NopObserver{}
 	}

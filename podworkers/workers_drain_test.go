@@ -106,9 +106,9 @@ func TestDrainStopsInOrder(t *testing.T) {
 		if err := b.Drain(b.t.Context(), StopRequest{}); err != nil {
 			t.Fatal(err)
 		}
-		var last Revision
+		var last uint64
 		for _, uid := range slices.Sorted(slices.Values(uids)) {
-			stop := b.calls(uid)[1].Revision
+			stop := b.calls(uid)[1].revision
 			if stop < last {
 				t.Errorf("%s is stopped before another whose UID comes first", uid)
 			}

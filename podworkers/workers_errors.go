@@ -19,13 +19,13 @@ var (
 // it with errors.As.
 type retryError interface {
 	error
-	// RetryAt is the time of the next attempt. If it has passed, Workers wait Config.RetryTransient. The
+	// RetryAt is the time of the next attempt. If it has passed, Workers wait 1 s. The
 	// zero time has no effect.
 	RetryAt() time.Time
 }
 
 // temporaryError is an error that probably disappears within seconds, such as the restart of a runtime or
-// a network that is not ready. Workers find it with errors.As and retry after Config.RetryTransient.
+// a network that is not ready. Workers find it with errors.As and retry after 1 s.
 type temporaryError interface {
 	error
 	Temporary() bool

@@ -14,7 +14,7 @@ import (
 // image.Observer the pulls. In an agent.Config this one is Workers.Observer; see syncpod.Observer for the
 // others.
 //
-// SyncStarted and SyncEnded of one pod alternate, unless work is abandoned, and have the same Work.Revision
+// SyncStarted and SyncEnded of one pod alternate, unless work is abandoned, and have equal values of Work
 // for the same work. PodSeen, PhaseChanged and SyncAbandoned are called once each, by the goroutine
 // that made the change, shortly after it. Therefore the first SyncStarted of a pod may precede its PodSeen, and
 // two phases of a short life may be reported in either order.

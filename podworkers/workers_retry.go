@@ -24,14 +24,14 @@ type waiter struct {
 // retryIn returns the wait before failed work is retried. failures is the number of failures in a row, this one
 // included; next is Result.Next.
 func (w waiter) retryIn(work WorkType, err error, failures int, next time.Time) time.Duration {
-	wait := w.spread(backoff(w.RetryInitial, w.RetryMax, failures))
+	wait := w.spread(backoff(w.retryInitial, w.retryMax, failures))
 	if work == RemovePod {
-		wait = backoff(w.RetryInitial, maxRemovalRetry, failures)
+		wait = backoff(w.retryInitial, maxRemovalRetry, failures)
 	}
 	if known, ok := errors.AsType[retryError](err); ok && !known.RetryAt().IsZero() {
 		wait = w.until(known.RetryAt())
 	} else if soon, ok := errors.AsType[temporaryError](err); ok && soon.Temporary() {
-		wait = w.spread(w.RetryTransient)
+		wait = w.spread(w.retryTransient)
 	}
 	if !next.IsZero() {
 		wait = min(wait, w.until(next))
@@ -66,7 +66,7 @@ func (w waiter) until(at time.Time) time.Duration {
 	if wait := at.Sub(w.now); wait > 0 {
 		return wait
 	}
-	return w.spread(w.RetryTransient)
+	return w.spread(w.retryTransient)
 }
 
 // spread returns d plus a random part of up to half of d.

@@ -55,7 +55,7 @@ func jittered(wait, base time.Duration) bool { return wait >= base && wait <= ba
 
 // Looks at what the sources want do not cut the wait of a failed stop short.
 func TestKnownPodsDoNotHurryRetries(t *testing.T) {
-	inBubble(t, Config{RetryInitial: 10 * time.Second}, func(b *bubble) {
+	inBubble(t, Config{retryInitial: 10 * time.Second}, func(b *bubble) {
 		b.do = failures(SyncTerminatingPod, errors.New("no"), errors.New("no"))
 		b.update(create(pod("a")))
 		b.update(killWithin(pod("a"), 1))
@@ -114,7 +114,7 @@ func TestW4_FailedWorkComesBackByItself(t *testing.T) {
 // W4: a stop that failed is tried again when the pod's time is over, if that is before the retry is
 // due. The failures before that do not count for the retries after it.
 func TestW4_FailedStopIsRetriedWhenItsTimeIsOver(t *testing.T) {
-	inBubble(t, Config{RetryInitial: 2 * time.Second, RetryMax: time.Hour}, func(b *bubble) {
+	inBubble(t, Config{retryInitial: 2 * time.Second, retryMax: time.Hour}, func(b *bubble) {
 		b.do = failures(SyncTerminatingPod, errBroken, errBroken, errBroken, errBroken)
 		b.update(create(pod("a")))
 		b.update(killWithin(pod("a"), 5))
@@ -133,7 +133,7 @@ func TestW4_FailedStopIsRetriedWhenItsTimeIsOver(t *testing.T) {
 // W4: unknown failures wait longer each time, up to a bound, and begin anew after
 // a success.
 func TestW4_BackoffGrowsToItsCap(t *testing.T) {
-	inBubble(t, Config{RetryInitial: time.Second, RetryMax: 7 * time.Second, ResyncInterval: time.Hour}, func(b *bubble) {
+	inBubble(t, Config{retryInitial: time.Second, retryMax: 7 * time.Second, ResyncInterval: time.Hour}, func(b *bubble) {
 		b.do = failures(SyncPod, errBroken, errBroken, errBroken, errBroken, errBroken, nil, errBroken)
 		b.update(create(pod("a")))
 		b.pass(time.Minute)

@@ -43,7 +43,7 @@ type scripted struct {
 // inFlight is a call that has not returned.
 type inFlight struct {
 	ctx      context.Context
-	revision Revision
+	revision uint64
 }
 
 // call is one call of the Syncer.
@@ -57,9 +57,9 @@ func (s *scripted) sync(ctx context.Context, w Work, status *runtime.PodStatus) 
 	s.mu.Lock()
 	s.trace = append(s.trace, call{w, time.Now(), status})
 	if other, twice := s.busy[w.UID]; twice && context.Cause(other.ctx) != ErrInterrupted {
-		s.t.Errorf("%s: work %d begins while %d is in flight", w.UID, w.Revision, other.revision)
+		s.t.Errorf("%s: work %d begins while %d is in flight", w.UID, w.revision, other.revision)
 	}
-	s.busy[w.UID] = inFlight{ctx, w.Revision}
+	s.busy[w.UID] = inFlight{ctx, w.revision}
 	s.mu.Unlock()
 	defer s.leave(w)
 	if s.do == nil {
@@ -71,7 +71,7 @@ func (s *scripted) sync(ctx context.Context, w Work, status *runtime.PodStatus) 
 func (s *scripted) leave(w Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.busy[w.UID].revision == w.Revision {
+	if s.busy[w.UID].revision == w.revision {
 		delete(s.busy, w.UID)
 	}
 }

@@ -73,10 +73,10 @@ func TestW2_KillCancelsARunningSync(t *testing.T) {
 }
 
 // W2: a sync that does not heed its cancellation holds a stop up no longer than
-// Config.AbandonAfter. Its outcome is dropped when it comes, but what it may have
+// Config.abandonAfter. Its outcome is dropped when it comes, but what it may have
 // started since is stopped.
 func TestW2_DeafSyncIsAbandoned(t *testing.T) {
-	inBubble(t, Config{AbandonAfter: 700 * time.Millisecond}, func(b *bubble) {
+	inBubble(t, Config{abandonAfter: 700 * time.Millisecond}, func(b *bubble) {
 		release := make(chan struct{})
 		b.do = func(_ context.Context, w Work) (Result, error) {
 			if w.Type == SyncPod {

@@ -169,7 +169,7 @@ func (s *stress) settled() {
 // Calls from many goroutines at once, in real time.
 func TestConcurrentUse(t *testing.T) {
 	s := &scripted{t: t, busy: map[types.UID]inFlight{}}
-	w, err := New(Config{Syncer: s, Status: s, Observer: s, AbandonAfter: time.Hour})
+	w, err := New(Config{Syncer: s, Status: s, Observer: s, abandonAfter: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

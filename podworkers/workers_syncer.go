@@ -10,7 +10,7 @@ import (
 )
 
 // Syncer does the work of pods. Workers call it for many pods concurrently, but never concurrently for one
-// pod, unless an earlier call was abandoned (see Config.AbandonAfter). A Loop adapts a *syncpod.Syncer to
+// pod, unless an earlier call was abandoned (see the package documentation). A Loop adapts a *syncpod.Syncer to
 // this interface.
 //
 // The context of a call derives from the context of Workers.Run, without its deadline: it is
@@ -49,7 +49,7 @@ type Result struct {
 	Terminal bool
 	// Next is the latest time of the next sync, such as the end of a back-off. Zero requests none: the
 	// next sync follows an update or Config.ResyncInterval. If the time has passed, Workers wait
-	// Config.RetryTransient.
+	// 1 s.
 	Next time.Time
 }
 

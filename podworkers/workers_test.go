@@ -205,7 +205,7 @@ func TestTrace(t *testing.T) {
 	var told []string
 	c := Config{Trace: func(ctx context.Context, w Work) (context.Context, func(error)) {
 		told = append(told, "begin "+w.Type.String())
-		return context.WithValue(ctx, key{}, w.Revision), func(err error) { told = append(told, fmt.Sprint("end ", err)) }
+		return context.WithValue(ctx, key{}, w.revision), func(err error) { told = append(told, fmt.Sprint("end ", err)) }
 	}}
 	inBubble(t, c, func(b *bubble) {
 		failed := false
@@ -217,8 +217,8 @@ func TestTrace(t *testing.T) {
 			return &runtime.PodStatus{}, nil
 		}
 		b.do = func(ctx context.Context, w Work) (Result, error) {
-			if ctx.Value(key{}) != w.Revision {
-				t.Errorf("work %d has the context of %v", w.Revision, ctx.Value(key{}))
+			if ctx.Value(key{}) != w.revision {
+				t.Errorf("work %d has the context of %v", w.revision, ctx.Value(key{}))
 			}
 			told = append(told, "work")
 			if w.Type == SyncPod {
@@ -267,7 +267,7 @@ func TestTimerIsHeardWhileTheObserverIsTold(t *testing.T) {
 
 // The queries of Workers, such as State, return the same results as those of their Set.
 func TestAnswers(t *testing.T) {
-	inBubble(t, Config{AbandonAfter: time.Hour}, func(b *bubble) {
+	inBubble(t, Config{abandonAfter: time.Hour}, func(b *bubble) {
 		b.do = func(ctx context.Context, w Work) (Result, error) {
 			switch {
 			case w.UID == "asked" && w.Type == SyncPod:
@@ -349,7 +349,7 @@ func TestCancelledWorkIsNoFailure(t *testing.T) {
 // There is one line for each step, failure and abandoned work, and no other.
 func TestLog(t *testing.T) {
 	var log lines
-	inBubble(t, Config{Log: log.logger(), RetryTransient: time.Nanosecond}, func(b *bubble) {
+	inBubble(t, Config{Log: log.logger(), retryTransient: time.Nanosecond}, func(b *bubble) {
 		b.do = func(_ context.Context, w Work) (Result, error) {
 			if w.Type == SyncPod {
 				time.Sleep(2 * defaultAbandonAfter)
@@ -385,20 +385,16 @@ func TestLog(t *testing.T) {
 func TestNewNamesTheField(t *testing.T) {
 	s := &scripted{}
 	for want, c := range map[string]Config{
-		"Config.Syncer is required":            {},
-		"Config.MaxConcurrent is -1":           {Syncer: s, MaxConcurrent: -1},
-		"Config.AbandonAfter is -1s":           {Syncer: s, AbandonAfter: -time.Second},
-		"Config.RetryInitial is -1s":           {Syncer: s, RetryInitial: -time.Second},
-		"Config.RetryMax is 1s, shorter than ": {Syncer: s, RetryInitial: time.Minute, RetryMax: time.Second},
-		"Config.RetryTransient is -1s":         {Syncer: s, RetryTransient: -time.Second},
-		"Config.ResyncInterval is -1s":         {Syncer: s, ResyncInterval: -time.Second},
+		"Config.Syncer is required":    {},
+		"Config.MaxConcurrent is -1":   {Syncer: s, MaxConcurrent: -1},
+		"Config.ResyncInterval is -1s": {Syncer: s, ResyncInterval: -time.Second},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q in it", err, want)
 		}
 	}
-	if _, err := New(Config{Syncer: s, RetryInitial: time.Hour}); err != nil {
-		t.Errorf("a long RetryInitial alone: %v", err)
+	if _, err := New(Config{Syncer: s, retryInitial: time.Hour}); err != nil {
+		t.Errorf("a long retryInitial alone: %v", err)
 	}
 }
 

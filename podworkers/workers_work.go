@@ -93,14 +93,14 @@ func (s *scheduler) clearJob(p *worker, now time.Time) {
 	p.job = nil
 }
 
-// interrupt cancels the pod's work in flight, and gives it AbandonAfter to return.
+// interrupt cancels the pod's work in flight, and gives it abandonAfter to return.
 func (s *scheduler) interrupt(p *worker, now time.Time) {
 	if p.job.interrupted {
 		return
 	}
 	p.job.interrupted = true
 	p.job.cancel(ErrInterrupted)
-	s.timers.set(p, now.Add(s.config.AbandonAfter))
+	s.timers.set(p, now.Add(s.config.abandonAfter))
 }
 
 // abandon gives up on the pod's work in flight, so that the pod can get other work.

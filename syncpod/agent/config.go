@@ -36,15 +36,14 @@ type Config struct {
 	// NodeName is the involved object of events that concern no pod: that images cannot be removed,
 	// or that the node is under pressure. Default: there are no such events.
 	NodeName string
-	// Sources, Sync, Admission, Watch, Workers, HousekeepingInterval and Log are those of a
+	// Sources, Sync, Admission, Watch, Workers and Log are those of a
 	// loop.Config. Sources are required.
-	Sources              []source.Source
-	Sync                 syncpod.Config
-	Admission            loop.Admission
-	Watch                pleg.Config
-	Workers              podworkers.Config
-	HousekeepingInterval time.Duration
-	Log                  logr.Logger
+	Sources   []source.Source
+	Sync      syncpod.Config
+	Admission loop.Admission
+	Watch     pleg.Config
+	Workers   podworkers.Config
+	Log       logr.Logger
 
 	// NoProbes has the agent run no probes: a container with a startup or readiness probe is then
 	// never ready. ProbeObserver is told of each check of a probe. Default: nobody is.
@@ -132,6 +131,6 @@ func (c *Config) imagesDir() string {
 func (c *Config) loop(parts []loop.Part) loop.Config {
 	return loop.Config{
 		Client: c.Client, Root: c.Root, Sources: c.Sources, Sync: c.Sync, Admission: c.Admission, Parts: parts,
-		Watch: c.Watch, Workers: c.Workers, HousekeepingInterval: c.HousekeepingInterval, Log: c.Log,
+		Watch: c.Watch, Workers: c.Workers, Log: c.Log,
 	}
 }

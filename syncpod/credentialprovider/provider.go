@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/internal/base/images"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // Config is the configuration of a Provider.
@@ -26,7 +27,7 @@ type Config struct {
 	// Secrets returns the pull secrets that pods name. They come before those of plugins. Default: none.
 	Secrets Secrets
 	// Tokens and ServiceAccounts are required if a provider has tokenAttributes.
-	Tokens          Tokens
+	Tokens          volume.Tokens
 	ServiceAccounts ServiceAccounts
 	// Env are the variables of plugins, as "NAME=value", to which the configuration adds. A kubelet's are its own: os.Environ().
 	// Default: none.
@@ -38,11 +39,6 @@ type Config struct {
 // Secrets returns pull secrets. With an error, which says what is missing, come those that were found.
 type Secrets interface {
 	PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error)
-}
-
-// Tokens returns tokens of service accounts, as a volume.Tokens does. An error must not hold one.
-type Tokens interface {
-	Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
 }
 
 // ServiceAccounts returns service accounts.

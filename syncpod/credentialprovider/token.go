@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/tokenlife"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // tokenSeconds is the lifetime that a plugin's token is requested with.
@@ -34,7 +35,7 @@ type tokens struct {
 }
 
 // get returns the token of a pod: the one that is held until it must be renewed, and while it cannot be renewed until it expires.
-func (t *tokens) get(ctx context.Context, source Tokens, pod *v1.Pod, account types.UID, audience string) (string, error) {
+func (t *tokens) get(ctx context.Context, source volume.Tokens, pod *v1.Pod, account types.UID, audience string) (string, error) {
 	key := tokenKey{pod.UID, account, audience}
 	old := t.find(key)
 	if time.Now().Before(old.renew) {

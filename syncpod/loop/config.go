@@ -50,10 +50,6 @@ type Config struct {
 	// whatever changes is heard of.
 	Workers podworkers.Config
 
-	// HousekeepingInterval is the time after which what could not be tidied up is
-	// tried again. Default 2 s.
-	HousekeepingInterval time.Duration
-
 	// Log gets a line for each pod that comes, changes at its source or goes, and for
 	// what sources refuse. It stands for Log in Sync and Workers where those
 	// are zero. Default silent.
@@ -75,7 +71,6 @@ func (c Config) withDefaults() (Config, error) {
 		field *time.Duration
 		def   time.Duration
 	}{
-		{"HousekeepingInterval", &c.HousekeepingInterval, 2 * time.Second},
 		{"Sync.Limits.CleanupTimeout", &c.Sync.Limits.CleanupTimeout, 10 * time.Second},
 		{"Workers.ResyncInterval", &c.Workers.ResyncInterval, 5 * time.Minute},
 	} {

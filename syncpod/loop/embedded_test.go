@@ -365,7 +365,7 @@ func TestHealthTellsOfPods(t *testing.T) {
 		if h := a.Health(); !h.OK() || h.String() != "ok" {
 			t.Errorf("health is %q, want h.OK() and %q", h, "ok")
 		}
-		if got := a.Pods(); len(got) != 1 || got[0].Pod.UID != types.UID("u") || got[0].Source != "file" || got[0].Status.Phase != v1.PodRunning {
+		if got := a.Pods(); len(got) != 1 || got[0].Pod.UID != types.UID("u") || got[0].Status.Phase != v1.PodRunning {
 			t.Errorf("pods are %+v", got)
 		}
 	})

@@ -12,6 +12,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
+// housekeepingInterval is the wait before a failed cleanup is retried.
+const housekeepingInterval = 2 * time.Second
+
 // housekeeper has the workers stop and remove what no source wants.
 type housekeeper struct {
 	table    *podTable

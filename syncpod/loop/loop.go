@@ -99,7 +99,7 @@ func (l *Loop) assemble() error {
 	l.table.workers = l.workers
 	l.house = &housekeeper{
 		table: l.table, sources: l.sources, watcher: l.watcher,
-		interval: c.HousekeepingInterval,
+		interval: housekeepingInterval,
 	}
 	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission}
 	if allocations := c.Sync.Extensions.Allocations; allocations != nil {

@@ -16,8 +16,6 @@ import (
 type Pod struct {
 	// Pod is the pod as its source has it, or had it last. It is not to be written to.
 	Pod *v1.Pod
-	// Source is the name of its source.
-	Source string
 	// Removed: the source does not want it any more.
 	Removed bool
 	// Phase is where it stands in its life on the node.
@@ -36,12 +34,12 @@ func (l *Loop) Pods() []Pod {
 	pods := make([]Pod, 0, max(len(desired.pods), len(l.table.pods)))
 	for _, w := range desired.pods {
 		if l.table.pods[w.pod.UID] == nil {
-			pods = append(pods, Pod{Pod: w.pod, Source: w.source})
+			pods = append(pods, Pod{Pod: w.pod})
 		}
 	}
 	for uid, wp := range l.table.pods {
 		state := l.states.get(uid)
-		p := Pod{Pod: wp.pod, Source: wp.source, Removed: wp.desired == nil, Phase: state.phase}
+		p := Pod{Pod: wp.pod, Removed: wp.desired == nil, Phase: state.phase}
 		if state.status != nil {
 			p.Status = *state.status
 		}

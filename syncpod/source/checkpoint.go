@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // CheckpointConfig is the configuration of a [Checkpoint].
@@ -25,8 +27,8 @@ type CheckpointConfig struct {
 	ConfigMaps     env.ConfigMaps
 	Secrets        env.Secrets
 	Services       env.Services
-	RuntimeClasses RuntimeClasses
-	Tokens         Tokens
+	RuntimeClasses sandbox.RuntimeClasses
+	Tokens         volume.Tokens
 	// Path is the absolute path of the file. Required. Its directory is created if it is missing.
 	// Each source needs a file of its own.
 	Path string
@@ -45,18 +47,6 @@ type CheckpointConfig struct {
 	// file is read, by the clock of the machine, and counts from the last write of the file or from
 	// the last recorded call of Confirm, whichever is later. Default: any age.
 	MaxAge time.Duration
-}
-
-// RuntimeClasses looks runtime classes up, as a sandbox.RuntimeClasses does.
-type RuntimeClasses interface {
-	// RuntimeHandler returns the handler of the runtime class of that name.
-	RuntimeHandler(ctx context.Context, class string) (string, error)
-}
-
-// Tokens gets tokens of service accounts, as a volume.Tokens does.
-type Tokens interface {
-	// Token returns a token. An error must not hold one.
-	Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
 }
 
 // Checkpoint is a [Source] of the pods of another one. It writes a checkpoint of them to a file,

@@ -89,8 +89,8 @@ var rooms = []room{
 	{"syncpod/userns", []string{"internal/base/durable", "internal/base/regular", "internal/base/safepath"}, "which IDs a pod has follows from those of others, and is kept in files; a runtime is asked for its features and for nothing else"},
 	{"syncpod/shutdown", nil, "a policy is a value"},
 	{"syncpod/internal/shutdownorder", []string{"runtime", "syncpod/shutdown"}, "an order follows from pods and a policy alone: who stops them is not its business"},
-	{"syncpod/source", []string{"internal/base/durable", "internal/base/quantities", "internal/base/regular", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
-	{"syncpod/credentialprovider", []string{"internal/base/regular", "internal/base/images", "internal/base/tokenlife", "syncpod/source"}, "credentials are pull secrets: who pulls with them is not its business"},
+	{"syncpod/source", []string{"internal/base/durable", "internal/base/quantities", "internal/base/regular", "runtime", "sandbox", "syncpod/container/env", "syncpod/podspec", "syncpod/volume"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
+	{"syncpod/credentialprovider", []string{"internal/base/regular", "internal/base/images", "internal/base/tokenlife", "syncpod/source", "syncpod/volume"}, "credentials are pull secrets: who pulls with them is not its business"},
 	{"syncpod/loop", []string{
 		"internal/base/order", "internal/base/podreader", "internal/base/sandboxes", "internal/base/statusstore", "internal/base/watch", "internal/deps", "podworkers", "runtime", "runtime/cri", "runtime/pleg",
 		"syncpod", "internal/base/apistatus", "syncpod/internal/assemble", "internal/base/podref", "syncpod/internal/shutdownorder", "syncpod/podspec", "syncpod/shutdown", "syncpod/source",

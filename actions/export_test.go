@@ -1,0 +1,4 @@
+package actions
+
+// AfterExit is tested by itself.
+var AfterExit = afterExit
