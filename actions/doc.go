@@ -57,6 +57,12 @@
 // that the current one is initialized. If a status leaves SandboxID empty, the sandbox is unknown,
 // and the container counts as one of the current sandbox.
 //
+// To explain a pod that only an API server has reported, make the status from pod.Status: for each container,
+// the instance of its State, if that is running or terminated, with the RestartCount as the Attempt. If it is
+// waiting, the instance of its LastTerminationState has that Attempt. A pod status shows no sandbox: assume one
+// that is ready, or each container would start in a new one. It shows no end of a back-off either: without
+// Input.StartHolds the plan has the start that follows it.
+//
 // # Bad input
 //
 // If [Input.Validate] rejects a pod, or the pod is nil, the Plan has no steps and reports the error

@@ -115,6 +115,13 @@
 //   - A finished pod whose containers are being stopped again is not orphaned by SyncKnownPods. It is orphaned
 //     when that stop has succeeded, without another call.
 //
+// # Work that is no pod
+//
+// Workers can run other work, such as downloads: a v1.Pod with a UID stands for each, and the Syncer reads from it
+// what it needs. Leave Config.Status nil. An update does not cancel a SyncPod in flight; only a
+// stop does. SyncPod is called again at least every ResyncInterval, so one that has nothing to do must return at
+// once. After a stop, the UID is free once SyncKnownPods without it has led to RemovePod.
+//
 // # Concurrency
 //
 // [Workers.Run] owns all goroutines and returns when the last of them has. There

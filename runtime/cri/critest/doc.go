@@ -125,7 +125,16 @@
 // never two concurrently.
 //
 // [Runtime.Processes] has the processes that really ran and when, whatever the calls returned: the
-// truth with which to compare a journal and published statuses.
+// truth with which to compare a journal and published statuses. Two of one container whose Overlaps is true are a
+// double run. Package [github.com/podsync/podsync/runtime/cri/critest/journal] has the types and queries.
+//
+// To kill an agent as kill -9 does, give it a connection of its own, and close that after some call:
+//
+//	conn, err := rt.Dial()
+//	ctx, kill := context.WithCancel(t.Context())
+//	rt.CrashAfter(4, func() { conn.Close(); kill() })
+//
+// Wait for its Run to return; then start the next agent with the same Root and another connection.
 //
 // # Where each rule lives
 //

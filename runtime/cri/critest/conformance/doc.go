@@ -17,6 +17,11 @@
 //		conformance.Run(t, dial, conformance.Config{Image: "docker.io/library/busybox:1.37"})
 //	}
 //
+// Package critest needs an image whose unknown commands do not exist, and a registry without images:
+//
+//	critest.Config{Dir: dir, Images: []critest.Image{{Name: "busybox", OnlyKnown: true}}, Registry: []critest.RemoteImage{}}
+//	conformance.Config{Image: "busybox", Dir: dir}
+//
 // The rules hold on containerd 1.6 and 2.4, on CRI-O 1.34 and on package critest in each of its
 // models. Optional parts that the runtime does not implement are skipped and reported.
 //
