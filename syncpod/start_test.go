@@ -346,8 +346,8 @@ func TestC1_HolderThatRunsIsStopped(t *testing.T) {
 	})
 }
 
-// C1: if it does not stop or cannot be listed, it is not removed, and no container is created next to
-// it.
+// C1: if the container with the requested name does not stop or cannot be listed, it is not removed, and no container is
+// created next to it.
 func TestC1_HolderThatStays(t *testing.T) {
 	for _, m := range []critest.Method{critest.StopContainer, critest.ListContainers} {
 		t.Run(string(m), func(t *testing.T) {

@@ -30,7 +30,7 @@ func (d *draws) pick(n int) int {
 
 func (d *draws) chance(oneIn int) bool { return d.pick(oneIn) == 1 }
 
-// drawPod makes any pod, one that no API server would have as well.
+// drawPod returns a random pod, even one that an API server would reject.
 func drawPod(d *draws) *v1.Pod {
 	p := pod([]v1.RestartPolicy{"Always", "Never", "OnFailure", ""}[d.pick(4)])
 	container := func(name string) v1.Container {
@@ -62,7 +62,7 @@ func drawPod(d *draws) *v1.Pod {
 	return p
 }
 
-// drawStep makes what is observed next.
+// drawStep returns the next random observation.
 func drawStep(d *draws, p *v1.Pod, at int) apistatus.Input {
 	in := apistatus.Input{Pod: p, Now: noon.Add(time.Duration(at) * time.Second), Probes: map[runtime.ContainerID]actions.ProbeResults{}}
 	if d.chance(6) {
@@ -120,8 +120,8 @@ func drawStatus(d *draws, probes map[runtime.ContainerID]actions.ProbeResults) *
 	return s
 }
 
-// FuzzCompute observes a pod again and again, each report the one before the
-// next, and checks what holds of any sequence of reports.
+// FuzzCompute computes a sequence of statuses of a pod, each with the previous one as its input,
+// and checks the invariants of any such sequence.
 func FuzzCompute(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -157,7 +157,7 @@ func FuzzCompute(f *testing.F) {
 	})
 }
 
-// history is what was reported of a pod so far.
+// history has the reported statuses of a pod.
 type history struct {
 	*testing.T
 	last *v1.PodStatus

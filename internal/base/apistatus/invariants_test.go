@@ -49,7 +49,7 @@ func TestT1_PhaseNeverGoesBack(t *testing.T) {
 	}
 }
 
-// Whoever says that the pod has ended, the whole status is that of the end.
+// Regardless of which input reports the end of the pod, the whole status is that of a finished pod.
 func TestT1_AnEndIsForGood(t *testing.T) {
 	for name, change := range map[string]func(*apistatus.Input, v1.PodPhase){
 		"published before": func(in *apistatus.Input, p v1.PodPhase) { in.Previous = &v1.PodStatus{Phase: p} },
@@ -68,7 +68,7 @@ func TestT1_AnEndIsForGood(t *testing.T) {
 	}
 }
 
-// A pod that is put off the node has failed when nothing of it runs any more.
+// An evicted pod is Failed once none of its containers runs.
 func TestT1_EndsOnlyWhenNothingRuns(t *testing.T) {
 	withSidecar := pod(v1.RestartPolicyNever, "app")
 	withSidecar.Spec.InitContainers = []v1.Container{{Name: "proxy", RestartPolicy: &always}}
@@ -93,7 +93,7 @@ func TestT1_EndsOnlyWhenNothingRuns(t *testing.T) {
 	}
 }
 
-// Hold makes a walk of any two statuses, and changes nothing but what it must.
+// Hold makes any two statuses a valid sequence, and changes only what it must.
 func TestT1_HoldIsAStepOfTheWalk(t *testing.T) {
 	phases := []v1.PodPhase{v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed}
 	for _, from := range phases {
@@ -178,7 +178,7 @@ func TestT2_LastStateOutlivesTheRecord(t *testing.T) {
 	}
 }
 
-// Nobody saw the container end, so 137 stands in, until something is known.
+// The exit of the container was not seen, so 137 is reported until the exit code is known.
 func TestT2_AGuessGivesWayToAnObservation(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(running("app", "a0", 0))}
 	next(&in)
@@ -243,8 +243,7 @@ func TestT2_AGuessGivesWayAsLastState(t *testing.T) {
 	}
 }
 
-// The end that was reported holds when its record is lost and that of an earlier one is not,
-// and nothing else is known any more.
+// A reported exit stays if its record is lost, even if the record of an earlier exit still exists.
 func TestT2_AnEarlierRecordDoesNotReplaceAnEnd(t *testing.T) {
 	older := exited("app", "a0", 0, 1)
 	for name, end := range map[string]runtime.ContainerStatus{"seen": exited("app", "a1", 1, 42), "lost": apistatus.Lost(running("app", "a1", 1))} {
@@ -303,8 +302,8 @@ func TestT3_AddressesStay(t *testing.T) {
 	}
 }
 
-// A container was killed because its liveness probe failed, and the kernel killed
-// it too: what the runtime says of it is said as it is, now and as its last state.
+// A container was killed because its liveness probe failed, and also by the kernel: the runtime's
+// reason is reported unchanged, as the state and as the last state.
 func TestT4_AnEndIsReportedAsTheRuntimeGaveIt(t *testing.T) {
 	end := exited("app", "a0", 0, 143)
 	end.Reason, end.Message = "OOMKilled", "last words"
@@ -327,8 +326,8 @@ func TestT4_AnEndIsReportedAsTheRuntimeGaveIt(t *testing.T) {
 	}
 }
 
-// An agent that starts anew has no probe results. What it finds running keeps
-// what was reported of it; what was replaced meanwhile starts over.
+// A restarted agent has no probe results. Running containers keep
+// their reported readiness; replaced containers start over.
 func TestT5_ReadyAndStartedAreThoseOfTheSameInstance(t *testing.T) {
 	p := pod(v1.RestartPolicyAlways, "app")
 	p.Spec.Containers[0].StartupProbe, p.Spec.Containers[0].ReadinessProbe = &v1.Probe{}, &v1.Probe{}

@@ -54,7 +54,7 @@ func wantResources(t *testing.T, what string, s v1.PodStatus, limits, requests, 
 	}
 }
 
-// While a resize is under way, what is allocated and what is in force differ.
+// During a resize, the allocated and the actual resources differ.
 func TestResourcesInForce(t *testing.T) {
 	set := func(r *runtime.ContainerResources) func(*apistatus.Input) {
 		return func(in *apistatus.Input) { in.Status.Containers[0].Resources = r }
@@ -124,7 +124,7 @@ func TestWhoRunsAndHowItStops(t *testing.T) {
 	}
 }
 
-// Mounts are told before the container is made, and from then on.
+// Mounts are reported before the container is created, and from then on.
 func TestVolumeMounts(t *testing.T) {
 	in := app("", "")
 	enabled, possible := v1.RecursiveReadOnlyEnabled, v1.RecursiveReadOnlyIfPossible
@@ -178,7 +178,7 @@ func TestPodLevelResources(t *testing.T) {
 	}
 }
 
-// What was handed in shares no list with the status.
+// The status shares no list with the input.
 func TestResourcesAreTheStatusOwn(t *testing.T) {
 	in := app("1", "1Gi")
 	next(&in)
@@ -193,7 +193,7 @@ func TestResourcesAreTheStatusOwn(t *testing.T) {
 	}
 }
 
-// A container's devices are reported as they are told, and nothing is shared with that.
+// A container's devices are reported as given, without sharing memory.
 func TestDevices(t *testing.T) {
 	pod := &v1.Pod{Spec: v1.PodSpec{
 		InitContainers: []v1.Container{{Name: "proxy", RestartPolicy: new(v1.ContainerRestartPolicyAlways)}},

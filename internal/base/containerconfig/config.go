@@ -44,8 +44,7 @@ type Input struct {
 	// (targetContainerName). "" means none. It has no effect in a pod whose containers share a
 	// process namespace.
 	TargetID string
-	// UserNamespace maps the IDs of a pod with spec.hostUsers false, and is then required. It must
-	// be the sandbox's mapping.
+	// UserNamespace is the mapping of IDs of the pod's sandbox. Required if spec.hostUsers is false.
 	UserNamespace *runtimeapi.UserNamespace
 	// ExtraGroups are supplemental groups that the pod's volumes need.
 	ExtraGroups []int64

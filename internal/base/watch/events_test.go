@@ -189,7 +189,7 @@ func TestNewEventsValidates(t *testing.T) {
 	}
 }
 
-// hints counts what an event stream says, by pod.
+// hints counts the events of a stream, by pod.
 type hints struct {
 	opened, lost int
 	events       map[types.UID]int

@@ -178,7 +178,7 @@ func TestSubPathInMemory(t *testing.T) {
 	}
 }
 
-// A directory that is made for a subPath is the group's, too.
+// A directory that is created for a subPath also belongs to the group.
 func TestFSGroupOfSubPath(t *testing.T) {
 	needsRoot(t)
 	dir, v := t.TempDir(), unprivileged(t)
