@@ -26,6 +26,7 @@ import (
 	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/modules/cluster/node"
 	"github.com/podsync/podsync/modules/cluster/objects"
 	"github.com/podsync/podsync/modules/cluster/pods"
@@ -130,7 +131,8 @@ func (f *Fleet) Nodes() []*Node {
 	return all
 }
 
-// Close stops all nodes, and returns when all goroutines have ended. It leaves the pods in the API server.
+// Close stops all nodes, and returns when all goroutines have ended. It leaves the pods in the API server, and no mount
+// below Config.Dir: an agent of root mounts volumes with secrets.
 func (f *Fleet) Close() error {
 	var all sync.WaitGroup
 	for _, n := range f.Nodes() {
@@ -143,6 +145,11 @@ func (f *Fleet) Close() error {
 	var errs []error
 	for _, n := range f.Nodes() {
 		errs = append(errs, n.Runtime.Close())
+	}
+	points, err := mounts.Below(f.config.Dir)
+	errs = append(errs, err)
+	for _, point := range points {
+		errs = append(errs, mounts.Detach(point))
 	}
 	return errors.Join(errs...)
 }

@@ -91,3 +91,46 @@ func TestHandler(t *testing.T) {
 		}
 	})
 }
+
+// Secrets are in memory if the test runs as root; their mounts end with the fleet.
+func TestCloseLeavesNoMount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		g := gate.New(&tracked.Server{Store: tracked.New(scheme.Scheme)}, tracked.Verb)
+		kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: g, QPS: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := fleet.New(fleet.Config{Kube: kube, Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := f.Add(fleet.Spec{Name: "n1"})
+		if err == nil {
+			err = n.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = kube.CoreV1().Secrets("default").Create(t.Context(), &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Data: map[string][]byte{"k": []byte("v")}}, metav1.CreateOptions{})
+		if err == nil {
+			_, err = kube.CoreV1().Pods("default").Create(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1.PodSpec{
+				NodeName: "n1", Containers: []v1.Container{{Name: "app", Image: "nginx", VolumeMounts: []v1.VolumeMount{{Name: "s", MountPath: "/s"}}}},
+				Volumes: []v1.Volume{{Name: "s", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "s"}}}},
+			}}, metav1.CreateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if pod, err := kube.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{}); err != nil || pod.Status.Phase != v1.PodRunning {
+			t.Errorf("the pod is %v, %v, want it running", pod.Status.Phase, err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("the directory of a closed fleet cannot be removed: %v", err)
+		}
+	})
+}
