@@ -20,10 +20,6 @@ type Config[K comparable] struct {
 	// Max is the longest wait. Zero means DefaultMax. It must not be shorter than Initial; if
 	// Initial is zero, it is Max at most.
 	Max time.Duration
-	// MaxFor returns the longest wait for one key (KEP-4603), which may be shorter than Initial. If
-	// MaxFor is nil, or returns zero or less, Max applies. It must return the same result for the
-	// same key; Advance calls it each time.
-	MaxFor func(K) time.Duration
 	// WaitFirst makes the first failure wait Initial, the second twice that, and so on. By default
 	// the first retry is immediate.
 	WaitFirst bool
@@ -45,8 +41,8 @@ type entry struct {
 	// failure is the time of the last failure by the clock that recorded it, such as the runtime's: two
 	// reports with the same time are one failure.
 	failure time.Time
-	// delay is the wait after the last failure, max the longest wait of the key.
-	delay, max time.Duration
+	// delay is the wait after the last failure.
+	delay time.Duration
 }
 
 // New returns a Backoff with no keys. The error names the invalid field.
@@ -113,12 +109,11 @@ func (b *Backoff[K]) after(key K, now, at time.Time) (e entry, news bool) {
 		return e, false
 	}
 	running, waits := e.check(now)
-	if !ok || e.stale(now) {
+	if !ok || b.stale(e, now) {
 		e = entry{}
 	}
 	e.failures++
-	e.max = b.maxFor(key)
-	e.delay = b.delay(e.failures, e.max)
+	e.delay = b.delay(e.failures)
 	e.failure = at
 	e.failedAt = now.Add(-e.age(now, at))
 	if waits && running.After(e.failedAt.Add(e.delay)) {
@@ -137,21 +132,12 @@ func (e entry) age(now, at time.Time) time.Duration {
 
 // stale reports whether twice the longest wait has passed since the key's last wait: a failure now is
 // not related to the failures before.
-func (e entry) stale(now time.Time) bool {
-	return now.Sub(e.failedAt.Add(e.delay))/2 > e.max
-}
-
-func (b *Backoff[K]) maxFor(key K) time.Duration {
-	if b.config.MaxFor != nil {
-		if m := b.config.MaxFor(key); m > 0 {
-			return m
-		}
-	}
-	return b.config.longest()
+func (b *Backoff[K]) stale(e entry, now time.Time) bool {
+	return now.Sub(e.failedAt.Add(e.delay))/2 > b.config.longest()
 }
 
 // delay returns the wait after a number of failures.
-func (b *Backoff[K]) delay(failures int, longest time.Duration) time.Duration {
+func (b *Backoff[K]) delay(failures int) time.Duration {
 	doublings := failures - 1
 	if !b.config.WaitFirst {
 		doublings--
@@ -159,7 +145,7 @@ func (b *Backoff[K]) delay(failures int, longest time.Duration) time.Duration {
 	if doublings < 0 {
 		return 0
 	}
-	delay := cmp.Or(b.config.Initial, DefaultInitial)
+	delay, longest := cmp.Or(b.config.Initial, DefaultInitial), b.config.longest()
 	for range doublings {
 		if delay > longest/2 {
 			return longest
@@ -196,8 +182,8 @@ func (b *Backoff[K]) Restore(key K, s State) {
 		b.Forget(key)
 		return
 	}
-	e := entry{failures: min(s.Failures, mostFailures), failedAt: s.FailedAt, failure: s.Failure, max: b.maxFor(key)}
-	e.delay = b.delay(e.failures, e.max)
+	e := entry{failures: min(s.Failures, mostFailures), failedAt: s.FailedAt, failure: s.Failure}
+	e.delay = b.delay(e.failures)
 	if b.entries == nil {
 		b.entries = map[K]entry{}
 	}
@@ -214,7 +200,7 @@ func (b *Backoff[K]) Forget(key K) { delete(b.entries, key) }
 // left. Call it from time to time, so that unused keys take no memory.
 func (b *Backoff[K]) Collect(now time.Time) (left int) {
 	for key, e := range b.entries {
-		if e.stale(now) {
+		if b.stale(e, now) {
 			delete(b.entries, key)
 		}
 	}

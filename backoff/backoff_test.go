@@ -47,13 +47,10 @@ func TestSequence(t *testing.T) {
 		config backoff.Config[string]
 		want   []time.Duration
 	}{
-		"the kubelet's (B1)":       {backoff.Config[string]{}, seconds(0, 10, 20, 40, 80, 160, 300, 300)},
-		"first failure waits":      {backoff.Config[string]{WaitFirst: true}, seconds(10, 20, 40, 80, 160, 300, 300)},
-		"own initial and max":      {backoff.Config[string]{Initial: time.Second, Max: 3 * time.Second}, seconds(0, 1, 2, 3, 3)},
-		"max below the default":    {backoff.Config[string]{Max: 3 * time.Second}, seconds(0, 3, 3)},
-		"max of one key (4603)":    {backoff.Config[string]{MaxFor: func(string) time.Duration { return 15 * time.Second }}, seconds(0, 10, 15, 15)},
-		"max of a key below first": {backoff.Config[string]{MaxFor: func(string) time.Duration { return time.Second }}, seconds(0, 1, 1)},
-		"no max of its own":        {backoff.Config[string]{Max: 20 * time.Second, MaxFor: func(string) time.Duration { return 0 }}, seconds(0, 10, 20, 20)},
+		"the kubelet's (B1)":    {backoff.Config[string]{}, seconds(0, 10, 20, 40, 80, 160, 300, 300)},
+		"first failure waits":   {backoff.Config[string]{WaitFirst: true}, seconds(10, 20, 40, 80, 160, 300, 300)},
+		"own initial and max":   {backoff.Config[string]{Initial: time.Second, Max: 3 * time.Second}, seconds(0, 1, 2, 3, 3)},
+		"max below the default": {backoff.Config[string]{Max: 3 * time.Second}, seconds(0, 3, 3)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := waits(newBackoff(t, c.config), "k", len(c.want))
@@ -239,20 +236,6 @@ func TestLongestMaximum(t *testing.T) {
 	}
 	if got := waits(newBackoff(t, backoff.Config[string]{}), "k", 100); got[99] != backoff.DefaultMax {
 		t.Errorf("waits %v after 100 failures, want %v", got[99], backoff.DefaultMax)
-	}
-}
-
-// The longest wait is asked for at each failure, and a negative one is none.
-func TestMaxForMayChange(t *testing.T) {
-	longest := time.Duration(-1)
-	b := newBackoff(t, backoff.Config[string]{MaxFor: func(string) time.Duration { return longest }})
-	if got := waits(b, "k", 3); got[2] != 20*time.Second {
-		t.Errorf("waits %v with a negative maximum", got)
-	}
-	longest = 5 * time.Second
-	now := start.Add(time.Minute)
-	if until := b.Advance("k", now, time.Time{}); until.Sub(now) != longest {
-		t.Errorf("waits %v, want %v", until.Sub(now), longest)
 	}
 }
 

@@ -128,13 +128,14 @@
 // truth with which to compare a journal and published statuses. Two of one container whose Overlaps is true are a
 // double run. Package [github.com/podsync/podsync/runtime/cri/critest/journal] has the types and queries.
 //
-// To kill an agent as kill -9 does, give it a connection of its own, and close that after some call:
+// To kill an agent after some call, give it a connection of its own, and close that:
 //
 //	conn, err := rt.Dial()
 //	ctx, kill := context.WithCancel(t.Context())
 //	rt.CrashAfter(4, func() { conn.Close(); kill() })
 //
-// Wait for its Run to return; then start the next agent with the same Root and another connection.
+// Wait for its Run to return; then start the next agent with the same Root and another connection. Unlike a process
+// that kill -9 ends, the agent may still write below Root until Run returns.
 //
 // # Where each rule lives
 //
