@@ -4,8 +4,9 @@
 // reads no flag and has no global state, and its constructors start nothing.
 //
 // This package has no code. Start with [github.com/podsync/podsync/syncpod/agent],
-// which is a whole agent, and with the programs in examples. Each package
-// below can also be used alone.
+// which is a whole agent, and with the programs in examples. Each public
+// package below can also be used alone; those below internal are listed to
+// show where a rule is.
 //
 // # What you need
 //
@@ -65,7 +66,14 @@
 //   - [github.com/podsync/podsync/runtime]: the pods as the runtime reports them,
 //     and a cache of their statuses.
 //   - [github.com/podsync/podsync/runtime/cri]: a connection to a runtime, the
-//     classes of its errors, and pod statuses with few calls.
+//     classes of its errors, and the owners of pods.
+//   - [github.com/podsync/podsync/internal/base/podreader]: reads pods from a
+//     runtime, with few calls.
+//   - [github.com/podsync/podsync/internal/base/stats]: reads what the node, pods
+//     and containers use.
+//   - [github.com/podsync/podsync/internal/base/watch]: finds the pods that have
+//     changed, from events and lists.
+//   - [github.com/podsync/podsync/internal/base/images]: pulls and removes images.
 //   - [github.com/podsync/podsync/runtime/pleg]: how changes of
 //     pods are detected: the settings, the observer and the health of the watch.
 //   - [github.com/podsync/podsync/runtime/image]: how images are pulled, and when

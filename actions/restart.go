@@ -18,10 +18,10 @@ func restartPolicy(pod *v1.Pod, c *v1.Container) v1.RestartPolicy {
 	return v1.RestartPolicyAlways
 }
 
-// afterExit decides whether a container of the pod runs again after it exited, and why. In a pod
-// that is being deleted, or without a pod, it does not; otherwise RestartsAfter decides.
+// afterExit decides whether a container runs again after it exited, and why. In a pod that is being
+// deleted it does not; otherwise RestartsAfter decides.
 func afterExit(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
-	if pod == nil || c == nil || pod.DeletionTimestamp != nil {
+	if pod.DeletionTimestamp != nil {
 		return false, PodDeleted
 	}
 	return RestartsAfter(pod, c, exitCode)

@@ -310,12 +310,6 @@ func TestRestartAllOfADeletedPod(t *testing.T) {
 }
 
 func TestNilIsAnswered(t *testing.T) {
-	if again, _ := actions.AfterExit(nil, &v1.Container{}, 1); again {
-		t.Error("a container of no pod runs again")
-	}
-	if again, _ := actions.AfterExit(shop(), nil, 1); again {
-		t.Error("no container runs again")
-	}
 	if _, ok := actions.Why(actions.Input{}, "app"); ok {
 		t.Error("a reason without a pod")
 	}

@@ -10,15 +10,10 @@ import (
 // probes, admission.
 type PodState struct {
 	// Known means that the Set knows the pod. Otherwise Phase and Removal are zero. Removal is
-	// the reason why the pod is removed. abandoned counts the abandoned calls that have not
-	// returned; the removal waits for them.
-	Known     bool
-	Phase     Phase
-	Removal   Removal
-	abandoned int
-	// waitsFor is the pod of the same name and namespace that has to end before this static pod
-	// may start, empty if there is none.
-	waitsFor types.UID
+	// the reason why the pod is removed.
+	Known   bool
+	Phase   Phase
+	Removal Removal
 	// Terminated means that no container of the pod runs, and none will start.
 	Terminated bool
 	// MayHaveRunningContainers means that a container of the pod may run or start.
@@ -35,6 +30,12 @@ type PodState struct {
 	// ContentShouldBeRemoved means that the pod's volumes and logs may be removed. The pod was deleted
 	// and has stopped, or it was evicted.
 	ContentShouldBeRemoved bool
+
+	// abandoned counts the abandoned calls that have not returned; the removal waits for them.
+	abandoned int
+	// waitsFor is the pod of the same name and namespace that must end before this static pod may start, empty if
+	// there is none.
+	waitsFor types.UID
 }
 
 // String returns the phase, the reason of a removal, and what the pod waits for.

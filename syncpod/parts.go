@@ -63,8 +63,7 @@ type Allocations interface {
 	Allocated(pod *v1.Pod) *v1.Pod
 	// Notify stores a function, which requests a sync of a pod. It is called once, before any other method.
 	Notify(changed func(pod types.UID))
-	// RemovePod frees the resources of a pod. It succeeds if there is nothing to free. It is called when the pod has stopped for good, until it
-	// succeeds, and again when the pod is removed. For a pod that was deleted while no agent ran, it is called only then.
+	// RemovePod frees the resources of a pod, when [Cgroups].RemovePod would be called. It succeeds if there is nothing to free.
 	RemovePod(ctx context.Context, pod types.UID) error
 }
 
@@ -86,8 +85,7 @@ type Devices interface {
 	KeptPods() ([]types.UID, error)
 	// Notify stores a function to call for each pod whose devices have changed. It is called once, before any other method.
 	Notify(changed func(pod types.UID))
-	// RemovePod frees the devices of a pod. It succeeds if there is nothing to free. It is called when the pod has stopped for good, until it
-	// succeeds, and again when the pod is removed. For a pod that was deleted while no agent ran, it is called only then.
+	// RemovePod frees the devices of a pod, when [Cgroups].RemovePod would be called. It succeeds if there is nothing to free.
 	RemovePod(ctx context.Context, pod types.UID) error
 }
 
@@ -97,8 +95,7 @@ type UserNamespaces interface {
 	// sandbox or container is created, with the runtime handler of the pod, and must return the same for as long as the pod
 	// lives. While it fails nothing of the pod is started.
 	UserNamespace(ctx context.Context, pod *v1.Pod, handler string) (*runtimeapi.UserNamespace, error)
-	// RemovePod frees the IDs of a pod. It succeeds if there is nothing to free. It is called when the pod has stopped for good, until it
-	// succeeds, and again when the pod is removed. For a pod that was deleted while no agent ran, it is called only then.
+	// RemovePod frees the IDs of a pod, when [Cgroups].RemovePod would be called. It succeeds if there is nothing to free.
 	RemovePod(ctx context.Context, pod types.UID) error
 }
 

@@ -85,6 +85,9 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 		}
 		return nil, err
 	}
+	if err := containerconfig.CheckRecorded(&st.pod.Spec, st.spec.Name); err != nil {
+		return nil, err
+	}
 	return containerconfig.Config(containerconfig.Input{
 		Pod: st.pod, Name: st.spec.Name, Attempt: attempt,
 		Image: found, Env: vars,
@@ -143,7 +146,7 @@ func (r imageResult) annotate(annotations map[string]string) map[string]string {
 	if with == nil {
 		with = map[string]string{}
 	}
-	with[runtime.AnnotationImageVolumes] = strings.Join(slices.Sorted(maps.Values(r.ids())), " ")
+	with[runtime.AnnotationImageVolumes] = strings.Join(slices.Compact(slices.Sorted(maps.Values(r.ids()))), " ")
 	return with
 }
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// turn is had by one at a time, and who waits for it may give up. The zero turn is free.
+// A turn is a lock whose waiters can give up. The zero turn is unlocked.
 type turn struct {
 	mu    sync.Mutex
 	taken bool

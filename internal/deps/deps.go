@@ -1,6 +1,6 @@
 // Package deps has the parts of a [github.com/podsync/podsync/syncpod.Syncer] and of a Loop that other packages of this module
-// provide: package agent its images, package loop its statuses, sandboxes and probes, and tests what stands in for
-// files. Programs cannot name these types, so they can change at any time.
+// provide: package agent provides images, the cache and probes; package loop provides statuses, sandboxes and the sink;
+// tests replace files and measurements. Programs cannot name these types, so they can change at any time.
 package deps
 
 import (
@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/internal/base/sandboxes"
+	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/runtime"
 )
@@ -42,6 +43,8 @@ type Dependencies struct {
 	Store statusstore.Store
 	// Sink receives each status before the Sink of the Config. Default: that one, which gets a copy.
 	Sink Sink
+	// Stats measures the node for evictions. Default: the Stats of the Agent.
+	Stats stats.Source
 	// Clean are called once a pod has stopped for good, and again when it is removed. Default: with a Root, a
 	// *poddir.Dirs, which removes the directories of the pod.
 	Clean []Cleaner

@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -46,7 +45,7 @@ type Config struct {
 	Log       logr.Logger
 
 	// NoProbes has the agent run no probes: a container with a startup or readiness probe is then
-	// never ready. ProbeObserver is told of each check of a probe. Default: nobody is.
+	// never ready. ProbeObserver receives each check of a probe. Default: none.
 	NoProbes      bool
 	ProbeObserver probe.Observer
 
@@ -72,15 +71,12 @@ type Config struct {
 
 	// NoEviction has the agent evict no pods. EvictionPolicy decides when pods are evicted because
 	// the node is under pressure of memory, disk or processes, or because they exceed their limits of
-	// storage. Under pressure new pods are rejected, too, before Admission is asked. Default: the hard
+	// storage. Under pressure new pods are rejected, too, before Admission decides. Default: the hard
 	// thresholds of a kubelet.
 	NoEviction     bool
 	EvictionPolicy eviction.Policy
-	// Evicted is told of each pod whose eviction begins. It must not block. Default: nobody is.
+	// Evicted is called when the eviction of a pod begins. It must not block. Default: nothing is called.
 	Evicted func(eviction.Eviction)
-	// Stats replaces the measurements for evictions in tests. Its type is internal, so other programs
-	// leave it nil. Default: the Stats of the Agent.
-	Stats stats.Source
 
 	// NoOOMEvents has the agent not read the kernel's log. By default the kills that the kernel
 	// logs for lack of memory become events: OOMKilling of a container, SystemOOM of the node. Where

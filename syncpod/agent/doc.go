@@ -17,9 +17,9 @@
 //	evictions when the node is under pressure         NoEviction     EvictionPolicy
 //	events of the kernel's OOM kills                  NoOOMEvents
 //
-// [Agent.Stats] reads the usage of the node and of pods, for package server. Each part comes from a package of
-// its own (prober, rotate, gc, image, pressure, oom), which also works without an agent. A program with parts of its
-// own adds them to Config.Parts, or builds a loop.Loop of exactly the parts that it wants.
+// [Agent.Stats] reads the usage of the node and of pods, for package server. Each part is an internal
+// package of its own (prober, rotate, gc, images, pressure, oom). A program with parts of its own adds them to
+// Config.Parts. A program that wants none of these parts builds a loop.Loop.
 //
 // # When the node is under pressure
 //

@@ -33,11 +33,12 @@ func (c *Config) makeEvictions(reader *stats.Reader, containers *containerGC, im
 	if c.NoEviction {
 		return nil, nil
 	}
-	if c.Stats == nil {
-		c.Stats = reader
+	measured := stats.Source(reader)
+	if d := c.Sync.Deps; d != nil && d.Stats != nil {
+		measured = d.Stats
 	}
 	e := &evictor{cache: c.cache, containers: containers, images: images, node: nodeEvents(c.NodeName)}
-	config := pressure.Config{Policy: c.EvictionPolicy, Agent: e, Stats: c.Stats, Evicted: c.Evicted, Log: c.Log, LogsRoot: c.logsRoot()}
+	config := pressure.Config{Policy: c.EvictionPolicy, Agent: e, Stats: measured, Evicted: c.Evicted, Log: c.Log, LogsRoot: c.logsRoot()}
 	if c.Root != "" {
 		config.State = filepath.Join(c.Root, "evictions")
 	}

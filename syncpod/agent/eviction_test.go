@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/stats"
+	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -74,7 +75,8 @@ func (s *shortNode) has(left uint64) {
 // evicting is the change of a Config that evicts.
 func (s *shortNode) evicting(p eviction.Policy) func(*agent.Config) {
 	return func(c *agent.Config) {
-		c.NoEviction, c.EvictionPolicy, c.Stats, c.NodeName = false, p, s, "node"
+		c.NoEviction, c.EvictionPolicy, c.NodeName = false, p, "node"
+		c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Stats = s })
 		c.Sync.Events = syncpod.EventRecorderFunc(func(about k8sruntime.Object, _, reason, format string, args ...any) {
 			if reason != "Evicted" && reason != "EvictionThresholdMet" {
 				return

@@ -26,7 +26,7 @@ type Observers struct {
 	Evicted func(eviction.Eviction)
 }
 
-// Observe adds observers. Those that the Config already has are told first.
+// Observe adds observers. They are called after those that the Config already has.
 func (c *Config) Observe(o Observers) {
 	c.Sync.Observer = add(c.Sync.Observer, o.Sync, func(all []syncpod.Observer) syncpod.Observer { return syncObservers(all) })
 	c.Workers.Observer = add(c.Workers.Observer, o.Workers, func(all []podworkers.Observer) podworkers.Observer { return workObservers(all) })

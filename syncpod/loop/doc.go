@@ -5,10 +5,10 @@
 // The sources of a [Loop] deliver the pods that should run, and the runtime reports the containers that run. The Loop
 // passes both to package podworkers, which calls package syncpod:
 //
-//	Source ─┐                                  ┌─> stored statuses
-//	Source ─┼─> Loop ──> podworkers ──> syncpod ─┴─> Sink
-//	        │    ^           │ GetNewerThan      │
-//	        │    └── watch <─┴────────────┴──> runtime
+//	Source ─┐                                    ┌─> stored statuses
+//	Source ─┴─> Loop ──> podworkers ──> syncpod ─┴─> Sink
+//	             ^           │            │
+//	             └── watch <─┴────────────┴──> runtime
 //
 // # Where each rule lives
 //

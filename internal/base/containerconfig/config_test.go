@@ -380,21 +380,23 @@ func TestRecordedFactsAreBounded(t *testing.T) {
 		return &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{strings.Repeat("x", n)}}}}
 	}
 	for name, tt := range map[string]struct {
-		others  []v1.Container
-		refused bool
+		others    []v1.Container
+		ephemeral []v1.EphemeralContainer
+		refused   bool
 	}{
-		"a handler of 60 kB":  {[]v1.Container{{Lifecycle: handler(60_000)}}, false},
-		"two of them":         {[]v1.Container{{Lifecycle: handler(60_000)}, {Lifecycle: handler(60_000)}}, true},
-		"escaped":             {[]v1.Container{{Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{strings.Repeat("<", 12_000)}}}}}}, true},
-		"a postStart handler": {[]v1.Container{{Lifecycle: &v1.Lifecycle{PostStart: handler(200_000).PreStop}}}, false},
-		"1,000 ports":         {[]v1.Container{{Ports: slices.Repeat([]v1.ContainerPort{{ContainerPort: 1, Protocol: v1.ProtocolTCP}}, 1000)}}, false},
-		"4,096 ports":         {[]v1.Container{{Ports: slices.Repeat([]v1.ContainerPort{{ContainerPort: 1, Protocol: v1.ProtocolTCP}}, 4096)}}, true},
-		"a path of a message": {[]v1.Container{{TerminationMessagePath: "/" + strings.Repeat("x", 1<<20)}}, true},
+		"a handler of 60 kB":                    {[]v1.Container{{Lifecycle: handler(60_000)}}, nil, false},
+		"two of them":                           {[]v1.Container{{Lifecycle: handler(60_000)}, {Lifecycle: handler(60_000)}}, nil, true},
+		"escaped":                               {[]v1.Container{{Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{strings.Repeat("<", 12_000)}}}}}}, nil, true},
+		"a postStart handler":                   {[]v1.Container{{Lifecycle: &v1.Lifecycle{PostStart: handler(200_000).PreStop}}}, nil, false},
+		"1,000 ports":                           {[]v1.Container{{Ports: slices.Repeat([]v1.ContainerPort{{ContainerPort: 1, Protocol: v1.ProtocolTCP}}, 1000)}}, nil, false},
+		"4,096 ports":                           {[]v1.Container{{Ports: slices.Repeat([]v1.ContainerPort{{ContainerPort: 1, Protocol: v1.ProtocolTCP}}, 4096)}}, nil, true},
+		"a path of a message":                   {[]v1.Container{{TerminationMessagePath: "/" + strings.Repeat("x", 1<<20)}}, nil, true},
+		"a path of an ephemeral container":      {nil, []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", TerminationMessagePath: "/" + strings.Repeat("x", 1<<20)}}}, true},
+		"a path of another ephemeral container": {nil, []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "other", TerminationMessagePath: "/" + strings.Repeat("x", 1<<20)}}}, false},
 	} {
-		in := of(v1.Container{})
-		in.Pod.Spec.InitContainers = tt.others
-		config, err := containerconfig.Config(in)
-		if (err != nil) != tt.refused || tt.refused && (config != nil || !strings.Contains(err.Error(), "lifecycle.preStop") || len(err.Error()) > 200) {
+		spec := v1.PodSpec{InitContainers: tt.others, EphemeralContainers: tt.ephemeral}
+		err := containerconfig.CheckRecorded(&spec, "debug")
+		if (err != nil) != tt.refused || tt.refused && (!strings.Contains(err.Error(), "lifecycle.preStop") || len(err.Error()) > 200) {
 			t.Errorf("%s: %.300v", name, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -26,8 +27,10 @@ func (in *Input) labels() map[string]string {
 // this leaves room for two instances of the containers of each of a kubelet's 110 pods.
 const maxRecorded = 64 << 10
 
-// checkRecorded returns an error if the annotations of the pod's containers are too long together.
-func checkRecorded(spec *v1.PodSpec) error {
+// CheckRecorded returns an error if the annotations of the pod's containers are too long together to create a container.
+// Those of ephemeral containers count only for an ephemeral container, so that none of them keeps another container from
+// its restart.
+func CheckRecorded(spec *v1.PodSpec, name string) error {
 	recorded := 0
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
@@ -39,10 +42,15 @@ func checkRecorded(spec *v1.PodSpec) error {
 			if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
 				recorded += jsonSize(c.Lifecycle.PreStop)
 			}
-			if recorded > maxRecorded {
-				return fmt.Errorf("the ports, lifecycle.preStop and terminationMessagePath of the pod's containers have more than %d bytes", maxRecorded)
-			}
 		}
+	}
+	if slices.ContainsFunc(spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name }) {
+		for i := range spec.EphemeralContainers { // they have neither ports nor handlers
+			recorded += len(spec.EphemeralContainers[i].TerminationMessagePath)
+		}
+	}
+	if recorded > maxRecorded {
+		return fmt.Errorf("the ports, lifecycle.preStop and terminationMessagePath of the pod's containers have more than %d bytes", maxRecorded)
 	}
 	return nil
 }
@@ -55,9 +63,6 @@ func jsonSize(value any) int {
 // annotations records the facts that are needed to handle and stop the container without the pod's
 // spec.
 func (in *Input) annotations(c *v1.Container) (map[string]string, error) {
-	if err := checkRecorded(&in.Pod.Spec); err != nil {
-		return nil, err
-	}
 	a := make(map[string]string, len(in.Annotations)+8)
 	maps.Copy(a, in.Annotations)
 	a[runtime.AnnotationHash] = strconv.FormatUint(runtime.HashContainer(c), 16)

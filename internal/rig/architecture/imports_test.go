@@ -127,7 +127,7 @@ var rooms = []room{
 	{"internal/base/statusjson", []string{"runtime"}, "it writes what a runtime reported, for whoever keeps it"},
 	{"internal/base/durable", nil, "it replaces files, for anyone"},
 	{"internal/base/podfile", []string{"internal/base/durable", "internal/base/regular", "internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
-	{"internal/deps", []string{"actions", "internal/base/images", "internal/base/podfile", "internal/base/sandboxes", "internal/base/sandboxconfig", "internal/base/statusstore", "runtime"}, "it names the parts that packages pass to a Syncer, and no package that uses them"},
+	{"internal/deps", []string{"actions", "internal/base/images", "internal/base/podfile", "internal/base/sandboxes", "internal/base/stats", "internal/base/sandboxconfig", "internal/base/statusstore", "runtime"}, "it names the parts that packages pass to a Syncer, and no package that uses them"},
 	{"internal/rig/testnode", []string{"internal/base/podreader", "runtime", "runtime/cri", "runtime/cri/critest", "runtime/cri/critest/faults"}, "it is the node that tests of any package start from"},
 	{"internal/rig/plancheck", []string{"actions", "podworkers", "runtime", "syncpod", "syncpod/agent"}, "it holds the calls of any rig's agent against its plans"},
 	{"internal/rig/apisurface", nil, "it reads the module as the compiler does"},

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,9 +42,10 @@ func (s *siege) listen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { lis.Close() })
+	var accepting sync.WaitGroup
+	t.Cleanup(func() { lis.Close(); accepting.Wait() })
 	_, s.port, _ = net.SplitHostPort(lis.Addr().String())
-	go func() {
+	accepting.Go(func() {
 		for {
 			conn, err := lis.Accept()
 			if err != nil {
@@ -52,7 +54,7 @@ func (s *siege) listen(t *testing.T) {
 			t.Error("a probe was redirected to a port of the node")
 			conn.Close()
 		}
-	}()
+	})
 }
 
 // sharesProcesses adds a container that sees the processes of the other one, which kills them.

@@ -54,7 +54,7 @@ type Admission struct {
 var _ loop.Admission = (*Admission)(nil)
 
 // Admit returns why a pod cannot run on the node besides the active pods, nil if it can. A critical pod for which only
-// resources are missing has other pods stopped, if there is a Preemption.
+// resources are missing stops other pods through the Preemption, if there is one.
 func (a *Admission) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
 	refused := first(
 		func() *syncpod.Rejection { return sysctlsAllowed(pod, a.AllowedSysctls) },
@@ -74,9 +74,9 @@ func (a *Admission) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection 
 		}
 	}
 	refused = first(
-		func() *syncpod.Rejection { return a.asItIs(pod, placeFits) },
+		func() *syncpod.Rejection { return a.fitsNode(pod, placeFits) },
 		func() *syncpod.Rejection { return portsFree(pod, activePods) },
-		func() *syncpod.Rejection { return a.asItIs(pod, taintsTolerated) },
+		func() *syncpod.Rejection { return a.fitsNode(pod, taintsTolerated) },
 		func() *syncpod.Rejection { return a.reserve(pod, remaining) },
 	)
 	if refused == nil && len(remaining) < len(activePods) {
@@ -142,7 +142,7 @@ func (a *Admission) nameFits(pod *v1.Pod) *syncpod.Rejection {
 	return nil
 }
 
-// systemFits is about the operating system and architecture.
+// systemFits checks the operating system and the architecture.
 func systemFits(pod *v1.Pod) *syncpod.Rejection {
 	if os, asks := pod.Spec.NodeSelector[v1.LabelOSStable]; asks && os != goruntime.GOOS {
 		return &syncpod.Rejection{Reason: "PodOSSelectorNodeLabelDoesNotMatch", Message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"}
@@ -153,18 +153,18 @@ func systemFits(pod *v1.Pod) *syncpod.Rejection {
 	return nil
 }
 
-// asItIs checks a pod against the Node object. The object may have changed just before the pod was
+// fitsNode checks a pod against the Node object. The object may have changed just before the pod was
 // bound, so a failed check is repeated with a fresh one. Static pods are not checked, because no
 // scheduler bound them; nor are pods before the registration of the node, because an earlier agent
 // has admitted them.
-func (a *Admission) asItIs(pod *v1.Pod, fits func(*v1.Pod, *v1.Node) *syncpod.Rejection) *syncpod.Rejection {
+func (a *Admission) fitsNode(pod *v1.Pod, fits func(*v1.Pod, *v1.Node) *syncpod.Rejection) *syncpod.Rejection {
 	if runtime.IsStatic(pod) || !a.Node.IsRegistered() || fits(pod, a.Node.Object()) == nil {
 		return nil
 	}
 	return fits(pod, a.Node.Newest())
 }
 
-// placeFits is about the node selector and the affinity.
+// placeFits checks the node selector and the node affinity.
 func placeFits(pod *v1.Pod, node *v1.Node) *syncpod.Rejection {
 	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
 		return predicateFailed("NodeAffinity")

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// rejection is that of a kubelet.
+// rejection returns a kubelet's rejection for a shortage.
 func rejection(short fits.Shortage) *syncpod.Rejection {
 	return &syncpod.Rejection{Reason: "OutOf" + string(short.Name), Message: short.Message()}
 }
@@ -50,7 +50,7 @@ func (a *Admission) shortages(pod *v1.Pod, activePods []*v1.Pod, allocated func(
 	return all
 }
 
-// portsFree is about ports of the node.
+// portsFree rejects a pod if another active pod uses one of its host ports.
 func portsFree(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
 	wanted := hostPorts(pod)
 	if len(wanted) == 0 {

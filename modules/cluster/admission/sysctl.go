@@ -26,7 +26,7 @@ var safe = []string{
 	"net.ipv4.tcp_wmem",
 }
 
-// sysctlsAllowed is about sysctls that a pod sets.
+// sysctlsAllowed rejects a pod that sets a sysctl that is neither safe nor allowed.
 func sysctlsAllowed(pod *v1.Pod, allowed []string) *syncpod.Rejection {
 	if pod.Spec.SecurityContext == nil {
 		return nil

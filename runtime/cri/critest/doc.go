@@ -1,10 +1,10 @@
 // Package critest is an in-memory container runtime, for tests of node agents and for experiments:
 // it serves CRI v1 over real gRPC and needs no root.
 //
-// An agent cannot distinguish its responses from a real runtime's. The evidence: package
-// conformance contains the rules on which an agent relies, and they hold on critest, on containerd
-// 1.6 and 2.4 and on CRI-O 1.34. In addition, the project's end-to-end tests compare its error
-// codes with those of these runtimes.
+// Its responses are those of a real runtime wherever an agent relies on them: package conformance
+// contains these rules, and they hold on critest, on containerd 1.6 and 2.4 and on CRI-O 1.34. The
+// project's end-to-end tests also compare its error codes with those of these runtimes. Limits,
+// below, lists the differences.
 //
 // # A test in virtual time
 //

@@ -19,7 +19,11 @@ func (s service) stress(c *container) sh.Program {
 			fmt.Fprintf(call.Stderr, "stress: FAIL: %v\n", err)
 			return 1
 		}
+		if used == 0 {
+			return server(ctx, call)
+		}
 		s.mu.Lock()
+		before := c.usage.MemoryBytes
 		c.usage.MemoryBytes = used
 		limit := c.resources.GetMemoryLimitInBytes()
 		killed := limit > 0 && used > uint64(limit) && c.running && c.ended == nil
@@ -31,7 +35,11 @@ func (s service) stress(c *container) sh.Program {
 		if killed {
 			p.Signal(sh.SIGKILL)
 		}
-		return server(ctx, call)
+		code := server(ctx, call)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.usage.MemoryBytes = before
+		return code
 	}
 }
 

@@ -52,7 +52,7 @@ func TestManifest(t *testing.T) {
 		t.Fatalf("%q: %v", args, err)
 	}
 	specs, err := shapes(o)
-	if err != nil || len(specs) != 100 || len(specs[0].Taints) != 1 || o.listen == "" || o.metrics == "" {
+	if err != nil || len(specs) != 100 || len(specs[0].Taints) != 1 || o.listen == "" || o.clients == "" || o.metrics == "" {
 		t.Errorf("%d nodes, %v, options %+v, want 100 nodes with a taint that serve logs and metrics", len(specs), err, o)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,15 +61,19 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 	c := fleet.Config{Kube: kube, Dir: o.dir, PodChanged: r.podChanged, Runtime: critest.Config{
 		JournalLimit: keptCalls, Latency: map[critest.Method]time.Duration{critest.PullImage: o.pull},
 	}}
+	var nodes nodesServer
 	if at, err := netip.ParseAddrPort(o.listen); err == nil {
-		c.Address, c.Port = at.Addr(), int32(at.Port())
+		if nodes, err = newNodesServer(o, kube, errorsTo(out)); err != nil {
+			return err
+		}
+		c.Address, c.Port, c.Authenticator, c.Authorizer = at.Addr(), int32(at.Port()), nodes.authenticator, nodes.authorizer
 	}
 	f, err := fleet.New(c)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	parts, err := partsOf(o, kube, f, r, out)
+	parts, err := partsOf(o, kube, f, nodes, r, out)
 	if err != nil {
 		return err
 	}
@@ -86,7 +92,7 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 }
 
 // partsOf returns what runs beside the nodes.
-func partsOf(o options, kube kubernetes.Interface, f *fleet.Fleet, r *report, out io.Writer) ([]func(context.Context) error, error) {
+func partsOf(o options, kube kubernetes.Interface, f *fleet.Fleet, nodes nodesServer, r *report, out io.Writer) ([]func(context.Context) error, error) {
 	parts := []func(context.Context) error{
 		func(ctx context.Context) error { r.printLines(ctx, o.every); return nil },
 		func(ctx context.Context) error { churn(ctx, o, f, out); return nil },
@@ -100,7 +106,7 @@ func partsOf(o options, kube kubernetes.Interface, f *fleet.Fleet, r *report, ou
 		parts = append(parts, func(ctx context.Context) error { b.Run(ctx); return nil })
 	}
 	if o.listen != "" {
-		parts = append(parts, func(ctx context.Context) error { return serveNodes(ctx, o, kube, f) })
+		parts = append(parts, func(ctx context.Context) error { return nodes.run(ctx, f) })
 	}
 	if o.metrics != "" {
 		parts = append(parts, func(ctx context.Context) error { return serveMetrics(ctx, o.metrics, r) })
@@ -171,6 +177,11 @@ func ensurePod(ctx context.Context, kube kubernetes.Interface, name string, out 
 		case <-time.After(createRetry):
 		}
 	}
+}
+
+// errorsTo returns a logger that prints errors.
+func errorsTo(out io.Writer) logr.Logger {
+	return funcr.New(func(prefix, args string) { fmt.Fprintln(out, prefix, args) }, funcr.Options{Verbosity: -1})
 }
 
 // A lineWriter serializes the lines of several goroutines.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/kubernetes"
 
@@ -27,28 +28,40 @@ const (
 	metricsRequests = 4
 )
 
-// serveNodes serves the nodes' API, for kubectl logs and exec, until ctx ends.
-func serveNodes(ctx context.Context, o options, kube kubernetes.Interface, f *fleet.Fleet) (err error) {
-	at := netip.MustParseAddrPort(o.listen) // parse has checked it
+// nodesServer serves the nodes' API, for kubectl logs and exec.
+type nodesServer struct {
+	config        serve.Config
+	authenticator *serve.Authenticator
+	authorizer    *serve.Authorizer
+}
+
+// newNodesServer reads the certificates.
+func newNodesServer(o options, kube kubernetes.Interface, log logr.Logger) (s nodesServer, err error) {
 	cert, key := o.cert, o.key
 	if cert == "" {
+		at := netip.MustParseAddrPort(o.listen) // parse has checked it
 		if cert, key, err = certificates.SelfSigned(filepath.Join(o.dir, "pki"), "podsync-fleet", []net.IP{at.Addr().AsSlice()}); err != nil {
-			return err
+			return s, err
 		}
 	}
-	discard := func(error) {} // the last certificate stays in use
-	certificate, err := serve.Files(cert, key, discard)
-	if err != nil {
-		return fmt.Errorf("--tls-cert-file: %w", err)
+	s.config = serve.Config{Address: o.listen, Log: log}
+	if s.config.Certificate, err = serve.Files(cert, key, func(err error) { log.Error(err, "The certificate cannot be read again") }); err != nil {
+		return s, fmt.Errorf("--tls-cert-file: %w", err)
 	}
-	c := serve.Config{Address: o.listen, Certificate: certificate}
 	if o.clients != "" {
-		if c.Clients, err = serve.Authorities(o.clients, discard); err != nil {
-			return fmt.Errorf("--client-ca-file: %w", err)
+		if s.config.Clients, err = serve.Authorities(o.clients, func(err error) { log.Error(err, "The authorities of clients cannot be read again") }); err != nil {
+			return s, fmt.Errorf("--client-ca-file: %w", err)
 		}
 	}
-	c.Handler = f.Handler(serve.NewAuthenticator(kube, c.Clients, tokenTTL), serve.NewAuthorizer(kube, allowedTTL, deniedTTL))
-	return serve.Serve(ctx, c)
+	s.authenticator = serve.NewAuthenticator(kube, s.config.Clients, tokenTTL)
+	s.authorizer = serve.NewAuthorizer(kube, allowedTTL, deniedTTL)
+	return s, nil
+}
+
+// run serves until ctx ends.
+func (s nodesServer) run(ctx context.Context, f *fleet.Fleet) error {
+	s.config.Handler = f.Handler()
+	return serve.Serve(ctx, s.config)
 }
 
 // serveMetrics answers /metrics until ctx ends.

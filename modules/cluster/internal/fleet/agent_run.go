@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"path/filepath"
 	"sync"
@@ -36,6 +37,8 @@ type agentRun struct {
 	source   *pods.Source
 	statuses *status.Manager
 	loop     *agent.Agent
+	// local and remote answer requests to the node. remote is nil without a Config.Authenticator.
+	local, remote http.Handler
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -105,8 +108,10 @@ func (l *agentRun) make() (err error) {
 		},
 	}
 	c.Workers.Observer = l.statuses
-	l.loop, err = agent.New(c)
-	return err
+	if l.loop, err = agent.New(c); err != nil {
+		return err
+	}
+	return l.makeServers()
 }
 
 // kill ends the agent as SIGKILL does.

@@ -31,6 +31,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/objects"
 	"github.com/podsync/podsync/modules/cluster/pods"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/server"
 )
 
 // Config configures a Fleet.
@@ -44,9 +45,12 @@ type Config struct {
 	// PodChanged is called for each pod of the nodes that is added, changed or, with gone set, deleted. It must not block,
 	// and must not modify the pod. Default: nothing is called.
 	PodChanged func(pod *v1.Pod, gone bool)
-	// Address and Port are where a program serves Handler. Default: each node reports an address of its own, and no port.
-	Address netip.Addr
-	Port    int32
+	// Address and Port are where a program serves Handler, which needs Authenticator and Authorizer. Default: each node
+	// reports an address of its own, and no port.
+	Address       netip.Addr
+	Port          int32
+	Authenticator server.Authenticator
+	Authorizer    server.Authorizer
 	// Log gets the lines of all nodes. Default silent.
 	Log logr.Logger
 }
@@ -95,6 +99,14 @@ func New(c Config) (*Fleet, error) {
 
 // Add adds a node that does not run yet.
 func (f *Fleet) Add(s Spec) (*Node, error) {
+	n, err := f.add(s)
+	if err == nil && f.config.PodChanged != nil {
+		f.podWatch.Listen(s.Name, f.config.PodChanged)
+	}
+	return n, err
+}
+
+func (f *Fleet) add(s Spec) (*Node, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.nodes[s.Name] != nil {
@@ -106,9 +118,6 @@ func (f *Fleet) Add(s Spec) (*Node, error) {
 	}
 	f.made++
 	f.nodes[s.Name] = n
-	if f.config.PodChanged != nil {
-		f.podWatch.Listen(s.Name, f.config.PodChanged)
-	}
 	return n, nil
 }
 

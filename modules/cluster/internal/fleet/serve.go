@@ -8,10 +8,15 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// Handler answers the requests that an API server sends to the nodes, such as those for logs and exec. All nodes have
-// one address, so that the pod in the path of a request decides which node answers it.
-func (f *Fleet) Handler(authenticator server.Authenticator, authorizer server.Authorizer) http.Handler {
+// Handler answers the requests that an API server sends to the nodes, such as those for logs and exec, as
+// Config.Authenticator and Config.Authorizer decide. All nodes have one address, so that the pod in the path of a request
+// decides which node answers it.
+func (f *Fleet) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok, err := f.config.Authenticator.AuthenticateRequest(r); !ok || err != nil {
+			http.Error(w, "Unauthorized", http.StatusUnauthorized) // before anything is said about pods
+			return
+		}
 		parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 4) // CALL/NAMESPACE/POD/...
 		if len(parts) < 3 {
 			http.NotFound(w, r)
@@ -22,30 +27,37 @@ func (f *Fleet) Handler(authenticator server.Authenticator, authorizer server.Au
 			http.Error(w, "no node of the fleet has the pod", http.StatusNotFound)
 			return
 		}
-		n.serve(w, r, authenticator, authorizer)
+		n.serve(w, r, func(run *agentRun) http.Handler { return run.remote })
 	})
 }
 
 // Serve answers a request that an API server in this process has authorized.
 func (n *Node) Serve(w http.ResponseWriter, r *http.Request) {
-	n.serve(w, r, alwaysAllow{}, alwaysAllow{})
+	n.serve(w, r, func(run *agentRun) http.Handler { return run.local })
 }
 
-func (n *Node) serve(w http.ResponseWriter, r *http.Request, authenticator server.Authenticator, authorizer server.Authorizer) {
-	l := n.currentRun()
-	if l == nil {
+func (n *Node) serve(w http.ResponseWriter, r *http.Request, handler func(*agentRun) http.Handler) {
+	run := n.currentRun()
+	if run == nil {
 		http.Error(w, "the agent does not run", http.StatusServiceUnavailable)
 		return
 	}
-	s, err := server.New(server.Config{
-		Agent: l.loop, Client: l.client, NodeName: n.Name, Authenticator: authenticator, Authorizer: authorizer,
+	handler(run).ServeHTTP(w, r)
+}
+
+// makeServers makes the handlers of the node's API: local for the API server in this process, and remote for others.
+func (l *agentRun) makeServers() (err error) {
+	n, f := l.node, l.node.fleet
+	c := server.Config{
+		Agent: l.loop, Client: l.client, NodeName: n.Name, Authenticator: alwaysAllow{}, Authorizer: alwaysAllow{}, Log: f.config.Log,
 		StreamTransport: &http.Transport{DialContext: n.Runtime.DialStream, DisableKeepAlives: true},
-	})
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
 	}
-	s.ServeHTTP(w, r)
+	if l.local, err = server.New(c); err != nil || f.config.Authenticator == nil {
+		return err
+	}
+	c.Authenticator, c.Authorizer = f.config.Authenticator, f.config.Authorizer
+	l.remote, err = server.New(c)
+	return err
 }
 
 // alwaysAllow authorizes all requests: the API server has authorized the caller.

@@ -45,7 +45,7 @@ func TestHandler(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := fleet.New(fleet.Config{Kube: kube, Dir: t.TempDir(), Address: netip.MustParseAddr("192.0.2.1"), Port: 10250})
+		f, err := fleet.New(fleet.Config{Kube: kube, Dir: t.TempDir(), Address: netip.MustParseAddr("192.0.2.1"), Port: 10250, Authenticator: badge("right"), Authorizer: badge("right")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestHandler(t *testing.T) {
 		if err != nil || node.Status.Addresses[0].Address != "192.0.2.1" || node.Status.DaemonEndpoints.KubeletEndpoint.Port != 10250 {
 			t.Errorf("the node is %+v, %v, want address %s and port %d", node.Status, err, "192.0.2.1", 10250)
 		}
-		handler := f.Handler(badge("right"), badge("right"))
+		handler := f.Handler()
 		ask := func(path, token string) (int, string) {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 			r.Header.Set("Authorization", "Bearer "+token)
@@ -85,6 +85,9 @@ func TestHandler(t *testing.T) {
 			if code, _ := ask(path, "right"); code != want {
 				t.Errorf("%s answers %d, want %d", path, code, want)
 			}
+		}
+		if code, _ := ask("/containerLogs/default/other/app", "wrong"); code != http.StatusUnauthorized {
+			t.Errorf("a wrong token learns of a pod: %d, want %d", code, http.StatusUnauthorized)
 		}
 		if code, log := ask("/containerLogs/default/on-n1/app", "wrong"); code != http.StatusUnauthorized || strings.Contains(log, "I am") {
 			t.Errorf("a wrong token gets %d %q, want %d", code, log, http.StatusUnauthorized)

@@ -1,5 +1,5 @@
-// Package faults describes the faults of a runtime in memory: of calls, of events, random ones and restarts. The methods
-// of [github.com/podsync/podsync/runtime/cri/critest.Runtime] put them in force.
+// Package faults describes the faults of a runtime in memory: faults of calls and of events, random faults, and restarts.
+// The methods of [github.com/podsync/podsync/runtime/cri/critest.Runtime] inject them.
 //
 //	released := new(faults.Gate)
 //	_, err := rt.Inject(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Hang: released})

@@ -6,26 +6,26 @@ import "time"
 type Action uint8
 
 const (
-	// Drop loses it.
+	// Drop loses the event.
 	Drop Action = iota
-	// Duplicate sends it twice.
+	// Duplicate sends the event twice.
 	Duplicate
-	// Reorder sends it after the next event.
+	// Reorder sends the event after the next one.
 	Reorder
-	// Delay sends it later by Event.Delay, with its original time and content.
+	// Delay sends the event later by Event.Delay, with its original time and content.
 	Delay
-	// Timeless takes its time away.
+	// Timeless removes the time of the event.
 	Timeless
-	// Bare takes the statuses away, as a runtime that could not read them.
+	// Bare removes the statuses, as if the runtime could not read them.
 	Bare
 )
 
-// Event selects events and a fault. A zero field matches all.
+// An Event is a fault of events. A zero field matches all.
 type Event struct {
 	PodUID    string
 	Container string // name; events of sandboxes have none
-	// Skip lets so many matching events pass, Times strikes so many: 0 is one,
-	// Always is all.
+	// Skip is the number of matching events that pass first. Times is the number of events that the fault then applies to:
+	// 0 means 1, Always all.
 	Skip, Times int
 	Action      Action
 	Delay       time.Duration

@@ -17,7 +17,7 @@ type Match struct {
 	If func(journal.Call) bool
 }
 
-// When is the moment of a call at which a fault strikes.
+// When is the moment of a call at which a fault applies.
 type When uint8
 
 const (
@@ -33,21 +33,20 @@ const (
 	After
 )
 
-// Always lets a fault strike as often as it matches.
+// Always applies a fault as often as it matches.
 const Always = -1
 
-// Never is an address that does not come by itself.
+// Never means that the address does not appear by itself.
 const Never = time.Duration(1<<63 - 1)
 
-// Fault selects calls and a fault. Its parts apply in the order of the fields; zero parts do not
-// apply.
+// A Fault is a fault of calls. Its parts apply in the order of the fields; zero parts do not apply.
 type Fault struct {
 	Match Match
-	// Skip lets so many matching calls pass, Times strikes so many: 0 is one,
-	// Always is all.
+	// Skip is the number of matching calls that pass first. Times is the number of calls that the fault then applies to:
+	// 0 means 1, Always all.
 	Skip, Times int
 	When        When
-	// Delay takes time, Hang waits for the gate to open.
+	// Delay is the time that the call waits; with Hang it also waits until the gate opens.
 	Delay time.Duration
 	Hang  *Gate
 	// IgnoreCancel makes the call ignore the end of its context: after Delay and Hang it succeeds
@@ -59,18 +58,18 @@ type Fault struct {
 	// IPAfter makes the address of a RunPodSandbox's sandbox appear so much
 	// later than its READY state; Never waits for EditSandbox.
 	IPAfter time.Duration
-	// IgnoreSignals is how the container of a CreateContainer will take a stop.
+	// IgnoreSignals describes which signals the container of a CreateContainer ignores.
 	IgnoreSignals IgnoreSignals
 }
 
-// IgnoreSignals is how a container takes a stop. A process that merely ignores
-// SIGTERM needs none of it: that is a matter of its command.
+// IgnoreSignals describes which signals a container ignores. A process that ignores only SIGTERM needs none of it: its
+// command can do that.
 type IgnoreSignals struct {
 	// Term means that the stop signal does not reach it.
 	Term bool
 	// Kill means that SIGKILL does not either, as of a process in
 	// uninterruptible sleep: StopContainer does not return before its caller
-	// gives up. The signal is delivered when the container is no longer stubborn.
+	// gives up. The signal is delivered when Kill is cleared.
 	Kill bool
 	// FirstStopOnly means that a stop which comes while another is under way
 	// waits for that one, and its own timeout counts for nothing.

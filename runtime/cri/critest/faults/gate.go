@@ -14,7 +14,7 @@ type Gate struct {
 	waiting int
 }
 
-// Open lets everyone through, now and later.
+// Open lets all calls pass, now and later.
 func (g *Gate) Open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

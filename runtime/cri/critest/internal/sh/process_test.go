@@ -49,6 +49,8 @@ var scripts = []struct {
 	{"expr", `expr 7 % 2; expr 7 + 2; expr 7 '*' 2; expr 7 / 2; expr 2 - 2; echo $?`, "1\n9\n14\n3\n0\n1\n", 0},
 	{"double brackets", `if [[ -r /no/such/file ]]; then echo yes; else echo no; fi; [[ a = a ]] && echo a`, "no\na\n", 0},
 	{"odd index", `if [ $(expr 3 % 2) -ne 0 ]; then exit 1; fi`, "", 1},
+	{"exit code of a substitution", `X=$(exit 3); echo $?; X=$(false) || echo failed; X=1 && echo $?`, "3\nfailed\n0\n", 0},
+	{"background in a substitution", `echo "$({ sleep 0.1; echo a; } & echo b)"`, "b\na\n", 0},
 	{"trace", `sh -x -c 'echo a' 2>&1`, "+ echo a\na\n", 0},
 	{"unterminated substitution", `echo $(echo a`, "", 2},
 	{"syntax error", `if true; then`, "", 2},

@@ -30,6 +30,8 @@ type shell struct {
 	last  int             // $?
 	exit  bool            // exit was called; last is the code
 	trace bool            // each command is printed before it runs
+	// substituted is the exit code of the last substitution in the command that runs, 0 without one.
+	substituted int
 }
 
 func newShell(p *Process) *shell {
@@ -138,6 +140,7 @@ func (s *shell) branch(b *branch, io stdio) {
 func (s *shell) simple(c *simple, io stdio) {
 	io, written, err := s.redirect(c.redirs, io)
 	if err == nil {
+		s.substituted = 0
 		args := make([]string, len(c.words))
 		for i, w := range c.words {
 			args[i] = s.expand(w, io)
@@ -164,7 +167,7 @@ func (s *shell) assignOrRun(words []word, args []string, io stdio) int {
 		words, args = words[1:], args[1:]
 	}
 	if len(args) == 0 {
-		return 0
+		return s.substituted
 	}
 	return s.run(args, io)
 }
@@ -211,25 +214,41 @@ func (s *shell) expand(w word, io stdio) string {
 // maxOutput bounds the output of a substitution, in bytes: Linux limits an argument to as many.
 const maxOutput = 128 << 10
 
-// output runs commands in a child, and returns their output without the newlines at its end. Its exit code is $?.
+// output runs commands in a child, and returns their output without the newlines at its end. It waits for the background
+// jobs of the child, which write there, too.
 func (s *shell) output(l list, io stdio) string {
 	child, out := s.fork(), &limitedBuffer{left: maxOutput}
 	child.list(l, stdio{out: out, err: io.err})
-	s.last = child.last
+	for _, done := range child.mine {
+		select {
+		case <-done:
+		case <-s.ctx.Done():
+		}
+	}
+	s.last, s.substituted = child.last, child.last
 	return strings.TrimRight(out.String(), "\n")
 }
 
-// A limitedBuffer drops what exceeds its limit.
+// A limitedBuffer drops what exceeds its limit. Its methods may be called concurrently.
 type limitedBuffer struct {
-	strings.Builder
+	mu   sync.Mutex
+	text strings.Builder
 	left int
 }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	kept := p[:min(len(p), b.left)]
 	b.left -= len(kept)
-	b.Builder.Write(kept)
+	b.text.Write(kept)
 	return len(p), nil
+}
+
+func (b *limitedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // file is a path as an absolute one; the working directory is the root.
