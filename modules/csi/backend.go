@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A backend carries out the steps of a volume. Each method may be called again after a failure. An error that wraps
-// errNotStarted, or is final, has changed nothing.
+// A backend carries out the steps of a volume. Each method may be called again after a failure. If the error wraps
+// errNotStarted, or is final, nothing has changed.
 type backend interface {
 	stage(ctx context.Context, s *source, pod Pod) error
 	publish(ctx context.Context, s *source, pod Pod) error

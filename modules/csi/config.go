@@ -46,7 +46,7 @@ type Config struct {
 	// Expanded is called when the node has expanded the file system of a PersistentVolume. It must return soon.
 	// Default: none.
 	Expanded func(volume string, bytes int64)
-	// Log gets a line for each step, and for each driver that registers. Default silent.
+	// Log receives a line for each step, and for each driver that registers. Default: no log.
 	Log logr.Logger
 }
 

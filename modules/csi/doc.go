@@ -17,19 +17,19 @@
 //
 // # Decision
 //
-// [Decide] is pure. It compares what the node has of each volume with what pods want, and returns a [Plan] with a typed
-// reason for each step. The Manager carries it out: one step of a volume at a time, in a goroutine that ends when there
-// is nothing to do, and after a failure at growing intervals of a kubelet's (0.5 s to 2 min).
+// [Decide] is pure. It compares the state of each volume on the node with the state that pods want, and returns a [Plan]
+// with a typed reason for each step. The Manager executes the plan: one step of a volume at a time, in a goroutine that
+// ends when no step is left. It retries a failed step with a kubelet's back-off (0.5 s to 2 min).
 //
 // # Safety
 //
 // Before each call the Manager records that its outcome is uncertain. The next agent reads the records, compares them with
-// what is mounted, and continues. A volume that may be mounted for a pod is never unstaged, and only the end of the pod,
-// which the loop reports when nothing of it runs, ends its use of a volume. No directory is removed unless it is empty
-// and nothing is mounted on it.
+// the mounts, and continues. A volume that may be mounted for a pod is never unstaged. A pod uses its volumes until it
+// has ended, which the loop reports when nothing of the pod runs. No directory is removed unless it is empty and nothing
+// is mounted on it.
 //
-// What drivers and sockets say is bounded, and their names never lead out of Config.Root. Errors repeat at most 1 KiB of
-// a driver's message, and none of the secrets of the call.
+// The answers of drivers and sockets are bounded, and their names never lead out of Config.Root. Errors repeat at most
+// 1 KiB of a driver's message, and none of the secrets of the call.
 //
 //	config.go     Config, New
 //	objects.go    Objects, Static: where claims, PersistentVolumes and secrets come from

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A container that swaps files while the group of a volume is changed gets no mode of one file for another one: none becomes setuid.
+// While a container swaps files during setOwnership, no file gets the mode of another one: none becomes setuid.
 func TestGroupIsGivenWhileFilesAreSwapped(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("files are given to another group by root alone")
@@ -48,7 +48,7 @@ func TestGroupIsGivenWhileFilesAreSwapped(t *testing.T) {
 	}()
 	g := ownership{ctx: t.Context(), group: 4711}
 	for range 5000 {
-		if err := other.Chmod(fs.ModeSetuid | 0o755); err != nil { // a swap may have taken it away
+		if err := other.Chmod(fs.ModeSetuid | 0o755); err != nil { // a swap may have removed the bit
 			t.Fatal(err)
 		}
 		for _, name := range []string{"a", "b"} {

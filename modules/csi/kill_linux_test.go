@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// stagingFolders is the driver of the example, and stages volumes: it mounts a folder at the staging path, and the
-// staging path for each pod.
+// stagingFolders is the driver of the example with staging: it mounts a directory at the staging path, and the staging
+// path at the target of each pod.
 type stagingFolders struct{ folders }
 
 func (stagingFolders) NodeGetCapabilities(context.Context, *csipb.NodeGetCapabilitiesRequest) (*csipb.NodeGetCapabilitiesResponse, error) {
@@ -74,7 +74,7 @@ func (f stagingFolders) NodePublishVolume(_ context.Context, req *csipb.NodePubl
 	return &csipb.NodePublishVolumeResponse{}, err
 }
 
-// runAgent runs the pods of a folder until it is killed.
+// runAgent runs the pods whose manifests are in a directory until it is killed.
 func runAgent(dir string) error {
 	ctx := context.Background()
 	client, err := cri.Dial(ctx, cri.Config{Endpoint: "unix://" + filepath.Join(dir, "cri.sock")})

@@ -36,7 +36,7 @@ func bind(path, target string) error {
 // unmount unmounts a path. It fails while a process uses the mount.
 func unmount(path string) error {
 	err := syscall.Unmount(path, unmountNoFollow)
-	if errors.Is(err, syscall.EBUSY) { // mounts below it, or a copy that is going
+	if errors.Is(err, syscall.EBUSY) { // mounts below it, or a copy that is being removed
 		err = mounts.Detach(path)
 	}
 	return err

@@ -137,7 +137,7 @@ func (r *record) reconstruct(l layout, boot string) {
 	}
 }
 
-// stillMounted reports whether path is still mounted. It is true if there was no mount to lose.
+// stillMounted reports whether path is still mounted. It returns true if it was not mounted before.
 func stillMounted(was bool, path string) bool {
 	if !was {
 		return true

@@ -141,7 +141,7 @@ func TestHostileRegistrations(t *testing.T) {
 	}
 }
 
-// Sockets that accept connections and say nothing do not delay the registration of a driver for long.
+// Sockets that accept connections and send nothing do not delay the registration of a driver for long.
 func TestSilentSocketsDelayNoDriver(t *testing.T) {
 	_, dir := newRegistry(t)
 	for i := range 4 {
@@ -159,7 +159,7 @@ func TestSilentSocketsDelayNoDriver(t *testing.T) {
 		if !answer.PluginRegistered {
 			t.Errorf("%v", answer)
 		}
-	case <-time.After(30 * time.Second): // one after the other, the silent ones would take four times as long
+	case <-time.After(30 * time.Second): // one at a time, the silent sockets would take four times as long
 		t.Error("the driver has not registered")
 	}
 }

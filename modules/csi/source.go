@@ -25,8 +25,8 @@ const (
 // A source identifies a volume and its parameters. It is recorded, so that the next agent can unmount the volume
 // without its API objects. It contains references to secrets, but no secret.
 type source struct {
-	// Plugin is one of the names above. Name is the name of the directory: the name of the PersistentVolume, or, for an
-	// ephemeral volume, of the pod's volume.
+	// Plugin is one of the plugin names above. Name is the name of the directory: the name of the PersistentVolume, or, for
+	// an ephemeral volume, the name of the volume in the pod's spec.
 	Plugin, Name string
 	// Driver and Handle identify a volume of a CSI driver.
 	Driver, Handle string `json:",omitempty"`
@@ -123,8 +123,8 @@ func inlineSource(pod *v1.Pod, vol *v1.Volume) *source {
 	return s
 }
 
-// claimed returns the source of the PersistentVolume to which a claim is bound. With owned, the claim must be owned by
-// the pod.
+// sourceOfClaim returns the source of the PersistentVolume to which a claim is bound. With owned, the claim must be owned
+// by the pod.
 func (o *Objects) sourceOfClaim(ctx context.Context, pod *v1.Pod, name string, readOnly, owned bool) (*source, error) {
 	if o.Claim == nil || o.Volume == nil {
 		return nil, errors.New("this node knows no PersistentVolumeClaims: Config.Objects.Claim and Volume are missing")

@@ -11,8 +11,8 @@ import (
 // reasonUnexpected is the kubelet's reason for a pod that a resource manager rejects.
 const reasonUnexpected = "UnexpectedAdmissionError"
 
-// Admit returns a rejection, in the kubelet's words, if there are too few devices for a pod next to the active pods,
-// and nil otherwise. It ignores resources that no plugin has registered.
+// Admit rejects a pod, with the kubelet's reason and message, if the active pods leave too few devices for it. It returns
+// nil otherwise. It ignores resources that no plugin has registered.
 func (m *Manager) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -98,7 +98,7 @@ func (m *Manager) allocate(ctx context.Context, pod *v1.Pod, container, resource
 	return given, err
 }
 
-// checkAnswer returns an error if a plugin gives a container more than a container can have.
+// checkAnswer returns an error if a plugin assigns more than maxItems items to a container.
 func checkAnswer(r *pluginapi.ContainerAllocateResponse) error {
 	items := len(r.GetDevices()) + len(r.GetMounts()) + len(r.GetEnvs()) + len(r.GetAnnotations()) + len(r.GetCdiDevices())
 	if items > maxItems {

@@ -95,5 +95,5 @@ func (m *Manager) restore() error {
 	return nil
 }
 
-// errUnread is returned while the allocation of another pod cannot be read.
+// errUnreadable is returned while the allocation of another pod cannot be read.
 var errUnreadable = errors.New("another pod may have any of the devices")

@@ -8,8 +8,8 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// A container gets its devices, with their health, before it starts; its plugin is called only with Allocate. Devices
-// that are not available at once are not waited for.
+// Choose allocates the devices of a container before the container starts, and the status then shows their health. It
+// calls only Allocate of the plugin, and does not wait for devices that are unavailable.
 func TestDevicesAreChosenEarly(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card)

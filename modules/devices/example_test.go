@@ -50,7 +50,7 @@ func (modems) Allocate(_ context.Context, req *pluginapi.AllocateRequest) (*plug
 }
 
 // serve serves the plugin in the directory, and registers it with the manager. A plugin registers once the manager's
-// socket exists, and again whenever that socket is created anew.
+// socket exists, and again each time the manager recreates the socket.
 func (p modems) serve(ctx context.Context, dir string) error {
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "kubelet.sock")); err == nil {
@@ -77,8 +77,8 @@ func (p modems) serve(ctx context.Context, dir string) error {
 	return err
 }
 
-// An agent whose pods use the devices of a plugin. The runtime is in memory, so that the example runs anywhere; with a
-// real one the code is the same.
+// An agent whose pods use the devices of a plugin. The runtime is in memory, so that the example runs anywhere; the code
+// for a real runtime is the same.
 func ExampleManager() {
 	dir, err := os.MkdirTemp("", "devices")
 	if err != nil {
@@ -110,7 +110,7 @@ func ExampleManager() {
 	agent, err := agent.New(agent.Config{
 		Client: cri.NewClient(conn), Root: filepath.Join(dir, "root"), Sources: []source.Source{pods},
 		Admission:  manager, // rejects pods for which there are too few devices
-		NoEviction: true,    // the disk of the test machine is not filled by pods in memory
+		NoEviction: true,    // pods in memory do not fill the disk of the test machine
 		Sync: syncpod.Config{
 			RuntimeName: "critest", // cri.Dial would ask the runtime
 			Extensions:  syncpod.Extensions{Devices: manager},
@@ -132,7 +132,7 @@ func ExampleManager() {
 	if err := (modems{}).serve(ctx, dir); err != nil {
 		log.Fatal(err)
 	}
-	for all := int64(0); all < 2; { // a Node object would have this in its status
+	for all := int64(0); all < 2; { // an agent would copy this to the status of its Node
 		capacity, _ := manager.Capacity()
 		count := capacity["example.com/modem"]
 		all = count.Value()

@@ -19,7 +19,8 @@ import (
 	"github.com/podsync/podsync/modules/devices/internal/ledger"
 )
 
-// A plugin chooses the texts of its errors: they are shortened where they are repeated, and long ones are not even received.
+// A plugin chooses the texts of its errors. The agent truncates them where it repeats them, and does not receive very
+// long ones.
 func TestErrorsOfPluginsAreBounded(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card)
@@ -45,8 +46,8 @@ func TestErrorsOfPluginsAreBounded(t *testing.T) {
 	}
 }
 
-// The Node has each resource that a plugin has registered: there are not too many. Plugins that register without end are refused,
-// without lines in the log.
+// The Node lists each resource that a plugin has registered, so their number is limited. Registrations above the rate
+// limit are rejected without a line in the log.
 func TestRegistrationsAreBounded(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card)
@@ -78,7 +79,7 @@ func TestRegistrationsAreBounded(t *testing.T) {
 	}
 }
 
-// A restless plugin has reports without end.
+// restless is a plugin that sends reports without end.
 type restless struct {
 	pluginapi.DevicePluginClient
 	grpc.ServerStreamingClient[pluginapi.ListAndWatchResponse]
@@ -99,7 +100,7 @@ func (r *restless) Recv() (*pluginapi.ListAndWatchResponse, error) {
 	return &pluginapi.ListAndWatchResponse{Devices: []*pluginapi.Device{{ID: strconv.Itoa(r.reports)}}}, r.ctx.Err()
 }
 
-// A plugin that reports without end is read slowly.
+// The manager limits the rate at which it reads the reports of a plugin.
 func TestEndlessReportsAreRead(t *testing.T) {
 	state, directory := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +120,7 @@ func TestEndlessReportsAreRead(t *testing.T) {
 	})
 }
 
-// Of a report the devices count up to a limit, and the log has one line for all that are left out.
+// The manager ignores the devices of a report that exceed the limit, and writes one line to the log for all of them.
 func TestReportsAreBounded(t *testing.T) {
 	lines := 0
 	m, err := New(Config{State: t.TempDir(), Directory: t.TempDir(), Log: funcr.New(func(_, _ string) { lines++ }, funcr.Options{})})
@@ -139,7 +140,7 @@ func TestReportsAreBounded(t *testing.T) {
 	}
 }
 
-// What a plugin gives to a container is bounded.
+// The number of items that a plugin assigns to a container is limited.
 func TestAnswersOfPluginsAreBounded(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card)
@@ -158,7 +159,8 @@ func TestAnswersOfPluginsAreBounded(t *testing.T) {
 	r.refused(podOf("web", map[string]int64{card: 1}), "app", "received message larger than max")
 }
 
-// The choice among many devices takes time in proportion to them, whatever the plugin prefers: the manager is locked meanwhile.
+// The time of a choice is proportional to the number of devices, whatever the plugin prefers: the manager is locked
+// meanwhile.
 func TestManyPreferredDevices(t *testing.T) {
 	c := ledger.Choice{Need: 1 << 19} // a search in a list for each of them takes minutes
 	var preferred []string

@@ -73,7 +73,7 @@ func readBounded(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() || info.Size() > maxKnown {
 		return nil, fmt.Errorf("it is not a regular file of at most %d bytes", maxKnown)
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO that took its place does not block
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // does not block if a FIFO has replaced the file
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// No file is written that is too large to be read again: the error names the resource with too many devices, and the
-// file stays unchanged.
+// A file that would be too large to be read again is not written: the error names the resource with too many devices, and
+// the file stays unchanged.
 func TestNoMoreIsRememberedThanCanBeRead(t *testing.T) {
 	k := known{knownVersion, map[string][]string{"vendor.example/few": {"a"}, "vendor.example/many": nil}}
 	for i := range 17 << 10 {

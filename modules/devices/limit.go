@@ -23,14 +23,15 @@ const (
 )
 
 const (
-	// maxAnswer is the maximum size of a plugin's answer in bytes, as in a kubelet, and window of the data in flight.
+	// maxAnswer is the maximum size of a plugin's answer in bytes, as in a kubelet. window is the maximum size of the data
+	// in flight.
 	maxAnswer, window = 4 << 20, 64 << 10
 	// maxText is the maximum length of a plugin's error text in the agent's errors, in bytes.
 	maxText = 1024
 	// maxResources is the maximum number of resources, including those of disconnected plugins: the Node lists all of them.
 	maxResources = 256
-	// maxDevices is the maximum number of devices of one plugin, maxNodes of the NUMA nodes of a device, and maxItems of
-	// the items that an answer to Allocate gives to a container.
+	// maxDevices is the maximum number of devices of one plugin, maxNodes the maximum number of NUMA nodes of a device, and
+	// maxItems the maximum number of items in a plugin's answer to Allocate for one container.
 	maxDevices, maxNodes, maxItems = 1 << 16, 8, 4096
 	// The burst and the interval of the registrations of all plugins, and of the reports of one plugin.
 	registrationBurst, reportBurst, pause = 2 * maxResources, 64, time.Second
@@ -60,8 +61,8 @@ func newServer() *grpc.Server {
 		grpc.MaxHeaderListSize(maxHeaders), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime}))
 }
 
-// boundedListener closes new connections while maxConnections are open. Its Close closes all of them, because a gRPC
-// server that stops waits for callers that have connected and send nothing.
+// boundedListener closes new connections while maxConnections are open. Its Close closes all of them: otherwise a gRPC
+// server that stops would wait for clients that have connected and send nothing.
 type boundedListener struct {
 	net.Listener
 

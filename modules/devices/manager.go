@@ -99,8 +99,7 @@ func (m *Manager) RemovePod(ctx context.Context, uid types.UID) error {
 // KeptPods returns the pods that have allocations, sorted.
 func (m *Manager) KeptPods() ([]types.UID, error) { return m.keeper.KeptPods() }
 
-// await calls ask, with the lock held, until it returns something other than ErrWait, for
-// waitTimeout at most.
+// await calls ask, with the lock held, until it returns something other than ErrWait, for waitTimeout at most.
 func (m *Manager) await(ctx context.Context, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, m.waitTimeout)
 	defer cancel()

@@ -22,8 +22,8 @@ import (
 	"github.com/podsync/podsync/syncpod/device"
 )
 
-// A container gets the devices, mounts and variables of its plugins' answers. It keeps them when it or the agent
-// restarts, and they are freed when its pod is removed.
+// A container gets the devices, mounts and variables of its plugins' answers. It keeps them when the container or the
+// agent restarts. They are freed when its pod is removed.
 func TestContainerIsGivenDevices(t *testing.T) {
 	r := newRig(t)
 	cards, ports := r.plugin(card), r.plugin(port)
@@ -102,7 +102,7 @@ func TestContainerWaitsForDevices(t *testing.T) {
 	waits(first, func() { r.plugin(card).start("a") })
 }
 
-// The health of devices is reported for containers and for the node, and a change is notified for the pods that hold
+// The status of a container and of the node shows the health of devices. A change of health enqueues the pods that hold
 // the devices (KEP-4680). While a plugin is disconnected, the health of its devices is unknown and they are not
 // allocated.
 func TestHealth(t *testing.T) {
@@ -155,7 +155,7 @@ func TestPluginRegistersAgain(t *testing.T) {
 	if got := next.journal(); got != "allocate[a]" {
 		t.Errorf("the calls to the new plugin: %s", got)
 	}
-	time.Sleep(20 * time.Millisecond) // the disconnect of the first one could be taken for that of the second
+	time.Sleep(20 * time.Millisecond) // the second disconnect must not be mistaken for the first
 	r.counts(card, 2, 2)
 }
 
@@ -348,8 +348,8 @@ func TestAnswersThatCannotBe(t *testing.T) {
 	r.refused(podOf("web", map[string]int64{card: 1}), "app", `mounts[0].hostPath is "/opt/../etc"`)
 }
 
-// An answer that is too large to be read by the next agent is rejected, and other pods get devices after a restart. An
-// answer of at most 4 MiB is larger than that as JSON.
+// An answer that is too large for the next agent to read is rejected, and other pods get devices after a restart. An
+// answer of 4 MiB, the maximum, exceeds that size when it is encoded as JSON.
 func TestAnswerThatIsTooLargeToKeep(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card)

@@ -49,8 +49,8 @@ type alphaLister struct {
 	lister lister
 }
 
-// List returns the devices of all active pods, sorted by name, without their NUMA nodes and without those of
-// sidecars: v1alpha1 is older than both.
+// List returns the devices of all active pods, sorted by name. It omits NUMA nodes and the devices of sidecars, because
+// v1alpha1 is older than both.
 func (a alphaLister) List(_ context.Context, _ *v1alpha1.ListPodResourcesRequest) (*v1alpha1.ListPodResourcesResponse, error) {
 	resp := &v1alpha1.ListPodResourcesResponse{}
 	for _, pod := range a.lister.active() {

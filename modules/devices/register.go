@@ -42,8 +42,8 @@ func (m *Manager) serve(ctx context.Context) error {
 	return nil
 }
 
-// listen creates the manager's socket. It removes all other sockets in the directory, which plugins
-// take for a restart of the kubelet, and so register again.
+// listen creates the manager's socket. It removes all other sockets in the directory: plugins take that for a restart of
+// the kubelet, and register again.
 func (m *Manager) listen(ctx context.Context) (net.Listener, error) {
 	dir := m.config.Directory
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -86,7 +86,7 @@ func ListenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
 }
 
-// notServed returns nil only if certainly no process serves the socket: a busy server may refuse a connection.
+// notServed returns nil only if it is certain that no process serves the socket: a busy server may refuse a connection.
 func notServed(ctx context.Context, path string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	switch {

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Capacity returns the number of devices of each resource, and how many of them pods may use, for
-// the status of a Node. When a plugin disconnects, its allocatable becomes 0 immediately, and its
-// capacity after 5 min; the resource stays in both lists.
+// Capacity returns the number of devices of each resource, and how many of them pods may use, for the status of a Node.
+// When a plugin disconnects, the allocatable number of its resource becomes 0 immediately, and the capacity after 5 min;
+// the resource stays in both lists.
 func (m *Manager) Capacity() (capacity, allocatable v1.ResourceList) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

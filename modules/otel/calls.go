@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// DialOptions trace the calls of a cri.Config that has them as its Options.
+// DialOptions returns options for cri.Config.Options, which trace the calls to the runtime.
 func (t *Tracing) DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(t.call)}
 }
@@ -26,7 +26,7 @@ func (t *Tracing) call(ctx context.Context, method string, req, reply any, conn 
 	))
 	defer span.End()
 	md, _ := metadata.FromOutgoingContext(ctx)
-	md = md.Copy() // of no metadata, too
+	md = md.Copy() // copies nil metadata, too
 	t.propagator.Inject(ctx, carrier(md))
 	err := invoke(metadata.NewOutgoingContext(ctx, md), "/"+method, req, reply, conn, options...)
 	code := status.Code(err)

@@ -45,8 +45,8 @@ func New(c Config) (*Tracing, error) {
 	return &Tracing{tracer: c.TracerProvider.Tracer(name), propagator: c.Propagator}, nil
 }
 
-// Trace has a Loop that is made of this configuration trace its work. It sets
-// Workers.Trace, and refuses a configuration that has it.
+// Trace makes an agent with this configuration trace its work. It sets Workers.Trace, and returns an error if the
+// configuration has one already.
 func (t *Tracing) Trace(c *agent.Config) error {
 	if c.Workers.Trace != nil {
 		return errors.New("otel: Config.Workers.Trace is set already")
@@ -55,7 +55,7 @@ func (t *Tracing) Trace(c *agent.Config) error {
 	return nil
 }
 
-// work makes the span of one work.
+// work starts the span of one item of work.
 func (t *Tracing) work(ctx context.Context, w podworkers.Work) (context.Context, func(error)) {
 	ctx, span := t.tracer.Start(ctx, spanOf(w.Type), trace.WithAttributes(attributes(w)...))
 	return ctx, func(err error) {
@@ -66,7 +66,7 @@ func (t *Tracing) work(ctx context.Context, w podworkers.Work) (context.Context,
 	}
 }
 
-// spanOf is how a kubelet's span of the same work is called.
+// spanOf returns the name of the kubelet's span for the same work.
 func spanOf(kind podworkers.WorkType) string {
 	name := kind.String()
 	return strings.ToLower(name[:1]) + name[1:]

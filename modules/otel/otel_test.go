@@ -35,7 +35,7 @@ import (
 
 const secret = "hush-hush"
 
-// parents notes which trace the runtime was told in each call.
+// parents records the trace context of each call to the runtime.
 type parents struct {
 	mu   sync.Mutex
 	told []string
@@ -49,7 +49,7 @@ func (p *parents) note(ctx context.Context, method string, req, reply any, conn 
 	return invoke(ctx, method, req, reply, conn, options...)
 }
 
-// traced runs an agent with a pod that starts, after a failure, and ends.
+// traced runs an agent with a pod whose first start fails, and which then runs and ends. It returns the spans.
 func traced(t *testing.T, told *parents) tracetest.SpanStubs {
 	dir := t.TempDir()
 	rt, _ := critest.Start(t, critest.Config{Dir: dir, Latency: map[critest.Method]time.Duration{critest.PullImage: time.Second}})
@@ -71,7 +71,7 @@ func traced(t *testing.T, told *parents) tracetest.SpanStubs {
 	config := agent.Config{
 		Client: cri.NewClient(conn), Sources: []source.Source{pods}, Root: filepath.Join(dir, "root"),
 		Sync:       syncpod.Config{Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, RuntimeName: "critest"},
-		NoEviction: true, // the disk is the machine's, which the pods in memory do not fill
+		NoEviction: true, // pods in memory do not fill the disk of the test machine
 	}
 	if err := tracing.Trace(&config); err != nil {
 		t.Fatal(err)

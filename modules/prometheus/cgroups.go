@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// cgroups are the cgroups of an agent, with the time that they take.
+// cgroups wraps the Cgroups of an agent, and measures the duration of each call.
 type cgroups struct {
 	syncpod.Cgroups
 	durations *client.HistogramVec
@@ -21,12 +21,12 @@ type cgroups struct {
 	made map[types.UID]bool
 }
 
-// EnsureCgroup is a creation if it is the first of its pod that succeeds.
+// EnsureCgroup counts as create until one call for the pod has succeeded, then as update.
 func (c *cgroups) EnsureCgroup(ctx context.Context, pod *v1.Pod) (string, error) {
 	return c.ensure(ctx, pod, c.Cgroups.EnsureCgroup)
 }
 
-// RaiseCgroup is an update, or the creation.
+// RaiseCgroup counts like EnsureCgroup.
 func (c *cgroups) RaiseCgroup(ctx context.Context, pod *v1.Pod) (string, error) {
 	return c.ensure(ctx, pod, c.Cgroups.RaiseCgroup)
 }
@@ -52,7 +52,7 @@ func (c *cgroups) note(uid types.UID, made bool) string {
 	return "create"
 }
 
-// RemovePod counts as a destruction.
+// RemovePod counts as destroy.
 func (c *cgroups) RemovePod(ctx context.Context, uid types.UID) error {
 	began := time.Now()
 	err := c.Cgroups.RemovePod(ctx, uid)

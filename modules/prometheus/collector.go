@@ -19,7 +19,7 @@ func (c *collector) counted() []client.Collector {
 	return append(m.starts.all(), m.podStart, m.podWorker, m.relist, m.interval, m.lastSeen, m.operations, m.errors, m.durations, m.evictions, m.preempted, m.cgroups, m.storage)
 }
 
-// Describe describes what Collect has.
+// Describe sends the descriptions of all metrics.
 func (c *collector) Describe(descs chan<- *client.Desc) {
 	for _, counted := range c.counted() {
 		counted.Describe(descs)
@@ -29,7 +29,7 @@ func (c *collector) Describe(descs chan<- *client.Desc) {
 	}
 }
 
-// Collect counts.
+// Collect sends the current values of all metrics.
 func (c *collector) Collect(metrics chan<- client.Metric) {
 	for _, counted := range c.counted() {
 		counted.Collect(metrics)

@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// starts counts the sandboxes and containers that are started, and terminations the containers that end.
+// starts counts the sandboxes and containers that the agent starts. terminations counts the containers that end.
 type starts struct {
 	pods, podErrors, userPods, userPodErrors client.Counter
 	containers, containerErrors              *client.CounterVec
@@ -77,25 +77,26 @@ func (o podObserver) ContainerStarted(_ *v1.Pod, c actions.ContainerRef, _ time.
 	o.metrics.starts.containerErrors.WithLabelValues(kind, code).Inc()
 }
 
-// The kubelet's values of container_type.
+// The values of the label container_type, as in a kubelet.
 const (
 	regularContainer   = "container"
 	initContainer      = "init_container"
 	ephemeralContainer = "ephemeral_container"
 )
 
-// A terminationSink counts the containers that have terminated since the last status of their pod, and passes the statuses on.
+// A terminationSink counts the containers that have terminated since the last status of their pod, and passes each status
+// to the next sink.
 type terminationSink struct {
 	next  syncpod.StatusSink // nil if there is no sink
 	count *client.CounterVec
 
 	mu sync.Mutex
-	// counted are the IDs of the containers in the last status of each pod that had terminated.
+	// counted has, for each pod, the IDs of the containers that had terminated in its last status.
 	counted map[types.UID]map[string]bool
 }
 
-// SetPodStatus counts what is new in a status. The containers that have terminated by the status that the pod has at its source
-// were counted by an earlier agent.
+// SetPodStatus counts the containers that have terminated since the last status. If the pod came from its source with
+// terminated containers in its status, an earlier agent has counted them.
 func (s *terminationSink) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	s.mu.Lock()
 	before, known := s.counted[pod.UID]
@@ -125,7 +126,7 @@ func (s *terminationSink) forget(pod types.UID) {
 	delete(s.counted, pod)
 }
 
-// eachTermination calls f for each container that has terminated by a status. One without an ID never ran.
+// eachTermination calls f for each container that is terminated in the status. A container without an ID never ran.
 func eachTermination(status *v1.PodStatus, f func(kind string, t *v1.ContainerStateTerminated)) {
 	for _, list := range []struct {
 		kind       string

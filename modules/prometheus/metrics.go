@@ -57,7 +57,7 @@ const (
 	operationType = "operation_type"
 )
 
-// New returns Metrics that nothing was counted in yet.
+// New returns Metrics whose counters are zero.
 func New(c Config) (*Metrics, error) {
 	if c.NodeName == "" {
 		return nil, errors.New("prometheus: Config.NodeName is missing")
@@ -110,9 +110,8 @@ func counters(name, help string) *client.CounterVec {
 	return client.NewCounterVec(client.CounterOpts{Subsystem: subsystem, Name: name, Help: help}, []string{operationType})
 }
 
-// Observe has an agent that is made of this configuration tell the Metrics how its work
-// goes: it adds observers. The Sink and the Cgroups of Sync are called by way of the Metrics from then on, so
-// the Config must have them before.
+// Observe adds the observers of the Metrics to a configuration, so that an agent with this configuration reports its work
+// to them. It also wraps Sync.Sink and Sync.Cgroups: set both before.
 func (m *Metrics) Observe(c *nodeagent.Config) {
 	sink := &terminationSink{next: c.Sync.Sink, count: m.starts.terminations, counted: map[types.UID]map[string]bool{}}
 	c.Sync.Sink = sink

@@ -17,7 +17,7 @@ type podObserver struct {
 	metrics *Metrics
 }
 
-// PodRunning counts the start of a pod.
+// PodRunning records how long the pod took to start.
 func (o podObserver) PodRunning(pod *v1.Pod, took time.Duration) {
 	o.metrics.podStart.Observe(took.Seconds())
 }
@@ -38,8 +38,7 @@ type workObserver struct {
 	forget func(types.UID)
 }
 
-// SyncEnded counts work, however it ended, except for removals: they are no work of a kubelet's pod
-// workers.
+// SyncEnded measures a sync, failed or not. It ignores removals, which a kubelet's pod workers do not have.
 func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 	if w.Type == podworkers.RemovePod {
 		o.forget(w.UID)

@@ -10,8 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// DialOptions count the calls of a cri.Config that has them as its Options, all but the
-// stream of events.
+// DialOptions returns options for cri.Config.Options, which count the calls to the runtime, except the stream of events.
 func (m *Metrics) DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(m.count)}
 }
@@ -27,8 +26,7 @@ func (m *Metrics) count(ctx context.Context, method string, req, reply any, conn
 	return err
 }
 
-// operation is how a kubelet's metrics call a method of CRI: ListPodSandbox is
-// list_podsandbox.
+// operation converts a method of CRI to the name that a kubelet's metrics use: ListPodSandbox is list_podsandbox.
 func operation(method string) string {
 	if method == "UpdateContainerResources" {
 		return "update_container"

@@ -16,7 +16,7 @@ type probes struct {
 	duration *client.HistogramVec
 
 	mu sync.Mutex
-	// pods are those with series.
+	// pods are the pods that have series.
 	pods map[types.UID]types.NamespacedName
 }
 
@@ -33,7 +33,7 @@ func newProbes() *probes {
 	}
 }
 
-// Describe and Collect make it a Collector.
+// Describe and Collect implement client.Collector.
 func (p *probes) Describe(descs chan<- *client.Desc) {
 	p.total.Describe(descs)
 	p.duration.Describe(descs)
@@ -67,7 +67,7 @@ func (p *probes) count(c probe.Check) {
 	}
 }
 
-// result is how a kubelet's metrics call an outcome.
+// result converts the result of a probe to the name that a kubelet's metrics use.
 func result(r actions.ProbeResult) string {
 	switch r {
 	case actions.ProbeSuccess:
@@ -78,7 +78,7 @@ func result(r actions.ProbeResult) string {
 	return "unknown"
 }
 
-// forget keeps the durations if another pod of the same name has some.
+// forget removes the series of a pod. It keeps the durations if another pod of the same name has series.
 func (p *probes) forget(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
-// probed is a pod that is ready from its fifth second on.
+// probed returns a pod that is ready from its fifth second on.
 func probed(name string) *v1.Pod {
 	p := pod(name, "sleep 5; touch /ready; sleep infinity")
 	p.Spec.Containers[0].ReadinessProbe = &v1.Probe{
@@ -31,7 +31,7 @@ func series(probeType, result, name string) []string {
 	return []string{"container", "app", "namespace", "default", "pod", name, "pod_uid", "uid-of-" + name, "probe_type", probeType, "result", result}
 }
 
-// Series of probes have the labels of a kubelet's, and are there as long as their pods.
+// Series of probes have a kubelet's labels, and are removed with their pods.
 func TestProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgent(t)
@@ -75,8 +75,8 @@ func TestProbes(t *testing.T) {
 	})
 }
 
-// Two pods of one name, of which one is still ending, are told apart where there is a UID,
-// and share what has none.
+// Two pods have the same name, and one of them is still terminating. Series with a UID are separate for them; they share
+// the series without a UID.
 func TestProbesOfOneName(t *testing.T) {
 	a := &agent{t: t}
 	var err error
@@ -107,7 +107,7 @@ func TestProbesOfOneName(t *testing.T) {
 	}
 }
 
-// told counts what observers are told that were there before.
+// told counts the calls of the observers that the configuration had before Observe.
 type told struct {
 	syncpod.NopObserver
 	n *int

@@ -32,7 +32,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// An agent is one whose metrics are counted.
+// An agent is an agent with Metrics.
 type agent struct {
 	*nodeagent.Agent
 	t       *testing.T
@@ -42,7 +42,7 @@ type agent struct {
 	pods    *source.Push
 }
 
-// newAgent runs an agent until the test ends, in the bubble that it is called in.
+// newAgent runs an agent in the current synctest bubble until the test ends.
 func newAgent(t *testing.T) *agent {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +58,7 @@ func newAgent(t *testing.T) *agent {
 	}
 	config := nodeagent.Config{
 		Client: cri.NewClient(conn), Sources: []source.Source{a.pods}, Root: dir + "/root",
-		NoEviction: true, // this machine may be short of something
+		NoEviction: true, // the test machine may be under pressure
 		Sync:       syncpod.Config{Node: syncpod.Node{LogsRoot: dir + "/logs"}, RuntimeName: "critest"},
 	}
 	a.cgroups = &cgroups{}
@@ -79,7 +79,7 @@ func newAgent(t *testing.T) *agent {
 	return a
 }
 
-// scrape asks as Prometheus does, and reads the answer with its parser.
+// scrape requests the metrics as Prometheus does, and parses the answer with Prometheus' parser.
 func (a *agent) scrape(path string) map[string]*dto.MetricFamily {
 	a.t.Helper()
 	return scrape(a.t, a.metrics, a, path)
@@ -101,7 +101,7 @@ func scrape(t *testing.T, m *prometheus.Metrics, agent prometheus.Agent, path st
 	return families
 }
 
-// value returns that of one metric: of a histogram the count.
+// value returns the value of one metric; for a histogram, the number of observations.
 func value(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
 	for _, m := range families[name].GetMetric() {
 		is := len(m.Label)*2 == len(labels)
@@ -202,7 +202,7 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// Each container counts once when it has terminated, whatever becomes of its status, and after a restart of the agent.
+// Each terminated container counts once: also if it terminated between two statuses, and after a restart of the agent.
 func TestTerminations(t *testing.T) {
 	ended := func(id string) v1.ContainerState {
 		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ContainerID: id, ExitCode: 3, Reason: "Error"}}
@@ -242,7 +242,7 @@ func TestTerminations(t *testing.T) {
 	}
 }
 
-// Pods that come and go leave no series behind.
+// Deleted pods leave no series behind.
 func TestSeriesDoNotGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgent(t)
@@ -308,7 +308,7 @@ func TestInterval(t *testing.T) {
 	})
 }
 
-// cgroups are those of pods that have one.
+// cgroups records the pods that have a cgroup.
 type cgroups struct {
 	mu     sync.Mutex
 	ensure []types.UID
@@ -327,7 +327,7 @@ func (c *cgroups) RaiseCgroup(ctx context.Context, pod *v1.Pod) (string, error) 
 
 func (c *cgroups) RemovePod(context.Context, types.UID) error { return nil }
 
-// none is an agent that has nothing.
+// none is an agent without pods.
 type none struct{}
 
 func (none) Pods() []loop.Pod      { return nil }
@@ -339,7 +339,7 @@ func TestNodeNameIsRequired(t *testing.T) {
 	}
 }
 
-// What a Loop evicts is counted, and told on.
+// Metrics count each eviction of a Loop, and still call Config.Evicted.
 func TestEvictions(t *testing.T) {
 	m, err := prometheus.New(prometheus.Config{NodeName: "node1"})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// A bus is a D-Bus daemon with systemd and logind in one: it speaks the wire protocol, answers calls from a script and
+// A bus is a D-Bus daemon, systemd and logind in one: it speaks the wire protocol, answers calls from a script and
 // records them.
 type bus struct {
 	*testing.T
@@ -26,16 +26,16 @@ type bus struct {
 	mu    sync.Mutex
 	peers []*peer
 	calls []string
-	// units are the properties of units, and results what the next jobs end with instead of "done".
+	// units are the properties of units. results are the results of the next jobs, in place of "done".
 	units   map[string]map[string]any
 	results []string
-	// delayMax is the limit of logind in microseconds, and onHangup what its configuration then says.
+	// delayMax is the limit of logind in microseconds. onHangup returns the limit that logind reads after a SIGHUP.
 	delayMax uint64
 	onHangup func() uint64
-	// locks are the ends of locks that were handed out: a read ends once the other end is closed.
+	// locks receives the bus's end of each lock: a read from it returns once the client has closed its own end.
 	locks chan *os.File
 	jobs  int
-	// silent calls are not answered.
+	// silent is the name of calls that the bus does not answer.
 	silent string
 }
 
@@ -159,7 +159,7 @@ func (p *peer) send(kind dbus.Type, headers map[dbus.HeaderField]dbus.Variant, b
 		return
 	}
 	binary.LittleEndian.PutUint32(buf.Bytes()[8:], p.serial)
-	_, _, _ = p.conn.WriteMsgUnix(buf.Bytes(), syscall.UnixRights(fds...), nil) // a peer may be gone
+	_, _, _ = p.conn.WriteMsgUnix(buf.Bytes(), syscall.UnixRights(fds...), nil) // the peer may have disconnected
 }
 
 func (b *bus) answer(p *peer, m *dbus.Message) {
@@ -190,7 +190,7 @@ func (b *bus) answer(p *peer, m *dbus.Message) {
 	}
 }
 
-// describe prints arguments; properties in order of their names.
+// describe prints arguments, and sorts properties by name.
 func describe(body []any) string {
 	var words []string
 	for _, v := range body {

@@ -1,7 +1,7 @@
-// Package systemd connects a node agent to systemd and logind over D-Bus. It is a module of its own, because the
-// library does not speak D-Bus.
+// Package systemd connects a node agent to systemd and logind over D-Bus. It is a separate module, because the library
+// does not depend on D-Bus.
 //
-// A [Systemd] makes the slices of pods for the driver systemd of package tree:
+// A [Systemd] creates the slices of pods for the systemd driver of package tree:
 //
 //	units, err := systemd.New(systemd.Config{})
 //	cgroups, err := tree.New(tree.Config{Driver: cgroup.Systemd, Slices: units, ...})

@@ -19,15 +19,15 @@ import (
 const (
 	// unlimited is systemd's value for no limit.
 	unlimited = math.MaxUint64
-	// second is a second in microseconds, and quantum the unit of a quota for each second: systemd rounds down to it.
+	// second is a second in microseconds. quantum is the resolution of a quota for each second: systemd rounds down to it.
 	second, quantum = 1_000_000, 10_000
 )
 
-// unified are the properties for files of version 2.
+// unified maps the files of cgroup version 2 to properties.
 var unified = map[string]string{"memory.min": "MemoryMin", "memory.low": "MemoryLow"}
 
-// propertiesOf returns the settings of a cgroup as properties of its slice. What is not limited is set, too, so that no earlier
-// limit stays. Huge pages have no property: package tree writes them.
+// propertiesOf converts the settings of a cgroup to properties of its slice. It also sets the properties that have no
+// limit, so that no earlier limit stays. Huge pages have no property: package tree writes their files.
 func propertiesOf(v cgroup.Version, r cgroup.Resources) ([]units.Property, error) {
 	weight, memory := "CPUWeight", "MemoryMax"
 	shares := podcgroup.Weight(r.CPUShares)
@@ -68,7 +68,7 @@ func bandwidth(r cgroup.Resources) (quota, period uint64) {
 	return (quota + quantum - 1) / quantum * quantum, uint64(*r.CPUPeriod)
 }
 
-// limit returns a limit of at least least: anything below it is no limit.
+// limit returns *n, or unlimited if n is nil or *n is below least.
 func limit(n *int64, least int64) uint64 {
 	if n == nil || *n < least {
 		return unlimited
@@ -80,7 +80,7 @@ func number(name string, value uint64) units.Property {
 	return units.Property{Name: name, Value: dbus.MakeVariant(value)}
 }
 
-// unitOf returns the name of the slice of a cgroup, and that of the slice above, "" if there is none.
+// unitOf returns the name of the slice of a cgroup, and the name of the slice above it, "" if there is none.
 func unitOf(at string) (name, above string, err error) {
 	name = path.Base(at)
 	if !strings.HasSuffix(name, ".slice") || !path.IsAbs(at) {
@@ -92,7 +92,7 @@ func unitOf(at string) (name, above string, err error) {
 	return name, above, nil
 }
 
-// starting returns the properties that only a new slice gets.
+// starting returns the properties that are set only when a slice is created.
 func starting(v cgroup.Version, above string) []units.Property {
 	on := func(name string, value bool) units.Property {
 		return units.Property{Name: name, Value: dbus.MakeVariant(value)}

@@ -15,7 +15,8 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
 )
 
-// TestRealSystemd has package tree make, change and remove the slice of a pod on a systemd of its own, and reads what the kernel then has:
+// TestRealSystemd lets package tree create, change and remove the slice of a pod on a systemd of its own, and reads the
+// kernel's settings after each step:
 //
 //	./real.sh /root/sd go test -count=1 -v -run RealSystemd .
 func TestRealSystemd(t *testing.T) {
@@ -73,7 +74,7 @@ func TestRealSystemd(t *testing.T) {
 	}
 }
 
-// seenBySystemd returns a folder with the trees of cgroups as that systemd has them.
+// seenBySystemd returns a directory with the cgroup trees that this systemd sees.
 func seenBySystemd(t *testing.T, group string) string {
 	t.Helper()
 	pid, _, _ := strings.Cut(strings.TrimPrefix(os.Getenv("PODSYNC_SYSTEMD"), "unix:path=/proc/"), "/")

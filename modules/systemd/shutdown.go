@@ -13,18 +13,19 @@ import (
 )
 
 // ErrCancelled is the error of [Systemd.DelayShutdown] if a shutdown was cancelled after Stop had been called. The pods
-// have stopped: the agent should start anew.
+// have stopped, so the agent should restart.
 var ErrCancelled = errors.New("systemd: the shutdown was cancelled after the pods had been stopped")
 
-// A Delay says how a shutdown is delayed.
+// A Delay configures how a shutdown is delayed.
 type Delay struct {
-	// Period is the time that Stop may take. If logind allows less, DelayShutdown raises its limit. Required.
+	// Period is the maximum time for Stop. If logind allows less, DelayShutdown raises logind's limit. Required.
 	Period time.Duration
-	// Stop is called once the machine is about to shut down, which waits until Stop returns or Period has passed. Required.
+	// Stop is called when the machine is about to shut down. The shutdown waits until Stop returns, or Period has passed.
+	// Required.
 	Stop func(ctx context.Context)
 	// Who is the name under which logind lists the delay. Default "podsync".
 	Who string
-	// Conf is the file that raises the limit of logind, which reads all files *.conf of its directory. Default
+	// Conf is the file that raises the limit of logind, which reads all files *.conf in that directory. Default
 	// /etc/systemd/logind.conf.d/99-podsync.conf.
 	Conf string
 }
@@ -34,13 +35,14 @@ const (
 	prepareForShutdown                = "PrepareForShutdown"
 	// firstRetry and lastRetry are the shortest and the longest pause before a lost lock is taken again.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
-	// settle is the longest time that logind takes to read its configuration, and settlePause the pause between two looks.
+	// settle is the maximum time that logind takes to read its configuration. settlePause is the pause between two checks.
 	settle, settlePause = 5 * time.Second, 100 * time.Millisecond
 )
 
-// DelayShutdown holds a delay lock of logind until ctx ends, calls Stop when the machine is about to shut down, and releases
-// the lock when Stop has returned. It returns nil when ctx has ended, and an error if the first lock cannot be taken, or
-// ErrCancelled. A lock that is lost because the bus or logind has restarted is taken again.
+// DelayShutdown holds a delay lock of logind until ctx ends, calls Stop when the machine is about to shut down, and
+// releases the lock when Stop has returned. It returns nil when ctx has ended, an error if it cannot take the first lock,
+// and ErrCancelled if the shutdown is cancelled. It takes the lock again if a restart of the bus or of logind has
+// released it.
 func (s *Systemd) DelayShutdown(ctx context.Context, d Delay) error {
 	switch {
 	case d.Period <= 0:
@@ -117,7 +119,7 @@ func (l *lock) inhibit(ctx context.Context, d Delay) error {
 
 func (l *lock) logind() dbus.BusObject { return l.conn.Object(logind, logindPath) }
 
-// raiseLimit has logind allow delays that are long enough.
+// raiseLimit makes logind allow a delay of d.Period.
 func (l *lock) raiseLimit(ctx context.Context, d Delay) error {
 	most, err := l.limit(ctx)
 	if err != nil || most >= d.Period {
@@ -126,12 +128,12 @@ func (l *lock) raiseLimit(ctx context.Context, d Delay) error {
 	if err := os.MkdirAll(filepath.Dir(d.Conf), 0o755); err != nil {
 		return err
 	}
-	// Whole seconds, rounded up.
+	// The limit is in whole seconds, rounded up.
 	text := fmt.Sprintf("# Written so that pods have time to stop when the machine shuts down.\n[Login]\nInhibitDelayMaxSec=%d\n", (d.Period+time.Second-1)/time.Second)
 	if err := os.WriteFile(d.Conf, []byte(text), 0o644); err != nil {
 		return err
 	}
-	const hangup = int32(1) // logind reads its configuration again
+	const hangup = int32(1) // SIGHUP makes logind read its configuration again
 	systemd := l.conn.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
 	if err := systemd.CallWithContext(ctx, "org.freedesktop.systemd1.Manager.KillUnit", 0, "systemd-logind.service", "all", hangup).Err; err != nil {
 		return err
@@ -163,7 +165,7 @@ func (l *lock) limit(ctx context.Context) (time.Duration, error) {
 	return time.Duration(min(micros, uint64(1<<63-1)/1000)) * time.Microsecond, nil
 }
 
-// await waits for a shutdown, and stops the pods then.
+// await waits for a shutdown, and then stops the pods.
 func (l *lock) await(ctx context.Context, d Delay) error {
 	begins, err := l.next(ctx)
 	for err == nil && !begins {
@@ -186,7 +188,7 @@ func (l *lock) await(ctx context.Context, d Delay) error {
 	return ErrCancelled
 }
 
-// next returns the next signal: whether a shutdown begins, or is cancelled.
+// next waits for the next signal, and reports whether a shutdown begins; false means that it is cancelled.
 func (l *lock) next(ctx context.Context) (begins bool, err error) {
 	for {
 		select {
@@ -203,7 +205,7 @@ func (l *lock) next(ctx context.Context) (begins bool, err error) {
 	}
 }
 
-// release lets the shutdown go on.
+// release releases the lock, so that the shutdown continues.
 func (l *lock) release() {
 	if l.file != nil {
 		l.file.Close()

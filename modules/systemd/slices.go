@@ -14,17 +14,17 @@ import (
 
 var _ tree.Slices = (*Systemd)(nil)
 
-// Names of errors of systemd.
+// Names of D-Bus errors of systemd.
 const (
 	unitExists = "org.freedesktop.systemd1.UnitExists"
 	noSuchUnit = "org.freedesktop.systemd1.NoSuchUnit"
 )
 
-// replace is the mode of jobs: a conflicting job that waits is cancelled.
+// replace is the mode of jobs: systemd cancels conflicting jobs that wait.
 const replace = "replace"
 
-// SetSlice starts the slice of a cgroup, or sets the properties of a slice that is there; see [tree.Slices]. A slice
-// that is there keeps its properties if r is zero: such a slice is above those of pods, and may be the administrator's.
+// SetSlice starts the slice of a cgroup, or sets the properties of a slice that exists already; see [tree.Slices]. If r
+// is zero, an existing slice keeps its properties: it is above the slices of pods, and may be the administrator's.
 func (s *Systemd) SetSlice(ctx context.Context, at string, r cgroup.Resources) error {
 	name, above, err := unitOf(at)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Systemd) RemoveSlice(ctx context.Context, at string) error {
 	if err != nil && !isError(err, noSuchUnit) {
 		return fmt.Errorf("systemd: stop of %s: %w", name, err)
 	}
-	// A slice that has failed stays loaded, and keeps its name, until it is reset.
+	// A failed slice stays loaded, and keeps its name, until it is reset.
 	if err := conn.ResetFailedUnitContext(ctx, name); err != nil && !isError(err, noSuchUnit) {
 		return fmt.Errorf("systemd: reset of %s: %w", name, err)
 	}
@@ -86,7 +86,7 @@ func (s *Systemd) RemoveSlice(ctx context.Context, at string) error {
 	return nil
 }
 
-// job begins a job and waits for its end.
+// job starts a job and waits for its end.
 func job(ctx context.Context, begin func(done chan<- string) error) error {
 	done := make(chan string, 1)
 	if err := begin(done); err != nil {

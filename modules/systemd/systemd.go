@@ -24,11 +24,11 @@ type Config struct {
 	Version cgroup.Version
 	// Timeout bounds the connection to the bus, each call, and each job of systemd. Default 30 s.
 	Timeout time.Duration
-	// Log gets a line for each slice that is made or removed, and for what happens to a shutdown. Default silent.
+	// Log receives a line for each slice that is created or removed, and for each step of a shutdown. Default: no log.
 	Log logr.Logger
 }
 
-// A Systemd makes slices and delays shutdowns. Its methods may be called concurrently.
+// A Systemd creates slices and delays shutdowns. Its methods may be called concurrently.
 type Systemd struct {
 	config Config
 
@@ -37,7 +37,7 @@ type Systemd struct {
 	conn *units.Conn
 }
 
-// New returns a Systemd, which connects when it is used for the first time, and again after a restart of the bus.
+// New returns a Systemd. It connects when it is first used, and again after a restart of the bus.
 func New(c Config) (*Systemd, error) {
 	switch {
 	case c.Version != 0 && c.Version != cgroup.V1 && c.Version != cgroup.V2:
@@ -83,10 +83,10 @@ func (s *Systemd) manager(ctx context.Context) (*units.Conn, error) {
 	return conn, err
 }
 
-// newManager connects to the manager of units. NewConnection subscribes to signals with a call that no context bounds, so
-// the connections are closed when ctx ends, which ends the call.
+// newManager connects to the manager of units. NewConnection subscribes to signals without a context, so newManager
+// closes the connections when ctx ends, which ends that call.
 func (s *Systemd) newManager(ctx context.Context) (*units.Conn, error) {
-	var pending []func() bool // each stops the close of a connection, and reports whether it was in time
+	var pending []func() bool // each function keeps its connection open after ctx ends, and reports whether it was called in time
 	conn, err := units.NewConnection(func() (*dbus.Conn, error) {
 		c, err := s.dial(ctx)
 		if err == nil {
@@ -108,7 +108,7 @@ func (s *Systemd) newManager(ctx context.Context) (*units.Conn, error) {
 	return conn, nil
 }
 
-// dial connects to the bus. ctx bounds the handshake, and not the life of the connection.
+// dial connects to the bus. ctx bounds only the handshake: the connection outlives it.
 func (s *Systemd) dial(ctx context.Context) (*dbus.Conn, error) {
 	life, end := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, end)
@@ -134,7 +134,7 @@ func (s *Systemd) connect(life context.Context) (conn *dbus.Conn, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The number, and not the name of the user, which only the C library could look up.
+	// The user's number is enough: only the C library could find the name.
 	if err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))}); err == nil {
 		err = conn.Hello()
 	}

@@ -26,7 +26,7 @@ func on(t *testing.T, b *bus, v cgroup.Version) *systemd.Systemd {
 
 const pod = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice"
 
-// A slice is started with its properties, and changed if it is there.
+// SetSlice starts a slice with its properties, and changes a slice that exists.
 func TestSlice(t *testing.T) {
 	r := cgroup.Resources{
 		CPUShares: 1024, CPUQuota: new(int64(15_000)), CPUPeriod: new(int64(100_000)), Memory: new(int64(1 << 30)), PIDs: new(int64(100)),
@@ -70,7 +70,7 @@ func TestSlice(t *testing.T) {
 	}
 }
 
-// A bus that does not answer while the agent connects holds up a call until the call's deadline, and later calls not at all.
+// If the bus does not answer while the agent connects, the call ends at its deadline, and later calls are not blocked.
 func TestSilentBus(t *testing.T) {
 	b := newBus(t)
 	b.silent = "AddMatch"
@@ -88,7 +88,7 @@ func TestSilentBus(t *testing.T) {
 	}
 }
 
-// A slice above those of pods keeps what an administrator has set.
+// A slice above the slices of pods keeps the properties that an administrator has set.
 func TestSliceAboveKeepsItsProperties(t *testing.T) {
 	b := newBus(t)
 	b.units["edge.slice"] = map[string]any{"MemoryMax": uint64(7)}
@@ -106,7 +106,7 @@ func TestRemovedSlice(t *testing.T) {
 	if err := s.SetSlice(t.Context(), pod, cgroup.Resources{CPUShares: 2}); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // a slice that is not there has been stopped
+	for range 2 { // a slice that does not exist counts as stopped
 		if err := s.RemoveSlice(t.Context(), pod); err != nil {
 			t.Error(err)
 		}
@@ -116,7 +116,7 @@ func TestRemovedSlice(t *testing.T) {
 	}
 }
 
-// Jobs that fail, hang, or concern something else than a slice are errors.
+// Jobs that fail or hang, and cgroups that are no slices, are errors.
 func TestSliceErrors(t *testing.T) {
 	b := newBus(t)
 	b.results = []string{"failed"}
@@ -142,7 +142,7 @@ func TestSliceErrors(t *testing.T) {
 	}
 }
 
-// The bus may restart: the next call connects again.
+// After a restart of the bus, the next call connects again.
 func TestBusRestarts(t *testing.T) {
 	b := newBus(t)
 	s := on(t, b, cgroup.V2)
@@ -151,7 +151,7 @@ func TestBusRestarts(t *testing.T) {
 	}
 	b.drop()
 	var err error
-	for range 1000 { // until the client has noticed
+	for range 1000 { // until the client has noticed the restart
 		if err = s.SetSlice(t.Context(), pod, cgroup.Resources{CPUShares: 3}); err == nil {
 			break
 		}
@@ -167,7 +167,7 @@ func TestBusRestarts(t *testing.T) {
 	}
 }
 
-// delayed runs DelayShutdown with a Stop that reports that it was called, and waits for release.
+// delayed runs DelayShutdown with a Stop that reports its call on stopping and then waits for release.
 func delayed(t *testing.T, b *bus, conf string) (stopping, release chan struct{}, ended chan error, cancel func()) {
 	t.Helper()
 	stopping, release, ended = make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -199,7 +199,7 @@ func held(lock *os.File) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// A shutdown waits until the pods have stopped; logind is asked for as much time as they need.
+// A shutdown waits until the pods have stopped. DelayShutdown raises logind's limit to the time that they need.
 func TestShutdownIsDelayed(t *testing.T) {
 	b, conf := newBus(t), filepath.Join(t.TempDir(), "logind.conf.d", "99-test.conf")
 	b.onHangup = func() uint64 {
@@ -226,7 +226,8 @@ func TestShutdownIsDelayed(t *testing.T) {
 	}
 }
 
-// A shutdown that is cancelled after the pods have stopped is an error, and one that had not begun is nothing.
+// If a shutdown is cancelled after the pods have stopped, DelayShutdown returns ErrCancelled. It ignores the cancellation
+// of a shutdown that has not begun.
 func TestShutdownIsCancelled(t *testing.T) {
 	b := newBus(t)
 	b.delayMax = 60_000_000
@@ -245,7 +246,7 @@ func TestShutdownIsCancelled(t *testing.T) {
 	}
 }
 
-// The lock is taken again when the bus has restarted.
+// After a restart of the bus DelayShutdown takes the lock again.
 func TestLockOutlivesTheBus(t *testing.T) {
 	b := newBus(t)
 	b.delayMax = 60_000_000
@@ -261,7 +262,7 @@ func TestLockOutlivesTheBus(t *testing.T) {
 	}
 }
 
-// A limit of logind that stays too low is an error: pods would be killed in the middle.
+// If logind's limit stays too low, DelayShutdown returns an error: the shutdown would kill pods that are still stopping.
 func TestLimitOfLogindStaysLow(t *testing.T) {
 	b := newBus(t)
 	_, _, ended, _ := delayed(t, b, filepath.Join(t.TempDir(), "99.conf"))

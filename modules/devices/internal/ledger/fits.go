@@ -67,7 +67,7 @@ func (l *Ledger) Fits(pod *v1.Pod, activePods []*v1.Pod, now time.Time) error {
 	return nil
 }
 
-// unavailable returns the kubelet's error text.
+// unavailable returns an error with the kubelet's text.
 func unavailable(name string, requested, available int) error {
 	return fmt.Errorf("requested number of devices unavailable for %s. Requested: %d, Available: %d", name, requested, available)
 }

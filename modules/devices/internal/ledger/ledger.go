@@ -85,8 +85,8 @@ func (l *Ledger) Release(pod types.UID) { delete(l.pods, pod) }
 // Held returns the devices of a pod's containers, by container name. The caller must not modify it.
 func (l *Ledger) Held(pod types.UID) map[string]Held { return l.pods[pod] }
 
-// Register records a resource whose plugin has not reported a device yet. From then on no container
-// that asks for the resource starts without a device, whether or not the plugin ever reports one.
+// Register records a resource whose plugin has not reported a device yet. From then on no container that requests the
+// resource starts without a device, whether or not the plugin ever reports one.
 func (l *Ledger) Register(name string) {
 	if l.resources[name] == nil {
 		l.resources[name] = &resourceState{connected: true}

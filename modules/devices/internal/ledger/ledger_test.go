@@ -104,7 +104,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A container keeps its devices, even if they become unhealthy, and cannot get another number of them.
+// A container keeps its devices, even if they become unhealthy. A later request for another number of devices fails.
 func TestChooseAgain(t *testing.T) {
 	l, pod := ledgerOf("a", "b"), podOf("u", "app:1")
 	give(l, pod, start)

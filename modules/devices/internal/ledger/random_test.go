@@ -37,7 +37,7 @@ func (l *life) containers() []v1.Container {
 	return slices.Concat(l.pod.Spec.InitContainers, l.pod.Spec.Containers)
 }
 
-// live returns the containers of a pod that run, and the one that was started last.
+// live returns the running containers of a pod, and the container that was started last.
 func (l *life) live() []string {
 	var names []string
 	for i, c := range l.containers()[:l.started] {
@@ -48,9 +48,9 @@ func (l *life) live() []string {
 	return names
 }
 
-// Pods come and go, devices become unhealthy, plugins disconnect and agents restart, at random. No device is held by
-// two running containers, no unhealthy or missing device is allocated, a container keeps its devices, and while all
-// devices are healthy each admitted pod gets the devices that it requests.
+// Pods are created and deleted, devices become unhealthy, plugins disconnect and agents restart, at random. No device is
+// held by two running containers, no unhealthy or missing device is allocated, a container keeps its devices, and while
+// all devices are healthy each admitted pod gets the devices that it requests.
 func TestRandomLives(t *testing.T) {
 	for seed := range uint64(300) {
 		n := &node{Ledger: New(5 * time.Minute), r: rand.New(rand.NewPCG(seed, 7)), now: start, healthy: map[string]bool{}}
@@ -106,7 +106,7 @@ func (n *node) step(t *testing.T) string {
 	return n.start(t, n.pods[n.r.IntN(len(n.pods))])
 }
 
-// restart replaces the ledger by one that reads what the earlier one has written.
+// restart replaces the ledger by a new one that restores the state written by the earlier one.
 func (n *node) restart(t *testing.T) string {
 	next := New(5 * time.Minute)
 	for name, ids := range n.Snapshot(n.now) {
