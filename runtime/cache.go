@@ -20,15 +20,15 @@ import (
 type Cache struct {
 	mu      sync.Mutex
 	entries map[types.UID]*cacheEntry
-	// listed is when the newest list of all pods began: of a pod without an entry
-	// the runtime had nothing then.
+	// listed is when the newest list of all pods began. The runtime had no sandbox or container of
+	// a pod without an entry at that time.
 	listed time.Time
 }
 
 type cacheEntry struct {
-	status   *PodStatus // of the newest read that succeeded, nil if none did
-	err      error      // of the newest read
-	observed time.Time  // when the newest read began, zero if there was none
+	status   *PodStatus // the status of the newest read that succeeded, nil if none succeeded
+	err      error      // the error of the newest read
+	observed time.Time  // when the newest read began, zero if the pod was never read
 	// present means that a list contained the pod. If observed is zero, its status has not been
 	// read yet.
 	present bool
@@ -48,7 +48,7 @@ func (c *Cache) Set(uid types.UID, status *PodStatus, err error, observed time.T
 		return false
 	}
 	if e == nil && err == nil && status.Empty() && observed.Equal(c.listed) {
-		return true // the list has already said so
+		return true // the newest list did not contain the pod either
 	}
 	if e == nil {
 		e = c.add(uid)
@@ -110,8 +110,8 @@ func (c *Cache) Newer(uid types.UID, since time.Time) (status *PodStatus, ok boo
 	return c.newer(uid, since)
 }
 
-// WaitNewer returns the result of Newer. If there is none yet, it waits for such a read, but does
-// not trigger one. The error is the read's, or ctx's.
+// WaitNewer is Newer, but waits for such a read if there is none yet. It does not trigger a read.
+// The error is that of the read, or that of ctx.
 func (c *Cache) WaitNewer(ctx context.Context, uid types.UID, since time.Time) (*PodStatus, error) {
 	for {
 		status, updated, err := c.newerOrUpdated(uid, since)
@@ -156,7 +156,7 @@ func (c *Cache) newer(uid types.UID, since time.Time) (status *PodStatus, ok boo
 	return e.status, true, nil
 }
 
-// leave ends a wait. If the entry was created for the wait, it is deleted with the last one.
+// leave ends a wait. If the entry was created for waiting goroutines, the last of them deletes it.
 func (c *Cache) leave(uid types.UID, updated chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,8 +197,8 @@ func (c *Cache) add(uid types.UID) *cacheEntry {
 	return e
 }
 
-// absent reports whether nothing is known of the pod, except that the newest list, if any, did not
-// contain it.
+// absent reports whether the entry holds nothing except that the newest list, if any, did not
+// contain the pod.
 func (e *cacheEntry) absent() bool {
 	return e == nil || e.observed.IsZero() && !e.present
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// at is a moment of a test's own clock.
+// at returns a time on a test's own clock.
 func at(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 
 func statusAt(uid types.UID, seconds int) *PodStatus {
@@ -44,7 +44,7 @@ func TestP4_CacheClaimsWhatWasRead(t *testing.T) {
 		enter  func(c *Cache)
 		since  int
 		ok     bool
-		status bool // with a sandbox
+		status bool // the status has a sandbox
 		err    error
 	}{
 		{"nothing was read", func(*Cache) {}, 0, false, false, nil},
@@ -101,7 +101,7 @@ func TestP4_CacheClaimsWhatWasRead(t *testing.T) {
 	}
 }
 
-// The zero time asks for any read, but for one.
+// A pod that was never read is not newer than any time. Only a read satisfies the zero time.
 func TestP4_WhatWasNotReadIsNotNewerThanAnything(t *testing.T) {
 	var c Cache
 	for range 2 {
@@ -154,7 +154,7 @@ func TestP5_WaitNewerIsInterrupted(t *testing.T) {
 			}
 		}
 		time.Sleep(1500 * time.Millisecond)
-		c.Set("known", statusAt("known", 2), nil, time.Now()) // who still waits, waits on
+		c.Set("known", statusAt("known", 2), nil, time.Now()) // goroutines that still wait go on waiting
 		all.Wait()
 		if len(c.entries) != 1 || c.entries["known"].waiting != 0 || c.entries["known"].updated != nil {
 			t.Errorf("left when nobody waits: %+v", c.entries)
@@ -175,7 +175,7 @@ func TestP5_WhoLeavesTakesNobodyAlong(t *testing.T) {
 		}()
 		_, waiting, _ := c.newerOrUpdated("u", since)
 		synctest.Wait()
-		c.leave("u", woken) // who waits for older news
+		c.leave("u", woken) // the goroutine that waits for a newer read
 		c.leave("u", waiting)
 		c.Set("u", statusAt("u", 2), nil, since)
 		synctest.Wait()
@@ -202,7 +202,7 @@ func TestUIDsAreThoseOfReads(t *testing.T) {
 	}
 }
 
-// W11: what a list does not show is not kept.
+// W11: the Cache drops the pods that a list does not contain.
 func TestCacheHoldsNoMoreThanTheRuntime(t *testing.T) {
 	var c Cache
 	for i := range 1000 {

@@ -6,10 +6,9 @@
 //
 // # Which container is the current one
 //
-// A pod's history holds several sandboxes and several containers of one name.
-// The current one is the one with the highest attempt, never the one created
-// last by the clock: clocks step back, attempts do not. [PodStatus.Latest] and
-// [PodStatus.LatestSandbox] are the only places that choose.
+// The runtime may hold several sandboxes of a pod, and several containers of one name. The current
+// one has the highest attempt. The time of creation does not matter, because clocks step back and
+// attempts do not. Only [PodStatus.Latest] and [PodStatus.LatestSandbox] choose the current one.
 //
 // # Where each rule lives
 //

@@ -29,9 +29,9 @@ func HashContainer(c *v1.Container) uint64 {
 	return uint64(addByte(h, ']'))
 }
 
-// The hash is the 32-bit FNV-1a of a text that is never made here: the JSON
-// object of image and name, as apimachinery's util/dump prints a byte slice,
-// "([]uint8)[123 34 105 ...]". hashOfImageKey is the state after `{"image":"`.
+// The hash is the 32-bit FNV-1a of the text "([]uint8)[123 34 105 ...]": apimachinery's util/dump
+// prints the JSON object of image and name this way, as a byte slice. HashContainer never builds
+// this text. hashOfImageKey is the hash state after `{"image":"`.
 const (
 	hashOfImageKey uint32 = 0x323ecb63
 	fnvPrime       uint32 = 16777619
@@ -55,7 +55,7 @@ func addDecimals(h uint32, s string) uint32 {
 	return h
 }
 
-// jsonText returns s as it stands between the quotes of a JSON string.
+// jsonText returns s as JSON writes it between quotes.
 func jsonText(s string) string {
 	for i := range len(s) {
 		switch b := s[i]; {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/dump"
 )
 
-// Values a kubelet wrote into io.kubernetes.container.hash. They must never
-// change: a different value restarts every container on every node.
+// Values that a kubelet wrote into io.kubernetes.container.hash. They must never change: a different
+// value would restart every container on every node.
 func TestHashContainerEqualsTheKubelets(t *testing.T) {
 	for name, want := range map[string]string{"c0": "d5fc8db0", "c1": "994b7ecb", "c2": "67875b61", "i0": "49bde5d6"} {
 		c := &v1.Container{Name: name, Image: "repo/img:v1"}
@@ -35,7 +35,7 @@ func TestHashContainerIgnoresAllButNameAndImage(t *testing.T) {
 	}
 }
 
-// The slow way, from the form's definition, agrees for every byte JSON can hold.
+// HashContainer equals the slow computation from the definition, for every byte that JSON can hold.
 func TestHashContainerEqualsTheDumpForm(t *testing.T) {
 	for _, image := range []string{"", "a", "registry.example:5000/team/app@sha256:" + strings.Repeat("0f", 32), "a\"b", "a<b", "a>b", "a&b", "ü\u2028", "\xff", "\x00\n"} {
 		c := &v1.Container{Name: "c", Image: image}

@@ -2,7 +2,7 @@ package runtime
 
 import v1 "k8s.io/api/core/v1"
 
-// Labels that identify the pod of a sandbox or container. A kubelet writes the same ones, and log
+// Labels that identify the pod of a sandbox or container. A kubelet writes the same labels, and log
 // shippers, crictl and monitoring read them.
 const (
 	LabelPodName       = "io.kubernetes.pod.name"
@@ -11,15 +11,15 @@ const (
 	LabelContainerName = "io.kubernetes.container.name"
 )
 
-// Annotations of a container that let an agent started later, without the
-// pod's spec, judge and stop it. A kubelet writes the same ones.
+// Annotations of a container. With them, a later agent that does not have the pod's spec can judge
+// and stop the container. A kubelet writes the same annotations.
 const (
-	// AnnotationHash is HashContainer of the spec, in lower-case hexadecimal.
+	// AnnotationHash is the HashContainer of the spec, in lower-case hexadecimal.
 	AnnotationHash = "io.kubernetes.container.hash"
 	// AnnotationRestartCount is the attempt, in decimal.
 	AnnotationRestartCount = "io.kubernetes.container.restartCount"
-	// AnnotationTerminationMessagePath and AnnotationTerminationMessagePolicy are
-	// the spec's fields of that name.
+	// AnnotationTerminationMessagePath and AnnotationTerminationMessagePolicy are the fields of those
+	// names in the spec.
 	AnnotationTerminationMessagePath   = "io.kubernetes.container.terminationMessagePath"
 	AnnotationTerminationMessagePolicy = "io.kubernetes.container.terminationMessagePolicy"
 	// AnnotationPreStopHandler is the v1.LifecycleHandler to run before a stop, as JSON.
@@ -36,7 +36,7 @@ const (
 // to the runtime, separated by spaces. Only podsync uses it.
 const AnnotationImageVolumes = "podsync.io/image-volumes"
 
-// Annotations of a pod that an agent writes. A kubelet writes the same ones.
+// Annotations that an agent writes to a pod. A kubelet writes the same annotations.
 const (
 	// AnnotationConfigSource is the source of the pod. A pod of any source except ConfigSourceAPI
 	// is a static pod.
@@ -47,15 +47,15 @@ const (
 	AnnotationConfigSeen = "kubernetes.io/config.seen"
 )
 
-// The sources of pods that a kubelet has, as AnnotationConfigSource names them.
+// The pod sources of a kubelet, as values of AnnotationConfigSource.
 const (
 	ConfigSourceAPI  = "api"
 	ConfigSourceFile = "file"
 	ConfigSourceHTTP = "http"
 )
 
-// IsStatic reports whether the pod comes from a source on the node itself. A pod without the
-// annotation counts as one from an API server.
+// IsStatic reports whether the pod comes from a source on the node itself. A pod without
+// AnnotationConfigSource counts as a pod from an API server.
 func IsStatic(pod *v1.Pod) bool {
 	if pod == nil {
 		return false

@@ -2,8 +2,8 @@ package runtime
 
 import v1 "k8s.io/api/core/v1"
 
-// IsTerminal reports whether a pod in the phase has ended for good: no container of it runs
-// or is started again.
+// IsTerminal reports whether the phase is final: no container of the pod runs, and none will be
+// started again.
 func IsTerminal(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }
 
 // IsSidecar reports whether an init container keeps running alongside the regular containers
@@ -16,8 +16,8 @@ func IsSidecar(c *v1.Container) bool {
 // systemCritical is the priority of system-cluster-critical; only system-node-critical is higher.
 const systemCritical = 2_000_000_000
 
-// IsCritical reports whether the node cannot do without a pod: it is a static pod or its mirror, or has the priority of
-// system-cluster-critical or a higher one. Such a pod is not evicted, preempts others, and does not swap.
+// IsCritical reports whether the node depends on the pod: a static pod, its mirror pod, or a pod with the priority of
+// system-cluster-critical or higher. Critical pods are not evicted, preempt other pods, and do not swap.
 func IsCritical(pod *v1.Pod) bool {
 	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
 	return mirror || IsStatic(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical

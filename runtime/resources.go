@@ -6,9 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ContainerResources are the resources of a running container, in the terms of its spec: those it
-// was created with or last resized to. They are recorded by the component that set them, because a
-// runtime reports values rounded to the precision of cgroups. Zero means none.
+// ContainerResources are the resources of a running container as its spec states them: those it was
+// created with or last resized to. The component that sets them records them, because a runtime
+// reports values rounded to the precision of cgroups. Zero means none.
 type ContainerResources struct {
 	// CPURequest and CPULimit are in thousandths of a CPU.
 	CPURequest int64 `json:"cpuRequest,omitempty"`
@@ -18,8 +18,8 @@ type ContainerResources struct {
 	MemoryLimit   int64 `json:"memoryLimit,omitempty"`
 }
 
-// ResourcesOf returns the resources that a container of a pod is created with. For a limit that the
-// container does not have, the limit of the pod applies (KEP-2837).
+// ResourcesOf returns the resources with which a container of a pod is created. If the container has
+// no limit of its own, the limit of the pod applies (KEP-2837).
 func ResourcesOf(pod *v1.PodSpec, c *v1.Container) ContainerResources {
 	whole := &v1.ResourceRequirements{}
 	if pod.Resources != nil {

@@ -5,11 +5,11 @@ package runtime
 type ContainerState uint8
 
 const (
-	// ContainerUnknown means that the runtime cannot tell whether the
-	// container's process is alive. It must be stopped before it is replaced.
+	// ContainerUnknown means that the runtime cannot determine whether the container's process is
+	// alive. The container must be stopped before it is replaced.
 	ContainerUnknown ContainerState = iota
-	// ContainerCreated means that the container exists and its process has
-	// never been started, as far as the runtime knows.
+	// ContainerCreated means that the container exists. As far as the runtime knows, its process has
+	// never been started.
 	ContainerCreated
 	// ContainerRunning means that the container's process is alive.
 	ContainerRunning
@@ -30,8 +30,8 @@ func (s ContainerState) String() string {
 	return "unknown"
 }
 
-// SandboxState is whether a pod sandbox can hold containers, as CRI's
-// PodSandboxState says it. The zero value is SandboxNotReady.
+// SandboxState is whether a pod sandbox can hold containers, as in CRI's PodSandboxState. The zero
+// value is SandboxNotReady.
 type SandboxState uint8
 
 const (
@@ -50,7 +50,7 @@ func (s SandboxState) String() string {
 	return "not ready"
 }
 
-// NamespaceMode says which containers share a namespace of a sandbox, as CRI's NamespaceMode does. The zero value is
+// NamespaceMode is which containers share a namespace of a sandbox, as in CRI's NamespaceMode. The zero value is
 // NamespacePod.
 type NamespaceMode uint8
 

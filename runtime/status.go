@@ -14,46 +14,46 @@ type PodStatus struct {
 	UID       types.UID
 	Name      string
 	Namespace string
-	// Sandboxes are all sandboxes of the pod the runtime still has. The order
-	// matters only between equal attempts, where the first one counts as newer.
+	// Sandboxes are all sandboxes of the pod that the runtime still has. The order matters only for
+	// equal attempts: the first counts as newer.
 	Sandboxes []SandboxStatus
-	// Containers are all containers of the pod the runtime still has, of every
-	// sandbox. The order matters only between equal attempts of one name, where
-	// the first one counts as newer unless another is running.
+	// Containers are all containers of the pod that the runtime still has, in all sandboxes. The
+	// order matters only for equal attempts of one name: the running container counts as newer,
+	// otherwise the first.
 	Containers []ContainerStatus
-	// ObservedAt is when the read that produced this snapshot began: everything
-	// that happened before it is visible here. Zero when it is not known.
+	// ObservedAt is when the read that produced this snapshot began: the snapshot includes
+	// everything that happened before. Zero if unknown.
 	ObservedAt time.Time
 }
 
-// SandboxStatus is what a runtime reports of one pod sandbox.
+// SandboxStatus is one pod sandbox as a runtime reports it.
 type SandboxStatus struct {
 	// ID is the runtime's identifier of the sandbox.
 	ID string
-	// State says whether containers can be started in it.
+	// State is whether containers can be started in the sandbox.
 	State SandboxState
-	// NetworkMode is the network namespace the sandbox was made with.
+	// NetworkMode is the network namespace with which the sandbox was created.
 	NetworkMode NamespaceMode
 	// Attempt counts the sandboxes of the pod, from 0.
 	Attempt uint32
 	// Network is the sandbox's network, nil if the runtime reported none.
 	Network *SandboxNetwork
-	// CreatedAt is the runtime's wall clock at creation. For display only.
+	// CreatedAt is the runtime's wall clock at the creation, for display only.
 	CreatedAt time.Time
-	// RuntimeHandler is the handler (of a RuntimeClass) the sandbox runs under;
-	// empty is the runtime's default.
+	// RuntimeHandler is the handler (of a RuntimeClass) that runs the sandbox. Empty means the
+	// runtime's default.
 	RuntimeHandler string
 }
 
 // SandboxNetwork is the network of a sandbox.
 type SandboxNetwork struct {
-	// IPs are the pod's addresses, the primary first. Empty while the network is
-	// being set up, and for a sandbox on the node's network.
+	// IPs are the pod's addresses, the primary first. Empty until the network is set up, and for a
+	// sandbox in the node's network.
 	IPs []string `json:"ips,omitempty"`
 }
 
-// ContainerStatus is what a runtime reports of one container, that is of one
-// attempt to run a container of the pod's spec.
+// ContainerStatus is one container as a runtime reports it. Each attempt to run a container of the
+// pod's spec is a container of its own.
 type ContainerStatus struct {
 	// Name is the name of the container in the pod's spec.
 	Name string
@@ -62,14 +62,13 @@ type ContainerStatus struct {
 	// Attempt counts the containers of this name in the pod, from 0. It is the
 	// restart count of the Kubernetes API.
 	Attempt uint32
-	// ExitCode is the process's exit code. Meaningful when State is
-	// ContainerExited.
+	// ExitCode is the process's exit code. It is meaningful only if State is ContainerExited.
 	ExitCode int32
 	// SpecHash is the hash of the container's spec, recorded at creation; see HashContainer. Zero
-	// means that none was recorded: such a container counts as unchanged.
+	// means that no hash was recorded; such a container counts as unchanged.
 	SpecHash uint64
 	// SandboxID is the sandbox in which the container was created. Empty means unknown; such a
-	// container counts as one of the latest sandbox.
+	// container counts as a container of the latest sandbox.
 	SandboxID string
 	// ID identifies the container.
 	ID ContainerID
@@ -80,7 +79,7 @@ type ContainerStatus struct {
 	// CreatedAt, StartedAt and FinishedAt are times of the runtime's wall clock, zero if the event
 	// has not happened or is unknown. They never decide an order.
 	CreatedAt, StartedAt, FinishedAt time.Time
-	// Image is the requested image; ImageID is the runtime's identifier of it, ImageRef its digest
+	// Image is the requested image, ImageID the runtime's identifier of it, and ImageRef its digest,
 	// if it has one.
 	Image, ImageID, ImageRef string
 	// Resources are the resources in effect in the running container, nil if unknown; see
@@ -105,9 +104,8 @@ type ContainerUser struct {
 	Groups []int64 `json:"groups,omitempty"`
 }
 
-// Latest returns the current container of that name: the one with the highest
-// attempt; between equal attempts the running one, and then the first listed.
-// It returns nil if there is none.
+// Latest returns the current container of that name, nil if there is none. It is the container with
+// the highest attempt; between equal attempts, the running one, and otherwise the first listed.
 func (s *PodStatus) Latest(name string) *ContainerStatus {
 	if s == nil {
 		return nil
@@ -121,8 +119,8 @@ func (s *PodStatus) Latest(name string) *ContainerStatus {
 	return latest
 }
 
-// NewerThan reports whether c is the current one of two containers of one name, c and other, where
-// other is listed first.
+// NewerThan reports whether c replaces other as the current container. Both have the same name, and
+// other is listed before c.
 func (c *ContainerStatus) NewerThan(other *ContainerStatus) bool {
 	if c.Attempt != other.Attempt {
 		return c.Attempt > other.Attempt
@@ -130,8 +128,8 @@ func (c *ContainerStatus) NewerThan(other *ContainerStatus) bool {
 	return c.State == ContainerRunning && other.State != ContainerRunning
 }
 
-// LatestSandbox returns the sandbox with the highest attempt, the first listed
-// between equal ones, or nil if there is none.
+// LatestSandbox returns the sandbox with the highest attempt, nil if there is none. Between equal
+// attempts, the first listed counts.
 func (s *PodStatus) LatestSandbox() *SandboxStatus {
 	if s == nil {
 		return nil
@@ -153,18 +151,16 @@ func (s *PodStatus) ActiveSandbox() *SandboxStatus {
 	return nil
 }
 
-// In reports whether c was created in sb. A container whose sandbox is unknown counts as one of sb.
+// In reports whether c was created in sb. A container whose sandbox is unknown counts as created in sb.
 func (c *ContainerStatus) In(sb *SandboxStatus) bool {
 	return c != nil && (c.SandboxID == "" || sb != nil && c.SandboxID == sb.ID)
 }
 
-// Live reports whether c may have, or may yet get, a process: everything but
-// an exited container may. A created one counts, because a start that timed
-// out can still happen.
+// Live reports whether c has a process or may get one. Only an exited container has none for sure.
+// A created container is Live, because a start that timed out can still happen.
 func (c *ContainerStatus) Live() bool { return c != nil && c.State != ContainerExited }
 
-// Live reports whether anything of the pod is alive: a container that is Live, or a sandbox
-// that is ready.
+// Live reports whether any part of the pod is alive: a Live container or a ready sandbox.
 func (s *PodStatus) Live() bool {
 	if s == nil {
 		return false
@@ -182,8 +178,8 @@ func (s *PodStatus) Live() bool {
 	return false
 }
 
-// IPs returns the pod's addresses, those of its active sandbox, the primary
-// first. The slice belongs to the status.
+// IPs returns the pod's addresses, the primary first. They are those of its active sandbox. The
+// slice belongs to the status.
 func (s *PodStatus) IPs() []string {
 	if sb := s.ActiveSandbox(); sb != nil && sb.Network != nil {
 		return sb.Network.IPs

@@ -120,7 +120,7 @@ func TestStateWords(t *testing.T) {
 	}
 }
 
-// K6: a pod is alive while a container of it runs, or may run, or a sandbox of it is ready.
+// K6: a pod is alive while one of its containers runs, or may run, or one of its sandboxes is ready.
 func TestK6_WhatIsAlive(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status *PodStatus

@@ -15,34 +15,35 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Config says how to reach a container runtime.
+// Config configures the connection to a container runtime.
 type Config struct {
-	// Endpoint is where the runtime listens: "unix:///run/containerd/containerd.sock",
-	// a bare absolute path, or "npipe:////./pipe/containerd-containerd" on
-	// Windows. Required, unless Dialer is set.
+	// Endpoint is the address of the runtime: "unix:///run/containerd/containerd.sock", a bare
+	// absolute path, or "npipe:////./pipe/containerd-containerd" on Windows. Required, unless Dialer
+	// is set.
 	Endpoint string
-	// Timeouts bound the calls.
+	// Timeouts limit the duration of the calls.
 	Timeouts Timeouts
-	// MaxMessageBytes is the maximum size of a message sent or received; the response of an
-	// ExecSync is limited to 1 MiB, because a container controls its contents. Default 16 MiB, as
-	// in a kubelet; gRPC's own 4 MiB are too few for a list of many containers. CRI lists all of
-	// them in one message, at 0.9 kB for each container of podsync, more with many labels, so the
-	// default suffices for about 19,000. With more, lists fail with ErrExhausted, and an agent that
-	// starts waits. The runtime has a limit of its own, 16 MiB in containerd.
+	// MaxMessageBytes is the maximum size of a message sent or received. Default 16 MiB, as in a
+	// kubelet; gRPC's own 4 MiB are too few for a list of many containers. CRI lists all containers
+	// in one message, at 0.9 kB for each container of podsync, more with many labels, so the default
+	// suffices for about 19,000 containers. Beyond that, lists fail with ErrExhausted, and an agent
+	// that starts keeps waiting. The runtime has a limit of its own, 16 MiB in containerd. The
+	// response of an ExecSync is limited to 1 MiB, because a container controls its contents.
 	MaxMessageBytes int
-	// Dialer opens the connection, in place of a dial to Endpoint. Default none.
+	// Dialer opens the connection instead of a dial to Endpoint. Default none.
 	Dialer func(context.Context) (net.Conn, error)
-	// Options are added to the connection, such as an interceptor for tracing.
+	// Options are additional options of the connection, such as an interceptor for tracing.
 	Options []grpc.DialOption
 }
 
 const (
 	defaultMaxMessage = 16 << 20
-	// firstReconnect is the first pause between two attempts to reconnect, and maxReconnect the
-	// longest, and so the longest delay until the runtime's return is noticed.
+	// firstReconnect is the first pause between two attempts to reconnect. maxReconnect is the
+	// longest pause, and so the longest delay until the client notices that the runtime is available
+	// again.
 	firstReconnect, maxReconnect = 50 * time.Millisecond, time.Second
-	// handshake is the least time an attempt gets to connect. It has nothing to do
-	// with the pause between attempts: a busy runtime is slow to accept.
+	// handshake is the minimum time for an attempt to connect. It does not depend on the pause
+	// between attempts, because a busy runtime is slow to accept.
 	handshake = 5 * time.Second
 )
 
@@ -60,7 +61,7 @@ type Client struct {
 }
 
 // Dial connects to a runtime and requests its version. It waits for the runtime until ctx ends or
-// Timeouts.Connect is over.
+// Timeouts.Connect has passed.
 //
 // If the runtime does not serve CRI v1, the error has class ErrUnimplemented; if it cannot be
 // reached, class ErrUnavailable or ErrDeadline. The caller must close the client.
@@ -71,7 +72,7 @@ func Dial(ctx context.Context, c Config) (*Client, error) {
 	}
 	timeouts := c.Timeouts.withDefaults()
 	options := append(c.options(dialer, timeouts), c.Options...)
-	options = append(options, grpc.WithChainUnaryInterceptor(make(execAnswers, parallelExecAnswers).intercept)) // the last one, for it makes the call
+	options = append(options, grpc.WithChainUnaryInterceptor(make(execAnswers, parallelExecAnswers).intercept)) // the last interceptor, because it makes the call
 	conn, err := grpc.NewClient("passthrough:///cri", options...)
 	if err != nil {
 		return nil, fmt.Errorf("cri: %s: %w", name, err)
@@ -83,8 +84,8 @@ func Dial(ctx context.Context, c Config) (*Client, error) {
 	return client, nil
 }
 
-// NewClient returns a Client on a connection of the caller, with that connection's timeouts and
-// message sizes. It makes no call, so it does not know the runtime's name: pass the name on, for
+// NewClient returns a Client that uses the caller's connection, with the timeouts and message sizes of
+// that connection. It makes no call, so it does not know the runtime's name: pass the name on, for
 // example as syncpod.Config.RuntimeName.
 func NewClient(conn grpc.ClientConnInterface) *Client {
 	return &Client{
@@ -102,15 +103,14 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// RuntimeName is the runtime's name, "containerd" or "cri-o", which is the type
-// in its container IDs. Empty for a client that was not made by Dial.
+// RuntimeName returns the runtime's name, such as "containerd" or "cri-o". It is the type in the
+// runtime's container IDs. It is empty if the client was not created by Dial.
 func (c *Client) RuntimeName() string { return c.version.GetRuntimeName() }
 
-// RuntimeVersion is the runtime's version as it was when Dial asked.
+// RuntimeVersion returns the version that the runtime reported to Dial.
 func (c *Client) RuntimeVersion() string { return c.version.GetRuntimeVersion() }
 
-// dialer returns what opens the connection, and the name of the other end for
-// errors.
+// dialer returns the function that opens the connection, and the name of the other end for errors.
 func (c Config) dialer() (dial func(context.Context, string) (net.Conn, error), name string, err error) {
 	if c.Dialer != nil {
 		return func(ctx context.Context, _ string) (net.Conn, error) { return c.Dialer(ctx) }, "runtime", nil
@@ -170,8 +170,8 @@ func readVersion(ctx context.Context, c identifier, bound time.Duration) (*runti
 	return v, nil
 }
 
-// isV1 accepts "v1", "1.0.0" and "v1.2", but not "v1alpha2". An empty version is
-// accepted: the service that answered is called runtime.v1.
+// isV1 accepts "v1", "1.0.0" and "v1.2", but not "v1alpha2". It accepts an empty version, because
+// the service that responded is named runtime.v1.
 func isV1(api string) bool {
 	api = strings.TrimPrefix(api, "v")
 	return api == "" || api == "1" || strings.HasPrefix(api, "1.")

@@ -16,7 +16,7 @@ import (
 )
 
 func TestDialUnixSocket(t *testing.T) {
-	dir, err := os.MkdirTemp("", "cri") // t.TempDir may be too long for a socket
+	dir, err := os.MkdirTemp("", "cri") // the path of t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestDialWaitsForTheRuntime(t *testing.T) {
 	})
 }
 
-// hang waits for the call to be cancelled.
+// hang waits until the call is cancelled.
 func hang(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
@@ -156,8 +156,8 @@ func TestAStopThatTakesItsGraceSucceeds(t *testing.T) {
 	})
 }
 
-// F8: a runtime that comes back is noticed within a second or so, however long
-// it was away, and in the meantime calls fail at once.
+// F8: the client notices within about a second that the runtime is available again, however long it
+// was unavailable. In the meantime, calls fail at once.
 func TestF8_ReconnectsAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -216,7 +216,7 @@ func TestOptionsAddInterceptors(t *testing.T) {
 	})
 }
 
-// A runtime that is slower to accept than the longest pause between two attempts is reached.
+// Dial reaches a runtime that takes longer to accept than the longest pause between two attempts.
 func TestDialReachesASlowRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -233,7 +233,7 @@ func TestDialReachesASlowRuntime(t *testing.T) {
 	})
 }
 
-// slowConn brings nothing before its time.
+// slowConn returns no data before a given time.
 type slowConn struct {
 	net.Conn
 	from time.Time

@@ -1,4 +1,4 @@
-// Package cri connects to a container runtime with CRI v1: it provides a connection with timeouts
+// Package cri connects to a container runtime with CRI v1. It provides a connection with timeouts
 // that survives restarts of the runtime, classes of errors, and the owners of pods.
 //
 // [Dial] connects. Its result implements both generated CRI clients; all packages of this module
@@ -23,6 +23,6 @@
 //
 // # Ownership of pods
 //
-// A runtime may serve several agents. Objects of podsync have a label with the agent's name, and by
-// default an agent sees only its own; see [Owner].
+// A runtime may serve several agents. Every object that podsync creates has a label with its agent's
+// name, and by default an agent sees only its own objects; see [Owner].
 package cri

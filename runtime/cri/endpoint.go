@@ -9,15 +9,14 @@ import (
 	"strings"
 )
 
-// maxSocketPath is how long the path of a unix socket may be: sun_path has 108
-// bytes on Linux and Windows, 104 on the BSDs and macOS, one of them for the
-// terminating zero.
+// maxSocketPath is the maximum length of the path of a unix socket. sun_path has 108 bytes on Linux
+// and Windows, 104 on the BSDs and macOS; one of them is the terminating zero.
 const maxSocketPath = 103
 
-// endpoint is where a runtime listens.
+// endpoint is the address of a runtime.
 type endpoint struct {
 	network string // "unix" or "npipe"
-	address string // a path, as the operating system wants it
+	address string // a path in the form of the operating system
 }
 
 // parseEndpoint parses the forms that kubelets and crictl accept. The error describes the
@@ -61,8 +60,7 @@ func unixEndpoint(path string) (endpoint, error) {
 	return endpoint{network: "unix", address: path}, nil
 }
 
-// isAbsSocket accepts "/run/x.sock" on every system, and what the system itself
-// calls absolute.
+// isAbsSocket accepts "/run/x.sock" on every system, and every path that is absolute on this one.
 func isAbsSocket(path string) bool { return strings.HasPrefix(path, "/") || filepath.IsAbs(path) }
 
 // pipeEndpoint turns npipe:////./pipe/name into \\.\pipe\name.

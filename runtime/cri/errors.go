@@ -10,50 +10,48 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Class says what an error of a CRI call means to its caller. A Class is itself
-// an error, to be tested for with errors.Is:
+// Class is the meaning of a CRI call's error for the caller. A Class is itself an error. Test for it
+// with errors.Is:
 //
 //	if errors.Is(err, cri.ErrNotFound) { ... }
 type Class string
 
-// Error returns the class in words.
+// Error returns the class as text.
 func (c Class) Error() string { return string(c) }
 
-// The classes. Classify gives an error one of them. An error that joins several,
-// as of pulls with several credentials, has the class of each.
+// The classes. Classify gives an error one of them. An error that joins several errors, such as those
+// of pulls with several credentials, has the class of each.
 const (
-	// ErrNotFound: the object is not there. For a stop or a remove that is success.
+	// ErrNotFound: the object does not exist. A stop or a remove treats this as success.
 	ErrNotFound Class = "not found"
 	// ErrAlreadyExists: an object with that name exists.
 	ErrAlreadyExists Class = "already exists"
-	// ErrNameReserved: another create with the same name is in flight, or was
-	// left half done; see Error.Holder (containerd #4604, cri-o #7010).
+	// ErrNameReserved: another request is creating an object with the same name, or an earlier one
+	// was left incomplete; see Error.Holder (containerd #4604, cri-o #7010).
 	ErrNameReserved Class = "name reserved"
-	// ErrUnavailable: the runtime could not be reached or went away during the
-	// call. Whether the call had an effect is not known.
+	// ErrUnavailable: the runtime could not be reached, or became unavailable during the call. It is
+	// unknown whether the call had an effect.
 	ErrUnavailable Class = "runtime unavailable"
-	// ErrDeadline: the call's time ran out. Whether it had, or will yet have, an
-	// effect is not known.
+	// ErrDeadline: the call timed out. It is unknown whether the call had an effect, or will still
+	// have one.
 	ErrDeadline Class = "deadline exceeded"
-	// ErrCanceled: the caller's context ended. Whether the call had an effect is
-	// not known.
+	// ErrCanceled: the caller's context ended. It is unknown whether the call had an effect.
 	ErrCanceled Class = "canceled"
-	// ErrUnimplemented: the runtime does not know the call.
+	// ErrUnimplemented: the runtime does not implement the call.
 	ErrUnimplemented Class = "unimplemented"
-	// ErrInvalid: the runtime refused the arguments.
+	// ErrInvalid: the runtime rejected the arguments.
 	ErrInvalid Class = "invalid argument"
-	// ErrPermission: the runtime, or a registry behind it, refused access.
+	// ErrPermission: the runtime, or a registry behind it, denied access.
 	ErrPermission Class = "permission denied"
-	// ErrPrecondition: the object is not in a state that allows the call.
+	// ErrPrecondition: the state of the object does not allow the call.
 	ErrPrecondition Class = "failed precondition"
-	// ErrExhausted: a resource ran out, or a message was larger than
-	// Config.MaxMessageBytes.
+	// ErrExhausted: a resource is exhausted, or a message was larger than Config.MaxMessageBytes.
 	ErrExhausted Class = "resource exhausted"
 	// ErrRegistryUnavailable: the image's registry could not be reached.
 	ErrRegistryUnavailable Class = "registry unavailable"
 	// ErrSignature: the image's signature was not accepted.
 	ErrSignature Class = "signature validation failed"
-	// ErrUnknown: all the rest.
+	// ErrUnknown: any other error.
 	ErrUnknown Class = "unknown error"
 )
 
@@ -61,14 +59,14 @@ const (
 type Error struct {
 	// Class is one of the constants above.
 	Class Class
-	// Holder is the identifier of the object that holds the name, when Class is
-	// ErrNameReserved and the runtime named it. Empty otherwise.
+	// Holder is the identifier of the object that holds the name, if Class is ErrNameReserved and
+	// the runtime reported it. Otherwise it is empty.
 	Holder string
-	// Err is the error as the call returned it.
+	// Err is the error that the call returned.
 	Err error
 }
 
-// Error returns the runtime's own words.
+// Error returns the runtime's own text.
 func (e *Error) Error() string {
 	if s, ok := e.Err.(interface{ GRPCStatus() *status.Status }); ok {
 		return fmt.Sprintf("%s (%s)", s.GRPCStatus().Message(), s.GRPCStatus().Code())
@@ -76,7 +74,7 @@ func (e *Error) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap lets errors.Is find the class and errors.As the error beneath.
+// Unwrap lets errors.Is find the class, and errors.As the underlying error.
 func (e *Error) Unwrap() []error { return []error{e.Class, e.Err} }
 
 // Classify returns err with its class. It returns nil for nil, and an error that has a class
@@ -92,16 +90,16 @@ func Classify(err error) error {
 	return &Error{Class: class, Holder: holder, Err: err}
 }
 
-// Ambiguous reports whether err leaves the outcome of the call unknown: it may have, or may still
-// get, its effect. Only an inspection of the runtime shows that.
+// Ambiguous reports whether err leaves the outcome of the call unknown: the call may have had its
+// effect, or may still have it. Only an inspection of the runtime shows which.
 func Ambiguous(err error) bool {
 	err = Classify(err)
 	return errors.Is(err, ErrDeadline) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrCanceled) ||
 		errors.Is(err, ErrNameReserved) || errors.Is(err, ErrAlreadyExists)
 }
 
-// IgnoreNotFound returns nil for an error of class ErrNotFound, and otherwise
-// the classified error: what a stop or a remove has to report.
+// IgnoreNotFound returns nil for an error of class ErrNotFound, and otherwise the classified error.
+// Use it for the result of a stop or a remove.
 func IgnoreNotFound(err error) error {
 	if err = Classify(err); errors.Is(err, ErrNotFound) {
 		return nil
@@ -130,8 +128,8 @@ func classOfContext(err error) Class {
 	return ErrUnknown
 }
 
-// textDecides reports whether runtimes use the code for anything that they have
-// no better code for. Codes that the gRPC library itself sets are trusted.
+// textDecides reports whether runtimes use the code for errors that have no better code, so that the
+// text must decide. Codes that the gRPC library itself sets are trusted.
 func textDecides(c codes.Code) bool {
 	switch c {
 	case codes.Unknown, codes.Internal, codes.AlreadyExists, codes.FailedPrecondition, codes.Aborted:
@@ -166,7 +164,7 @@ func classOfCode(c codes.Code) Class {
 	return ErrUnknown
 }
 
-// classOfText knows the texts that runtimes send under a code that says less.
+// classOfText returns the class of a known error text. Runtimes send these texts with a generic code.
 func classOfText(text string) (class Class, holder string) {
 	lower := strings.ToLower(text)
 	switch {
@@ -177,7 +175,7 @@ func classOfText(text string) (class Class, holder string) {
 	case strings.Contains(lower, "is reserved for"):
 		return ErrNameReserved, holderOf(text)
 	case strings.HasSuffix(lower, "name is reserved"), strings.Contains(lower, "name is reserved:"):
-		// CRI-O names the identifier it had meant for the new object, not the holder's.
+		// CRI-O reports the identifier that it intended for the new object, not the holder's.
 		return ErrNameReserved, ""
 	case saysNotFound(lower):
 		return ErrNotFound, ""
@@ -189,10 +187,9 @@ func classOfText(text string) (class Class, holder string) {
 	return "", ""
 }
 
-// saysNotFound accepts only texts that say nothing else, of the container, sandbox
-// or image itself: an error that mentions in passing something that was not found,
-// be it a container in the words of a network plugin, must not pass for success
-// (kubernetes #106734).
+// saysNotFound reports whether the text says that the container, sandbox or image itself was not
+// found, and says nothing else. A text that mentions some other missing object in passing, even a
+// container in the words of a network plugin, must not count as success (kubernetes #106734).
 func saysNotFound(lower string) bool {
 	text := strings.TrimPrefix(lower, "error: ")
 	if rest, ok := strings.CutPrefix(text, "no such "); ok {
@@ -208,7 +205,7 @@ func saysNotFound(lower string) bool {
 	return false
 }
 
-// cutObject takes the kind of object from the beginning of a text.
+// cutObject removes the kind of object from the beginning of a text.
 func cutObject(text string) (rest string, ok bool) {
 	for _, kind := range []string{"container", "pod sandbox", "sandbox", "image"} {
 		if rest, ok := strings.CutPrefix(text, kind); ok {
@@ -218,12 +215,12 @@ func cutObject(text string) (rest string, ok bool) {
 	return "", false
 }
 
-// isOneWord accepts an identifier, in quotes or not, or nothing.
+// isOneWord reports whether the text is one identifier, quoted or not, or empty.
 func isOneWord(text string) bool {
 	return text == "" || text[0] == ' ' && !strings.ContainsAny(text[1:], " \t\n") && !strings.HasSuffix(text, ":")
 }
 
-// holderOf takes the identifier out of containerd's
+// holderOf extracts the identifier from containerd's text
 //
 //	failed to reserve sandbox name "n": name "n" is reserved for "id"
 func holderOf(text string) string {

@@ -49,7 +49,7 @@ func Example() {
 	// true
 }
 
-// serve starts a runtime in memory.
+// serve starts an in-memory runtime.
 func serve() (endpoint string, stop func()) {
 	runtime, err := critest.New(critest.Config{})
 	if err != nil {

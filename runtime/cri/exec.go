@@ -10,21 +10,22 @@ import (
 
 const (
 	// maxExecAnswer is the maximum size of an ExecSync response, in bytes. A container controls how
-	// much its probes and handlers print, and only the end of it is used.
+	// much its probes and handlers print, and the agent uses only the end of it.
 	maxExecAnswer = 1 << 20
-	// parallelExecAnswers is how many ExecSync responses are received at a time.
+	// parallelExecAnswers is the maximum number of ExecSync responses received at a time.
 	parallelExecAnswers = 4
-	// streamWindow is how much of an answer the runtime may send before it is received: the least
-	// that gRPC lets a client say. A window that grows by itself grows to 16 MiB for each call.
+	// streamWindow is how many bytes of a response the runtime may send before the client receives
+	// it. It is the minimum that gRPC lets a client set. A window that grows by itself grows to
+	// 16 MiB for each call.
 	streamWindow = 64 << 10
 	connWindow   = 1 << 20
 )
 
-// execAnswers bounds the memory that the answers of all ExecSync calls of a connection take. The
-// calls themselves are not bounded in number: commands that hang hold up no other.
+// execAnswers limits the memory for the responses of all ExecSync calls of a connection. It does not
+// limit the number of calls: commands that hang delay no other command.
 type execAnswers chan struct{}
 
-// intercept makes an ExecSync as a stream, which lets it wait before it receives the answer.
+// intercept makes an ExecSync call as a stream, so that it can wait before it receives the response.
 func (slots execAnswers) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if method != runtimeapi.RuntimeService_ExecSync_FullMethodName {
 		return invoke(ctx, method, req, reply, cc, opts...)
@@ -36,9 +37,9 @@ func (slots execAnswers) intercept(ctx context.Context, method string, req, repl
 		return err
 	}
 	if err := stream.SendMsg(req); err != nil {
-		return stream.RecvMsg(reply) // which has the reason
+		return stream.RecvMsg(reply) // it returns the reason
 	}
-	if _, err := stream.Header(); err != nil { // comes with the answer
+	if _, err := stream.Header(); err != nil { // the header arrives with the response
 		return err
 	}
 	select {

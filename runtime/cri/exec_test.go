@@ -37,7 +37,7 @@ func TestExecAnswersAreBounded(t *testing.T) {
 	})
 }
 
-// Errors are those of the runtime, as with any other call.
+// ExecSync returns the errors of the runtime, as any other call does.
 func TestExecErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -55,8 +55,8 @@ func TestExecErrors(t *testing.T) {
 	})
 }
 
-// Calls that wait for their answers hold up no other, and those whose answers are there are
-// received a few at a time.
+// Calls that wait for their responses delay no other call. Responses that have arrived are received a
+// few at a time.
 func TestExecAnswersWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

@@ -40,17 +40,17 @@ func (c *Client) CreateContainer(ctx context.Context, in *runtimeapi.CreateConta
 // creating.
 func (c *Client) stalls() bool { return c.RuntimeName() == "cri-o" }
 
-// firstInsistence is the time until the first repetition.
+// firstInsistence is the time until the first repeated request.
 const firstInsistence = 10 * time.Second
 
 // insist calls ask, and repeats it concurrently with growing pauses, until one of the requests has
 // succeeded or the first has failed.
 //
 // CRI-O does not reject a request for an object that another request is creating; it blocks until
-// the caller's deadline, even if the other caller was killed. But it answers a request that arrives
-// after the creation. Cancelling and repeating would abort a creation that takes long for good
-// reason, because it ends with its request. Two requests with one name and attempt do not create
-// two objects.
+// the caller's deadline, even if the other caller was killed. But it responds to a request that
+// arrives after the creation. Cancelling and repeating is no solution: a creation ends with its
+// request, so it would abort a creation that takes long for a good reason. Two requests with one name
+// and attempt do not create two objects.
 func insist[R any](ctx context.Context, ask func(context.Context) (*R, error)) (*R, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -18,8 +18,7 @@ import (
 
 var errNoNetwork = status.Error(codes.Unknown, "no network")
 
-// maker makes the sandbox of a pod, or the container in it, and tells how often
-// there is one.
+// maker creates the sandbox of a pod, or the container in it, and counts the existing objects.
 type maker struct {
 	method critest.Method
 	make   func(ctx context.Context) (id string, err error)
@@ -28,7 +27,7 @@ type maker struct {
 
 var names = map[critest.Model]string{critest.CRIO: "cri-o", critest.Containerd2: "containerd"}
 
-// onMakers runs a test for sandboxes and for containers.
+// onMakers runs a test for sandboxes, and again for containers.
 func onMakers(t *testing.T, model critest.Model, f func(t *testing.T, n *testnode.Node, m maker)) {
 	config := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "ns", Uid: "u"}}
 	t.Run("sandbox", func(t *testing.T) {
@@ -53,7 +52,7 @@ func onMakers(t *testing.T, model critest.Model, f func(t *testing.T, n *testnod
 	t.Run("container", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := testnode.New(t, critest.Config{Like: model, Name: names[model]}).Dial(cri.Config{})
-			n.RunPod("other", "app") // which pulls the image
+			n.RunPod("other", "app") // pulls the image
 			sb, err := n.Client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
 			if err != nil {
 				t.Fatal(err)
@@ -79,8 +78,8 @@ func onMakers(t *testing.T, model critest.Model, f func(t *testing.T, n *testnod
 	})
 }
 
-// S1: what CRI-O was making for an agent that was killed does not hold up the next one
-// until the end of its call: it gets that, or another if that came to nothing.
+// S1: a creation in CRI-O whose agent was killed does not block the next agent until the end of its
+// call. The next agent gets the created object, or a new one if the creation failed.
 func TestS1_AfterAnAgentThatWasKilled(t *testing.T) {
 	for outcome, fault := range map[string]error{"made": nil, "failed": errNoNetwork} {
 		t.Run(outcome, func(t *testing.T) {
@@ -105,8 +104,8 @@ func TestS1_AfterAnAgentThatWasKilled(t *testing.T) {
 	}
 }
 
-// A request that is answered late, for good reason, is neither ended nor doubled by
-// those that come beside it.
+// A creation that takes long for a good reason is neither cancelled nor doubled by the repeated
+// requests.
 func TestSlowCreationIsLeftToItsRequest(t *testing.T) {
 	const slow = 100 * time.Second
 	for _, model := range []critest.Model{critest.CRIO, critest.Containerd2} {

@@ -18,23 +18,22 @@ import (
 // another agent's mark. To a runtime a label is any text.
 const LabelOwner = "podsync.io/agent/owner"
 
-// DefaultOwner is the name of an agent that has not been given one.
+// DefaultOwner is the name of an agent for which no name is configured.
 const DefaultOwner = "podsync"
 
-// Owner says which sandboxes and containers of a runtime belong to this agent.
-// Everything else is neither seen nor touched, because several agents may share
-// one runtime (kubernetes #97190). The zero Owner is the agent "podsync".
+// Owner determines which sandboxes and containers of a runtime belong to this agent. The agent
+// ignores all others, because several agents may share one runtime (kubernetes #97190). The zero
+// Owner is the agent "podsync".
 type Owner struct {
-	// Name marks what this agent makes: at most 63 characters of a Kubernetes
-	// label value. Two agents on one runtime need different names. Default
-	// DefaultOwner.
+	// Name marks the objects that this agent creates. It is a Kubernetes label value of at most 63
+	// characters. Two agents on one runtime need different names. Default DefaultOwner.
 	Name string
-	// AdoptUnmarked also takes pods that carry the Kubernetes pod labels and no
-	// agent's mark: those of a kubelet. Never set it while that kubelet runs.
+	// AdoptUnmarked includes pods that have the Kubernetes pod labels and no agent's mark: the pods
+	// of a kubelet. Never set it while that kubelet runs.
 	AdoptUnmarked bool
 }
 
-// Validate validates the name.
+// Validate returns an error if the name is invalid.
 func (o Owner) Validate() error {
 	if problems := validation.IsValidLabelValue(o.name()); len(problems) > 0 {
 		return fmt.Errorf("cri: Owner.Name %q: %s", o.Name, strings.Join(problems, "; "))
@@ -50,8 +49,7 @@ func (o Owner) Mark(labels map[string]string) map[string]string {
 	return marked
 }
 
-// Owns reports whether the labels are those of something that belongs to the
-// agent.
+// Owns reports whether an object with these labels belongs to the agent.
 func (o Owner) Owns(labels map[string]string) bool {
 	owner, marked := labels[LabelOwner]
 	if !marked {
@@ -60,8 +58,8 @@ func (o Owner) Owns(labels map[string]string) bool {
 	return owner == o.name()
 }
 
-// Selector returns a label selector that excludes objects of other agents, nil if none can be
-// excluded. Its results must still pass Owns.
+// Selector returns a label selector that excludes objects of other agents. It returns nil if it can
+// exclude none. The caller must still check the results with Owns.
 func (o Owner) Selector() map[string]string {
 	if o.AdoptUnmarked {
 		return nil

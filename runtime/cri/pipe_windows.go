@@ -12,8 +12,8 @@ import (
 // errPipeBusy is ERROR_PIPE_BUSY: all instances of the pipe are in use.
 const errPipeBusy = syscall.Errno(231)
 
-// dialPipe opens a named pipe for overlapped reads and writes. A busy pipe is
-// tried again until the context ends.
+// dialPipe opens a named pipe for overlapped reads and writes. If the pipe is busy, dialPipe retries
+// until the context ends.
 func dialPipe(ctx context.Context, path string) (net.Conn, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|syscall.FILE_FLAG_OVERLAPPED, 0)

@@ -11,7 +11,7 @@ import (
 // runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn), wrappers of them and a *Client
 // implement them.
 
-// identifier says who the runtime is and how it does.
+// identifier reports the name, version and condition of the runtime.
 type identifier interface {
 	Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error)
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)

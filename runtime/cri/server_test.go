@@ -15,8 +15,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// server serves both CRI services over net.Pipe, which also works inside a
-// synctest bubble, and can go away and come back.
+// server serves both CRI services over net.Pipe, which also works inside a synctest bubble. It can
+// become unavailable and available again.
 type server struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 	runtimeapi.UnimplementedImageServiceServer
@@ -25,10 +25,10 @@ type server struct {
 	pull    func(context.Context) error
 	exec    func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 
-	authority string // of the last Version call
+	authority string // the authority of the last Version call
 
 	mu    sync.Mutex
-	conns *pipes // nil while the server is away
+	conns *pipes // nil while the server is unavailable
 	grpc  *grpc.Server
 }
 

@@ -8,23 +8,20 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Timeouts bound the calls of a Client, on top of the context each call is
-// given: whichever ends first ends the call. A zero field means its default, a
-// negative one no bound of its own.
+// Timeouts limit the duration of a Client's calls, in addition to the context of each call: a call
+// ends with the earlier of the two. A zero field means its default, a negative one no limit.
 type Timeouts struct {
-	// Connect is how long Dial waits for the runtime to answer. Default 10 s.
+	// Connect is how long Dial waits for the runtime's response. Default 10 s.
 	Connect time.Duration
-	// Call bounds every call that has no field of its own. Default 2 min, as in
-	// a kubelet (runtimeRequestTimeout).
+	// Call limits every call that has no field of its own. Default 2 min, as in a kubelet
+	// (runtimeRequestTimeout).
 	Call time.Duration
-	// RunPodSandbox bounds the creation of a sandbox, network included. Default
-	// twice Call.
+	// RunPodSandbox limits the creation of a sandbox, including its network. Default twice Call.
 	RunPodSandbox time.Duration
-	// StopSlack is what a StopContainer gets on top of its own grace period, and
-	// an ExecSync on top of its own timeout; an ExecSync without a timeout has no
-	// bound. Default is Call.
+	// StopSlack is added to the grace period of a StopContainer, and to the timeout of an ExecSync.
+	// An ExecSync without a timeout has no limit. Default is Call.
 	StopSlack time.Duration
-	// PullImage bounds a whole pull. Default none: a pull ends with its context.
+	// PullImage limits a whole pull. Default none: a pull ends with its context.
 	PullImage time.Duration
 }
 
@@ -50,7 +47,7 @@ func orDefault(d, def time.Duration) time.Duration {
 	return d
 }
 
-// of returns the bound of one call, negative for none.
+// of returns the limit of one call, negative for none.
 func (t Timeouts) of(req any) time.Duration {
 	switch r := req.(type) {
 	case *runtimeapi.RunPodSandboxRequest:
@@ -68,8 +65,8 @@ func (t Timeouts) of(req any) time.Duration {
 	return t.Call
 }
 
-// withSlack adds slack to a number of seconds that comes from a pod and may be
-// more than a Duration holds.
+// withSlack adds slack to a number of seconds. The number comes from a pod, so the sum may exceed a
+// Duration.
 func withSlack(seconds int64, slack time.Duration) time.Duration {
 	const forever = int64(100 * 365 * 24 * time.Hour / time.Second)
 	if slack < 0 || seconds > forever {
@@ -78,8 +75,8 @@ func withSlack(seconds int64, slack time.Duration) time.Duration {
 	return time.Duration(max(seconds, 0))*time.Second + slack
 }
 
-// Interceptor gives each unary call of a connection its bound. Dial installs it;
-// it is for connections that are made otherwise.
+// Interceptor limits each unary call of a connection by t. Dial installs it. Install it yourself on a
+// connection that Dial did not create.
 func (t Timeouts) Interceptor() grpc.UnaryClientInterceptor {
 	t = t.withDefaults()
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

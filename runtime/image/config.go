@@ -13,33 +13,34 @@ type Config struct {
 	// MaxParallelPulls limits the number of concurrent pulls; further pulls wait in order of
 	// arrival. A present image never waits. Default 5; negative means no limit.
 	MaxParallelPulls int
-	// ShareImages lets every pod use every present image. By default, a pod that uses an image that
-	// the agent pulled with a credential needs a credential with which the image was pulled.
-	// With other credentials the image is pulled again, and the registry decides, as in a kubelet
-	// since v1.35 (KEP-2535).
+	// ShareImages lets every pod use every present image. By default, if the agent pulled an image
+	// with a credential, a pod that uses the image needs a credential with which it was pulled. For
+	// a pod with other credentials the image is pulled again, and the registry decides, as in a
+	// kubelet since v1.35 (KEP-2535).
 	ShareImages bool
-	// VerifyPreloaded reports whether images of a repository that no agent has pulled need a
-	// credential too, or a pull without one. Default: none does, as with a kubelet's policy
-	// NeverVerifyPreloadedImages.
+	// VerifyPreloaded reports whether the images of a repository need a verification although no
+	// agent has pulled them: a credential, or a pull without one. Default: no repository does, as
+	// with a kubelet's policy NeverVerifyPreloadedImages.
 	VerifyPreloaded func(repository string) bool
 	// Observer is notified of pulls. Default: none.
 	Observer Observer
 }
 
-// GCPolicy says when unused images are removed. A zero field means the default of a kubelet's
+// GCPolicy determines when unused images are removed. A zero field means the default of a kubelet's
 // configuration.
 type GCPolicy struct {
-	// HighPercent is the usage of the images' file system at which images are removed
-	// (imageGCHighThresholdPercent). Default 85; with 100 no image is removed for lack of room.
+	// HighPercent is the usage of the images' file system at which the agent starts to remove images
+	// (imageGCHighThresholdPercent). Default 85. With 100, no image is removed to free space.
 	HighPercent int
-	// LowPercent is the usage down to which images are removed, less than HighPercent
+	// LowPercent is the usage at which the agent stops removing images. It is less than HighPercent
 	// (imageGCLowThresholdPercent). Default 80.
 	LowPercent int
-	// MinAge is how long an image is kept after it was first seen or last used (imageMinimumGCAge).
-	// Default 2 min. It protects images that another agent on the same runtime has just pulled.
+	// MinAge is the minimum time for which an image is kept after it was first seen or last used
+	// (imageMinimumGCAge). Default 2 min. It protects images that another agent on the same runtime
+	// has just pulled.
 	MinAge time.Duration
-	// MaxAge is how long an unused image is kept at most, however much room there is
+	// MaxAge is the maximum time for which an unused image is kept, regardless of free space
 	// (imageMaximumGCAge). Default 0, no limit. Time before the agent's first check of images does
-	// not count, because the agent knows nothing about it.
+	// not count, because the agent does not know whether the image was used then.
 	MaxAge time.Duration
 }

@@ -1,5 +1,6 @@
-// Package image has the settings of an agent's images: [Config] of their pulls, and [GCPolicy] of their removal. It
-// has the errors of pulls, too, and the [Observer] that is notified of them.
+// Package image has the settings of an agent's images: [Config] for pulls, and [GCPolicy] for the
+// removal of unused images. It also has the errors of pulls, and the [Observer] that is notified of
+// pulls.
 //
 // An agent sets them in the fields Images and ImagePolicy of its Config:
 //

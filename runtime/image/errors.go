@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Reason is why a container waits for its image, in the words that a kubelet writes to
+// Reason is why a container waits for its image. The texts are those that a kubelet writes to
 // v1.ContainerStateWaiting.Reason. A Reason is an error: test for it with errors.Is.
 type Reason string
 
@@ -16,34 +16,34 @@ func (r Reason) Error() string { return string(r) }
 const (
 	// ErrImagePull: the pull failed.
 	ErrImagePull Reason = "ErrImagePull"
-	// ErrImagePullBackOff: an earlier pull failed, and it is too early for the next.
+	// ErrImagePullBackOff: an earlier pull failed, and the back-off before the next one has not ended.
 	ErrImagePullBackOff Reason = "ImagePullBackOff"
-	// ErrImageNeverPull: the image is not there, and its policy is Never.
+	// ErrImageNeverPull: the image is not present, and its pull policy is Never.
 	ErrImageNeverPull Reason = "ErrImageNeverPull"
 	// ErrImageInspect: the runtime failed to report whether the image is present.
 	ErrImageInspect Reason = "ImageInspectError"
 	// ErrInvalidImageName: the image's name does not parse.
 	ErrInvalidImageName Reason = "InvalidImageName"
-	// ErrRegistryUnavailable: the pull failed because the registry was not reached.
+	// ErrRegistryUnavailable: the pull failed because the registry could not be reached.
 	ErrRegistryUnavailable Reason = "RegistryUnavailable"
 	// ErrSignatureValidation: the image's signature was not accepted.
 	ErrSignatureValidation Reason = "SignatureValidationFailed"
 )
 
-// Error is why an image cannot be used. It never contains a credential.
+// Error reports why an image cannot be used. It never contains a credential.
 type Error struct {
 	Reason Reason
 	// Image is the image's name in the pod's spec.
 	Image string
-	// RetryAt is when the next pull may begin, zero if a retry may be made at any time. A request
-	// with other credentials need not wait.
+	// RetryAt is when the next pull may begin. Zero means that a retry may begin at any time. A
+	// request with other credentials need not wait.
 	RetryAt time.Time
 	// Err is the cause, nil if the reason needs no explanation. With ErrImagePullBackOff it is the
 	// cause of the failed pull.
 	Err error
 }
 
-// Error returns a sentence fit for a container's status.
+// Error returns a sentence that fits into a container's status.
 func (e *Error) Error() string {
 	var text string
 	switch e.Reason {

@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 )
 
-// A failed pull is the cause of a step's error: errors.As finds it, with the time of the next pull.
+// The error of a step wraps the failed pull: errors.As finds it, with the time of the next pull.
 func ExampleError() {
 	var err error = fmt.Errorf("start web: %w", &image.Error{
 		Reason: image.ErrImagePullBackOff, Image: "registry.test/web:1", RetryAt: time.Date(2026, 1, 1, 0, 0, 40, 0, time.UTC),

@@ -2,18 +2,18 @@ package image
 
 import "time"
 
-// Observer is notified of pulls, once for each pull regardless of how many pods wait
-// for it. The goroutines of the pulls call it, concurrently for different pulls, and wait for it to
-// return. Embed NopObserver to implement only some methods.
+// Observer is notified of pulls, once for each pull regardless of how many pods wait for it. The
+// goroutine of a pull calls the Observer and waits for it to return; different pulls call it
+// concurrently. Embed NopObserver to implement only some methods.
 //
 // Use podworkers.Observer and syncpod.Observer for the work on pods, and pleg.Observer for the
 // detection of changes. An agent.Config has this observer as Images.Observer; see syncpod.Observer
 // for the others.
 type Observer interface {
-	// PullStarted is called before the runtime is asked.
+	// PullStarted is called before the request to the runtime.
 	PullStarted(Pull)
-	// PullProgress is called every 10 s during a pull. CRI does not report the
-	// number of bytes pulled, only whether the pull has finished.
+	// PullProgress is called every 10 s during a pull, with the time since PullStarted. CRI does not
+	// report the number of bytes pulled, only whether the pull has finished.
 	PullProgress(Pull, time.Duration)
 	// PullFinished is called when the runtime has responded or the pull was cancelled, with the
 	// time since PullStarted and the error, if any.

@@ -11,37 +11,38 @@
 //	timestamps      begins each line with its time
 //	stream          reads only stdout or only stderr
 //
-// The caller resolves the option previous: each instance has a log of its own. [Attempts] lists the
-// existing ones.
+// The caller resolves the option previous, because each instance has a log of its own. [Attempts]
+// lists the instances that have a log.
 //
 // # Lines
 //
-// A runtime splits a long line into entries, tagged P except for the last. A Reader joins them
-// again: the line counts once for a tail, and has one timestamp. A line of any length is read in
-// chunks of bounded size. The output of the two streams is written in the order of the log, so if
-// both go to the same writer, a long line of one stream may be interrupted by the other.
+// A runtime splits a long line into entries; all but the last have the tag P. A Reader joins the
+// entries again: the line counts once for a tail, and has one timestamp. A line of any length is
+// read in chunks of bounded size. The output of the two streams is written in the order of the log.
+// If both streams go to the same writer, the other stream may interrupt a long line.
 //
 // # Rotation
 //
-// The file at the log's path is the newest part. Rotated parts have the time of the rotation
-// appended to their names, <path>.20060102-150405, and .gz if they are compressed. A Reader reads
-// all existing parts, the oldest first. A follower moves from one part to the next and loses no
-// line unless a part is deleted before the follower reads it.
+// The newest part of a log is the file at the log's path. Rotated parts have the time of the
+// rotation appended to their names, <path>.20060102-150405, and .gz if they are compressed. A Reader
+// reads all existing parts, the oldest first. A follower moves from one part to the next. It loses
+// lines only if a part is deleted before the follower has read it.
 //
 // # Cost
 //
-// A tail is found by reading backwards: it costs as much as it prints, whatever the size of the
-// log; only compressed parts are read from their beginning. A follower of an idle log waits for a
-// notification from the file system and uses no CPU. All followers of a Reader share one watcher
-// (an inotify instance on Linux). If the system has no watcher left, a follower polls every second.
+// The beginning of a tail is found by reading backwards, so the cost depends on the size of the
+// tail and not of the log. Only compressed parts are read from their beginning. A follower of an
+// idle log waits for a notification from the file system and uses no CPU. All followers of a Reader
+// share one watcher (an inotify instance on Linux). If the system has no watcher left, a follower
+// polls every second.
 //
 // # Damaged logs
 //
-// A part that is not a regular file, such as a link, is not read. Lines that are not in CRI's
-// format are skipped, and so is the rest of a compressed part after damage: Read reports them at
-// the end in a [DamagedError]. A log that becomes shorter while it is read ends with
-// [ErrTruncated]. An incomplete entry at the end of a log is not an error: the runtime may be about
-// to complete it.
+// Only regular files are read; a part that is a link, for example, is skipped. Lines that are not in
+// CRI's format are skipped, and so is the rest of a compressed part after damage. Read reports both
+// at the end in a [DamagedError]. If a log becomes shorter while it is read, the read ends with
+// [ErrTruncated]. An incomplete entry at the end of a log is not an error, because the runtime may
+// be about to complete it.
 //
 //	reader.go   Reader and Log: finds and reads the parts of a log
 //	options.go  validates and interprets options

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// ErrTruncated is the error of a read of a log that became shorter in the meantime: another process
-// has truncated it. Its lines may be lost or read twice.
+// ErrTruncated means that the log became shorter while it was read, because another process truncated
+// it. Its lines may be lost or read twice.
 var ErrTruncated = errors.New("the log became shorter while it was read")
 
-// ErrNotRegular is the error of a read of a log that is not a regular file, such as a link or a
-// pipe. Such a file is not opened.
+// ErrNotRegular means that the log is not a regular file but, for example, a link or a pipe. Such a
+// file is not opened.
 var ErrNotRegular = errors.New("not a regular file")
 
-// A DamagedError reports the parts of a log that could not be read and were skipped. Everything
-// else was read.
+// A DamagedError reports the parts of a log that could not be read and were skipped. All other parts
+// were read.
 type DamagedError struct {
 	// File is the name of the first damaged file.
 	File string

@@ -34,8 +34,8 @@ func (r *Reader) follow(ctx context.Context, log Log, read *reading) error {
 	return f.run(ctx)
 }
 
-// end sends on the channel when the container has ended. The returned function waits until ended
-// has returned; the context must have ended by then.
+// end sends the result of ended, which returns when the container has ended. The returned function
+// waits until ended has returned; the caller must end the context first.
 func end(ctx context.Context, ended func(context.Context) error) (<-chan error, func()) {
 	done := make(chan error, 1)
 	if ended == nil {
@@ -84,7 +84,7 @@ func (f *follower) run(ctx context.Context) error {
 		case failed = <-f.ended:
 			over = true // the container has written everything; read once more
 		}
-		if err := ctx.Err(); err != nil { // Ended may return an error of its own because of it
+		if err := ctx.Err(); err != nil { // Ended may return an error of its own when the context ends
 			return err
 		}
 	}
@@ -128,7 +128,7 @@ func (f *follower) shrunk() error {
 func (f *follower) next(ctx context.Context) error {
 	newest, parts, err := f.parts()
 	if err != nil || newest == nil {
-		return err // it was removed again
+		return err // the new file was removed again
 	}
 	if same(newest, f.file) {
 		return newest.Close()
@@ -147,8 +147,8 @@ func same(a, b *os.File) bool {
 	return cmp.Or(errX, errY) == nil && os.SameFile(x, y)
 }
 
-// after returns how many of the parts are not newer than the current file. If the current file is
-// not among them, it was deleted, and was older than all of them.
+// after returns how many of the parts are at least as new as the current file. If the current file
+// is not among them, it was deleted, and was older than all of them.
 func (f *follower) after(ctx context.Context, parts []part) int {
 	head := headOf(f.file)
 	i := slices.IndexFunc(parts, func(p part) bool {
@@ -165,8 +165,8 @@ func (f *follower) after(ctx context.Context, parts []part) int {
 	return i + 1
 }
 
-// headOf returns the beginning of a file. It identifies the file after compression, because its
-// timestamp has nanoseconds.
+// headOf returns the beginning of a file. The beginning identifies the file even after compression,
+// because it contains a timestamp with nanoseconds.
 func headOf(r io.Reader) []byte {
 	if f, ok := r.(io.ReaderAt); ok {
 		r = io.NewSectionReader(f, 0, maxHead)

@@ -18,10 +18,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// patience is how long a test waits for what is about to happen.
+// patience is the maximum time for which a test waits for an expected event.
 const patience = 20 * time.Second
 
-// A followed is a log that a runtime writes to and somebody follows.
+// A followed is a log that a runtime writes and a Reader follows.
 type followed struct {
 	t      *testing.T
 	path   string
@@ -73,7 +73,7 @@ func (w lineWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// reopen begins a new file, as a runtime does that is told so.
+// reopen begins a new file, as a runtime does after ReopenContainerLog.
 func (f *followed) reopen() {
 	f.t.Helper()
 	file, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -87,7 +87,7 @@ func (f *followed) reopen() {
 	f.t.Cleanup(func() { file.Close() })
 }
 
-// print prints lines, numbered from the last one on.
+// print writes the next numbered lines to the log.
 func (f *followed) print(lines int) {
 	f.t.Helper()
 	for range lines {
@@ -108,7 +108,7 @@ func (f *followed) rotate(n int) (old string) {
 	return old
 }
 
-// want waits for lines to be printed.
+// want waits until the follower has printed lines.
 func (f *followed) want(from, to int) {
 	f.t.Helper()
 	for i := from; i < to; i++ {
@@ -123,7 +123,7 @@ func (f *followed) want(from, to int) {
 	}
 }
 
-// over waits for the end of the follower, which prints nothing more.
+// over waits until the follower ends. It must print nothing more.
 func (f *followed) over() error {
 	f.t.Helper()
 	select {
@@ -147,7 +147,7 @@ func TestFollow(t *testing.T) {
 	}
 	f.print(500)
 	f.end <- nil
-	f.want(21, 521) // all that was there when it ended
+	f.want(21, 521) // all lines that were in the log when it ended
 	if err := f.over(); err != nil {
 		t.Error(err)
 	}
@@ -164,7 +164,7 @@ func TestFollowWaitsForTheEndOfAnEntry(t *testing.T) {
 		if _, err := f.file.WriteString(part); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Millisecond) // for one that does not wait to show itself
+		time.Sleep(5 * time.Millisecond) // gives a follower that does not wait the time to fail
 	}
 	f.want(1, 2)
 	f.end <- nil
@@ -179,7 +179,7 @@ func TestFollowOverRotation(t *testing.T) {
 	n := 1
 	for i := range 5 {
 		old := f.rotate(i)
-		f.print(2) // the runtime does not know yet
+		f.print(2) // the runtime has not reopened the log yet
 		f.want(n, n+2)
 		f.reopen()
 		f.print(2)
@@ -203,7 +203,7 @@ func TestFollowOverRotation(t *testing.T) {
 	}
 }
 
-// gate lets a follower print nothing for a while.
+// gate blocks a follower's output for a while.
 type gate struct {
 	lineWriter
 	open, waiting chan struct{}
@@ -215,7 +215,7 @@ func (g *gate) Write(b []byte) (int, error) {
 	return g.lineWriter.Write(b)
 }
 
-// TestFollowBehindRotations: who reads slowly gets all of what was rotated meanwhile.
+// TestFollowBehindRotations: a slow reader gets all lines that were rotated in the meantime.
 func TestFollowBehindRotations(t *testing.T) {
 	for _, gz := range []bool{false, true} {
 		var r Reader
@@ -284,7 +284,7 @@ func TestFollowUntilTheLimit(t *testing.T) {
 	}
 }
 
-// TestManyFollowers: the system allows for 128 watchers of a user.
+// TestManyFollowers: the system allows 128 watchers for each user.
 func TestManyFollowers(t *testing.T) {
 	var r Reader
 	var all []*followed
@@ -308,7 +308,7 @@ func TestManyFollowers(t *testing.T) {
 	}
 }
 
-// TestLook: without a watch of the system a log is looked at all the same.
+// TestLook: if the system has no watcher left, changes of a log are still noticed.
 func TestLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		changed, leave := look()
@@ -318,7 +318,7 @@ func TestLook(t *testing.T) {
 		if waited := time.Since(began); waited != 2*lookInterval {
 			t.Errorf("two looks after %v", waited)
 		}
-		time.Sleep(time.Minute) // nobody listens
+		time.Sleep(time.Minute) // the receiver does not read
 		leave()
 	})
 }

@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// printed is what of a log is to be printed, said as simply as possible: all of it is
-// held, and nothing is read twice.
+// printed returns the expected output for a log. It is as simple as possible: it holds the whole log
+// in memory and reads nothing twice.
 func printed(log []byte, o *v1.PodLogOptions, now time.Time) (out []byte) {
 	w := windowOf(o, now)
 	entries := entriesOf(log, w.wanted)
@@ -55,8 +55,7 @@ func entriesOf(log []byte, wanted [2]bool) (entries []printedEntry) {
 	return entries
 }
 
-// lastLines are the entries of the last lines, of which each ends with the last entry
-// of it.
+// lastLines returns the entries of the last lines. Each line ends with its last entry.
 func lastLines(entries []printedEntry, lines int64) []printedEntry {
 	var ends []int
 	for i, e := range entries {

@@ -53,13 +53,13 @@ func isRotated(name, log string) bool {
 
 // A part is a rotated file of a log.
 type part struct {
-	name string // without the suffix of compression
+	name string // without the compression suffix
 	// start is the offset at which to start reading, after decompression.
 	start int64
 }
 
-// rotated returns the rotated parts of a log, the oldest first. A part that is being replaced by
-// its compressed file is included.
+// rotated returns the rotated parts of a log, the oldest first, including a part whose compressed
+// file is about to replace it.
 func rotated(root *os.Root, log string) ([]part, error) {
 	all, err := regular.Names(root, ".")
 	if err != nil {
@@ -140,7 +140,7 @@ func openIfThere(root *os.Root, name string) (*os.File, error) {
 	return f, err
 }
 
-// untilDone is a file whose reads fail once its context has ended: reading a large log takes long.
+// untilDone is a file whose reads fail after its context has ended, because reading a large log takes long.
 type untilDone struct {
 	ctx context.Context
 	*os.File
@@ -160,7 +160,7 @@ func (u untilDone) ReadAt(p []byte, offset int64) (int, error) {
 	return u.File.ReadAt(p, offset)
 }
 
-// A compressedFile reads the decompressed contents.
+// A compressedFile reads the decompressed contents of a compressed part.
 type compressedFile struct {
 	*gzip.Reader
 	file untilDone

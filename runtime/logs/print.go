@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// stampFormat is the format of printed times; all have the same length.
+// stampFormat is the format of printed timestamps. They all have the same length.
 const stampFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
 // errLimit ends a read at limitBytes.
@@ -70,7 +70,7 @@ func (p *printer) write(text []byte, piece piece) error {
 	return p.send(p.out[p.current.stream])
 }
 
-// send writes the buffer in one call.
+// send writes the buffer to out with one call of Write.
 func (p *printer) send(out io.Writer) error {
 	if p.limit >= 0 && int64(len(p.buf)) > p.limit {
 		p.buf = p.buf[:p.limit]
@@ -85,7 +85,7 @@ func (p *printer) send(out io.Writer) error {
 	return nil
 }
 
-// damaged records damage.
+// damaged records damage in a file.
 func (p *printer) damaged(file string, offset int64, err error) {
 	if p.damage == nil {
 		p.damage = &DamagedError{File: file, Offset: offset, Err: err}
@@ -93,5 +93,5 @@ func (p *printer) damaged(file string, offset int64, err error) {
 	p.damage.Places++
 }
 
-// tooOld reports whether everything written until the given time is older than the window.
+// tooOld reports whether the window begins after the given time, so that it excludes all earlier lines.
 func (p *printer) tooOld(written time.Time) bool { return written.Before(p.since) }

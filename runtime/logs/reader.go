@@ -27,18 +27,18 @@ type Log struct {
 	// sandbox>/<container>/<attempt>.log. Required.
 	Path string
 	// Ended waits until the container has ended and the runtime has written all its output to the
-	// log. A follower also ends, after reading the rest, if Ended returns an error other than that
-	// of its context. Nil means that the container has ended already.
+	// log. If Ended returns an error other than its context's, the follower reads the rest and
+	// ends. Nil means that the container has ended already.
 	Ended func(ctx context.Context) error
 }
 
-// Read writes the container's stdout to out and its stderr to errs, as selected by o; a nil o
-// selects everything. The two writers may be the same, or nil. Each line, or chunk of a long line,
-// is one call of Write.
+// Read writes the container's stdout to out and its stderr to errs, as o selects; a nil o selects
+// everything. The two writers may be the same, or nil. Read calls Write once for each line, or for
+// each chunk of a long line.
 //
-// With Follow, Read returns when the container has ended and everything was read. It returns errors
-// of a writer or of the context unchanged, and those of Validate as an aggregate. If there is no
-// log, the error wraps fs.ErrNotExist.
+// With Follow, Read returns when the container has ended and its log has been read to the end. Read
+// returns errors of a writer or of the context unchanged, and errors of Validate as an aggregate. If
+// there is no log, the error wraps fs.ErrNotExist.
 func (r *Reader) Read(ctx context.Context, log Log, o *v1.PodLogOptions, out, errs io.Writer) error {
 	if invalid := Validate(o); len(invalid) > 0 {
 		return invalid.ToAggregate()
@@ -63,7 +63,7 @@ func (r *Reader) Read(ctx context.Context, log Log, o *v1.PodLogOptions, out, er
 // A reading is one call of Read.
 type reading struct {
 	root *os.Root
-	log  string // the name of its newest part
+	log  string // the name of the log's newest part
 	*printer
 }
 
@@ -95,7 +95,7 @@ func (r *reading) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The size is fixed here: a busy container could otherwise keep the read going forever.
+	// The size is fixed here, because a busy container could otherwise keep the read going forever.
 	s := newScanner(io.NewSectionReader(newest, start, info.Size()-start), start)
 	if err := r.drain(ctx, r.log, s); err != nil {
 		return err
@@ -203,14 +203,14 @@ func (r *reading) printParts(ctx context.Context, parts []part) error {
 	return nil
 }
 
-// printPart prints a part. If it cannot be read, that is recorded as damage and the read continues.
+// printPart prints a part. If the part cannot be read, it records damage and returns nil.
 func (r *reading) printPart(ctx context.Context, p part) error {
 	f, err := p.open(ctx, r.root, p.start)
 	if ended := ctx.Err(); err != nil && ended != nil {
 		return ended
 	}
 	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) { // otherwise it was deleted because of its age
+		if !errors.Is(err, fs.ErrNotExist) { // a part that does not exist was deleted because of its age
 			r.damaged(p.name, p.start, err)
 		}
 		return nil

@@ -23,7 +23,7 @@ import (
 	"github.com/podsync/podsync/runtime/logs"
 )
 
-// stamp is the time of the nth second of a log.
+// stamp returns the timestamp of the nth second of a log.
 func stamp(n int) string {
 	return time.Date(2026, 1, 2, 3, 4, n, 500, time.UTC).Format("2006-01-02T15:04:05.000000000Z07:00")
 }
@@ -162,7 +162,7 @@ func TestReadOverRotation(t *testing.T) {
 	}
 }
 
-// Between the two steps of a rotation nothing is at the path of the log.
+// Between the two steps of a rotation, there is no file at the log's path.
 func TestReadInMidRotation(t *testing.T) {
 	path := logAt(t, entry(1, "stdout F", "one"))
 	if err := os.Rename(path, path+".20260102-000001"); err != nil {
@@ -194,7 +194,7 @@ func TestReadWhatIsWrong(t *testing.T) {
 	for _, tt := range []struct {
 		path string
 		o    *v1.PodLogOptions
-		want string // of the error
+		want string // a part of the error's text
 		is   error
 	}{
 		{filepath.Join(dir, "missing"), nil, "missing", fs.ErrNotExist},
@@ -254,7 +254,7 @@ func TestReadOfACutLog(t *testing.T) {
 	}
 }
 
-// shrinking cuts a log when something of it is printed.
+// shrinking truncates a log as soon as a part of it is printed.
 type shrinking struct {
 	path string
 	bytes.Buffer
@@ -278,7 +278,7 @@ func TestReadOfALogThatShrinks(t *testing.T) {
 	}
 }
 
-// measured counts what is written, and how large the writes are.
+// measured counts the written bytes, and records the largest write.
 type measured struct{ all, most int }
 
 func (m *measured) Write(b []byte) (int, error) {
@@ -291,7 +291,7 @@ func TestReadOfAHugeLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	const size = 100 << 20
 	write(t, path, entry(1, "stdout F", "before")+stamp(2)+" stdout F ")
-	if err := os.Truncate(path, size); err != nil { // with zeros up to there
+	if err := os.Truncate(path, size); err != nil { // fills the file with zeros up to the size
 		t.Fatal(err)
 	}
 	for _, o := range []*v1.PodLogOptions{nil, {Timestamps: true, TailLines: new(int64(1))}} {
@@ -320,8 +320,8 @@ func TestReadEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Whatever is being read when the context ends, Read returns the error of the context as it is, and
-// not its cause.
+// Whichever operation the end of the context interrupts, Read returns the context's own error and not
+// its cause.
 func TestReadReturnsTheErrorOfItsContext(t *testing.T) {
 	path := logAt(t, entry(2, "stdout F", "two"))
 	write(t, path+".20260102-000001", entry(1, "stdout F", "one"))
@@ -335,7 +335,7 @@ func TestReadReturnsTheErrorOfItsContext(t *testing.T) {
 	}
 }
 
-// cancelling is a writer that cancels a context, and waits until Log.Ended has returned for that.
+// cancelling is a writer that cancels a context, and then waits until Log.Ended has returned.
 type cancelling struct {
 	cancel   context.CancelFunc
 	returned chan struct{}
@@ -347,17 +347,17 @@ func (c cancelling) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A follower whose context ends returns the error of the context, and not the one that Log.Ended
-// returns for the same end.
+// If the context of a follower ends, Read returns the context's error, and not the error that
+// Log.Ended returns because of it.
 func TestFollowReturnsTheErrorOfItsContext(t *testing.T) {
 	path := logAt(t, entry(1, "stdout F", "one"))
-	for range 50 { // which of the two a follower notices first is a matter of chance
+	for range 50 { // chance decides which of the two a follower notices first
 		ctx, cancel := context.WithCancel(t.Context())
 		out := cancelling{cancel, make(chan struct{})}
 		log := logs.Log{Path: path, Ended: func(ctx context.Context) error {
 			defer close(out.returned)
 			<-ctx.Done()
-			return fmt.Errorf("the watch of the container has ended: %v", ctx.Err()) // as a gRPC status does, it wraps nothing
+			return fmt.Errorf("the watch of the container has ended: %v", ctx.Err()) // like a gRPC status, it wraps no error
 		}}
 		var r logs.Reader
 		if err := r.Read(ctx, log, &v1.PodLogOptions{Follow: true}, out, out); err != context.Canceled {

@@ -2,14 +2,14 @@ package logs
 
 import "fmt"
 
-// RotationPolicy says when the log of a container is rotated, and how many files of it are
+// RotationPolicy determines when the log of a container is rotated, and how many of its files are
 // kept. The zero RotationPolicy is a kubelet's default.
 type RotationPolicy struct {
-	// MaxSize is the size in bytes from which on a log is rotated. A log may grow beyond it
-	// before the next check. Default 10 MiB.
+	// MaxSize is the size in bytes at which a log is rotated. A log may grow beyond it before the
+	// next check. Default 10 MiB.
 	MaxSize int64
-	// MaxFiles is the number of files of one log at most: the file that the runtime writes to
-	// and the rotated ones. At least 2. Default 5.
+	// MaxFiles is the maximum number of files of one log: the file that the runtime writes to, and
+	// the rotated ones. At least 2. Default 5.
 	MaxFiles int
 }
 

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// maxPiece is how much of a line is held in memory at a time. By default, no runtime writes longer
-// lines.
+// maxPiece is the maximum part of a line that is held in memory at a time. By default, no runtime
+// writes longer lines.
 const maxPiece = 32 << 10
 
 // A piece is a line, or a chunk of a line longer than maxPiece.
@@ -91,7 +91,7 @@ func (s *scanner) rest() (piece, bool) {
 	return s.take(s.to-s.from, false), true
 }
 
-// read returns how much of the file was read.
+// read returns the number of bytes of the file that were read.
 func (s *scanner) read() int64 { return s.offset + int64(s.to-s.from) }
 
 // each calls f with each piece up to the end of the file.

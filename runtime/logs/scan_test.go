@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 )
 
-// A file that cannot be read is not taken for one that became shorter: the scanner knows.
+// A read error is not mistaken for a truncated file: the scanner keeps the error.
 func TestScannerKnowsWhyItEnds(t *testing.T) {
 	broken := errors.New("input/output error")
 	for name, tt := range map[string]struct {

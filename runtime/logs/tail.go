@@ -9,11 +9,12 @@ import (
 type counter struct {
 	wanted      [2]bool
 	want, found int64
-	seen        [2]bool // whether an entry of the stream was seen
+	seen        [2]bool // by stream: whether an entry was counted
 }
 
-// before takes the next entry, backwards, and reports whether it is before the tail: it is if it
-// ends one line more than requested. The last entry of a stream ends a line, complete or not.
+// before counts the next entry, backwards, and reports whether the tail begins after it. It does if
+// the entry ends one line more than requested. The last entry of a stream ends a line, even if the
+// line is incomplete.
 func (c *counter) before(e entry) bool {
 	if !c.wanted[e.stream] {
 		return false
@@ -30,7 +31,7 @@ func (c *counter) before(e entry) bool {
 	return false
 }
 
-// tailBlock is how much of a file is read at a time, backwards.
+// tailBlock is the number of bytes that are read at a time, backwards.
 const tailBlock = 32 << 10
 
 // tailStart returns where the tail begins in a file of the given size, and whether it begins in
@@ -40,7 +41,7 @@ func tailStart(f io.ReaderAt, size int64, c *counter) (start int64, whole bool, 
 		return size, true, nil
 	}
 	buf := make([]byte, tailBlock+maxHead)
-	end := size // of the current line
+	end := size // the end of the current line
 	for high := size; high > 0; {
 		low := max(0, high-tailBlock)
 		block := buf[:min(high-low+maxHead, size-low)]
@@ -72,7 +73,7 @@ func begins(text []byte, size int64, c *counter) bool {
 	return ok && c.before(e)
 }
 
-// shorter returns ErrTruncated for an unexpected io.EOF.
+// shorter replaces an unexpected io.EOF with ErrTruncated.
 func shorter(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return ErrTruncated
@@ -80,7 +81,7 @@ func shorter(err error) error {
 	return err
 }
 
-// forwardTail is tailStart for a file that can only be read forwards, which it does twice. In a
+// forwardTail is tailStart for a file that can only be read forwards. It reads the file twice. In a
 // damaged file, only the readable entries count.
 func forwardTail(open func() (io.ReadCloser, error), c *counter) (start int64, whole bool, err error) {
 	lines, err := countLines(open, c)

@@ -19,7 +19,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// countingAt counts what is read of a text.
+// countingAt counts the bytes that are read from a text.
 type countingAt struct {
 	*strings.Reader
 	read int64
@@ -52,8 +52,8 @@ func TestTailOfAFileThatShrinks(t *testing.T) {
 	}
 }
 
-// FuzzRead compares what is read of any log with the simplest way to do it, whether
-// it is in one file or was rotated at any place, and compressed or not.
+// FuzzRead compares the output for any log with that of the simple model. The log is in one file, or
+// was rotated at any place, and compressed or not.
 func FuzzRead(f *testing.F) {
 	log := "2026-01-02T03:04:05Z stdout F one\n2026-01-02T03:04:06Z stderr P tw\n2026-01-02T03:04:06Z stdout F x\n2026-01-02T03:04:07Z stderr F o\n"
 	f.Add([]byte(log), uint16(40), true, int64(2), int64(9), uint8(0), false)
@@ -72,7 +72,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReadLikeTheModel does the same with logs that are larger than what is held of them.
+// TestReadLikeTheModel does the same with logs that are larger than the reader's buffers.
 func TestReadLikeTheModel(t *testing.T) {
 	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
@@ -85,7 +85,7 @@ func TestReadLikeTheModel(t *testing.T) {
 	}
 }
 
-// randomLog is a log with some long entries, and some that are none.
+// randomLog returns a log with some long entries, and some lines that are not entries.
 func randomLog(rnd *rand.Rand, entries int) (log []byte) {
 	for range entries {
 		size := rnd.IntN(200)
@@ -98,7 +98,7 @@ func randomLog(rnd *rand.Rand, entries int) (log []byte) {
 	return log[:len(log)-rnd.IntN(2)]
 }
 
-// compare reads a log, of which what is before a place was rotated away.
+// compare compares Read with the model for a log that was rotated at offset cut.
 func compare(t *testing.T, log []byte, cut int, gz bool, o *v1.PodLogOptions) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "0.log")
@@ -115,7 +115,7 @@ func compare(t *testing.T, log []byte, cut int, gz bool, o *v1.PodLogOptions) {
 	}
 }
 
-// rotateAt writes a log in two files, which are cut at the end of a line.
+// rotateAt writes a log to two files. The first one ends at the end of a line.
 func rotateAt(t *testing.T, path string, log []byte, cut int, gz bool) {
 	t.Helper()
 	at := bytes.LastIndexByte(log[:min(cut, len(log))], '\n') + 1
@@ -147,7 +147,7 @@ func TestScannerCutsLongLines(t *testing.T) {
 	}
 }
 
-// shortReads reads 3,000 bytes at a time.
+// shortReads reads at most 3,000 bytes at a time.
 type shortReads struct{ r io.Reader }
 
 func (r shortReads) Read(b []byte) (int, error) { return r.r.Read(b[:min(len(b), 3000)]) }
@@ -166,8 +166,8 @@ func writeFile(t *testing.T, path string, text []byte) {
 	}
 }
 
-// A part that takes the name of its compressed file while the parts are listed is among them: without
-// it a reader misses its lines, and a follower prints others twice.
+// A part that is compressed while the parts are listed is in the list. Otherwise a reader would miss
+// its lines, and a follower would print other lines twice.
 func TestPartIsListedWhileItIsCompressed(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
@@ -202,7 +202,7 @@ func TestPartIsListedWhileItIsCompressed(t *testing.T) {
 	renaming.Wait()
 }
 
-// The search for the tail ends with its context, in files of any size.
+// The search for the beginning of a tail ends with its context, whatever the size of the files.
 func TestTailEndsWithItsContext(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)

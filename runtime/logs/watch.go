@@ -11,11 +11,11 @@ import (
 // lookInterval is the interval of polling if the system has no watcher left.
 const lookInterval = time.Second
 
-// watches reports changes in directories. The system limits the number of watchers, so that all
-// followers share one, which exists while there is a follower.
+// watches reports changes in directories. The system limits the number of watchers, so all followers
+// share one watcher, which exists as long as there is a follower.
 type watches struct {
-	// changing is held by join and leave. The goroutine that receives from the watcher must not
-	// take it: on some systems the watcher's methods wait for that goroutine.
+	// join and leave hold changing. The goroutine that receives from the watcher must not lock it,
+	// because on some systems the watcher's methods wait for that goroutine.
 	changing sync.Mutex
 	watcher  *fsnotify.Watcher
 	stopped  chan struct{}
@@ -24,8 +24,8 @@ type watches struct {
 	dirs map[string]map[chan struct{}]bool
 }
 
-// join returns a channel that reports changes in the directory until leave is called. Several
-// changes may be reported as one.
+// join returns a channel that reports changes in the directory until the caller calls leave. One
+// message may report several changes.
 func (w *watches) join(dir string) (changed <-chan struct{}, leave func()) {
 	w.changing.Lock()
 	defer w.changing.Unlock()
@@ -102,7 +102,7 @@ func (w *watches) stopIfUnused() {
 	if used || w.watcher == nil {
 		return
 	}
-	_ = w.watcher.Close() // it was only read from
+	_ = w.watcher.Close() // the watcher only reads
 	<-w.stopped
 	w.watcher = nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-// A Health is a value: this one is of a node on which the inspection of a pod fails.
+// Health is a plain value. Here the inspection of one pod of the node fails.
 func ExampleHealth() {
 	now := time.Now()
 	h := pleg.Health{At: now, Streaming: true, Pods: []pleg.ReadFailure{{UID: "web", Err: errors.New("input/output error"), Since: now.Add(-time.Minute)}}}

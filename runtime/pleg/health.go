@@ -10,30 +10,31 @@ import (
 )
 
 var (
-	// ErrNotListed says that the pods have not been listed yet, so nothing is known about the runtime.
+	// ErrNotListed means that the pods have not been listed yet, so the state of the runtime is unknown.
 	ErrNotListed = errors.New("pleg: the pods of the runtime were not listed yet")
-	// ErrStopped says that the agent has stopped, or is about to.
+	// ErrStopped means that the agent has stopped or is about to stop.
 	ErrStopped = errors.New("pleg: the watcher has stopped")
 )
 
-// Health describes problems at a moment, and since when they exist. It is a plain value.
+// Health describes the problems at one time, and since when they exist. It is a plain value.
 type Health struct {
-	// At is the moment.
+	// At is the time that Health describes.
 	At time.Time
 	// Err is why the runtime is unavailable, nil if it is available: ErrNotListed, ErrStopped, or the
 	// error of a list, with a class of package cri. Since is the time of the last change.
 	Err   error
 	Since time.Time
-	// Listing is when the list began that is being read, zero if none is. An old
-	// one hangs.
+	// Listing is when the list that is in flight began, zero if none is in flight. A list that began
+	// long ago hangs.
 	Listing time.Time
-	// Listed is when the last list began that succeeded.
+	// Listed is when the last successful list began.
 	Listed time.Time
-	// ListErr is why lists fail, nil if they do not, and ListFailing since when.
+	// ListErr is the error of the last list, nil if it succeeded. ListFailing is since when lists
+	// fail.
 	ListErr     error
 	ListFailing time.Time
-	// Streaming: events are heard. Otherwise StreamErr is why not, nil if there is
-	// no stream or it is about to begin.
+	// Streaming is whether the agent receives events from the runtime. If not, StreamErr is the
+	// reason; it is nil if the runtime has no event stream or the stream is about to begin.
 	Streaming bool
 	StreamErr error
 	// Pods are the pods whose inspection fails or takes long, sorted by UID.
@@ -55,19 +56,19 @@ type ReadFailure struct {
 const LongInspection = 5 * time.Second
 
 // OK reports whether there is no problem: the runtime is available, lists succeed and do not hang,
-// and all pods can be read. A missing event stream is not a problem.
+// and all pods can be inspected. A missing event stream is not a problem.
 func (h Health) OK() bool {
 	return h.Err == nil && h.ListErr == nil && !h.listHangs() && len(h.Pods) == 0
 }
 
 func (h Health) listHangs() bool { return !h.Listing.IsZero() && h.At.Sub(h.Listing) >= LongInspection }
 
-// String describes the problems, one on each line, with their duration.
+// String describes the problems, one a line, with their duration.
 func (h Health) String() string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	switch {
-	case h.Err != nil && h.Since.IsZero(): // there was no list yet
+	case h.Err != nil && h.Since.IsZero(): // no list has ended yet
 		say("runtime: not available: %v", h.Err)
 	case h.Err != nil:
 		say("runtime: not available for %v: %v", h.ago(h.Since), h.Err)

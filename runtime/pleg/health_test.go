@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Before the first look nobody knows since when the runtime is away.
+// Before the first list, the time since which the runtime is unavailable is unknown.
 func TestP7_HealthBeforeTheFirstLook(t *testing.T) {
 	h := Health{At: time.Now(), Err: errors.New("not listed yet")}
 	if s := h.String(); strings.Contains(s, " for ") || !strings.Contains(s, "not listed yet") {
@@ -19,7 +19,7 @@ func TestP7_HealthBeforeTheFirstLook(t *testing.T) {
 	}
 }
 
-// The lines go from the whole runtime to single pods.
+// The lines begin with problems of the whole runtime and end with problems of single pods.
 func TestHealthSaysAllInOrder(t *testing.T) {
 	now := time.Now()
 	h := Health{

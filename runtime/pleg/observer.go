@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Observer is notified of a Watcher's work, for metrics and traces. Its methods are called
-// concurrently, without a lock held, and must return soon. Embed NopObserver to implement only
-// some.
+// Observer is notified of an agent's lists and inspections, for metrics and traces. Its methods are
+// called concurrently, without a lock held, and must return soon. Embed NopObserver to implement
+// only some methods.
 //
 // Use podworkers.Observer and syncpod.Observer for the work on pods, and image.Observer for pulls.
 // An agent.Config has this observer as Watch.Observer; see syncpod.Observer for the others.
@@ -17,7 +17,7 @@ type Observer interface {
 	Listed(pods int, took time.Duration, err error)
 	// Inspected is called after the inspection of a pod.
 	Inspected(uid types.UID, took time.Duration, err error)
-	// Streaming is called when events become reliable, or stop being so.
+	// Streaming is called when the event stream becomes reliable (true) or unreliable (false).
 	Streaming(on bool)
 }
 
