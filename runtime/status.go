@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PodStatus is what a runtime reports of one pod: all its sandboxes and
-// containers, dead ones included, in one snapshot.
+// PodStatus is one snapshot of a pod as a runtime reports it: all its sandboxes and containers,
+// including dead ones.
 //
-// A nil *PodStatus means that the runtime has nothing of the pod; the methods accept it.
+// A nil *PodStatus means that the runtime has no object of the pod. All methods accept nil.
 type PodStatus struct {
 	UID       types.UID
 	Name      string

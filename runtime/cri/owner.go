@@ -10,12 +10,12 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// LabelOwner is the label on every sandbox and container that podsync makes. Its
-// value is the name of the agent that made it.
+// LabelOwner is the label on every sandbox and container that podsync creates. Its value is the name
+// of the agent that created the object.
 //
-// The key is on purpose none that the Kubernetes API accepts (it has two
-// slashes): a sandbox carries its pod's own labels too, and no pod may claim
-// another agent's mark. To a runtime a label is any text.
+// The Kubernetes API would reject the key, on purpose: it has two slashes. A sandbox also carries
+// the labels of its pod, and no pod may claim another agent's mark. A runtime accepts any text as a
+// label.
 const LabelOwner = "podsync.io/agent/owner"
 
 // DefaultOwner is the name of an agent for which no name is configured.

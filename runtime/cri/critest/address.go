@@ -7,26 +7,26 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// addresses allocates addresses of sandboxes, one from each prefix. It finds a free one without a
-// scan of the used ones.
+// addresses allocates the addresses of sandboxes, one from each prefix. It finds a free address without
+// a scan of the used ones.
 type addresses struct {
 	prefixes []netip.Prefix
-	// used counts the sandboxes that have an address: a test may give two the same.
+	// used counts the sandboxes that have an address, because a test may give two sandboxes the same.
 	used map[netip.Addr]int
-	// lowest is, of each prefix, the first that may be free.
+	// lowest is the first address of each prefix that may be free.
 	lowest []netip.Addr
 }
 
 func newAddresses(prefixes []netip.Prefix) addresses {
 	a := addresses{prefixes: prefixes, used: map[netip.Addr]int{}}
 	for _, p := range prefixes {
-		// The first two are the network's and the gateway's.
+		// The network and the gateway have the first two addresses.
 		a.lowest = append(a.lowest, p.Masked().Addr().Next().Next())
 	}
 	return a
 }
 
-// pick returns the first free address of each prefix. It is free until it is taken.
+// pick returns the first free address of each prefix. It does not reserve it; take does.
 func (a *addresses) pick() ([]string, error) {
 	var ips []string
 	for i, p := range a.prefixes {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The lowest address that is free is the next, however often it was in use.
+// The next address is the lowest free one, however often it was used before.
 func TestAddresses(t *testing.T) {
 	a := newAddresses([]netip.Prefix{netip.MustParsePrefix("10.1.0.0/29"), netip.MustParsePrefix("fd00::/64")})
 	next := func() []string {
@@ -27,9 +27,9 @@ func TestAddresses(t *testing.T) {
 	want("10.1.0.3", "fd00::3")
 	want("10.1.0.4", "fd00::4")
 	a.release([]string{"10.1.0.3"})
-	a.take([]string{"10.1.0.2", "no address"}) // a test gave it to another, too
+	a.take([]string{"10.1.0.2", "no address"}) // a test gave the address to another sandbox, too
 	a.release([]string{"10.1.0.2", "no address"})
-	a.release([]string{"10.1.0.1", "10.9.9.9"}) // that nobody had
+	a.release([]string{"10.1.0.1", "10.9.9.9"}) // no sandbox had the second address
 	want("10.1.0.3", "fd00::5")
 	want("10.1.0.5", "fd00::6")
 	want("10.1.0.6", "fd00::7")

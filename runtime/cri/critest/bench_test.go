@@ -7,7 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// BenchmarkPodLife is a pod of one container from sandbox to removal: five calls.
+// BenchmarkPodLife measures a pod of one container from sandbox to removal: five calls.
 func BenchmarkPodLife(b *testing.B) {
 	_, conn := Start(b, Config{Images: []Image{{Name: "app"}}})
 	rt := runtimeapi.NewRuntimeServiceClient(conn)
@@ -38,7 +38,7 @@ func BenchmarkPodLife(b *testing.B) {
 	}
 }
 
-// BenchmarkListContainers is what a relist costs on a node of 100 pods.
+// BenchmarkListContainers measures a relist on a node of 100 pods.
 func BenchmarkListContainers(b *testing.B) {
 	r, conn := Start(b, Config{Images: []Image{{Name: "app"}}})
 	n := &node{Runtime: r, rt: runtimeapi.NewRuntimeServiceClient(conn)}

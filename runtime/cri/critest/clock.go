@@ -2,10 +2,9 @@ package critest
 
 import "time"
 
-// StepClock has the clock of the node step forward, or back for a negative step. A clock
-// that tests use does not step; so all times that the runtime has recorded of
-// sandboxes and containers are that much longer ago, which is how it looks from after
-// such a step. How long anything takes does not change.
+// StepClock makes the clock of the node step forward, or back if step is negative. The clock of a test
+// cannot step. Instead, all times that the runtime has recorded of sandboxes and containers move the
+// other way by step, which looks the same. Durations do not change.
 func (r *Runtime) StepClock(step time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

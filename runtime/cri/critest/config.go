@@ -10,50 +10,48 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Config describes a runtime. The zero value is a runtime that works: it pulls
-// any image, keeps everything in memory and never fails.
+// Config describes a runtime. The zero Config is a runtime without faults: it pulls any image and keeps
+// everything in memory.
 type Config struct {
-	// Dir is the directory below which the log files and the mounts of
-	// containers are real files: paths of the CRI messages that point elsewhere
-	// are kept in memory, and nothing that a message names, through whatever
-	// links, is touched outside it. Empty means that all of it stays in memory.
+	// Dir is the directory below which the log files and the mounts of containers are real files.
+	// Files at other paths of CRI messages are kept in memory. No path or link in a message leads
+	// outside Dir. Empty means that all files are kept in memory.
 	Dir string
-	// LogsRoot is one more such directory, for an agent that has its containers'
-	// logs apart from its mounts: /var/log/pods for a kubelet. New makes it if it is
-	// not there. Empty means that logs are real files below Dir alone.
+	// LogsRoot is a second such directory, for an agent whose container logs are not below Dir:
+	// /var/log/pods for a kubelet. New creates it if it does not exist. Empty means that only logs
+	// below Dir are real files.
 	LogsRoot string
-	// Like is the runtime whose ways this one has.
+	// Like is the real runtime that this one imitates.
 	Like Model
-	// Images are on the node from the start.
+	// Images are the images that are on the node from the start.
 	Images []Image
-	// Registry lists the images that can be pulled. Nil means that every image can,
-	// except images of hosts below the domain .invalid, which no name server knows, immediately and
-	// without credentials; its content is then an [Image] of that name.
+	// Registry lists the images that can be pulled. Nil means that every image can be pulled
+	// immediately and without credentials; its content is then an [Image] of that name. The
+	// exception are images of hosts below the domain .invalid, which no name server knows.
 	Registry []RemoteImage
-	// Programs are commands by name, for containers and ExecSync. They come
-	// before those of the command language. A program that is called as an image is, in the
-	// words of the pod, is the entrypoint of that image if it has no other one.
+	// Programs are commands by name, for containers and ExecSync. They take precedence over those of
+	// the command language. If an image has no entrypoint and its name, as the pod states it, is the
+	// name of a program, the program is its entrypoint.
 	Programs map[string]Program
-	// Latency is how long a method takes before it does anything. Methods that
-	// are not in it take no time.
+	// Latency is how long a method takes before it does anything. Other methods take no time.
 	Latency map[Method]time.Duration
-	// PodCIDRs are what sandboxes get addresses from, one of each; the first
-	// one's is the pod's address. Default: 10.88.0.0/16.
+	// PodCIDRs are the prefixes of sandbox addresses. A sandbox gets one address from each; that from
+	// the first prefix is the pod's primary address. Default: 10.88.0.0/16.
 	PodCIDRs []netip.Prefix
-	// Handlers are the runtime handlers known besides "".
+	// Handlers are the runtime handlers in addition to "".
 	Handlers []string
-	// Name is the name of the runtime in the answer of Version. Default: critest.
+	// Name is the name of the runtime in the response to Version. Default: critest.
 	Name    string
 	version string // Default: 2.0.0.
-	// JournalLimit is how many calls the journal keeps, the last ones: for a
-	// runtime that stands alone for long. Of what was removed more than so many IDs
-	// ago it forgets whose it was. 0 keeps all.
+	// JournalLimit is the maximum number of calls in the journal; it keeps the last ones. Set it for
+	// a runtime that runs for long. With a limit, the runtime also forgets to which pod a removed ID
+	// belonged, after as many newer IDs. 0 keeps all.
 	JournalLimit int
-	// cgroupDriver is what RuntimeConfig answers. The zero value is SYSTEMD.
+	// cgroupDriver is the driver in the response to RuntimeConfig. The zero value is SYSTEMD.
 	cgroupDriver runtimeapi.CgroupDriver
 }
 
-// withDefaults validates a config, sets defaults and copies everything that the caller could still
+// withDefaults validates a config, sets defaults, and copies everything that the caller could still
 // modify.
 func (c Config) withDefaults() (Config, error) {
 	if c.Like > CRIO {

@@ -13,14 +13,13 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
 
-// A container's fields are guarded by the runtime's mu; those above the blank
-// line do not change.
+// The runtime's mu guards a container's fields, except those above the blank line, which do not change.
 type container struct {
 	id, name string
 	seq      int
 	sandbox  *sandbox
 	config   *runtimeapi.ContainerConfig
-	podUID   string // as its label says
+	podUID   string // from its label
 	image    Image  // as it was when the container was created
 	files    *files
 	log      *containerLog
@@ -36,20 +35,20 @@ type container struct {
 	reason     string
 	message    string
 	resources  *runtimeapi.LinuxContainerResources
-	ran        *Process // set once it was started
-	unclaimed  bool     // created for a caller that had gone: CRI-O does not show it
+	ran        *Process // set when the container was started
+	unclaimed  bool     // created for a caller that had disconnected: CRI-O does not show it
 	starting   bool
 	removing   bool
-	running    bool  // the process lives, whatever the state says
+	running    bool  // the process lives, whatever the state is
 	signalled  bool  // a stop with a timeout has sent its signal
-	ended      *Exit // what the exit is to be recorded as, if not as it was
-	unseen     bool  // the runtime was away when the process ended: no event
+	ended      *Exit // the exit to record instead of the real one
+	unseen     bool  // the runtime was down when the process ended: no event
 	stubborn   faults.IgnoreSignals
 	usage      Usage
-	unkilled   bool // a SIGKILL waits for the process to stop being stubborn
+	unkilled   bool // a SIGKILL is pending until the process no longer ignores it
 }
 
-// logPath is where the container's log is, "" for none.
+// logPath returns the path of the container's log, "" for none.
 func (c *container) logPath() string {
 	if c.sandbox.config.GetLogDirectory() == "" || c.config.GetLogPath() == "" {
 		return ""
@@ -57,7 +56,7 @@ func (c *container) logPath() string {
 	return filepath.Join(c.sandbox.config.GetLogDirectory(), c.config.GetLogPath())
 }
 
-// stopSignal is what the container, or its image, wants to be stopped with.
+// stopSignal returns the stop signal of the container, or else of its image.
 func (c *container) stopSignal() runtimeapi.Signal {
 	if s := c.config.GetStopSignal(); s != runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
 		return s
@@ -68,8 +67,8 @@ func (c *container) stopSignal() runtimeapi.Signal {
 	return runtimeapi.Signal_SIGNAL_SIGTERM
 }
 
-// user is who the container runs as, nil where that is a name: there is no file here to
-// look it up in.
+// user returns the user of the container. It returns nil for a user with a name, because there is no
+// file that maps it to a number.
 func (c *container) user() *runtimeapi.ContainerUser {
 	security := c.config.GetLinux().GetSecurityContext()
 	uid, gid := security.GetRunAsUser(), security.GetRunAsGroup().GetValue()
@@ -112,7 +111,7 @@ func (c *container) status() *runtimeapi.ContainerStatus {
 	return st
 }
 
-// kill ends the process whether or not it is stubborn, for Close.
+// kill ends the process for Close, even if the process ignores signals.
 func (c *container) kill() {
 	if c.process != nil {
 		c.process.Signal(sh.SIGKILL)

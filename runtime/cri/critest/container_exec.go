@@ -61,7 +61,7 @@ func (s service) newExec(c *container, cmd []string, io streams.Console) (*sh.Pr
 	return p, nil
 }
 
-// runExec runs the process until it, its caller's patience or its container ends.
+// runExec runs the process until it ends, its context ends or its container ends.
 func runExec(ctx context.Context, c *container, p *sh.Process) (int, error) {
 	done := make(chan int, 1)
 	go func() { done <- p.Run() }()
@@ -78,7 +78,8 @@ func runExec(ctx context.Context, c *container, p *sh.Process) (int, error) {
 	}
 }
 
-// maxOutput is how much of a stream ExecSync keeps; CRI wants the rest thrown away.
+// maxOutput is the maximum output of a stream in an ExecSync response. CRI requires the rest to be
+// discarded.
 const maxOutput = 16 << 20
 
 // An output collects a stream of an ExecSync.

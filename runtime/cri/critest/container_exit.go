@@ -6,14 +6,14 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
-// An Exit is how a container ends by hand.
+// An Exit describes the end of a container's process for ExitContainer.
 type Exit struct {
 	Code            int32
-	Reason, Message string // Reason "" is the runtime's own: Completed or Error
+	Reason, Message string // an empty Reason is the runtime's own: Completed or Error
 }
 
-// ExitContainer ends a container's process: with OOMKilled and 137, say. It
-// returns when the exit is recorded; a container without a process is an error.
+// ExitContainer ends a container's process, for example with OOMKilled and 137. It returns when the
+// exit is recorded. It returns an error if the container has no process.
 func (r *Runtime) ExitContainer(id string, e Exit) error {
 	r.mu.Lock()
 	c := r.containers[id]

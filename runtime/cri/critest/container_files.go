@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A files is what a container sees: its mounts, and its own files in memory.
+// A files is the file system of a container: its mounts, and its own files in memory.
 type files struct {
 	host   *host
 	own    *memory
@@ -26,7 +26,7 @@ func newFiles(h *host, mounts []*runtimeapi.Mount) *files {
 	return &files{host: h, own: newMemory(), mounts: sorted}
 }
 
-// mount finds the mount that a name is in and the host's name of it.
+// mount returns the mount that contains a name, and the host's name of the file.
 func (f *files) mount(name string) (m *runtimeapi.Mount, hostName string) {
 	name = path.Clean(name)
 	for _, m := range f.mounts {

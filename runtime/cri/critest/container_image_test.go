@@ -8,7 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// An image can be mounted if it is there, by its name or its ID.
+// A present image can be mounted, by its name or its ID.
 func TestMountedImage(t *testing.T) {
 	onBubble(t, Config{Images: []Image{{Name: "app"}, {Name: "data", ID: "sha256:d"}}}, func(n *node) {
 		sandbox := loggingSandbox(n, "")
@@ -21,7 +21,7 @@ func TestMountedImage(t *testing.T) {
 	})
 }
 
-// A container's status says who it runs as where that is a number.
+// A container's status reports its user if the user is a number.
 func TestUserOfAContainer(t *testing.T) {
 	images := []Image{{Name: "root"}, {Name: "number", User: "101:7"}, {Name: "named", User: "nobody"}}
 	onBubble(t, Config{Images: images}, func(n *node) {

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// ListContainers lists the containers that the filter lets through, oldest first.
+// ListContainers lists the containers that match the filter, oldest first.
 func (s service) ListContainers(_ context.Context, req *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

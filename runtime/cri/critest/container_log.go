@@ -12,10 +12,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// maxLogLine is where a runtime cuts a line into partial ones.
+// maxLogLine is the length at which a runtime splits a line into partial entries.
 const maxLogLine = 16 << 10
 
-// A containerLog writes what a container prints in the format of CRI logs:
+// A containerLog writes the output of a container in the format of CRI logs:
 //
 //	2006-01-02T15:04:05.000000000Z stdout F line
 type containerLog struct {
@@ -46,7 +46,7 @@ func (l *containerLog) open() error {
 	return nil
 }
 
-// close writes an unfinished line as a partial one, as runtimes do.
+// close writes an unfinished line as a partial entry, as runtimes do.
 func (l *containerLog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +78,7 @@ type logStream struct {
 	rest []byte // of a line not yet ended
 }
 
-// Write never fails: a process does not notice that its log is full.
+// Write never fails: a process does not notice that its log cannot be written.
 func (s *logStream) Write(b []byte) (int, error) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
@@ -113,8 +113,8 @@ func (s *logStream) line(tag runtimeapi.LogTag, text []byte) {
 	_, _ = s.log.out.Write(append(entry, '\n')) // see Write
 }
 
-// ReopenContainerLog makes the log of a running container anew, after the old one
-// was renamed, and has its output go there.
+// ReopenContainerLog creates the log file of a running container again after the agent has renamed
+// the old one. Further output goes to the new file.
 func (s service) ReopenContainerLog(_ context.Context, req *runtimeapi.ReopenContainerLogRequest) (*runtimeapi.ReopenContainerLogResponse, error) {
 	c := s.container(req.GetContainerId())
 	if c == nil {

@@ -18,7 +18,7 @@ func (n *node) reopen(id string) error {
 	return err
 }
 
-// fileHas ends the test unless a file of the machine has these lines, without their times.
+// fileHas ends the test unless a file of the machine has these lines. It ignores their times.
 func (n *node) fileHas(name string, want ...string) {
 	n.Helper()
 	text, err := os.ReadFile(name)
@@ -36,8 +36,8 @@ func (n *node) fileHas(name string, want ...string) {
 	}
 }
 
-// Logs are files below LogsRoot, which is apart from Dir as a kubelet's is, and nothing
-// that is not below either is.
+// Logs are files below LogsRoot, which is not below Dir, as in a kubelet. Paths below neither of them
+// are not files.
 func TestLogsRoot(t *testing.T) {
 	logs, elsewhere := filepath.Join(t.TempDir(), "pods"), t.TempDir()
 	onBubble(t, Config{Dir: t.TempDir(), LogsRoot: logs}, func(n *node) {
@@ -69,8 +69,8 @@ func TestLogsRoot(t *testing.T) {
 	})
 }
 
-// A log is there from the start of its container on, and again when it is reopened,
-// before anything is printed.
+// A log exists from the start of its container, and again after it is reopened, before the container
+// prints anything.
 func TestLogOfASilentContainer(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		id, err := withMounts(n, loggingSandbox(n, "/var/log/pods/web"), script("sleep infinity"), "app/0.log")
@@ -86,7 +86,7 @@ func TestLogOfASilentContainer(t *testing.T) {
 	})
 }
 
-// A link in the log directory of a pod does not lead to that of another one.
+// A link in the log directory of a pod does not lead to the directory of another pod.
 func TestALogStaysInItsLogDirectory(t *testing.T) {
 	logs := t.TempDir()
 	mine, others := filepath.Join(logs, "mine"), filepath.Join(logs, "others")
@@ -107,8 +107,8 @@ func TestALogStaysInItsLogDirectory(t *testing.T) {
 	})
 }
 
-// Every runtime makes log directories that are not there, CRI-O with the sandbox and
-// for nobody else to read.
+// Every runtime creates missing log directories. CRI-O creates them with the sandbox, and no other user
+// may read them.
 func TestLogDirectoryThatIsNotThere(t *testing.T) {
 	for _, like := range []Model{Containerd2, Containerd16, CRIO} {
 		logs := t.TempDir()
@@ -141,7 +141,7 @@ func TestConfigLogsRoot(t *testing.T) {
 	}
 }
 
-// An agent asks the system about the mountpoint of the images.
+// The mount point of the images exists, because an agent queries the system for it.
 func TestImageFsInfoNamesADirectory(t *testing.T) {
 	dir := t.TempDir()
 	for _, cfg := range []Config{{}, {Dir: dir}, {Dir: dir, LogsRoot: t.TempDir()}} {

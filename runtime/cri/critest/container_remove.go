@@ -8,8 +8,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RemoveContainer ends the container if it runs and removes it. An unknown
-// one is a success. The log stays: it is the agent's.
+// RemoveContainer ends the container if it runs, and removes it. It succeeds for an unknown container.
+// The log remains, because it belongs to the agent.
 func (s service) RemoveContainer(ctx context.Context, req *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
 	if c := s.container(req.GetContainerId()); c != nil {
 		if err := s.removeContainer(ctx, c); err != nil {

@@ -9,8 +9,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// startError is what a container's status says when its process could not be
-// made: containerd's exit code and reason.
+// startError is the exit code in a container's status if its process could not be created, with the
+// reason. Both are containerd's.
 const (
 	startErrorCode   = 128
 	startErrorReason = "StartError"
@@ -77,7 +77,7 @@ func (s service) startProcess(ctx context.Context, c *container) error {
 		return status.Errorf(codes.Unknown, "sandbox container %q is not running", c.sandbox.id)
 	}
 	c.process, c.running = p, true
-	if p.FallsBack() { // a server accepts connections before the answer to StartContainer
+	if p.FallsBack() { // a server accepts connections before StartContainer returns
 		c.sandbox.servers++
 	}
 	s.began(c)
@@ -90,9 +90,9 @@ func (s service) startProcess(ctx context.Context, c *container) error {
 	return nil
 }
 
-// recordExit is the end of a container's process.
+// recordExit records the end of a container's process.
 func (r *Runtime) recordExit(c *container, code int) {
-	_ = c.log.close() // a log that cannot be closed is no part of the exit
+	_ = c.log.close() // the exit counts even if the log cannot be closed
 	r.mu.Lock()
 	c.running = false
 	if c.process.FallsBack() {

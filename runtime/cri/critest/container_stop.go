@@ -21,8 +21,8 @@ const (
 // notStartedCode is CRI-O's exit code of a container that was stopped before it was started.
 const notStartedCode = 2
 
-// StopContainer sends the stop signal, waits for the timeout and kills. It succeeds for a container
-// that was not started or has exited, and in most models for one that does not exist.
+// StopContainer sends the stop signal, waits for the timeout and kills the process. It succeeds for a
+// container that was not started or has exited, and in most models for an unknown one.
 func (s service) StopContainer(ctx context.Context, req *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
 	c := s.container(req.GetContainerId())
 	switch {
@@ -40,7 +40,7 @@ func (s service) StopContainer(ctx context.Context, req *runtimeapi.StopContaine
 	return &runtimeapi.StopContainerResponse{}, nil
 }
 
-// seconds is a number of seconds as a duration, without overflow.
+// seconds converts a number of seconds to a duration, without overflow.
 func seconds(n int64) time.Duration {
 	return time.Duration(min(n, int64(faults.Never/time.Second))) * time.Second
 }
@@ -76,8 +76,7 @@ func (s service) stopContainer(ctx context.Context, c *container, timeout time.D
 	return err
 }
 
-// endIdle is how CRI-O stops a container that was never started. It must be called
-// with mu held.
+// endIdle stops a container that was never started, as CRI-O does. It must be called with mu held.
 func (c *container) endIdle() {
 	if c.state == runtimeapi.ContainerState_CONTAINER_CREATED && !c.starting {
 		c.state, c.exitCode, c.reason = runtimeapi.ContainerState_CONTAINER_EXITED, notStartedCode, "Error"
@@ -85,7 +84,7 @@ func (c *container) endIdle() {
 	}
 }
 
-// endAgain is how CRI-O stops a container that has exited.
+// endAgain stops a container that has exited, as CRI-O does: it changes the time of the exit.
 func (r *Runtime) endAgain(c *container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,8 +93,7 @@ func (r *Runtime) endAgain(c *container) {
 	}
 }
 
-// lose is how a container of unknown state ends when there is no process to
-// be found. It must be called with mu held.
+// lose ends a container of unknown state that has no process. It must be called with mu held.
 func (c *container) lose() {
 	c.state = runtimeapi.ContainerState_CONTAINER_EXITED
 	c.finishedAt, c.exitCode, c.reason = time.Now().UnixNano(), unknownExitCode, unknownExitReason
@@ -120,7 +118,7 @@ func (r *Runtime) killContainer(c *container) {
 	}
 }
 
-// waitExit waits for the exit for a time, or without end.
+// waitExit waits for the exit until the timeout has passed, or without limit if endless is set.
 func waitExit(ctx context.Context, c *container, timeout time.Duration, endless bool) (ended bool, _ error) {
 	var expired <-chan time.Time
 	if !endless {
@@ -138,8 +136,8 @@ func waitExit(ctx context.Context, c *container, timeout time.Duration, endless 
 	}
 }
 
-// linuxSignal is the number of the signals that a test is likely to choose;
-// any other one is TERM.
+// linuxSignal returns the number of a signal that a test is likely to choose, and TERM for any other
+// signal.
 func linuxSignal(s runtimeapi.Signal) sh.Signal {
 	switch s {
 	case runtimeapi.Signal_SIGNAL_SIGHUP:

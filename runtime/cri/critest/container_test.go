@@ -85,7 +85,7 @@ func TestExitByHand(t *testing.T) {
 	})
 }
 
-// A crash loop as an agent sees it: every restart is a new container.
+// A crash loop from the agent's view: every restart is a new container.
 func TestProcessThatFailsAfterAWhile(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		sandbox := n.newSandbox("uid")
@@ -129,7 +129,7 @@ func withMounts(n *node, sandbox string, command []string, logPath string, mount
 	return resp.GetContainerId(), n.startIt(resp.GetContainerId())
 }
 
-// loggingSandbox is a sandbox with a log directory.
+// loggingSandbox creates a sandbox with a log directory.
 func loggingSandbox(n *node, dir string) string {
 	n.Helper()
 	c := podConfig("uid")
@@ -250,7 +250,7 @@ func TestStatsOfASandbox(t *testing.T) {
 	})
 }
 
-// What a container is said to use is told of it, and of its sandbox, as long as it runs.
+// A container's usage set by SetUsage is reported for it and for its sandbox as long as it runs.
 func TestSetUsage(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		sandbox, id := n.runs("uid", "serve")
@@ -282,7 +282,7 @@ func TestContainersInSandboxStatus(t *testing.T) {
 	}
 }
 
-// Requests are read while others write: for the race detector.
+// Reads run concurrently with writes, for the race detector.
 func TestManyPodsAtOnce(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		events := n.events()

@@ -13,16 +13,16 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Direct returns a connection on which calls are made without gRPC: there is no stream of bytes, and no goroutine while
-// there is no call, so that thousands of runtimes and their agents fit in one process. All else is as on a connection
-// of Dial: the journal, latencies, faults, restarts, and messages that the caller owns. It needs no Close.
+// Direct returns a connection that makes calls without gRPC. It has no byte stream, and no goroutine while no call is in
+// flight, so that thousands of runtimes and their agents fit in one process. The journal, latencies, faults, restarts and
+// the caller's ownership of messages are as on a connection of Dial. It needs no Close.
 func (r *Runtime) Direct() grpc.ClientConnInterface { return direct{r} }
 
 type direct struct{ *Runtime }
 
 var services = []*grpc.ServiceDesc{&runtimeapi.RuntimeService_ServiceDesc, &runtimeapi.ImageService_ServiceDesc}
 
-// Invoke makes a unary call. Like gRPC's, it returns when ctx ends, whether the runtime heeds that or not.
+// Invoke makes a unary call. As with gRPC, it returns when ctx ends, even if the runtime ignores the end.
 func (d direct) Invoke(ctx context.Context, name string, args, reply any, _ ...grpc.CallOption) error {
 	handler := unaryHandler(name)
 	if handler == nil {
@@ -45,7 +45,7 @@ func (d direct) Invoke(ctx context.Context, name string, args, reply any, _ ...g
 	case err = <-done:
 	case <-ctx.Done():
 		select {
-		case err = <-done: // the answer came first
+		case err = <-done: // the response came first
 		default:
 			return status.FromContextError(ctx.Err()).Err()
 		}
@@ -78,7 +78,7 @@ func copyMessage(into, from any) error {
 	return nil
 }
 
-// NewStream opens a stream of messages from the runtime, such as that of events.
+// NewStream opens a stream of messages from the runtime, such as the event stream.
 func (d direct) NewStream(ctx context.Context, _ *grpc.StreamDesc, name string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, status.FromContextError(err).Err()
@@ -90,7 +90,7 @@ func (d direct) NewStream(ctx context.Context, _ *grpc.StreamDesc, name string, 
 	}, nil
 }
 
-// A directStream has one request and any number of answers. It is the client's end.
+// A directStream is the client's end of a stream with one request and any number of responses.
 type directStream struct {
 	runtime *Runtime
 	name    string
@@ -157,7 +157,7 @@ func (s *directStream) RecvMsg(m any) error {
 	}
 }
 
-// result returns why the stream has ended.
+// result returns why the stream ended.
 func (s *directStream) result() error {
 	select {
 	case <-s.ended:
@@ -173,7 +173,7 @@ func (s *directStream) result() error {
 func (s *directStream) Trailer() metadata.MD     { return nil }
 func (s *directStream) Context() context.Context { return s.ctx }
 
-// A directServerStream is the runtime's end.
+// A directServerStream is the runtime's end of a stream.
 type directServerStream struct {
 	*directStream
 	headed bool

@@ -27,7 +27,7 @@ func onDirect(t *testing.T, cfg Config, f func(n *node)) {
 	})
 }
 
-// A pod runs over a direct connection, with its events, and the calls are in the journal.
+// A pod runs over a direct connection. It has events, and the journal has its calls.
 func TestDirect(t *testing.T) {
 	onDirect(t, Config{}, func(n *node) {
 		events := n.events()
@@ -52,7 +52,7 @@ func TestDirect(t *testing.T) {
 	})
 }
 
-// Answers and requests are the caller's, as they are over gRPC.
+// Responses and requests belong to the caller, as with gRPC.
 func TestDirectCopies(t *testing.T) {
 	onDirect(t, Config{}, func(n *node) {
 		config := podConfig("uid")
@@ -66,7 +66,7 @@ func TestDirectCopies(t *testing.T) {
 	})
 }
 
-// A call returns when its context ends, even if the runtime ignores that, and when the runtime restarts.
+// A call returns when its context ends, even if the runtime ignores the end, and when the runtime restarts.
 func TestDirectEnds(t *testing.T) {
 	onDirect(t, Config{}, func(n *node) {
 		n.inject(faults.Fault{Match: faults.Match{Method: Status}, Delay: time.Hour, IgnoreCancel: true})
@@ -89,7 +89,7 @@ func TestDirectEnds(t *testing.T) {
 	})
 }
 
-// A stream ends with its context, and nothing is served after Close.
+// A stream ends with its context. After Close, calls fail.
 func TestDirectStreamEnds(t *testing.T) {
 	onDirect(t, Config{}, func(n *node) {
 		ctx, cancel := context.WithCancel(n.Context())

@@ -8,9 +8,9 @@
 //
 // # A test in virtual time
 //
-// Time is package time, and no goroutine outlives [Runtime.Close]. So a whole agent can be tested
-// in a [testing/synctest] bubble, where a stop of 30 s and a back-off of 5 min take no time, and
-// where a leaked goroutine fails the test:
+// The package uses only package time, and no goroutine outlives [Runtime.Close]. So a whole agent can
+// be tested in a [testing/synctest] bubble, where a stop of 30 s and a back-off of 5 min take no time,
+// and where a leaked goroutine fails the test:
 //
 //	func TestAgentStopsADeafPod(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -34,17 +34,16 @@
 // because a client of NewClient does not know the runtime's name. The name only appears in reported
 // container IDs.
 //
-// Create the runtime, its gates and the agent inside the bubble, and advance time with time.Sleep
-// or wait with synctest.Wait. A unix socket cannot be part of a bubble; [Runtime.Dial] and bufconn
-// can.
+// Create the runtime, its gates and the agent inside the bubble. Advance time with time.Sleep, or wait
+// with synctest.Wait. A unix socket cannot be part of a bubble; [Runtime.Dial] and bufconn can.
 //
 // Outside of tests, use [New], [Runtime.Listen] and [Runtime.Close], and pass the endpoint to the
 // agent.
 //
 // # Commands
 //
-// A container's process, an ExecSync or an Exec is one of the following. Except for the last three,
-// busybox in a real container behaves the same.
+// A container's process, an ExecSync or an Exec runs one of the following commands. Except for the last
+// three, busybox in a real container behaves the same.
 //
 //   - sh -c SCRIPT with a part of the POSIX shell: lists with ; && || & and
 //     lines, if, while, until, ( ) and { }, quotes, variables ($NAME, ${NAME},
@@ -65,7 +64,7 @@
 // On a terminal (exec -it, or a container with tty and stdin) Return is a newline, keys are echoed, Backspace
 // erases, Ctrl-C ends the command that a shell runs, or is SIGINT, and Ctrl-D ends the input.
 //
-// A script outside this is a syntax error: a line in the log, and exit code 2.
+// Other syntax is a syntax error: a line in the log, and exit code 2.
 //
 // Some behaviours and their commands:
 //
@@ -98,12 +97,12 @@
 //
 // # Files
 //
-// Below Config.Dir and Config.LogsRoot, logs and mounts are real files, and no path or link leads
-// out of them. All other files are in memory; those of the node are accessible with
-// [Runtime.ReadFile] and [Runtime.WriteFile]. Without these two fields a runtime does not touch the
-// machine, whatever paths it receives. Then containers do not see the ConfigMap, Secret and other
-// volumes that an agent has written, and packages logs and server find no logs: to test those, set
-// Dir to the agent's Root, and LogsRoot to its syncpod.Node.LogsRoot.
+// Below Config.Dir and Config.LogsRoot, logs and mounts are real files, and no path or link leads out of
+// these directories. All other files are in memory; [Runtime.ReadFile] and [Runtime.WriteFile] access
+// those of the node. Without these two fields a runtime does not touch the machine, whatever paths it
+// receives. Containers then do not see the ConfigMap, Secret and other volumes that an agent has
+// written, and packages logs and server find no logs. To test those, set Dir to the agent's Root, and
+// LogsRoot to its syncpod.Node.LogsRoot.
 //
 // The output of a container is written in CRI's format to the log path in the log directory of its
 // sandbox; missing directories are created. For an agent that is a separate program, such as a
@@ -114,28 +113,28 @@
 //
 // # Faults
 //
-// [Runtime.Inject] injects faults into calls, [Runtime.InjectEvent] into events, [Runtime.SetRandom] both from a seed;
-// [Runtime.Restart] restarts the runtime, and [Runtime.CrashAfter] crashes an agent between two calls. Package
-// [github.com/podsync/podsync/runtime/cri/critest/faults] describes all known faults and has their types.
+// [Runtime.Inject] injects faults into calls, and [Runtime.InjectEvent] into events. [Runtime.SetRandom] injects both
+// from a seed. [Runtime.Restart] restarts the runtime, and [Runtime.CrashAfter] crashes an agent between two calls.
+// Package [github.com/podsync/podsync/runtime/cri/critest/faults] describes all known faults and has their types.
 //
 // # Journal
 //
-// [Runtime.Journal] has every call with start, end, subject and result. Printing it shows no
-// secret. Its queries support assertions: that a pod caused a number of calls, in some order, or
-// never two concurrently.
+// [Runtime.Journal] returns every call with its start, end, subject and result. Its printed form contains
+// no secret. Tests use its queries to assert that a pod caused a number of calls, in some order, or never
+// two concurrently.
 //
-// [Runtime.Processes] has the processes that really ran and when, whatever the calls returned: the
-// truth with which to compare a journal and published statuses. Two of one container whose Overlaps is true are a
-// double run. Package [github.com/podsync/podsync/runtime/cri/critest/journal] has the types and queries.
+// [Runtime.Processes] returns the processes that really ran, with their times, whatever the calls returned. Compare a
+// journal and published statuses with them. If Overlaps is true for two processes of one container, the container ran
+// twice at the same time. Package [github.com/podsync/podsync/runtime/cri/critest/journal] has the types and queries.
 //
-// To kill an agent after some call, give it a connection of its own, and close that:
+// To kill an agent after some call, give it a connection of its own, and close the connection:
 //
 //	conn, err := rt.Dial()
 //	ctx, kill := context.WithCancel(t.Context())
 //	rt.CrashAfter(4, func() { conn.Close(); kill() })
 //
-// Wait for its Run to return; then start the next agent with the same Root and another connection. Unlike a process
-// that kill -9 ends, the agent may still write below Root until Run returns.
+// Wait until the agent's Run has returned, and start the next agent with the same Root and another connection. Unlike a
+// process that kill -9 ends, the agent may still write below Root until Run returns.
 //
 // # Where each rule lives
 //
@@ -156,7 +155,7 @@
 //
 // # Limits
 //
-// Checkpoints, metrics and the streaming lists return Unimplemented. The parts of a container's
-// config that a kernel would enforce (security context, devices, limits) are stored and reported,
-// not enforced. A network is only an address.
+// Checkpoints, metrics and the streaming lists return Unimplemented. The parts of a container's config
+// that a kernel would enforce (security context, devices, limits) are stored and reported, but not
+// enforced. A sandbox has no network except its address.
 package critest

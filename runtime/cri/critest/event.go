@@ -14,23 +14,22 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/inject"
 )
 
-// keepEvents is how long events wait for a listener, as in containerd 2.
+// keepEvents is how long events are kept for a future listener, as in containerd 2.
 const keepEvents = 5 * time.Minute
 
-// A broker hands events to the streams.
+// A broker sends events to the streams.
 type broker struct {
 	mu      sync.Mutex
 	streams []*eventStream
-	unheard queue // events without a listener
+	unheard queue // events that no listener has received
 	faults  inject.Events
 }
 
-// An eventStream is one listener. Its queue has no limit: a slow listener
-// loses nothing.
+// An eventStream is one listener. Its queue has no limit: a slow listener loses no event.
 type eventStream struct {
 	queue queue // guarded by the broker's mu
 	wake  chan struct{}
-	end   error // set when the stream is to break, guarded by the broker's mu
+	end   error // the error to break the stream with, guarded by the broker's mu
 }
 
 func (es *eventStream) notify() {
@@ -56,7 +55,7 @@ func (r *Runtime) emit(id, sandboxID string, t runtimeapi.ContainerEventType) {
 	}
 	for _, c := range r.containersOf(sandboxID) {
 		if r.cfg.Like == CRIO && c.podUID != c.sandbox.config.GetMetadata().GetUid() {
-			continue // CRI-O finds them by that label
+			continue // CRI-O finds pods by that label
 		}
 		msg.ContainersStatuses = append(msg.ContainersStatuses, c.status())
 	}
@@ -85,7 +84,7 @@ func (b *broker) deliver(e inject.Event) {
 	}
 }
 
-// queue holds events in the order in which they are due, and equal ones in the order of arrival.
+// queue holds events in the order of their due times; equal ones stay in the order of arrival.
 type queue []inject.Event
 
 // add scans only the events that are due later than e.
@@ -108,7 +107,7 @@ func (q *queue) dropStale() {
 	}
 }
 
-// subscribe gives the first listener the events that waited for one.
+// subscribe adds a listener. The first one receives the events that were kept.
 func (b *broker) subscribe() *eventStream {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,7 +135,7 @@ func (b *broker) disconnect(err error) {
 	}
 }
 
-// take returns the next due event, or how long to wait for one; negative means until there is news.
+// take returns the next due event, or how long to wait for one. A negative duration means until the stream changes.
 func (b *broker) take(es *eventStream) (msg *runtimeapi.ContainerEventResponse, wait time.Duration, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,8 +153,8 @@ func (b *broker) take(es *eventStream) (msg *runtimeapi.ContainerEventResponse, 
 	return first.Msg, 0, nil
 }
 
-// GetContainerEvents streams events as they happen. The header goes out at
-// once: a client that has it will miss nothing that happens from then on.
+// GetContainerEvents streams events as they happen. It sends the header immediately: a client that has
+// received the header misses no later event.
 func (s service) GetContainerEvents(_ *runtimeapi.GetEventsRequest, out grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
 	if s.cfg.Like == Containerd16 {
 		return status.Error(codes.Unimplemented, "unknown method GetContainerEvents for service runtime.v1.RuntimeService")
@@ -182,7 +181,7 @@ func (s service) GetContainerEvents(_ *runtimeapi.GetEventsRequest, out grpc.Ser
 	}
 }
 
-// wait waits for news, at most for d if that is not negative.
+// wait waits until the stream changes, but at most for d if d is not negative.
 func (es *eventStream) wait(out grpc.ServerStream, d time.Duration) error {
 	var due <-chan time.Time
 	if d >= 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// told is the events of containers in short: C, S, X and D for created,
-// started, stopped and deleted.
+// told returns the events of a container as letters: C, S, X and D for created, started, stopped and
+// deleted.
 func told(events []*runtimeapi.ContainerEventResponse, id string) string {
 	var b strings.Builder
 	for _, e := range events {
@@ -29,7 +29,7 @@ func told(events []*runtimeapi.ContainerEventResponse, id string) string {
 func TestF9_EventFaults(t *testing.T) {
 	for _, tc := range []struct {
 		fault faults.Event
-		want  string // at once
+		want  string // immediately
 		later string // after ten more seconds
 	}{
 		{faults.Event{Action: faults.Drop, Skip: 1}, "CXD", "CXD"},
@@ -91,12 +91,12 @@ func TestF9_Disconnect(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		events := n.events()
 		n.newSandbox("one")
-		synctest.Wait() // until both events are on their way
+		synctest.Wait() // until both events have been queued
 		n.DisconnectEvents(status.Error(codes.Unavailable, "transport is closing"))
 		if got, err := events(); len(got) != 2 || status.Code(err) != codes.Unavailable {
 			n.Errorf("%d events, then %v", len(got), err)
 		}
-		n.newSandbox("two") // nobody listens
+		n.newSandbox("two") // there is no listener
 		again := n.events()
 		if got, err := again(); err != nil || len(got) != 2 {
 			n.Errorf("%d events were kept, %v", len(got), err)

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// agent is what an example needs of one: it runs a pod of one container.
+// agent is a minimal agent for the examples: it runs a pod of one container.
 type agent struct {
 	rt  runtimeapi.RuntimeServiceClient
 	pod *runtimeapi.PodSandboxConfig
@@ -51,7 +51,7 @@ func (a agent) run(ctx context.Context, sandbox, script string) (string, error) 
 	return resp.GetContainerId(), err
 }
 
-// A runtime stands in for containerd in a program that shows an agent.
+// The runtime replaces containerd in a program that demonstrates an agent.
 func Example() {
 	rt, err := critest.New(critest.Config{Images: []critest.Image{{Name: "app"}}})
 	if err != nil {
@@ -90,8 +90,8 @@ func Example() {
 	// StopContainer default/web app attempt 0
 }
 
-// The effect happens and the answer is lost: what an agent must find out by
-// looking, because asking again fails.
+// The call has its effect but the response is lost. The agent must inspect the runtime, because a
+// second request fails.
 func ExampleRuntime_Inject() {
 	rt, err := critest.New(critest.Config{})
 	if err != nil {
@@ -123,7 +123,7 @@ func ExampleRuntime_Inject() {
 	// Output: DeadlineExceeded FailedPrecondition 1
 }
 
-// Every restart of the runtime has its own fate for what ran.
+// Each restart has another effect on the running objects.
 func ExampleRuntime_Restart() {
 	rt, err := critest.New(critest.Config{Images: []critest.Image{{Name: "app"}}})
 	if err != nil {

@@ -7,20 +7,20 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/inject"
 )
 
-// Inject puts a fault of calls in force. If several faults match a call, the earliest that is not
-// used up applies, and no other.
+// Inject injects a fault of calls. If several faults match a call, only the earliest that is not used
+// up applies.
 func (r *Runtime) Inject(f faults.Fault) (faults.Injected, error) {
 	return r.faults.Inject(f, known)
 }
 
-// InjectEvent puts a fault of events in force, for all streams. If several faults match an event,
-// the earliest that is not used up applies.
+// InjectEvent injects a fault of events, for all streams. If several faults match an event, only the
+// earliest that is not used up applies.
 func (r *Runtime) InjectEvent(f faults.Event) (faults.Injected, error) {
 	return r.events.faults.Inject(f)
 }
 
 // SetRandom makes the runtime unreliable; the zero Random makes it reliable again. Injected faults
-// come first.
+// take precedence.
 func (r *Runtime) SetRandom(c faults.Random) error {
 	return inject.SetRandom(c, &r.faults, &r.events.faults, known)
 }
@@ -45,7 +45,7 @@ func faultOf(ctx context.Context) *faults.Fault {
 	return f
 }
 
-// midway carries out a fault of a handler that stops half done.
+// midway applies a fault to a handler that has done half of its work.
 func midway(ctx context.Context) error {
 	if f := faultOf(ctx); f != nil && f.When == faults.Midway {
 		return inject.Act(ctx, f)

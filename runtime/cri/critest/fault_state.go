@@ -14,9 +14,9 @@ import (
 
 var errNoID = errors.New("no such container, sandbox or image")
 
-// EditContainer changes the reported status of a container: state, times, exit code, reason,
-// message. edit gets a copy; other fields are ignored. The process is not affected, and its exit
-// overwrites the change. There is no event.
+// EditContainer changes the reported status of a container: state, times, exit code, reason and
+// message. edit modifies a copy; changes of other fields are ignored. The process is not affected, and
+// its exit overwrites the change. The runtime sends no event.
 func (r *Runtime) EditContainer(id string, edit func(*runtimeapi.ContainerStatus)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -32,7 +32,7 @@ func (r *Runtime) EditContainer(id string, edit func(*runtimeapi.ContainerStatus
 }
 
 // EditSandbox changes the reported status of a sandbox: state, time of creation and addresses. edit
-// gets a copy. Its containers are not affected, and there is no event.
+// modifies a copy. The sandbox's containers are not affected, and the runtime sends no event.
 func (r *Runtime) EditSandbox(id string, edit func(*runtimeapi.PodSandboxStatus)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,8 +58,8 @@ func (r *Runtime) EditSandbox(id string, edit func(*runtimeapi.PodSandboxStatus)
 	return nil
 }
 
-// Hide makes a container or sandbox not to be found in a view, though it is
-// there in all others. The function that it returns shows it again.
+// Hide hides a container or sandbox in a view. Other views still show it. The returned function shows
+// it again.
 func (r *Runtime) Hide(id string, from faults.View) (show func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,9 +71,9 @@ func (r *Runtime) Hide(id string, from faults.View) (show func()) {
 	}
 }
 
-// Remove removes a container, a sandbox with its contents, or an image, by ID or an image by name,
-// as an administrator does without the agent. Processes are killed and events sent; the journal has
-// no call. It waits for a container that ignores SIGKILL.
+// Remove removes a container, a sandbox with its contents, or an image, as an administrator does behind
+// the agent's back. It takes an ID, or the name of an image. Processes are killed and events are sent;
+// the journal has no call. Remove waits for a container that ignores SIGKILL.
 func (r *Runtime) Remove(id string) error {
 	s := service{Runtime: r}
 	if c := r.container(id); c != nil {
@@ -91,8 +91,8 @@ func (r *Runtime) Remove(id string) error {
 	return nil
 }
 
-// SetIgnoreSignals changes how a container takes a stop; to set it from the
-// beginning, inject a Fault on its CreateContainer.
+// SetIgnoreSignals changes which signals a running container ignores. To set this from the beginning,
+// inject a Fault into its CreateContainer.
 func (r *Runtime) SetIgnoreSignals(id string, s faults.IgnoreSignals) error {
 	r.mu.Lock()
 	c := r.containers[id]

@@ -31,7 +31,7 @@ func TestF5_ForcedStates(t *testing.T) {
 		if n.address(sandbox) == "" {
 			n.Error("the address went though nobody took it")
 		}
-		n.ok(n.stopIt(n.Context(), id, 5)) // the process is found and ends
+		n.ok(n.stopIt(n.Context(), id, 5)) // the process exists and ends
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_EXITED, 143)
 	})
 }
@@ -130,8 +130,8 @@ func TestF11_DeafProcess(t *testing.T) {
 func TestF11_Stubborn(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stubborn      faults.IgnoreSignals
-		first, second int64         // timeouts; the second comes a second later
-		takes         time.Duration // until both have returned
+		first, second int64         // timeouts; the second call begins a second later
+		takes         time.Duration // until both calls have returned
 	}{
 		"no":                       {faults.IgnoreSignals{}, 30, 10, time.Second},
 		"to the signal":            {faults.IgnoreSignals{Term: true}, 30, 10, 11 * time.Second},

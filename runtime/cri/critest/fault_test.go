@@ -39,7 +39,7 @@ func TestF1_HangThatHonoursItsContext(t *testing.T) {
 	}
 }
 
-// creation is an act that makes the same sandbox or container each time.
+// creation returns a function that creates the same sandbox or container each time.
 func (n *node) creation(m Method) func(ctx context.Context) (string, error) {
 	if m == RunPodSandbox {
 		return func(ctx context.Context) (string, error) { return n.trySandbox(ctx, "uid") }
@@ -48,8 +48,8 @@ func (n *node) creation(m Method) func(ctx context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) { return n.tryContainer(ctx, sandbox, "uid", 0, "serve") }
 }
 
-// A creation that timed out and succeeds late: the name is taken meanwhile, and
-// afterwards the second style of runtimes gives back what has been made.
+// A creation times out and succeeds late. In the meantime its name is taken. Afterwards CRI-O returns
+// the created object.
 func TestS1_LateSuccessReservesTheName(t *testing.T) {
 	for _, method := range []Method{RunPodSandbox, CreateContainer} {
 		for _, style := range []Model{Containerd2, Containerd16, CRIO} {
@@ -69,8 +69,7 @@ func TestS1_LateSuccessReservesTheName(t *testing.T) {
 	}
 }
 
-// wantSecond asks for the same once more, while the first is being made and
-// when it has been.
+// wantSecond requests the same object again, during the first creation and after it.
 func (n *node) wantSecond(act func(context.Context) (string, error), style Model, gate *faults.Gate) {
 	n.Helper()
 	before := len(n.sandboxes()) + len(n.containers())
@@ -83,7 +82,7 @@ func (n *node) wantSecond(act func(context.Context) (string, error), style Model
 	} else if n.code(err, style.nameTaken()); !strings.Contains(err.Error(), "is reserved for") {
 		n.Errorf("%v, want %q in it", err, "is reserved for")
 	}
-	synctest.Wait() // the runtime has learnt that the second caller went
+	synctest.Wait() // until the runtime has noticed that the second caller disconnected
 	if gate.Waiting() != 1 {
 		n.Errorf("%d are being made", gate.Waiting())
 	}
@@ -114,8 +113,8 @@ func (n *node) wantSecond(act func(context.Context) (string, error), style Model
 
 func first[T any](v T, _ error) T { return v }
 
-// A request for what is being made waits until its caller gives up. The next one
-// gets what was made, or makes it.
+// A request for an object in creation waits until its caller's deadline. The next request gets the
+// created object, or creates it.
 func TestS1_WaitingForTheFirst(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		onBubble(t, Config{Like: CRIO}, func(n *node) {
@@ -178,7 +177,7 @@ func TestF1_LateStart(t *testing.T) {
 		synctest.Wait()
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_RUNNING, 0)
 		started := n.Journal().Of(StartContainer)
-		if err := started[len(started)-1].Err; err == nil { // Canceled, if the client's end is noticed before the deadline
+		if err := started[len(started)-1].Err; err == nil { // Canceled if the runtime notices the client's end before the deadline
 			n.Error("the journal reports the start as answered, whose caller had given up")
 		}
 	})
@@ -307,7 +306,7 @@ func TestW2_F13_PullHangs(t *testing.T) {
 			if took := after(func() { n.code(pull(ctx), codes.Canceled) }); took != time.Minute {
 				n.Errorf("it took %v, want %v", took, time.Minute)
 			}
-			synctest.Wait() // the runtime has learnt that the caller went
+			synctest.Wait() // until the runtime has noticed that the caller disconnected
 			gate.Open()
 			synctest.Wait()
 			if present() != deaf {

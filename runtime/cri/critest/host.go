@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// A host is the node's disk as containers reach it by mounts and logs: real
-// files below some directories, memory everywhere else.
+// A host is the node's disk, as containers access it through mounts and logs: real files below some
+// directories, and memory everywhere else.
 type host struct {
-	dir    string   // Config.Dir, absolute if there is any
+	dir    string   // Config.Dir as an absolute path, if it is set
 	disk   []folder // dir and Config.LogsRoot
 	memory *memory
 }
@@ -51,7 +51,7 @@ func (h *host) openDir(path string) (err error) {
 	return err
 }
 
-// open adds a directory of the machine, and returns its absolute path.
+// open adds a directory of the machine and returns its absolute path.
 func (h *host) open(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -72,7 +72,7 @@ func (h *host) close() error {
 	return errors.Join(errs...)
 }
 
-// real is the folder that a name is below, and the name in it.
+// real returns the folder that contains a name, and the name relative to it.
 func (h *host) real(name string) (root *os.Root, rel string, ok bool) {
 	for _, f := range h.disk {
 		rel, err := filepath.Rel(f.path, filepath.Clean(name))
@@ -128,8 +128,8 @@ func (h *host) Remove(name string) error {
 	return h.memory.Remove(name)
 }
 
-// mountpoint is a directory of the machine that stands for the filesystem of images:
-// Config.Dir, or else the top of all directories.
+// mountpoint returns the directory of the machine that represents the file system of images:
+// Config.Dir, or else the root directory.
 func (h *host) mountpoint() string {
 	if h.dir == "" {
 		return string(filepath.Separator)
@@ -137,8 +137,8 @@ func (h *host) mountpoint() string {
 	return h.dir
 }
 
-// openLog opens a log to append to it, and makes it with its directories. No link
-// leads out of dir, the log directory of its sandbox.
+// openLog opens a log for appending, and creates it with its directories. No link leads out of dir,
+// the log directory of its sandbox.
 func (h *host) openLog(dir, name string) (io.WriteCloser, error) {
 	root, rel, ok := h.real(dir)
 	if !ok {
@@ -152,14 +152,14 @@ func (h *host) openLog(dir, name string) (io.WriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer logs.Close() // it only led there
+	defer logs.Close() // it was only needed to open the log
 	if err := logs.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return nil, err
 	}
 	return logs.OpenFile(name, writeFlags(true), 0o640)
 }
 
-// makeDir makes a directory where files are real. In memory there are none.
+// makeDir creates a directory where files are real. Memory has no directories.
 func (h *host) makeDir(name string) error {
 	if root, rel, ok := h.real(name); ok {
 		return root.MkdirAll(rel, 0o700)
@@ -167,11 +167,11 @@ func (h *host) makeDir(name string) error {
 	return nil
 }
 
-// ReadFile reads a file of the node as containers and the runtime have
-// written it, whether it is on disk or in memory: a log, a termination message.
+// ReadFile reads a file of the node that a container or the runtime has written, on disk or in memory:
+// a log or a termination message, for example.
 func (r *Runtime) ReadFile(name string) ([]byte, error) { return r.host.ReadFile(name) }
 
-// WriteFile writes a file of the node that containers see by their mounts.
+// WriteFile writes a file of the node. Containers see it through their mounts.
 func (r *Runtime) WriteFile(name string, data []byte) error {
 	return r.host.WriteFile(name, data, false)
 }

@@ -17,14 +17,14 @@ import (
 
 // Image is an image on the node.
 type Image struct {
-	// Name is the requested name. Names are completed as in runtimes: "nginx" is
+	// Name is the image's name. Names are completed as in runtimes: "nginx" is
 	// "docker.io/library/nginx:latest".
 	Name string
-	// ID is the image's. Default: a digest made of the name.
+	// ID is the image's ID. Default: a digest computed from the name.
 	ID string
-	// Digest is what the registry calls it. Default: a digest made of the name.
+	// Digest is the image's digest in the registry. Default: a digest computed from the name.
 	Digest string
-	// Size in bytes. Default: 1 MiB.
+	// Size is in bytes. Default: 1 MiB.
 	Size uint64
 	// User is the user of the image's processes: "1000", "nobody" or "1000:1000". Empty means root.
 	User            string
@@ -32,18 +32,19 @@ type Image struct {
 	Env             map[string]string
 	StopSignal      runtimeapi.Signal
 	Pinned          bool
-	// OnlyKnown means that commands which are neither of the command language
-	// nor of Config.Programs do not exist in this image: a container with one
-	// fails to start. Otherwise such a command is a server.
+	// OnlyKnown means that the image contains only the commands of the command language and of
+	// Config.Programs: a container with another command fails to start. Without OnlyKnown, such a
+	// command is a server.
 	OnlyKnown bool
 }
 
 // RemoteImage is an image in the registry.
 type RemoteImage struct {
 	Image
-	// PullTime is how long a pull takes.
+	// PullTime is the duration of a pull.
 	PullTime time.Duration
-	// Credentials can pull the image: any one of them. None means that everyone can.
+	// Credentials are those that can pull the image; one of them suffices. If there are none, no
+	// credentials are needed.
 	Credentials []*runtimeapi.AuthConfig
 }
 
@@ -52,7 +53,7 @@ func digest(parts ...string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// withDefaults is a copy that the caller has no hold on.
+// withDefaults returns a copy that shares no memory with the caller's Image.
 func (i Image) withDefaults() Image {
 	i.Entrypoint, i.Cmd, i.Env = slices.Clone(i.Entrypoint), slices.Clone(i.Cmd), maps.Clone(i.Env)
 	i.Name = completeName(i.Name)
@@ -62,7 +63,7 @@ func (i Image) withDefaults() Image {
 	return i
 }
 
-// ref is the image by digest.
+// ref returns the name of the image by digest.
 func (i Image) ref() string { return repository(i.Name) + "@" + i.Digest }
 
 func (i Image) cri() *runtimeapi.Image {
@@ -94,11 +95,11 @@ func completeName(name string) string {
 	return name
 }
 
-// reference is what a complete name looks like: registry, repository, tag and digest.
+// reference matches a complete name: registry, repository, tag and digest.
 var reference = regexp.MustCompile(
 	`^[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[0-9A-Za-z_][0-9A-Za-z_.-]{0,127})?(@[a-z0-9]+:[0-9a-f]{32,})?$`)
 
-// repository is a complete name without tag and digest.
+// repository returns a complete name without tag and digest.
 func repository(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
@@ -111,7 +112,7 @@ func repository(name string) string {
 type imageStore struct {
 	local  map[string]Image // by complete name
 	remote map[string]RemoteImage
-	any    bool // everything can be pulled
+	any    bool // every image can be pulled
 }
 
 func newImageStore(cfg Config) (imageStore, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/inject"
 )
 
-// PullImage takes the image's time, asks for credentials and puts the image on
-// the node. A pull whose caller goes leaves nothing.
+// PullImage takes the image's PullTime, checks the credentials and adds the image to the node. A pull
+// whose caller disconnects has no effect.
 func (s service) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
 	ref := req.GetImage().GetImage()
 	if !reference.MatchString(completeName(ref)) {
@@ -63,13 +63,14 @@ func (s service) find(ref string, auth *runtimeapi.AuthConfig) (RemoteImage, err
 	return remote, nil
 }
 
-// sameCredentials reports whether both log in alike.
+// sameCredentials reports whether a registry treats both as the same login.
 func sameCredentials(a, b *runtimeapi.AuthConfig) bool {
 	return a.GetUsername() == b.GetUsername() && a.GetPassword() == b.GetPassword() && a.GetAuth() == b.GetAuth() &&
 		a.GetIdentityToken() == b.GetIdentityToken() && a.GetRegistryToken() == b.GetRegistryToken()
 }
 
-// SetCredentials changes who may pull an image; none means everybody.
+// SetCredentials changes which credentials can pull an image. If there are none, no credentials are
+// needed.
 func (r *Runtime) SetCredentials(image string, credentials ...*runtimeapi.AuthConfig) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

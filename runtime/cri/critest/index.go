@@ -16,7 +16,7 @@ func (g groups[T]) remove(group, id string) {
 	}
 }
 
-// know and forget must be called with mu held.
+// The functions below add and remove an object. They must be called with mu held.
 func (r *Runtime) knowContainer(c *container) {
 	r.containers[c.id] = c
 	r.containersIn.add(c.sandbox.id, c.id, c)

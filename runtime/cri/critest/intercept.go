@@ -15,12 +15,12 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/inject"
 )
 
-// errAway is the error of calls while the runtime is down, and of those in flight when it went
-// down: the error of a broken connection.
+// errAway is the error of calls while the runtime is down, and of calls in flight when it went down. It
+// is the error of a broken connection.
 var errAway = status.Error(codes.Unavailable, "error reading from server: EOF")
 
-// unary is the way of every call but event streams: journal, downtime,
-// latency, fault before, the call itself, fault after, journal.
+// unary handles every call except event streams, in this order: journal, downtime, latency, fault
+// before, the call itself, fault after, journal.
 func (r *Runtime) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	msg, ok := req.(proto.Message)
 	if !ok {
@@ -30,7 +30,7 @@ func (r *Runtime) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 	f, lag := r.faults.Strike(&call.Call)
 	resp, err := r.perform(ctx, lag+r.cfg.Latency[call.Method], f, hasMidway(call.Method), func(ctx context.Context) (any, error) { return handle(ctx, req) })
 	if err == nil {
-		err = ctx.Err() // the caller gave up before a deaf call ended, and gets no answer
+		err = ctx.Err() // the caller disconnected before a deaf call ended, and gets no response
 	}
 	if err != nil {
 		resp, err = nil, asStatus(err)
@@ -69,8 +69,8 @@ func (r *Runtime) perform(ctx context.Context, latency time.Duration, f *faults.
 	return resp, r.interrupted(ctx, err)
 }
 
-// bounded is a context that also ends with the runtime's process. A deaf one
-// does not end with the caller's.
+// bounded returns a context that also ends with the runtime's process. A deaf one does not end with the
+// caller's.
 func (r *Runtime) bounded(ctx context.Context, deaf bool) (context.Context, context.CancelFunc) {
 	ctx = context.WithValue(ctx, callerKey{}, ctx)
 	if deaf {
@@ -86,13 +86,13 @@ func (r *Runtime) bounded(ctx context.Context, deaf bool) (context.Context, cont
 
 type callerKey struct{}
 
-// callerHasGone reports whether the caller of a deaf call has given up.
+// callerHasGone reports whether the caller of a deaf call has disconnected.
 func callerHasGone(ctx context.Context) bool {
 	caller, ok := ctx.Value(callerKey{}).(context.Context)
 	return ok && caller.Err() != nil
 }
 
-// interrupted replaces an error by errAway if the runtime's end is its cause.
+// interrupted replaces an error with errAway if the end of the runtime is its cause.
 func (r *Runtime) interrupted(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), errAway) {
 		return errAway
@@ -106,7 +106,7 @@ func (r *Runtime) isAway() bool {
 	return time.Now().Before(r.away)
 }
 
-// asStatus gives an error the code that a client will see.
+// asStatus gives an error the code that a client receives.
 func asStatus(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -117,8 +117,8 @@ func asStatus(err error) error {
 	return status.Convert(err).Err()
 }
 
-// stream is the way of event streams: they are in the journal while they
-// last, and faults on GetContainerEvents strike before they begin.
+// stream handles event streams. The journal has them from their beginning, and faults of
+// GetContainerEvents apply before they begin.
 func (r *Runtime) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	call := r.begin(ss.Context(), methodOf(info.FullMethod), &runtimeapi.GetEventsRequest{})
 	f, _ := r.faults.Strike(&call.Call)

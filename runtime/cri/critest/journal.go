@@ -16,22 +16,22 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/journal"
 )
 
-// Call is one CRI call that the runtime got: see [journal.Call].
+// Call is one CRI call that the runtime received: see [journal.Call].
 type Call = journal.Call
 
-// Journal is calls in order of arrival: see [journal.Journal].
+// Journal is a list of calls in order of arrival: see [journal.Journal].
 type Journal = journal.Journal
 
 type recorder struct {
 	mu       sync.Mutex
-	limit    int // of the calls kept, 0 for none
+	limit    int // the maximum number of calls, 0 for no limit
 	begun    int
 	calls    []*Call
 	done     int
 	watchers []*watcher
 }
 
-// enter numbers a call and keeps it. It must be called with mu held.
+// enter numbers a call and stores it. It must be called with mu held.
 func (j *recorder) enter(c *Call) {
 	j.begun++
 	c.N = j.begun
@@ -43,8 +43,8 @@ func (j *recorder) enter(c *Call) {
 
 type watcher struct{ f func(done int, c Call) }
 
-// An entry is a running call: its copy in the journal, and its state at the beginning, which is not
-// modified.
+// An entry is a running call: its copy in the journal, and its state at the beginning, which never
+// changes.
 type entry struct {
 	kept *Call // guarded by the journal's mu
 	Call
@@ -70,7 +70,7 @@ func callerOf(ctx context.Context) string {
 	return strings.Join(md.Get("user-agent"), " ")
 }
 
-// end records the result and then notifies watchers.
+// end records the result and then calls the functions of OnCall.
 func (r *Runtime) end(e *entry, resp any, f *faults.Fault, err error) {
 	j := &r.journal
 	j.mu.Lock()
@@ -90,10 +90,9 @@ func (r *Runtime) end(e *entry, resp any, f *faults.Fault, err error) {
 	}
 }
 
-// OnCall calls f after every call has had its effect and before its caller
-// gets the answer, with the number of calls that have ended so far. f runs in
-// the call's goroutine and may use the runtime's methods. The function that
-// OnCall returns ends this. A nil f is never called.
+// OnCall calls f for every call that has had its effect, before the caller gets the response. f gets the
+// call and the number of calls that have ended so far. f runs in the call's goroutine and may use the
+// runtime's methods. The returned function removes f. A nil f is never called.
 func (r *Runtime) OnCall(f func(done int, c Call)) (stop func()) {
 	if f == nil {
 		return func() {}
@@ -114,9 +113,9 @@ func (r *Runtime) unwatch(w *watcher) {
 	r.journal.watchers = slices.DeleteFunc(r.journal.watchers, func(o *watcher) bool { return o == w })
 }
 
-// CrashAfter calls crash when the k-th call from now has had its effect,
-// before its caller has got the answer: close the agent's connection there and
-// cancel its context, and the agent is gone between two calls. crash runs once.
+// CrashAfter calls crash once, when the k-th call from now has had its effect and before its caller gets
+// the response. If crash closes the agent's connection and cancels its context, the agent ends between
+// two calls.
 func (r *Runtime) CrashAfter(k int, crash func()) {
 	var seen atomic.Int64
 	w := &watcher{}
@@ -132,8 +131,8 @@ func (r *Runtime) CrashAfter(k int, crash func()) {
 	r.watch(w)
 }
 
-// Journal is the calls so far, or the last Config.JournalLimit of them, in order
-// of arrival. The slice is the caller's.
+// Journal returns the calls so far, or the last Config.JournalLimit of them, in order of arrival. The
+// caller owns the slice.
 func (r *Runtime) Journal() Journal {
 	r.journal.mu.Lock()
 	defer r.journal.mu.Unlock()

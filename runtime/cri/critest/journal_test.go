@@ -81,8 +81,8 @@ func TestJournalOfConcurrentCalls(t *testing.T) {
 	})
 }
 
-// What a pod's secrets come in by: registry credentials, the environment,
-// commands and what they print.
+// The ways in which a pod's secrets reach the runtime: registry credentials, the environment, commands
+// and their output.
 func TestJournalIsSafeToPrint(t *testing.T) {
 	const secret = "hunter2"
 	onBubble(t, Config{}, func(n *node) {
@@ -158,7 +158,7 @@ func TestJournalLimit(t *testing.T) {
 	})
 }
 
-// A runtime that stands alone for long does not grow with what it has done.
+// The memory of a runtime that runs for long does not grow with the number of calls.
 func TestALongLifeLeavesNothingBehind(t *testing.T) {
 	onBubble(t, Config{JournalLimit: 3}, func(n *node) {
 		kept, id := n.runs("kept", "sleep", "infinity")

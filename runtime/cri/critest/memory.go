@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// A memory is a file system without directories: they exist if anything is
-// below them.
+// A memory is an in-memory file system without directories: a directory exists if a file is below it.
 type memory struct {
 	mu sync.Mutex
 	m  map[string][]byte

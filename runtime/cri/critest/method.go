@@ -10,7 +10,7 @@ import (
 // Method is the short name of a CRI call: see [journal.Method].
 type Method = journal.Method
 
-// The calls that the runtime implements. All others answer Unimplemented.
+// The calls that the runtime implements. All others return Unimplemented.
 const (
 	version             Method = "Version"
 	Status              Method = "Status"
@@ -60,8 +60,8 @@ var methods = []Method{
 
 func known(m Method) bool { return slices.Contains(methods, m) }
 
-// hasMidway reports whether the method has a middle: names are reserved, or the
-// process is about to be made, and nothing can be seen yet.
+// hasMidway reports whether the method has a point at which names are reserved, or the process is about
+// to be created, and nothing is visible yet.
 func hasMidway(m Method) bool {
 	switch m {
 	case RunPodSandbox, CreateContainer, StartContainer, PullImage:

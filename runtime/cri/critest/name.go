@@ -19,14 +19,14 @@ func containerName(c *runtimeapi.ContainerMetadata, m *runtimeapi.PodSandboxMeta
 	return strings.Join([]string{c.GetName(), m.GetName(), m.GetNamespace(), m.GetUid(), fmt.Sprint(c.GetAttempt())}, "_")
 }
 
-// A claim is the outcome of asking for a name: it is the caller's now, or
-// another one's who has it or is about to.
+// A claim is the result of a reservation: the caller has the name now, or another object has it or is
+// being created with it.
 type claim struct {
-	existing string // the ID to answer with instead
-	pending  bool   // the other one is being made, or lost
+	existing string // the ID to return instead
+	pending  bool   // the other object is being created, or was lost
 }
 
-// reserve takes a name for an ID. It must be called with mu held.
+// reserve reserves a name for an ID. It must be called with mu held.
 func (r *Runtime) reserve(kind, name, id string) (claim, error) {
 	holder, taken := r.names[name]
 	switch {
@@ -43,8 +43,8 @@ func (r *Runtime) reserve(kind, name, id string) (claim, error) {
 	return claim{existing: existing, pending: existing == ""}, nil
 }
 
-// claimed shows an object that was created for a caller that had gone, now that it is requested
-// again. It requires mu to be held.
+// claimed makes an object visible that was created for a caller that had disconnected, now that it is
+// requested again. It requires mu to be held.
 func (r *Runtime) claimed(id string) string {
 	if sb := r.sandboxes[id]; sb != nil {
 		sb.unclaimed = false
@@ -63,12 +63,12 @@ func (r *Runtime) isUnclaimed(id string) bool {
 	return sb != nil && sb.unclaimed || c != nil && c.unclaimed
 }
 
-// stall is how long CRI-O lets a caller wait who sets no deadline.
+// stall is how long CRI-O blocks a caller without a deadline.
 const stall = 4 * time.Minute
 
-// await returns the existing ID if the name is taken, and none if the caller may use it. A request
-// for an object in creation is blocked until its caller's deadline, whatever happens to the object:
-// that is how CRI-O slows its callers down. They get the ID with the next request.
+// await returns the existing ID if the name is taken, and "" if the caller may use the name. A request
+// for an object in creation blocks until its caller's deadline, whatever happens to the object, as in
+// CRI-O, which slows its callers down this way. They get the ID with the next request.
 func (c claim) await(ctx context.Context, kind, name string) (existing string, _ error) {
 	if !c.pending {
 		return c.existing, nil
@@ -84,7 +84,7 @@ func (c claim) await(ctx context.Context, kind, name string) (existing string, _
 	}
 }
 
-// settle ends what reserve began: the name stays with the ID if it was made.
+// settle ends a reservation: the ID keeps the name if the object was created.
 func (r *Runtime) settle(name, id string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,7 @@ func (r *Runtime) settle(name, id string, err error) {
 	delete(r.pending, name)
 }
 
-// release gives back the name of an ID. It must be called with mu held.
+// release releases the name of an ID. It must be called with mu held.
 func (r *Runtime) release(name, id string) {
 	if r.names[name] == id {
 		delete(r.names, name)

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// A node is a runtime in a bubble and an agent's clients of it.
+// A node is a runtime in a bubble, with the clients of an agent.
 type node struct {
 	*testing.T
 	*Runtime
@@ -23,8 +23,7 @@ type node struct {
 	img runtimeapi.ImageServiceClient
 }
 
-// onBubble runs f on a node in virtual time. Unless the config says which
-// images there are, "app" is on the node.
+// onBubble runs f on a node in virtual time. Unless the config sets Images, "app" is on the node.
 func onBubble(t *testing.T, cfg Config, f func(n *node)) {
 	t.Helper()
 	if cfg.Images == nil {
@@ -101,7 +100,7 @@ func (n *node) startIt(id string) error {
 	return err
 }
 
-// runs makes a pod with one container that runs.
+// runs creates a pod with one running container.
 func (n *node) runs(uid string, cmd ...string) (sandbox, id string) {
 	n.Helper()
 	sandbox = n.newSandbox(uid)
@@ -150,8 +149,8 @@ func (n *node) address(id string) string {
 	return resp.GetStatus().GetNetwork().GetIp()
 }
 
-// events listens to the stream; the function returns what has come so far and
-// how the stream has ended, if it has.
+// events opens the event stream. The returned function returns the events so far, and the error of the
+// stream if it has ended.
 func (n *node) events() func() ([]*runtimeapi.ContainerEventResponse, error) {
 	n.Helper()
 	ctx, cancel := context.WithCancel(n.Context())
@@ -188,7 +187,7 @@ const deaf = "trap '' TERM; sleep 1000"
 
 func script(s string) []string { return []string{"sh", "-c", s} }
 
-// after is the time that a call took.
+// after returns the duration of f.
 func after(f func()) time.Duration {
 	start := time.Now()
 	f()

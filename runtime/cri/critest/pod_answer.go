@@ -21,14 +21,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// answer answers on a connection to a server as the client's first bytes ask for.
+// answer responds on a connection to a server, with the protocol that the client's first bytes select.
 func (r *Runtime) answer(conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(r.life, func() { conn.Close() })()
 	heard := bufferedConn{conn, bufio.NewReader(conn)}
 	first, err := heard.Peek(3)
 	switch {
-	case err != nil: // it only wanted to know whether the port is open
+	case err != nil: // the client only checked whether the port is open
 	case first[0] == tlsHandshake:
 		r.answerTLS(heard)
 	case string(first) == "PRI": // the preface of HTTP/2
@@ -41,7 +41,7 @@ func (r *Runtime) answer(conn net.Conn) {
 // tlsHandshake is the first byte of a TLS connection.
 const tlsHandshake = 0x16
 
-// A bufferedConn is read through a buffer that has its first bytes.
+// A bufferedConn reads through a buffer, which may already contain its first bytes.
 type bufferedConn struct {
 	net.Conn
 	*bufio.Reader
@@ -53,7 +53,7 @@ func (c bufferedConn) Read(p []byte) (int, error) { return c.Reader.Read(p) }
 func (r *Runtime) answerTLS(conn net.Conn) {
 	certificate, err := r.certificate()
 	if err != nil {
-		return // the client sees that the connection is closed
+		return // the client notices that the connection is closed
 	}
 	secured := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}})
 	defer secured.Close()
@@ -70,12 +70,12 @@ func newCertificate() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{signed}, PrivateKey: key}, err
 }
 
-// answerHTTP answers each request with 200 and nothing.
+// answerHTTP responds to each request with 200 and an empty body.
 func answerHTTP(conn bufferedConn) {
 	for {
 		req, err := http.ReadRequest(conn.Reader)
 		if err != nil {
-			return // the client has gone, or speaks something else
+			return // the client has disconnected, or uses another protocol
 		}
 		if _, err := io.Copy(io.Discard, req.Body); err != nil {
 			return // likewise
@@ -88,7 +88,7 @@ func answerHTTP(conn bufferedConn) {
 
 const healthCheck, healthServing = "/grpc.health.v1.Health/Check", "\x08\x01"
 
-// answerGRPC says of each service that it serves, as grpc.health.v1 has it.
+// answerGRPC reports SERVING for each service, with grpc.health.v1.
 func answerGRPC(conn net.Conn) {
 	lis := &oneListener{conn: conn, ended: make(chan struct{})}
 	server := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
@@ -106,7 +106,7 @@ func answerGRPC(conn net.Conn) {
 	server.Stop()
 }
 
-// rawCodec leaves messages as they are.
+// rawCodec leaves messages unchanged.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }
@@ -120,7 +120,7 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// A oneListener has one connection, and ends with it.
+// A oneListener accepts one connection, and ends with it.
 type oneListener struct {
 	conn  net.Conn
 	given sync.Once

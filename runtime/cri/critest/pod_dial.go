@@ -10,15 +10,13 @@ import (
 	"strconv"
 )
 
-// DialPod connects to a port of a pod, by an address of its sandbox. It has the form of a
-// dialer: with it as syncpod.Node.DialPod, the probes and handlers of an agent reach
-// containers in memory. Any other address counts as the node's, whose ports
-// belong to the pods in its network.
+// DialPod connects to a port of a pod at an address of its sandbox. Use it as syncpod.Node.DialPod, so
+// that the probes and handlers of an agent reach in-memory containers. Any other address counts as the
+// node's, whose ports belong to the pods in its network.
 //
-// A program listens with [Command.Listen]. A server, which is any command that is not
-// known, has all other ports of its pod, and answers as probes expect: it accepts
-// connections, answers HTTP and HTTPS with 200, and gRPC health checks with SERVING. All
-// other ports refuse the connection.
+// A program listens with [Command.Listen]. A server, which is any unknown command, has all other ports of
+// its pod and responds as probes expect: it accepts connections, answers HTTP and HTTPS with 200, and
+// gRPC health checks with SERVING. All other ports refuse the connection.
 func (r *Runtime) DialPod(ctx context.Context, network, address string) (net.Conn, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -41,7 +39,7 @@ func (r *Runtime) DialPod(ctx context.Context, network, address string) (net.Con
 	return nil, fmt.Errorf("dial %s %s: connect: connection refused", network, address)
 }
 
-// sandboxesAt returns the sandbox that has an address, or else those in the node's network.
+// sandboxesAt returns the sandbox with an address, or else the sandboxes in the node's network.
 func (r *Runtime) sandboxesAt(ip netip.Addr) (found []*sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// A server answers what probes and handlers ask of any port, and refuses connections once it has ended.
+// A server responds to probes and handlers on any port. It refuses connections once it has ended.
 func TestServersAnswer(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		sandbox, id := n.runs("1", "nginx")
@@ -34,7 +34,7 @@ func TestServersAnswer(t *testing.T) {
 	})
 }
 
-// health asks whether a service serves.
+// health makes a gRPC health check.
 func (n *node) health(address string) error {
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return n.DialPod(ctx, "tcp", address) }))
@@ -55,7 +55,7 @@ func (n *node) refused(address string) {
 	}
 }
 
-// A program has the ports that it listens on, and a script none.
+// A program has the ports that it listens on. A script has no ports.
 func TestProgramsListen(t *testing.T) {
 	listen := func(ctx context.Context, c *Command) int {
 		lis, err := c.Listen(7000)

@@ -31,7 +31,7 @@ func (s service) programs(c *container, io streams.Console) map[string]sh.Progra
 	return m
 }
 
-// newProcess makes the process of a container. It does not run yet.
+// newProcess creates the process of a container. It does not run yet.
 func (s service) newProcess(c *container) (*sh.Process, error) {
 	entrypoint := c.image.Entrypoint
 	if name := c.config.GetImage().GetUserSpecifiedImage(); len(entrypoint) == 0 && s.cfg.Programs[name] != nil {
@@ -67,8 +67,8 @@ func (s service) newProcess(c *container) (*sh.Process, error) {
 	return p, nil
 }
 
-// isInit reports whether the process is number 1 of its PID namespace. In a
-// namespace that the pod shares, the sandbox has that number.
+// isInit reports whether the process has number 1 in its PID namespace. In a namespace that the pod
+// shares, the sandbox has number 1.
 func (c *container) isInit() bool {
 	return c.config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetPid() == runtimeapi.NamespaceMode_CONTAINER
 }

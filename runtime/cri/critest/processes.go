@@ -7,12 +7,12 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/journal"
 )
 
-// Process is what ran as a container: see [journal.Process].
+// Process is a process that ran in a container: see [journal.Process].
 type Process = journal.Process
 
-// Processes returns the containers' processes in the order of their starts, the last
-// Config.JournalLimit of them: what really ran, to compare with a journal and an agent's reports.
-// It does not include handlers and probes.
+// Processes returns the last Config.JournalLimit processes of containers that really ran, in the order of
+// their starts. Compare them with a journal and with an agent's reports. It does not include handlers
+// and probes.
 func (r *Runtime) Processes() []Process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -23,7 +23,7 @@ func (r *Runtime) Processes() []Process {
 	return all
 }
 
-// began notes a process that starts now. It must be called with mu held.
+// began records a process that starts now. It must be called with mu held.
 func (r *Runtime) began(c *container) {
 	m := c.config.GetMetadata()
 	c.ran = &Process{

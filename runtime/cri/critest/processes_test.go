@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// What ran is known though the runtime has lost it, or says something else of it.
+// Processes returns a process even if the runtime has lost it or reports another state.
 func TestProcesses(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		_, short := n.runs("u", "sh", "-c", "sleep 3; exit 4")
@@ -50,8 +50,7 @@ func TestProcessesHaveALimit(t *testing.T) {
 	})
 }
 
-// The clock is set back: what was recorded seems to come from the future, and nothing
-// takes another time.
+// The clock is set back: recorded times are in the future, and durations do not change.
 func TestStepClock(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		begin := time.Now()
@@ -85,7 +84,7 @@ func TestCaller(t *testing.T) {
 	})
 }
 
-// With a latency no two calls end in one instant, and events stay in order.
+// With a latency, no two calls end at the same instant, and events stay in order.
 func TestRandomLatency(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		n.ok(n.SetRandom(faults.Random{Seed: 1, Latency: time.Millisecond}))

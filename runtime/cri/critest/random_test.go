@@ -13,8 +13,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// randomRun makes pods in parallel on an unreliable runtime and returns what
-// struck which call, sorted: goroutines run in any order.
+// randomRun creates pods in parallel on an unreliable runtime. It returns the faults of the calls,
+// sorted, because goroutines run in any order.
 func randomRun(t *testing.T, c faults.Random) (outcome []string, struck int) {
 	onBubble(t, Config{}, func(n *node) {
 		n.ok(n.SetRandom(c))

@@ -14,9 +14,9 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// Restart ends all calls in flight, also those with IgnoreCancel, and all event streams with
-// Unavailable, cuts the streams of processes and ports, and drops names reserved without an object.
-// It returns immediately, when the runtime has gone down.
+// Restart ends all calls in flight, including those with IgnoreCancel, and all event streams with
+// Unavailable. It cuts the streams of processes and ports, and drops names reserved without an object.
+// It returns immediately; the runtime is then down.
 func (r *Runtime) Restart(rs faults.Restart) error {
 	if rs.Down < 0 || rs.Sandboxes > faults.EffectUnknown || rs.Containers > faults.EffectUnknown {
 		return errors.New("critest: Restart.Down is negative, or a Fate unknown")
@@ -51,8 +51,8 @@ func (r *Runtime) Restart(rs faults.Restart) error {
 	return nil
 }
 
-// meet lets a container meet its fate and reports whether its process dies of
-// it. It must be called with mu held.
+// meet applies the effect of a restart to a container, and reports whether its process dies of it. It
+// must be called with mu held.
 func (r *Runtime) meet(c *container, f faults.RestartEffect) (dies bool) {
 	live := c.running
 	switch {
@@ -102,7 +102,7 @@ func (r *Runtime) isDisconnected() bool {
 	return r.refusing && time.Now().Before(r.away)
 }
 
-// connections are the ones that a server has accepted.
+// connections are the connections that a server has accepted.
 type connections struct {
 	mu   sync.Mutex
 	open map[net.Conn]bool
@@ -113,7 +113,7 @@ func (cs *connections) closeAll() {
 	open := slices.Collect(maps.Keys(cs.open))
 	cs.mu.Unlock()
 	for _, c := range open {
-		_ = c.Close() // breaking it is the purpose
+		_ = c.Close() // an error does not matter: the connection is to be broken
 	}
 }
 
@@ -130,8 +130,8 @@ func (cs *connections) set(c net.Conn, open bool) {
 	}
 }
 
-// A watchedListener refuses connections while a disconnecting restart lasts
-// and remembers the others.
+// A watchedListener records the connections that it accepts, and refuses connections during a restart
+// with Disconnect.
 type watchedListener struct {
 	net.Listener
 	r *Runtime

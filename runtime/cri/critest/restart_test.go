@@ -85,7 +85,7 @@ func TestF8_CallsInFlight(t *testing.T) {
 	})
 }
 
-// While the runtime is away its clients go through their own reconnection.
+// While the runtime is down, its clients go through their own reconnection.
 func TestF8_Disconnect(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		n.newSandbox("uid")

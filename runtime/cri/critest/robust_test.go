@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// A handler that panics takes the whole test binary with it.
+// No request may panic a handler: a panic ends the whole test binary.
 func TestEmptyRequests(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		n.runs("uid", "serve")
@@ -71,7 +71,7 @@ func TestNothingPanicsOnNil(t *testing.T) {
 	})
 }
 
-// What the caller lends is neither written to nor kept.
+// The runtime neither modifies nor keeps the memory of its caller.
 func TestConfigIsTheCallers(t *testing.T) {
 	auth := &runtimeapi.AuthConfig{Username: "u"}
 	lent := func() Config {
@@ -109,7 +109,7 @@ func TestConfigIsTheCallers(t *testing.T) {
 	}
 }
 
-// Answers are copies: nobody can change the runtime by what it was told.
+// Responses are copies: modifying them does not change the runtime.
 func TestAnswersAreCopies(t *testing.T) {
 	r, err := New(Config{Images: []Image{{Name: "app"}}})
 	if err != nil {

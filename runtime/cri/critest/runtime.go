@@ -38,37 +38,37 @@ type Runtime struct {
 	streams streams.Server
 
 	streaming   sync.Mutex
-	streamsPipe *pipe // of DialStream, made when it is first needed; guarded by streaming
+	streamsPipe *pipe // of DialStream, created at its first use; guarded by streaming
 
 	mu         sync.Mutex
 	closed     bool
-	server     *grpc.Server    // made when it is first needed: runtimes that Direct reaches need none
+	server     *grpc.Server    // created at its first use: runtimes reached through Direct need none
 	epoch      context.Context // ends with a restart of the runtime
 	endEpoch   context.CancelFunc
 	away       time.Time // until when the runtime is down
-	refusing   bool      // and lets no connections in
-	made       int       // IDs made so far
+	refusing   bool      // the runtime refuses connections while it is down
+	made       int       // the number of IDs created so far
 	sandboxes  map[string]*sandbox
 	containers map[string]*container
 
-	containersIn    groups[*container] // a sandbox
+	containersIn    groups[*container] // by sandbox
 	containersOfPod groups[*container] // by the pod's UID
 	sandboxesOfPod  groups[*sandbox]
 
-	names      map[string]string // to the ID it is reserved for
-	pending    map[string]bool   // names whose holder is being made
+	names      map[string]string // to the ID for which the name is reserved
+	pending    map[string]bool   // names whose object is being created
 	hidden     map[string]faults.View
-	subjects   map[string]subject // by ID, also of removed objects
+	subjects   map[string]subject // by ID, including removed objects
 	processes  []*Process         // in the order of their starts
 	images     imageStore
 	addresses  addresses
 	conditions []*runtimeapi.RuntimeCondition
 	pipe       *pipe // of Dial
 
-	certificate func() (tls.Certificate, error) // of servers, made when the first is asked for
+	certificate func() (tls.Certificate, error) // of servers, created at its first use
 }
 
-// New prepares a runtime. It opens Config.Dir and Config.LogsRoot, and starts nothing.
+// New creates a runtime. It opens Config.Dir and Config.LogsRoot, and starts no goroutine.
 func New(cfg Config) (*Runtime, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -106,18 +106,16 @@ func New(cfg Config) (*Runtime, error) {
 	return r, nil
 }
 
-// service is the side of a runtime that speaks CRI, a file for each call. It
-// is apart so that what a test does by hand and what an agent does by CRI are
-// not methods of one type.
+// service implements CRI for a runtime, with a file for each call. It is a type of its own, so that the
+// calls of an agent and the methods for tests are not mixed on one type.
 type service struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 	runtimeapi.UnimplementedImageServiceServer
 	*Runtime
 }
 
-// Close ends calls that hang, kills all processes, stops the servers and
-// returns when none of their goroutines is left. The journal stays readable.
-// A second Close does nothing.
+// Close ends calls that hang, kills all processes, and stops the servers. It returns when all their
+// goroutines have ended. The journal stays readable. A second Close does nothing.
 func (r *Runtime) Close() error {
 	r.mu.Lock()
 	if r.closed {
@@ -142,15 +140,15 @@ func (r *Runtime) Close() error {
 	return errors.Join(append(errs, r.host.close())...)
 }
 
-// newID makes IDs that look like a runtime's and are the same in every run.
-// It must be called with mu held.
+// newID returns IDs that look like a runtime's and are the same in every run. It must be called with mu
+// held.
 func (r *Runtime) newID() string {
 	r.made++
 	sum := sha256.Sum256(fmt.Appendf(nil, "critest %d", r.made))
 	return hex.EncodeToString(sum[:])
 }
 
-// sandbox is nil if there is none of this ID.
+// sandbox returns the sandbox with an ID, nil if there is none.
 func (r *Runtime) sandbox(id string) *sandbox {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,8 +167,8 @@ func (r *Runtime) allContainers() []*container {
 	return r.containersOf("")
 }
 
-// containersOf returns the containers of a sandbox, or of all for "", oldest
-// first. It must be called with mu held.
+// containersOf returns the containers of a sandbox, or all containers for "", oldest first. It must be
+// called with mu held.
 func (r *Runtime) containersOf(sandboxID string) []*container {
 	from := r.containers
 	if sandboxID != "" {
@@ -179,7 +177,7 @@ func (r *Runtime) containersOf(sandboxID string) []*container {
 	return containersThat(from, func(*container) bool { return true })
 }
 
-// containersThat returns the containers to keep, oldest first.
+// containersThat returns the containers for which keep returns true, oldest first.
 func containersThat(from map[string]*container, keep func(*container) bool) []*container {
 	var cs []*container
 	for _, c := range from {
@@ -196,7 +194,7 @@ func (r *Runtime) allSandboxes() []*sandbox {
 	return sandboxesThat(r.sandboxes, func(*sandbox) bool { return true })
 }
 
-// sandboxesThat returns the sandboxes to keep, oldest first.
+// sandboxesThat returns the sandboxes for which keep returns true, oldest first.
 func sandboxesThat(from map[string]*sandbox, keep func(*sandbox) bool) []*sandbox {
 	var ss []*sandbox
 	for _, s := range from {

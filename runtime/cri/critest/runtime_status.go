@@ -39,8 +39,8 @@ func (s service) Version(context.Context, *runtimeapi.VersionRequest) (*runtimea
 	}, nil
 }
 
-// Status returns the conditions, and the handlers; "" comes first and supports recursive read-only
-// mounts.
+// Status returns the conditions and the handlers. The handler "" comes first and supports recursive
+// read-only mounts.
 func (s service) Status(_ context.Context, req *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,8 +62,8 @@ func (s service) RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest
 	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: s.cfg.cgroupDriver}}, nil
 }
 
-// UpdateRuntimeConfig changes nothing: addresses come from ranges of the runtime's own, as
-// those of a network plugin do.
+// UpdateRuntimeConfig changes nothing: addresses come from the runtime's own prefixes, as with a network
+// plugin.
 func (s service) UpdateRuntimeConfig(context.Context, *runtimeapi.UpdateRuntimeConfigRequest) (*runtimeapi.UpdateRuntimeConfigResponse, error) {
 	return &runtimeapi.UpdateRuntimeConfigResponse{}, nil
 }

@@ -9,26 +9,25 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A sandbox's fields are guarded by the runtime's mu; those above the blank
-// line do not change.
+// The runtime's mu guards a sandbox's fields, except those above the blank line, which do not change.
 type sandbox struct {
 	id, name string
 	seq      int
 	config   *runtimeapi.PodSandboxConfig
-	podUID   string // as its label says
+	podUID   string // from its label
 	handler  string
 
 	state     runtimeapi.PodSandboxState
 	createdAt int64
-	ips       []string  // none for the node's network and once torn down
-	lastIPs   []string  // CRI-O still reports them after that
-	ipsFrom   time.Time // when they start to be reported
-	unclaimed bool      // created for a caller that had gone: CRI-O does not show it
-	silent    bool      // CRI-O sends no event of its removal, nor of its containers'
+	ips       []string  // none in the node's network, and after a stop
+	lastIPs   []string  // CRI-O still reports them after a stop
+	ipsFrom   time.Time // when the runtime starts to report them
+	unclaimed bool      // created for a caller that had disconnected: CRI-O does not show it
+	silent    bool      // CRI-O sends no event of its removal, nor of its containers' removal
 	overhead  *runtimeapi.LinuxContainerResources
 	resources *runtimeapi.LinuxContainerResources
-	ports     map[int32]*pipe // that programs listen on
-	servers   int             // how many servers run, which have all other ports
+	ports     map[int32]*pipe // the ports that programs listen on
+	servers   int             // the number of running servers, which have all other ports
 }
 
 func (s *sandbox) namespaces() *runtimeapi.NamespaceOption {

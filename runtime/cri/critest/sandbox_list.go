@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// ListPodSandbox lists the sandboxes that the filter lets through, oldest first.
+// ListPodSandbox lists the sandboxes that match the filter, oldest first.
 func (s service) ListPodSandbox(_ context.Context, req *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// labelUID has the UID of a pod, as every agent on a node writes it.
+// labelUID is the label with the UID of a pod, which every agent on a node writes.
 const labelUID = "io.kubernetes.pod.uid"
 
 func (s service) RunPodSandbox(ctx context.Context, req *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
@@ -70,7 +70,7 @@ func (s service) checkSandbox(req *runtimeapi.RunPodSandboxRequest) error {
 	return nil
 }
 
-// bringUp does what takes a runtime its time: network and sandbox process.
+// bringUp does the part of a creation that takes a runtime time: the network and the sandbox's process.
 func (s service) bringUp(ctx context.Context, sb *sandbox) error {
 	if err := midway(ctx); err != nil {
 		return err

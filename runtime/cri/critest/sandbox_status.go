@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// PodSandboxStatus returns one sandbox's status and, like CRI-O, those of its containers as of the
-// timestamp.
+// PodSandboxStatus returns one sandbox's status and, as in CRI-O, the statuses of its containers at the
+// time of the timestamp.
 func (s service) PodSandboxStatus(_ context.Context, req *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s service) PodSandboxStatus(_ context.Context, req *runtimeapi.PodSandboxS
 	return resp, nil
 }
 
-// UpdatePodSandboxResources does nothing but appear in the journal.
+// UpdatePodSandboxResources has no effect; the journal records the call.
 func (s service) UpdatePodSandboxResources(_ context.Context, req *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Serve answers CRI calls on a listener, which it closes, until Close. Any
-// listener will do: of a unix socket, of bufconn, of a TCP port.
+// Serve serves CRI on a listener until Close, and closes the listener. Any listener works: of a unix
+// socket, of bufconn, of a TCP port.
 func (r *Runtime) Serve(lis net.Listener) error {
 	if lis == nil {
 		return errors.New("critest: no listener")
@@ -28,7 +28,7 @@ func (r *Runtime) Serve(lis net.Listener) error {
 	return err
 }
 
-// grpcServer makes the server, once.
+// grpcServer returns the server, and creates it at the first call.
 func (r *Runtime) grpcServer() (*grpc.Server, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,9 +46,8 @@ func (r *Runtime) grpcServer() (*grpc.Server, error) {
 
 var errClosed = errors.New("critest: the runtime is closed")
 
-// Listen serves a unix socket until Close and returns its endpoint, as an
-// agent's configuration has it: unix:///path. The socket's path is limited to
-// about a hundred bytes by the system.
+// Listen serves a unix socket until Close and returns its endpoint in the form of an agent's
+// configuration: unix:///path. The system limits the socket's path to about a hundred bytes.
 func (r *Runtime) Listen(path string) (endpoint string, err error) {
 	lis, err := net.Listen("unix", path)
 	if err != nil {
@@ -60,8 +59,8 @@ func (r *Runtime) Listen(path string) (endpoint string, err error) {
 	return "unix://" + path, nil
 }
 
-// Dial connects to the runtime in this process, without a socket. The caller
-// closes the connection; several may be made.
+// Dial connects to the runtime in this process, without a socket. It may be called several times. The
+// caller must close each connection.
 func (r *Runtime) Dial(opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	p, err := r.dialer()
 	if err != nil {
@@ -74,7 +73,7 @@ func (r *Runtime) Dial(opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///critest", opts...)
 }
 
-// dialer starts to serve the pipe that Dial uses, once.
+// dialer returns the pipe of Dial, and starts to serve it at the first call.
 func (r *Runtime) dialer() (*pipe, error) {
 	r.mu.Lock()
 	p := r.pipe
@@ -99,9 +98,9 @@ func (r *Runtime) start(f func()) error {
 	return nil
 }
 
-// tB is what [Start] needs of a test. A *testing.T has it, a *testing.B, and whatever
-// embeds one: the package itself does not import testing, for the sake of programs
-// that link a runtime in memory.
+// tB has the methods of a test that [Start] needs; *testing.T, *testing.B and types that embed them
+// implement it. The package itself does not import testing, so that programs with an in-memory runtime
+// do not link it.
 type tB interface {
 	Helper()
 	Error(args ...any)
@@ -109,12 +108,12 @@ type tB interface {
 	Cleanup(func())
 }
 
-// Start makes a runtime and a connection to it for a test, and ends both with
-// it. In a testing/synctest bubble, call it with the bubble's T.
+// Start creates a runtime and a connection to it for a test. Both end with the test. In a
+// testing/synctest bubble, call it with the bubble's T.
 //
-// They end with the test's cleanups, so Run of an agent has to be ended by a Cleanup
-// registered later, or before the test returns. Connections of [Runtime.Dial] are the
-// caller's to close: one left open makes synctest panic with "blocked goroutines remain".
+// They end in the test's cleanups. So Run of an agent must end before the test returns, or in a Cleanup
+// that is registered after Start. The caller must close connections of [Runtime.Dial]: an open one makes
+// synctest panic with "blocked goroutines remain".
 func Start(t tB, cfg Config) (*Runtime, *grpc.ClientConn) {
 	t.Helper()
 	r, err := New(cfg)

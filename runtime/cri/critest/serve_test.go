@@ -80,8 +80,8 @@ func TestServeBufconn(t *testing.T) {
 	})
 }
 
-// The bubble itself would fail if Close left a goroutine: of a process, of a
-// hanging call, of an event stream.
+// The bubble itself fails if Close leaves a goroutine of a process, of a hanging call or of an event
+// stream.
 func TestCloseEndsEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := New(Config{Images: []Image{{Name: "app"}}})

@@ -12,7 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// What a running container uses: a hundredth of a core and a mebibyte.
+// The usage of a running container: a hundredth of a core and a mebibyte.
 const (
 	nanoCores  = 10_000_000
 	usedMemory = 1 << 20
@@ -41,8 +41,8 @@ func (s service) ListContainerStats(_ context.Context, req *runtimeapi.ListConta
 	return resp, nil
 }
 
-// stats must be called with mu held. A container without a process has none
-// but its attributes and its writable layer, as with containerd.
+// stats must be called with mu held. As in containerd, the stats of a container without a process have
+// only its attributes and its writable layer.
 func (c *container) stats() *runtimeapi.ContainerStats {
 	st := &runtimeapi.ContainerStats{Attributes: &runtimeapi.ContainerAttributes{
 		Id: c.id, Metadata: proto.CloneOf(c.config.GetMetadata()),
@@ -61,13 +61,13 @@ func (c *container) stats() *runtimeapi.ContainerStats {
 
 // Usage is the reported usage of a running container.
 type Usage struct {
-	// MemoryBytes is its memory, all of it in the working set. Default: 1 MiB.
+	// MemoryBytes is the container's memory, all of it in the working set. Default: 1 MiB.
 	MemoryBytes uint64
-	// RootFSBytes is the usage of its writable layer.
+	// RootFSBytes is the usage of the container's writable layer.
 	RootFSBytes uint64
 }
 
-// SetUsage changes a container's reported usage; its pod's follows.
+// SetUsage changes the reported usage of a container, and with it that of its pod.
 func (r *Runtime) SetUsage(container string, u Usage) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +125,7 @@ func (s service) ListPodSandboxStats(_ context.Context, req *runtimeapi.ListPodS
 // sandboxStats must be called with mu held.
 func (s service) sandboxStats(sb *sandbox) *runtimeapi.PodSandboxStats {
 	linux := &runtimeapi.LinuxPodSandboxStats{}
-	processes := uint64(1) // the sandbox's own
+	processes := uint64(1) // the sandbox's own process
 	for _, c := range s.containersOf(sb.id) {
 		linux.Containers = append(linux.Containers, c.stats())
 		if c.running {

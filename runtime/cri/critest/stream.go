@@ -32,8 +32,8 @@ func (s service) Exec(_ context.Context, req *runtimeapi.ExecRequest) (*runtimea
 	return &runtimeapi.ExecResponse{Url: url}, err
 }
 
-// Attach gives a URL for what the container's process prints from then on and, if the
-// container has one, for its standard input.
+// Attach returns a URL for the further output of the container's process and, if the container has one,
+// for its standard input.
 func (s service) Attach(_ context.Context, req *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
 	c := s.container(req.GetContainerId())
 	if c == nil {
@@ -46,7 +46,7 @@ func (s service) Attach(_ context.Context, req *runtimeapi.AttachRequest) (*runt
 	return &runtimeapi.AttachResponse{Url: url}, err
 }
 
-// PortForward gives a URL for connections to what programs of the sandbox's containers
+// PortForward returns a URL for connections to the ports that programs of the sandbox's containers
 // listen on; see Command.Listen.
 func (s service) PortForward(_ context.Context, req *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
 	sb := s.sandbox(req.GetPodSandboxId())
@@ -63,7 +63,7 @@ func (s service) PortForward(_ context.Context, req *runtimeapi.PortForwardReque
 	return &runtimeapi.PortForwardResponse{Url: url}, err
 }
 
-// checkStream rejects what a runtime rejects before a client connects.
+// checkStream rejects requests that a runtime rejects before a client connects.
 func (s service) checkStream(c *container, stdin, stdout, stderr, tty bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s service) checkStream(c *container, stdin, stdout, stderr, tty bool) erro
 	return nil
 }
 
-// offer returns a URL that leads to a stream, once.
+// offer returns a URL at which a stream can be requested once.
 func (r *Runtime) offer(st streams.Stream) (url string, err error) {
 	if _, err := r.streamPipe(); err != nil {
 		return "", status.Error(codes.Unavailable, err.Error())
@@ -89,8 +89,8 @@ func (r *Runtime) offer(st streams.Stream) (url string, err error) {
 	return r.streams.Offer(id, st), nil
 }
 
-// ServeStreams serves streams on a listener, too, to whose address the URLs lead from now on, so that an agent
-// in another process reaches them. It returns at once. The listener ends with the runtime.
+// ServeStreams serves streams also on a listener. From now on, URLs have the listener's address, so that an agent
+// in another process reaches them. It returns immediately. The listener is closed with the runtime.
 func (r *Runtime) ServeStreams(lis net.Listener) error {
 	if err := r.serveStreams(lis); err != nil {
 		return err
@@ -99,8 +99,8 @@ func (r *Runtime) ServeStreams(lis net.Listener) error {
 	return nil
 }
 
-// DialStream connects to the runtime's streaming server, to which the URLs of Exec, Attach and
-// PortForward lead. It is in memory, and has the form of a dialer:
+// DialStream connects to the runtime's in-memory streaming server, at which the URLs of Exec, Attach and
+// PortForward point. Use it to dial in an HTTP transport:
 //
 //	transport := &http.Transport{DialContext: rt.DialStream, DisableKeepAlives: true}
 //
@@ -116,7 +116,7 @@ func (r *Runtime) DialStream(ctx context.Context, _, address string) (net.Conn, 
 	return p.dial(ctx)
 }
 
-// streamPipe starts the streaming server in memory, once.
+// streamPipe returns the pipe of DialStream, and starts the in-memory streaming server at the first call.
 func (r *Runtime) streamPipe() (*pipe, error) {
 	r.streaming.Lock()
 	defer r.streaming.Unlock()

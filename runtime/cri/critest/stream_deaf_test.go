@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
 
-// chatter prints on both of its streams at once, without end.
+// chatter prints on both of its streams without end.
 func chatter(_ context.Context, c *Command) int {
 	written := make(chan error)
 	for _, w := range []io.Writer{c.Stdout, c.Stderr} {
@@ -35,7 +35,7 @@ func chatter(_ context.Context, c *Command) int {
 	return 0
 }
 
-// processOverSPDY opens the streams of a process that is printed to.
+// processOverSPDY opens the streams of a process.
 func (n *node) processOverSPDY(location string) *spdy.Conn {
 	n.Helper()
 	u, err := url.Parse(location)

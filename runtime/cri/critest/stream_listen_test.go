@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
 
-// An agent in another process reaches the streams at the address of the listener, which ends with the runtime.
+// An agent in another process reaches the streams at the listener's address. The listener is closed with the runtime.
 func TestServeStreams(t *testing.T) {
 	rt, err := New(Config{Dir: t.TempDir()})
 	if err != nil {

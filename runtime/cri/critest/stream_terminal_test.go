@@ -10,10 +10,10 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
 
-// A typed is one text that is typed, and what the caller then reads.
+// A typed is a text that is typed, and the output that the client then reads.
 type typed struct{ keys, want string }
 
-// types types, and expects the output that follows without the passing of time.
+// types types keys, and expects the output before any time passes.
 func (c caller) types(all ...typed) {
 	c.Helper()
 	for _, tt := range all {
@@ -42,11 +42,11 @@ func TestExecOnATerminal(t *testing.T) {
 			typed{"echo a\r", "echo a\r\na\r\n"},            // Return is a newline, and keys are echoed
 			typed{"echp\x7fo b\r", "echp\b \bo b\r\nb\r\n"}, // Backspace erases
 			typed{"sleep infinity\r", "sleep infinity\r\n"},
-			typed{"\x03", "^C\r\n"}, // Ctrl-C ends the command, and not the shell
+			typed{"\x03", "^C\r\n"}, // Ctrl-C ends the command, but not the shell
 			typed{"echo $?\r", "echo $?\r\n130\r\n"},
 			typed{"cat\r", "cat\r\n"},
 			typed{"x\r", "x\r\nx\r\n"},
-			typed{"\x04", ""}, // Ctrl-D ends cat, and not the shell
+			typed{"\x04", ""}, // Ctrl-D ends cat, but not the shell
 			typed{"echo c\r", "echo c\r\nc\r\n"},
 			typed{"cat\r", "cat\r\n"},
 			typed{"\x03", "^C\r\n"}, // Ctrl-C ends a command that reads
@@ -70,7 +70,7 @@ func TestExecOnATerminal(t *testing.T) {
 		if code := exitCode(t, cat.rest()[streams.Error]); code != "130" {
 			t.Errorf("cat ended with %s after Ctrl-C", code)
 		}
-		// Without a terminal keys are bytes.
+		// Without a terminal, keys are plain bytes.
 		plain := n.exec(id, &runtimeapi.ExecRequest{Cmd: []string{"cat"}, Stdin: true, Stdout: true})
 		plain.send(streams.Stdin, "a\r\x03\x04\n")
 		plain.want(streams.Stdout, "a\r\x03\x04\n")
@@ -102,7 +102,7 @@ func TestAttachToATerminal(t *testing.T) {
 	})
 }
 
-// The echo buffer for a caller that does not read is bounded, and blocks neither the process nor virtual time.
+// The echo for a client that does not read is limited. It blocks neither the process nor virtual time.
 func TestTerminalOfDeafCallers(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		_, id := n.runs("u", "sleep", "infinity")

@@ -57,7 +57,7 @@ func (c caller) send(channel byte, text string) {
 	}
 }
 
-// rest returns all that comes by channel, until the end.
+// rest returns all further output by channel, until the end.
 func (c caller) rest() map[byte]string {
 	c.Helper()
 	said := map[byte]string{}
@@ -139,7 +139,7 @@ func TestExecEnds(t *testing.T) {
 			return n.exec(id, &runtimeapi.ExecRequest{Cmd: []string{"sh", "-c", "trap '' TERM; cat; sleep infinity"}, Stdin: true, Stdout: true})
 		}
 		gone, stays := forever(), forever()
-		gone.ws.Close() // its process is killed
+		gone.ws.Close() // the runtime kills its process
 		synctest.Wait()
 		stays.send(streams.Stdin, "still there")
 		stays.want(streams.Stdout, "still there")
@@ -153,7 +153,7 @@ func TestExecEnds(t *testing.T) {
 	})
 }
 
-// TestExecSizes: a program is told how large the terminal is.
+// TestExecSizes: a program receives the size of its terminal.
 func TestExecSizes(t *testing.T) {
 	top := func(ctx context.Context, c *Command) int {
 		for {
@@ -203,7 +203,7 @@ func TestAttach(t *testing.T) {
 		writer.want(streams.Stdout, "one\n")
 		deaf.want(streams.Stderr, "two\n")
 		writer.want(streams.Stderr, "two\n")
-		writer.ws.Close() // and so ends the input of the container, once and for all
+		writer.ws.Close() // ends the input of the container for good
 		if said := deaf.rest(); exitCode(t, said[streams.Error]) != "0" {
 			t.Errorf("%q, want %q", said, "0")
 		}
@@ -304,7 +304,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 	})
 }
 
-// TestCloseEndsStreams: whether or not the caller reads, or has sent anything.
+// TestCloseEndsStreams: Close ends streams whether or not the client reads, or has sent anything.
 func TestCloseEndsStreams(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		_, id := n.runs("u", "sleep", "infinity")

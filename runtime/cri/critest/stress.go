@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
-// stress is the program of that name: it reports memory as used until it is stopped. If that exceeds the container's limit
-// of memory, the whole container is killed for it, as on a node with cgroup v2.
+// stress is the program of that name: it reports memory as used until it is stopped. If the memory exceeds the
+// container's limit, the whole container is OOMKilled, as on a node with cgroup v2.
 func (s service) stress(c *container) sh.Program {
 	return func(ctx context.Context, call *sh.Call) int {
 		used, err := stressBytes(call.Args[1:])
@@ -43,7 +43,7 @@ func (s service) stress(c *container) sh.Program {
 	}
 }
 
-// stressBytes returns the memory that arguments such as --vm 2 --vm-bytes 150M ask for. Other options have no effect.
+// stressBytes returns the memory in arguments such as --vm 2 --vm-bytes 150M. Other options have no effect.
 func stressBytes(args []string) (uint64, error) {
 	workers, size := uint64(0), uint64(256<<20)
 	for i, arg := range args {

@@ -8,7 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// The pods of https://kubernetes.io/docs/tasks/configure-pod-container/assign-memory-resource/ behave as described there.
+// The pods of https://kubernetes.io/docs/tasks/configure-pod-container/assign-memory-resource/ behave as that page describes.
 func TestStress(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limit   int64

@@ -6,8 +6,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A subject is what a call is about, as far as its request and what the
-// runtime remembers of the ID say.
+// A subject is the object of a call, according to its request and to what the runtime has recorded of
+// the ID.
 type subject struct {
 	namespace, pod, uid string
 	sandboxID           string
@@ -15,11 +15,11 @@ type subject struct {
 	containerID         string
 	attempt             uint32 // of the container, or else of the sandbox
 	image               string
-	// noted is how many IDs there were when this was noted, or the ID removed.
+	// noted is the number of IDs that existed when the subject was recorded, or its ID was removed.
 	noted int
 }
 
-// subjectOf reads the subject of a request.
+// subjectOf returns the subject of a request.
 func (r *Runtime) subjectOf(req any) subject {
 	switch q := req.(type) {
 	case *runtimeapi.RunPodSandboxRequest:
@@ -55,8 +55,8 @@ func (r *Runtime) subjectOf(req any) subject {
 	return subject{}
 }
 
-// remember notes the subject of an ID. With a Config.JournalLimit it forgets what
-// was removed longer than so many IDs ago. It must be called with mu held.
+// remember records the subject of an ID. With a Config.JournalLimit it drops the subjects of IDs that
+// were removed before the last JournalLimit IDs were created. It must be called with mu held.
 func (r *Runtime) remember(id string, s subject) {
 	s.noted = r.made
 	r.subjects[id] = s
@@ -69,7 +69,7 @@ func (r *Runtime) remember(id string, s subject) {
 	})
 }
 
-// gone notes that an ID was removed. It must be called with mu held.
+// gone records that an ID was removed. It must be called with mu held.
 func (r *Runtime) gone(id string) {
 	if s, known := r.subjects[id]; known {
 		s.noted = r.made
@@ -77,7 +77,7 @@ func (r *Runtime) gone(id string) {
 	}
 }
 
-// remembered is the subject of an ID, also after it was removed.
+// remembered returns the subject of an ID, even after its removal.
 func (r *Runtime) remembered(id string) subject {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// A test as an embedder writes it, with what the package exports and no more.
+// A test as a user of the package writes it, with exported names only.
 func TestVirtualTime(t *testing.T) {
 	wall := time.Now()
 	synctest.Test(t, func(t *testing.T) {

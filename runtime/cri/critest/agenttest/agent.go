@@ -15,27 +15,26 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// Agent is the agent under test: a program that keeps pods running on a CRI runtime. Its methods
-// are called one after the other, except Kill.
+// Agent is the agent under test: a program that keeps pods running on a CRI runtime. Its methods are
+// called one after the other, except Kill.
 type Agent interface {
-	// Start starts the agent, again after a Stop or Kill. It need not wait until the
-	// agent does anything.
+	// Start starts the agent for the first time, or again after a Stop or Kill. It may return before
+	// the agent has done anything.
 	Start() error
-	// SetPods sets the pods that should run, all of them. It is called while the agent runs and while
-	// it does not: then the agent gets the pods when it starts. The pods belong to the caller and
-	// do not change.
+	// SetPods sets all pods that should run. If it is called while the agent does not run, the agent
+	// gets the pods when it starts. The pods belong to the caller and do not change.
 	SetPods(pods []*v1.Pod) error
-	// Stop ends the agent in peace. Its pods run on.
+	// Stop ends the agent gracefully. Its pods keep running.
 	Stop() error
-	// Kill ends it as a crash does: from its return on the agent makes no call. It may be
-	// called while the runtime answers one, and at any time between Start and Stop.
+	// Kill ends the agent as a crash does: after Kill has returned, the agent makes no call. Kill
+	// may be called while the runtime responds to a call, and at any time between Start and Stop.
 	Kill() error
 }
 
-// Node is what an agent is given: a runtime, and directories of its own.
+// Node is the node of an agent: a runtime, and directories that only this agent uses.
 type Node struct {
-	// Root is for what the agent keeps, Logs for the logs of containers. They are the same
-	// for all lives of an agent in one scenario, and removed with it.
+	// Root is for the agent's own files, Logs for the logs of containers. All lives of an agent in
+	// one scenario share them; they are removed when the scenario ends.
 	Root, Logs string
 
 	runtime *critest.Runtime
@@ -43,7 +42,7 @@ type Node struct {
 	report  func(types.UID, v1.PodStatus)
 }
 
-// listening is the runtime's socket, which is created when it is first needed.
+// listening is the runtime's socket. It is created at its first use.
 type listening struct {
 	sync.Once
 	endpoint string
@@ -57,50 +56,50 @@ func (n Node) Endpoint() (string, error) {
 	return n.listen.endpoint, n.listen.err
 }
 
-// Dial connects to the runtime without a socket. The caller closes the connection.
+// Dial connects to the runtime without a socket. The caller must close the connection.
 func (n Node) Dial(opts ...grpc.DialOption) (*grpc.ClientConn, error) { return n.runtime.Dial(opts...) }
 
-// Report receives statuses of pods, for an agent that reports them: each that it would write to an
-// API server. It may be called concurrently. An agent that never calls it is judged by its calls
-// and by the processes that ran.
+// Report records a pod status that the agent would write to an API server. An agent that reports
+// statuses calls it for each of them, also concurrently. An agent that never calls it is judged by its
+// calls and by the processes that ran.
 func (n Node) Report(uid types.UID, status v1.PodStatus) { n.report(uid, status) }
 
 // Config configures a test of an agent.
 type Config struct {
-	// Agent makes the agent of one scenario. It starts nothing. Required.
+	// Agent creates the agent of one scenario, without starting it. Required.
 	Agent func(Node) (Agent, error)
-	// Scenarios are those that are played. Default: Scenarios().
+	// Scenarios are the scenarios to run. Default: Scenarios().
 	Scenarios []Scenario
-	// Notice is how long it may take until a running agent has the pods of SetPods. Default
-	// 5 s; an agent that looks at a folder now and then needs that time, and a second.
+	// Notice is the maximum time until a running agent has noticed the pods of SetPods. Default 5 s.
+	// An agent that polls a folder needs its interval and one second more.
 	Notice time.Duration
-	// Patience bounds how long an agent may take, once all trouble is over, until pods are
-	// as they should be. Default 12 min: back-offs of 5 min fit in.
+	// Patience is the maximum time from the end of all faults until the agent has brought all pods
+	// to their desired state. Default 12 min, which is longer than back-offs of 5 min.
 	Patience time.Duration
-	// Parallel is how many scenarios Judge plays at a time. Default 1.
+	// Parallel is the number of scenarios that Judge runs at a time. Default 1.
 	Parallel int
-	// Dir is where the directories of scenarios are made. Default os.TempDir(). Its path
-	// should be short, for the sake of the sockets in it.
+	// Dir is the parent of the scenarios' directories. Default os.TempDir(). Its path should be
+	// short, because the paths of sockets are limited.
 	Dir string
 	// Progress is called at the start and the end of a scenario, one call at a time. Nil for none.
 	Progress func(Progress)
 }
 
-// Progress is where a run stands.
+// Progress is the progress of a run.
 type Progress struct {
 	Scenario string
 	// Ended is false when the scenario begins.
 	Ended bool
-	// Err is what kept the scenario from being played.
+	// Err is why the scenario could not be run, nil if it could.
 	Err error
-	// Broken are the names of the promises that were not kept in it.
+	// Broken are the names of the promises that the agent broke in this scenario.
 	Broken []string
-	// Took is how long it took by the clock that it was played by.
+	// Took is the duration of the scenario, by its own clock.
 	Took time.Duration
-	// Done of All have ended.
+	// Done is the number of scenarios that have ended, and All the number of all scenarios.
 	Done, All int
-	// Report is on the scenarios that have ended, if Ended is set. A program that keeps it
-	// has a report also if it is killed.
+	// Report covers the scenarios that have ended, if Ended is set. A program that stores it has a
+	// report even if it is killed.
 	Report *Report
 }
 

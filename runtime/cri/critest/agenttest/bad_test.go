@@ -15,10 +15,10 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// bad is what both bad agents have: a loop that looks after pods once a second.
+// bad is the common part of both bad agents: a loop that syncs the pods once a second.
 type bad struct {
 	node Node
-	// sync looks after the pods.
+	// sync syncs the pods.
 	sync func(context.Context, *hand, []*v1.Pod)
 
 	mu     sync.Mutex
@@ -70,7 +70,7 @@ func (b *bad) Kill() error {
 	return err
 }
 
-// hand makes the calls of bad agents. What it makes has labels that tell it.
+// hand makes the calls of bad agents. The objects that it creates have identifying labels.
 type hand struct {
 	rt       runtimeapi.RuntimeServiceClient
 	attempts uint32
@@ -107,7 +107,7 @@ func (h *hand) end(ctx context.Context, sandbox string, containers ...string) {
 	_, _ = h.rt.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox})
 }
 
-// naive starts what it does not see running. What it cannot list it does not see.
+// naive starts every container that it does not see running. A failed list shows it no container.
 func naive(ctx context.Context, h *hand, pods []*v1.Pod) {
 	sandboxes, _ := h.rt.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 	list, _ := h.rt.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
@@ -152,7 +152,8 @@ func naive(ctx context.Context, h *hand, pods []*v1.Pod) {
 	}
 }
 
-// trusting never looks: it believes what it is answered, and that what failed is not there.
+// trusting never inspects the runtime: it believes each response, and assumes that a failed call had
+// no effect.
 type trusting struct {
 	made map[string]*believed // by the pod's name
 }
@@ -198,7 +199,7 @@ func (tr *trusting) sync(ctx context.Context, h *hand, pods []*v1.Pod) {
 	}
 }
 
-// Bad agents break what they should, and nothing else.
+// Bad agents break the promises that they should break, and no other.
 func TestBadAgents(t *testing.T) {
 	naively := func(n Node) (Agent, error) { return &bad{node: n, sync: naive}, nil }
 	trustfully := func(n Node) (Agent, error) {

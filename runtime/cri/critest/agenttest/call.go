@@ -10,13 +10,13 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// call is one of the agent's, with its messages read once: checks look at them often.
+// call is one call of the agent. Its messages are decoded once, because checks read them often.
 type call struct {
 	critest.Call
 	request, response proto.Message
 }
 
-// callsIn reads a journal, and keeps the agent's calls.
+// callsIn returns the agent's calls in a journal.
 func callsIn(j critest.Journal) []call {
 	var all []call
 	for _, c := range j {
@@ -27,7 +27,7 @@ func callsIn(j critest.Journal) []call {
 	return all
 }
 
-// callsOf are those of some methods.
+// callsOf returns the calls of some methods.
 func (h *history) callsOf(methods ...critest.Method) []call {
 	return h.callsThat(func(c call) bool { return slices.Contains(methods, c.Method) })
 }
@@ -36,7 +36,7 @@ func (h *history) callsThat(keep func(call) bool) []call {
 	return slices.DeleteFunc(slices.Clone(h.calls), func(c call) bool { return !keep(c) })
 }
 
-// execs are the runs of a command in a container.
+// execs returns the runs of a command in a container.
 func (h *history) execs(containerID, command string) []call {
 	return h.callsThat(func(c call) bool {
 		q, ok := c.request.(*runtimeapi.ExecSyncRequest)
@@ -44,13 +44,13 @@ func (h *history) execs(containerID, command string) []call {
 	})
 }
 
-// succeeded reports whether a command in a container was run, and ended with 0.
+// succeeded reports whether a command ran in a container and ended with exit code 0.
 func (c call) succeeded() bool {
 	answer, ok := c.response.(*runtimeapi.ExecSyncResponse)
 	return ok && answer.GetExitCode() == 0
 }
 
-// timeout is what StopContainer gives, in seconds.
+// timeout returns the timeout of a StopContainer, in seconds.
 func (c call) timeout() int64 {
 	q, _ := c.request.(*runtimeapi.StopContainerRequest)
 	return q.GetTimeout()

@@ -62,18 +62,17 @@ var agentPromises = []Promise{
 
 func uid(c call) types.UID { return types.UID(c.PodUID) }
 
-// agentRestarted reports whether the agent that makes a call is another one than that in
-// whose life a process started.
+// agentRestarted reports whether the agent was restarted between the start of a process and a call.
 func (h *history) agentRestarted(p critest.Process, c call) bool {
 	return h.life(c.Start).from.After(p.Started)
 }
 
-// plain reports whether pods of a kind are stopped for no reason of their own.
+// plain reports whether the pods of a kind keep running and give the agent no reason to stop them.
 func plain(k kind) bool {
 	return k.outcome == runs && k.name != "slow" && k.name != "unready"
 }
 
-// spared judges the plain processes that were stopped, or left running, to which a promise applies.
+// spared judges plain processes that were stopped or left running, if the promise applies to them.
 func (h *history) spared(v *verdict, applies func(critest.Process, call) bool) {
 	for _, l := range h.inOrder() {
 		if !plain(l.kind()) {
@@ -95,8 +94,7 @@ func (h *history) spared(v *verdict, applies func(critest.Process, call) bool) {
 	}
 }
 
-// leftAloneBy judges the stops of a pod's processes for which nothing of the scenario is a
-// reason.
+// leftAloneBy judges stops of a pod's processes that nothing in the scenario gives a reason for.
 func (h *history) leftAloneBy(v *verdict, l *podLife, applies func(critest.Process, call) bool, why string) {
 	for _, c := range h.callsOf(critest.StopContainer) {
 		if uid(c) != l.uid {
@@ -110,8 +108,8 @@ func (h *history) leftAloneBy(v *verdict, l *podLife, applies func(critest.Proce
 	}
 }
 
-// interrupted reports whether an agent ended, or calls went wrong, soon after a process
-// started: then its handler may not have run, and what started may be undone.
+// interrupted reports whether an agent ended, or calls failed, soon after a process started. Then its
+// handler may not have run, and the agent may undo the start.
 func (h *history) interrupted(p critest.Process) bool {
 	until := p.Started.Add(5 * time.Second)
 	return !h.livesThroughout(p.Started.Add(-time.Second), until) || h.struck(types.UID(p.PodUID), p.Started.Add(-time.Second), until) ||
@@ -140,7 +138,7 @@ func (h *history) fewCallsAway(v *verdict) {
 	}
 }
 
-// begunIn counts the calls that began in a time, but those of a method.
+// begunIn counts the calls that began in a period, except those of one method.
 func (h *history) begunIn(s span, but critest.Method) int {
 	return len(h.callsThat(func(c call) bool { return s.has(c.Start) && c.Method != but }))
 }
@@ -158,7 +156,7 @@ func (h *history) fewCallsSettled(v *verdict) {
 	}
 }
 
-// changesIn reports whether a process started or ended in a time.
+// changesIn reports whether a process started or ended in a period.
 func (h *history) changesIn(s span) bool {
 	for _, p := range h.processes {
 		if s.has(p.Started) || !p.Ended.IsZero() && s.has(p.Ended) {

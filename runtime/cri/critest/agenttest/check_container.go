@@ -59,8 +59,8 @@ var containerPromises = []Promise{
 	},
 }
 
-// eachNext calls judge for each process and the one after it of the same container, in one
-// round of a pod.
+// eachNext calls judge for each process and its successor in the same container, in one round of a
+// pod.
 func (h *history) eachNext(judge func(l *podLife, before, p critest.Process)) {
 	for _, l := range h.inOrder() {
 		last := map[string]critest.Process{}
@@ -114,12 +114,12 @@ func (h *history) attemptsGrow(v *verdict) {
 	}
 }
 
-// recordsLost reports whether the runtime lost containers in some of a time.
+// recordsLost reports whether the runtime lost containers during a period.
 func (h *history) recordsLost(from, to time.Time) bool {
 	return h.forgotten(critest.Process{Started: from}, to)
 }
 
-// isRegular reports whether a container is one that the pod's restart policy is about alone.
+// isRegular reports whether only the pod's restart policy decides about restarts of a container.
 func isRegular(name string) bool { return strings.HasPrefix(name, "c") }
 
 func (h *history) neverRunsOnce(v *verdict) {
@@ -130,7 +130,7 @@ func (h *history) onFailure(v *verdict) {
 	h.runsOnce(v, v1.RestartPolicyOnFailure, func(p critest.Process) bool { return !p.Ended.IsZero() && p.ExitCode == 0 })
 }
 
-// runsOnce judges that a process which is over by its policy has none after it.
+// runsOnce judges that no process follows a process that is finished according to the policy.
 func (h *history) runsOnce(v *verdict, policy v1.RestartPolicy, over func(critest.Process) bool) {
 	for _, l := range h.inOrder() {
 		if l.pod().Spec.RestartPolicy != policy {
@@ -157,7 +157,7 @@ const (
 	backOffLeniency = time.Minute
 )
 
-// comesAgain reports whether a container is to be restarted that has ended with a code.
+// comesAgain reports whether a container that ended with a code must be restarted.
 func comesAgain(p *v1.Pod, name string, code int32) bool {
 	if c, _ := containerNamed(p, name); c.RestartPolicy != nil {
 		return *c.RestartPolicy == v1.ContainerRestartPolicyAlways
@@ -187,7 +187,7 @@ func (h *history) restartsEnded(v *verdict) {
 	}
 }
 
-// restarted judges how long a restart took, the first one or another.
+// restarted judges the duration of a restart, either of a first restart or of a later one.
 func (h *history) restarted(v *verdict, l *podLife, p, next critest.Process, first bool) {
 	if !l.wantedThroughout(p.Ended, next.Started) || !h.quiet(l.uid, p.Ended, next.Started) {
 		return
@@ -208,8 +208,8 @@ func nextOf(later []critest.Process, p critest.Process) *critest.Process {
 	return nil
 }
 
-// isOver reports whether a pod has finished by a time: its regular containers have ended for
-// good, or its deadline has passed, so that its sidecars may end, too.
+// isOver reports whether a pod has finished by a time: its regular containers have ended for good, or
+// its deadline has passed. Its sidecars may then end, too.
 func (h *history) isOver(l *podLife, t time.Time) bool {
 	if l.kind().outcome != finishes {
 		return false
@@ -234,7 +234,7 @@ func (h *history) backsOff(v *verdict) {
 			return
 		}
 		if before.SandboxID != p.SandboxID || before.ExitCode == 0 || h.touched[before.ContainerID] || h.awayIn(before.Started, p.Started) || h.killed(before) {
-			delete(waits, key) // it did not fail by itself: what that means for the wait is not said
+			delete(waits, key) // it did not fail by itself, and no document states the effect on the back-off
 			return
 		}
 		wait, again := waits[key]
@@ -247,7 +247,7 @@ func (h *history) backsOff(v *verdict) {
 	})
 }
 
-// killed reports whether a stop of the process was requested.
+// killed reports whether the agent requested a stop of the process.
 func (h *history) killed(p critest.Process) bool {
 	for _, c := range h.callsOf(critest.StopContainer) {
 		if c.ContainerID == p.ContainerID && (p.Ended.IsZero() || c.Start.Before(p.Ended)) {

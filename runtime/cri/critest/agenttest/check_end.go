@@ -48,7 +48,7 @@ func (h *history) missing() map[types.UID]string {
 	return all
 }
 
-// leftOf says what the runtime has of a pod, "" for nothing.
+// leftOf describes the objects of a pod that the runtime still has, "" for none.
 func (h *history) leftOf(uid types.UID) string {
 	sandboxes, containers := 0, 0
 	for _, sb := range h.sandboxes {
@@ -68,7 +68,7 @@ func (h *history) leftOf(uid types.UID) string {
 	return fmt.Sprintf("%d sandboxes and %d containers are", sandboxes, containers)
 }
 
-// sandboxesOf are the IDs of a pod's sandboxes, whether or not they are there still.
+// sandboxesOf returns the IDs of all sandboxes that the pod has had.
 func (h *history) sandboxesOf(uid types.UID) map[string]bool {
 	in := map[string]bool{}
 	for _, sb := range h.sandboxes {
@@ -80,7 +80,7 @@ func (h *history) sandboxesOf(uid types.UID) map[string]bool {
 	return in
 }
 
-// lackOf says what a pod that is wanted lacks.
+// lackOf describes what a desired pod lacks.
 func (h *history) lackOf(l *podLife) string {
 	ready := 0
 	for _, sb := range h.sandboxes {
@@ -109,7 +109,7 @@ func (h *history) lackOf(l *podLife) string {
 	return strings.Join(lack, ", ")
 }
 
-// began reports whether something of a pod has run since it was wanted last.
+// began reports whether any container of the pod has run since the pod was last added.
 func (h *history) began(l *podLife) bool {
 	for _, p := range h.of(l.uid) {
 		if l.round(p.Started) == len(l.wanted)-1 {
@@ -119,7 +119,7 @@ func (h *history) began(l *podLife) bool {
 	return false
 }
 
-// live is how many processes of a container run at the last look.
+// live returns how many processes of a container run at the end.
 func (h *history) live(uid types.UID, container string) int {
 	n := 0
 	for _, p := range h.of(uid) {
@@ -152,8 +152,8 @@ func (h *history) newestRuns(v *verdict) {
 	}
 }
 
-// imageOf is the image that a container was asked for with. A kubelet asks with the ID of
-// the image, and says which name was meant beside it.
+// imageOf returns the requested image of a container. A kubelet requests the ID of the image, and
+// puts its name in another field.
 func (h *history) imageOf(c *runtimeapi.Container) string {
 	if name := c.GetImage().GetUserSpecifiedImage(); name != "" {
 		return name

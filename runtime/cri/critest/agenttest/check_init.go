@@ -51,7 +51,7 @@ var sidecarPromises = []Promise{
 	},
 }
 
-// declared are the containers that come before another in a pod's spec, in their order.
+// declared returns the containers before another one in a pod's spec, in their order.
 func declared(p *v1.Pod, before string) []v1.Container {
 	var all []v1.Container
 	for _, c := range p.Spec.InitContainers {
@@ -63,7 +63,7 @@ func declared(p *v1.Pod, before string) []v1.Container {
 	return all
 }
 
-// initialised judges starts in the first sandboxes of pods, or in all others.
+// initialised judges starts either in the first sandboxes of pods or in all other sandboxes.
 func (h *history) initialised(v *verdict, first bool) {
 	for _, l := range h.inOrder() {
 		sandbox, round := "", -1
@@ -83,8 +83,8 @@ func (h *history) initialised(v *verdict, first bool) {
 	}
 }
 
-// succeeded reports whether an init container has succeeded in the sandbox of another
-// process before that started.
+// succeeded reports whether an init container had succeeded in the sandbox of a process before that
+// process started.
 func (h *history) succeeded(name string, by critest.Process) bool {
 	for _, p := range h.of(types.UID(by.PodUID)) {
 		if p.Container == name && p.SandboxID == by.SandboxID && !p.Ended.IsZero() && !p.Ended.After(by.Started) && p.ExitCode == 0 {
@@ -115,7 +115,7 @@ func (h *history) startedBefore(name string, by critest.Process) bool {
 	return false
 }
 
-// lastOfGrace is the end of a grace period, in which everything left may be stopped.
+// lastOfGrace is the end of a grace period. In it, an agent may stop everything that still runs.
 const lastOfGrace = 3 * time.Second
 
 func (h *history) sidecarsLast(v *verdict) {
@@ -140,8 +140,8 @@ func (h *history) sidecarsLast(v *verdict) {
 	}
 }
 
-// toldOf is when an agent could first know what was said at a time: at once, or when it
-// started next.
+// toldOf returns when an agent could first notice a change of the pods made at a time: at once, or
+// at its next start.
 func (h *history) toldOf(t time.Time) time.Time {
 	for _, l := range h.lives {
 		if l.to.IsZero() || l.to.After(t) {
@@ -172,8 +172,7 @@ func (h *history) sidecarsRestart(v *verdict) {
 	}
 }
 
-// regularRunsThroughout shortens a period to the time in which a regular container runs: if the
-// rest is too short, nothing is judged.
+// regularRunsThroughout reports whether one process of a regular container runs during a whole period.
 func (h *history) regularRunsThroughout(l *podLife, from, to time.Time) bool {
 	for _, p := range h.of(l.uid) {
 		if isRegular(p.Container) && !p.Started.After(from) && (p.Ended.IsZero() || p.Ended.After(to)) && h.end.After(to) {
@@ -208,7 +207,7 @@ func (h *history) allEnded(l *podLife) bool {
 	return true
 }
 
-// regularsEnded is when the last regular container of a pod ended, if all have.
+// regularsEnded returns when the last regular container of a pod ended, if all have ended.
 func (h *history) regularsEnded(l *podLife) (last time.Time, all bool) {
 	ended := map[string]bool{}
 	for _, p := range h.of(l.uid) {

@@ -60,7 +60,7 @@ func (h *history) eachContainer(judge func(l *podLife, p critest.Process, c v1.C
 	}
 }
 
-// well is for how long the container runs well whose liveness probe fails then.
+// well is how long the container runs well before its liveness probe begins to fail.
 const well = 8 * time.Second
 
 func (h *history) livenessActs(v *verdict) {
@@ -77,7 +77,7 @@ func (h *history) livenessActs(v *verdict) {
 	})
 }
 
-// failedBefore is how many runs of a command in a container failed in a row before a time.
+// failedBefore returns how many runs of a command in a container failed in a row before a time.
 func (h *history) failedBefore(containerID, command string, t time.Time) int32 {
 	n := int32(0)
 	for _, c := range h.execs(containerID, command) {
@@ -130,9 +130,8 @@ func (h *history) startupGates(v *verdict) {
 	})
 }
 
-// unprovoked reports whether nothing of the scenario is a reason for a stop: the pod is
-// wanted as it was, also when its start was begun, and neither its sandbox nor its process
-// were in trouble.
+// unprovoked reports whether nothing in the scenario gives a reason for a stop: the pod was desired, was
+// not changed from a minute before the process started, and no fault met its sandbox or its process.
 func (h *history) unprovoked(l *podLife, p critest.Process, c call) bool {
 	return l.wantedThroughout(p.Started, c.Start) && !l.editedIn(p.Started.Add(-time.Minute), c.Start) && h.knew(p) &&
 		!h.sandboxTrouble(p.SandboxID, p.Started.Add(-noted), c.Start) && !h.touched[p.ContainerID]

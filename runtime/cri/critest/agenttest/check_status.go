@@ -49,7 +49,7 @@ func containerStatuses(s v1.PodStatus) []v1.ContainerStatus {
 	return slices.Concat(s.InitContainerStatuses, s.ContainerStatuses)
 }
 
-// ends are what a status says of ends, with the ID of the container.
+// ends returns the terminations in a container's status, by ID of the container.
 func ends(c v1.ContainerStatus) map[string]*v1.ContainerStateTerminated {
 	all := map[string]*v1.ContainerStateTerminated{}
 	for _, end := range []*v1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
@@ -92,7 +92,7 @@ func (h *history) exitCodes(v *verdict) {
 	})
 }
 
-// unseen reports whether the runtime itself may not tell how a process ended.
+// unseen reports whether the runtime itself may be unable to report how a process ended.
 func (h *history) unseen(p critest.Process) bool {
 	return slices.ContainsFunc(h.restarts, func(r runtimeRestart) bool {
 		return r.effect != "" && !r.from.Before(p.Started) && !r.from.After(p.Ended.Add(longestBackOff))
@@ -105,9 +105,9 @@ func (h *history) endsAreTrue(v *verdict) {
 	})
 }
 
-// eachChange calls judge for each reported status of a pod and the one before it. Each time that a
-// pod is added again after its removal, the statuses may start over once, possibly later, when the
-// rest of the old pod has ended.
+// eachChange calls judge for each reported status of a pod and its predecessor. Whenever a pod is
+// added again after its removal, the statuses may start over once, possibly not before the old pod
+// has ended.
 func (h *history) eachChange(v *verdict, judge func(before, t told) (wrong string)) {
 	last, begun := map[types.UID]told{}, map[types.UID]int{}
 	for _, t := range h.told {

@@ -55,14 +55,14 @@ var deletePromises = []Promise{
 	},
 }
 
-// leniency is how much less or more than a second's worth of a time is let pass.
+// leniency is by how much a grace period may be too short.
 const leniency = 2 * time.Second
 
 // minimum is the minimum grace period of a kubelet.
 const minimum = 2 * time.Second
 
-// firstStops calls judge for the first StopContainer call for each process of a removed pod, with
-// the time in which the pod is not wanted.
+// firstStops calls judge for the first StopContainer call for each process of a removed pod, with the
+// period in which the pod is not desired.
 func (h *history) firstStops(judge func(l *podLife, gap span, p critest.Process, c call)) {
 	seen := map[string]bool{}
 	for _, c := range h.callsOf(critest.StopContainer) {
@@ -80,8 +80,8 @@ func (h *history) firstStops(judge func(l *podLife, gap span, p critest.Process,
 	}
 }
 
-// graceGiven does not judge pods that were removed while there was no agent: the next one
-// does not know them, and no document says what it owes them.
+// graceGiven does not judge pods that were removed while no agent ran: the next agent does not know
+// their specs, and no document states which grace period it must use.
 func (h *history) graceGiven(v *verdict) {
 	h.firstStops(func(l *podLife, gap span, p critest.Process, c call) {
 		if !h.sawGo(gap.from, c.Start) || !h.knew(p) || h.wasStopped(p, gap.from) {
@@ -94,16 +94,16 @@ func (h *history) graceGiven(v *verdict) {
 	})
 }
 
-// wasStopped reports whether a stop of the process was requested before some time, for another
-// reason with a deadline of its own.
+// wasStopped reports whether a stop of the process was requested before a time, for another reason
+// with a deadline of its own.
 func (h *history) wasStopped(p critest.Process, before time.Time) bool {
 	return slices.ContainsFunc(h.callsOf(critest.StopContainer), func(c call) bool {
 		return c.ContainerID == p.ContainerID && c.Start.Before(before)
 	})
 }
 
-// sawGo reports whether the agent that acts at a time is the one that knew a pod when it was
-// removed. Another one finds what it has no spec of.
+// sawGo reports whether the agent that acts at a time was already running when a pod was removed. A
+// later agent has no spec of the pod.
 func (h *history) sawGo(removed, acts time.Time) bool {
 	return h.life(acts).from.Before(removed)
 }
@@ -136,7 +136,7 @@ func (h *history) graceKept(v *verdict) {
 	}
 }
 
-// preStopOf is the command of a container's preStop handler, "" for none.
+// preStopOf returns the command of a container's preStop handler, "" if it has none.
 func preStopOf(p *v1.Pod, container string) string {
 	c, _ := containerNamed(p, container)
 	if c.Lifecycle == nil || c.Lifecycle.PreStop == nil {
@@ -185,7 +185,7 @@ func (h *history) nothingAfterDelete(v *verdict) {
 	for _, l := range h.inOrder() {
 		for _, s := range l.wanted {
 			if !s.to.IsZero() {
-				v.judged++ // whether or not anything is started
+				v.judged++ // whether or not a process starts
 			}
 		}
 	}
@@ -203,8 +203,8 @@ func (h *history) nothingAfterDelete(v *verdict) {
 	}
 }
 
-// heardOf is from when on an agent has its time to notice what was said at a time: at once,
-// or when it has had that time once since its start, in which it may not look yet.
+// heardOf returns the start of the time in which an agent must notice a change of the pods: when it could
+// first notice the change, but not before it has run for its Notice time.
 func (h *history) heardOf(t time.Time) time.Time {
 	told := h.toldOf(t)
 	if up := h.life(told).from.Add(h.notice); up.After(told) {
@@ -213,8 +213,8 @@ func (h *history) heardOf(t time.Time) time.Time {
 	return told
 }
 
-// noticed is when an agent must have known that a pod was removed at a time: its own first
-// stop says so, or the time is over that it may take.
+// noticed returns when an agent must have known that a pod was removed: when it first stopped
+// something of the pod, or at the end of its Notice time.
 func (h *history) noticed(uid types.UID, removed time.Time) time.Time {
 	at := h.heardOf(removed).Add(h.notice)
 	for _, c := range h.callsOf(stopping...) {
@@ -225,8 +225,8 @@ func (h *history) noticed(uid types.UID, removed time.Time) time.Time {
 	return at
 }
 
-// stopsForGood leaves out what an agent stops in order to start it again: a container that
-// was made anew, a sandbox that was lost.
+// stopsForGood reports whether a call stops a process for good. An agent stops other processes in order
+// to start them again: in a sandbox that was lost, or in a pod of the kind sick.
 func (h *history) stopsForGood(c call) bool {
 	p, ran := h.process(c.ContainerID)
 	return c.Method == critest.StopContainer && ran && runsAt(p, c.Start) && h.knew(p) && !h.sandboxTrouble(p.SandboxID, p.Started, c.Start) && h.pods[types.UID(c.PodUID)].kind().name != "sick"

@@ -14,9 +14,9 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// deed carries a step out.
+// deed carries out a step.
 type deed struct {
-	// pod: the step has to name one.
+	// pod: the step must name a pod.
 	pod bool
 	do  func(*stage, Step) error
 }
@@ -54,7 +54,7 @@ var (
 	silence = status.Error(codes.DeadlineExceeded, "referee: the answer is lost")
 )
 
-// effects are what a restart of the runtime does to sandboxes and containers.
+// effects are the possible effects of a restart of the runtime on sandboxes and containers.
 var effects = map[string][2]faults.RestartEffect{
 	"":                   {faults.EffectNone, faults.EffectNone},
 	"stopped":            {faults.EffectStopped, faults.EffectStopped},
@@ -138,7 +138,7 @@ func (s *stage) killAgent(Step) error {
 	return s.agent.Kill()
 }
 
-// killAgentAt has the agent killed at a call of its own.
+// killAgentAt kills the agent during one of its calls.
 func (s *stage) killAgentAt(step Step) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *stage) killAgentAt(step Step) error {
 	return nil
 }
 
-// disarm ends what killAgentAt has begun.
+// disarm cancels killAgentAt.
 func (s *stage) disarm() {
 	s.mu.Lock()
 	s.killIn = 0
@@ -154,7 +154,7 @@ func (s *stage) disarm() {
 	s.kills.Wait()
 }
 
-// heard sees each call when it has had its effect, before its answer.
+// heard is called for each call that has had its effect, before its response.
 func (s *stage) heard(_ int, c critest.Call) {
 	if !ofAgent(c) || !s.isLast(c) {
 		return
@@ -164,8 +164,8 @@ func (s *stage) heard(_ int, c critest.Call) {
 	s.note(s.agent.Kill())
 }
 
-// isLast reports whether a call is the one to kill at. Then the agent's life is over, and
-// the caller has to be done with kills.
+// isLast reports whether the agent must be killed at this call. If so, the agent's life ends, and the
+// caller must call Done on kills.
 func (s *stage) isLast(c critest.Call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +190,7 @@ func (s *stage) restartRuntime(step Step) error {
 	return s.rt.Restart(faults.Restart{Down: seconds(step.For), Disconnect: step.Disconnect, Sandboxes: effect[0], Containers: effect[1]})
 }
 
-// inject has the next calls of the agent struck.
+// inject injects a fault into the next calls of the agent.
 func (s *stage) inject(step Step, f faults.Fault) error {
 	f.Match = faults.Match{Method: step.Method, If: ofAgent}
 	if step.Pod != "" {
@@ -236,7 +236,7 @@ func (s *stage) hangExec(step Step) error {
 	return nil
 }
 
-// running is the newest process of a pod's container that runs, "" for any container.
+// running returns the newest running process of a pod's container, or of any of its containers for "".
 func (s *stage) running(pod, container string) *critest.Process {
 	all := s.rt.Processes()
 	for n := len(all) - 1; n >= 0; n-- {
@@ -255,7 +255,7 @@ func (s *stage) exit(step Step) error {
 	}
 	s.say(types.UID(p.PodUID), "the process of %s ends with %d", p.Container, step.N)
 	s.h.touched[p.ContainerID] = true
-	_ = s.rt.ExitContainer(p.ContainerID, critest.Exit{Code: int32(step.N)}) // it may just have ended
+	_ = s.rt.ExitContainer(p.ContainerID, critest.Exit{Code: int32(step.N)}) // the process may just have ended
 	return nil
 }
 
@@ -266,17 +266,17 @@ func (s *stage) loseSandbox(step Step) error {
 	}
 	s.say(types.UID(p.PodUID), "the sandbox is not ready any more")
 	s.h.lostSandboxes[p.SandboxID] = time.Now()
-	_ = s.rt.EditSandbox(p.SandboxID, func(st *runtimeapi.PodSandboxStatus) { // it may just have been removed
+	_ = s.rt.EditSandbox(p.SandboxID, func(st *runtimeapi.PodSandboxStatus) { // the sandbox may just have been removed
 		st.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 	})
 	return nil
 }
 
-// latency is the minimum duration of each call and each event, so that few things happen at the
-// same instant and their order is known.
+// latency is the minimum duration of each call and each event, so that few things happen at the same
+// instant and their order is known.
 const latency = 3 * time.Millisecond
 
-// chaosDelay bounds how long a call takes that is struck by chance.
+// chaosDelay is the maximum duration of a call with a random fault.
 const chaosDelay = 8 * time.Second
 
 func (s *stage) chaos(step Step) error {
@@ -288,15 +288,15 @@ func (s *stage) chaos(step Step) error {
 	})
 }
 
-// struckByChance are the methods that chaos strikes: all that agents use for pods. That a
-// node has no name or version is nothing that an agent is promised to bear.
+// struckByChance are the methods with random faults: all methods that agents use for pods. No document
+// promises that an agent tolerates a runtime without a name or version.
 var struckByChance = []critest.Method{
 	critest.RunPodSandbox, critest.StopPodSandbox, critest.RemovePodSandbox, critest.PodSandboxStatus, critest.ListPodSandbox,
 	critest.CreateContainer, critest.StartContainer, critest.StopContainer, critest.RemoveContainer, critest.ContainerStatus, critest.ListContainers,
 	critest.PullImage, critest.ImageStatus,
 }
 
-// watch marks a time in which nothing is done to the node.
+// watch records a period in which the scenario does nothing to the node.
 func (s *stage) watch(step Step) error {
 	from := time.Now()
 	if err := s.pass(seconds(step.For)); err != nil {
@@ -312,7 +312,7 @@ func (s *stage) say(uid types.UID, format string, args ...any) {
 	s.h.acts = append(s.h.acts, act{time.Now(), uid, fmt.Sprintf(format, args...)})
 }
 
-// life is what there is to know of a pod.
+// life returns the podLife of a pod.
 func (s *stage) life(uid types.UID) *podLife {
 	l := s.h.pods[uid]
 	if l == nil {

@@ -1,9 +1,9 @@
-// Package agenttest holds a node agent against what pods are promised: a kubelet, a
-// provider of virtual-kubelet, a loop of one's own. It brings up a runtime in memory
-// (package critest), has pods come and go, lets calls fail, answers be lost, the runtime
-// restart and the agent be killed, and says which promises the agent kept.
+// Package agenttest tests whether a node agent keeps the promises that Kubernetes makes for pods. The
+// agent may be a kubelet, a provider of virtual-kubelet, or a loop of your own. The package starts an
+// in-memory runtime (package critest), adds and removes pods, makes calls fail, loses responses,
+// restarts the runtime, kills the agent, and reports which promises the agent kept.
 //
-// An agent in the process of a test runs in virtual time, where minutes take none:
+// An agent in the process of a test runs in virtual time, so that minutes pass at once:
 //
 //	func TestMyAgent(t *testing.T) {
 //		agenttest.Run(t, synctest.Test, agenttest.Config{
@@ -11,28 +11,28 @@
 //		})
 //	}
 //
-// where myAgent has the four methods of [Agent]. Package loopagent has them for podsync's
-// own loop. [Judge] does the same in real time, for any agent, and [Program] is one that is
-// a program which watches a folder of manifests. examples/referee is a command made of these.
+// Here myAgent implements the four methods of [Agent]. Package loopagent implements them for
+// podsync's own loop. [Judge] does the same in real time, for any agent. [Program] is an Agent for a
+// program that watches a folder of manifests. The command examples/referee consists of these parts.
 //
 // # Words
 //
-//	scenario  actions on a node, as data: [Scenarios] are the same for everyone,
+//	scenario  a sequence of actions on a node, as data: [Scenarios] are the same for every agent,
 //	          [Random] draws one from a seed
 //	promise   a property that must hold, with the document that states it: see [Promises]
-//	history   what has happened: actions, the agent's calls, and what really ran
+//	history   everything that happened: actions, the agent's calls, and the processes that ran
 //	check     compares a history with a promise. It accepts every order that the promise
 //	          allows, and slowness up to a stated bound; durations are a [Figure]
 //	story     the shortest explanation of a broken promise
 //
-// A promise that was not put to the test is not judged, and neither kept nor broken. One
+// If no scenario tests a promise, the promise is not judged: it is neither kept nor broken. A promise
 // that no document of Kubernetes or CRI makes is marked as podsync's own.
 //
-// The package depends on CRI only, like package critest, and on nothing of podsync: the project's
-// simulation has other checks, which use podsync's own reports, so neither can inherit a mistake of
-// the other.
+// Like package critest, the package depends only on CRI and on nothing of podsync. The project's
+// simulation has other checks, which use podsync's own reports, so neither can inherit a mistake of the
+// other.
 //
-// It does not import testing, so that a program can link it.
+// The package does not import testing, so that a program can link it.
 //
 // # Where each rule lives
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/agenttest"
 )
 
-// What pods are promised of images.
+// The promises about images.
 func ExamplePromises() {
 	for p := range agenttest.Promises() {
 		if strings.HasPrefix(p.Name, "pull") {
@@ -22,10 +22,10 @@ func ExamplePromises() {
 	// pull-always: With the pull policy Always an image is asked for before each start.
 }
 
-// An agent in the test's process, with a scenario of one's own in virtual time.
+// An agent in the test's process runs a scenario of its own in virtual time.
 func ExampleRun() {
-	var t *testing.T                                          // of func TestMyAgent(t *testing.T)
-	var myAgent func(agenttest.Node) (agenttest.Agent, error) // the four methods of an Agent
+	var t *testing.T                                          // the parameter of func TestMyAgent(t *testing.T)
+	var myAgent func(agenttest.Node) (agenttest.Agent, error) // implements the four methods of Agent
 	agenttest.Run(t, synctest.Test, agenttest.Config{Agent: myAgent, Scenarios: []agenttest.Scenario{{
 		Name: "killed while a pod is stopped",
 		Steps: []agenttest.Step{

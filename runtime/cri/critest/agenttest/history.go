@@ -12,13 +12,13 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// history is what has happened in a scenario: all that checks may look at.
+// history is everything that happened in a scenario. Checks use nothing else.
 type history struct {
 	scenario   Scenario
 	notice     time.Duration
 	begin, end time.Time
-	// peace is when nothing went wrong any more, settled when all was as it should be, or
-	// patience was over.
+	// peace is when the last fault ended. settled is when all pods had their desired state, or when
+	// Config.Patience ended.
 	peace, settled time.Time
 	pods           map[types.UID]*podLife
 	lives          []span // of the agent
@@ -26,23 +26,23 @@ type history struct {
 	watched        []span
 	chaos          []span
 	execHung       []span
-	// calls are the agent's calls, processes what really ran, told the agent's statuses.
+	// calls are the agent's calls, processes those that really ran, told the agent's reported statuses.
 	calls     []call
 	processes []critest.Process
 	told      []told
-	// unanswered are the calls, by number, whose answer a crash kept from the agent.
+	// unanswered are the numbers of the calls whose responses the agent did not receive because of a crash.
 	unanswered map[int]bool
-	// touched are the containers whose process the scenario ended, by ID, lostSandboxes
-	// the sandboxes that it took away, and when.
+	// touched are the IDs of the containers whose process the scenario ended. lostSandboxes are the
+	// sandboxes that the scenario removed, with the time.
 	touched       map[string]bool
 	lostSandboxes map[string]time.Time
 	acts          []act
-	// sandboxes and containers are what the runtime has in the end.
+	// sandboxes and containers are those that the runtime has at the end.
 	sandboxes  []*runtimeapi.PodSandbox
 	containers []*runtimeapi.Container
 }
 
-// span is a time. One whose end is zero goes on.
+// span is a period. If its end is zero, it has not ended.
 type span struct{ from, to time.Time }
 
 func (s span) has(t time.Time) bool { return !t.Before(s.from) && (s.to.IsZero() || t.Before(s.to)) }
@@ -56,7 +56,7 @@ type runtimeRestart struct {
 	effect string
 }
 
-// act is something that was done to the node. The UID is empty if no pod is meant.
+// act is an action of the scenario. Its UID is empty if it concerns no pod.
 type act struct {
 	at   time.Time
 	uid  types.UID
@@ -96,10 +96,10 @@ func (l *podLife) grace() time.Duration {
 	return time.Duration(*l.pod().Spec.TerminationGracePeriodSeconds) * time.Second
 }
 
-// isWanted reports whether the pod is wanted in the end.
+// isWanted reports whether the pod is desired at the end.
 func (l *podLife) isWanted() bool { return l.wanted[len(l.wanted)-1].to.IsZero() }
 
-// wantedAt returns the time in which the pod is wanted that a moment is in.
+// wantedAt returns the period around a time in which the pod is desired.
 func (l *podLife) wantedAt(t time.Time) (span, bool) {
 	i := slices.IndexFunc(l.wanted, func(s span) bool { return s.has(t) })
 	if i < 0 {
@@ -108,19 +108,18 @@ func (l *podLife) wantedAt(t time.Time) (span, bool) {
 	return l.wanted[i], true
 }
 
-// wantedThroughout reports whether the pod is wanted for all of a time, and as it was in
-// the beginning.
+// wantedThroughout reports whether the pod is desired during a whole period, without a change.
 func (l *podLife) wantedThroughout(from, to time.Time) bool {
 	s, ok := l.wantedAt(from)
 	return ok && !l.editedIn(from, to) && (s.to.IsZero() || s.to.After(to))
 }
 
-// editedIn reports whether the pod was changed, or came again, in some of a time.
+// editedIn reports whether the pod was changed, or added again, during a period.
 func (l *podLife) editedIn(from, to time.Time) bool {
 	return slices.ContainsFunc(l.versions[1:], func(v version) bool { return v.at.After(from) && !v.at.After(to) })
 }
 
-// unwantedAt returns the time in which the pod is not wanted that a moment is in.
+// unwantedAt returns the period around a time in which the pod is not desired.
 func (l *podLife) unwantedAt(t time.Time) (span, bool) {
 	for i, s := range l.wanted {
 		gap := span{from: s.to}
@@ -134,8 +133,8 @@ func (l *podLife) unwantedAt(t time.Time) (span, bool) {
 	return span{}, false
 }
 
-// round is which of the times in which the pod is wanted a moment belongs to: its end does
-// too, until it is wanted again.
+// round returns the number of the round that a time belongs to. A round is a period in which the pod is
+// desired, and the time after it until the pod is desired again.
 func (l *podLife) round(t time.Time) int {
 	n := -1
 	for i, s := range l.wanted {
@@ -155,8 +154,8 @@ func newHistory(sc Scenario, cfg Config) *history {
 
 func (h *history) alive() bool { return len(h.lives) > 0 && h.lives[len(h.lives)-1].to.IsZero() }
 
-// life returns the life of the agent that a moment is in, or the last one before it: calls
-// of a process that was killed may be read from their socket a little later.
+// life returns the agent's life at a time, or the last one before it: the runtime may read the calls of
+// a killed process from their socket a little later.
 func (h *history) life(t time.Time) span {
 	var last span
 	for _, l := range h.lives {
@@ -167,27 +166,27 @@ func (h *history) life(t time.Time) span {
 	return last
 }
 
-// livesThroughout reports whether one agent lived for all of a time.
+// livesThroughout reports whether one agent ran during a whole period.
 func (h *history) livesThroughout(from, to time.Time) bool {
 	l := h.life(from)
 	return l.has(from) && (l.to.IsZero() || l.to.After(to))
 }
 
-// noted is how long an agent has to live after an answer to have made something of it.
+// noted is the time that an agent needs after a response to act on it.
 const noted = 500 * time.Millisecond
 
-// answered reports whether a call succeeded, and the agent got to know it.
+// answered reports whether a call succeeded, and the agent received the response.
 func (h *history) answered(c call) bool {
 	return c.Done() && c.Err == nil && !h.unanswered[c.N] && h.livesThroughout(c.Start, c.End.Add(noted))
 }
 
-// awayIn reports whether the runtime was away, or restarted, in some of a time.
+// awayIn reports whether the runtime was unavailable, or restarted, during a period.
 func (h *history) awayIn(from, to time.Time) bool {
 	return slices.ContainsFunc(h.restarts, func(r runtimeRestart) bool { return r.meets(from, to) })
 }
 
-// chaosIn reports whether chance struck in some of a time. What was struck may last a
-// little longer.
+// chaosIn reports whether random faults were in force during a period. Their effects may last a little
+// longer.
 func (h *history) chaosIn(from, to time.Time) bool {
 	return slices.ContainsFunc(h.chaos, func(s span) bool { return s.meets(from.Add(-chaosDelay-time.Second), to) })
 }
@@ -200,15 +199,15 @@ func (h *history) struck(uid types.UID, from, to time.Time) bool {
 	})
 }
 
-// quiet reports whether nothing but the agent could hold something up in a time: one agent
-// lived, and no trouble met it or the pod.
+// quiet reports whether only the agent itself could have caused a delay in a period: one agent ran, and no
+// fault met it or the pod.
 func (h *history) quiet(uid types.UID, from, to time.Time) bool {
 	return h.livesThroughout(from, to) && !h.awayIn(from, to) && !h.chaosIn(from, to) && !h.struck(uid, from, to) &&
 		!slices.ContainsFunc(h.execHung, func(s span) bool { return s.meets(from, to) })
 }
 
-// heldUp reports whether what a process should have done by a time cannot be judged: it was
-// held up before it ended, or the scenario ended while it ran.
+// heldUp reports whether a process cannot be judged by its duration, because it was delayed before it
+// ended, or the scenario ended while it ran.
 func (h *history) heldUp(p critest.Process, from, until time.Time) bool {
 	if !p.Ended.IsZero() && p.Ended.Before(until) {
 		until = p.Ended
@@ -216,12 +215,12 @@ func (h *history) heldUp(p critest.Process, from, until time.Time) bool {
 	return h.end.Before(until) || !h.quiet(types.UID(p.PodUID), from, until)
 }
 
-// of returns what ran of a pod, in the order of the starts.
+// of returns the processes of a pod, in the order of their starts.
 func (h *history) of(uid types.UID) []critest.Process {
 	return slices.DeleteFunc(slices.Clone(h.processes), func(p critest.Process) bool { return p.PodUID != string(uid) })
 }
 
-// inOrder returns the pods in an order that is always the same.
+// inOrder returns the pods in a fixed order.
 func (h *history) inOrder() []*podLife {
 	var all []*podLife
 	for _, l := range h.pods {
@@ -236,7 +235,7 @@ func (h *history) inOrder() []*podLife {
 	return all
 }
 
-// startOf returns the call that started a process, if it was answered.
+// startOf returns the call that started a process, if the agent received its response.
 func (h *history) startOf(p critest.Process) (call, bool) {
 	for _, c := range h.calls {
 		if c.Method == critest.StartContainer && c.ContainerID == p.ContainerID && h.answered(c) {
@@ -246,14 +245,14 @@ func (h *history) startOf(p critest.Process) (call, bool) {
 	return call{}, false
 }
 
-// knew reports whether an agent knew that a process had been started.
+// knew reports whether an agent knew that a process had started.
 func (h *history) knew(p critest.Process) bool { _, ok := h.startOf(p); return ok }
 
 func runsAt(p critest.Process, t time.Time) bool {
 	return p.Started.Before(t) && (p.Ended.IsZero() || p.Ended.After(t))
 }
 
-// process returns what ran as a container, by its ID.
+// process returns the process of a container ID.
 func (h *history) process(id string) (critest.Process, bool) {
 	i := slices.IndexFunc(h.processes, func(p critest.Process) bool { return p.ContainerID == id })
 	if i < 0 {
@@ -262,14 +261,14 @@ func (h *history) process(id string) (critest.Process, bool) {
 	return h.processes[i], true
 }
 
-// forgotten reports whether the runtime has lost a record of what had run by some time.
+// forgotten reports whether the runtime had lost its record of a process by a time.
 func (h *history) forgotten(p critest.Process, by time.Time) bool {
 	return slices.ContainsFunc(h.restarts, func(r runtimeRestart) bool {
 		return (r.effect == "removed" || r.effect == "containers-removed") && !r.from.Before(p.Started) && !r.from.After(by)
 	})
 }
 
-// sandboxTrouble reports whether a sandbox was taken away in some of a time.
+// sandboxTrouble reports whether a sandbox was lost during a period.
 func (h *history) sandboxTrouble(id string, from, to time.Time) bool {
 	if at, lost := h.lostSandboxes[id]; lost && !at.Before(from) && !at.After(to) {
 		return true

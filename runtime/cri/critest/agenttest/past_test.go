@@ -18,13 +18,13 @@ var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 func second(s float64) time.Time { return noon.Add(seconds(s)) }
 
-// forever is when something ends that does not.
+// forever is the end of a process that does not end.
 const forever = -1
 
-// past is a history that is made up: times are seconds from its beginning.
+// past is an invented history. Its times are seconds from its beginning.
 type past struct{ *history }
 
-// newPast is a history in which an agent lives for 1000 s, and nothing goes wrong.
+// newPast returns a history in which one agent runs for 1000 s without faults.
 func newPast() *past {
 	h := newHistory(Scenario{Name: "made-up"}, Config{Notice: time.Second})
 	h.begin, h.peace, h.settled, h.end = noon, second(900), second(900), second(1000)
@@ -32,7 +32,7 @@ func newPast() *past {
 	return &past{h}
 }
 
-// wanted has a pod wanted for a time.
+// wanted makes a pod desired for a period.
 func (p *past) wanted(name string, from, to float64) {
 	pod := newPod(name, 1)
 	l := p.pods[pod.UID]
@@ -46,7 +46,7 @@ func (p *past) wanted(name string, from, to float64) {
 	}
 }
 
-// call is one about a container of a pod, or its sandbox for "".
+// call adds a call for a container of a pod, or for its sandbox if container is "".
 func (p *past) call(m critest.Method, pod, container string, at float64, change ...func(*call)) {
 	c := call{Call: critest.Call{
 		N: len(p.calls) + 1, Method: m, Namespace: "default", Pod: pod, PodUID: uidIn(pod), SandboxID: pod + "/0",
@@ -61,7 +61,7 @@ func (p *past) call(m critest.Method, pod, container string, at float64, change 
 	p.calls = append(p.calls, c)
 }
 
-// uidIn is the UID of one of the pods, or of that of others.
+// uidIn returns the UID of a pod of the agent, or of the pod of another owner.
 func uidIn(pod string) string {
 	switch {
 	case pod == "others":
@@ -93,7 +93,7 @@ func with(timeout int64) func(*call) {
 	return func(c *call) { c.request = &runtimeapi.StopContainerRequest{Timeout: timeout} }
 }
 
-// run is a command that takes some seconds and ends with a code.
+// run makes a call a command that takes some seconds and ends with a code.
 func run(took float64, code int32, command ...string) func(*call) {
 	return func(c *call) {
 		c.request, c.response = &runtimeapi.ExecSyncRequest{Cmd: command}, proto.Message(&runtimeapi.ExecSyncResponse{ExitCode: code})
@@ -103,7 +103,7 @@ func run(took float64, code int32, command ...string) func(*call) {
 
 func failed(c *call) { c.Err = context.Canceled }
 
-// ran has a container made, started and run for a time.
+// ran adds the creation, the start and the run of a container.
 func (p *past) ran(pod, container string, n uint32, from, to float64, code int32, change ...func(*call)) {
 	p.call(critest.CreateContainer, pod, container, from, append([]func(*call){attempt(n)}, change...)...)
 	p.call(critest.StartContainer, pod, container, from, append([]func(*call){attempt(n)}, change...)...)
@@ -117,7 +117,7 @@ func (p *past) ran(pod, container string, n uint32, from, to float64, code int32
 	p.processes = append(p.processes, process)
 }
 
-// tells has the agent tell a status.
+// tells adds a status that the agent reports.
 func (p *past) tells(pod string, at float64, phase v1.PodPhase, c v1.ContainerStatus) {
 	p.told = append(p.told, told{second(at), uidOf(pod), v1.PodStatus{Phase: phase, ContainerStatuses: []v1.ContainerStatus{c}}})
 }
@@ -131,7 +131,7 @@ func (p *past) sandbox(id, pod string, state runtimeapi.PodSandboxState) {
 	p.sandboxes = append(p.sandboxes, &runtimeapi.PodSandbox{Id: id, State: state, Metadata: &runtimeapi.PodSandboxMetadata{Uid: string(uidOf(pod))}})
 }
 
-// finish puts things in order, and gives a sandbox to what should have one in the end.
+// finish sorts the history, and adds a sandbox for each pod that should have one at the end.
 func (p *past) finish() *history {
 	slices.SortStableFunc(p.calls, func(a, b call) int { return a.Start.Compare(b.Start) })
 	slices.SortStableFunc(p.processes, func(a, b critest.Process) int { return a.Started.Compare(b.Started) })

@@ -12,28 +12,28 @@ import (
 const (
 	polite = "trap 'exit 0' TERM; sleep infinity & wait"
 	deaf   = "trap '' TERM; sleep infinity"
-	// leaving takes three seconds to end, and says with its exit code that it could.
+	// leaving takes three seconds to end. Its exit code shows that it was given that time.
 	leaving = "trap 'sleep 3; exit 0' TERM; sleep infinity & wait"
 )
 
-// outcome is how a pod is in the end if it is wanted.
+// outcome is the final state of a desired pod.
 type outcome uint8
 
 const (
-	runs     outcome = iota // all its containers
-	restarts                // one of them, again and again
+	runs     outcome = iota // all its containers run
+	restarts                // one of its containers restarts again and again
 	finishes
 )
 
-// kind is what pods of one kind do.
+// kind is the behaviour of the pods of one kind.
 type kind struct {
 	name string
 	outcome
 	make func(*v1.PodSpec)
 }
 
-// kinds are all of them. Names of sidecars begin with s, of init containers with i, and
-// of others with c: checks and stories tell them apart by that.
+// kinds are all kinds. Names of sidecars begin with s, of init containers with i, and of other
+// containers with c: checks and stories distinguish them by that.
 var kinds = []kind{
 	{"web", runs, func(s *v1.PodSpec) { s.Containers = containers(polite) }},
 	{"deaf", runs, func(s *v1.PodSpec) { s.Containers = containers(deaf) }},
@@ -138,7 +138,7 @@ func kindOf(pod string) (kind, bool) {
 	return kind{}, false
 }
 
-// newPod makes the pod of a name, in some version of its images.
+// newPod returns the pod with a name, with one of the versions of its images.
 func newPod(name string, version int) *v1.Pod {
 	k, _ := kindOf(name)
 	p := &v1.Pod{
@@ -163,11 +163,11 @@ func imageOf(k kind, container string, version int) string {
 	return fmt.Sprintf("registry.test/%s-%s:%d", k.name, container, version)
 }
 
-// versions is how many versions of an image there are.
+// versions is the number of versions of an image.
 const versions = 3
 
-// presentImages are on the node from the start: those of pods that may not pull, and the
-// first ones of pods that need not.
+// presentImages returns the images that are present from the start: those of pods that may not pull,
+// and the first versions of those of pods that need not pull.
 func presentImages() []string {
 	var all []string
 	for _, k := range kinds {
@@ -181,7 +181,7 @@ func presentImages() []string {
 	return all
 }
 
-// containerNamed finds a container of a pod.
+// containerNamed returns the container of a pod with a name.
 func containerNamed(p *v1.Pod, name string) (v1.Container, bool) {
 	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for _, c := range list {

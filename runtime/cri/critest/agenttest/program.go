@@ -15,32 +15,32 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Program is an agent that is a program, which keeps the pods of a folder of manifests
+// Program is an agent that runs as a separate program and keeps the pods of a folder of manifests
 // running: a kubelet with a static pod path, KubeEdge's edged, podsync's nodeagent.
 type Program struct {
-	// Command is the program and its arguments. In each of them these words are replaced:
+	// Command is the program and its arguments. These placeholders are replaced in each of them:
 	//
 	//	{endpoint}   the runtime's endpoint, unix:///path
 	//	{manifests}  the folder of manifests
-	//	{root}       a folder for what the agent keeps
+	//	{root}       a folder for the agent's own files
 	//	{logs}       a folder for the logs of containers
-	//	{config}     the file that Config is written to
+	//	{config}     the file that contains Config
 	//
-	// It has to be the agent itself: of a shell that starts one, the shell would be killed.
+	// The program must be the agent itself: if a shell started the agent, the shell would be killed.
 	Command []string
-	// Config is the text of a configuration file, in which the same words are replaced.
-	// Empty if there is none.
+	// Config is the text of a configuration file, in which the same placeholders are replaced. Empty
+	// means no file.
 	Config string
 	// Output is where the agent's output goes. Nil for nowhere.
 	Output io.Writer
-	// stopTime is how long the agent may take to end after the signal. After that it is killed,
-	// which is an error. Default 30 s.
+	// stopTime is the maximum time from the signal to the end of the agent. After that the agent is
+	// killed, and Stop returns an error. Default 30 s.
 	stopTime time.Duration
 }
 
 const defaultStopTime = 30 * time.Second
 
-// Agent is what Config.Agent asks for.
+// Agent returns the program as an Agent. Use it for Config.Agent.
 func (p Program) Agent(node Node) (Agent, error) {
 	if len(p.Command) == 0 {
 		return nil, errors.New("agenttest: Program.Command is missing")
@@ -71,14 +71,14 @@ type programAgent struct {
 
 	command *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
-	err     error         // of the process, once ended is closed
+	err     error         // the error of the process, valid after ended is closed
 }
 
 // Start starts a process.
 func (a *programAgent) Start() error {
 	a.command = exec.Command(a.args[0], a.args[1:]...)
 	a.command.Stdout, a.command.Stderr = a.Output, a.Output
-	a.command.WaitDelay = time.Second // for who has inherited its output
+	a.command.WaitDelay = time.Second // for processes that inherited its output
 	if err := a.command.Start(); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (a *programAgent) SetPods(pods []*v1.Pod) error {
 	return nil
 }
 
-// write leaves no moment in which half of a file is there.
+// write replaces a file atomically.
 func (a *programAgent) write(file, text string) error {
 	half := filepath.Join(a.manifests, "."+file)
 	if err := os.WriteFile(half, []byte(text), 0o644); err != nil {
@@ -139,13 +139,13 @@ func (a *programAgent) Stop() error {
 	}
 	select {
 	case <-a.ended:
-		return nil // with any exit code, because it was stopped
+		return nil // any exit code counts as success, because the process was stopped
 	case <-time.After(a.stopTime):
 		return errors.Join(fmt.Errorf("agenttest: %s did not end within %v of SIGTERM", a.args[0], a.stopTime), a.Kill())
 	}
 }
 
-// hasEnded returns an error if the process has ended by itself, which no agent should.
+// hasEnded returns an error if the process has ended by itself. No agent should.
 func (a *programAgent) hasEnded() error {
 	select {
 	case <-a.ended:

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// unmountBelow undoes the mounts that an agent has left below a directory, the last one first: a
-// kubelet mounts its root, and volumes in memory. Then the directory can be removed without
+// unmountBelow undoes the mounts that an agent has left below a directory, the last one first. A
+// kubelet mounts its root, and volumes in memory. Afterwards the directory can be removed without
 // removing the contents of a mount.
 func unmountBelow(dir string) {
 	text, err := os.ReadFile("/proc/self/mounts")
@@ -18,7 +18,7 @@ func unmountBelow(dir string) {
 	for n := len(lines) - 1; n >= 0; n-- {
 		fields := strings.Fields(lines[n])
 		if len(fields) > 1 && strings.HasPrefix(fields[1], dir+"/") {
-			_ = syscall.Unmount(fields[1], syscall.MNT_DETACH) // a failure is reported when the directory is removed
+			_ = syscall.Unmount(fields[1], syscall.MNT_DETACH) // removing the directory reports a failure
 		}
 	}
 }

@@ -2,5 +2,5 @@
 
 package agenttest
 
-// unmountBelow does nothing: agents that mount are there on Linux alone.
+// unmountBelow does nothing: only agents on Linux mount.
 func unmountBelow(string) {}

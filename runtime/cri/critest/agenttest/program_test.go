@@ -19,8 +19,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// TestItselfAsAnAgent is no test but a program: the naive agent, on an endpoint and a folder
-// of manifests.
+// TestItselfAsAnAgent is not a test but a program: the naive agent, with an endpoint and a folder of
+// manifests.
 func TestItselfAsAnAgent(t *testing.T) {
 	if flag.NArg() != 2 {
 		t.Skip("run by TestProgram")
@@ -32,7 +32,7 @@ func TestItselfAsAnAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// Attempts go on where an earlier process cannot have been.
+	// Attempts begin above those of any earlier process.
 	h := &hand{rt: runtimeapi.NewRuntimeServiceClient(conn), attempts: uint32(time.Now().Unix())}
 	for ctx.Err() == nil {
 		naive(ctx, h, podsIn(t, flag.Arg(1)))
@@ -51,7 +51,7 @@ func podsIn(t *testing.T, folder string) (pods []*v1.Pod) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if os.IsNotExist(err) {
-			continue // removed meanwhile
+			continue // the file was removed in the meantime
 		}
 		p := new(v1.Pod)
 		if err != nil || json.Unmarshal(text, p) != nil {
@@ -62,13 +62,13 @@ func podsIn(t *testing.T, folder string) (pods []*v1.Pod) {
 	return pods
 }
 
-// A program is started, told by its folder, killed and stopped, in real time.
+// A program is started, gets its pods from its folder, is killed and is stopped, in real time.
 func TestProgram(t *testing.T) {
 	itself, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "p") // short, for the sake of sockets
+	dir, err := os.MkdirTemp("", "p") // short, because the paths of sockets are limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// An agent that cannot be started, and one that ends by itself, are said.
+// A program that cannot be started is reported, and so is one that ends by itself.
 func TestProgramThatDoesNotRun(t *testing.T) {
 	for want, command := range map[string][]string{
 		"Program.Command is missing":    nil,

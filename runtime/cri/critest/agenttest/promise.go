@@ -10,25 +10,25 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// Promise is one thing that pods are promised of a node agent.
+// Promise is one property of pods that a node agent must provide.
 type Promise struct {
 	Name string
-	// Sentence says what holds.
+	// Sentence states the property.
 	Sentence string
-	// Source is the document that promises it.
+	// Source is the document that makes the promise.
 	Source string
-	// Breaks is an issue of what breaks it in practice, such as "kubernetes #139670", or
-	// empty.
+	// Breaks is an issue about a cause that breaks the promise in practice, such as "kubernetes
+	// #139670". It may be empty.
 	Breaks string
-	// Own: no documentation of Kubernetes or CRI makes this promise, podsync does.
+	// Own: podsync makes this promise, and no documentation of Kubernetes or CRI does.
 	Own bool
-	// Evidence says how the promise is judged, and what is accepted.
+	// Evidence states how the promise is judged, and what is accepted.
 	Evidence string
 
 	check func(*history, *verdict)
 }
 
-// Promises are all of them, in the order of a report.
+// Promises returns all promises, in the order of a report.
 func Promises() iter.Seq[Promise] {
 	return func(yield func(Promise) bool) {
 		for _, p := range promises() {
@@ -66,7 +66,7 @@ const (
 	docOwn        = "https://github.com/podsync/podsync/blob/main/docs/FAILURES.md"
 )
 
-// verdict is how often a scenario put a promise to the test, and what broke it.
+// verdict counts how often a scenario tested a promise, and lists the violations.
 type verdict struct {
 	h       *history
 	judged  int
@@ -74,12 +74,12 @@ type verdict struct {
 	figures map[string][]float64
 }
 
-// at is where in a history something is.
+// at is a place in a history.
 type at struct {
 	uid types.UID
 	t   time.Time
-	// call is the number of the call, container the ID of the process that breaks the promise, if
-	// there is one.
+	// call is the number of the call that breaks the promise, and container the ID of the process,
+	// if there is one.
 	call      int
 	container string
 }
@@ -92,7 +92,7 @@ func atStart(p critest.Process) at {
 	return at{uid: types.UID(p.PodUID), t: p.Started, container: p.ContainerID}
 }
 
-// want takes one judgement.
+// want records one judgement.
 func (v *verdict) want(kept bool, where at, format string, args ...any) {
 	v.judged++
 	if kept {
@@ -104,13 +104,13 @@ func (v *verdict) want(kept bool, where at, format string, args ...any) {
 	})
 }
 
-// figure notes how much of something there was.
+// figure records an amount.
 func (v *verdict) figure(name string, n float64) { v.figures[name] = append(v.figures[name], n) }
 
-// took notes how long something took.
+// took records a duration.
 func (v *verdict) took(name string, d time.Duration) { v.figure("seconds "+name, d.Seconds()) }
 
-// since is how long after the beginning something was, in seconds.
+// since returns the seconds from the beginning to a time.
 func (h *history) since(t time.Time) float64 {
 	return t.Sub(h.begin).Round(time.Millisecond).Seconds()
 }
@@ -122,5 +122,5 @@ func (h *history) nameOf(uid types.UID) string {
 	return string(uid)
 }
 
-// clock prints a time as a story has it.
+// clock formats a time for a story.
 func (h *history) clock(t time.Time) string { return fmt.Sprintf("%.2f s", h.since(t)) }

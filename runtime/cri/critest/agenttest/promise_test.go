@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// trial is a promise with a past that breaks it and nothing else, and one much like it that
+// trial has two invented histories for a promise. One breaks this promise and no other; a similar one
 // keeps it.
 type trial struct{ broken, kept func(*past) }
 
@@ -22,14 +22,14 @@ func web(p *past) {
 	p.ran("web", "c0", 0, 1, forever, 0)
 }
 
-// goes has a pod of one kind removed at 50 s.
+// goes removes a pod of one kind at 50 s.
 func goes(p *past, name string) { p.wanted(name, 0, 50) }
 
 func sidecarPod(p *past, to float64) {
 	p.wanted("sidecar", 0, to)
 }
 
-// started are the sidecars and the init container of a pod "sidecar".
+// initialised adds the sidecars and the init container of a pod "sidecar".
 func initialised(p *past, pod string, until float64) {
 	p.ran(pod, "s0", 0, 1, until, 0)
 	p.ran(pod, "s1", 0, 1, until, 0)
@@ -48,7 +48,7 @@ func failing(p *past, starts ...float64) {
 	}
 }
 
-// stopped is a polite pod that is told to stop at 50 s with some seconds.
+// stopped adds a pod that ends on SIGTERM, and that the agent stops at 50 s with some seconds.
 func stopped(p *past, pod string, timeout int64) {
 	goes(p, pod)
 	p.ran(pod, "c0", 0, 1, 51, 0)
@@ -65,7 +65,7 @@ var trials = map[string]trial{
 		func(p *past) {
 			p.wanted("web", 0, forever)
 			p.ran("web", "c0", 0, 1, 5, 0)
-			p.ran("web", "c0", 1, 5, forever, 0) // in the instant in which the other ends
+			p.ran("web", "c0", 1, 5, forever, 0) // at the instant at which the other process ends
 		},
 	},
 	"names-unique": {
@@ -75,7 +75,7 @@ var trials = map[string]trial{
 		},
 		func(p *past) {
 			p.wanted("web", 0, forever)
-			p.call(critest.CreateContainer, "web", "c0", 1, failed) // whether it is there, nobody knows
+			p.call(critest.CreateContainer, "web", "c0", 1, failed) // whether the container exists is unknown
 			p.ran("web", "c0", 0, 3, forever, 0)
 		},
 	},
@@ -90,7 +90,7 @@ var trials = map[string]trial{
 			p.ran("web", "c0", 3, 1, 4, 0)
 			p.ran("web", "c0", 4, 6, 11, 0)
 			p.wanted("web", 20, forever)
-			p.ran("web", "c0", 0, 21, forever, 0, inSandbox("web/1")) // it has come again
+			p.ran("web", "c0", 0, 21, forever, 0, inSandbox("web/1")) // the process was restarted
 		},
 	},
 	"never-runs-once": {
@@ -102,7 +102,7 @@ var trials = map[string]trial{
 		func(p *past) {
 			p.wanted("job", 0, forever)
 			p.ran("job", "c0", 0, 1, 9, 3)
-			p.calls[1].Err = errFailed // nobody knows of the start
+			p.calls[1].Err = errFailed // the agent does not know of the start
 			p.ran("job", "c0", 1, 10, 18, 3)
 		},
 	},
@@ -126,7 +126,7 @@ var trials = map[string]trial{
 			p.ran("crash", "c1", 0, 1, forever, 0)
 			p.ran("crash", "c0", 0, 1, 2, 7)
 		},
-		func(p *past) { failing(p, 1, 320) }, // slow, and within its bound
+		func(p *past) { failing(p, 1, 320) }, // slow, but within the bound
 	},
 	"back-off": {
 		func(p *past) { failing(p, 1, 2, 5) },
@@ -265,7 +265,7 @@ var trials = map[string]trial{
 		},
 		func(p *past) {
 			goes(p, "two")
-			p.call(critest.CreateContainer, "two", "c1", 50.5) // it may not have noticed
+			p.call(critest.CreateContainer, "two", "c1", 50.5) // the agent may not have noticed the change
 		},
 	},
 	"nothing-left": {
@@ -514,10 +514,10 @@ func readyPod(p *past) { p.wanted("ready", 0, forever); p.ran("ready", "c0", 0, 
 
 func slow(p *past) { p.wanted("slow", 0, forever); p.ran("slow", "c0", 0, 1, forever, 0) }
 
-// sick is a container that ends at 17 s, and a pod that goes soon after.
+// sick adds a container that ends at 17 s, in a pod that is removed soon after.
 func sick(p *past) { p.wanted("sick", 0, 18); p.ran("sick", "c0", 0, 1, 17, 137) }
 
-// probed has its probe fail at some seconds, after it has succeeded.
+// probed adds a probe that first succeeds and then fails at some seconds.
 func probed(p *past, at ...float64) {
 	p.call(critest.ExecSync, "sick", "c0", 2, run(0, 0, "test", "-e", "/well"))
 	for _, s := range at {
@@ -525,7 +525,7 @@ func probed(p *past, at ...float64) {
 	}
 }
 
-// inited is a pod whose init containers have run, and that loses its sandbox at 19 s.
+// inited adds a pod whose init containers have run, and that loses its sandbox at 19 s.
 func inited(p *past) {
 	p.wanted("init", 0, forever)
 	p.ran("init", "i0", 0, 1, 3, 0)
@@ -534,7 +534,7 @@ func inited(p *past) {
 	p.lostSandboxes["init/0"] = second(19)
 }
 
-// edited is a pod whose image has changed, and that runs some image in the end.
+// edited adds a pod whose image was changed, and that runs the given image at the end.
 func edited(p *past, image string) {
 	web(p)
 	l := p.pods[uidOf("web")]
@@ -545,7 +545,7 @@ func edited(p *past, image string) {
 	}}
 }
 
-// away has an agent call every so many seconds while the runtime is away.
+// away adds calls of an agent at an interval while the runtime is unavailable.
 func away(p *past, every float64) {
 	p.restarts = []runtimeRestart{{span{second(20), second(26)}, ""}}
 	for at := 20.0; at < 26; at += every {
@@ -553,7 +553,7 @@ func away(p *past, every float64) {
 	}
 }
 
-// watched has it do so while nothing happens.
+// watched adds calls of an agent at an interval while nothing happens.
 func watched(p *past, every float64) {
 	p.history.watched = []span{{second(20), second(30)}}
 	for at := 20.0; at < 30; at += every {
@@ -561,7 +561,7 @@ func watched(p *past, every float64) {
 	}
 }
 
-// judged returns the promises that a history breaks, and those that it tests.
+// judged returns the promises that a history breaks, and the promises that it tests.
 func judged(h *history) (broken, tested []string) {
 	all := newTally()
 	broken = all.judge(h)
@@ -573,8 +573,8 @@ func judged(h *history) (broken, tested []string) {
 	return broken, tested
 }
 
-// Each check notices what breaks its promise, and nothing else does; and it lets pass what
-// keeps it.
+// Each check reports the history that breaks its promise, no other check does, and the similar history
+// passes.
 func TestChecks(t *testing.T) {
 	for p := range Promises() {
 		trial, ok := trials[p.Name]
@@ -597,7 +597,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// A promise says all that a reader wants to know of it.
+// Every promise has all parts that a reader needs.
 func TestPromisesAreComplete(t *testing.T) {
 	names := map[string]bool{}
 	for p := range Promises() {

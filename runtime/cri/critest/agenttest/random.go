@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// Random draws a scenario: the same one from the same seed. It lasts up to two minutes
-// before what comes of it is awaited.
+// Random draws a scenario; equal seeds draw equal scenarios. Its actions last up to two minutes. Then the
+// run waits for their results.
 func Random(seed uint64) Scenario {
 	d := &draw{rng: rand.New(rand.NewPCG(seed, 18)), pods: map[string]bool{}, agent: true}
 	sc := Scenario{Name: fmt.Sprintf("random-%d", seed), Seed: seed, Runtime: pick(d, []string{"containerd-2", "containerd-1.6", "cri-o"})}
@@ -27,7 +27,7 @@ func Random(seed uint64) Scenario {
 	return sc
 }
 
-// draw is where a scenario stands that is being drawn.
+// draw is the state of a scenario that is being drawn.
 type draw struct {
 	rng      *rand.Rand
 	troubles []func(*draw) Step
@@ -46,7 +46,7 @@ func (d *draw) some(from []func(*draw) Step, n int) []func(*draw) Step {
 	return all
 }
 
-// upTo is a time in seconds, in steps of a hundredth.
+// upTo draws a time in seconds, in steps of a hundredth.
 func (d *draw) upTo(seconds int) float64 { return float64(d.rng.IntN(100*seconds)) / 100 }
 
 // next returns the next step: pods are added and removed, and failures start and end.
@@ -73,7 +73,7 @@ func (d *draw) add() Step {
 	return Step{Do: "add", Pod: name}
 }
 
-// those are the pods that are wanted, or that were.
+// those returns the desired pods, or the pods that were desired before.
 func (d *draw) those(wanted bool) []string {
 	var names []string
 	for name, is := range d.pods {
@@ -110,7 +110,7 @@ func (d *draw) start() Step {
 	return Step{Do: "start-agent"}
 }
 
-// edit changes a pod whose image may change.
+// edit changes a pod whose image may be changed.
 func (d *draw) edit() Step {
 	names := slices.DeleteFunc(d.those(true), func(name string) bool { return !strings.HasPrefix(name, "two-") })
 	if len(names) == 0 {
@@ -122,7 +122,7 @@ func (d *draw) edit() Step {
 	return Step{Do: "edit", Pod: pick(d, names)}
 }
 
-// about is a pod that is wanted, or one that may come.
+// about returns a pod that is desired, or that may be added.
 func (d *draw) about() string {
 	if names := d.those(true); len(names) > 0 {
 		return pick(d, names)
@@ -135,7 +135,7 @@ var strikable = []critest.Method{
 	critest.RemoveContainer, critest.ContainerStatus, critest.PodSandboxStatus, critest.PullImage, critest.ListContainers,
 }
 
-// troubles are the ways in which things go wrong. Each scenario draws some.
+// troubles are the kinds of faults. Each scenario draws some of them.
 var troubles = []func(*draw) Step{
 	func(d *draw) Step { d.agent = false; return Step{Do: pick(d, []string{"stop-agent", "kill-agent"})} },
 	func(d *draw) Step { d.agent = false; return Step{Do: "kill-agent-at", N: 1 + d.rng.IntN(25)} },

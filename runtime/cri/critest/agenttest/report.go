@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Report is what came of scenarios. As JSON it can be kept.
+// Report is the result of scenarios. It can be stored as JSON.
 type Report struct {
 	// Agent is the name of the tested agent.
 	Agent     string
@@ -20,16 +20,16 @@ type Report struct {
 type State string
 
 const (
-	// Kept: it was put to the test, and held each time.
+	// Kept: at least one scenario tested the promise, and it held each time.
 	Kept State = "kept"
-	// Broken: it did not hold at least once.
+	// Broken: the promise did not hold at least once.
 	Broken State = "broken"
-	// NotJudged: nothing that was played put it to the test, or the agent does not tell what
-	// it is judged by.
+	// NotJudged: no scenario tested the promise, or the agent does not report the statuses by which it
+	// is judged.
 	NotJudged State = "not judged"
 )
 
-// Outcome is what came of one promise.
+// Outcome is the result of one promise.
 type Outcome struct {
 	Promise  string
 	Sentence string
@@ -38,18 +38,18 @@ type Outcome struct {
 	Own      bool   `json:",omitempty"`
 	Evidence string
 	State    State
-	// Judged is how often it was put to the test, BrokenTimes how often it did not hold.
+	// Judged is how often the promise was tested, BrokenTimes how often it did not hold.
 	Judged, BrokenTimes int
-	// Breaches are some of those, the shortest stories first, one of a scenario.
+	// Breaches are some of the violations, the shortest stories first, at most one for each scenario.
 	Breaches []Breach `json:",omitempty"`
 }
 
-// Breach is one time that a promise was not kept.
+// Breach is one violation of a promise.
 type Breach struct {
 	Scenario string
 	Seed     uint64 `json:",omitempty"`
 	Pod      string `json:",omitempty"`
-	// At is when, in seconds from the beginning of the scenario.
+	// At is the time of the violation, in seconds from the beginning of the scenario.
 	At float64
 	// Why describes the violation.
 	Why   string
@@ -58,37 +58,37 @@ type Breach struct {
 
 // Line is one line of a story.
 type Line struct {
-	// At is when, in seconds from the beginning of the scenario.
+	// At is the time of the line, in seconds from the beginning of the scenario.
 	At float64
-	// Who is one of asked, for the scenario's actions, called, for the agent's calls, ran, for the
-	// node's processes, and told, for the agent's reports.
+	// Who is the source of the line: "asked" for the scenario's actions, "called" for the agent's
+	// calls, "ran" for the node's processes, and "told" for the agent's reports.
 	Who  string
 	Text string
-	// Until is when what began then ended, in seconds; 0 if it did at once, or has not.
+	// Until is when the event of the line ended, in seconds; 0 if it had no duration or has not ended.
 	Until float64 `json:",omitempty"`
-	// Wrong: this is where the promise was broken.
+	// Wrong: this line broke the promise.
 	Wrong bool `json:",omitempty"`
 }
 
-// Played is one scenario.
+// Played is one scenario of a run.
 type Played struct {
 	Scenario Scenario
-	// Err is what kept it from being played to its end. Then nothing in it is judged.
+	// Err is why the scenario could not be completed. In that case no promise is judged in it.
 	Err string `json:",omitempty"`
-	// Took is in seconds, by the clock that it was played by.
+	// Took is the duration in seconds, by the scenario's own clock.
 	Took   float64
 	Calls  int
 	Broken []string `json:",omitempty"`
 }
 
-// Figure is how long something took, or how much of it there was, over all scenarios.
+// Figure is a duration or an amount, over all scenarios.
 type Figure struct {
 	Name             string
 	N                int
 	Median, P90, Max float64
 }
 
-// Broken are the promises that were not kept.
+// Broken returns the promises that the agent broke.
 func (r *Report) Broken() []Outcome {
 	return slices.DeleteFunc(slices.Clone(r.Outcomes), func(o Outcome) bool { return o.State != Broken })
 }
@@ -98,7 +98,7 @@ func (r *Report) Failed() []Played {
 	return slices.DeleteFunc(slices.Clone(r.Scenarios), func(p Played) bool { return p.Err == "" })
 }
 
-// mostBreaches is the maximum number of stories that are kept of one promise.
+// mostBreaches is the maximum number of stories that are kept for one promise.
 const mostBreaches = 3
 
 // tally collects the results of scenarios.
@@ -118,12 +118,12 @@ func newTally() *tally {
 	return t
 }
 
-// fail notes a scenario that could not be played.
+// fail records a scenario that could not be completed.
 func (t *tally) fail(sc Scenario, err error) {
 	t.report.Scenarios = append(t.report.Scenarios, Played{Scenario: sc, Err: err.Error()})
 }
 
-// judge holds a history against all promises, and returns those that it breaks.
+// judge checks a history against all promises, and returns those that it breaks.
 func (t *tally) judge(h *history) []string {
 	var broken []string
 	for n, p := range promises() {
@@ -138,7 +138,7 @@ func (t *tally) judge(h *history) []string {
 	return broken
 }
 
-// add takes what came of one scenario.
+// add adds the verdict of one scenario.
 func (o *Outcome) add(v *verdict) {
 	o.Judged += v.judged
 	o.BrokenTimes += len(v.broken)
@@ -159,7 +159,7 @@ func (o *Outcome) add(v *verdict) {
 
 func byLength(a, b Breach) int { return cmp.Compare(len(a.Story), len(b.Story)) }
 
-// done returns a report on the scenarios so far.
+// done returns a report on the scenarios that have ended.
 func (t *tally) done() *Report {
 	report := t.report
 	report.Scenarios, report.Outcomes = slices.Clone(report.Scenarios), slices.Clone(report.Outcomes)

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// WriteHTML writes the report as one page that needs no other file, with the timeline of
-// each broken promise.
+// WriteHTML writes the report as one page that needs no other file. The page has the timeline of each
+// broken promise.
 func (r *Report) WriteHTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"count": r.count, "place": place, "width": width, "seconds": func(s float64) string { return fmt.Sprintf("%.2f", s) },
@@ -28,7 +28,7 @@ func (r *Report) count(s State) int {
 	return n
 }
 
-// bounds are the times of the first and the last line of a story.
+// bounds returns the times of the first and the last line of a story.
 func (b Breach) bounds() (from, to float64) {
 	from, to = b.Story[0].At, b.At
 	for _, l := range b.Story {
@@ -37,16 +37,16 @@ func (b Breach) bounds() (from, to float64) {
 	return from, max(to, from+0.001)
 }
 
-// narrowest is what of a timeline a line takes at least, in hundredths.
+// narrowest is the minimum width of a line on a timeline, in hundredths.
 const narrowest = 0.6
 
-// place is where on a timeline a line begins, in hundredths of it.
+// place returns where a line begins on a timeline, in hundredths of it.
 func place(b Breach, l Line) float64 {
 	from, to := b.bounds()
 	return min(100*(l.At-from)/(to-from), 100-narrowest)
 }
 
-// width is how much of the timeline it takes.
+// width returns the width of a line on a timeline, in hundredths of it.
 func width(b Breach, l Line) float64 {
 	from, to := b.bounds()
 	end := l.Until

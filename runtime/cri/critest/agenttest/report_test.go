@@ -8,8 +8,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// brokenReport is what comes of a history with two breaches, and texts that no page may
-// take for its own.
+// brokenReport returns the report of a history with two breaches, and with texts that a page must
+// escape.
 func brokenReport() *Report {
 	p := newPast()
 	p.wanted("web", 0, forever)
@@ -71,7 +71,7 @@ func TestReportAsJSON(t *testing.T) {
 	}
 }
 
-// The story that is told is the shortest, and a long one keeps what the scenario did.
+// The report contains the shortest story. A long story keeps the scenario's actions.
 func TestStoriesAreShort(t *testing.T) {
 	p := newPast()
 	p.wanted("web", 0, forever)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// text is a breach with its story, for people.
+// text returns a breach with its story, for people.
 func (b Breach) text() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "In %s", b.Scenario)
@@ -34,8 +34,8 @@ func until(l Line) string {
 	return fmt.Sprintf(", until %.2f s", l.Until)
 }
 
-// WriteText writes the report for people: the promises that are broken with their stories,
-// and a table of all.
+// WriteText writes the report for people: the broken promises with their stories, and a table of all
+// promises.
 func (r *Report) WriteText(w io.Writer) error {
 	var s strings.Builder
 	for _, o := range r.Broken() {
@@ -76,7 +76,7 @@ func indent(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
 }
 
-// wrap breaks a text into lines of a terminal.
+// wrap breaks a text into lines of a terminal's width.
 func wrap(text, before string) string {
 	var s strings.Builder
 	line := before

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// test is what [Run] needs of a test, and *testing.T has. The package does not import
-// testing, for the sake of programs that judge.
+// test has the methods of a test that [Run] needs; *testing.T implements it. The package does not import
+// testing, so that programs that judge agents do not link it.
 type test[T any] interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -23,20 +23,20 @@ type test[T any] interface {
 }
 
 const (
-	// restVirtual and restReal are how long is watched after all is as it should be. In
-	// virtual time back-offs fit in.
+	// restVirtual and restReal are how long the agent is observed after all pods have their desired
+	// state. In virtual time this is longer than a back-off.
 	restVirtual = 7 * time.Minute
 	restReal    = 3 * time.Second
 )
 
-// Run plays the scenarios with an agent that is started in this process, and has a subtest
-// for each promise, which fails with the shortest story if it is broken, and is skipped if
-// nothing put it to the test. If the deadline of the test is near, the remaining scenarios are not played, and
-// the test fails with a report on the others.
+// Run runs the scenarios with an agent that is started in this process. Each promise has a subtest. The
+// subtest fails with the shortest story if the agent broke the promise, and is skipped if no scenario
+// tested it. If the deadline of the test is near, Run does not run the remaining scenarios, and the test
+// fails with a report on the others.
 //
-// around is synctest.Test of testing/synctest, which runs each scenario in virtual time, or
-// nil for real time. In virtual time the agent has to use package time, has to connect with
-// [Node.Dial], and must leave no goroutine behind when Stop and Kill have returned.
+// around is synctest.Test of testing/synctest, which runs each scenario in virtual time, or nil for
+// real time. In virtual time the agent must use package time, must connect with [Node.Dial], and must
+// leave no goroutine behind when Stop and Kill have returned.
 func Run[T test[T]](t T, around func(T, func(T)), cfg Config) *Report {
 	t.Helper()
 	cfg, err := cfg.withDefaults()
@@ -75,15 +75,15 @@ func Run[T test[T]](t T, around func(T, func(T)), cfg Config) *Report {
 
 var errNoTime = errors.New("the time of the test is nearly over, see go test -timeout")
 
-// skip notes scenarios for which no time is left.
+// skip records scenarios for which no time is left.
 func (t *tally) skip(all []Scenario) {
 	for _, sc := range all {
 		t.fail(sc, errNoTime)
 	}
 }
 
-// timeLeft returns a function that is called before each scenario. It reports whether there is time for twice
-// the longest scenario so far: a test that exceeds its deadline ends without a report.
+// timeLeft returns a function to call before each scenario. It reports whether twice the duration of the
+// longest scenario is left: a test that exceeds its deadline ends without a report.
 func timeLeft(deadline time.Time, ok bool) func() bool {
 	last, longest := time.Now(), time.Duration(0)
 	return func() bool {
@@ -93,7 +93,7 @@ func timeLeft(deadline time.Time, ok bool) func() bool {
 	}
 }
 
-// tell passes, fails or skips a test for a promise.
+// tell passes, fails or skips the test of a promise.
 func tell[T test[T]](t T, o Outcome) {
 	switch o.State {
 	case Broken:
@@ -105,9 +105,9 @@ func tell[T test[T]](t T, o Outcome) {
 	}
 }
 
-// Judge plays the scenarios in real time, and returns what came of them. Its error is for
-// a Config that is wrong, or a context that has ended; what kept a scenario from being
-// played is in the report.
+// Judge runs the scenarios in real time, and returns a report. It returns an error if the Config is
+// invalid or the context has ended. A scenario that could not be run is in the report, with the
+// reason.
 func Judge(ctx context.Context, cfg Config) (*Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -129,7 +129,7 @@ func Judge(ctx context.Context, cfg Config) (*Report, error) {
 	return j.done(), ctx.Err()
 }
 
-// judging is a run of Judge.
+// judging is the state of one call of Judge.
 type judging struct {
 	cfg Config
 	mu  sync.Mutex
@@ -163,7 +163,7 @@ func (j *judging) progress(p Progress) {
 	j.cfg.Progress(p)
 }
 
-// Select keeps the scenarios whose names are given, and says which are not known.
+// Select returns the scenarios with the given names, and an error that lists unknown names.
 func Select(all []Scenario, names ...string) ([]Scenario, error) {
 	var kept []Scenario
 	var errs []error

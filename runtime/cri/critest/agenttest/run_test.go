@@ -14,7 +14,7 @@ func TestTimeLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left := timeLeft(time.Now().Add(10*time.Minute), true)
 		for _, tt := range []struct {
-			takes time.Duration // of the scenario before
+			takes time.Duration // the duration of the scenario before
 			want  bool
 		}{{0, true}, {time.Minute, true}, {2 * time.Minute, true}, {2 * time.Minute, true}, {time.Minute, false}} {
 			time.Sleep(tt.takes)
@@ -30,7 +30,7 @@ func TestTimeLeft(t *testing.T) {
 	})
 }
 
-// hurried is a test whose deadline is over.
+// hurried is a test whose deadline has passed.
 type hurried struct {
 	*testing.T
 	errors []string
@@ -44,7 +44,7 @@ func (h *hurried) Run(name string, f func(*hurried)) bool {
 	return h.T.Run(name, func(t *testing.T) { f(&hurried{T: t}) })
 }
 
-// A run whose test has no time left returns a report, and plays nothing more.
+// If its test has no time left, Run returns a report, and runs no further scenario.
 func TestRunStopsBeforeTheDeadline(t *testing.T) {
 	h := &hurried{T: t}
 	played := func(Node) (Agent, error) { return nil, errors.New("it was played") }
@@ -57,7 +57,7 @@ func TestRunStopsBeforeTheDeadline(t *testing.T) {
 	}
 }
 
-// Each scenario that ends has a report on those so far, which later ones do not change.
+// Each scenario that ends has a report on the scenarios so far. Later scenarios do not change it.
 func TestProgressReports(t *testing.T) {
 	var reports []*Report
 	agent := func(Node) (Agent, error) { return nil, errors.New("no agent") }

@@ -12,37 +12,37 @@ import (
 // Scenario is a sequence of actions on a node, as data: it can be stored as JSON and repeated.
 type Scenario struct {
 	Name string
-	// Seed is where chance comes from: which calls a step "chaos" strikes.
+	// Seed is the source of chance: it selects the calls that a step "chaos" makes fail.
 	Seed uint64 `json:",omitempty"`
-	// Runtime is the one whose ways the node's runtime has: containerd-2, containerd-1.6
-	// or cri-o. Empty means the first.
+	// Runtime is the real runtime that the node's runtime imitates: containerd-2, containerd-1.6 or
+	// cri-o. Empty means containerd-2.
 	Runtime string `json:",omitempty"`
 	Steps   []Step
 }
 
-// Step is one thing that is done. What the fields besides After and Do mean depends on Do:
+// Step is one action. Do determines the meaning of the fields besides After and Do:
 //
-//	add, remove        Pod comes to those that should run, or goes. A pod is of the kind that
-//	                   its name begins with: the kinds are in pods.go
-//	edit               the first container of Pod has another image
+//	add, remove        adds Pod to the pods that should run, or removes it. The kind of a pod is
+//	                   what its name begins with: the kinds are in pods.go
+//	edit               changes the image of the first container of Pod
 //	stop-agent, kill-agent, start-agent
-//	kill-agent-at      kills the agent at the N-th call from now, before it has the answer
-//	restart-runtime    away for For seconds; Effect says what becomes of sandboxes and
-//	                   containers: "", stopped, containers-stopped, containers-removed, removed,
-//	                   unknown; Disconnect breaks connections, too
-//	fail, lose-answer  the next N calls of Method for Pod: they fail, or have their effect
-//	                   and fail
-//	late               the next N such calls take For seconds and succeed, though the caller has gone
+//	kill-agent-at      kills the agent at the N-th call from now, before it has the response
+//	restart-runtime    makes the runtime unavailable for For seconds; Effect is the effect on
+//	                   sandboxes and containers: "", stopped, containers-stopped,
+//	                   containers-removed, removed, unknown; Disconnect breaks connections, too
+//	fail, lose-answer  the next N calls of Method for Pod fail; with lose-answer they have their
+//	                   effect nevertheless
+//	late               the next N such calls take For seconds and succeed, even without a caller
 //	exit               ends the process of Container of Pod with the code N
-//	lose-sandbox       the sandbox of Pod is not ready any more; without an event
-//	drop-events, double-events, late-events  the next N events
+//	lose-sandbox       makes the sandbox of Pod not ready, without an event
+//	drop-events, double-events, late-events  apply to the next N events
 //	break-events       ends the streams of events
 //	hang-exec          handlers and probes hang for For seconds
-//	chaos              calls and events go wrong by chance from now on, N of hundred
-//	calm               nothing goes wrong any more
-//	watch              For seconds in which nothing is done
+//	chaos              from now on, N percent of calls and events have random faults
+//	calm               ends all faults
+//	watch              does nothing for For seconds
 type Step struct {
-	// After is how many seconds after the step before.
+	// After is the time since the step before, in seconds.
 	After      float64 `json:",omitempty"`
 	Do         string
 	Pod        string         `json:",omitempty"`
@@ -91,7 +91,7 @@ func (s Step) validate() error {
 
 func isKind(pod string) bool { _, known := kindOf(pod); return known }
 
-// kindNames are the names of the kinds of pods.
+// kindNames returns the names of the kinds of pods.
 func kindNames() []string {
 	var names []string
 	for _, k := range kinds {
@@ -100,7 +100,7 @@ func kindNames() []string {
 	return names
 }
 
-// adding returns steps that add pods at once.
+// adding returns steps that add pods at the same time.
 func adding(pods ...string) []Step {
 	var all []Step
 	for _, p := range pods {
@@ -123,9 +123,9 @@ func after(seconds float64, steps ...Step) []Step {
 	return steps
 }
 
-// Scenarios returns the scenarios for every agent. They test each promise, except those that need
-// statuses of an agent that reports none. None takes longer than about a minute and a half before
-// its results are awaited.
+// Scenarios returns the scenarios for every agent. They test each promise; some promises also require an
+// agent that reports statuses. The actions of a scenario take at most about a minute and a half. Then
+// the run waits for their results.
 func Scenarios() []Scenario {
 	return []Scenario{
 		{Name: "in-peace", Steps: slices.Concat(

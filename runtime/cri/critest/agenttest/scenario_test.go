@@ -19,7 +19,7 @@ func TestScenariosAreValid(t *testing.T) {
 	}
 }
 
-// A scenario is its seed, and can be kept as JSON.
+// Equal seeds draw equal scenarios, and a scenario can be stored as JSON.
 func TestScenarioIsData(t *testing.T) {
 	sc := Random(7)
 	if !reflect.DeepEqual(sc, Random(7)) || reflect.DeepEqual(sc.Steps, Random(8).Steps) {

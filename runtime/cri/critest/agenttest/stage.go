@@ -22,26 +22,26 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// stage is where one scenario is played.
+// stage runs one scenario.
 type stage struct {
 	cfg      Config
 	ctx      context.Context
 	rt       *critest.Runtime
-	client   runtimeapi.RuntimeServiceClient // ours, whose calls are not the agent's
+	client   runtimeapi.RuntimeServiceClient // of the rig; its calls do not count as the agent's
 	agent    Agent
 	wanted   map[string]*v1.Pod // by name
-	timers   []timer            // in order
+	timers   []timer            // in order of their times
 	injected []faults.Injected
-	// kills are those under way that began within a call.
+	// kills are the kills in progress that began within a call.
 	kills sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows, and what other goroutines write to in h
+	mu     sync.Mutex // guards the fields below, and those of h that other goroutines write
 	h      *history
-	killIn int // calls; 0 for not at all
+	killIn int // the number of calls until the kill; 0 for no kill
 	errs   []error
 }
 
-// timer is an action at a time.
+// timer is an action due at a time.
 type timer struct {
 	at time.Time
 	do func()
@@ -52,7 +52,8 @@ const userAgent = "referee"
 
 func ofAgent(c critest.Call) bool { return !strings.HasPrefix(c.Caller, userAgent) }
 
-// play plays a scenario. For some time after all is as it should be it goes on watching.
+// play runs a scenario. After all pods have their desired state, it continues to observe the agent for
+// rest.
 func play(ctx context.Context, cfg Config, sc Scenario, rest time.Duration) (_ *history, err error) {
 	dir, err := os.MkdirTemp(cfg.Dir, "ref-")
 	if err != nil {
@@ -82,7 +83,7 @@ func play(ctx context.Context, cfg Config, sc Scenario, rest time.Duration) (_ *
 	return s.h, errors.Join(append(s.errs, err)...)
 }
 
-// remove removes a directory with what agents have left in it.
+// remove removes a directory with the files that agents have left in it.
 func remove(dir string) error {
 	unmountBelow(dir)
 	return os.RemoveAll(dir)
@@ -99,7 +100,7 @@ func runtimeOf(sc Scenario, node Node) critest.Config {
 	return cfg
 }
 
-// playAll plays from the start of the agent to its end.
+// playAll runs the scenario from the start of the agent to its end.
 func (s *stage) playAll(rest time.Duration) (err error) {
 	if err := s.makeOthers(); err != nil {
 		return err
@@ -130,10 +131,10 @@ func (s *stage) playAll(rest time.Duration) (err error) {
 	return s.settle(rest)
 }
 
-// aftermath is how long what goes wrong may still meet what was done last.
+// aftermath is how long faults may still affect the last action.
 const aftermath = 6 * time.Second
 
-// settle leaves the node in peace until all is as it should be.
+// settle waits, without further actions, until all pods have their desired state.
 func (s *stage) settle(rest time.Duration) error {
 	if err := s.pass(aftermath); err != nil {
 		return err
@@ -174,7 +175,7 @@ func (s *stage) settle(rest time.Duration) error {
 	return err
 }
 
-// calm takes all trouble away.
+// calm ends all faults.
 func (s *stage) calm() error {
 	for _, i := range s.injected {
 		i.Remove()
@@ -188,7 +189,7 @@ func (s *stage) calm() error {
 	return s.rt.SetRandom(faults.Random{Seed: s.h.scenario.Seed, Latency: latency})
 }
 
-// pass lets time pass, and runs due actions.
+// pass waits, and runs the actions that become due.
 func (s *stage) pass(d time.Duration) error {
 	until := time.Now().Add(d)
 	for len(s.timers) > 0 && !s.timers[0].at.After(until) {
@@ -221,7 +222,7 @@ func (s *stage) later(d time.Duration, do func()) {
 	slices.SortStableFunc(s.timers, func(a, b timer) int { return a.at.Compare(b.at) })
 }
 
-// tell hands the agent copies of what should run, in the order of names.
+// tell calls SetPods of the agent with copies of the desired pods, in the order of their names.
 func (s *stage) tell() error {
 	var pods []*v1.Pod
 	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
@@ -247,7 +248,7 @@ func (s *stage) endLife() bool {
 	return alive
 }
 
-// note keeps an error of a goroutine that no other goroutine waits for.
+// note records an error of a goroutine that no other goroutine waits for.
 func (s *stage) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,10 +257,10 @@ func (s *stage) note(err error) {
 	}
 }
 
-// others is the pod that is not the agent's.
+// others is the UID of the pod that does not belong to the agent.
 const others types.UID = "of-others"
 
-// makeOthers makes the runtime run a pod of another owner, without any agent's label.
+// makeOthers creates a pod of another owner in the runtime, without any agent's label.
 func (s *stage) makeOthers() error {
 	sandbox := &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Namespace: "others", Name: "others", Uid: string(others)},
@@ -283,7 +284,7 @@ func (s *stage) makeOthers() error {
 	return err
 }
 
-// takeStock asks the runtime what it has.
+// takeStock lists the objects that the runtime has.
 func (s *stage) takeStock() error {
 	sandboxes, err := s.client.ListPodSandbox(s.ctx, &runtimeapi.ListPodSandboxRequest{})
 	if err != nil {

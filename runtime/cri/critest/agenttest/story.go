@@ -14,11 +14,11 @@ import (
 const (
 	// mostLines limits a story: it contains the last lines before the violation.
 	mostLines = 24
-	// look is how far back a story goes that is not about one pod.
+	// look is how far back a story goes that concerns no single pod.
 	look = 10 * time.Second
 )
 
-// story returns the events before a moment: the scenario's actions, the agent's calls, and the
+// story returns the events before a violation: the scenario's actions, the agent's calls, and the
 // processes.
 func (h *history) story(where at) []Line {
 	lines := slices.Concat(h.asked(where), h.called(where), h.ran(where), h.saying(where))
@@ -40,7 +40,7 @@ func (h *history) story(where at) []Line {
 	return lines
 }
 
-// shorten takes n lines out, the oldest of those that the scenario did not ask for first.
+// shorten removes n lines: first the oldest lines that are not actions of the scenario.
 func shorten(lines []Line, n int) []Line {
 	return slices.DeleteFunc(lines, func(l Line) bool {
 		if n > 0 && l.Who != "asked" && !l.Wrong {
@@ -65,8 +65,8 @@ func (h *history) asked(where at) []Line {
 	return lines
 }
 
-// called returns the CRI calls before the violation that change something of its pod. If the violation
-// concerns no pod, it returns all calls of the last moments.
+// called returns the CRI calls before the violation that change its pod. If the violation concerns no
+// pod, it returns all calls of the last seconds.
 func (h *history) called(where at) []Line {
 	var lines []Line
 	for _, c := range h.calls {
@@ -92,7 +92,7 @@ var changes = map[critest.Method]bool{
 	critest.UpdateContainerResources: true, critest.UpdatePodSandboxResources: true,
 }
 
-// callText is a call in a line: what it is about, and how it ended.
+// callText describes a call in one line: its subject, and its result.
 func callText(c call) string {
 	text := string(c.Method)
 	if c.Container != "" {

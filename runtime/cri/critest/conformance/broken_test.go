@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// A verdict stands in for the test of a rule and keeps what it says.
+// A verdict replaces the test of a rule and records its output.
 type verdict struct {
 	testing.TB
 	mu  sync.Mutex
@@ -41,10 +41,10 @@ func (v *verdict) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// sabotage changes an answer on its way to the rules.
+// sabotage modifies a response before the rules receive it.
 type sabotage func(m critest.Method, resp proto.Message, err error) error
 
-// verdictOn checks one rule on a runtime whose answers are changed.
+// verdictOn checks one rule on a runtime whose responses are modified.
 func verdictOn(t *testing.T, r rule, s sabotage) string {
 	v := &verdict{}
 	dir := t.TempDir()
@@ -54,7 +54,7 @@ func verdictOn(t *testing.T, r rule, s sabotage) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		honest := false // while cleaning up
+		honest := false // true during the cleanup
 		conn, err := rt.Dial(grpc.WithUnaryInterceptor(func(ctx context.Context, full string, req, resp any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			err := invoke(ctx, full, req, resp, cc, opts...)
 			if honest {
@@ -96,7 +96,7 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 }
 
 func TestARuntimeThatSaysNothingBreaksTheRules(t *testing.T) {
-	// These ask for no more than success.
+	// These rules require only that the calls succeed.
 	content := []string{"cgroup-driver", "pod-cidr", "sandbox-stop-again", "sandbox-stop-unknown", "image-absent", "image-remove-absent",
 		"stop-unknown", "remove-unknown", "events", "events-sandbox"}
 	for _, r := range rules() {

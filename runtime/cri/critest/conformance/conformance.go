@@ -17,27 +17,26 @@ import (
 
 // Config describes the runtime to check.
 type Config struct {
-	// Image is the name of an image on the node with busybox in /bin and
-	// without an entrypoint. Required.
+	// Image is the name of an image on the node with busybox in /bin and without an entrypoint.
+	// Required.
 	Image string
-	// Missing is the name of an image that is not on the node and cannot be
-	// pulled. Default: localhost:1/conformance/missing:1.
+	// Missing is the name of an image that is not on the node and cannot be pulled. Default:
+	// localhost:1/conformance/missing:1.
 	Missing string
-	// Dir is a directory on the runtime's machine, which must be this one,
-	// where logs and mounts are made. Default: os.TempDir().
+	// Dir is the directory for logs and mounts. The runtime must run on this machine, because both
+	// use the directory. Default: os.TempDir().
 	Dir string
 	// Namespace is the namespace of the created pods. Default: conformance.
 	Namespace string
-	// Around runs each rule, for example synctest.Test, which it fits, so that
-	// the rules take no time on a runtime in this process. dial is called inside.
-	// Default: the rule is called.
+	// Around runs each rule, and calls dial inside. With synctest.Test, the rules take no time on a
+	// runtime in this process. Default: the rule is called directly.
 	Around func(t *testing.T, rule func(t *testing.T))
 }
 
-// A rule is one thing that a node agent relies on.
+// A rule is a property of a runtime on which a node agent relies.
 type rule struct {
 	name     string
-	sentence string // what holds; printed when it does not
+	sentence string // states the rule; printed if it does not hold
 	check    func(b *bench)
 }
 
@@ -99,7 +98,7 @@ func rules() []rule {
 	return all
 }
 
-// A bench is what one rule is checked on.
+// A bench is the environment in which a rule is checked.
 type bench struct {
 	testing.TB
 	rule
@@ -122,13 +121,13 @@ func newBench(t testing.TB, r rule, cfg Config, conn *grpc.ClientConn) *bench {
 	}
 	t.Cleanup(func() {
 		b.sweep()
-		_ = os.RemoveAll(b.dir) // only tidiness
+		_ = os.RemoveAll(b.dir) // a failure only leaves files behind
 	})
 	return b
 }
 
-// sweep removes what the rule has made. It stops the containers first: some runtimes
-// let them run until nearly the end of the call that stops their sandbox.
+// sweep removes the objects that the rule has created. It stops the containers first, because some
+// runtimes let them run until nearly the end of the call that stops their sandbox.
 func (b *bench) sweep() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -165,7 +164,7 @@ func (b *bench) broken(format string, args ...any) {
 	b.Fatalf("%s\nBut: %s", b.sentence, fmt.Sprintf(format, args...))
 }
 
-// must ends the check if a call failed that the rule needs.
+// must ends the check if a call that the rule needs has failed.
 func (b *bench) must(err error) {
 	b.Helper()
 	if err != nil {
@@ -179,7 +178,7 @@ func gone(err error) bool {
 	return err == nil || status.Code(err) == codes.NotFound
 }
 
-// wantCode ends the check unless the call failed with the code.
+// wantCode ends the check unless the call failed with this code.
 func (b *bench) wantCode(err error, want codes.Code) {
 	b.Helper()
 	if got := status.Code(err); got != want {

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// nodeConfig is a node as the rules want it.
+// nodeConfig returns a node that the rules can be checked on.
 func nodeConfig(dir string) critest.Config {
 	return critest.Config{
 		Dir:      dir,

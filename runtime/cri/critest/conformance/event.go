@@ -43,7 +43,7 @@ func (b *bench) listen(do func(p *pod) string) []*runtimeapi.ContainerEventRespo
 			b.Skip("this runtime has no GetContainerEvents")
 		}
 		b.must(err)
-	case <-time.After(300 * time.Millisecond): // the runtime has the call by now
+	case <-time.After(300 * time.Millisecond): // enough time for the runtime to receive the call
 	}
 	id := do(b.runSandbox(0))
 	for e := range received {

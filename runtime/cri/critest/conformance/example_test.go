@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/conformance"
 )
 
-// A runtime in this process is made inside a bubble, so that no rule takes any time.
+// A runtime in this process is created inside a bubble, so that no rule takes any time.
 func ExampleRun() {
 	var t *testing.T // of func TestMyRuntime(t *testing.T)
 	dir := t.TempDir()
@@ -23,7 +23,7 @@ func ExampleRun() {
 	conformance.Run(t, dial, conformance.Config{Image: "busybox", Dir: dir, Around: synctest.Test})
 }
 
-// What an agent relies on when it removes a container.
+// The rules about the removal of a container.
 func ExampleRules() {
 	for name, sentence := range conformance.Rules() {
 		if strings.HasPrefix(name, "remove") {

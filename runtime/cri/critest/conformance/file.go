@@ -14,7 +14,7 @@ var fileRules = []rule{
 	{"mounts-told", "ContainerStatus gives back the mounts.", checkMountsTold},
 }
 
-// file makes a file on the node.
+// file creates a file on the node.
 func (b *bench) file(name, content string) string {
 	b.Helper()
 	path := filepath.Join(b.dir, name)

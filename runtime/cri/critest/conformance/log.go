@@ -23,7 +23,7 @@ func logged(c *runtimeapi.ContainerConfig) { c.LogPath = logName }
 
 func (b *bench) logPath() string { return filepath.Join(b.dir, "logs", logName) }
 
-// logLines reads the log until it has so many lines.
+// logLines reads the log until it has n lines.
 func (b *bench) logLines(n int) []string {
 	b.Helper()
 	var lines []string

@@ -8,7 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Labels as every agent on a node writes them.
+// Labels that every agent on a node writes.
 const (
 	labelUID       = "io.kubernetes.pod.uid"
 	labelContainer = "io.kubernetes.container.name"
@@ -34,7 +34,7 @@ func (b *bench) sandboxConfig(attempt uint32, changes ...change[runtimeapi.PodSa
 	return c
 }
 
-// onNode leaves the hostname out: the node's cannot be changed.
+// onNode omits the hostname, because a sandbox cannot change the node's.
 func onNode(c *runtimeapi.PodSandboxConfig) {
 	c.Hostname = ""
 	c.Linux.SecurityContext.NamespaceOptions.Network = runtimeapi.NamespaceMode_NODE
@@ -44,7 +44,7 @@ func sharedPID(c *runtimeapi.PodSandboxConfig) {
 	c.Linux.SecurityContext.NamespaceOptions.Pid = runtimeapi.NamespaceMode_POD
 }
 
-// A pod is a sandbox that a rule has made.
+// A pod is a sandbox that a rule has created.
 type pod struct {
 	*bench
 	id     string
@@ -94,7 +94,7 @@ func (p *pod) tryCreate(c *runtimeapi.ContainerConfig) (string, error) {
 	return resp.GetContainerId(), err
 }
 
-// create makes a container of the first attempt.
+// create creates a container of the first attempt.
 func (p *pod) create(command []string, changes ...change[runtimeapi.ContainerConfig]) string {
 	p.Helper()
 	id, err := p.tryCreate(p.containerConfig(0, command, changes...))
@@ -148,10 +148,10 @@ func (b *bench) sandboxStatusOf(id string) *runtimeapi.PodSandboxStatus {
 	return resp.GetStatus()
 }
 
-// patience is how long a rule waits for what a runtime does by itself.
+// patience is the maximum time for which a rule waits for something that the runtime does by itself.
 const patience = 20 * time.Second
 
-// waitFor ends the check if something does not become true.
+// waitFor ends the check if a condition does not become true.
 func (b *bench) waitFor(what string, cond func() bool) {
 	b.Helper()
 	for end := time.Now().Add(patience); !cond(); time.Sleep(20 * time.Millisecond) {
@@ -171,7 +171,7 @@ func (b *bench) waitExited(id string) *runtimeapi.ContainerStatus {
 	return st
 }
 
-// wantExit ends the check unless the container ends with the code.
+// wantExit ends the check unless the container ends with this code.
 func (b *bench) wantExit(id string, code int32) {
 	b.Helper()
 	if st := b.waitExited(id); st.GetExitCode() != code {

@@ -92,7 +92,7 @@ func checkSandboxNameTaken(b *bench) {
 	}
 }
 
-// mine selects what the rule has made.
+// mine selects the objects that the rule has created.
 func (b *bench) mine() *runtimeapi.PodSandboxFilter {
 	return &runtimeapi.PodSandboxFilter{LabelSelector: map[string]string{labelUID: b.uid}}
 }

@@ -9,8 +9,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// polite ends by itself on SIGTERM, deaf only by SIGKILL, and none says nothing
-// about signals. They make a file when their traps are set.
+// polite ends by itself on SIGTERM, deaf ends only on SIGKILL, and none handles no signals. They create
+// a file when their traps are set.
 const (
 	polite = "trap 'exit 7' TERM; touch /tmp/set; sleep 1000 & wait"
 	deaf   = "trap '' TERM; touch /tmp/set; sleep 1000"
@@ -31,7 +31,7 @@ var stopRules = []rule{
 	{"stop-signal", "The stop signal of the container's config is sent instead of SIGTERM, where the runtime knows the field.", checkStopSignal},
 }
 
-// stopped runs a script, stops it and returns how long that took.
+// stopped runs a script, stops it, and returns the duration of the stop.
 func (b *bench) stopped(p *pod, s string, timeout int64, code int32) time.Duration {
 	b.Helper()
 	id := p.run(script(s))

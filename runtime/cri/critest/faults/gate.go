@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// A Gate holds calls until it opens. The zero value is closed. In a
-// testing/synctest bubble, make it inside.
+// A Gate blocks calls until it opens. The zero Gate is closed. For a testing/synctest bubble, create
+// it inside the bubble.
 type Gate struct {
 	mu      sync.Mutex
-	open    chan struct{} // created when it is first needed
+	open    chan struct{} // created at its first use
 	opened  bool
 	waiting int
 }
@@ -25,14 +25,14 @@ func (g *Gate) Open() {
 	close(g.passage())
 }
 
-// Waiting is the number of calls that wait at the gate.
+// Waiting returns the number of calls that wait at the gate.
 func (g *Gate) Waiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.waiting
 }
 
-// passage is closed when the gate opens. It must be called with mu held.
+// passage returns a channel that is closed when the gate opens. It must be called with mu held.
 func (g *Gate) passage() chan struct{} {
 	if g.open == nil {
 		g.open = make(chan struct{})
@@ -40,7 +40,7 @@ func (g *Gate) passage() chan struct{} {
 	return g.open
 }
 
-// arrive counts a call that comes (1) or goes (-1).
+// arrive counts a call that arrives (1) or leaves (-1).
 func (g *Gate) arrive(n int) <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -48,7 +48,7 @@ func (g *Gate) arrive(n int) <-chan struct{} {
 	return g.passage()
 }
 
-// Wait returns nil when the gate is open, and the error of ctx when that ends first.
+// Wait returns nil when the gate is open, or the error of ctx if ctx ends first.
 func (g *Gate) Wait(ctx context.Context) error {
 	passage := g.arrive(1)
 	defer g.arrive(-1)

@@ -13,16 +13,16 @@ type Random struct {
 	Seed uint64
 	// Rate is the share of calls with a fault, between 0 and 1.
 	Rate float64
-	// Methods can be struck; nil means all. Event streams begin undisturbed.
+	// Methods are the methods with faults; nil means all. The beginning of an event stream has none.
 	Methods []journal.Method
-	// MaxDelay bounds the time a struck call takes. Default: 10 s.
+	// MaxDelay is the maximum delay of a call with a fault. Default: 10 s.
 	MaxDelay time.Duration
 	// EventRate is the share of events that are dropped, doubled, delayed or
 	// sent after the next one, between 0 and 1.
 	EventRate float64
-	// Latency bounds the time that every call takes before it does anything, and
-	// every event before it is sent; events stay in order. Each takes a time of its own,
-	// from the seed: so hardly two things happen in the same instant, and in what order
-	// goroutines run decides little. 0 is none.
+	// Latency is the maximum time that every call takes before it does anything, and every event
+	// takes before it is sent; events stay in order. The seed determines each time. So hardly two
+	// things happen at the same instant, and the order in which goroutines run has little effect. 0
+	// means none.
 	Latency time.Duration
 }

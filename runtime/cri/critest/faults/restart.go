@@ -6,33 +6,33 @@ import "time"
 type RestartEffect uint8
 
 const (
-	// EffectNone is as before.
+	// EffectNone changes nothing.
 	EffectNone RestartEffect = iota
-	// EffectStopped is no longer ready, for a sandbox; exited with code 255 and reason
-	// Unknown, for a running container, whose process is dead.
+	// EffectStopped makes a sandbox not ready. A running container has exited with code 255 and reason
+	// Unknown; its process is dead.
 	EffectStopped
-	// EffectRemoved is no longer known at all; a container's process is dead. A sandbox
-	// takes its containers along.
+	// EffectRemoved removes the object from the runtime; a container's process is dead. The containers
+	// of a removed sandbox are removed, too.
 	EffectRemoved
-	// EffectUnknown is a container of UNKNOWN state whose process lives. For a
-	// sandbox it is Lost.
+	// EffectUnknown makes the state of a container UNKNOWN, while its process lives. For a sandbox it is
+	// EffectStopped.
 	EffectUnknown
 )
 
 // Restart describes a restart of the runtime, or of the whole machine.
 type Restart struct {
-	// Down is how long all calls answer Unavailable.
+	// Down is how long all calls return Unavailable.
 	Down time.Duration
-	// Disconnect also breaks the connections and lets no new ones in while the
-	// runtime is down, so that clients go through their reconnection.
+	// Disconnect also closes all connections and rejects new ones while the runtime is down, so that
+	// clients must reconnect.
 	Disconnect            bool
 	Sandboxes, Containers RestartEffect
 }
 
-// View is a view of a container or sandbox.
+// View is a way to read the state of a container or sandbox.
 type View uint8
 
-// The views that can disagree. They can be combined.
+// The views that can disagree. They can be combined with |.
 const (
 	InList   View = 1 << iota // ListContainers, ListPodSandbox
 	InStatus                  // ContainerStatus, PodSandboxStatus: NotFound

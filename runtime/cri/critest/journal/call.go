@@ -21,7 +21,7 @@ const (
 	pullImage     Method = "PullImage"
 )
 
-// changing are the methods that change the state of the runtime.
+// changing lists the methods that change the state of the runtime.
 var changing = []Method{
 	"UpdateRuntimeConfig", runPodSandbox, "StopPodSandbox", "RemovePodSandbox", "UpdatePodSandboxResources",
 	"CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "UpdateContainerResources",
@@ -35,7 +35,7 @@ func (m Method) changes() bool { return slices.Contains(changing, m) }
 // It is safe to print: no form of it shows credentials, environments, commands or output. Request
 // and Response return the messages themselves, without registry credentials.
 type Call struct {
-	N      int // in order of arrival, from 1
+	N      int // the number in order of arrival, from 1
 	Method Method
 	// The pod and container of the call, if the request names them or has a known ID.
 	Namespace, Pod, PodUID string
@@ -44,12 +44,12 @@ type Call struct {
 	ContainerID            string
 	Attempt                uint32 // of the container, or else of the sandbox
 	Image                  string // as requested
-	// Caller is the user agent of the connection, see grpc.WithUserAgent, which distinguishes the
-	// agents on one runtime. gRPC appends its own name.
+	// Caller is the user agent of the connection, which distinguishes the agents on one runtime. Set
+	// it with grpc.WithUserAgent; gRPC appends its own name.
 	Caller     string
 	Start, End time.Time // End is zero while the call runs
 	Err        error     // the response, a status error
-	Fault      string    // what struck it, in words; "" for none
+	Fault      string    // the injected fault in words, "" for none
 
 	request, response proto.Message
 	auth              [sha256.Size]byte
@@ -58,7 +58,7 @@ type Call struct {
 // Done reports whether the call has ended.
 func (c Call) Done() bool { return !c.End.IsZero() }
 
-// Duration is the time from start to end, 0 while the call runs.
+// Duration returns the time from start to end, 0 while the call runs.
 func (c Call) Duration() time.Duration {
 	if !c.Done() {
 		return 0
@@ -66,10 +66,10 @@ func (c Call) Duration() time.Duration {
 	return c.End.Sub(c.Start)
 }
 
-// Request is the caller's copy of the request, without registry credentials.
+// Request returns a copy of the request, without registry credentials. The caller owns it.
 func (c Call) Request() proto.Message { return proto.Clone(c.request) }
 
-// Response is the caller's copy of the response, nil for an error.
+// Response returns a copy of the response, nil for an error. The caller owns it.
 func (c Call) Response() proto.Message {
 	if c.response == nil {
 		return nil
@@ -77,7 +77,7 @@ func (c Call) Response() proto.Message {
 	return proto.Clone(c.response)
 }
 
-// SetRequest keeps a copy of the request, without registry credentials. The runtime calls it.
+// SetRequest stores a copy of the request, without registry credentials. The runtime calls it.
 func (c *Call) SetRequest(req proto.Message) {
 	c.request = proto.Clone(req)
 	if q, ok := c.request.(*runtimeapi.PullImageRequest); ok {
@@ -86,7 +86,7 @@ func (c *Call) SetRequest(req proto.Message) {
 	}
 }
 
-// SetResponse keeps a copy of the response, and the ID that it has. The runtime calls it.
+// SetResponse stores a copy of the response, and the ID in it. The runtime calls it.
 func (c *Call) SetResponse(resp proto.Message) {
 	c.response = proto.Clone(resp)
 	switch a := resp.(type) {
@@ -97,7 +97,7 @@ func (c *Call) SetResponse(resp proto.Message) {
 	}
 }
 
-// AuthIs reports whether a PullImage came with exactly these credentials.
+// AuthIs reports whether the call is a PullImage with exactly these credentials.
 func (c Call) AuthIs(a *runtimeapi.AuthConfig) bool {
 	return c.Method == pullImage && c.auth == fingerprint(a)
 }
@@ -107,9 +107,9 @@ func fingerprint(a *runtimeapi.AuthConfig) [sha256.Size]byte {
 		a.GetUsername(), a.GetPassword(), a.GetAuth(), a.GetIdentityToken(), a.GetRegistryToken()))
 }
 
-// Subject is the method and its object, without IDs: the same in every run. Examples:
-// "RunPodSandbox default/web attempt 0", "StartContainer default/web app attempt 2", "PullImage
-// nginx:1".
+// Subject returns the method and its object, without IDs, so that it is the same in every run.
+// Examples: "RunPodSandbox default/web attempt 0", "StartContainer default/web app attempt 2",
+// "PullImage nginx:1".
 func (c Call) Subject() string {
 	parts := []string{string(c.Method)}
 	if c.Pod != "" {
@@ -127,7 +127,7 @@ func (c Call) Subject() string {
 	return strings.Join(parts, " ")
 }
 
-// String is one line: number, subject, duration, outcome and fault.
+// String returns one line: number, subject, duration, outcome and fault.
 func (c Call) String() string {
 	outcome := "OK"
 	switch {
@@ -143,12 +143,12 @@ func (c Call) String() string {
 	return s
 }
 
-// Format prints String under every verb, so that nothing else of the call does.
+// Format prints String for every verb, so that no other part of the call is printed.
 func (c Call) Format(w fmt.State, _ rune) { fmt.Fprint(w, c.String()) }
 
 const masked = "***"
 
-// mask takes credentials out of a message that is ours.
+// mask removes credentials from a message. It modifies the message.
 func mask(a *runtimeapi.AuthConfig) {
 	if a == nil {
 		return

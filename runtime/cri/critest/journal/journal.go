@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Journal is calls in order of arrival. Its queries return parts of it.
+// Journal is a list of calls in order of arrival. Its queries return parts of it.
 type Journal []Call
 
-// Where keeps the calls for which keep is true.
+// Where returns the calls for which keep returns true.
 func (j Journal) Where(keep func(Call) bool) Journal {
 	var kept Journal
 	for _, c := range j {
@@ -20,48 +20,48 @@ func (j Journal) Where(keep func(Call) bool) Journal {
 	return kept
 }
 
-// Of keeps calls of these methods.
+// Of returns the calls of these methods.
 func (j Journal) Of(methods ...Method) Journal {
 	return j.Where(func(c Call) bool { return slices.Contains(methods, c.Method) })
 }
 
-// Pod keeps the calls about a pod, by its UID.
+// Pod returns the calls for a pod, by its UID.
 func (j Journal) Pod(uid string) Journal {
 	return j.Where(func(c Call) bool { return c.PodUID == uid })
 }
 
-// Container keeps the calls about containers of this name.
+// Container returns the calls for containers of this name.
 func (j Journal) Container(name string) Journal {
 	return j.Where(func(c Call) bool { return c.Container == name })
 }
 
-// ID keeps the calls about the container or sandbox of this ID.
+// ID returns the calls for the container or sandbox with this ID.
 func (j Journal) ID(id string) Journal {
 	return j.Where(func(c Call) bool { return c.ContainerID == id || c.SandboxID == id })
 }
 
-// After keeps the calls that came after the n-th: take the length of a journal
-// before an act and ask for what the act has caused.
+// After returns the calls after the n-th. To get the calls that an action causes, pass the length of the
+// journal before the action.
 func (j Journal) After(n int) Journal {
 	return j.Where(func(c Call) bool { return c.N > n })
 }
 
-// Failed keeps the calls that ended with an error.
+// Failed returns the calls that ended with an error.
 func (j Journal) Failed() Journal {
 	return j.Where(func(c Call) bool { return c.Err != nil })
 }
 
-// Running keeps the calls that have not ended.
+// Running returns the calls that have not ended.
 func (j Journal) Running() Journal {
 	return j.Where(func(c Call) bool { return !c.Done() })
 }
 
-// Changes returns the calls that change something, without those that read.
+// Changes returns the calls of methods that change the runtime's state, without those that only read.
 func (j Journal) Changes() Journal {
 	return j.Where(func(c Call) bool { return c.Method.changes() })
 }
 
-// Count is the number of calls of these methods, or of all for none.
+// Count returns the number of calls of these methods, or of all calls if there are none.
 func (j Journal) Count(methods ...Method) int {
 	if len(methods) == 0 {
 		return len(j)
@@ -69,7 +69,7 @@ func (j Journal) Count(methods ...Method) int {
 	return len(j.Of(methods...))
 }
 
-// Counts is the number of calls by method.
+// Counts returns the number of calls by method.
 func (j Journal) Counts() map[Method]int {
 	m := map[Method]int{}
 	for _, c := range j {
@@ -78,7 +78,7 @@ func (j Journal) Counts() map[Method]int {
 	return m
 }
 
-// Sequence is the subjects of the calls, see [Call.Subject].
+// Sequence returns the subjects of the calls, see [Call.Subject].
 func (j Journal) Sequence() []string {
 	var s []string
 	for _, c := range j {
@@ -87,8 +87,8 @@ func (j Journal) Sequence() []string {
 	return s
 }
 
-// MaxConcurrent is the maximum number of concurrent calls. A call that ends at the instant at which
-// another starts does not overlap it.
+// MaxConcurrent returns the maximum number of concurrent calls. A call that ends at the instant at
+// which another starts does not overlap it.
 func (j Journal) MaxConcurrent() int {
 	most := 0
 	for _, a := range j {
@@ -103,7 +103,7 @@ func (j Journal) MaxConcurrent() int {
 	return most
 }
 
-// Span is the time from the first start to the last end.
+// Span returns the time from the first start to the last end.
 func (j Journal) Span() time.Duration {
 	var first, last time.Time
 	for _, c := range j {
@@ -120,7 +120,7 @@ func (j Journal) Span() time.Duration {
 	return last.Sub(first)
 }
 
-// String is a line for each call.
+// String returns a line for each call.
 func (j Journal) String() string {
 	var b strings.Builder
 	for _, c := range j {

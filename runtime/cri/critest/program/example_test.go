@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/program"
 )
 
-// A program that a container runs as "greet NAME".
+// A program that a container runs as the command "greet NAME".
 func Example() {
 	greet := func(_ context.Context, c *program.Command) int {
 		fmt.Fprintf(c.Stdout, "hello, %s\n", c.Args[1])

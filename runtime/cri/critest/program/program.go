@@ -1,5 +1,5 @@
-// Package program has the programs that a test writes in Go, to run in the containers of a
-// runtime in memory: see Config.Programs of [github.com/podsync/podsync/runtime/cri/critest].
+// Package program has the programs that a test writes in Go and that the containers of an in-memory
+// runtime run: see Config.Programs of [github.com/podsync/podsync/runtime/cri/critest].
 package program
 
 import (
@@ -12,11 +12,11 @@ import (
 
 // Command is one run of a [Program].
 type Command struct {
-	Args           []string // the first is the name it was called by
+	Args           []string // the first is the program's name as it was called
 	Env            map[string]string
 	Stdin          io.Reader // empty if no client is attached
 	Stdout, Stderr io.Writer
-	// TTY: it runs on a terminal, whose size is delivered by Sizes whenever it changes.
+	// TTY means that the program runs on a terminal. Sizes receives its size whenever the size changes.
 	TTY   bool
 	Sizes <-chan Size
 	// Signals delivers the numbers of the signals that are sent to the process,
@@ -27,7 +27,7 @@ type Command struct {
 	listen  func(port int32) (net.Listener, error)
 }
 
-// New makes the Command of a process of the runtime.
+// New returns the Command of a process of the runtime.
 func New(call *sh.Call, tty bool, sizes <-chan Size, listen func(port int32) (net.Listener, error)) *Command {
 	return &Command{
 		Args: call.Args, Env: call.Env, Stdin: call.Stdin, Stdout: call.Stdout, Stderr: call.Stderr, TTY: tty, Sizes: sizes,
@@ -35,7 +35,7 @@ func New(call *sh.Call, tty bool, sizes <-chan Size, listen func(port int32) (ne
 	}
 }
 
-// Size is how large a terminal is, in characters.
+// Size is the size of a terminal, in characters.
 type Size struct{ Width, Height uint16 }
 
 // Listen listens on a port of the pod, which only PortForward reaches. The listener is in memory.
@@ -50,6 +50,6 @@ func (c *Command) WriteFile(name string, data []byte) error {
 	return c.files.WriteFile(name, data, false)
 }
 
-// Program is a command written in Go. It returns the exit code, and must
-// return soon after ctx has ended: the process has been killed.
+// Program is a command written in Go. It returns the exit code. When ctx ends, the process has been
+// killed, and the Program must return soon.
 type Program func(ctx context.Context, c *Command) int

@@ -8,10 +8,10 @@ import (
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 )
 
-// A loop that is configured as one's own is.
+// The loop under test is configured like the caller's own loop.
 func ExampleNew() {
 	agent := loopagent.New(func(_ agenttest.Node, cfg *nodeagent.Config) { cfg.NodeName = "edge-7" })
-	_, err := agent(agenttest.Node{}) // which agenttest.Run does, for each scenario
+	_, err := agent(agenttest.Node{}) // agenttest.Run does this for each scenario
 	fmt.Println(err)
 	// Output: <nil>
 }

@@ -1,5 +1,5 @@
-// Package loopagent has agents of podsync's [loop.Loop] tested by package agenttest: in one
-// process with the test, and in virtual time if the test asks for it.
+// Package loopagent lets package agenttest test podsync's [loop.Loop]: in the process of the test, and
+// in virtual time if the test uses it.
 //
 //	agenttest.Run(t, synctest.Test, agenttest.Config{Agent: loopagent.New(nil)})
 package loopagent
@@ -19,9 +19,9 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// New returns what Config.Agent of agenttest asks for. For each life of the agent the
-// config of its loop is made: on the node's runtime and directories, with static pods and
-// with statuses that are reported to the node. configure may change it, nil for not at all.
+// New returns a function for Config.Agent of agenttest. For each life of the agent it creates the
+// config of a loop: with the node's runtime and directories, with static pods, and with an observer that
+// reports statuses to the node. configure may modify the config; it may be nil.
 func New(configure func(agenttest.Node, *nodeagent.Config)) func(agenttest.Node) (agenttest.Agent, error) {
 	if configure == nil {
 		configure = func(agenttest.Node, *nodeagent.Config) {}
@@ -37,12 +37,12 @@ type agent struct {
 	configure func(agenttest.Node, *nodeagent.Config)
 	pods      []*v1.Pod
 
-	// What follows is of the present life, or of the last one.
+	// The fields below belong to the current life of the agent, or to the last one.
 	push   *source.Push
 	conn   *grpc.ClientConn
 	cancel context.CancelFunc
 	ended  chan struct{}
-	err    error // of Run, once ended is closed
+	err    error // the error of Run, valid after ended is closed
 }
 
 // Start starts a loop that receives the pods immediately.
@@ -54,7 +54,7 @@ func (a *agent) Start() error {
 	push := source.NewStaticPush(runtime.ConfigSourceFile)
 	cfg := nodeagent.Config{
 		Client: cri.NewClient(conn), Root: a.node.Root, Sources: []source.Source{push},
-		NoEviction: true, // this machine may be short of something
+		NoEviction: true, // the test's own machine may be under pressure
 		Sync:       syncpod.Config{RuntimeName: "critest", Sink: syncpod.StatusSinkFunc(a.report), Node: syncpod.Node{LogsRoot: a.node.Logs}},
 	}
 	a.configure(a.node, &cfg)
@@ -79,7 +79,7 @@ func (a *agent) report(_ context.Context, pod *v1.Pod, status v1.PodStatus) erro
 	return nil
 }
 
-// SetPods keeps the pods for the next life, too.
+// SetPods also stores the pods for the next life.
 func (a *agent) SetPods(pods []*v1.Pod) error {
 	a.pods = pods
 	if a.push == nil {
@@ -88,18 +88,18 @@ func (a *agent) SetPods(pods []*v1.Pod) error {
 	return a.push.Set(pods...)
 }
 
-// Stop detaches: the pods run on.
+// Stop detaches the agent; its pods keep running.
 func (a *agent) Stop() error {
 	a.cancel()
 	<-a.ended
 	return errors.Join(a.err, a.conn.Close())
 }
 
-// Kill takes the connection away before anything else: what the loop still does as it ends
-// reaches the runtime no more. What it keeps on disk it may still write.
+// Kill closes the connection first, so that no further call of the ending loop reaches the runtime. The
+// loop may still write its files.
 func (a *agent) Kill() error {
 	err := a.conn.Close()
 	a.cancel()
 	<-a.ended
-	return err // Run's error: the runtime is unavailable
+	return err // the error of Run is that the runtime is unavailable
 }

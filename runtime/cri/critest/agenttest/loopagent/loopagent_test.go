@@ -12,8 +12,8 @@ import (
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 )
 
-// A bare loop keeps every promise, in the scenarios that every agent is played. They put
-// each one to the test.
+// A loop without further parts keeps every promise in the scenarios for every agent. These scenarios
+// test every promise.
 func TestLoop(t *testing.T) {
 	report := agenttest.Run(t, synctest.Test, agenttest.Config{Agent: loopagent.New(asPlanned(t)), Dir: t.TempDir()})
 	for _, o := range report.Outcomes {
@@ -23,15 +23,15 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// asPlanned has each loop's calls held against its plans.
+// asPlanned compares each loop's calls with its plans.
 func asPlanned(t *testing.T) func(agenttest.Node, *nodeagent.Config) {
 	return func(_ agenttest.Node, cfg *nodeagent.Config) { plancheck.Check(t, cfg) }
 }
 
-// seedsHere is how many random scenarios are played where PODSYNC_REFEREE does not say.
+// seedsHere is the number of random scenarios unless PODSYNC_REFEREE sets it.
 const seedsHere = 15
 
-// A bare loop keeps every promise, in random scenarios: PODSYNC_REFEREE of them.
+// A loop without further parts keeps every promise in PODSYNC_REFEREE random scenarios.
 func TestLoopInRandomScenarios(t *testing.T) {
 	seeds := uint64(seedsHere)
 	if s := os.Getenv("PODSYNC_REFEREE"); s != "" {

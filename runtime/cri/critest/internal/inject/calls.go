@@ -25,7 +25,7 @@ type callFault struct {
 	fault faults.Fault
 }
 
-// Inject puts a fault in force. known reports whether the runtime has a method.
+// Inject injects a fault. known reports whether the runtime has a method.
 func (c *Calls) Inject(f faults.Fault, known func(journal.Method) bool) (faults.Injected, error) {
 	if err := validate(&f, known); err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func validate(f *faults.Fault, known func(journal.Method) bool) error {
 // dropUsed must be called with mu held.
 func (c *Calls) dropUsed() { c.injected = slices.DeleteFunc(c.injected, callFault.used) }
 
-// Strike returns the fault of a call, nil if there is none, and how long the call takes by chance. If several faults match,
-// the earliest that is not used up applies, and no other.
+// Strike returns the fault of a call, nil if there is none, and the random latency of the call. If several faults match,
+// only the earliest that is not used up applies.
 func (c *Calls) Strike(call *journal.Call) (*faults.Fault, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func matches(m *faults.Match, c *journal.Call) bool {
 		(m.If == nil || m.If(*c))
 }
 
-// Act carries out the delay, the wait and the error of a fault.
+// Act applies the delay, the hang and the error of a fault.
 func Act(ctx context.Context, f *faults.Fault) error {
 	if err := Pause(ctx, f.Delay); err != nil {
 		return err
@@ -94,7 +94,7 @@ func Act(ctx context.Context, f *faults.Fault) error {
 	return f.Err
 }
 
-// Pause waits, but not longer than the context lives.
+// Pause waits for a duration, or until the context ends.
 func Pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil

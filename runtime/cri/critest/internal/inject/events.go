@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// An Event is due at a time, which is now unless a fault delays it.
+// An Event is an event with the time at which it is due: now, unless a fault delays it.
 type Event struct {
 	Due time.Time
 	Msg *runtimeapi.ContainerEventResponse
@@ -30,7 +30,7 @@ type Events struct {
 	mu       sync.Mutex
 	injected []eventFault
 	held     []Event   // reordered events wait for the next one
-	last     time.Time // when the last one was due
+	last     time.Time // when the last event was due
 	random   *chance
 }
 
@@ -43,7 +43,7 @@ func (f *eventFault) matches(who Subject) bool {
 	return (f.fault.PodUID == "" || f.fault.PodUID == who.PodUID) && (f.fault.Container == "" || f.fault.Container == who.Container)
 }
 
-// Inject puts a fault in force, for all streams.
+// Inject injects a fault, for all streams.
 func (e *Events) Inject(f faults.Event) (faults.Injected, error) {
 	switch {
 	case f.Action > faults.Bare:
@@ -67,8 +67,8 @@ func (e *Events) dropUsed() {
 	e.injected = slices.DeleteFunc(e.injected, func(f eventFault) bool { return f.used() })
 }
 
-// Apply returns what the streams get for an event: nothing, the event itself, or several events. If several faults match,
-// the earliest that is not used up applies.
+// Apply returns the events that the streams receive in place of an event: none, the event itself, or several. If several
+// faults match, only the earliest that is not used up applies.
 func (e *Events) Apply(event Event, who Subject) []Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/journal"
 )
 
-// A Runtime that lives long keeps no fault that is used up or removed.
+// A Runtime drops faults that are used up or removed, so that they do not accumulate.
 func TestUsedFaultsAreDropped(t *testing.T) {
 	var calls Calls
 	var events Events

@@ -7,19 +7,19 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// injected is a fault in force, on calls or on events.
+// injected is an injected fault, of calls or of events.
 type injected struct {
 	// mu guards the fields below. It is the lock of the Calls or Events that apply the fault.
 	mu      *sync.Mutex
 	skip    int
-	left    int // faults.Always does not change
+	left    int // it stays faults.Always
 	strikes int
-	// dropUsed removes the faults that are used up from the list of faults.
+	// dropUsed removes used-up faults from the list of faults.
 	dropUsed func()
 }
 
-// newInjected returns an injected that lets skip matches pass and then strikes times. kind is the type of the fault, for
-// errors; the caller sets mu and dropUsed.
+// newInjected returns an injected that lets skip matches pass and then applies times times. kind is the type of the
+// fault, for errors. The caller sets mu and dropUsed.
 func newInjected(kind string, skip, times int) (*injected, error) {
 	if skip < 0 {
 		return nil, fmt.Errorf("critest: %s.Skip is negative", kind)
@@ -48,7 +48,7 @@ func (i *injected) Remove() {
 	i.dropUsed()
 }
 
-// used reports whether the fault applies no more. It requires mu to be held.
+// used reports whether the fault is used up. It requires mu to be held.
 func (i *injected) used() bool { return i.left == 0 }
 
 // strike reports whether the fault applies to a matching call. It requires mu to be held.

@@ -16,15 +16,14 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/journal"
 )
 
-// A chance is one stream of decisions, on calls or on events.
+// A chance is one sequence of random decisions, on calls or on events.
 type chance struct {
 	faults.Random
 	rate float64
 	seen map[string]uint64
 }
 
-// next is the source of all decisions on the next one of a kind, and how long it
-// takes.
+// next returns the source of all decisions on the next call or event of a kind, and its latency.
 func (c *chance) next(kind string) (rng *rand.Rand, lag time.Duration) {
 	if c == nil {
 		return nil, 0
@@ -40,7 +39,7 @@ func (c *chance) next(kind string) (rng *rand.Rand, lag time.Duration) {
 	return rng, lag
 }
 
-// strikes decides whether something happens.
+// strikes decides whether a fault applies.
 func (c *chance) strikes(rng *rand.Rand) bool {
 	return c != nil && rng.Float64() < c.rate
 }
@@ -72,12 +71,13 @@ func SetRandom(r faults.Random, calls *Calls, events *Events, known func(journal
 	return nil
 }
 
-// call begins the decisions on a call. It must be called with the mu of Calls held, as the methods that use its result.
+// call begins the decisions on a call. It must be called with the mu of Calls held, and so must the methods that use its
+// result.
 func (c *chance) call(call *journal.Call) (*rand.Rand, time.Duration) {
 	return c.next(fmt.Sprintf("%s %s %s %d %s %s", call.Method, call.PodUID, call.Container, call.Attempt, call.Image, listed(call)))
 }
 
-// listed distinguishes lists, which have no subject.
+// listed returns a text that distinguishes lists, which have no subject.
 func listed(c *journal.Call) string {
 	if c.Method != "ListPodSandbox" && c.Method != "ListContainers" {
 		return ""
@@ -91,7 +91,7 @@ func listed(c *journal.Call) string {
 	return ""
 }
 
-// fault decides on a call.
+// fault decides on the fault of a call.
 func (c *chance) fault(call *journal.Call, rng *rand.Rand) *faults.Fault {
 	if call.Method == "GetContainerEvents" || c != nil && len(c.Methods) > 0 && !slices.Contains(c.Methods, call.Method) || !c.strikes(rng) {
 		return nil
@@ -99,12 +99,13 @@ func (c *chance) fault(call *journal.Call, rng *rand.Rand) *faults.Fault {
 	return c.choose(rng)
 }
 
-// event begins the decisions on an event. It must be called with the mu of Events held, as the methods that use its result.
+// event begins the decisions on an event. It must be called with the mu of Events held, and so must the methods that use
+// its result.
 func (c *chance) event(t runtimeapi.ContainerEventType, who Subject) (*rand.Rand, time.Duration) {
 	return c.next(fmt.Sprintf("%s %s %s %d", t, who.PodUID, who.Container, who.Attempt))
 }
 
-// eventFault decides on an event.
+// eventFault decides on the fault of an event.
 func (c *chance) eventFault(rng *rand.Rand) *faults.Event {
 	if !c.strikes(rng) {
 		return nil
@@ -120,8 +121,8 @@ func (c *chance) delay(rng *rand.Rand) time.Duration {
 	return time.Duration(rng.Int64N(int64(c.MaxDelay)) + 1)
 }
 
-// choose makes one of: refused, done but not answered, slow, slow and done
-// after the caller may have gone, stuck halfway and failed.
+// choose returns one of these faults: refused; done, but the response is an error; slow; half done, slow
+// and successful, even without its caller; half done, slow and failed.
 func (c *chance) choose(rng *rand.Rand) *faults.Fault {
 	delay := c.delay(rng)
 	refusal := []error{

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// applets finds a program that exists as a file in the image: every one is
-// also busybox's.
+// applets returns a program that exists as a file in the image. Each of them is a program of busybox,
+// too.
 func applets(name string) applet {
 	switch name {
 	case "sh", "ash":
@@ -46,8 +46,8 @@ func applets(name string) applet {
 	return nil
 }
 
-// runShell runs sh -c SCRIPT or sh -x -c SCRIPT, or the lines of the standard input. As a child it has its
-// own variables; as the main command it is the process itself.
+// runShell runs sh -c SCRIPT or sh -x -c SCRIPT, or the lines of the standard input. As a child it has variables of its
+// own; as the main command it is the process itself.
 func runShell(s *shell, args []string, io stdio) int {
 	if len(args) == 1 {
 		return runLines(s, io)
@@ -82,7 +82,7 @@ func runLines(s *shell, io stdio) int {
 	s.p.mu.Lock()
 	s.p.typed = true
 	s.p.mu.Unlock()
-	for errors.Is(s.runLinesOf(s.p.cfg.Stdin, io, s.typed), ErrInterrupted) && !s.stopped() { // Ctrl-C ends no shell
+	for errors.Is(s.runLinesOf(s.p.cfg.Stdin, io, s.typed), ErrInterrupted) && !s.stopped() { // Ctrl-C does not end a shell
 		fmt.Fprint(io.err, "\n")
 	}
 	return s.last
@@ -103,7 +103,7 @@ func (s *shell) runLinesOf(r io.Reader, io stdio, run func(list, stdio)) error {
 	return lines.Err()
 }
 
-// typed runs a line that was typed at a terminal. Interrupt ends it, and not the shell.
+// typed runs a line that was typed at a terminal. Interrupt ends the line, but not the shell.
 func (s *shell) typed(l list, io stdio) {
 	ctx, end := context.WithCancel(s.p.ctx)
 	s.ctx = ctx
@@ -136,7 +136,7 @@ func sleep(s *shell, args []string, io stdio) int {
 	return 0
 }
 
-// duration reads seconds, or a number with one of the suffixes s, m, h and d.
+// duration parses seconds, or a number with one of the suffixes s, m, h and d.
 func duration(a string) (time.Duration, error) {
 	if a == "infinity" || a == "inf" {
 		return forever, nil
@@ -165,7 +165,7 @@ func echo(_ *shell, args []string, io stdio) int {
 	return wrote(fmt.Fprint(io.out, strings.Join(args, " ")+end))
 }
 
-// printf understands %s, %d and %%, and the escapes \n, \t and \\.
+// printf supports %s, %d and %%, and the escapes \n, \t and \\.
 func printf(_ *shell, args []string, io stdio) int {
 	if len(args) < 2 {
 		return 1
@@ -257,7 +257,7 @@ func env(s *shell, _ []string, io stdio) int {
 	return wrote(fmt.Fprint(io.out, strings.Join(lines, "")))
 }
 
-// kill sends to process 1, which $$ is as well.
+// kill sends a signal to process 1, which is also the value of $$.
 func kill(s *shell, args []string, io stdio) int {
 	n, pids := SIGTERM, args[1:]
 	if len(pids) > 0 && strings.HasPrefix(pids[0], "-") {

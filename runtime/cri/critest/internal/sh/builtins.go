@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// builtin finds a command that only a shell has.
+// builtin returns a command that is part of the shell only.
 func builtin(name string) applet {
 	switch name {
 	case ":":
@@ -39,8 +39,8 @@ func exit(s *shell, args []string, io stdio) int {
 	return code
 }
 
-// trap sets the action of signals: the empty string ignores, - gives the default back. It
-// has no effect in the background.
+// trap sets the action of signals. The empty action ignores them; - restores the default. In the
+// background, trap has no effect.
 func trap(s *shell, args []string, io stdio) int {
 	if len(args) < 3 {
 		fmt.Fprintln(io.err, "sh: only trap ACTION SIGNAL... is understood")
@@ -97,7 +97,7 @@ func wait(s *shell, _ []string, io stdio) int {
 	return 0
 }
 
-// exec replaces the shell: its handlers are dropped, ignored signals stay ignored.
+// exec replaces the shell: the shell's handlers are dropped, and ignored signals remain ignored.
 func exec(s *shell, args []string, io stdio) int {
 	if len(args) < 2 {
 		return 0

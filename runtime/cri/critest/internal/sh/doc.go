@@ -1,11 +1,11 @@
 // Package sh runs the commands of containers without a kernel.
 //
-// It supports a small part of the POSIX shell, chosen so that a script behaves as under busybox ash
-// in a real container: the same exit codes, the same reaction to signals, the same timing. Time is
-// package time, so in a testing/synctest bubble a sleep costs nothing.
+// It supports a small part of the POSIX shell, chosen so that a script behaves as with busybox ash in a
+// real container: the same exit codes, the same reaction to signals, the same timing. It uses package
+// time, so a sleep costs no time in a testing/synctest bubble.
 //
-// A script outside this part is a syntax error as in a shell: one line on standard error that names
-// the unsupported part, and exit code 2.
+// Any other syntax is a syntax error, as in a shell: one line on standard error that names the
+// unsupported part, and exit code 2.
 //
 // # Where each rule lives
 //

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A part is a piece of a word: text as it stands, the name of a variable, or commands whose output it is.
+// A part is a piece of a word: literal text, the name of a variable, or commands whose output replaces it.
 type part struct {
 	text         string
 	variable     bool
@@ -14,14 +14,14 @@ type part struct {
 	commands     list
 }
 
-// A word is expanded to exactly one argument: unlike a shell's, an unquoted
-// variable or substitution is never split into several.
+// A word expands to exactly one argument. Unlike a shell, sh never splits an unquoted variable or
+// substitution into several arguments.
 type word struct {
 	parts  []part
 	quoted bool
 }
 
-// literal is the word if it is plain text without quotes, else "".
+// literal returns the word if it is plain text without quotes, otherwise "".
 func (w word) literal() string {
 	if w.quoted || len(w.parts) != 1 || w.parts[0].variable || w.parts[0].substitution {
 		return ""
@@ -31,18 +31,18 @@ func (w word) literal() string {
 
 type token struct {
 	op   string // "" for a word; ";" "&" "&&" "||" "(" ")" ">" ">>" "<" ">&"
-	fd   int    // of a redirection
+	fd   int    // the file descriptor of a redirection
 	word word
 }
 
 type lexer struct {
 	src []rune
 	pos int
-	// depth is the number of substitutions around the script.
+	// depth is the number of substitutions that contain the script.
 	depth int
 }
 
-// maxDepth is the maximum number of substitutions in each other.
+// maxDepth is the maximum depth of nested substitutions.
 const maxDepth = 10
 
 var errBackquotes = errors.New("backquotes are not understood, use $( )")

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A list is commands in order, each with what joins it to the one before.
+// A list is commands in order. Each has the operator that joins it to the previous one.
 type list []item
 
 type item struct {
@@ -51,7 +51,7 @@ type parser struct {
 
 func parse(script string) (list, error) { return parseAt(script, 0) }
 
-// parseAt parses a script inside a number of substitutions.
+// parseAt parses a script inside depth substitutions.
 func parseAt(script string, depth int) (list, error) {
 	toks, err := lex(script, depth)
 	if err != nil {
@@ -95,8 +95,8 @@ func (p *parser) expect(keyword string) error {
 	return nil
 }
 
-// list reads commands up to the end, a closing parenthesis or a keyword that
-// ends the construct around it.
+// list parses commands up to the end, a closing parenthesis, or a keyword that ends the enclosing
+// construct.
 func (p *parser) list() (list, error) {
 	var l list
 	join := ""

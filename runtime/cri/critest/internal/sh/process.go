@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Files is the file system that a process sees. Names are absolute.
+// Files is the file system of a process. Names are absolute.
 type Files interface {
 	ReadFile(name string) ([]byte, error)
-	// WriteFile creates the file if there is none; it adds to the end if add is true.
+	// WriteFile creates the file if it does not exist. It appends if add is true.
 	WriteFile(name string, data []byte, add bool) error
 	Exists(name string) bool
 	Remove(name string) error
@@ -22,7 +22,7 @@ type Files interface {
 
 // Call is one run of a [Program].
 type Call struct {
-	Args           []string // the first is the name it was called by
+	Args           []string // the first is the command's name as it was called
 	Env            map[string]string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -32,31 +32,31 @@ type Call struct {
 	Signals <-chan int
 }
 
-// Program is a command written in Go. It returns the exit code, and soon
-// after ctx has ended: the process has been killed.
+// Program is a command written in Go. It returns the exit code. When ctx ends, the process has been
+// killed, and the Program must return soon.
 type Program func(ctx context.Context, c *Call) int
 
 // Config describes a process. Args must not be empty.
 type Config struct {
 	Args []string
 	Env  map[string]string
-	// Stdin is the default input of commands. It is closed, if possible, when the process has
-	// ended. Nil is empty.
+	// Stdin is the default input of commands. When the process has ended, it is closed if it is an
+	// io.Closer. Nil means empty.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Terminal: Stdin is a terminal. It returns one line for each Read, [ErrInterrupted] from a Read that
 	// Ctrl-C has interrupted, and io.EOF for each Ctrl-D.
 	Terminal bool
 	Files    Files
-	// Init means that the process has PID 1 in a PID namespace: the kernel
-	// ignores a signal for which it has no handler.
+	// Init means that the process has PID 1 in a PID namespace: the kernel ignores signals for which
+	// the process has no handler.
 	Init bool
-	// Programs are commands by name, before those built in.
+	// Programs are commands by name. They take precedence over built-in commands.
 	Programs map[string]Program
-	// Fallback runs Args when nothing else does; nil means not found.
+	// Fallback runs Args if the command is unknown; nil means not found.
 	Fallback Program
-	// Kill sends a signal to process 1 of the same namespace, for the kill
-	// command of processes that are not it.
+	// Kill sends a signal to process 1 of the same namespace. The kill command of any other process
+	// uses it.
 	Kill func(Signal)
 }
 
@@ -69,18 +69,18 @@ type Process struct {
 	mu      sync.Mutex
 	died    int // exit code given by a signal, valid once ctx has ended and killed is set
 	killed  bool
-	traps   map[Signal]string // "" ignores
+	traps   map[Signal]string // "" ignores the signal
 	pending []Signal          // trapped, action not yet run
-	wake    chan struct{}     // something became pending
+	wake    chan struct{}     // receives when a signal becomes pending
 	program chan int          // not nil while a Program runs in the foreground
 	typed   bool              // the process is a shell that reads its commands from a terminal
-	stop    func()            // ends the typed command that runs
+	stop    func()            // ends the running typed command
 }
 
-// ErrInterrupted is the error of a read from a terminal that Ctrl-C has interrupted.
+// ErrInterrupted is the error of a read from a terminal that Ctrl-C interrupted.
 var ErrInterrupted = errors.New("interrupted")
 
-// New prepares a process; Run runs it.
+// New creates a process. Run runs it.
 func New(cfg Config) *Process {
 	ctx, end := context.WithCancel(context.Background())
 	env := maps.Clone(cfg.Env)
@@ -94,7 +94,7 @@ func New(cfg Config) *Process {
 	return &Process{cfg: cfg, ctx: ctx, end: end, traps: map[Signal]string{}, wake: make(chan struct{}, 1)}
 }
 
-// Found reports whether the command exists. Otherwise Run returns 127.
+// Found reports whether the command exists. If it does not, Run returns 127.
 func (p *Process) Found() bool {
 	return p.cfg.Fallback != nil || p.lookup(p.cfg.Args[0]) != nil
 }
@@ -104,12 +104,12 @@ func (p *Process) FallsBack() bool {
 	return p.cfg.Fallback != nil && p.lookup(p.cfg.Args[0]) == nil
 }
 
-// Run runs the process to its end and returns its exit code: 128 + n if
-// signal n ended it. No goroutine of the process is left when it returns.
+// Run runs the process until it ends, and returns its exit code: 128 + n if signal n ended it. All
+// goroutines of the process have ended when Run returns.
 func (p *Process) Run() int {
 	defer p.end()
 	if c, ok := p.cfg.Stdin.(io.Closer); ok {
-		stop := context.AfterFunc(p.ctx, func() { _ = c.Close() }) // who reads waits no longer
+		stop := context.AfterFunc(p.ctx, func() { _ = c.Close() }) // unblocks readers
 		defer stop()
 	}
 	s := newShell(p)
@@ -152,8 +152,8 @@ func (p *Process) Signal(n Signal) {
 	}
 }
 
-// Interrupt is Ctrl-C at the terminal of the process. If a shell reads its commands from the terminal, it
-// ends the command that runs, and the shell reads the next one. Otherwise it is SIGINT.
+// Interrupt is Ctrl-C at the terminal of the process. If a shell reads its commands from the terminal, Interrupt
+// ends the running command, and the shell reads the next one. Otherwise it is SIGINT.
 func (p *Process) Interrupt() {
 	p.mu.Lock()
 	typed := p.typed
@@ -174,8 +174,7 @@ func (p *Process) die(n Signal) {
 	p.end()
 }
 
-// SignalInside sends a signal from inside the process's namespace, where
-// number 1 cannot be killed.
+// SignalInside sends a signal from inside the process's namespace, where process 1 cannot be killed.
 func (p *Process) SignalInside(n Signal) {
 	if n != SIGKILL || !p.cfg.Init {
 		p.Signal(n)
@@ -191,11 +190,11 @@ func (p *Process) kill(n Signal) {
 	p.SignalInside(n)
 }
 
-// forever is a sleep that only the end of the process ends. It needs no
-// timer, which virtual time would run to.
+// forever is a sleep that ends only with the process. It needs no timer; virtual time would advance to
+// a timer.
 const forever = time.Duration(math.MaxInt64)
 
-// sleep reports false if the command was ended meanwhile.
+// sleep returns false if the command was ended before the duration had passed.
 func (s *shell) sleep(d time.Duration) bool {
 	if d == forever {
 		<-s.ctx.Done()
@@ -211,12 +210,11 @@ func (s *shell) sleep(d time.Duration) bool {
 	}
 }
 
-// ignoredByDefault lists CHLD, CONT, URG and WINCH.
+// ignoredByDefault reports whether a signal is CHLD, CONT, URG or WINCH.
 func ignoredByDefault(n Signal) bool { return n == 17 || n == 18 || n == 23 || n == 28 }
 
-// lookup finds a command by its name: the embedder's first, under the whole
-// path and then under its base name, then those built in, which are where
-// busybox has them.
+// lookup returns a command by its name. Config.Programs come first, under the whole path and then under
+// the base name; then built-in commands, at the paths that busybox has.
 func (p *Process) lookup(name string) applet {
 	dir, base := "", name
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {

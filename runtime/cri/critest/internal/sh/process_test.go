@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// scripts are run here and, where there is one, by a real busybox.
+// The tests run these scripts here and, if it is installed, in a real busybox.
 var scripts = []struct {
 	name, script, out string
 	code              int
@@ -109,7 +109,7 @@ func TestSignals(t *testing.T) {
 		init   bool
 		signal Signal
 		code   int
-		after  time.Duration // from the signal, which comes at 1 s
+		after  time.Duration // from the signal, which is sent after 1 s
 	}{
 		{"a child dies of TERM", []string{"sleep", "100"}, false, SIGTERM, 143, 0},
 		{"process 1 does not", []string{"sleep", "10"}, true, SIGTERM, 0, 9 * time.Second},

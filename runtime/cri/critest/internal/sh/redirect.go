@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// redirect opens the files of a command. The function that it returns says
-// afterwards whether everything could be written.
+// redirect opens the files of a command. The returned function reports afterwards whether everything
+// was written.
 func (s *shell) redirect(redirs []redirection, std stdio) (_ stdio, written func() error, _ error) {
 	var open []*target
 	written = func() error {
@@ -61,7 +61,7 @@ func (s *shell) open(r redirection, std stdio) (io.Writer, error) {
 	return t, nil
 }
 
-// A target appends to a file as its command writes.
+// A target appends the output of a command to a file, as the command writes it.
 type target struct {
 	files Files
 	name  string

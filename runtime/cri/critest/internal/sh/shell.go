@@ -14,11 +14,11 @@ import (
 
 type stdio struct{ out, err io.Writer }
 
-// An applet is a command that is built in.
+// An applet is a built-in command.
 type applet func(s *shell, args []string, io stdio) int
 
-// A shell runs lists. The main one of a process handles its signals; children,
-// which run in the background or in parentheses, share its fate.
+// A shell runs lists. The main shell of a process handles its signals. Children run in the background or
+// in parentheses, and end with it.
 type shell struct {
 	p     *Process
 	ctx   context.Context // ends with the process, or with the command that was typed
@@ -30,7 +30,7 @@ type shell struct {
 	last  int             // $?
 	exit  bool            // exit was called; last is the code
 	trace bool            // each command is printed before it runs
-	// substituted is the exit code of the last substitution in the command that runs, 0 without one.
+	// substituted is the exit code of the last substitution in the running command, 0 without one.
 	substituted int
 }
 
@@ -42,10 +42,10 @@ func (s *shell) fork() *shell {
 	return &shell{p: s.p, ctx: s.ctx, env: maps.Clone(s.env), child: true, jobs: s.jobs, last: s.last, trace: s.trace}
 }
 
-// stopped reports whether no further command may run.
+// stopped reports whether the shell must not run another command.
 func (s *shell) stopped() bool { return s.exit || s.ctx.Err() != nil }
 
-// script parses and runs text.
+// script parses and runs a text.
 func (s *shell) script(text string, io stdio) int {
 	l, err := parse(text)
 	if err != nil {
@@ -103,8 +103,8 @@ func (s *shell) command(c command, io stdio) {
 	}
 }
 
-// loop lets every turn take a millisecond at least, so that a loop without a
-// sleep does not stop virtual time.
+// loop makes every iteration take at least a millisecond, so that a loop without a sleep does not stop
+// virtual time.
 func (s *shell) loop(l *loop, io stdio) {
 	code := 0
 	for s.sleep(time.Millisecond) {
@@ -172,7 +172,7 @@ func (s *shell) assignOrRun(words []word, args []string, io stdio) int {
 	return s.run(args, io)
 }
 
-// run runs a command of a script.
+// run runs a command with its arguments.
 func (s *shell) run(args []string, io stdio) int {
 	if b := builtin(args[0]); b != nil {
 		return b(s, args, io)
@@ -211,11 +211,11 @@ func (s *shell) expand(w word, io stdio) string {
 	return b.String()
 }
 
-// maxOutput bounds the output of a substitution, in bytes: Linux limits an argument to as many.
+// maxOutput is the maximum output of a substitution in bytes: Linux limits an argument to the same size.
 const maxOutput = 128 << 10
 
-// output runs commands in a child, and returns their output without the newlines at its end. It waits for the background
-// jobs of the child, which write there, too.
+// output runs commands in a child and returns their output without the trailing newlines. It waits for the background
+// jobs of the child, because their output counts, too.
 func (s *shell) output(l list, io stdio) string {
 	child, out := s.fork(), &limitedBuffer{left: maxOutput}
 	child.list(l, stdio{out: out, err: io.err})
@@ -229,7 +229,7 @@ func (s *shell) output(l list, io stdio) string {
 	return strings.TrimRight(out.String(), "\n")
 }
 
-// A limitedBuffer drops what exceeds its limit. Its methods may be called concurrently.
+// A limitedBuffer drops bytes beyond its limit. Its methods may be called concurrently.
 type limitedBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -251,7 +251,7 @@ func (b *limitedBuffer) String() string {
 	return b.text.String()
 }
 
-// file is a path as an absolute one; the working directory is the root.
+// file returns an absolute path. The working directory is the root.
 func file(name string) string { return path.Join("/", name) }
 
 func isName(s string) bool {
@@ -263,9 +263,8 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// runTraps runs the actions of signals that came in meanwhile. A shell does
-// so between commands, never during one: `trap "exit 0" TERM; sleep 100` does
-// not end before the sleep has.
+// runTraps runs the actions of pending signals. A shell does so between commands, never during one:
+// `trap "exit 0" TERM; sleep 100` does not end before the sleep has ended.
 func (s *shell) runTraps(io stdio) (last Signal) {
 	if s.child {
 		return 0

@@ -8,7 +8,7 @@ import (
 // Signal is a Linux signal number.
 type Signal int
 
-// Signals with a meaning of their own here.
+// Signals that this package treats specially.
 const (
 	SIGHUP  Signal = 1
 	SIGINT  Signal = 2
@@ -19,10 +19,10 @@ const (
 	SIGTERM Signal = 15
 )
 
-// exitBySignal is what a shell reports of a process that a signal ended.
+// exitBySignal returns the exit code that a shell reports for a process that a signal ended.
 func exitBySignal(s Signal) int { return 128 + int(s) }
 
-// ParseSignal reads a signal as trap and kill are given it: TERM, SIGTERM or 15.
+// ParseSignal parses a signal as trap and kill accept it: TERM, SIGTERM or 15.
 func ParseSignal(s string) (Signal, bool) {
 	if n, err := strconv.Atoi(s); err == nil {
 		return Signal(n), n > 0 && n < 65

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// test understands -e, -f, -r, -s, -n, -z, =, !=, comparisons of integers and a leading !.
+// test supports -e, -f, -r, -s, -n, -z, =, !=, comparisons of integers and a leading !.
 func test(s *shell, args []string, io stdio) int {
 	if end := map[string]string{"[": "]", "[[": "]]"}[args[0]]; end != "" {
 		if args[len(args)-1] != end {
@@ -73,7 +73,7 @@ func compare(left, op, right string) (holds, ok bool) {
 	return holds, known && errA == nil && errB == nil
 }
 
-// expr understands one operation on two integers. As in expr, a result of 0 is the exit code 1.
+// expr supports one operation on two integers. As in expr, the result 0 has the exit code 1.
 func expr(_ *shell, args []string, io stdio) int {
 	result, ok := 0, false
 	if len(args) == 4 {

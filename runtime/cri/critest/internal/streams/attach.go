@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// An audience are those who are attached to a process.
+// An audience is the clients that are attached to a process.
 type audience struct {
 	mu        sync.Mutex
 	listeners []*listener
 }
 
-// join sends a listener the output from now on, until leave is called.
+// join adds a listener. It receives the further output until leave is called.
 func (a *audience) join(l *listener) (leave func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -25,7 +25,7 @@ func (a *audience) join(l *listener) (leave func()) {
 	}
 }
 
-// A heard stream is written to a log and sent to the audience, without blocking the process.
+// A heard stream is written to a log and to the audience, without blocking the process.
 type heard struct {
 	log      io.Writer
 	audience *audience
@@ -46,10 +46,10 @@ type listener struct {
 	wants map[byte]bool // channels
 
 	mu     sync.Mutex
-	queue  [][]byte // with the channel first
-	size   int      // of the queue
+	queue  [][]byte // the first byte is the channel
+	size   int      // of the queue, in bytes
 	closed bool
-	more   chan struct{} // something has changed
+	more   chan struct{} // receives when the queue has changed
 }
 
 func newListener(out, errs bool) *listener {

@@ -12,14 +12,14 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/program"
 )
 
-// The channels of v4.channel.k8s.io and v5, which are the first byte of a message.
+// The channels of v4.channel.k8s.io and v5. The first byte of a message is its channel.
 const (
 	Stdin  = 0
 	Stdout = 1
 	Stderr = 2
 	Error  = 3
 	Resize = 4
-	Close  = 255 // in v5: closes the channel that follows
+	Close  = 255 // in v5: closes the channel in the second byte
 )
 
 // A carrier carries messages whose first byte is the channel.
@@ -33,12 +33,12 @@ type carrier interface {
 type channels struct {
 	conn  carrier
 	stdin stdin
-	sizes chan program.Size // the newest one
-	ctx   context.Context   // ends when the client has gone
-	done  chan struct{}     // closed when nothing is read any more
+	sizes chan program.Size // the newest size
+	ctx   context.Context   // ends when the client disconnects
+	done  chan struct{}     // closed when no more messages are read
 }
 
-// A stdin takes what a caller sends.
+// A stdin receives the client's input.
 type stdin interface {
 	add([]byte)
 	close()
@@ -62,7 +62,7 @@ func openChannels(v *visit, streams int, to stdin, closes bool) (*channels, erro
 	return ch, nil
 }
 
-// carry accepts the protocol of the client.
+// carry accepts the client's protocol.
 func (v *visit) carry(streams int) (carrier, error) {
 	if v.speaksSPDY() {
 		return v.acceptStreams(streams)
@@ -103,7 +103,7 @@ func (ch *channels) take(channel byte, data []byte, closes bool) {
 
 func (ch *channels) resize(size program.Size) {
 	select {
-	case <-ch.sizes: // an older one that was not read
+	case <-ch.sizes: // an older size that was not read
 	default:
 	}
 	ch.sizes <- size
@@ -124,8 +124,8 @@ func (w channelWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// end sends the process's status, and waits for the reader. If the process was ended by the client
-// or the runtime, no status is sent.
+// end sends the process's status and waits for the reader. It sends no status if the client or the
+// runtime ended the process.
 func (ch *channels) end(code int, err error) {
 	if text, merr := json.Marshal(ended(code, err)); merr == nil && ch.ctx.Err() == nil {
 		_ = ch.conn.Write([]byte{Error}, text) // the client may have disconnected
@@ -134,7 +134,7 @@ func (ch *channels) end(code int, err error) {
 	<-ch.done
 }
 
-// ended is how a process ended, as the error channel says it.
+// ended returns the status that the error channel reports for a process.
 func ended(code int, err error) metav1.Status {
 	switch {
 	case err != nil:

@@ -7,25 +7,25 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/program"
 )
 
-// A Console is what a process reads from and prints to.
+// A Console is the input and the output of a process.
 type Console struct {
 	In        io.Reader // nil without a standard input
 	Out, Errs io.Writer
-	// TTY is set if the process runs on a terminal, and Sizes has the newest size of the terminal.
+	// TTY means that the process runs on a terminal. Sizes then has the newest size of the terminal.
 	TTY   bool
 	Sizes <-chan program.Size
 
 	keys *terminal // nil without a terminal or a standard input
 }
 
-// Control has Ctrl-C on the terminal interrupt a process.
+// Control makes Ctrl-C on the terminal interrupt a process.
 func (c Console) Control(p *sh.Process) {
 	if c.keys != nil {
 		c.keys.control(p)
 	}
 }
 
-// Attached is the process of a container as the callers of Attach see it: its standard input, and those who listen.
+// Attached is the process of a container for the clients of Attach: its standard input and its listeners.
 type Attached struct {
 	in       *input // nil without a standard input
 	keys     *terminal
@@ -46,14 +46,14 @@ func NewAttached(stdin, tty bool) *Attached {
 	return a
 }
 
-// Console returns the console of the process. What the process prints goes to out and errs, too, which keep no errors.
+// Console returns the console of the process. The output also goes to out and errs. Their errors are ignored.
 func (a *Attached) Console(out, errs io.Writer) Console {
 	c := Console{Out: heard{out, &a.audience, Stdout}, Errs: heard{errs, &a.audience, Stderr}, TTY: a.tty, keys: a.keys}
 	if a.in != nil {
 		c.In = a.in
 	}
 	if echo := c.Out; a.keys != nil {
-		a.keys.echoTo(func(keys []byte) { _, _ = echo.Write(keys) }) // part of the output
+		a.keys.echoTo(func(keys []byte) { _, _ = echo.Write(keys) }) // the echo is part of the output
 	}
 	if a.tty {
 		c.Out = onTerminal{c.Out}

@@ -15,8 +15,8 @@ type Request interface {
 	GetTty() bool
 }
 
-// Exec returns the stream of a process, which start makes for a console. run runs the process until it ends by itself or
-// by its context, which ends when the client disconnects.
+// Exec returns the stream of a process. start creates the process for a console. run runs it until it ends by itself or
+// its context ends, which is when the client disconnects.
 func Exec(req Request, start func(Console) (*sh.Process, error), run func(context.Context, *sh.Process) (int, error)) Stream {
 	return func(v *visit) {
 		in := newInput()
@@ -33,7 +33,7 @@ func Exec(req Request, start func(Console) (*sh.Process, error), run func(contex
 		}
 		ch, err := openChannels(v, count(req), to, true)
 		if err != nil {
-			return // which was answered
+			return // openChannels has sent the response
 		}
 		c := Console{In: in, Out: wanted(ch, Stdout, req.GetStdout()), Errs: wanted(ch, Stderr, req.GetStderr()), Sizes: ch.sizes}
 		if req.GetTty() {
@@ -73,8 +73,8 @@ func wanted(ch *channels, channel byte, is bool) io.Writer {
 	return ch.writer(channel)
 }
 
-// Attach returns the stream of a client that gets the output of the process from now on, until exited is closed or the
-// client disconnects. With once, the end of the client's input ends the process's.
+// Attach returns the stream of a client that receives the further output of the process, until exited is closed or the
+// client disconnects. If once is set, the end of the client's input ends the process's input.
 func (a *Attached) Attach(req Request, once bool, exited <-chan struct{}) Stream {
 	return func(v *visit) {
 		in := a.in
@@ -87,7 +87,7 @@ func (a *Attached) Attach(req Request, once bool, exited <-chan struct{}) Stream
 		}
 		ch, err := openChannels(v, count(req), to, in != nil && once)
 		if err != nil {
-			return // which was answered
+			return // openChannels has sent the response
 		}
 		l := newListener(req.GetStdout(), req.GetStderr())
 		told := make(chan struct{})

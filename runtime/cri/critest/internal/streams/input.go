@@ -8,21 +8,21 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
-// maxInput is how many unread bytes are kept.
+// maxInput is the maximum number of unread bytes.
 const maxInput = 4 << 20
 
-// An input is the unread input of a process. Senders never block. A nil one discards everything.
+// An input is the unread input of a process. Senders never block. A nil input discards everything.
 type input struct {
 	mu     sync.Mutex
 	text   bytes.Buffer
 	closed bool
-	more   chan struct{} // something has changed
+	more   chan struct{} // receives when the input has changed
 
-	// terminal: a Read returns one line at most.
+	// terminal means that a Read returns one line at most.
 	terminal bool
-	// ends are the numbers of bytes before each Ctrl-D that was not read yet.
+	// ends has, for each Ctrl-D that was not read yet, the number of bytes before it.
 	ends []int
-	// reading is set while a Read waits, and interrupted if Ctrl-C is to end it.
+	// reading is set while a Read waits. interrupted is set if Ctrl-C must end it.
 	reading, interrupted bool
 }
 
@@ -41,7 +41,7 @@ func (in *input) add(b []byte) {
 	notify(in.more)
 }
 
-// close says that nothing more comes.
+// close ends the input.
 func (in *input) close() {
 	if in == nil {
 		return
@@ -52,13 +52,13 @@ func (in *input) close() {
 	notify(in.more)
 }
 
-// Close is close, for a process that is killed while it reads.
+// Close calls close. It unblocks a read of a process that is killed.
 func (in *input) Close() error {
 	in.close()
 	return nil
 }
 
-// notify leaves one message in a channel.
+// notify sends on the channel unless a message is pending.
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -66,7 +66,7 @@ func notify(c chan struct{}) {
 	}
 }
 
-// Read waits until there is something. One goroutine may read at a time.
+// Read waits until there is input. Only one goroutine may read at a time.
 func (in *input) Read(b []byte) (int, error) {
 	for {
 		n, err := in.take(b)
@@ -77,7 +77,7 @@ func (in *input) Read(b []byte) (int, error) {
 	}
 }
 
-// take reads what there is. It returns 0 and no error if a Read has to wait.
+// take reads the available input. It returns 0 and no error if a Read has to wait.
 func (in *input) take(b []byte) (n int, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -110,10 +110,10 @@ func (in *input) most(size int) int {
 	return size
 }
 
-// maxEnds is how many Ctrl-D are kept.
+// maxEnds is the maximum number of unread Ctrl-D.
 const maxEnds = 256
 
-// end is Ctrl-D: a Read that comes to it returns io.EOF, and the next one goes on.
+// end is Ctrl-D: the Read that reaches it returns io.EOF, and the next Read continues after it.
 func (in *input) end() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -123,8 +123,7 @@ func (in *input) end() {
 	notify(in.more)
 }
 
-// interrupt is Ctrl-C: it discards unread input, and a pending Read ends after the process was
-// interrupted.
+// interrupt is Ctrl-C: it discards unread input. It calls process, and then a pending Read ends.
 func (in *input) interrupt(process func()) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 // A Dialer connects to a port of a pod.
 type Dialer func(ctx context.Context, port int32) (net.Conn, error)
 
-// Ports returns the stream of a client that connects to ports of a pod: over WebSocket the given ones, over SPDY any.
-// Over WebSocket each port has two channels, for data and errors, and each begins with the port's number.
+// Ports returns the stream of a client that connects to ports of a pod: over WebSocket to the given ports, over SPDY to
+// any. Over WebSocket each port has a channel for data and one for errors. Each of them begins with the port's number.
 func Ports(ports []int32, dial Dialer) Stream {
 	return func(v *visit) {
 		if v.speaksSPDY() {
@@ -29,7 +29,7 @@ func Ports(ports []int32, dial Dialer) Stream {
 func (dial Dialer) serveChannels(v *visit, ports []int32) {
 	conn, err := v.accept("v4.channel.k8s.io")
 	if err != nil {
-		return // which was answered
+		return // the response was sent
 	}
 	fwd := &forwarding{conn: conn, ctx: v.ctx}
 	for range ports {
@@ -66,7 +66,7 @@ func (dial Dialer) servePort(fwd *forwarding, i int, port int32) {
 	handOn(fwd.ctx, to, data, fwd.inputs[i])
 }
 
-// A forwarding is one WebSocket with its ports.
+// A forwarding is one WebSocket connection with its ports.
 type forwarding struct {
 	conn   *websocket.Conn
 	ctx    context.Context
@@ -88,13 +88,13 @@ func (f *forwarding) read() {
 			return
 		}
 		if len(message) == 0 || message[0]%2 != 0 || int(message[0])/2 >= len(f.inputs) {
-			continue // errors are reported in the other direction
+			continue // the server writes errors; it does not read them
 		}
 		f.inputs[message[0]/2].add(message[1:])
 	}
 }
 
-// handOn copies in both directions until one end disconnects.
+// handOn copies in both directions until one side disconnects.
 func handOn(ctx context.Context, to net.Conn, data io.Writer, in *input) {
 	stop := context.AfterFunc(ctx, func() { to.Close() })
 	defer stop()

@@ -13,7 +13,7 @@ import (
 func (dial Dialer) serveStreams(v *visit) {
 	conn, err := v.acceptSPDY("portforward.k8s.io")
 	if err != nil {
-		return // which was answered
+		return // the response was sent
 	}
 	ctx, cancel := context.WithCancel(v.ctx)
 	var running sync.WaitGroup
@@ -32,10 +32,10 @@ func (dial Dialer) serveStreams(v *visit) {
 	}
 }
 
-// portStreams are those of one connection over SPDY.
+// portStreams are the streams of one SPDY connection.
 type portStreams struct {
 	conn   *spdy.Conn
-	pairs  map[string]*portPair // that are not whole yet, by the ID in their headers
+	pairs  map[string]*portPair // incomplete pairs, by the ID in their headers
 	inputs map[uint32]*input    // by stream
 }
 
@@ -46,7 +46,7 @@ type portPair struct {
 	in         *input
 }
 
-// take takes what the client says, and returns the pair that is whole with that.
+// take processes a message of the client, and returns the pair that it completes, if any.
 func (f *portStreams) take(m spdy.Message) *portPair {
 	in := f.inputs[m.Stream]
 	switch m.Kind {

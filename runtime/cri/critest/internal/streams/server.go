@@ -14,32 +14,32 @@ import (
 // Host is the host in the URLs of a Server without an address.
 const Host = "critest"
 
-// A Stream serves the client of one URL. It returns when the stream has ended.
+// A Stream serves the client that connects to one URL. It returns when the stream has ended.
 type Stream func(*visit)
 
-// A visit is a request for a stream, and the connection that it came on.
+// A visit is a request for a stream, with its connection.
 type visit struct {
 	net.Conn
 	read *bufio.Reader
 	*http.Request
-	ctx context.Context // ends with the runtime, and when that restarts
+	ctx context.Context // ends with the runtime, and when the runtime restarts
 }
 
-// accept makes a WebSocket of the connection.
+// accept upgrades the connection to a WebSocket.
 func (v *visit) accept(protocols ...string) (*websocket.Conn, error) {
 	ws, _, err := websocket.Accept(v.Conn, v.read, v.Request, protocols...)
 	return ws, err
 }
 
-// A Server serves each stream once, at a URL of its own. Its methods may be called concurrently. It is no http.Server,
-// which programs with a runtime in memory would have to link.
+// A Server serves each stream once, at a URL of its own. Its methods may be called concurrently. It does not use
+// http.Server, because programs with an in-memory runtime would have to link it.
 type Server struct {
 	mu      sync.Mutex
 	waiting map[string]Stream // by path, until a client connects
 	address string
 }
 
-// Offer returns a URL that leads to a stream, once. The ID must not repeat.
+// Offer returns a URL at which a stream can be requested once. The ID must be unique.
 func (s *Server) Offer(id string, st Stream) (url string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,21 +50,21 @@ func (s *Server) Offer(id string, st Stream) (url string) {
 	return "http://" + cmp.Or(s.address, Host) + "/" + id
 }
 
-// SetAddress has further URLs lead to an address, at which other processes reach the server.
+// SetAddress makes further URLs contain an address at which other processes reach the server.
 func (s *Server) SetAddress(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.address = address
 }
 
-// Forget makes all URLs invalid to which no client has connected.
+// Forget invalidates all URLs to which no client has connected.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.waiting)
 }
 
-// Serve serves one stream for each connection until life ends, and then closes the listener. epoch returns the context
+// Serve serves one stream on each connection until life ends, and then closes the listener. epoch returns the context
 // that ends a new stream.
 func (s *Server) Serve(life context.Context, lis net.Listener, epoch func() context.Context) {
 	var running sync.WaitGroup
@@ -73,7 +73,7 @@ func (s *Server) Serve(life context.Context, lis net.Listener, epoch func() cont
 	for {
 		conn, err := lis.Accept()
 		if err != nil {
-			return // it was closed
+			return // the listener was closed
 		}
 		ctx := epoch()
 		running.Go(func() {
@@ -88,7 +88,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	read := bufio.NewReader(conn)
 	req, err := http.ReadRequest(read)
 	if err != nil {
-		return // the client requests no stream
+		return // the client does not request a stream
 	}
 	s.mu.Lock()
 	st := s.waiting[req.URL.Path]

@@ -12,12 +12,12 @@ import (
 	"github.com/podsync/podsync/internal/base/websocket"
 )
 
-// ProtocolHeader is the header of the protocol over SPDY.
+// ProtocolHeader is the header that names the protocol over SPDY.
 const ProtocolHeader = "X-Stream-Protocol-Version"
 
 func (v *visit) speaksSPDY() bool { return strings.EqualFold(v.Header.Get("Upgrade"), spdy.Protocol) }
 
-// acceptSPDY answers a request to speak a protocol over SPDY.
+// acceptSPDY accepts a request for a protocol over SPDY.
 func (v *visit) acceptSPDY(protocol string) (*spdy.Conn, error) {
 	if !slices.Contains(v.Header[ProtocolHeader], protocol) {
 		err := fmt.Errorf("critest: of the protocols %q none is known", v.Header[ProtocolHeader])
@@ -41,13 +41,13 @@ type spdyStreams struct {
 	channels map[uint32]byte // by stream
 }
 
-// channelOf is the channel of each kind of stream.
+// channelOf returns the channel of a kind of stream.
 func channelOf(kind string) (channel byte, known bool) {
 	i := slices.Index([]string{Stdin: "stdin", Stdout: "stdout", Stderr: "stderr", Error: "error", Resize: "resize"}, kind)
 	return byte(i), i >= 0
 }
 
-// acceptStreams waits until all streams of a process are there.
+// acceptStreams waits until the client has opened all streams of a process.
 func (v *visit) acceptStreams(n int) (carrier, error) {
 	conn, err := v.acceptSPDY("v4.channel.k8s.io")
 	if err != nil {
@@ -69,7 +69,7 @@ func (v *visit) acceptStreams(n int) (carrier, error) {
 // opened accepts a stream of a known kind.
 func (s *spdyStreams) opened(m spdy.Message) error {
 	if m.Kind != spdy.Opened {
-		return nil // nothing is said before all are there
+		return nil // before all streams are open, the server sends nothing
 	}
 	channel, known := channelOf(m.Header.Get("streamtype"))
 	if !known || s.streams[channel] != 0 {
@@ -103,5 +103,5 @@ func (s *spdyStreams) Write(message ...[]byte) error {
 	return s.conn.Write(s.streams[all[0]], all[1:])
 }
 
-// Close ends all streams.
+// Close closes all streams.
 func (s *spdyStreams) Close() error { return s.conn.Close() }

@@ -16,24 +16,24 @@ type terminal struct {
 
 	mu        sync.Mutex
 	echo      func([]byte) // shows typed keys; it must not block
-	interrupt func()       // of the process
-	line      []byte       // typed and not yet sent to the process
+	interrupt func()       // interrupts the process
+	line      []byte       // typed, but not yet sent to the process
 }
 
-// newTerminal returns a terminal for a process that does not run yet. Until echoTo it shows no keys.
+// newTerminal returns a terminal for a process that does not run yet. It shows no keys before echoTo is called.
 func newTerminal() *terminal { return &terminal{echo: func([]byte) {}, interrupt: func() {}} }
 
-// feed has the keys go to an input.
+// feed makes the terminal send lines to an input.
 func (t *terminal) feed(in *input) { t.in, in.terminal = in, true }
 
-// echoTo passes the keys that the terminal shows to echo.
+// echoTo sets the function that shows typed keys.
 func (t *terminal) echoTo(echo func(keys []byte)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.echo = echo
 }
 
-// control has Ctrl-C interrupt a process.
+// control makes Ctrl-C interrupt a process.
 func (t *terminal) control(p *sh.Process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,11 +43,11 @@ func (t *terminal) control(p *sh.Process) {
 const (
 	ctrlC = 3
 	ctrlD = 4
-	// maxLine is the length of a line, as on Linux. Further keys are lost.
+	// maxLine is the maximum length of a line, as on Linux. Further keys are dropped.
 	maxLine = 4095
 )
 
-// add takes keys.
+// add processes typed keys.
 func (t *terminal) add(keys []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,7 +93,7 @@ func (t *terminal) key(key byte) (echo []byte, ends bool) {
 	return []byte{key}, false
 }
 
-// send passes on the line that a key has ended.
+// send sends the line that a key has ended.
 func (t *terminal) send(key byte) {
 	line := t.line
 	t.line = nil
@@ -107,7 +107,7 @@ func (t *terminal) send(key byte) {
 	}
 }
 
-// close says that no keys follow.
+// close ends the keys.
 func (t *terminal) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +116,7 @@ func (t *terminal) close() {
 	t.in.close()
 }
 
-// onTerminal is the output of a process on a terminal, which returns the carriage at each newline.
+// onTerminal is the output of a process on a terminal: it writes a carriage return before each newline.
 type onTerminal struct{ out io.Writer }
 
 func (w onTerminal) Write(b []byte) (int, error) {
@@ -126,15 +126,15 @@ func (w onTerminal) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// maxEcho is how much echo waits for a caller who does not read.
+// maxEcho is the maximum echo that is queued for a client that does not read.
 const maxEcho = 64 << 10
 
-// A screen prints the echo before the output of the process that follows it. Only the process waits for a
-// caller who does not read, and not the reader of the keys.
+// A screen writes the echo before the later output of the process. If the client does not read, only the process waits
+// for it, and not the reader of the keys.
 type screen struct {
 	out  io.Writer     // set before the first Write
-	turn chan struct{} // has a value while something is written
-	more chan struct{} // there is echo
+	turn chan struct{} // has a value during a write
+	more chan struct{} // receives when there is echo
 
 	mu     sync.Mutex
 	echoed []byte
@@ -155,7 +155,7 @@ func (s *screen) echo(b []byte) {
 }
 
 func (s *screen) Write(b []byte) (int, error) {
-	s.turn <- struct{}{} // and no mutex: virtual time passes while a caller does not read
+	s.turn <- struct{}{} // not a mutex: virtual time must pass while a client does not read
 	defer func() { <-s.turn }()
 	s.mu.Lock()
 	text := append(s.echoed, b...)
@@ -170,7 +170,7 @@ func (s *screen) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// show prints echo until hide is called, which prints the rest.
+// show writes echo until hide is called, which writes the rest.
 func (s *screen) show() (hide func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -178,7 +178,7 @@ func (s *screen) show() (hide func()) {
 		for {
 			select {
 			case <-s.more:
-				_, _ = s.Write(nil) // the process notices the end of the caller
+				_, _ = s.Write(nil) // the process notices that the client has disconnected
 			case <-end:
 				_, _ = s.Write(nil) // likewise
 				return
