@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/admission"
 )
 
-// An object is a Node of the API server. It is registered if a version of it is known.
+// An object is a Node in the API server. The node is registered if known is set.
 type object struct{ known, newest *v1.Node }
 
 func (o object) IsRegistered() bool { return o.known != nil }
@@ -51,7 +51,7 @@ func port(ip string, n int32) func(*v1.Pod) {
 	}
 }
 
-// before has an init container as change makes a container.
+// before returns a change that adds an init container, which it makes by applying change to a container.
 func before(change func(*v1.Pod), restart *v1.ContainerRestartPolicy) func(*v1.Pod) {
 	return func(p *v1.Pod) {
 		p.Spec.InitContainers = podOf(change).Spec.Containers
@@ -65,7 +65,7 @@ func sysctl(name string) func(*v1.Pod) {
 	}
 }
 
-// appArmor asks for a profile by the field of the pod, and by the annotation of a static pod.
+// appArmor returns a change that requests a profile in a field of the pod, and in the annotation of a static pod.
 func appArmor(profile v1.AppArmorProfileType, annotation string) func(*v1.Pod) {
 	return func(p *v1.Pod) {
 		p.Spec.SecurityContext = &v1.PodSecurityContext{AppArmorProfile: &v1.AppArmorProfile{Type: profile}}
@@ -75,7 +75,7 @@ func appArmor(profile v1.AppArmorProfileType, annotation string) func(*v1.Pod) {
 	}
 }
 
-// On a machine with AppArmor a pod may ask for a profile.
+// On a machine with AppArmor a pod may request a profile.
 func TestAppArmorOfTheMachine(t *testing.T) {
 	a := admissionTo(object{})
 	a.AppArmor = true
@@ -170,7 +170,7 @@ func tainted(effects ...v1.TaintEffect) *v1.Node {
 	return node
 }
 
-// A pod that the last known Node rejects is checked again with the newest one. The newest one is read for no other pod.
+// A pod that the last known Node rejects is checked again with the newest Node, which is read for no other pod.
 func TestTheNewestNodeCounts(t *testing.T) {
 	a := admissionTo(object{known: tainted(v1.TaintEffectNoExecute), newest: tainted()})
 	if refused := a.Admit(podOf(nil), nil); refused != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// appArmorFits rejects a pod that asks for an AppArmor profile if the machine has no AppArmor: the
-// runtime could not confine its containers, or would run them without.
+// appArmorFits rejects a pod that requests an AppArmor profile if the machine has no AppArmor: the runtime could not
+// confine its containers, or would run them without the profile.
 func appArmorFits(pod *v1.Pod, enabled bool) *syncpod.Rejection {
 	if enabled || !wantsAppArmor(pod) {
 		return nil

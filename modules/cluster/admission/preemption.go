@@ -20,9 +20,9 @@ import (
 // minPreemptionWait is how long a critical pod waits at least for the pods that it preempts.
 const minPreemptionWait = 10 * time.Second
 
-// A Preemption stops pods so that critical pods fit on the node, and lets the critical pods wait until these have stopped.
-// It is the Preemption of an Admission, a loop.Part and a syncpod.Admitter: a node that preempts uses it as all three. Make
-// it with NewPreemption. Its methods may be called concurrently.
+// A Preemption stops pods so that critical pods fit on the node, and makes the critical pods wait until those pods have
+// stopped. It is the Preemption of an Admission, a loop.Part and a syncpod.Admitter: a node that preempts uses it as all
+// three. Create it with NewPreemption. Its methods may be called concurrently.
 type Preemption struct {
 	config PreemptionConfig
 	// wake has a value if queued has pods.
@@ -65,7 +65,7 @@ func NewPreemption(c PreemptionConfig) *Preemption {
 	return &Preemption{config: c, wake: make(chan struct{}, 1), stopping: map[types.UID]bool{}, waiting: map[types.UID]bool{}}
 }
 
-// stop has the pods stopped, and the critical pod wait until no pod stops for a critical one any more.
+// stop queues the pods for Run, which stops them. The critical pod waits until no pod is stopping for a critical pod.
 func (p *Preemption) stop(critical *v1.Pod, missing v1.ResourceName, pods []*v1.Pod) {
 	p.mu.Lock()
 	for _, pod := range pods {
@@ -79,18 +79,18 @@ func (p *Preemption) stop(critical *v1.Pod, missing v1.ResourceName, pods []*v1.
 	p.mu.Unlock()
 	select {
 	case p.wake <- struct{}{}:
-	default: // Run takes all that is queued
+	default: // Run stops all queued pods
 	}
 }
 
-// isStopping reports whether the pod stops for a critical pod.
+// isStopping reports whether the pod is being stopped for a critical pod.
 func (p *Preemption) isStopping(pod *v1.Pod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stopping[pod.UID]
 }
 
-// AdmitPod lets a critical pod wait for the pods that stop for it.
+// AdmitPod makes a critical pod wait until the pods that it preempts have stopped.
 func (p *Preemption) AdmitPod(_ context.Context, pod *v1.Pod) *syncpod.Rejection {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,8 +125,8 @@ func (p *Preemption) takeQueued() []preempted {
 	return queued
 }
 
-// carryOut stops a pod with its own grace period. Critical pods do not wait for it longer than half as long again: a pod that
-// does not stop must not keep them from running.
+// carryOut stops a pod with the pod's own grace period. Critical pods wait for 1.5 times that period at most, or for
+// minPreemptionWait if that is longer, so that a pod that does not stop cannot prevent them from running.
 func (p *Preemption) carryOut(ctx context.Context, host loop.Host, preempted preempted) {
 	pod := preempted.pod
 	wait := minPreemptionWait
@@ -139,7 +139,7 @@ func (p *Preemption) carryOut(ctx context.Context, host loop.Host, preempted pre
 		Reason: evict.PreemptionReason, Message: evict.PreemptionMessage, Disruption: true,
 	}})
 	if ctx.Err() != nil {
-		return // the next agent decides anew
+		return // the next agent decides again
 	}
 	if err == nil {
 		p.config.Preempted(preempted.missing)
@@ -154,7 +154,7 @@ func (p *Preemption) carryOut(ctx context.Context, host loop.Host, preempted pre
 // maxGraceSeconds keeps the wait for a pod below the largest Duration.
 const maxGraceSeconds = 365 * 24 * 60 * 60
 
-// stopped returns the critical pods that need not wait any more.
+// stopped records that a pod no longer delays critical pods, and returns the critical pods that can start.
 func (p *Preemption) stopped(uid types.UID) (ready []types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

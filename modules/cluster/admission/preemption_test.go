@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/admission"
 )
 
-// critical is a pod that asks for CPU and has the priority of system-node-critical.
+// critical returns a pod that requests CPU and has the priority of system-node-critical.
 func critical(name, cpu string) *v1.Pod {
 	return podOf(func(p *v1.Pod) {
 		p.Name, p.UID = name, types.UID(name)
@@ -19,8 +19,8 @@ func critical(name, cpu string) *v1.Pod {
 	})
 }
 
-// A critical pod is admitted if the pods that stop for it free enough. Those that stop for another one do not count, and a
-// rejected pod stops none.
+// A critical pod is admitted if the pods that stop for it free enough resources. Pods that stop for another critical pod
+// do not count. A pod that is rejected stops no other pod.
 func TestPreemption(t *testing.T) {
 	preemption := admission.NewPreemption(admission.PreemptionConfig{})
 	a := admissionTo(object{})
@@ -63,7 +63,7 @@ func TestPreemption(t *testing.T) {
 	admit(first, "", one, two)
 	waits(first)
 	second := critical("second", "1")
-	admit(second, "", one, two, first) // one of them stops already
+	admit(second, "", one, two, first) // one of the pods is stopping already
 	waits(first, second)
 	admit(critical("third", "1"), "OutOfpods", one, two, first, second)
 	if fits := podOf(nil); preemption.AdmitPod(t.Context(), fits) != nil {

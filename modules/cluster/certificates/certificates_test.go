@@ -36,7 +36,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// An authority signs requests for certificates, and knows who has one of its own.
+// An authority signs certificate requests, and records them.
 type authority struct {
 	*testing.T
 	cert *x509.Certificate
@@ -66,7 +66,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// sign signs a request for an hour, and gives it a name.
+// sign issues a certificate that is valid for an hour, and names the request.
 func (a *authority) sign(csr *certificatesv1.CertificateSigningRequest) {
 	block, _ := pem.Decode(csr.Spec.Request)
 	request, err := x509.ParseCertificateRequest(block.Bytes)
@@ -100,7 +100,7 @@ func (a *authority) requests() int {
 	return len(a.asked)
 }
 
-// serve is an API server that tells who asks: by a client certificate, and its number.
+// serve starts an API server that answers with the subject and the serial number of the client certificate.
 func (a *authority) serve() string {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TLS.PeerCertificates) == 0 {
@@ -118,7 +118,7 @@ func (a *authority) serve() string {
 	return s.URL
 }
 
-// kubeconfig writes one for a server, with lines of a user.
+// kubeconfig writes a kubeconfig for a server. user has the fields of its user.
 func (a *authority) kubeconfig(name, url, user string) string {
 	path := filepath.Join(a.TempDir(), name)
 	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]\n"+
@@ -129,7 +129,7 @@ func (a *authority) kubeconfig(name, url, user string) string {
 	return path
 }
 
-// pair writes a certificate of the node that lives for a while, and its key.
+// pair writes a certificate of the node, which is valid for lifetime, and its key.
 func (a *authority) pair(lifetime time.Duration) (certFile, keyFile string) {
 	dir := a.TempDir()
 	certFile, keyFile = filepath.Join(dir, "old.crt"), filepath.Join(dir, "old.key")
@@ -145,7 +145,7 @@ func (a *authority) pair(lifetime time.Duration) (certFile, keyFile string) {
 	return certFile, keyFile
 }
 
-// start makes a Client that runs, and notes with whose credentials certificates were asked for.
+// start runs a Client, and records the tokens with which it requests certificates.
 func (a *authority) start(c ClientConfig) (client *Client, with *[]string) {
 	with = new([]string)
 	client, err := NewClient(c)
@@ -168,7 +168,7 @@ func (a *authority) start(c ClientConfig) (client *Client, with *[]string) {
 	return client, with
 }
 
-// ask asks the API server who somebody is.
+// ask returns the user that the API server sees in a request.
 func ask(t *testing.T, c *rest.Config) string {
 	t.Helper()
 	transport, err := rest.TransportFor(c)
@@ -186,8 +186,7 @@ func ask(t *testing.T, c *rest.Config) string {
 
 const node = "system:node:n1 of [system:nodes] with "
 
-// A node without a kubeconfig gets a certificate with a token, and has all it needs in files
-// from then on.
+// A node without a kubeconfig obtains a certificate with a token. The next agent needs only the files.
 func TestFirstCertificate(t *testing.T) {
 	a := newAuthority(t)
 	url, dir := a.serve(), t.TempDir()
@@ -222,7 +221,7 @@ func TestFirstCertificate(t *testing.T) {
 	}
 }
 
-// Who is at work already keeps its credentials; who has expired gets new ones.
+// A node with a valid certificate keeps its credentials; a node with an expired one obtains new credentials.
 func TestBootstrapIsForWhoHasNoCertificate(t *testing.T) {
 	for name, lifetime := range map[string]time.Duration{"valid": time.Hour, "expired": -time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -244,11 +243,10 @@ func TestBootstrapIsForWhoHasNoCertificate(t *testing.T) {
 	}
 }
 
-// A certificate that is about to expire is replaced, and the next connection shows the new
-// one; nothing has to be started anew.
+// A certificate that expires soon is renewed, and the next connection presents the new one, without a restart.
 func TestRotation(t *testing.T) {
 	a := newAuthority(t)
-	certFile, keyFile := a.pair(5 * time.Second) // of a minute and more: its time has come
+	certFile, keyFile := a.pair(5 * time.Second) // of more than a minute, so that it is due for renewal
 	url := a.serve()
 	client, err := NewClient(ClientConfig{
 		Kubeconfig: a.kubeconfig("kubelet.conf", url, fmt.Sprintf("client-certificate: %s, client-key: %s", certFile, keyFile)),
@@ -271,15 +269,15 @@ func TestRotation(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	client.dialer.CloseAll() // as follow does when it looks
+	client.dialer.CloseAll() // as follow does at its next check
 	if got := ask(t, client.REST()); got != node+"2" {
 		t.Errorf("asked by %q, want %v", got, node+"2")
 	}
 }
 
-// After its certificate has expired a node makes no requests without one: the API server would
-// answer them as those of an anonymous user, which must not read the objects of the node. The error
-// is none of the API, so that it is not taken for an answer.
+// After its certificate has expired, a node makes no requests: without a certificate the API server would treat it as an
+// anonymous user, which must not read the objects of the node. The error is not an API error, so that the caller does not
+// mistake it for an answer of the API server.
 func TestE5_NoRequestsWithoutACertificate(t *testing.T) {
 	a := newAuthority(t)
 	url := a.serve()
@@ -381,7 +379,7 @@ func TestSelfSigned(t *testing.T) {
 	}
 }
 
-// TestSelfSignedIsRenewed before it expires, while the agent runs.
+// RenewSelfSigned renews the certificate before it expires, while the agent runs.
 func TestSelfSignedIsRenewed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

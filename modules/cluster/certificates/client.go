@@ -42,7 +42,7 @@ type Client struct {
 	rest   *rest.Config
 	// bootstrap are the credentials to request the first certificate, nil if there are none.
 	bootstrap *rest.Config
-	// unwritten means that the kubeconfig has to be written.
+	// unwritten means that the kubeconfig must be written.
 	unwritten bool
 	// manager requests certificates, nil if there is no rotation.
 	manager certificate.Manager

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A FIFO in place of a kubeconfig is refused: no process writes to it.
+// NewClient rejects a FIFO in place of a kubeconfig instead of waiting for a writer.
 func TestKubeconfigInAFIFO(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubelet.conf")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -32,7 +32,7 @@ func TestKubeconfigInAFIFO(t *testing.T) {
 	}
 }
 
-// Files that a kubeconfig names are regular and bounded, before client-go opens them.
+// NewClient checks that the files named in a kubeconfig are regular and bounded, before client-go opens them.
 func TestFilesOfAKubeconfigAreChecked(t *testing.T) {
 	dir := t.TempDir()
 	path, bad := filepath.Join(dir, "kubelet.conf"), filepath.Join(dir, "bad")

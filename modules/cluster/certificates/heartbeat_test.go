@@ -13,8 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestHeartbeatConnections: heartbeats have a connection of their own, no limit of their rate and
-// a timeout, and go on over another connection when theirs was closed.
+// Heartbeats have their own connection, no rate limit and a timeout. After the connection is closed, they use a new one.
 func TestHeartbeatConnections(t *testing.T) {
 	peers := make(chan string, 1000)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -53,8 +53,8 @@ func parse(path string) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
 }
 
-// checkFiles returns an error if a file that a kubeconfig names is no regular file, or too large: client-go waits for the
-// writer of a FIFO, and reads files of any size. Files that do not exist are left to client-go.
+// checkFiles returns an error if a file that a kubeconfig names is not regular, or is too large: client-go would wait for
+// the writer of a FIFO, and would read a file of any size. checkFiles ignores missing files, which client-go reports.
 func checkFiles(config *clientcmdapi.Config) error {
 	for name, cluster := range config.Clusters {
 		if err := checkFile(cluster.CertificateAuthority); err != nil {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// Apply applies the manifests in files, as kubectl apply does. Objects without a namespace are those of default.
+// Apply applies the manifests in files, as kubectl apply does. Objects without a namespace go to the namespace default.
 func (c *Cluster) Apply(t testing.TB, files ...string) {
 	t.Helper()
 	for _, name := range files {

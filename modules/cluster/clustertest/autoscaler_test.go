@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/clustertest"
 )
 
-// autoscale is the controller under test: it asks a cloud for as many machines as pods wait that fit nowhere.
+// autoscale is the controller under test: it adds as many nodes as the unschedulable pods need.
 func autoscale(ctx context.Context, kube kubernetes.Interface, perNode int, grow func(nodes int)) {
 	for tick := time.Tick(10 * time.Second); ; {
 		pods, err := kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName="})
@@ -37,7 +37,7 @@ func autoscale(ctx context.Context, kube kubernetes.Interface, perNode int, grow
 	}
 }
 
-// A cluster of 100 nodes is full, and grows for a burst of pods that fit nowhere.
+// A full cluster of 100 nodes grows when more pods are created than fit.
 func TestAutoscalerScalesUp(t *testing.T) {
 	start(t, clustertest.Config{Nodes: 100}, func(t *testing.T, c *clustertest.Cluster) {
 		added := 0

@@ -1,8 +1,8 @@
-// Package clustertest gives tests of controllers, operators and schedulers a cluster whose pods really run: each node
-// has podsync's agent, which decides as a kubelet does, and a container runtime in memory.
+// Package clustertest gives tests of controllers, operators and schedulers a cluster whose pods really run: each node has
+// podsync's agent, which decides as a kubelet does, and a container runtime in memory.
 //
-// With no further configuration all of it is in memory, so that a test in a testing/synctest bubble runs in virtual
-// time: an hour of back-offs takes no time.
+// By default everything is in memory, so that a test in a testing/synctest bubble runs in virtual time: an hour of
+// back-offs takes no time.
 //
 //	func TestController(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -26,15 +26,16 @@
 //
 // # What does not
 //
-// The API server in memory is client-go's ObjectTracker with corrections. It validates and authorizes nothing, and
-// defaults pods alone, unless the functions of Config.Scheme default more. There is no admission: pods get no token
-// unless they name one as a volume. No controller of Kubernetes runs: Jobs, Deployments and the garbage collector are
-// the test's to start. A small binder stands in for the scheduler. None of it removes pods from nodes that are gone.
+// The API server in memory is client-go's ObjectTracker with corrections. It validates and authorizes nothing, and sets
+// defaults only for pods, unless the functions of Config.Scheme set more. It has no admission: a pod gets a token only if
+// it declares a token volume itself. No controller of Kubernetes runs: a test must start the controllers of Jobs and
+// Deployments, and the garbage collector, itself. A small binder replaces the scheduler. Nothing removes pods from nodes
+// that no longer exist.
 //
 //	clustertest.go  Config, Start
 //	apply.go        manifests
-//	wait.go         WaitFor and what it prints when it fails
-//	node.go         nodes are killed, switched off and started; pod.go what happens to pods
+//	wait.go         WaitFor and its failure messages
+//	node.go         nodes are killed, switched off and started; pod.go exits, OOM kills and exec in pods
 //	double.go       NoDoubleRuns
 package clustertest
 

@@ -70,7 +70,7 @@ spec:
   - {name: app, image: busybox, command: [sh, -c, "echo begun; sleep 600; echo done"]}
 `
 
-// A killed agent reports nothing, and the next one goes on with the container that ran meanwhile.
+// A killed agent reports nothing, and the next agent adopts the container that kept running.
 func TestKilledAgent(t *testing.T) {
 	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
 		c.ApplyYAML(t, sleeper)
@@ -90,7 +90,7 @@ func TestKilledAgent(t *testing.T) {
 	})
 }
 
-// A machine that was switched off has lost its containers, and says so.
+// After PowerOff the containers are lost, and the agent reports that.
 func TestPowerOff(t *testing.T) {
 	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
 		c.ApplyYAML(t, sleeper)
@@ -106,7 +106,7 @@ func TestPowerOff(t *testing.T) {
 	})
 }
 
-// While the API server is unavailable pods run on, and what happened is reported afterwards.
+// Pods keep running while the API server is unavailable, and their changes are reported afterwards.
 func TestUnavailable(t *testing.T) {
 	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
 		c.ApplyYAML(t, sleeper)
@@ -120,7 +120,7 @@ func TestUnavailable(t *testing.T) {
 	})
 }
 
-// A pod that is deleted has its grace period, and is gone once its node has stopped it.
+// A deleted pod has its grace period, and its object is removed once the node has stopped the pod.
 func TestGracePeriod(t *testing.T) {
 	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
 		c.ApplyYAML(t, strings.Replace(sleeper, "echo begun;", "trap '' TERM;", 1))
@@ -136,7 +136,7 @@ func TestGracePeriod(t *testing.T) {
 	})
 }
 
-// A pod that fits nowhere says so, and is bound once there is a node.
+// A pod that fits on no node is marked as unschedulable, and is bound once a node is added.
 func TestBinder(t *testing.T) {
 	start(t, clustertest.Config{Nodes: -1}, func(t *testing.T, c *clustertest.Cluster) {
 		c.ApplyYAML(t, strings.Replace(sleeper, "spec:", "spec:\n  nodeSelector: {disk: ssd}", 1))
@@ -154,7 +154,7 @@ func TestBinder(t *testing.T) {
 	})
 }
 
-// A Job's image runs the program that is called as it is.
+// A Job's container without a command runs the program with the name of its image.
 func TestPrograms(t *testing.T) {
 	programs := map[string]critest.Program{"registry.test/worker:1": func(_ context.Context, c *critest.Command) int {
 		fmt.Fprintln(c.Stdout, "worked")
@@ -169,7 +169,7 @@ func TestPrograms(t *testing.T) {
 	})
 }
 
-// A recording is a test that records its failure.
+// A recording is a testing.TB that records its failure.
 type recording struct {
 	testing.TB
 	said string
@@ -179,7 +179,7 @@ func (r *recording) Helper()                           {}
 func (r *recording) Errorf(format string, args ...any) { r.said += fmt.Sprintf(format, args...) + "\n" }
 func (r *recording) Fatalf(format string, args ...any) { r.Errorf(format, args...); panic(r) }
 
-// fails returns what a test says that fails.
+// fails returns the failure message of a test.
 func fails(t *testing.T, test func(t testing.TB)) (said string) {
 	r := &recording{TB: t}
 	defer func() {
@@ -192,7 +192,7 @@ func fails(t *testing.T, test func(t testing.TB)) (said string) {
 	return r.said
 }
 
-// A wait that fails prints the reasons of the agent, the status and the events.
+// A wait that times out prints the agent's explanation, the pod's status and its events.
 func TestFailedWaitExplains(t *testing.T) {
 	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
 		c.ApplyYAML(t, strings.NewReplacer("sleep 600; echo done", "exit 7", "Never", "Always").Replace(sleeper))
@@ -205,7 +205,7 @@ func TestFailedWaitExplains(t *testing.T) {
 	})
 }
 
-// Two pods of one name that run at a time on two nodes are found.
+// NoDoubleRuns fails if two pods with the same name run on two nodes at the same time.
 func TestDoubleRunIsFound(t *testing.T) {
 	start(t, clustertest.Config{Nodes: 2}, func(t *testing.T, c *clustertest.Cluster) {
 		c.ApplyYAML(t, sleeper)

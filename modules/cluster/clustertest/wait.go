@@ -101,7 +101,7 @@ func (c *Cluster) get(ctx context.Context, name string) (*v1.Pod, error) {
 	return pod, nil
 }
 
-// describe returns all that is known of a pod, for a failure message.
+// describe returns the agent's explanation, the status and the events of a pod, for a failure message.
 func (c *Cluster) describe(name string, pod *v1.Pod, failed error) string {
 	var b strings.Builder
 	switch {

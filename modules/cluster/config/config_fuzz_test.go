@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzConfiguration: whatever a KubeletConfiguration holds, it is refused with an error, or all that
-// is made of it can be made, and it is shown so that it is read as the same.
+// FuzzConfiguration: any KubeletConfiguration is rejected with an error, or all values derived from it are valid, and the
+// configuration that the node shows loads as the same configuration.
 func FuzzConfiguration(f *testing.F) {
 	const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncontainerRuntimeEndpoint: unix:///a\n"
 	for _, text := range []string{

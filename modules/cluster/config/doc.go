@@ -1,10 +1,10 @@
-// Package config reads the configuration file of a kubelet, a KubeletConfiguration of
-// kubelet.config.k8s.io/v1beta1, for an agent that replaces the kubelet.
+// Package config reads the configuration file of a kubelet, a KubeletConfiguration of kubelet.config.k8s.io/v1beta1, for
+// an agent that replaces the kubelet.
 //
-// Each field is honoured, refused or meaningless: [Fields] is the table. [Load] sets a kubelet's defaults, returns a
-// warning for each meaningless field that is set, and an error for a field that asks for something that the node does
-// not do. A field that protects the node is never meaningless. [CheckMachine] compares the machine with the fields that
-// demand something of it.
+// Each field is honoured, refused or meaningless: [Fields] is the table. [Load] sets a kubelet's defaults. It returns a
+// warning for each meaningless field that is set, and an error for a field that requests behaviour that the node does not
+// support. A field that protects the node is never meaningless. [CheckMachine] checks that the machine meets the
+// requirements of the configuration.
 //
 //	fields.go     the treatment of each field
 //	hardening.go  the values of fields that protect the node, and the checks of the machine

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// dropInSuffix is the suffix of drop-ins. Other files in the folder are not read.
+	// dropInSuffix is the suffix of drop-ins. Other files in the directory are not read.
 	dropInSuffix = ".conf"
-	// maxDropIns is the maximum number of drop-ins, and maxEntries of all files and folders below the folder.
+	// maxDropIns is the maximum number of drop-ins, and maxEntries the maximum number of all files and directories below the
+	// directory.
 	maxDropIns, maxEntries = 256, 4096
 )
 
@@ -23,9 +24,9 @@ const (
 type Sources struct {
 	// File has a KubeletConfiguration. Required.
 	File string
-	// DropIns is a folder, like --config-dir of a kubelet. The fields of each file *.conf in it and in its subfolders
-	// replace those of File. The files are merged in the order of their paths: objects field by field, and lists as a
-	// whole. Default: none.
+	// DropIns is a directory, like --config-dir of a kubelet. The fields of each file *.conf in it and in its subdirectories
+	// replace those of File. The files are merged in the order of their paths: objects field by field, and lists as a whole.
+	// Default: none.
 	DropIns string
 	// Flags sets the fields that are given on the command line. Default: none.
 	Flags func(*kubelet.KubeletConfiguration)

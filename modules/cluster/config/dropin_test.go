@@ -49,7 +49,7 @@ func TestDropIns(t *testing.T) {
 	}
 }
 
-// A drop-in that cannot be read as a whole keeps the node from starting: it may have a field that protects the node.
+// An invalid drop-in prevents the start of the node: it may contain a field that protects the node.
 func TestWrongDropIns(t *testing.T) {
 	for want, text := range map[string]string{
 		`unknown field "maxPodz"`:     head + "maxPodz: 1\n",

@@ -10,12 +10,12 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// masked replaces a value that may be a secret.
+// masked replaces values that may be secret.
 const masked = "<masked>"
 
-// Effective returns a loaded configuration as /configz shows it: with a kubelet's defaults of empty
-// fields, and without the values of staticPodURLHeader, which may be secrets. Clients that read /configz, change a
-// field and write all of them to a file rely on the defaults: in their types an empty field is false or zero.
+// Effective returns a loaded configuration as /configz shows it: with a kubelet's defaults in place of empty fields, and
+// without the values of staticPodURLHeader, which may be secret. Some clients read /configz, change a field and write all
+// fields to a file. They rely on the defaults, because in their types an empty field is false or zero.
 func Effective(c *kubelet.KubeletConfiguration) *kubelet.KubeletConfiguration {
 	c = c.DeepCopy()
 	orZero(&c.ContainerLogMaxSize, "10Mi")

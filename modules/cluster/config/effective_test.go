@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/config"
 )
 
-// The configuration that a node shows has the defaults that apply, and no secrets.
+// The configuration that a node shows has the effective defaults, and no secrets.
 func TestEffective(t *testing.T) {
 	c := &kubelet.KubeletConfiguration{
 		MergeDefaultEvictionSettings: new(true), EvictionHard: map[string]string{"memory.available": "1Gi"}, ContainerLogMaxFiles: new(int32(3)),
@@ -35,8 +35,9 @@ func TestEffective(t *testing.T) {
 	}
 }
 
-// A client that reads /configz into types without pointers and writes it back, as Kubernetes' node suite does, turns each empty
-// field into false or zero. So none is empty that has a default, and the agent accepts what it shows.
+// A client that reads /configz into types without pointers and writes it back, as Kubernetes' node suite does, turns each
+// empty field into false or zero. So no field with a default is empty, and the agent accepts the configuration that it
+// shows.
 func TestEffectiveHasAllDefaults(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	load := func(text string) (*kubelet.KubeletConfiguration, error) {

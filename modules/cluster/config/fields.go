@@ -169,7 +169,7 @@ func eachField(v reflect.Value, prefix string, f func(name string, value reflect
 	}
 }
 
-// isSet reports whether a field asks for something: a kubelet reads the zero value of a field without a pointer as not set.
+// isSet reports whether a field is set. A kubelet treats the zero value of a field without a pointer as not set.
 func isSet(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Map, reflect.Slice:

@@ -17,7 +17,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write FIELDS.md anew")
 
-// leaves returns the JSON names of all fields, found in another way than the table finds them.
+// leaves returns the JSON names of all fields. It finds them in another way than the table does.
 func leaves(t reflect.Type, prefix string) (names []string) {
 	for field := range t.Fields() {
 		name := prefix + strings.Split(field.Tag.Get("json"), ",")[0]

@@ -1,12 +1,13 @@
 // Command podsync-fleet runs many nodes in one process, for tests of schedulers, autoscalers and controllers: each node
-// has podsync's whole agent and a container runtime in memory, so that containers start, fail and use their grace
-// periods, and no machine is needed for them.
+// has podsync's whole agent and a container runtime in memory, so that containers start, fail and use their grace periods
+// without any machine.
 //
 //	podsync-fleet --kubeconfig=admin.conf --nodes=1000 --pods-per-node=110
 //	podsync-fleet --in-memory --nodes=100 --pods=1000 --for=5m
 //
-// It prints a line every --every, and a summary when it ends: latencies from binding to Ready and from deletion to
-// gone, requests to the API server, memory and CPU. The nodes leave the cluster with it, but their Node objects stay.
+// It prints a line at each interval of --every, and a summary at the end: the latencies from binding to Ready and from
+// deletion to removal, requests to the API server, memory and CPU. When it ends, the nodes stop, but their Node objects
+// stay.
 //
 //	main.go    flags
 //	run.go     the fleet and its API server

@@ -30,7 +30,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// keptCalls is the number of calls that each runtime records. No one asks for them.
+// keptCalls is the number of calls that each runtime records. The fleet does not use them.
 const keptCalls = 1
 
 // run runs a fleet until ctx ends or its time has passed.
@@ -91,7 +91,7 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 	return err
 }
 
-// partsOf returns what runs beside the nodes.
+// partsOf returns the functions that run besides the nodes.
 func partsOf(o options, kube kubernetes.Interface, f *fleet.Fleet, nodes nodesServer, r *report, out io.Writer) ([]func(context.Context) error, error) {
 	parts := []func(context.Context) error{
 		func(ctx context.Context) error { r.printLines(ctx, o.every); return nil },

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
 
-// A fleet in memory runs its pods, some of which crash, and some nodes lose their power.
+// A fleet in memory runs its pods, while some pods crash and some nodes lose power.
 func TestFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
@@ -36,7 +36,7 @@ func TestFleet(t *testing.T) {
 	})
 }
 
-// Nodes have the shapes of the file in turns.
+// The nodes repeat the shapes of the file.
 func TestShapes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "shapes.yaml")
 	text := `
@@ -79,7 +79,7 @@ func TestWrongFlags(t *testing.T) {
 	}
 }
 
-// The metrics say what the summary says.
+// The metrics and the summary have the same figures.
 func TestMetrics(t *testing.T) {
 	r := newReport(func() map[string]int { return map[string]int{"patch": 7} }, io.Discard)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "1"}, Status: v1.PodStatus{
@@ -114,7 +114,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A flag that is wrong is named.
+// The error for an invalid flag names the flag.
 func TestParse(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--listen is":          {"--listen=here"},

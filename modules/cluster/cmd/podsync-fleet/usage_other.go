@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// processCPU is not known here.
+// processCPU returns 0, because the CPU time is unknown on this system.
 func processCPU() time.Duration { return 0 }
 
-// resident returns the memory that Go has from the system, in bytes.
+// resident returns the memory that Go has obtained from the system, in bytes.
 func resident() int {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// E5: an address that was guessed without a network does not stay when there is one, and an address that changes later is
-// followed. While there is no way to the API server, the last address holds.
+// E5: an address that was guessed without a network is replaced once there is a network, and an address that changes
+// later is replaced too. While there is no route to the API server, the last address stays.
 func TestE5_AddressIsFollowed(t *testing.T) {
 	guessed, first, second := netip.MustParseAddr("172.17.0.1"), netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("192.0.2.8")
 	synctest.Test(t, func(t *testing.T) {
@@ -49,8 +49,9 @@ func TestE5_AddressIsFollowed(t *testing.T) {
 	})
 }
 
-// An address is kept as long as an interface has it, though the way to the API server changes: its name may have several records, and
-// temporary IPv6 addresses come and expire. It is also kept while the interfaces are not known.
+// An address stays as long as an interface has it, even if the route to the API server changes: the server's name may
+// have several records, and temporary IPv6 addresses are added and expire. The address also stays while the interfaces
+// cannot be read.
 func TestE5_AddressDoesNotFlap(t *testing.T) {
 	first, second, third := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("192.0.2.8")
 	var present []netip.Addr
@@ -85,7 +86,7 @@ func TestE5_AddressDoesNotFlap(t *testing.T) {
 	}
 }
 
-// The addresses of this machine are found.
+// interfaceAddresses returns the addresses of this machine.
 func TestInterfaceAddresses(t *testing.T) {
 	ips, err := interfaceAddresses()
 	if err != nil || !slices.Contains(ips, netip.MustParseAddr("127.0.0.1")) {
@@ -93,7 +94,7 @@ func TestInterfaceAddresses(t *testing.T) {
 	}
 }
 
-// An address that was given is not looked for.
+// An address that an option sets is never replaced.
 func TestGivenAddressIsKept(t *testing.T) {
 	given := []netip.Addr{netip.MustParseAddr("192.0.2.7")}
 	a := &agent{options: options{ips: given}, route: func(context.Context, string) ([]netip.Addr, error) {

@@ -12,8 +12,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// The node shows its configuration to those who may get nodes/configz, and to peers on the machine
-// that the agent runs.
+// The node serves its configuration to users who may get nodes/configz, and its health to peers on the same machine.
 func TestConfigzAndHealthz(t *testing.T) {
 	n := newTarget(t)
 	code, text, err := n.ask("127.0.0.1", "good-ann", "/configz")

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/syncpod/credentialprovider"
 )
 
-// accounts reads service accounts. A node may read those of its pods only.
+// accounts reads service accounts. A node may read only the service accounts of its pods.
 type accounts struct{ kube kubernetes.Interface }
 
 // ServiceAccount reads a service account from the API server.

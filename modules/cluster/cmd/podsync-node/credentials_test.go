@@ -19,7 +19,8 @@ func (ownSecrets) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) {
 	return []v1.Secret{{}}, nil
 }
 
-// The plugins that the flags name are asked beside the secrets of a pod; one flag without the other is refused.
+// The agent calls the plugins that the flags name, in addition to the pull secrets of a pod. It rejects one of the two
+// flags without the other.
 func TestCredentialProviders(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "providers.yaml")
 	for path, text := range map[string]string{

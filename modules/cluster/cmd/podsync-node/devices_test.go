@@ -23,7 +23,7 @@ import (
 
 const card = "vendor.test/card"
 
-// knownCards is the state of an agent that knew the plugin of two cards.
+// knownCards writes the state of an agent to which a plugin had reported two cards.
 func knownCards(t *testing.T, root string) {
 	t.Helper()
 	dir := filepath.Join(root, "devices")
@@ -35,8 +35,8 @@ func knownCards(t *testing.T, root string) {
 	}
 }
 
-// The devices of plugins stand on the Node. A pod that asks for more of them than there are is rejected,
-// and a container that asks for one does not start without it.
+// The Node lists the devices of plugins. A pod that requests more devices than exist is rejected, and a container does
+// not start without the device that it requests.
 func TestDevices(t *testing.T) {
 	onSite(t, func(s *site) {
 		knownCards(t, s.root)
@@ -63,7 +63,7 @@ func TestDevices(t *testing.T) {
 	})
 }
 
-// A server that fails is started again, and an error is logged once, however often it returns.
+// A server that fails is restarted, and each new error is logged once.
 func TestSocketsAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
@@ -83,8 +83,8 @@ func TestSocketsAreTriedAgain(t *testing.T) {
 	})
 }
 
-// The API of pod resources is where exporters look for it, also after an agent that has left its socket. The socket of
-// an agent that lives stays, and so does a file that is no socket.
+// The pod resources API is at the path where exporters expect it, even if an earlier agent has left its socket there. The
+// agent does not replace the socket of a running agent, nor a file that is not a socket.
 func TestPodResources(t *testing.T) {
 	root := t.TempDir()
 	knownCards(t, root)

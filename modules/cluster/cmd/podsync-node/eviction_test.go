@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A short node is one of 16 GiB, of which a test says how much is left, and what pods use.
+// short is a stats source for a node with 16 GiB of memory. The test sets the available memory and the usage of pods.
 type short struct {
 	mu   sync.Mutex
 	left uint64
@@ -43,7 +43,7 @@ func (s *short) Read(_ context.Context, pods []*runtime.PodStatus) (read stats.S
 	return read, nil
 }
 
-// condition is one of the Node, as the API server has it.
+// condition returns a condition of the Node in the API server.
 func (s *site) condition(kind v1.NodeConditionType) v1.NodeCondition {
 	s.Helper()
 	object, err := s.kube.Tracker().Get(v1.SchemeGroupVersion.WithResource("nodes"), "", "n1")
@@ -55,8 +55,8 @@ func (s *site) condition(kind v1.NodeConditionType) v1.NodeCondition {
 	return v1.NodeCondition{}
 }
 
-// The node runs short of memory: the pod that uses most goes, and the API server is told of
-// that, and of the pressure, under which new pods that ask for nothing are refused.
+// The node is under memory pressure: the pod that uses most memory is evicted, and the API server sees the eviction and
+// the pressure. Under pressure, the node rejects new BestEffort pods.
 func TestEviction(t *testing.T) {
 	onSite(t, func(s *site) {
 		node := &short{left: 8 << 30, uses: map[string]uint64{"uid-changed": 1 << 30, "uid-deleted": 3 << 30, "uid-same": 1 << 20}}

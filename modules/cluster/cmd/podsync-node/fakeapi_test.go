@@ -24,8 +24,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A fakeAPI is an API server over HTTPS with one node and no pods. It notes when the lease of the
-// node is renewed, and how many reviews it is asked for.
+// A fakeAPI is an API server over HTTPS with one node and no pods. It records the times of the lease's renewals, and
+// counts the reviews.
 type fakeAPI struct {
 	*httptest.Server
 	mu                         sync.Mutex
@@ -34,7 +34,7 @@ type fakeAPI struct {
 	reviews, atOnce, mostAtOne int
 }
 
-// reviewTime is how long a review takes here.
+// reviewTime is the duration of a review.
 const reviewTime = 5 * time.Millisecond
 
 func newFakeAPI(t *testing.T) *fakeAPI {
@@ -64,7 +64,7 @@ func (f *fakeAPI) kubeconfig(t *testing.T, path string) {
 	}
 }
 
-// lists are the kinds of lists by their resources.
+// lists maps resources to the kinds of their lists.
 var lists = map[string]string{"pods": "PodList", "nodes": "NodeList", "services": "ServiceList", "runtimeclasses": "RuntimeClassList"}
 
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +72,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	resource := filepath.Base(r.URL.Path)
 	switch {
 	case r.Method == http.MethodGet && r.URL.Query().Get("sendInitialEvents") != "":
-		f.fail(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid) // a list is asked for instead
+		f.fail(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid) // the client then requests a list instead
 	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
 		w.Header().Set("Content-Type", "application/json")
 		_ = http.NewResponseController(w).Flush()
@@ -132,7 +132,7 @@ func (f *fakeAPI) write(w http.ResponseWriter, r *http.Request, resource string,
 	write(w, http.StatusCreated, object)
 }
 
-// review takes its time.
+// review counts a review, and waits for reviewTime.
 func (f *fakeAPI) review() {
 	f.mu.Lock()
 	f.reviews++
@@ -154,10 +154,10 @@ func (f *fakeAPI) fail(w http.ResponseWriter, code int32, reason metav1.StatusRe
 func write(w http.ResponseWriter, code int, object any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(object) // a client that has left reads nothing
+	_ = json.NewEncoder(w).Encode(object) // the client may have disconnected
 }
 
-// longestGap returns the longest time between two renewals of the lease, up to now.
+// longestGap returns the longest time between two renewals of the lease since a time, and the number of renewals.
 func (f *fakeAPI) longestGap(since time.Time) (gap time.Duration, renewals int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,7 +172,7 @@ func (f *fakeAPI) longestGap(since time.Time) (gap time.Duration, renewals int) 
 	return gap, renewals - 1
 }
 
-// figures returns how many reviews there were, and how many at most at a time.
+// figures returns the number of reviews, and the maximum number of concurrent ones.
 func (f *fakeAPI) figures() (reviews, atOnce int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

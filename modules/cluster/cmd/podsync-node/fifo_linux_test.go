@@ -13,7 +13,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// Opening a FIFO waits for a writer, and there is none.
+// The node rejects a FIFO in place of a file. Opening it would wait for a writer.
 func TestFIFOsAreNotOpened(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -42,7 +42,7 @@ func TestFIFOsAreNotOpened(t *testing.T) {
 	}
 }
 
-// The file is swapped for a FIFO while it is read, again and again.
+// The test replaces the file by a FIFO, and back, again and again, while the node reads the file.
 func TestResolverConfigurationIsSwappedForAFIFO(t *testing.T) {
 	dir := t.TempDir()
 	path, file, fifo, next := filepath.Join(dir, "resolv.conf"), filepath.Join(dir, "file"), filepath.Join(dir, "fifo"), filepath.Join(dir, "next")

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// oddFrames lets each worker send frames, bodies, handshakes and paths of another kind.
+// oddFrames makes each worker send another kind of frames, bodies, handshakes or paths.
 func oddFrames(ctx context.Context, n *target, from string, worker int) {
 	odd[worker%len(odd)](ctx, n, from, worker)
 }
@@ -25,12 +25,12 @@ var odd = []attack{
 
 const (
 	framePriority, framePing, frameWindowUpdate = 2, 6, 8
-	// request and admitted begin requests over HTTP/1.1 of a stranger and of a user who may.
+	// request and admitted are the beginnings of HTTP/1.1 requests: of a stranger, and of an admitted user.
 	request  = " HTTP/1.1\r\nHost: n1\r\nAuthorization: Bearer bad\r\n"
 	admitted = " HTTP/1.1\r\nHost: n1\r\nAuthorization: Bearer " + eve + "\r\n"
 )
 
-// settingsFlood and pingFlood have the node answer each frame, and read no answer.
+// settingsFlood and pingFlood send frames that the node must answer, and do not read the answers.
 func settingsFlood(ctx context.Context, n *target, from string, _ int) {
 	many := bytes.Repeat(frame(frameSettings, 0, 0, []byte{0, 1, 0xff, 0xff, 0xff, 0xff, 0, 3, 0, 0, 0, 0}), 500)
 	n.talk(ctx, from, "h2", 0, preface(1<<16), func(int) []byte { return many })
@@ -41,7 +41,7 @@ func pingFlood(ctx context.Context, n *target, from string, _ int) {
 	n.talk(ctx, from, "h2", 0, preface(1<<16), func(int) []byte { return many })
 }
 
-// windowOverflow opens a stream, and raises windows beyond what they may be.
+// windowOverflow opens a stream, and raises its windows above the maximum.
 func windowOverflow(ctx context.Context, n *target, from string, _ int) {
 	begin := append(preface(1<<31-1), frame(frameHeaders, endStream|endHeaders, 1, getHeader())...)
 	n.talk(ctx, from, "h2", time.Millisecond, begin, func(i int) []byte {
@@ -56,7 +56,7 @@ func idleStreams(ctx context.Context, n *target, from string, _ int) {
 	})
 }
 
-// headerTables changes the size of the table of headers all the time, and fills the table.
+// headerTables changes the size of the header table all the time, and fills the table.
 func headerTables(ctx context.Context, n *target, from string, _ int) {
 	n.talk(ctx, from, "h2", 0, preface(1<<16), func(i int) []byte {
 		header := append([]byte{0x3f, 0xe1, 0x1f, 0x20, 0x3f, 0xe1, 0x1f}, getHeader()...)
@@ -68,7 +68,7 @@ func headerTables(ctx context.Context, n *target, from string, _ int) {
 	})
 }
 
-// resetOfIdleStreams resets streams and gives priorities to streams that there never were.
+// resetOfIdleStreams resets and prioritizes streams that were never opened.
 func resetOfIdleStreams(ctx context.Context, n *target, from string, _ int) {
 	n.talk(ctx, from, "h2", 0, preface(1<<16), func(i int) []byte {
 		if i%1000 == 999 {
@@ -78,7 +78,7 @@ func resetOfIdleStreams(ctx context.Context, n *target, from string, _ int) {
 	})
 }
 
-// slowBodies announces a body, and sends a byte of it now and then.
+// slowBodies announces a body, and sends it one byte at a time, with pauses.
 func slowBodies(ctx context.Context, n *target, from string, _ int) {
 	who := []string{request, admitted}[nextToken.Add(1)%2]
 	n.talk(ctx, from, "http/1.1", 20*time.Millisecond, []byte("POST /run/default/web-n1/app?cmd=true"+who+"Content-Length: 60000\r\n\r\n"), func(int) []byte { return []byte("x") })
@@ -94,12 +94,12 @@ func endlessTrailers(ctx context.Context, n *target, from string, _ int) {
 		func(int) []byte { return []byte("A: " + strings.Repeat("x", 4<<10) + "\r\n") })
 }
 
-// slowHandshakes begins a handshake of TLS with a large message, and sends a byte of it now and then.
+// slowHandshakes starts a TLS handshake with a large message, and sends it one byte at a time, with pauses.
 func slowHandshakes(ctx context.Context, n *target, from string, _ int) {
 	n.talk(ctx, from, "", 20*time.Millisecond, []byte{22, 3, 1, 0x40, 0, 1, 0, 0x3f, 0xfc}, func(int) []byte { return []byte{3} })
 }
 
-// keyUpdates sends records that the node has to decrypt for nothing.
+// keyUpdates sends records that make the node decrypt without any request.
 func keyUpdates(ctx context.Context, n *target, from string, _ int) {
 	conn := n.connect(ctx, from, "http/1.1")
 	if conn == nil {
@@ -114,7 +114,7 @@ func keyUpdates(ctx context.Context, n *target, from string, _ int) {
 	}
 }
 
-// hugeURLs asks for paths that are long, encoded twice, or lead up.
+// hugeURLs requests paths that are long, encoded twice, or contain "..".
 func hugeURLs(ctx context.Context, n *target, from string, worker int) {
 	for i, path := range []string{
 		"/" + strings.Repeat("a", 200<<10), "/logs/" + strings.Repeat("..%2f", 1000) + "etc/shadow", "/logs/" + strings.Repeat("../", 1000) + "etc/shadow",
@@ -137,7 +137,7 @@ func hugeURLs(ctx context.Context, n *target, from string, worker int) {
 	}
 }
 
-// upgrade begins a stream of a user who may.
+// upgrade returns the request of an admitted user that starts a stream.
 func upgrade(to string) []byte {
 	return []byte("POST /exec/default/web-n1/app?command=cat&input=1&output=1" + admitted + "Connection: Upgrade\r\n" + to + "\r\n")
 }
@@ -147,7 +147,8 @@ const (
 	spdy      = "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n"
 )
 
-// webSocketFragments sends a message of fragments that never ends, webSocketPings pings whose answers it does not read.
+// webSocketFragments sends a fragmented message that never ends. webSocketPings sends pings and does not read the
+// answers.
 func webSocketFragments(ctx context.Context, n *target, from string, _ int) {
 	begin := append(upgrade(webSocket), 0x02, 0x81, 0, 0, 0, 0, 0)
 	more := bytes.Repeat(append([]byte{0x00, 0xfe, 0x10, 0x00, 0, 0, 0, 0}, make([]byte, 4<<10)...), 4)
@@ -159,7 +160,7 @@ func webSocketPings(ctx context.Context, n *target, from string, _ int) {
 	n.talk(ctx, from, "http/1.1", 0, bytes.Replace(upgrade(webSocket), []byte("POST "), []byte("GET "), 1), func(int) []byte { return many })
 }
 
-// spdyFrame is a control frame of SPDY/3.1.
+// spdyFrame returns a control frame of SPDY/3.1.
 func spdyFrame(kind uint16, body ...uint32) []byte {
 	out := binary.BigEndian.AppendUint16([]byte{0x80, 3}, kind)
 	out = binary.BigEndian.AppendUint32(out, uint32(4*len(body)))

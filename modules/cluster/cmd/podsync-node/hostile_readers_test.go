@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// eve is the token of a user who may use the node's port, and takes no answer of it. Honest requests are those of
-// another user.
+// eve is the token of a user who may use the node's API and does not read the answers. Honest requests have another
+// user's token.
 const eve = "good-eve"
 
-// fillLog gives a container a log that no buffer of a connection holds.
+// fillLog writes a log of a container that is larger than the buffers of a connection.
 func (n *target) fillLog() {
 	n.Helper()
 	logs, err := filepath.Glob(filepath.Join(n.logs, "default_web-n1_*", "quiet", "0.log"))
@@ -35,7 +35,7 @@ func (n *target) fillLog() {
 	}
 }
 
-// slowAnswers requests answers as an admitted user, and takes a byte of them now and then.
+// slowAnswers sends requests as an admitted user, and reads the answers one byte at a time, with pauses.
 func slowAnswers(ctx context.Context, n *target, from string, worker int) {
 	request := []string{
 		"GET /containerLogs/default/web-n1/quiet",
@@ -46,7 +46,7 @@ func slowAnswers(ctx context.Context, n *target, from string, worker int) {
 	n.readSlowly(ctx, from, request+" HTTP/1.1\r\nHost: n1\r\nAuthorization: Bearer "+eve+"\r\n\r\n", 50*time.Millisecond)
 }
 
-// deafStreams runs commands that print without end, and reads nothing of it.
+// deafStreams runs commands that print without end, and does not read their output.
 func deafStreams(ctx context.Context, n *target, from string, worker int) {
 	command := url.Values{"output": {"1"}, "error": {"1"}, "command": {"sh", "-c", "while true; do echo " + strings.Repeat("x", 1000) + "; done"}}
 	protocol := []string{"v5.channel.k8s.io", "v4.channel.k8s.io"}[worker%2]
@@ -54,7 +54,7 @@ func deafStreams(ctx context.Context, n *target, from string, worker int) {
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: "+protocol+"\r\n\r\n", time.Hour)
 }
 
-// readSlowly sends a request, and reads a byte of the answer after each pause. Its end of the connection holds little.
+// readSlowly sends a request, and reads one byte of the answer after each pause. Its receive buffer is small.
 func (n *target) readSlowly(ctx context.Context, from, request string, pause time.Duration) {
 	conn := n.connect(ctx, from, "")
 	if conn == nil {
@@ -90,7 +90,7 @@ func (n *target) readSlowly(ctx context.Context, from, request string, pause tim
 	}
 }
 
-// zeroWindowOfAUser requests logs over HTTP/2 as an admitted user, and takes nothing of the answers.
+// zeroWindowOfAUser requests logs over HTTP/2 as an admitted user, with windows of size 0 for the answers.
 func zeroWindowOfAUser(ctx context.Context, n *target, from string, _ int) {
 	const path, token = "/containerLogs/default/web-n1/quiet", "Bearer " + eve
 	header := append([]byte{0x82, 0x87, 0x04, byte(len(path))}, path...)

@@ -26,21 +26,20 @@ import (
 )
 
 const (
-	// nodeArgs is the variable in which a process of this test is given the arguments of the node
-	// that it is.
+	// nodeArgs is the environment variable with the arguments of the node. A test process that has it runs as that node.
 	nodeArgs = "PODSYNC_HOSTILE_NODE"
-	// attackTime is the variable that says how long each attack lasts, such as 5m.
+	// attackTime is the environment variable with the duration of each attack, such as 5m.
 	attackTime = "PODSYNC_HOSTILE"
-	// leaseTime is how long the lease of the node holds.
+	// leaseTime is the duration of the node's lease.
 	leaseTime = 10 * time.Second
-	// soon is how long half of the honest requests take at most, and patience how long any of
-	// them does: the attackers have the same processors.
+	// soon is the maximum median duration of honest requests, and patience the maximum duration of each of them: the
+	// attackers use the same processors.
 	soon, patience = 2 * time.Second, 10 * time.Second
-	// maxResident is how much memory the node may have at most, in bytes.
+	// maxResident is the maximum resident memory of the node, in bytes.
 	maxResident = 256 << 20
 )
 
-// manifest is a pod with a container that prints without end, and one that prints once.
+// manifest is a pod with one container that prints without end, and one that prints once.
 const manifest = `apiVersion: v1
 kind: Pod
 metadata: {name: web}
@@ -50,8 +49,7 @@ spec:
   - {name: quiet, image: busybox, command: [sh, -c, "echo once; sleep infinity"]}
 `
 
-// A target is podsync-node in a process of its own, with a runtime in memory and an API server
-// that watches its heartbeats.
+// A target is podsync-node in its own process, with a runtime in memory and an API server that records its heartbeats.
 type target struct {
 	*testing.T
 	api     *fakeAPI
@@ -65,7 +63,7 @@ type target struct {
 	admitted atomic.Int64
 }
 
-// newTarget starts a node with further lines of its KubeletConfiguration.
+// newTarget starts a node. lines are added to its KubeletConfiguration.
 func newTarget(t *testing.T, lines ...string) *target {
 	t.Helper()
 	dir := t.TempDir()
@@ -123,11 +121,11 @@ nodeLeaseDurationSeconds: %d
 	}
 	n.process = cmd.Process
 	t.Cleanup(func() {
-		_ = n.process.Signal(syscall.SIGTERM) // Wait reports what is wrong
+		_ = n.process.Signal(syscall.SIGTERM) // Wait reports an error of the process
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the node ended with %v", err)
 		}
-		_ = syscall.Unmount(filepath.Join(dir, "root"), syscall.MNT_DETACH) // it is mounted if the node had to share it
+		_ = syscall.Unmount(filepath.Join(dir, "root"), syscall.MNT_DETACH) // the node mounts its root if that is not shared
 		if t.Failed() {
 			t.Logf("the node's last words:\n%s", n.log)
 		}
@@ -136,7 +134,7 @@ nodeLeaseDurationSeconds: %d
 	return n
 }
 
-// unused returns an address of this machine at which nothing listens.
+// unused returns an address of this machine on which no process listens.
 func unused(t *testing.T) string {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -163,14 +161,14 @@ func (n *target) begin() {
 	}
 }
 
-// dialer connects from an address of this machine.
+// dialer returns a dialer that connects from an address of this machine.
 func dialer(from string) *net.Dialer {
 	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
 }
 
 var anyServer = &tls.Config{InsecureSkipVerify: true}
 
-// ask asks on a new connection.
+// ask sends a request on a new connection.
 func (n *target) ask(from, token, path string) (code int, text string, err error) {
 	transport := &http.Transport{TLSClientConfig: anyServer, DialContext: dialer(from).DialContext, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: patience}
@@ -188,7 +186,7 @@ func (n *target) ask(from, token, path string) (code int, text string, err error
 	return resp.StatusCode, string(body), err
 }
 
-// resident returns the most memory that the node has had, in bytes.
+// resident returns the maximum resident memory of the node so far, in bytes.
 func (n *target) resident() int64 {
 	n.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.process.Pid))
@@ -203,7 +201,7 @@ func (n *target) resident() int64 {
 	return kib << 10
 }
 
-// An attack does its worst until ctx ends, from an address.
+// An attack is one worker's attack on the node from an address, until ctx ends.
 type attack func(ctx context.Context, n *target, from string, worker int)
 
 var attacks = []struct {
@@ -229,8 +227,8 @@ var attacks = []struct {
 	{"odd frames, bodies, handshakes and paths", 2 * len(odd), oddFrames},
 }
 
-// TestHostilePeers: whatever peers do, the lease is renewed in time, honest peers are answered
-// soon, and the memory is bounded. PODSYNC_HOSTILE=5m makes each attack last that long.
+// TestHostilePeers: whatever peers do, the node renews its lease in time, answers honest peers soon, and its memory stays
+// bounded. PODSYNC_HOSTILE=5m sets the duration of each attack.
 func TestHostilePeers(t *testing.T) {
 	each := time.Second
 	if text := os.Getenv(attackTime); text != "" {
@@ -241,7 +239,7 @@ func TestHostilePeers(t *testing.T) {
 	}
 	n := newTarget(t)
 	n.fillLog()
-	// Eve attacks as a user whom the node knows.
+	// Eve attacks as an admitted user.
 	if code, text, err := n.ask("127.0.0.3", eve, "/pods"); err != nil || code != http.StatusOK {
 		t.Fatalf("eve is not admitted: %d %.200s %v", code, text, err)
 	}
@@ -272,10 +270,10 @@ func TestHostilePeers(t *testing.T) {
 	}
 }
 
-// maxReviewsOfAKind is how many reviews of a token, or of an access, run at a time.
+// maxReviewsOfAKind is the maximum number of concurrent TokenReviews, and of concurrent SubjectAccessReviews.
 const maxReviewsOfAKind = 16
 
-// suffer runs attacking workers for a time. Meanwhile it sends requests as an honest peer.
+// suffer runs attacking workers for a time. Meanwhile it sends the requests of an honest peer.
 func (n *target) suffer(name string, workers int, do attack, lasting time.Duration) {
 	n.Helper()
 	ctx, cancel := context.WithTimeout(n.Context(), lasting)
@@ -308,7 +306,7 @@ func (n *target) suffer(name string, workers int, do attack, lasting time.Durati
 
 var nextToken atomic.Int64
 
-// badTokens asks with tokens that nobody has.
+// badTokens sends requests with invalid tokens.
 func badTokens(ctx context.Context, n *target, from string, _ int) { n.badTokens(ctx, from, false) }
 
 // badTokensHTTP2 does the same, with many requests on each connection.
@@ -333,7 +331,7 @@ func (n *target) badTokens(ctx context.Context, from string, http2 bool) {
 		if err != nil {
 			return
 		}
-		_, _ = io.Copy(io.Discard, resp.Body) // the connection is used again
+		_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is reused
 		resp.Body.Close()
 		if resp.StatusCode < 400 {
 			n.Errorf("a token that nobody has is answered %d", resp.StatusCode)
@@ -341,7 +339,7 @@ func (n *target) badTokens(ctx context.Context, from string, http2 bool) {
 	}
 }
 
-// connect returns a connection that ends with ctx, over TLS with a protocol if there is one.
+// connect returns a connection that ends with ctx. It uses TLS if protocol is set.
 func (n *target) connect(ctx context.Context, from string, protocol string) net.Conn {
 	conn, err := dialer(from).DialContext(ctx, "tcp", n.address)
 	if err != nil {
@@ -361,7 +359,7 @@ func (n *target) connect(ctx context.Context, from string, protocol string) net.
 	return secure
 }
 
-// talk sends on a connection until that is closed, with a pause between.
+// talk sends data on a connection, with pauses, until the node closes it.
 func (n *target) talk(ctx context.Context, from, protocol string, pause time.Duration, begin []byte, more func(i int) []byte) {
 	conn := n.connect(ctx, from, protocol)
 	if conn == nil {
@@ -399,7 +397,7 @@ func halfOpen(ctx context.Context, n *target, from string, worker int) {
 	}
 }
 
-// manyConnections opens connections and keeps a thousand of them.
+// manyConnections opens connections and keeps a thousand of them open.
 func manyConnections(ctx context.Context, n *target, _ string, worker int) {
 	from := fmt.Sprintf("127.0.1.%d", 1+worker) // more than one address
 	var kept []net.Conn
@@ -425,7 +423,7 @@ func hugeBodies(ctx context.Context, n *target, from string, worker int) {
 		func(int) []byte { return piece })
 }
 
-// garbage asks for streams, as a stranger and as a user who may, and sends what is none.
+// garbage requests streams, as a stranger and as an admitted user, and then sends invalid data.
 func garbage(ctx context.Context, n *target, from string, worker int) {
 	token := []string{"bad", "good-ann"}[worker%2]
 	upgrade := []string{
@@ -438,7 +436,7 @@ func garbage(ctx context.Context, n *target, from string, worker int) {
 		func(i int) []byte { return noise[i%12:] })
 }
 
-// halfOpenStreams follows a log as a user who may, and reads nothing of it.
+// halfOpenStreams follows a log as an admitted user, and reads nothing of it.
 func halfOpenStreams(ctx context.Context, n *target, from string, _ int) {
 	n.talk(ctx, from, "http/1.1", 100*time.Millisecond, []byte("GET /containerLogs/default/web-n1/app?follow=true HTTP/1.1\r\nHost: n1\r\nAuthorization: Bearer good-ann\r\n\r\n"),
 		func(int) []byte { return nil })
@@ -456,12 +454,12 @@ func frame(kind, flags byte, stream uint32, body []byte) []byte {
 	return append(head, body...)
 }
 
-// preface begins a connection of HTTP/2, whose streams have a window.
+// preface returns the beginning of an HTTP/2 connection whose streams have the given window.
 func preface(window uint32) []byte {
 	return append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(frameSettings, 0, 0, []byte{0, 4, byte(window >> 24), byte(window >> 16), byte(window >> 8), byte(window)})...)
 }
 
-// getHeader is the header of GET https://n1/ in HPACK, with a bad token.
+// getHeader returns the HPACK header of GET https://n1/ with an invalid token.
 func getHeader() []byte {
 	token := fmt.Sprint("Bearer bad-", nextToken.Add(1))
 	return append([]byte{0x82, 0x87, 0x84, 0x41, 2, 'n', '1', 0x0f, 0x08, byte(len(token))}, token...)
@@ -478,7 +476,7 @@ func rapidReset(ctx context.Context, n *target, from string, _ int) {
 	})
 }
 
-// zeroWindow asks, and takes no answer.
+// zeroWindow sends requests with windows of size 0 for the answers.
 func zeroWindow(ctx context.Context, n *target, from string, _ int) {
 	n.talk(ctx, from, "h2", 10*time.Millisecond, preface(0), func(i int) (all []byte) {
 		for j := range 10 {

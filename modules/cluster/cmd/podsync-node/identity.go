@@ -17,14 +17,14 @@ import (
 
 // identity has the kubelet's flags that identify and describe the node.
 type identity struct {
-	// configDir is the folder of drop-ins of the configuration.
+	// configDir is the directory of the configuration's drop-ins.
 	configDir string
 	// endpoint, providerID and taints replace the fields of the configuration if they are set.
 	endpoint, providerID string
 	taints               []v1.Taint
 	// labels are the labels with which the Node is registered.
 	labels map[string]string
-	// credentialConfig and credentialDir are the configuration of credential providers and the folder of their plugins.
+	// credentialConfig is the configuration file of credential providers, and credentialDir the directory of their plugins.
 	credentialConfig, credentialDir string
 	// externalCloud means that a cloud controller manager completes the Node.
 	externalCloud bool
@@ -43,7 +43,7 @@ func (i *identity) define(flags *flag.FlagSet) {
 	flags.String("pod-infra-container-image", "", "`image`, accepted because kubeadm sets it, and not used: the runtime chooses the image of sandboxes")
 }
 
-// sources returns where the configuration is read from.
+// sources returns the sources of the configuration.
 func (o *options) sources() config.Sources {
 	return config.Sources{File: o.config, DropIns: o.configDir, Flags: func(c *kubelet.KubeletConfiguration) {
 		if o.endpoint != "" {

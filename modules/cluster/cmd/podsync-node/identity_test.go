@@ -11,7 +11,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// The flags that kubeadm and cloud providers give a kubelet.
+// The flags that kubeadm and cloud providers set for a kubelet.
 func TestIdentityFlags(t *testing.T) {
 	o, err := parse([]string{
 		"--config=c", "--kubeconfig=k", "--config-dir=/etc/kubelet.d", "--container-runtime-endpoint=unix:///run/containerd/containerd.sock",
@@ -35,7 +35,7 @@ func TestIdentityFlags(t *testing.T) {
 	}
 }
 
-// Flags that are not given leave the configuration as it is.
+// Flags that are not set leave the configuration unchanged.
 func TestIdentityFlagsThatAreNotGiven(t *testing.T) {
 	o, err := parse([]string{"--config=c", "--kubeconfig=k"}, new(bytes.Buffer))
 	if err != nil {

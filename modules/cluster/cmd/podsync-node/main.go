@@ -1,11 +1,9 @@
-// Command podsync-node is a node of a Kubernetes cluster: it takes the place of a kubelet,
-// with its flags and its configuration file, and runs the pods that the API server binds
-// to the node on containerd or CRI-O.
+// Command podsync-node is a node of a Kubernetes cluster: it replaces a kubelet, reads a kubelet's flags and
+// configuration file, and runs the pods that are bound to the node on containerd or CRI-O.
 //
 //	podsync-node --config=/var/lib/kubelet/config.yaml --kubeconfig=/etc/kubernetes/kubelet.conf
 //
-// Run it with --help for its flags. README.md of the module says what it does, and what it
-// does not do yet.
+// Run it with --help for its flags. README.md of the module lists what it supports, and what it does not support yet.
 package main
 
 import (

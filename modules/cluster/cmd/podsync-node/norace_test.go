@@ -2,5 +2,5 @@
 
 package main
 
-// raced says whether the race detector is in the program, which takes memory of its own.
+// raced is set if the program contains the race detector, which needs additional memory.
 const raced = false

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// furnish has the API server have three pods, and what they refer to.
+// furnish creates three pods in the API server, and the objects that they refer to.
 func (s *site) furnish() {
 	s.Helper()
 	s.create(
@@ -26,7 +26,7 @@ func (s *site) furnish() {
 	)
 }
 
-// rearrange deletes a pod at the API server, changes one, and adds one.
+// rearrange deletes one pod in the API server, changes one, and adds one.
 func (s *site) rearrange() {
 	s.Helper()
 	pods := v1.SchemeGroupVersion.WithResource("pods")
@@ -37,11 +37,11 @@ func (s *site) rearrange() {
 	s.create(podOf("new", "registry.test/app:1"))
 }
 
-// back is how long it may take until an API server that was away is heard again: client-go waits
+// back is the maximum time until the agent receives events again after the API server was unavailable: client-go waits
 // for up to a minute between attempts.
 const back = 3 * time.Minute
 
-// wantRearranged checks that the node does what the API server wants, and has told it.
+// wantRearranged checks that the node runs the pods of the API server, and has reported them.
 func (s *site) wantRearranged(since int) {
 	s.Helper()
 	s.wantRunning("changed", "new", "same")
@@ -62,9 +62,9 @@ func (s *site) wantRearranged(since int) {
 	}
 }
 
-// A node loses its power, and boots while the API server is away: it runs what it ran, with
-// what that was told of ConfigMaps, Secrets and Services. Later the server is back:
-// what was deleted meanwhile stops, what has changed is changed, and the rest is left alone.
+// A node loses power, and boots while the API server is unavailable: it runs the same pods, with the last known
+// ConfigMaps, Secrets and Services. When the server is available again, the agent stops the pod that was deleted,
+// restarts the pod that has changed, and does not disturb the third.
 func TestE5_BootWithoutTheAPIServer(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.furnish()
@@ -91,7 +91,7 @@ func TestE5_BootWithoutTheAPIServer(t *testing.T) {
 	})
 }
 
-// The agent alone is started anew while the API server is away: nothing is done to what runs.
+// The agent restarts while the API server is unavailable: it does not disturb running pods.
 func TestE5_AgentStartsWithoutTheAPIServer(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.furnish()
@@ -112,7 +112,7 @@ func TestE5_AgentStartsWithoutTheAPIServer(t *testing.T) {
 	})
 }
 
-// The API server is away for a day while the agent runs. A container that ends is started again.
+// The API server is unavailable for a day while the agent runs. The agent restarts a container that exits.
 func TestE5_ADayWithoutTheAPIServer(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.furnish()
@@ -133,8 +133,8 @@ func TestE5_ADayWithoutTheAPIServer(t *testing.T) {
 	})
 }
 
-// The node has a label that its agent does not give it, by which a pod was bound. Without the
-// API server that is not known, and the pod runs all the same.
+// A pod selects its node by a label that the agent does not set. Without the API server the agent does not know the
+// label, and runs the pod nevertheless.
 func TestE5_NodeSelectorWithoutTheAPIServer(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.furnish()
@@ -153,8 +153,7 @@ func TestE5_NodeSelectorWithoutTheAPIServer(t *testing.T) {
 	})
 }
 
-// An agent that is to remember nothing runs no pods without the API server, and leaves nothing of
-// an earlier one on the disk.
+// With --forget-pods the agent runs no pods without the API server, and removes the checkpoint of an earlier agent.
 func TestE5_NothingIsRememberedIfUnwanted(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.furnish()
@@ -170,13 +169,13 @@ func TestE5_NothingIsRememberedIfUnwanted(t *testing.T) {
 			s.Errorf("the pods of the earlier agent are still there: %v", err)
 		}
 		s.server.is(false)
-		s.sleep(back + 5*time.Minute) // and the back-off of what could not start
+		s.sleep(back + 5*time.Minute) // and the back-off of failed starts
 		s.wantRunning("changed", "deleted", "same")
 	})
 }
 
-// What is remembered has the age of the last heartbeat that the API server has answered, and not
-// that of the last change. A node that was off for longer than --forget-pods-after runs none of it.
+// The age of the checkpoint is the time since the last successful heartbeat, not since the last change. A node that was
+// off for longer than --forget-pods-after runs none of the checkpoint's pods.
 func TestE5_RememberedPodsAreForgottenByAge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		off  time.Duration
@@ -198,16 +197,16 @@ func TestE5_RememberedPodsAreForgottenByAge(t *testing.T) {
 				s.sleep(time.Minute)
 				s.wantRunning(tc.want...)
 				s.server.is(false)
-				s.sleep(back + 5*time.Minute) // and the back-off of what could not start
+				s.sleep(back + 5*time.Minute) // and the back-off of failed starts
 				s.wantRunning("changed", "deleted", "same")
 			})
 		})
 	}
 }
 
-// The client certificate of the node has expired: the API server is there, and does not know who
-// asks. What runs goes on, also over a restart of the agent and of the machine; with the next
-// certificate the server is heard again.
+// The client certificate of the node has expired: the API server is available, and does not authenticate the node. Pods
+// keep running, also across a restart of the agent and of the machine. With the next certificate the agent receives
+// events again.
 func TestE5_ClientCertificateHasExpired(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.furnish()
@@ -234,8 +233,8 @@ func TestE5_ClientCertificateHasExpired(t *testing.T) {
 	})
 }
 
-// Agents before v0.1.0 kept the checkpoint in the directory "remembered". The next agent reads it, also if it
-// finds an older checkpoint in the directory of today, which a rollback leaves behind.
+// Agents before v0.1.0 kept the checkpoint in the directory "remembered". The next agent reads it, even if there is also
+// an older checkpoint in the current directory, which a rollback leaves behind.
 func TestE5_CheckpointOfAnEarlierAgent(t *testing.T) {
 	onSite(t, func(s *site) {
 		dir, old := filepath.Join(s.root, "checkpoint"), filepath.Join(s.root, "remembered")
@@ -256,7 +255,7 @@ func TestE5_CheckpointOfAnEarlierAgent(t *testing.T) {
 	})
 }
 
-// Without a key no Secret is on the disk, and a pod that needs one waits for the API server.
+// Without a key the checkpoint contains no Secret, and a pod that needs a Secret waits for the API server.
 func TestE5_WithoutAKeySecretsAreNotRemembered(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.change = func(a *agent) { a.checkpointKey = "" }
@@ -278,12 +277,12 @@ func TestE5_WithoutAKeySecretsAreNotRemembered(t *testing.T) {
 		s.sleep(time.Minute)
 		s.wantRunning("plain")
 		s.server.is(false)
-		s.sleep(back + 5*time.Minute) // and the back-off of what could not start
+		s.sleep(back + 5*time.Minute) // and the back-off of failed starts
 		s.wantRunning("changed", "deleted", "plain", "same")
 	})
 }
 
-// What is in Secrets is in no line of the log, at any level, whatever goes wrong.
+// The contents of Secrets are in no line of the log, at any level, whatever fails.
 func TestSecretsAreNotLogged(t *testing.T) {
 	var mu sync.Mutex
 	var lines []string

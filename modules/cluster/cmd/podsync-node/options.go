@@ -23,7 +23,7 @@ type options struct {
 	// ignored, 0 for any age.
 	forget      bool
 	forgetAfter time.Duration
-	// adopt is whether the agent adopts the pods of a kubelet.
+	// adopt means that the agent adopts the pods of a kubelet.
 	adopt bool
 }
 

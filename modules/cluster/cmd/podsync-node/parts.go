@@ -203,7 +203,7 @@ func (p *parts) registeredTasks() (all []func(context.Context) error) {
 	return all
 }
 
-// running reports whether anything of a pod is left on the node.
+// running reports whether any part of a pod is left on the node.
 func (p *parts) running(uid types.UID) bool {
 	return slices.ContainsFunc(p.loop.Pods(), func(pod loop.Pod) bool { return pod.Pod.UID == uid && pod.Phase < podworkers.Finished })
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// N3: a log is rotated once it is larger than a kubelet lets it grow, though nothing is configured.
+// N3: by default, a log is rotated once it exceeds a kubelet's maximum size.
 func TestN3_LogsAreRotated(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.furnish()
@@ -32,7 +32,7 @@ func TestN3_LogsAreRotated(t *testing.T) {
 	})
 }
 
-// A mount is read-only recursively where the runtime says that it can be: the Node advertises it.
+// A mount is recursively read-only if the runtime reports that it supports that, and the Node advertises it.
 func TestRecursiveReadOnlyByTheRuntime(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.furnish()
@@ -54,7 +54,7 @@ func TestRecursiveReadOnlyByTheRuntime(t *testing.T) {
 	})
 }
 
-// The start of the node and its conditions are events.
+// The start of the node and its conditions are recorded as events.
 func TestNodeEventsAreRecorded(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.events.Events = make(chan string, 100)
@@ -72,7 +72,7 @@ func TestNodeEventsAreRecorded(t *testing.T) {
 	})
 }
 
-// All processes of a container are killed together where the kernel can, unless that is switched off.
+// The OOM killer kills all processes of a container together if the kernel can, unless the configuration disables that.
 func TestGroupOOMKill(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(second, "cgroup.controllers"), []byte("cpu memory\n"), 0o600); err != nil {
@@ -89,8 +89,8 @@ func TestGroupOOMKill(t *testing.T) {
 	}
 }
 
-// N4: what is reserved of each resource is kept from pods, processes included. What is kept free for
-// hard evictions is not kept from the cgroup of all pods: they are evicted before the kernel kills.
+// N4: pods cannot request reserved resources, processes included. The limit of the cgroup of all pods includes the
+// amounts that hard evictions keep free, so that pods are evicted before the kernel kills processes.
 func TestN4_ReservedResources(t *testing.T) {
 	a := &agent{kubelet: &kubelet.KubeletConfiguration{
 		SystemReserved: map[string]string{"cpu": "500m", "memory": "1Gi", "pid": "1000"}, KubeReserved: map[string]string{"pid": "500"},

@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// A critical pod that does not fit takes the place of another pod: that stops with its own grace period, is reported as
+// A critical pod that does not fit replaces another pod: that pod stops with its own grace period and is reported as
 // preempted, and only then the critical pod starts. Other pods are synced meanwhile.
 func TestPreemption(t *testing.T) {
 	onSite(t, func(s *site) {
@@ -42,7 +42,7 @@ func TestPreemption(t *testing.T) {
 		critical.Spec.Priority = new(int32(2_000_001_000))
 		s.create(asks(critical, resource.MustParse("100m")))
 		s.sleep(20 * time.Second)
-		s.wantRunning("changed", "deaf", "deleted", "same") // critical waits
+		s.wantRunning("changed", "deaf", "deleted", "same") // the critical pod waits
 		if waits := s.pod("critical").Status; waits.Phase != v1.PodPending || waits.Reason != "Preempting" {
 			t.Errorf("critical is %s for %q, want it to wait", waits.Phase, waits.Reason)
 		}
@@ -73,7 +73,7 @@ func hasEvent(events chan string, want string) bool {
 	return false
 }
 
-// A pod that the runtime cannot stop delays the critical pod no longer than half its grace period beyond that.
+// The critical pod waits for a pod that the runtime cannot stop for 1.5 times that pod's grace period at most.
 func TestPreemptedPodThatDoesNotStop(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.furnish()

@@ -12,8 +12,8 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// E5: the node's resolver configuration is read for each sandbox. While it cannot be read, the last one holds, which is one
-// event and not one for each sandbox.
+// E5: the node's resolver configuration is read for each sandbox. While it cannot be read, the last one is used, and one
+// event is recorded, not one for each sandbox.
 func TestE5_ResolverConfigurationIsReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "resolv.conf")
 	write := func(text string) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// startWithoutCluster starts a node with a root directory below dir, in a process of its own. It ends because it
-// has no kubeconfig. It returns the log.
+// startWithoutCluster starts a node with a root directory below dir, in its own process. The node exits because it has no
+// kubeconfig. startWithoutCluster returns the log.
 func startWithoutCluster(t *testing.T, dir string, attr *syscall.SysProcAttr) string {
 	t.Helper()
 	config := filepath.Join(dir, "config.yaml")
@@ -35,7 +35,7 @@ func startWithoutCluster(t *testing.T, dir string, attr *syscall.SysProcAttr) st
 	return string(out)
 }
 
-// mountsAt returns the lines of the table of mounts for a mount point.
+// mountsAt returns the lines of the mount table for a mount point.
 func mountsAt(t *testing.T, point string) (lines []string) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
@@ -50,7 +50,7 @@ func mountsAt(t *testing.T, point string) (lines []string) {
 	return lines
 }
 
-// privateDir returns a directory in a mount that propagates nothing.
+// privateDir returns a directory in a private mount.
 func privateDir(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -67,7 +67,7 @@ func privateDir(t *testing.T) string {
 	return dir
 }
 
-// The root directory is a shared mount from the first start of the node on, and mounted once however often it starts.
+// The root directory is a shared mount after the first start of the node, and later starts do not mount it again.
 func TestRootDirIsShared(t *testing.T) {
 	dir := privateDir(t)
 	for range 2 {
@@ -78,7 +78,7 @@ func TestRootDirIsShared(t *testing.T) {
 	}
 }
 
-// A node that may not mount warns of it, and goes on.
+// A node without the right to mount logs a warning, and continues.
 func TestRootDirWithoutTheRightToMount(t *testing.T) {
 	dir := privateDir(t)
 	log := startWithoutCluster(t, dir, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER})

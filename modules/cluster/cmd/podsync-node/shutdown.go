@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// shutdownMargin is the time that is left for the last steps of a shutdown after the pods have stopped, such as
-	// their last statuses.
+	// shutdownMargin is the time that remains for the last steps of a shutdown after the pods have stopped, such as the
+	// write of their last statuses.
 	shutdownMargin = 5 * time.Second
 	// notReadyTimeout is the timeout, at the start of a shutdown, for reporting to the API server that the node is not ready.
 	notReadyTimeout = 2 * time.Second

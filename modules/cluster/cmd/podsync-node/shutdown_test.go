@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/syncpod/shutdown"
 )
 
-// When the machine shuts down the node is not ready, and its pods fail with a kubelet's reason.
+// When the machine shuts down, the node reports that it is not ready, and its pods fail with a kubelet's reason.
 func TestPodsStopWhenTheMachineShutsDown(t *testing.T) {
 	onSite(t, func(s *site) {
 		var a *agent
@@ -41,7 +41,7 @@ func TestPodsStopWhenTheMachineShutsDown(t *testing.T) {
 	})
 }
 
-// wantShutDown checks that the API server has the pods as failed by a shutdown.
+// wantShutDown checks that the pods in the API server have failed because of a shutdown.
 func (s *site) wantShutDown(pods ...string) {
 	s.Helper()
 	for _, name := range pods {
@@ -51,7 +51,7 @@ func (s *site) wantShutDown(pods ...string) {
 	}
 }
 
-// The machine shuts down when the API server has the last statuses: until then the lock is held, while there is time.
+// The agent holds the shutdown lock until the API server has the last statuses, or the time is over.
 func TestShutdownWaitsForTheLastStatuses(t *testing.T) {
 	onSite(t, func(s *site) {
 		var a *agent
@@ -67,7 +67,8 @@ func TestShutdownWaitsForTheLastStatuses(t *testing.T) {
 	})
 }
 
-// Without the fields of the configuration the agent does not call logind. With them it logs that logind is unavailable, and runs its pods.
+// Without a grace period in the configuration the agent does not call logind. With one it logs that logind is
+// unavailable, and runs its pods.
 func TestDelayOfAShutdown(t *testing.T) {
 	a := &agent{kubelet: &kubelet.KubeletConfiguration{}}
 	if err := a.delayShutdown(t.Context(), nil); err != nil {
@@ -87,7 +88,7 @@ func TestDelayOfAShutdown(t *testing.T) {
 	}
 }
 
-// With the driver systemd systemd makes the slices of pods.
+// With the cgroup driver systemd, the slices of pods are created by systemd.
 func TestSystemdDriver(t *testing.T) {
 	for driver, want := range map[cgroup.Driver]bool{cgroup.Systemd: true, cgroup.Cgroupfs: false} {
 		a := &agent{kubelet: &kubelet.KubeletConfiguration{CPUCFSQuota: new(true), PodPidsLimit: new(int64(-1)), CgroupRoot: "/edge"}, systemd: &systemd.Systemd{}}
@@ -97,7 +98,8 @@ func TestSystemdDriver(t *testing.T) {
 	}
 }
 
-// The API server has that the node is not ready before the first pod stops. Without an API server the pods stop after notReadyTimeout.
+// The agent reports that the node is not ready before the first pod stops. If the API server is unavailable, the pods
+// stop after notReadyTimeout.
 func TestShutdownReportsTheNodeFirst(t *testing.T) {
 	for name, away := range map[string]time.Duration{"reachable": 0, "back soon": notReadyTimeout / 2, "away": notReadyTimeout + time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +115,7 @@ func TestShutdownReportsTheNodeFirst(t *testing.T) {
 				s.kube.PrependReactor("patch", "nodes", func(action ktesting.Action) (bool, k8sruntime.Object, error) {
 					if s.server.refusal() == nil && notReady.IsZero() && strings.Contains(string(action.(ktesting.PatchAction).GetPatch()), shuttingDown) {
 						notReady = time.Now()
-						time.Sleep(time.Millisecond) // pods that do not wait stop meanwhile
+						time.Sleep(time.Millisecond) // a pod that did not wait would stop meanwhile
 					}
 					return false, nil, nil
 				})

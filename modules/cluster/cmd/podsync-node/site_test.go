@@ -37,7 +37,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// TestMain is also the process of a node.
+// TestMain runs the tests, or a node if the process has nodeArgs.
 func TestMain(m *testing.M) {
 	if args := os.Getenv("PODSYNC_HOSTILE_NODE"); args != "" {
 		os.Exit(runAsNode(strings.Split(args, "\n")))
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(clientlog.Run(m))
 }
 
-// runAsNode is what main does.
+// runAsNode runs the node as main does.
 func runAsNode(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -60,8 +60,8 @@ func runAsNode(args []string) int {
 	return 0
 }
 
-// A site is a node with a runtime in memory, and an API server that can be away. Its disk is all
-// that is left when it loses its power.
+// A site is a node with a runtime in memory, and an API server that can be unavailable. Only its disk survives a power
+// loss.
 type site struct {
 	*testing.T
 	root   string
@@ -72,16 +72,16 @@ type site struct {
 	parts  *parts
 	// events gets the events; one without a channel drops them.
 	events record.FakeRecorder
-	// change changes the agent before it runs.
+	// events receives the events. Without a channel it drops them.
 	change func(*agent)
 	off    func()
 }
 
-// An apiServer is there, or away with all watches that were open.
+// An apiServer is an API server that is available or unavailable. When it becomes unavailable, all open watches end.
 type apiServer struct {
 	mu   sync.Mutex
 	away bool
-	// stranger has it not know who asks, as after the certificate of the node has expired.
+	// stranger means that the server does not authenticate the node, as after its certificate has expired.
 	stranger bool
 	watches  []watch.Interface
 }
@@ -104,7 +104,7 @@ func onSite(t *testing.T, test func(s *site)) {
 	})
 }
 
-// refusal is how each request is answered, nil if it is heard.
+// refusal returns the error with which the server answers each request, nil if it serves requests.
 func (a *apiServer) refusal() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,10 +117,10 @@ func (a *apiServer) refusal() error {
 	return nil
 }
 
-// is has the server go away, or come back.
+// is makes the server unavailable, or available again.
 func (a *apiServer) is(away bool) { a.refuses(away, false) }
 
-// refuses has the server go away, or not know the node any more, or come back.
+// refuses makes the server unavailable, or makes it reject the node's credentials, or makes it available again.
 func (a *apiServer) refuses(away, stranger bool) {
 	a.mu.Lock()
 	a.away, a.stranger = away, stranger
@@ -145,7 +145,7 @@ func (s *site) watch(action ktesting.Action) (bool, watch.Interface, error) {
 	return true, w, err
 }
 
-// boot starts a runtime in which nothing runs, and the agent.
+// boot starts a runtime without containers, and the agent.
 func (s *site) boot() {
 	s.Helper()
 	s.rt, _ = critest.Start(s.T, critest.Config{Dir: s.root})
@@ -168,7 +168,7 @@ cgroupsPerQOS: false
 enforceNodeAllocatable: []
 `
 
-// run starts the agent on the runtime there is.
+// run starts the agent on the current runtime.
 func (s *site) run() {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
@@ -179,7 +179,7 @@ func (s *site) run() {
 	a := &agent{
 		options: options{root: s.root, name: "n1", ips: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, checkpointKey: s.file("key", "0123456789abcdef0123456789abcdef")},
 		kube:    s.kube, runtime: client,
-		stats: &short{left: 8 << 30}, // whatever this machine is short of
+		stats: &short{left: 8 << 30}, // the test machine may be under pressure
 	}
 	text := kubeletConfiguration + "podLogsDir: " + filepath.Join(s.root, "logs", "pods") + "\n"
 	a.kubelet, _, err = config.Load(config.Sources{File: s.file("config.yaml", text)})
@@ -218,7 +218,7 @@ func (s *site) file(name, text string) (path string) {
 	return path
 }
 
-// podOf is a pod with a variable from a ConfigMap and one from a Secret.
+// podOf returns a pod with an environment variable from a ConfigMap and one from a Secret.
 func podOf(name, image string) *v1.Pod {
 	var grace int64 = 3
 	return &v1.Pod{
@@ -234,7 +234,7 @@ func podOf(name, image string) *v1.Pod {
 	}
 }
 
-// create has the API server have objects.
+// create creates objects in the API server.
 func (s *site) create(objects ...k8sruntime.Object) {
 	s.Helper()
 	for _, o := range objects {
@@ -242,7 +242,7 @@ func (s *site) create(objects ...k8sruntime.Object) {
 	}
 }
 
-// pod is a pod as the API server has it, whether it can be asked or not; nil if there is none.
+// pod returns a pod in the API server, even while the server is unavailable; nil if it does not exist.
 func (s *site) pod(name string) *v1.Pod {
 	object, err := s.kube.Tracker().Get(v1.SchemeGroupVersion.WithResource("pods"), "default", name)
 	if err != nil {
@@ -251,7 +251,7 @@ func (s *site) pod(name string) *v1.Pod {
 	return object.(*v1.Pod)
 }
 
-// wantRunning checks of which pods containers run.
+// wantRunning checks that exactly these pods have running containers.
 func (s *site) wantRunning(want ...string) {
 	s.Helper()
 	synctest.Wait()
@@ -267,7 +267,7 @@ func (s *site) wantRunning(want ...string) {
 	}
 }
 
-// wantUndisturbed checks that nothing was done to the containers of a pod since a place in the
+// wantUndisturbed checks that the agent has made no changes to the containers of the pods since a position in the
 // journal.
 func (s *site) wantUndisturbed(since int, pods ...string) {
 	s.Helper()

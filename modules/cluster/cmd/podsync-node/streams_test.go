@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDebuggingHandlersAreOff: enableDebuggingHandlers of the configuration reaches the server, which
-// then serves no exec, attach, port-forward or log.
+// TestDebuggingHandlersAreOff: the server honours enableDebuggingHandlers of the configuration: it then serves no exec,
+// attach, port-forward or log.
 func TestDebuggingHandlersAreOff(t *testing.T) {
 	n := newTarget(t, "enableDebuggingHandlers: false")
 	for _, path := range []string{
@@ -21,8 +21,8 @@ func TestDebuggingHandlersAreOff(t *testing.T) {
 	}
 }
 
-// TestIdleStreamsOfTheNodeEnd: streamingConnectionIdleTimeout of the configuration reaches the
-// server. The default is four hours.
+// TestIdleStreamsOfTheNodeEnd: the server honours streamingConnectionIdleTimeout of the configuration. The default is
+// four hours.
 func TestIdleStreamsOfTheNodeEnd(t *testing.T) {
 	n := newTarget(t, "streamingConnectionIdleTimeout: 300ms")
 	code, text, err := n.ask("127.0.0.1", "good-ann", "/containerLogs/default/web-n1/quiet?follow=true")

@@ -18,7 +18,7 @@ import (
 const (
 	// collector is the default endpoint of the trace collector.
 	collector = "localhost:4317"
-	// lastSpans is the timeout of sending the last spans at the end.
+	// lastSpans is the timeout for sending the last spans when the agent stops.
 	lastSpans = 2 * time.Second
 )
 

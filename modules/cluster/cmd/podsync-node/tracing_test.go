@@ -12,7 +12,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// spans is a collector.
+// spans is a collector that records spans.
 type spans struct {
 	collectortrace.UnimplementedTraceServiceServer
 	names chan string

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestUnitBoundsTheAgent: systemd bounds the memory and the threads of the agent, starts it again
-// when it is killed, and leaves all other processes alone.
+// TestUnitBoundsTheAgent: systemd limits the memory and the threads of the agent, restarts it when it is killed, and does
+// not kill the other processes of the unit.
 func TestUnitBoundsTheAgent(t *testing.T) {
 	text, err := os.ReadFile("podsync-node.service")
 	if err != nil {

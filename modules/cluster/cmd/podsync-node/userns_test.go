@@ -11,8 +11,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// Pods with spec.hostUsers false have ranges of IDs of their own, in their sandbox and in their containers, also after a
-// restart of the agent. A deleted pod's range is free.
+// A pod with spec.hostUsers false has its own range of IDs, in its sandbox and in its containers, also after a restart of
+// the agent. The range of a deleted pod is free.
 func TestUserNamespaces(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.furnish()
