@@ -63,7 +63,8 @@ func TestTableHasAllFields(t *testing.T) {
 	}
 }
 
-// harmless are the meaningless fields. A field is here only if the node without it is at least as well protected.
+// harmless are the meaningless fields. A field is in this list only if the node protects itself at least as well without
+// it.
 var harmless = strings.Fields(`
 	configMapAndSecretChangeDetectionStrategy containerLogMaxWorkers containerLogMonitorInterval contentType cpuManagerReconcilePeriod
 	enableContentionProfiling enableDebugFlagsHandler enableProfilingHandler enableSystemLogHandler enableSystemLogQuery featureGates
@@ -79,7 +80,8 @@ func TestNoProtectionIsMeaningless(t *testing.T) {
 	}
 }
 
-// Each refused field keeps the node from starting, each meaningless one is a warning, and values that are granted are neither.
+// Each refused field prevents the start of the node, each meaningless field gives a warning, and granted values give
+// neither an error nor a warning.
 func TestTreatments(t *testing.T) {
 	values := map[string]string{
 		"staticPodURLHeader": "{a: [b]}", "cpuManagerPolicyOptions": "{a: b}", "topologyManagerPolicyOptions": "{a: b}", "qosReserved": "{memory: 50%}",
@@ -115,7 +117,7 @@ func TestTreatments(t *testing.T) {
 	}
 }
 
-// sample returns a value of a type that is set, and not granted.
+// sample returns a value of a type that counts as set, and is not granted.
 func sample(t reflect.Type, granted []string) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -131,7 +133,8 @@ func sample(t reflect.Type, granted []string) string {
 	return "some"
 }
 
-// What kubeadm writes is accepted without a warning: a zero duration, an empty string or object is not set.
+// The configuration that kubeadm writes is accepted without a warning: a zero duration, an empty string and an empty
+// object count as not set.
 func TestKubeadmsConfiguration(t *testing.T) {
 	const text = `
 authentication: {anonymous: {enabled: false}, webhook: {cacheTTL: 0s, enabled: true}, x509: {clientCAFile: /etc/kubernetes/pki/ca.crt}}
@@ -166,7 +169,7 @@ volumeStatsAggPeriod: 0s
 	}
 }
 
-// FIELDS.md is the table.
+// FIELDS.md contains the table.
 func TestPageOfFields(t *testing.T) {
 	var page strings.Builder
 	page.WriteString(`# The fields of KubeletConfiguration v1beta1

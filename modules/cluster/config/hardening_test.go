@@ -61,7 +61,7 @@ func TestTLSRestrictions(t *testing.T) {
 	}
 }
 
-// The suites with which a server of net/http ends at once are refused, and no others.
+// Exactly those lists of cipher suites are rejected with which net/http fails to start a server.
 func TestCipherSuitesThatHTTP2Requires(t *testing.T) {
 	for text, suites := range map[string][]uint16{
 		"[]": nil,
@@ -91,7 +91,7 @@ func serveTLS(t *testing.T, c *tls.Config) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close() // so that it serves nothing
+	l.Close() // Serve then returns immediately
 	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("no certificate") }
 	err = (&http.Server{TLSConfig: c}).ServeTLS(l, "", "")
 	return !strings.Contains(err.Error(), "http2: TLSConfig.CipherSuites")

@@ -8,9 +8,9 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// Images returns who may use images that are present on the node. If share is true, every pod may
-// use every image. Otherwise verify reports whether a preloaded image of a repository needs a
-// credential too; nil means that none does.
+// Images returns the policy on images that are present on the node. If share is true, every pod may use every image.
+// Otherwise verify reports whether a preloaded image of a repository also requires a credential; nil means that no
+// preloaded image does.
 func Images(c *kubelet.KubeletConfiguration) (share bool, verify func(repository string) bool, err error) {
 	list := c.PreloadedImagesVerificationAllowlist
 	policy := c.ImagePullCredentialsVerificationPolicy

@@ -14,7 +14,7 @@ func TestWhoMayUseImages(t *testing.T) {
 		policy   string
 		list     []string
 		share    bool
-		verified string // of r.io/app, r.io/team/app and r.io/teams
+		verified string // verify for r.io/app, r.io/team/app and r.io/teams
 		err      string
 	}{
 		"default":            {},

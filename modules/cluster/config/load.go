@@ -19,7 +19,7 @@ import (
 const apiVersion, kind = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 
 // Load reads a configuration. The warnings name the fields that are set and have no effect, in alphabetical order. The
-// error names the first field that is refused. [Fields] lists all fields.
+// error names the first refused field. [Fields] lists all fields.
 func Load(s Sources) (c *kubelet.KubeletConfiguration, warnings []string, err error) {
 	text, err := s.merged()
 	if err != nil {
@@ -32,13 +32,14 @@ func Load(s Sources) (c *kubelet.KubeletConfiguration, warnings []string, err er
 	return c, warnings, nil
 }
 
-// maxFile is the maximum size of the file: several times a configuration with all fields and a comment for each.
+// maxFile is the maximum size of the file in bytes: several times the size of a configuration with all fields and
+// comments.
 const maxFile = 256 << 10
 
 // read reads a regular file: opening a FIFO would wait for a writer.
 func read(path string) ([]byte, error) { return regular.ReadPath(path, maxFile) }
 
-// toJSON converts YAML, within limits that the package yaml does not have.
+// toJSON converts YAML to JSON, with limits that the yaml package does not have.
 func toJSON(text []byte) ([]byte, error) {
 	text, duplicates, err := source.YAMLToJSON(text)
 	return text, errors.Join(err, duplicates)
@@ -63,7 +64,7 @@ func parse(text []byte, flags func(*kubelet.KubeletConfiguration)) (*kubelet.Kub
 	if flags != nil {
 		flags(c)
 	}
-	// The defaults are set afterwards: a field that only a default fills is not set.
+	// unheeded runs before the defaults are set, because a field with only a default counts as not set.
 	warnings, err := unheeded(c)
 	if err != nil {
 		return nil, nil, err

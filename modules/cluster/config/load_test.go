@@ -71,7 +71,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// Some defaults follow from other fields.
+// Some defaults depend on other fields.
 func TestDefaultsThatFollow(t *testing.T) {
 	for text, want := range map[string]struct {
 		serial bool

@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
-// Logs returns the policy by which the logs of containers are rotated, from containerLogMaxSize and
-// containerLogMaxFiles. A negative size means that they are never rotated.
+// Logs returns the rotation policy of container logs, from containerLogMaxSize and containerLogMaxFiles. If the size is
+// negative, never is true: logs are not rotated.
 func Logs(c *kubelet.KubeletConfiguration) (policy logs.RotationPolicy, never bool, err error) {
 	if c.ContainerLogMaxSize != "" {
 		size, err := podspec.ParseQuantity(c.ContainerLogMaxSize)

@@ -16,11 +16,11 @@ import (
 
 const (
 	webReplicas, dbReplicas = 3, 2
-	// keptJobs is how many Jobs exist at a time.
+	// keptJobs is the number of Jobs that exist at a time.
 	keptJobs = 3
 )
 
-// podOf is the template of a pod of a workload.
+// podOf returns the selector and the pod template of a workload.
 func (h *hostile) podOf(workload, then string, restart v1.RestartPolicy) (metav1.LabelSelector, v1.PodTemplateSpec) {
 	t := template(h.folder, then, restart)
 	t.Labels = map[string]string{"of": workload}
@@ -30,7 +30,7 @@ func (h *hostile) podOf(workload, then string, restart v1.RestartPolicy) (metav1
 	return metav1.LabelSelector{MatchLabels: t.Labels}, t
 }
 
-// furnish creates a Deployment, one whose container crashes, a StatefulSet and a DaemonSet.
+// furnish creates a Deployment, a Deployment whose container crashes, a StatefulSet and a DaemonSet.
 func (h *hostile) furnish() {
 	h.Helper()
 	apps := h.kube.AppsV1()
@@ -76,8 +76,8 @@ func (h *hostile) settledFirst() {
 	})
 }
 
-// churn changes what the controllers want: a rollout of the Deployment, another pod of the StatefulSet or of the DaemonSet, and a new
-// Job in the place of the oldest one.
+// churn changes the workloads: it rolls out the Deployment, creates a Job and deletes the oldest one. In every third round
+// it also rolls out the DaemonSet, and in the other rounds it deletes a pod of the StatefulSet.
 func (h *hostile) churn(round int) {
 	h.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{"round":"%d"}}}}}`, round)

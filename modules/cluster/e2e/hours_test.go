@@ -26,24 +26,25 @@ import (
 )
 
 const (
-	// snapshotPause is the pause between snapshots, and snapshotTimeout that of each question of one.
+	// snapshotPause is the pause between snapshots. snapshotTimeout is the timeout of each request of a snapshot.
 	snapshotPause, snapshotTimeout = 5 * time.Second, 4 * time.Second
-	// calm follows the recovery from each fault: only in it the rules on durations count time.
+	// calm is the pause after the recovery from each fault. Only calm time counts for the rules on durations.
 	calm = 20 * time.Second
-	// longestFault is the longest time that a part is killed or cut off.
+	// longestFault is the maximum duration of a fault.
 	longestFault = 15 * time.Second
-	// lastCalm follows the recovery from the last fault: long enough that a pod that stays Terminating breaks its rule.
+	// lastCalm is the pause after the recovery from the last fault. It is long enough that a pod that stays Terminating
+	// breaks its rule.
 	lastCalm = 90 * time.Second
 )
 
-// How long the parts may take to work again after a fault. A client of the API server notices a connection that is half open after 45 s,
-// and waits up to a minute before it watches again.
+// The time that the parts may take to recover from a fault. A client of the API server detects a half-open connection
+// after 45 s, and waits up to a minute before it watches again.
 const (
 	recovery      = 20 * time.Second
 	watchRecovery = time.Minute
 )
 
-// hostile is a node in hostile hours.
+// hostile is a node during TestHostileHours.
 type hostile struct {
 	*rig
 	runtime *cri.Client
@@ -52,15 +53,15 @@ type hostile struct {
 	random  *rand.Rand
 
 	mu sync.Mutex
-	// broken: a part is killed or cut off. recovered is when all parts work again.
+	// broken means that a fault is active. recovered is the time from which all parts work again.
 	broken    bool
 	recovered time.Time
 	kills     int
 	counts    map[string]int
 }
 
-// TestHostileHours keeps pods of all controllers on the node while parts of the cluster are killed and cut off, and wants
-// no rule of package hours broken.
+// TestHostileHours runs pods of all controllers on the node while it injects faults into the parts of the cluster. It
+// fails if a rule of package hours is broken.
 func TestHostileHours(t *testing.T) {
 	text := os.Getenv("PODSYNC_HOURS")
 	if text == "" {
@@ -104,7 +105,7 @@ func (h *hostile) connect() {
 	h.Cleanup(func() { _ = h.runtime.Close() })
 }
 
-// throughProxy starts the agent anew, with a proxy between it and the API server.
+// throughProxy restarts the agent with a proxy between it and the API server.
 func (h *hostile) throughProxy() {
 	h.Helper()
 	direct := filepath.Join(h.dir, "node.kubeconfig")
@@ -140,13 +141,13 @@ func (h *hostile) throughProxy() {
 	})
 }
 
-// A part is what a fault breaks.
+// A part is a part of the cluster with a fault.
 type part struct {
 	name     string
 	recovery time.Duration
-	// kills: starts of containers may be cut off.
+	// kills means that the fault may interrupt starts of containers.
 	kills bool
-	// breaks breaks the part, and returns what mends it.
+	// breaks injects the fault, and returns a function that ends it.
 	breaks func(h *hostile) (mend func())
 }
 
@@ -171,7 +172,7 @@ var faults = []part{
 	{"network delayed", recovery, false, cut(hours.Delay)},
 }
 
-// fill fills the file system that holds the agent's root directory and the logs of the pods.
+// fill fills the file system of the agent's root directory and of the pods' logs. mend deletes the file.
 func (h *hostile) fill() (mend func()) {
 	h.Helper()
 	name := filepath.Join(h.dir, "disk", "full")
@@ -193,7 +194,7 @@ func (h *hostile) fill() (mend func()) {
 	}
 }
 
-// fault breaks one part for a while, and returns when all parts work again.
+// fault injects one fault for some time, and returns when all parts work again.
 func (h *hostile) fault(round int) {
 	p := faults[round%len(faults)]
 	time.Sleep(time.Duration(h.random.Int64N(int64(calm / 2))))
@@ -222,7 +223,7 @@ func (h *hostile) judge(ctx context.Context) {
 		last = s.At
 		var broken []hours.Violation
 		if history, broken = hours.Check(history, s); ctx.Err() != nil {
-			return // what was asked last may have no answer
+			return // the last requests may have failed because ctx ended
 		}
 		for _, v := range broken {
 			h.Errorf("%s %v", s.At.Format(time.TimeOnly), v)
@@ -238,7 +239,7 @@ func (h *hostile) judge(ctx context.Context) {
 	}
 }
 
-// snapshot asks the API server, the runtime and the files of the containers, in this order.
+// snapshot reads the state of the API server, the runtime and the containers' files, in this order.
 func (h *hostile) snapshot(ctx context.Context, last time.Time) hours.Snapshot {
 	s := hours.Snapshot{At: time.Now(), Runs: map[hours.Key]hours.Runs{}}
 	h.mu.Lock()
@@ -278,7 +279,7 @@ func (h *hostile) snapshot(ctx context.Context, last time.Time) hours.Snapshot {
 	return s
 }
 
-// settled waits until all controllers have what they want.
+// settled waits until all controllers have reached their desired state.
 func (h *hostile) settled() {
 	h.Helper()
 	apps := h.kube.AppsV1()
@@ -294,7 +295,8 @@ func (h *hostile) settled() {
 	})
 }
 
-// jobsEnded reports whether the pods of all Jobs have succeeded. Kills of the runtime may fail some, which their Jobs replace.
+// jobsEnded reports whether the pods of all Jobs have succeeded. A kill of the runtime may fail a pod, which its Job then
+// replaces.
 func (h *hostile) jobsEnded() bool {
 	jobs, err := h.kube.BatchV1().Jobs(h.namespace).List(h.Context(), metav1.ListOptions{})
 	if err != nil {

@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	// settle is how long nothing happens before something is measured.
+	// settle is the idle time before a measurement.
 	settle = 15 * time.Second
-	// idle is how long CPU is measured while nothing happens.
+	// idle is the time for which the CPU usage of an idle agent is measured.
 	idle = time.Minute
 )
 
-// A wave is how long pods took that were made, and deleted, at the same time.
+// A wave has the durations of pods that were created at the same time, and deleted at the same time.
 type wave struct{ ready, gone []time.Duration }
 
-// TestMeasure prints what an agent takes.
+// TestMeasure prints the durations of pods, and the resource usage of the agent.
 func TestMeasure(t *testing.T) {
 	r := newRig(t)
 	time.Sleep(settle)
 	before := r.audited()
 	t.Logf("idle: %s", r.use())
 	t.Logf("requests in %v idle: %d", idle, r.audited()-before)
-	r.wave(1) // the first finds all cold
+	r.wave(1) // the first wave finds cold caches
 	for _, n := range []int{1, 1, 1, 10, 10, 40} {
 		before := r.audited()
 		w := r.wave(n)
@@ -58,7 +58,7 @@ func median(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// start makes pods that are bound to the node.
+// start creates pods that are bound to the node, and returns the time of each creation.
 func (r *rig) start(n int) (made map[string]time.Time) {
 	r.Helper()
 	made = map[string]time.Time{}
@@ -74,7 +74,7 @@ func (r *rig) start(n int) (made map[string]time.Time) {
 	return made
 }
 
-// wave makes pods, waits until all are ready, deletes them and waits until all are gone.
+// wave creates pods, waits until all are ready, deletes them and waits until all objects are removed.
 func (r *rig) wave(n int) (w wave) {
 	r.Helper()
 	events, err := r.kube.CoreV1().Pods(r.namespace).Watch(r.Context(), metav1.ListOptions{})
@@ -109,7 +109,7 @@ func (r *rig) wave(n int) (w wave) {
 	return w
 }
 
-// each reads events until n of them count.
+// each reads events until counts has returned true for n of them.
 func (r *rig) each(events watch.Interface, n int, counts func(watch.Event, *v1.Pod) bool) {
 	r.Helper()
 	late := time.After(3 * time.Minute)
@@ -129,8 +129,7 @@ func (r *rig) each(events watch.Interface, n int, counts func(watch.Event, *v1.P
 	}
 }
 
-// use is the memory of the agent, and the part of a processor that it takes while nothing
-// happens.
+// use returns the memory of the agent, and the share of a CPU that it uses while it is idle.
 func (r *rig) use() string {
 	r.Helper()
 	pid := r.pid("kubelet")
@@ -169,7 +168,7 @@ func (r *rig) resident(pid int) string {
 	return "?"
 }
 
-// audited is how many requests of the node the API server has noted.
+// audited returns the number of the node's requests in the audit log of the API server.
 func (r *rig) audited() (n int) {
 	r.Helper()
 	path := os.Getenv("PODSYNC_E2E_AUDIT")

@@ -64,7 +64,7 @@ func image() string {
 
 func pause() string { return cmp.Or(os.Getenv("PODSYNC_E2E_PAUSE"), "registry.k8s.io/pause:3.10.2") }
 
-// wait waits until something is so.
+// wait waits until a condition is true.
 func (r *rig) wait(most time.Duration, what string, so func() bool) {
 	r.Helper()
 	for end := time.Now().Add(most); ; time.Sleep(100 * time.Millisecond) {
@@ -77,7 +77,7 @@ func (r *rig) wait(most time.Duration, what string, so func() bool) {
 	}
 }
 
-// pidFile returns the file with the process ID of a part. containerd.sh keeps that of containerd in a directory of its own.
+// pidFile returns the file with the process ID of a part. containerd.sh keeps containerd's file in a separate directory.
 func (r *rig) pidFile(name string) string {
 	if name == "containerd" {
 		return filepath.Join(r.dir, name, "pid")
@@ -98,8 +98,7 @@ func (r *rig) pid(name string) int {
 	return pid
 }
 
-// kill ends a process at once, and returns what starts it anew, with arguments that each of the functions
-// may change.
+// kill kills a process, and returns a function that restarts it. Each function in change is applied to each argument.
 func (r *rig) kill(name string, change ...func(arg string) string) (start func()) {
 	r.Helper()
 	pid := r.pid(name)
@@ -128,14 +127,14 @@ func (r *rig) kill(name string, change ...func(arg string) string) (start func()
 		if err := c.Start(); err != nil {
 			r.Fatal(err)
 		}
-		go func() { _ = c.Wait() }() // so that it can be gone
+		go func() { _ = c.Wait() }() // reaps the process, so that its exit can be detected
 		if err := os.WriteFile(r.pidFile(name), []byte(strconv.Itoa(c.Process.Pid)), 0o644); err != nil {
 			r.Fatal(err)
 		}
 	}
 }
 
-// gone reports whether a process has ended, whether or not somebody has heard of it.
+// gone reports whether a process has exited, even if its parent has not waited for it.
 func gone(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := bytes.Cut(text, []byte(") "))

@@ -18,12 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// notes has a container say in a file of its pod that it has started, and that it has run
-// for a second.
+// notes is a script that records in a file of its pod that the container has started, and that it has run for a second.
 const notes = "echo started >> /runs/$POD_UID; sleep 1; echo ran >> /runs/$POD_UID; "
 
-// template is a pod that notes each of its runs in a folder of the node, and then does
-// something.
+// template returns a pod that records each of its runs in a directory of the node, and then runs a script.
 func template(folder, then string, restart v1.RestartPolicy) v1.PodTemplateSpec {
 	return v1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "trouble"}},
@@ -52,7 +50,7 @@ func (r *rig) deploy(folder string, replicas int32) {
 	}
 }
 
-// serves waits until all replicas do.
+// serves waits until all replicas are ready.
 func (r *rig) serves(replicas int32) {
 	r.Helper()
 	r.wait(2*time.Minute, "a whole deployment", func() bool {
@@ -61,9 +59,9 @@ func (r *rig) serves(replicas int32) {
 	})
 }
 
-// ranOnce checks that no pod has run its container twice, and returns how many have run it.
-// A start that was under way when the agent was killed is given up by the runtime, which
-// may have begun it: that one has not run for a second.
+// ranOnce checks that no pod has run its container twice, and returns the number of pods that have started. If the agent
+// is killed during a start, the runtime may start the container and then abandon it. Such a container has not run for a
+// second, and does not count as a run.
 func (r *rig) ranOnce(folder string) int {
 	r.Helper()
 	files, err := os.ReadDir(folder)
@@ -85,7 +83,7 @@ func (r *rig) ranOnce(folder string) int {
 	return len(files)
 }
 
-// uids are the pods of the deployment, and that none of their containers was started twice.
+// uids returns the UIDs of the deployment's pods, and checks that none of their containers was restarted.
 func (r *rig) uids() map[types.UID]bool {
 	r.Helper()
 	uids := map[types.UID]bool{}
@@ -105,8 +103,8 @@ func (r *rig) uids() map[types.UID]bool {
 
 func same(a, b map[types.UID]bool) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// The agent is killed twenty times, while pods come and go, those of a Deployment run and
-// those of a Job end: no container runs twice, and no pod stays.
+// The agent is killed twenty times, while pods are created and deleted, the pods of a Deployment run and the pods of a
+// Job end: no container runs twice, and no pod is left behind.
 func TestAgentIsKilled(t *testing.T) {
 	r := newRig(t)
 	folder := t.TempDir()
@@ -129,7 +127,7 @@ func TestAgentIsKilled(t *testing.T) {
 				r.delete(fmt.Sprint("bare-", old))
 			}
 		}
-		if round == 10 { // a pod of the deployment is replaced, too
+		if round == 10 { // a pod of the deployment is also replaced
 			for _, p := range r.pods() {
 				if p.Labels["of"] == "web" {
 					r.delete(p.Name)
@@ -161,8 +159,8 @@ func TestAgentIsKilled(t *testing.T) {
 	r.wait(2*time.Minute, "the end of all pods", func() bool { return len(r.pods()) == 0 })
 }
 
-// The API server is away for a minute. Nothing is restarted, what was asked for before comes
-// to its end, and all goes on.
+// The API server is unavailable for a minute. No container is restarted. Afterwards the agent completes the earlier
+// deletion and reports the exit, and a new pod runs.
 func TestAPIServerIsKilled(t *testing.T) {
 	r := newRig(t)
 	folder := t.TempDir()
@@ -176,7 +174,7 @@ func TestAPIServerIsKilled(t *testing.T) {
 	before := r.uids()
 	r.delete("going")
 	start := r.kill("kube-apiserver")
-	time.Sleep(time.Minute) // nothing here fails the test
+	time.Sleep(time.Minute) // no check runs meanwhile
 	start()
 	r.wait(2*time.Minute, "an API server", func() bool {
 		_, err := r.kube.CoreV1().Pods(r.namespace).List(t.Context(), metav1.ListOptions{})
@@ -202,7 +200,7 @@ func TestAPIServerIsKilled(t *testing.T) {
 	r.wait(3*time.Minute, "a new pod", func() bool { return r.ranOnce(folder) == 6 }) // watches of client-go wait for up to a minute
 }
 
-// The Node is deleted under its agent: it is there again, its pods run on, and it gets new ones.
+// The Node is deleted while its agent runs: the agent creates it again, the pods keep running, and a new pod runs.
 func TestNodeIsDeleted(t *testing.T) {
 	r := newRig(t)
 	folder := t.TempDir()
@@ -232,7 +230,7 @@ func TestNodeIsDeleted(t *testing.T) {
 	one := template(folder, serving, v1.RestartPolicyAlways)
 	r.create(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "next"}, Spec: one.Spec})
 	r.wait(time.Minute, "a new pod", func() bool { return r.ranOnce(folder) == 4 })
-	time.Sleep(time.Minute) // in which others would delete pods of a node that is not there
+	time.Sleep(time.Minute) // time for controllers to delete pods of a missing node
 	if after := r.uids(); !same(before, after) {
 		t.Errorf("the pods were %v and are %v", before, after)
 	}

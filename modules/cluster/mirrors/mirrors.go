@@ -27,8 +27,7 @@ type Config struct {
 	// Synced is closed once the API server has listed the node's pods, and PodChanged was called
 	// for them. Required.
 	Synced <-chan struct{}
-	// Running reports whether anything is left on the node of a static pod that is no longer
-	// desired. Required.
+	// Running reports whether any part of a static pod that is no longer desired is left on the node. Required.
 	Running func(static types.UID) bool
 	// Log receives a line for each mirror that is created or deleted, and for errors. Default: no
 	// log.
@@ -105,8 +104,7 @@ func (m *Mirrors) PodChanged(pod *v1.Pod, gone bool) {
 
 func nameOf(pod *v1.Pod) name { return name{Namespace: pod.Namespace, Name: pod.Name} }
 
-// Mirror returns the mirror of a static pod, nil if there is none of its current version. The
-// caller must not modify it.
+// Mirror returns the mirror of a static pod, nil if its current version has none. The caller must not modify it.
 func (m *Mirrors) Mirror(static *v1.Pod) *v1.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,7 +114,7 @@ func (m *Mirrors) Mirror(static *v1.Pod) *v1.Pod {
 	return nil
 }
 
-// Run keeps mirrors until ctx ends.
+// Run reconciles mirrors until ctx ends.
 func (m *Mirrors) Run(ctx context.Context) {
 	select {
 	case <-m.config.Synced:
@@ -141,7 +139,7 @@ func (m *Mirrors) sync(ctx context.Context, n name) error {
 	case static == nil && !complete:
 		return nil // the pod's file may currently be unreadable
 	case (static == nil || mirror.DeletionTimestamp == nil) && m.config.Running(Shown(mirror)):
-		m.queue.AddAfter(n, recheckInterval) // the version that the mirror shows is still stopping, and reports to it
+		m.queue.AddAfter(n, recheckInterval) // the pod version that the mirror shows is still stopping, and needs the mirror for its status
 		return nil
 	}
 	return m.delete(ctx, mirror) // if another one is desired, it is created after this one is gone

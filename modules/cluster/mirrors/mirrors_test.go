@@ -24,21 +24,21 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
 
-// A house has static pods, which an API server is to see.
+// A house is a node with static pods and an API server.
 type house struct {
 	*testing.T
 	*mirrors.Mirrors
 	kube *fake.Clientset
-	// deliver says which static pods there are.
+	// deliver sets the static pods of the node.
 	deliver func(source.Snapshot)
-	// mu guards what the Mirrors and a test share.
+	// mu guards the fields below, which the Mirrors and a test share.
 	mu      sync.Mutex
 	running map[types.UID]bool
 	fails   error
 	made    int
 }
 
-// locked calls f while the Mirrors see nothing of what f changes.
+// locked calls f with mu held.
 func (h *house) locked(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,7 +51,7 @@ func (h *house) runs(uid types.UID) bool {
 	return h.running[uid]
 }
 
-// Run makes a house a source.Source, which delivers when it is told to.
+// Run implements source.Source. A test delivers snapshots with h.deliver.
 func (h *house) Run(ctx context.Context, deliver func(source.Snapshot)) error {
 	h.deliver = deliver
 	<-ctx.Done()
@@ -108,7 +108,7 @@ func static(hash string) *v1.Pod {
 	}
 }
 
-// there is the mirror that the API server has, of which the Mirrors are told; nil if none.
+// there returns the mirror in the API server, and passes it to the Mirrors; nil if there is none.
 func (h *house) there() *v1.Pod {
 	h.Helper()
 	synctest.Wait()
@@ -156,7 +156,7 @@ func TestStaticPodHasAMirror(t *testing.T) {
 	})
 }
 
-// M4: a mirror that a user deletes, or that shows an earlier version, is created again.
+// M4: a mirror that a user deletes, or that shows an earlier version of the pod, is created again.
 func TestM4_MirrorIsMadeAnew(t *testing.T) {
 	inHouse(t, func(h *house) {
 		h.want(static("a"))
@@ -180,7 +180,7 @@ func TestM4_MirrorIsMadeAnew(t *testing.T) {
 	})
 }
 
-// A mirror keeps its UID while the version of the pod that it shows is still stopping.
+// A mirror keeps its UID while the pod version that it shows is still stopping.
 func TestMirrorOfTheVersionThatStops(t *testing.T) {
 	inHouse(t, func(h *house) {
 		h.want(static("a"))
@@ -202,8 +202,7 @@ func TestMirrorOfTheVersionThatStops(t *testing.T) {
 	})
 }
 
-// A mirror goes with its pod: when that has stopped, and only if it is known that nobody
-// wants it.
+// A mirror is deleted after its pod has stopped, and only if the pod is certainly not desired.
 func TestMirrorGoesWithItsPod(t *testing.T) {
 	inHouse(t, func(h *house) {
 		h.want(static("a"))
@@ -219,7 +218,7 @@ func TestMirrorGoesWithItsPod(t *testing.T) {
 		if h.there() == nil {
 			h.Fatal("it went before its pod")
 		}
-		synctest.Wait() // what there has told is looked at, and is not what ends the mirror
+		synctest.Wait() // so that the event of there is processed, and does not cause the deletion
 		h.locked(func() { delete(h.running, "a") })
 		time.Sleep(2 * time.Second)
 		if h.there() != nil {
@@ -228,7 +227,7 @@ func TestMirrorGoesWithItsPod(t *testing.T) {
 	})
 }
 
-// One that an earlier agent has left goes, and other pods stay.
+// A mirror that an earlier agent has left is deleted. Other pods are not.
 func TestMirrorOfNothing(t *testing.T) {
 	inHouse(t, func(h *house) {
 		h.want(static("a"))

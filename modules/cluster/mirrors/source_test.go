@@ -11,8 +11,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// TestStaticPodsHaveNoObjectsOfTheAPI: a pod that refers to any is refused with an error that names
-// it, and the others run.
+// TestStaticPodsHaveNoObjectsOfTheAPI: a static pod that refers to an API object is rejected with an error that names the
+// object, and other pods run.
 func TestStaticPodsHaveNoObjectsOfTheAPI(t *testing.T) {
 	by := v1.LocalObjectReference{Name: "x"}
 	volume := func(v v1.VolumeSource) v1.PodSpec {

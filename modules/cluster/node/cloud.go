@@ -7,13 +7,14 @@ import (
 )
 
 const (
-	// uninitialized is the taint of a Node that no cloud controller manager has completed yet, which then removes it.
+	// uninitialized is the taint of a Node that no cloud controller manager has completed yet. The cloud controller manager
+	// removes it.
 	uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 	// providedIPs is the annotation from which a cloud controller manager takes the node's addresses.
 	providedIPs = "alpha.kubernetes.io/provided-node-ip"
 )
 
-// taints returns those of a Node that is made.
+// taints returns the taints of a new Node.
 func (n *Node) taints() []v1.Taint {
 	if !n.config.ExternalCloud {
 		return n.config.Taints
@@ -21,7 +22,7 @@ func (n *Node) taints() []v1.Taint {
 	return append(n.config.Taints[:len(n.config.Taints):len(n.config.Taints)], v1.Taint{Key: uninitialized, Value: "true", Effect: v1.TaintEffectNoSchedule})
 }
 
-// annotations returns those of a Node that is registered: nil removes an annotation.
+// annotations returns the annotations to set when the Node is registered; nil removes an annotation.
 func (n *Node) annotations() map[string]*string {
 	if !n.config.ExternalCloud || !n.config.ProvidedIPs {
 		return map[string]*string{providedIPs: nil}
@@ -33,7 +34,8 @@ func (n *Node) annotations() map[string]*string {
 	return map[string]*string{providedIPs: new(strings.Join(ips, ","))}
 }
 
-// addresses returns the addresses of the Node. If a cloud controller manager writes them, the node keeps the existing ones.
+// addresses returns the addresses of the Node. If a cloud controller manager writes the addresses, it returns the
+// existing ones.
 func (n *Node) addresses(there []v1.NodeAddress) (all []v1.NodeAddress) {
 	if n.config.ExternalCloud && len(there) > 0 {
 		return there

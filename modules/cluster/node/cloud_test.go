@@ -22,7 +22,7 @@ const (
 	providedIPs   = "alpha.kubernetes.io/provided-node-ip"
 )
 
-// registered runs a node for a minute, and returns its object as the API server has it.
+// registered runs a node for a minute, and returns its object in the API server.
 func registered(t *testing.T, there *v1.Node, change func(c *node.Config)) (object *v1.Node) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +51,7 @@ func registered(t *testing.T, there *v1.Node, change func(c *node.Config)) (obje
 	return object
 }
 
-// A Node that a cloud controller manager completes has its taint, and of the addresses only those that an option gives.
+// A Node that a cloud controller manager completes has its taint, and only the addresses that an option sets.
 func TestExternalCloud(t *testing.T) {
 	given := []v1.Taint{{Key: "dedicated", Effect: v1.TaintEffectNoSchedule}}
 	for _, provided := range []bool{false, true} {
@@ -82,7 +82,8 @@ func TestExternalCloud(t *testing.T) {
 	}
 }
 
-// Addresses that the cloud controller manager has written stay, as do labels and taints that others have changed.
+// A node keeps the addresses that the cloud controller manager has written, and labels and taints that others have
+// changed.
 func TestNodeThatACloudHasCompleted(t *testing.T) {
 	there := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", Labels: map[string]string{"tier": "core"}, Annotations: map[string]string{providedIPs: "10.9.9.9"}}}
 	there.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeExternalIP, Address: "1.2.3.4"}, {Type: v1.NodeInternalIP, Address: "10.1.1.1"}}
@@ -104,7 +105,8 @@ func TestNodeThatACloudHasCompleted(t *testing.T) {
 	}
 }
 
-// The node has ephemeral storage, less what is reserved and what hard evictions keep free.
+// The node has ephemeral storage. Its allocatable storage excludes reservations and the part that hard evictions keep
+// free.
 func TestEphemeralStorage(t *testing.T) {
 	capacity := node.Machine{CPUs: 1, MemoryBytes: 1 << 30, StorageBytes: 100 << 30}.Capacity(10)
 	rules := evict.Rules{Thresholds: []evict.Threshold{

@@ -14,13 +14,13 @@ import (
 	"github.com/podsync/podsync/internal/base/evict"
 )
 
-// Version is the version of a kubelet that pods can expect the behaviour of.
+// Version is the version that the Node reports: pods can expect the behaviour of a kubelet of this version.
 const Version = "v1.36.2+podsync"
 
-// maxImageNames is how many names an image has in a status at most.
+// maxImageNames is the maximum number of names of an image in a status.
 const maxImageNames = 5
 
-// describe writes the status of the node as it is now.
+// describe writes the current state of the node to the status of object.
 func (n *Node) describe(object *v1.Node) {
 	look, s := n.runtimeState(), &object.Status
 	s.Capacity, s.Allocatable = n.resources(s)
@@ -46,9 +46,9 @@ func (n *Node) runtimeState() runtimeState {
 	return n.runtime
 }
 
-// resources returns the resources of the machine and of device plugins, and the resources that others
-// have written to the Node, such as the operator of a device. All of the latter is allocatable, unless
-// the others have written less. Only the node itself reports huge pages.
+// resources returns the resources of the machine and of device plugins, and the resources that others, such as a device
+// operator, have written to the Node. All of the latter are allocatable, unless the others have written less. Only the
+// node itself reports huge pages.
 func (n *Node) resources(there *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
 	capacity, allocatable = n.config.Capacity.DeepCopy(), n.config.Allocatable.DeepCopy()
 	devices, healthy := n.config.Devices()
@@ -101,7 +101,7 @@ func features(status *runtimeapi.StatusResponse) *v1.NodeFeatures {
 	return &v1.NodeFeatures{SupplementalGroupsPolicy: new(status.GetFeatures().GetSupplementalGroupsPolicy())}
 }
 
-// setConditions writes the conditions of the node, the pressures before whether it is ready.
+// setConditions writes the conditions of the node: first the pressures, then Ready.
 func (n *Node) setConditions(s *v1.NodeStatus, notReady string) {
 	pressure := n.config.Pressure()
 	if len(pressure) == 0 { // no observation yet
@@ -117,7 +117,7 @@ func (n *Node) setConditions(s *v1.NodeStatus, notReady string) {
 	setCondition(s, v1.NodeReady, v1.ConditionTrue, "KubeletReady", "podsync runs pods")
 }
 
-// noPressure are the conditions of a node that is short of nothing.
+// noPressure returns the conditions of a node without pressure.
 func noPressure() []v1.NodeCondition {
 	return evict.Decide(evict.Rules{}, evict.State{}, time.Now()).Conditions
 }

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Recorder records events. A record.EventRecorder of client-go is one. It must not block.
+// A Recorder records events. A record.EventRecorder of client-go implements it. It must not block.
 type Recorder interface {
 	Event(object runtime.Object, kind, reason, message string)
 }
@@ -30,7 +30,7 @@ const (
 // A nodeEvent is an event about the node.
 type nodeEvent struct{ kind, reason, message string }
 
-// statusEvent is the event that the node has a condition now.
+// statusEvent returns the event that reports a condition of the node.
 func statusEvent(name, reason string) nodeEvent {
 	return nodeEvent{v1.EventTypeNormal, reason, "Node " + name + " status is now: " + reason}
 }
@@ -53,8 +53,7 @@ func changes(name string, before, after *v1.NodeStatus) (all []nodeEvent) {
 	return all
 }
 
-// reasonOf returns the reason of the event for a condition that is true or false, "" if it has
-// none.
+// reasonOf returns the reason of the event for a condition that becomes true or false, "" if there is no such event.
 func reasonOf(condition v1.NodeConditionType, is bool) string {
 	reasons := map[v1.NodeConditionType]map[bool]string{
 		v1.NodeReady:          {true: eventReady, false: eventNotReady},
@@ -65,7 +64,7 @@ func reasonOf(condition v1.NodeConditionType, is bool) string {
 	return reasons[condition][is]
 }
 
-// record records events about the node, with the node as a kubelet refers to it.
+// record records events about the node. It refers to the node as a kubelet does.
 func (n *Node) record(events ...nodeEvent) {
 	if n.config.Events == nil {
 		return

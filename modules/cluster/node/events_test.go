@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/node"
 )
 
-// recorded are the events of a node, with the condition of pressure that it has.
+// recorded records the events of a node, and sets the pressure conditions of the node.
 type recorded struct {
 	*testing.T
 	mu       sync.Mutex
@@ -36,7 +36,7 @@ func (r *recorded) Event(object runtime.Object, kind, reason, message string) {
 	r.events = append(r.events, kind+" "+reason+" "+message)
 }
 
-// expect checks what was recorded since the last call. The order counts.
+// expect checks the events since the last call, in order.
 func (r *recorded) expect(when string, want ...string) {
 	r.Helper()
 	r.mu.Lock()
@@ -47,7 +47,7 @@ func (r *recorded) expect(when string, want ...string) {
 	r.events = nil
 }
 
-// has sets the pressures that the node has.
+// has sets the pressures of the node.
 func (r *recorded) has(kinds ...v1.NodeConditionType) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,10 +65,10 @@ func (r *recorded) conditions() []v1.NodeCondition {
 	return slices.Clone(r.pressure)
 }
 
-// is is the event of a condition.
+// is returns the event of a condition.
 func is(reason string) string { return "Normal " + reason + " Node n1 status is now: " + reason }
 
-// onRecorded runs a node whose events are recorded, with the boot ID "new".
+// onRecorded runs a node with the boot ID "new" whose events are recorded.
 func onRecorded(t *testing.T, there *v1.Node, test func(s *site, r *recorded)) {
 	onSlowRuntime(t, there, &cri{}, test)
 }
@@ -100,7 +100,7 @@ const starting = "Normal Starting Starting kubelet."
 
 var fresh = []string{starting, is("NodeHasSufficientMemory"), is("NodeHasNoDiskPressure"), is("NodeHasSufficientPID"), is("NodeReady")}
 
-// Each change of a condition is an event of the Node, once.
+// Each change of a condition is recorded as one event of the Node.
 func TestConditionsAreEvents(t *testing.T) {
 	onRecorded(t, nil, func(s *site, r *recorded) {
 		time.Sleep(20 * time.Minute)
@@ -144,7 +144,7 @@ func TestCordonIsAnEvent(t *testing.T) {
 	})
 }
 
-// bootedBefore is a node whose agent has ended, for which the controller manager says so.
+// bootedBefore returns a Node whose agent has ended: the controller manager has set its condition Ready to Unknown.
 func bootedBefore(id string, unschedulable bool) *v1.Node {
 	there := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: v1.NodeSpec{Unschedulable: unschedulable}}
 	there.Status.NodeInfo.BootID = id
@@ -158,13 +158,14 @@ func bootedBefore(id string, unschedulable bool) *v1.Node {
 	return there
 }
 
-// An agent that starts on a node that is there records a boot, if there was one, and what has changed.
+// An agent that starts on an existing Node records an event of a reboot, if there was one, and events of changed
+// conditions.
 func TestRebootIsAnEvent(t *testing.T) {
 	onRecorded(t, bootedBefore("old", true), func(s *site, r *recorded) {
 		time.Sleep(10 * time.Minute)
 		r.expect("a boot", starting, is("NodeNotSchedulable"), "Warning Rebooted Node n1 has been rebooted, boot id: new", is("NodeReady"))
 	})
-	for _, id := range []string{"new", ""} { // the latter is that of a Node without a status
+	for _, id := range []string{"new", ""} { // "" is the boot ID of a Node without a status
 		onRecorded(t, bootedBefore(id, false), func(s *site, r *recorded) {
 			time.Sleep(10 * time.Minute)
 			r.expect("no boot", starting, is("NodeReady"))
@@ -172,7 +173,8 @@ func TestRebootIsAnEvent(t *testing.T) {
 	}
 }
 
-// While the status cannot be written nothing is recorded of it, and each change once when it can.
+// While the status cannot be written, no event of a change is recorded. Each change is recorded once when the write
+// succeeds.
 func TestEventsWhileTheStatusCannotBeWritten(t *testing.T) {
 	onRecorded(t, nil, func(s *site, r *recorded) {
 		r.expect("a new node", fresh...)
@@ -194,7 +196,7 @@ func TestEventsWhileTheStatusCannotBeWritten(t *testing.T) {
 	})
 }
 
-// A Node that is made again has its conditions recorded again, and the agent has started once.
+// When a Node is created again, its conditions are recorded again, and the start of the agent is not.
 func TestEventsOfANodeThatIsMadeAgain(t *testing.T) {
 	onRecorded(t, nil, func(s *site, r *recorded) {
 		r.expect("a new node", fresh...)
@@ -206,8 +208,8 @@ func TestEventsOfANodeThatIsMadeAgain(t *testing.T) {
 	})
 }
 
-// N1: an agent that starts waits for the first answer of the runtime, for as long as an answer holds: a slow runtime leaves
-// a node ready. One that hangs does not.
+// N1: a starting agent waits for the first response of the runtime, for downAfter at most: a slow runtime leaves a node
+// ready, and a runtime that hangs does not.
 func TestN1_StartLeavesTheNodeReady(t *testing.T) {
 	there := bootedBefore("new", false)
 	for i := range there.Status.Conditions {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// renewals is how often a lease is renewed within its duration.
+	// renewals is the number of renewals of a lease within its duration.
 	renewals = 4
 	// awaitedPause is the pause before a failed write of the status is retried if a call waits for it.
 	awaitedPause = 200 * time.Millisecond
@@ -42,7 +42,7 @@ func (n *Node) renewLease(ctx context.Context) {
 		n.config.LeaseDuration/renewals, n.config.Name, v1.NamespaceNodeLease, owned).Run(ctx)
 }
 
-// beat periodically observes the node and writes changes of its status.
+// heartbeat periodically observes the node and writes changes of its status.
 func (n *Node) heartbeat(ctx context.Context) {
 	for {
 		waiting, pause := n.waiting(), n.config.Interval
@@ -73,7 +73,7 @@ func (n *Node) waiting() []chan struct{} {
 	return slices.Collect(maps.Keys(n.awaited))
 }
 
-// wake ends calls that have waited for a write.
+// wake ends the calls that wait for a write.
 func (n *Node) wake(waiting []chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -83,7 +83,7 @@ func (n *Node) wake(waiting []chan struct{}) {
 	}
 }
 
-// watch learns what others change of the Node, until stop is called.
+// watch observes the changes of the Node in the API server until stop is called.
 func (n *Node) watch() (stop func()) {
 	return n.nodes.nodes.Listen(n.config.Name, func(o *v1.Node, gone bool) {
 		if !gone {
@@ -92,12 +92,12 @@ func (n *Node) watch() (stop func()) {
 		}
 		select {
 		case n.deleted <- struct{}{}:
-		default: // it is known already
+		default: // the deletion is pending already
 		}
 	})
 }
 
-// update writes the status if it has changed, or was not written for long.
+// update writes the status if it has changed, or if the last write is older than ReportInterval.
 func (n *Node) update(ctx context.Context) error {
 	before := n.Object()
 	n.recordSchedulable(before)
@@ -111,8 +111,8 @@ func (n *Node) update(ctx context.Context) error {
 		return err
 	}
 	written, err := n.config.Heartbeats.CoreV1().Nodes().Patch(ctx, n.config.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if apierrors.IsNotFound(err) { // it was deleted before it was watched
-		n.registerAgain(ctx) // with the status
+	if apierrors.IsNotFound(err) { // it was deleted before the watch began
+		n.registerAgain(ctx) // also writes the status
 		return nil
 	}
 	if err != nil {
@@ -125,12 +125,12 @@ func (n *Node) update(ctx context.Context) error {
 	return nil
 }
 
-// A read of the newest Node times out after readTimeout. After a failure there is no read for
-// failedPause, so that many pods do not wait one after the other.
+// A read of the newest Node times out after readTimeout. After a failure the node is not read for failedPause, so that
+// many pods do not wait one after the other.
 const readTimeout, failedPause = time.Second, 10 * time.Second
 
-// Newest reads the Node. It returns the last known version if that fails, or if a read has failed in the last 10 s. It may be
-// called once the node is registered. The caller must not modify the Node.
+// Newest reads the Node. It returns the last known version if that fails, or if a read has failed in the last 10 s. Call
+// it only after the registration. The caller must not modify the Node.
 func (n *Node) Newest() *v1.Node {
 	n.reading.Lock()
 	defer n.reading.Unlock()
@@ -155,7 +155,7 @@ func (n *Node) lastReport() time.Time {
 	return n.reported
 }
 
-// same reports whether two statuses say the same, whenever they do.
+// same reports whether two statuses are equal except for the times of heartbeats.
 func same(a, b *v1.NodeStatus) bool {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	for _, s := range []*v1.NodeStatus{a, b} {
@@ -172,7 +172,7 @@ func patchOf(before, after *v1.Node) ([]byte, error) {
 		return nil, err
 	}
 	status := after.Status
-	status.Addresses = nil // a merge by type would mix up several of one type
+	status.Addresses = nil // a merge by type would mix up addresses of the same type
 	next, err := json.Marshal(v1.Node{Status: status})
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func patchOf(before, after *v1.Node) ([]byte, error) {
 	return withAddresses(body, after)
 }
 
-// withAddresses has the patch replace the addresses, and name the object.
+// withAddresses makes the patch replace the addresses, and adds the identity of the object.
 func withAddresses(body []byte, node *v1.Node) ([]byte, error) {
 	var patch map[string]any
 	if err := json.Unmarshal(body, &patch); err != nil {

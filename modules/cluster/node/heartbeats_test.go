@@ -15,8 +15,8 @@ import (
 	"github.com/podsync/podsync/modules/cluster/node"
 )
 
-// TestHeartbeatsHaveAClientOfTheirOwn: the lease and the status are written by Heartbeats and never
-// by Kube, and after a failure its connections are closed.
+// TestHeartbeatsHaveAClientOfTheirOwn: the lease and the status are written with Heartbeats and never with Kube. After a
+// failure HeartbeatFailed closes the connections.
 func TestHeartbeatsHaveAClientOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
@@ -56,7 +56,7 @@ func TestHeartbeatsHaveAClientOfTheirOwn(t *testing.T) {
 	})
 }
 
-// Renewed is called for each renewal of the lease, and for none that has failed.
+// Renewed is called after each successful renewal of the lease, and not after a failed one.
 func TestRenewalsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()

@@ -9,8 +9,8 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// A leaseClient calls renewed after each update of a lease that the API server has accepted: the
-// controller of leases reports failures alone.
+// A leaseClient calls renewed after each successful update of a lease, because the lease controller of client-go reports
+// only failures.
 type leaseClient struct {
 	kubernetes.Interface
 	renewed func()

@@ -30,13 +30,14 @@ type Machine struct {
 	MemoryBytes int64
 	// SwapBytes is the size of the swap, 0 without swap.
 	SwapBytes int64
-	// PIDs is how many processes and threads there can be.
+	// PIDs is the maximum number of processes and threads.
 	PIDs int64
-	// HugePages is how much memory is set aside for pages of each size, both in bytes.
+	// HugePages maps each page size to the memory that is reserved for pages of that size, both in bytes.
 	HugePages map[int64]int64
-	// StorageBytes is the size of the file system for logs, emptyDirs and what containers write; see [StorageBytes].
+	// StorageBytes is the size of the file system for logs, emptyDirs and the writable layers of containers; see
+	// [StorageBytes].
 	StorageBytes int64
-	// AppArmor is whether the kernel confines processes by AppArmor profiles.
+	// AppArmor means that the kernel supports AppArmor profiles.
 	AppArmor bool
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The node has the processors of the machine, not those that its agent is bound to.
+// The capacity counts the CPUs of the machine, not only the CPUs that the agent may use.
 func TestCPUsOfTheMachine(t *testing.T) {
 	for text, want := range map[string]int{
 		"0-3\n": 4, "0-1,4,6-7\n": 5, "0\n": 1, "0-1023\n": 1024,

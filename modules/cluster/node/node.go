@@ -85,8 +85,8 @@ type Config struct {
 	// Pressure returns the conditions MemoryPressure, DiskPressure and PIDPressure, as in an
 	// agent.Agent.Pressure; none if they are unknown. Default: there is no pressure.
 	Pressure func() []v1.NodeCondition
-	// NotReady returns why the node is not ready though its runtime is, "" if it is. Default: only the
-	// runtime counts.
+	// NotReady returns the reason why the node is not ready although its runtime is, and "" if it is ready. Default: only
+	// the runtime counts.
 	NotReady func() string
 	// Events records the start of the agent, reboots, and changes of the node's conditions.
 	// Default: no events.
@@ -109,8 +109,7 @@ type Node struct {
 	registered chan struct{}
 	// deleted has a value while the object must be created again.
 	deleted chan struct{}
-	// runtime is the last known state of the runtime. changed has a value if it must be reported
-	// immediately.
+	// runtime is the last known state of the runtime. changed has a value if the state must be reported immediately.
 	runtime runtimeState
 	changed chan struct{}
 	// runtimeRead is closed once the first call of Status has returned.
@@ -214,8 +213,8 @@ func (n *Node) Report() {
 	}
 }
 
-// ReportAndWait calls Report, and waits until the API server has a status that the node has read after the call. Failed
-// writes are retried until ctx ends; ReportAndWait then returns the cause.
+// ReportAndWait calls Report, and waits until the API server has a status that was read after the call. Failed writes are
+// retried until ctx ends; ReportAndWait then returns the cause.
 func (n *Node) ReportAndWait(ctx context.Context) error {
 	written := make(chan struct{})
 	n.mu.Lock()

@@ -31,8 +31,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
 
-// A cri is a runtime that is ready unless err or offline is set. While hangs is set its calls do
-// not return before their contexts end, and otherwise they take delay.
+// A cri is a runtime that is ready unless err or offline is set. While hangs is set, its calls return only when their
+// contexts end; otherwise they take delay.
 type cri struct {
 	mu             sync.Mutex
 	err            error
@@ -40,7 +40,7 @@ type cri struct {
 	delay          time.Duration
 }
 
-// change sets fields.
+// change changes the fields with the lock held.
 func (r *cri) change(f func(r *cri)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func configOf(kube *fake.Clientset, runtime node.Runtime) node.Config {
 	capacity := node.Machine{CPUs: 2, MemoryBytes: 4 << 30}.Capacity(3)
 	rules := evict.Rules{Thresholds: []evict.Threshold{
 		{Signal: eviction.MemoryAvailable, Value: evict.Amount{Percent: 25}},
-		{Signal: eviction.MemoryAvailable, Value: evict.Amount{Percent: 50}, Grace: time.Minute}, // a soft one reserves nothing
+		{Signal: eviction.MemoryAvailable, Value: evict.Amount{Percent: 50}, Grace: time.Minute}, // a soft threshold reserves nothing
 	}}
 	return node.Config{
 		Kube: kube, Runtime: runtime, Name: "n1", IPs: func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("10.0.0.1")} }, Port: 10250,
@@ -87,7 +87,7 @@ func configOf(kube *fake.Clientset, runtime node.Runtime) node.Config {
 	}
 }
 
-// A site is a node that runs.
+// A site is a running node.
 type site struct {
 	*testing.T
 	*node.Node
@@ -122,8 +122,8 @@ func onSiteOf(t *testing.T, there *v1.Node, change func(*node.Config), test func
 	})
 }
 
-// watchCopies has watches of nodes begin with copies. The fake hands out the objects that it
-// keeps if they came after the list, and an informer writes to what it gets.
+// watchCopies makes watches of nodes begin with copies. The fake clientset returns its stored objects if they were added
+// after the list, and an informer writes to the objects that it receives.
 func watchCopies(kube *fake.Clientset) {
 	kube.PrependWatchReactor("nodes", func(a ktesting.Action) (bool, watch.Interface, error) {
 		w, err := kube.Tracker().Watch(a.GetResource(), a.GetNamespace(), a.(ktesting.WatchActionImpl).ListOptions)
@@ -131,7 +131,7 @@ func watchCopies(kube *fake.Clientset) {
 			return true, nil, err
 		}
 		began := w.(*watch.RaceFreeFakeWatcher)
-		for range len(began.ResultChan()) { // no other comes meanwhile: writes wait for the reactor
+		for range len(began.ResultChan()) { // no other event arrives meanwhile: writes wait for the reactor
 			e := <-began.ResultChan()
 			began.Action(e.Type, e.Object.DeepCopyObject())
 		}
@@ -139,7 +139,7 @@ func watchCopies(kube *fake.Clientset) {
 	})
 }
 
-// react has the API server answer so from now on, while the node runs.
+// react adds a reaction of the API server while the node runs.
 func (s *site) react(verb, resource string, reaction ktesting.ReactionFunc) {
 	s.kube.Lock()
 	defer s.kube.Unlock()
@@ -200,7 +200,7 @@ func TestNodeIsRegistered(t *testing.T) {
 	})
 }
 
-// A node that is there already gets its labels, and keeps what others gave it.
+// An existing Node gets the node's labels, and keeps the fields that others have set.
 func TestNodeIsTakenOver(t *testing.T) {
 	there := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}}, Spec: v1.NodeSpec{Unschedulable: true}}
 	onSite(t, there, func(s *site) {
@@ -211,7 +211,7 @@ func TestNodeIsTakenOver(t *testing.T) {
 	})
 }
 
-// A status is written when it changes, and else every five minutes.
+// A status is written when it changes, and otherwise every five minutes.
 func TestStatusIsSeldomWritten(t *testing.T) {
 	onSite(t, nil, func(s *site) {
 		before := s.writes()
@@ -227,8 +227,8 @@ func TestStatusIsSeldomWritten(t *testing.T) {
 	})
 }
 
-// N1: a runtime that restarts, or is slow for a while, leaves the node ready. One that fails or hangs for
-// longer than 30 s does not, and the heartbeat waits for none of its calls.
+// N1: a runtime that restarts, or is slow for some time, leaves the node ready. If it fails or hangs for longer than 30
+// s, the node is not ready. The heartbeat never waits for a call to the runtime.
 func TestN1_ReadyWhileTheRuntimeRestarts(t *testing.T) {
 	for name, fault := range map[string]func(*cri){
 		"fails": func(r *cri) { r.err = errors.New("connection refused") },
@@ -261,7 +261,8 @@ func TestN1_ReadyWhileTheRuntimeRestarts(t *testing.T) {
 	}
 }
 
-// N1: a runtime that answers that it is not ready is believed at once, and so is one that is again.
+// N1: if the runtime answers that it is not ready, the node reports that immediately, and also when the runtime is ready
+// again.
 func TestN1_UnreadyRuntimeIsReportedAtOnce(t *testing.T) {
 	onSite(t, nil, func(s *site) {
 		for _, offline := range []bool{true, false} {
@@ -277,8 +278,8 @@ func TestN1_UnreadyRuntimeIsReportedAtOnce(t *testing.T) {
 	})
 }
 
-// N2: resources that others have written to the Node stay, and less of them may be allocatable. Huge pages
-// that the machine has no more are the node's, and go.
+// N2: the Node keeps resources that others have written, and their allocatable amount may be smaller. Only the node
+// reports huge pages: sizes that the machine no longer has are removed.
 func TestN2_ResourcesOfOthersStay(t *testing.T) {
 	gpus, fpgas, pages := v1.ResourceName("example.com/gpu"), v1.ResourceName("example.com/fpga"), v1.ResourceName("hugepages-2Mi")
 	there := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1.NodeStatus{
@@ -298,8 +299,8 @@ func TestN2_ResourcesOfOthersStay(t *testing.T) {
 	})
 }
 
-// N2: devices of plugins stand on the Node beside the resources that others have written, and follow the plugins.
-// The plugin's count replaces an older one under the same name.
+// N2: the Node lists the devices of plugins besides the resources that others have written, and follows changes of the
+// plugins. The plugin's count replaces an older one of the same name.
 func TestN2_DevicesOfPlugins(t *testing.T) {
 	const gpus, cards = v1.ResourceName("example.com/gpu"), v1.ResourceName("vendor.test/card")
 	there := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1.NodeStatus{
@@ -327,7 +328,7 @@ func TestN2_DevicesOfPlugins(t *testing.T) {
 	})
 }
 
-// A node that was deleted while its agent runs comes back, with its status.
+// A Node that is deleted while its agent runs is created again, with its status.
 func TestDeletedNodeIsRegisteredAgain(t *testing.T) {
 	onSite(t, nil, func(s *site) {
 		if err := s.kube.CoreV1().Nodes().Delete(s.Context(), "n1", metav1.DeleteOptions{}); err != nil {
@@ -350,8 +351,8 @@ func TestE2_AdmissionWaitsOnce(t *testing.T) {
 	onSite(t, nil, func(s *site) {
 		reads := 0
 		s.react("get", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
-			if reads++; reads <= 2 { // the fake is locked meanwhile: more would stop the heartbeat, and so the clock
-				time.Sleep(time.Second) // the time that is waited
+			if reads++; reads <= 2 { // the fake is locked meanwhile: more delays would stop the heartbeat, and so the clock
+				time.Sleep(time.Second) // the timeout of a read
 			}
 			return true, nil, context.DeadlineExceeded
 		})
@@ -372,7 +373,7 @@ func TestE2_AdmissionWaitsOnce(t *testing.T) {
 	})
 }
 
-// The newest Node lacks a taint that was removed, even if a cache of the API server still has it.
+// Newest returns the Node without a taint that was removed, even if a cache of the API server still has it.
 func TestTaintThatIsGone(t *testing.T) {
 	tainted := &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "1", ResourceVersion: "8"},
@@ -395,7 +396,7 @@ func TestTaintThatIsGone(t *testing.T) {
 		}
 		s.react("get", "nodes", behind)
 		s.react("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("away") })
-		if err := s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), tainted, ""); err != nil { // which the watch tells
+		if err := s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), tainted, ""); err != nil { // the watch reports this version
 			s.Fatal(err)
 		}
 		time.Sleep(11 * time.Second)

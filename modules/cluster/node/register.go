@@ -41,8 +41,7 @@ func (n *Node) registerAgain(ctx context.Context) {
 	n.register(ctx)
 }
 
-// recordRegistered records events: the start of the agent on its first call, and the conditions of a newly created
-// object.
+// recordRegistered records events: on its first call the start of the agent, and for a new object its conditions.
 func (n *Node) recordRegistered(object *v1.Node, made bool) {
 	if !n.IsRegistered() {
 		n.record(nodeEvent{v1.EventTypeNormal, eventStarting, "Starting kubelet."})
@@ -52,8 +51,9 @@ func (n *Node) recordRegistered(object *v1.Node, made bool) {
 	}
 }
 
-// adopt returns the object, with the labels of its name, system and architecture, and whether it was made. As with a
-// kubelet, an object that is there already keeps its other labels and its taints: others may have changed them.
+// adopt returns the object, and whether it was created. It sets the labels of the name, operating system and
+// architecture. As with a kubelet, an existing object keeps its other labels and its taints: others may have changed
+// them.
 func (n *Node) adopt(ctx context.Context) (object *v1.Node, made bool, err error) {
 	nodes := n.config.Kube.CoreV1().Nodes()
 	wanted := n.initial()

@@ -50,8 +50,7 @@ func (l runtimeState) notReady(now time.Time) string {
 	return "container runtime is down: no answer since " + l.answered.UTC().Format(time.RFC3339)
 }
 
-// notReady returns which of the runtime's conditions prevents it from running pods, "" if none
-// does.
+// notReady returns the condition that prevents the runtime from running pods, "" if there is none.
 func notReady(status *runtimeapi.StatusResponse) string {
 	ready := map[string]bool{}
 	for _, c := range status.GetStatus().GetConditions() {
@@ -68,12 +67,12 @@ func notReady(status *runtimeapi.StatusResponse) string {
 	return ""
 }
 
-// unmet says that a condition of the runtime is not met.
+// unmet describes a condition of the runtime that is not met.
 func unmet(c *runtimeapi.RuntimeCondition) string {
 	return "container runtime: " + c.Type + " is not true: reason " + c.Reason + ": " + c.Message
 }
 
-// NetworkReady returns nil, or why the runtime's network is not ready, by the last response of the runtime. It makes no call,
+// NetworkReady returns an error if the runtime's network is not ready according to its last response. It makes no call,
 // and returns nil before the first response.
 func (n *Node) NetworkReady(context.Context) error {
 	n.mu.Lock()

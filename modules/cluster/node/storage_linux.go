@@ -2,7 +2,7 @@ package node
 
 import "syscall"
 
-// StorageBytes returns the size of the file system that a directory is on, 0 if that is not known.
+// StorageBytes returns the size of the file system that contains a directory, 0 if the size is unknown.
 func StorageBytes(dir string) int64 {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil || s.Bsize <= 0 || s.Blocks > 1<<62/uint64(s.Bsize) {

@@ -2,5 +2,5 @@
 
 package node
 
-// StorageBytes returns the size of the file system that a directory is on, 0 if that is not known.
+// StorageBytes returns the size of the file system that contains a directory, 0 if the size is unknown.
 func StorageBytes(string) int64 { return 0 }

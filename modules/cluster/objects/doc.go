@@ -1,9 +1,9 @@
 // Package objects reads the API objects that the pods of a node refer to.
 //
-// A node may read only the objects that its pods name: each ConfigMap and Secret has a watch of its
-// own, from the first request until no pod of the node names it any more. Services and
-// RuntimeClasses are watched as a whole. Service account tokens are requested with a TokenRequest
-// that is bound to the pod; package volume of podsync caches them until they must be renewed.
+// A node may read only the objects that its pods name: each ConfigMap and Secret has its own watch, from the first
+// request until no pod of the node names the object. Services and RuntimeClasses each have one watch for all objects. A
+// service account token is requested with a TokenRequest that is bound to the pod; package volume of podsync caches
+// tokens until they must be renewed.
 //
 // No error and no log line contains the contents of a Secret, or a token.
 //

@@ -26,8 +26,7 @@ import (
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
-	// Pods returns the pods of the node: objects that none of them names are no longer watched.
-	// Required.
+	// Pods returns the pods of the node: the watches of objects that no pod names are ended. Required.
 	Pods func() []*v1.Pod
 	// Changed is called when a watched ConfigMap or Secret has changed. It must return quickly.
 	// Default: none.
@@ -71,7 +70,7 @@ func New(c Config) (*Objects, error) {
 	return o, nil
 }
 
-// Supply returns the Objects as a Syncer needs them.
+// Supply returns the Objects in the form that a Syncer requires.
 func (o *Objects) Supply() syncpod.Objects {
 	return syncpod.Objects{
 		Sources: env.Sources{ConfigMaps: o, Secrets: o, Services: o},
@@ -109,7 +108,7 @@ func (o *Objects) Run(ctx context.Context) {
 	o.secrets.stop()
 }
 
-// PodChanged ends watches that only a deleted pod needed. Register it with Watch of a pods.Source.
+// PodChanged ends the watches that only a deleted pod needed. Register it with Watch of a pods.Source.
 func (o *Objects) PodChanged(_ *v1.Pod, gone bool) {
 	if gone {
 		o.keep()
@@ -136,10 +135,11 @@ func (o *Objects) Secret(ctx context.Context, namespace, name string) (*v1.Secre
 // PullSecrets reads the pull secrets of pods through Secrets.
 type PullSecrets struct{ env.Secrets }
 
-// maxPullSecrets is the maximum number of Secrets that are read for one pod, and maxPullBytes of their data in bytes.
+// maxPullSecrets is the maximum number of Secrets that are read for one pod. maxPullBytes is the maximum size of their
+// data, in bytes.
 const maxPullSecrets, maxPullBytes = 256, 8 << 20
 
-// PullSecrets returns the Secrets that a pod's images are pulled with, each once.
+// PullSecrets returns the Secrets for the pulls of a pod's images, each once.
 func (p PullSecrets) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error) {
 	var secrets []v1.Secret
 	var errs []error

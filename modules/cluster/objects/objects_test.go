@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
 
-// A shelf has Objects that run, and the pods of the node.
+// A shelf runs Objects, and has the pods of the node.
 type shelf struct {
 	*testing.T
 	*objects.Objects
@@ -55,8 +55,7 @@ func onShelf(t *testing.T, there []runtime.Object, test func(s *shelf)) {
 
 func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
 
-// count returns how often the API server was asked for objects of a kind, by verb. What has
-// been listed is told before its watch begins, which is therefore waited for.
+// count returns the number of requests for objects of a kind, by verb. It waits for the watch that follows a list.
 func (s *shelf) count(resource string) map[string]int {
 	synctest.Wait()
 	n := map[string]int{}
@@ -68,7 +67,7 @@ func (s *shelf) count(resource string) map[string]int {
 	return n
 }
 
-// An object is watched alone, as a node may, and read from the watch from then on.
+// Each object has its own watch, as a node is authorized to, and is then read from the watch.
 func TestObjectIsWatchedAlone(t *testing.T) {
 	onShelf(t, []runtime.Object{&v1.ConfigMap{ObjectMeta: meta("a"), Data: map[string]string{"k": "1"}}}, func(s *shelf) {
 		for range 5 {
@@ -100,7 +99,8 @@ func TestObjectIsWatchedAlone(t *testing.T) {
 	})
 }
 
-// A pod may name any number of objects. Only so many of a namespace are watched, and the others are read.
+// A pod may name any number of objects. The number of watches of a namespace is limited, and further objects are read
+// directly.
 func TestWatchesAreBounded(t *testing.T) {
 	const named, watched = 600, 512
 	onShelf(t, nil, func(s *shelf) {
@@ -122,7 +122,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	})
 }
 
-// The bytes that the watches of a namespace keep are bounded. An object beyond the limit is read each time.
+// The bytes in the watches of a namespace are limited. An object beyond the limit is read each time.
 func TestWatchedBytesAreBounded(t *testing.T) {
 	onShelf(t, nil, func(s *shelf) {
 		secret := func(name string) *v1.Secret {
@@ -148,7 +148,7 @@ func TestWatchedBytesAreBounded(t *testing.T) {
 	})
 }
 
-// Pull secrets are read once each, and so many of a pod at most.
+// Each pull secret is read once, and their number for one pod is limited.
 func TestPullSecretsAreBounded(t *testing.T) {
 	onShelf(t, []runtime.Object{&v1.Secret{ObjectMeta: meta("s")}}, func(s *shelf) {
 		pod := &v1.Pod{ObjectMeta: meta("web")}
@@ -173,7 +173,7 @@ func TestPullSecretsAreBounded(t *testing.T) {
 	})
 }
 
-// An object that no pod names any more is not watched any more.
+// The watch of an object ends when no pod names the object.
 func TestWatchEndsWithTheLastPod(t *testing.T) {
 	secret := &v1.Secret{ObjectMeta: meta("s"), Data: map[string][]byte{"k": []byte("v")}}
 	onShelf(t, []runtime.Object{secret}, func(s *shelf) {
@@ -187,7 +187,7 @@ func TestWatchEndsWithTheLastPod(t *testing.T) {
 			}
 		}
 		get()
-		s.PodChanged(&v1.Pod{}, true) // another one, and this one is still there
+		s.PodChanged(&v1.Pod{}, true) // another pod was deleted, and this one still exists
 		get()
 		if n := s.count("secrets")["watch"]; n != 1 {
 			s.Errorf("%d watches, want 1", n)
@@ -201,7 +201,7 @@ func TestWatchEndsWithTheLastPod(t *testing.T) {
 	})
 }
 
-// A watch that is begun for a pod that has gone meanwhile ends all the same.
+// A watch that is started for a pod that is deleted meanwhile also ends.
 func TestWatchOfAPodThatHasGone(t *testing.T) {
 	secret := &v1.Secret{ObjectMeta: meta("s"), Data: map[string][]byte{"k": []byte("v")}}
 	onShelf(t, []runtime.Object{secret}, func(s *shelf) {
@@ -255,11 +255,11 @@ func TestServicesAndRuntimeClasses(t *testing.T) {
 	})
 }
 
-// Services that cannot be listed are waited for only for a moment: a static pod that is to
-// start without them may be the API server.
+// If Services cannot be listed, a pod waits only a moment: a static pod that then starts without them may be the API
+// server.
 func TestE5_ServicesAreNotWaitedForForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, err := objects.New(objects.Config{Kube: fake.NewClientset(), Pods: func() []*v1.Pod { return nil }}) // not run, so that nothing is listed
+		o, err := objects.New(objects.Config{Kube: fake.NewClientset(), Pods: func() []*v1.Pod { return nil }}) // Run is not called, so that nothing is listed
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +275,7 @@ func TestTokenIsBoundToThePod(t *testing.T) {
 	onShelf(t, nil, func(s *shelf) {
 		var asked *authenticationv1.TokenRequest
 		var fails error
-		s.kube.Lock() // the services are listed meanwhile
+		s.kube.Lock() // informers read the reactors concurrently
 		s.kube.PrependReactor("create", "serviceaccounts", func(a ktesting.Action) (bool, runtime.Object, error) {
 			asked = a.(ktesting.CreateAction).GetObject().(*authenticationv1.TokenRequest)
 			return true, &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "a.b.c"}}, fails

@@ -39,16 +39,16 @@ type watches[T runtime.Object] struct {
 	running sync.WaitGroup
 }
 
-// The watches are bounded, because a pod of 1.5 MB may name 80,000 objects, and an object has up to 1 MiB. maxWatches and
-// maxBytes bound the watches of one kind and the data in their caches; maxNamespaceWatches and maxNamespaceBytes bound
-// those of one namespace. Objects beyond a limit are read each time that a pod needs them, so that the agent notices a
-// change only when it syncs the pod.
+// The watches are limited, because a pod of 1.5 MB may name 80,000 objects, and an object may have 1 MiB. maxWatches and
+// maxBytes limit the watches of one kind and the data in their caches; maxNamespaceWatches and maxNamespaceBytes limit
+// the watches and the data of one namespace. An object beyond a limit is read each time that a pod needs it, so that the
+// agent notices a change only when it syncs the pod.
 const (
 	maxWatches, maxNamespaceWatches = 2048, 512
 	maxBytes, maxNamespaceBytes     = 64 << 20, 16 << 20
 )
 
-// usage is the number of watches and the bytes of their objects, in one namespace or in all.
+// usage is the number of watches and the size of their objects in bytes, in one namespace or in all.
 type usage struct{ watches, bytes int }
 
 // watched is the watch of one object.
@@ -60,7 +60,7 @@ type watched struct {
 
 	store  cache.Store
 	synced <-chan struct{}
-	// cancel ends the watch, and cancelled is closed then.
+	// cancel ends the watch, and closes cancelled.
 	cancel    context.CancelFunc
 	cancelled <-chan struct{}
 }
@@ -112,7 +112,7 @@ func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(n
 	return w
 }
 
-// get returns an object. It is watched from then on.
+// get returns an object, and starts its watch.
 func (w *watches[T]) get(ctx context.Context, k key) (T, error) {
 	o := w.watchOf(k)
 	if o == nil {

@@ -1,4 +1,3 @@
-// Package suite says, by its go.mod, of what the control plane and the tests are built that
-// suite.sh runs: those of one Kubernetes release, from the module proxy. short.txt has the
-// tests that are run for each change.
+// Package suite pins, in its go.mod, the Kubernetes release whose control plane and tests suite.sh builds from the module
+// proxy. short.txt lists the tests that run for each change.
 package suite

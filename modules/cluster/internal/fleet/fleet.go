@@ -1,11 +1,11 @@
-// Package fleet runs many nodes in one process: each has a container runtime in memory and a whole agent, and all of
-// them share the connections to the API server, one watch of pods and one of Nodes, the watches of ConfigMaps, Secrets,
+// Package fleet runs many nodes in one process: each has a container runtime in memory and a whole agent. All of them
+// share the connections to the API server, one watch of pods and one of Nodes, the watches of ConfigMaps, Secrets,
 // Services and runtime classes, and the recorder of events.
 //
-//	fleet.go        Fleet: what nodes share
+//	fleet.go        Fleet: the parts that nodes share
 //	node.go         Node: a machine that is switched on and off, and whose agent is killed and started
 //	agent_run.go    one run of an agent, from its start to its end
-//	root.go         what a killed agent leaves behind
+//	root.go         the files that a killed agent leaves behind
 //	serve.go        the requests that an API server sends to nodes
 package fleet
 
@@ -45,13 +45,13 @@ type Config struct {
 	// PodChanged is called for each pod of the nodes that is added, changed or, with gone set, deleted. It must not block,
 	// and must not modify the pod. Default: nothing is called.
 	PodChanged func(pod *v1.Pod, gone bool)
-	// Address and Port are where a program serves Handler, which needs Authenticator and Authorizer. Default: each node
-	// reports an address of its own, and no port.
+	// Address and Port are the address at which the caller serves Handler, which requires Authenticator and Authorizer.
+	// Default: each node reports its own address, and no port.
 	Address       netip.Addr
 	Port          int32
 	Authenticator server.Authenticator
 	Authorizer    server.Authorizer
-	// Log gets the lines of all nodes. Default silent.
+	// Log receives the lines of all nodes. Default: no log.
 	Log logr.Logger
 }
 
@@ -97,7 +97,7 @@ func New(c Config) (*Fleet, error) {
 	return f, nil
 }
 
-// Add adds a node that does not run yet.
+// Add adds a node, which runs after Start.
 func (f *Fleet) Add(s Spec) (*Node, error) {
 	n, err := f.add(s)
 	if err == nil && f.config.PodChanged != nil {
@@ -140,8 +140,8 @@ func (f *Fleet) Nodes() []*Node {
 	return all
 }
 
-// Close stops all nodes, and returns when all goroutines have ended. It leaves the pods in the API server, and no mount
-// below Config.Dir: an agent of root mounts volumes with secrets.
+// Close stops all nodes, and returns when all goroutines have ended. It does not delete the pods in the API server. It
+// leaves no mount below Config.Dir: an agent that runs as root mounts volumes with secrets.
 func (f *Fleet) Close() error {
 	var all sync.WaitGroup
 	for _, n := range f.Nodes() {
@@ -163,7 +163,7 @@ func (f *Fleet) Close() error {
 	return errors.Join(errs...)
 }
 
-// pods returns the pods of all nodes: objects that none of them names are not watched.
+// pods returns the pods of all nodes. Objects that no pod names are not watched.
 func (f *Fleet) pods() []*v1.Pod {
 	var all []*v1.Pod
 	for _, n := range f.Nodes() {
@@ -183,7 +183,7 @@ func (f *Fleet) configsChanged() {
 	}
 }
 
-// addressOf returns the address of the n-th node, and podsOf the prefix of its pods' addresses.
+// addressOf returns the address of the n-th node. podsOf returns the prefix of its pods' addresses.
 func addressOf(n int) netip.Addr {
 	return netip.AddrFrom4([4]byte{172, byte(16 + n>>16), byte(n >> 8), byte(n)})
 }

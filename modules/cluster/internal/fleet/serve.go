@@ -8,13 +8,13 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// Handler answers the requests that an API server sends to the nodes, such as those for logs and exec, as
-// Config.Authenticator and Config.Authorizer decide. All nodes have one address, so that the pod in the path of a request
-// decides which node answers it.
+// Handler answers the requests that an API server sends to the nodes, such as requests for logs and exec.
+// Config.Authenticator and Config.Authorizer decide which requests are allowed. All nodes have one address, so the pod in
+// the path of a request determines the node that answers it.
 func (f *Fleet) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, ok, err := f.config.Authenticator.AuthenticateRequest(r); !ok || err != nil {
-			http.Error(w, "Unauthorized", http.StatusUnauthorized) // before anything is said about pods
+			http.Error(w, "Unauthorized", http.StatusUnauthorized) // before the response reveals anything about pods
 			return
 		}
 		parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 4) // CALL/NAMESPACE/POD/...
@@ -45,7 +45,8 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, handler func(*agent
 	handler(run).ServeHTTP(w, r)
 }
 
-// makeServers makes the handlers of the node's API: local for the API server in this process, and remote for others.
+// makeServers creates the handlers of the node's API: local for the API server in this process, and remote for other
+// callers.
 func (l *agentRun) makeServers() (err error) {
 	n, f := l.node, l.node.fleet
 	c := server.Config{

@@ -37,7 +37,7 @@ func (badge) Authorize(context.Context, server.Attributes) (bool, string, error)
 	return true, "", nil
 }
 
-// All nodes report one address, and the node of the pod answers a request.
+// All nodes report one address, and the pod's node answers a request.
 func TestHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate.New(&tracked.Server{Store: tracked.New(scheme.Scheme)}, tracked.Verb)
@@ -95,7 +95,7 @@ func TestHandler(t *testing.T) {
 	})
 }
 
-// Secrets are in memory if the test runs as root; their mounts end with the fleet.
+// If the test runs as root, Secrets are in mounts of memory. Close unmounts them.
 func TestCloseLeavesNoMount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

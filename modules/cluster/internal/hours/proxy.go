@@ -13,15 +13,15 @@ import (
 type Mode int
 
 const (
-	// Forward forwards all data.
+	// Forward forwards all data immediately.
 	Forward Mode = iota
-	// Drop closes all connections, and each new one at once.
+	// Drop closes all connections, and closes each new one immediately.
 	Drop
-	// Delay forwards all data, each piece after a pause of a second.
+	// Delay forwards each piece of data after a pause of a second.
 	Delay
-	// HalfOpen closes the server's side and leaves the client's side open: the client reads nothing, and
-	// what it writes is lost. So it is for connections that are opened meanwhile. Connections stay so when the
-	// mode changes, as after a firewall has lost its state.
+	// HalfOpen closes the server's side and leaves the client's side open, also of new connections: the client receives
+	// nothing, and the data that it sends is lost. These connections stay half-open when the mode changes, as after a
+	// firewall has lost its state.
 	HalfOpen
 )
 
@@ -39,20 +39,20 @@ type Proxy struct {
 	links map[*link]bool
 }
 
-// A link is a connection of a client with that to the server.
+// A link is a connection of a client, and the corresponding connection to the server.
 type link struct {
 	client, server net.Conn
-	// silent is closed when the client is to get nothing any more.
+	// silent is closed when the client must receive nothing more.
 	silent chan struct{}
 	once   sync.Once
 }
 
-// NewProxy returns a Proxy that forwards to what dial connects to.
+// NewProxy returns a Proxy that connects to the server with dial.
 func NewProxy(dial func(context.Context) (net.Conn, error)) *Proxy {
 	return &Proxy{dial: dial, links: map[*link]bool{}}
 }
 
-// Serve forwards the connections of a listener, which it closes, until ctx ends.
+// Serve accepts connections and forwards them until ctx ends, and then closes the listener.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var links sync.WaitGroup
@@ -72,7 +72,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	}
 }
 
-// Set changes how connections are treated, those that are open included.
+// Set changes the mode, also for open connections.
 func (p *Proxy) Set(mode Mode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *Proxy) forward(ctx context.Context, client net.Conn) {
 	})
 	p.copy(ctx, l.server, l.client)
 	select {
-	case <-l.silent: // the client goes on writing
+	case <-l.silent: // the client may keep sending
 		_, _ = io.Copy(io.Discard, l.client)
 	default:
 	}
@@ -158,7 +158,7 @@ func (p *Proxy) current() Mode {
 	return p.mode
 }
 
-// add notes a link, unless the mode has changed to one in which it may not be.
+// add adds a link. It returns false if the mode is now Drop.
 func (p *Proxy) add(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

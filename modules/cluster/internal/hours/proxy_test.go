@@ -57,7 +57,7 @@ func (n *network) connect() net.Conn {
 	return conn
 }
 
-// echo sends a word, and returns what comes back within 10 s, and after how long.
+// echo sends a word. It returns the answer within 10 s, and the time until the answer.
 func (n *network) echo(conn net.Conn, word string) (string, time.Duration, error) {
 	start := time.Now()
 	if _, err := conn.Write([]byte(word)); err != nil {
@@ -84,7 +84,7 @@ func (n *network) wantClosed(conn net.Conn) {
 	}
 }
 
-// wantSilent checks that a connection takes data and returns nothing, not even its end.
+// wantSilent checks that a connection accepts data and returns neither data nor its end.
 func (n *network) wantSilent(conn net.Conn) {
 	n.Helper()
 	var timeout net.Error
@@ -102,7 +102,7 @@ func TestForward(t *testing.T) {
 	})
 }
 
-// Drop ends connections, also new ones, and Forward takes new ones again.
+// Drop closes connections, also new ones. Forward accepts new ones again.
 func TestDrop(t *testing.T) {
 	onNetwork(t, func(n *network) {
 		old := n.connect()
@@ -119,7 +119,7 @@ func TestDrop(t *testing.T) {
 	})
 }
 
-// Delay holds each piece for a second on each way.
+// Delay delays each piece of data by a second in each direction.
 func TestDelay(t *testing.T) {
 	onNetwork(t, func(n *network) {
 		conn := n.connect()
@@ -131,7 +131,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// HalfOpen leaves clients without an answer, and without the end of their connections, for ever.
+// HalfOpen leaves clients without an answer, and never closes their connections.
 func TestHalfOpen(t *testing.T) {
 	onNetwork(t, func(n *network) {
 		old := n.connect()

@@ -13,26 +13,26 @@ import (
 
 // The limits of the rules. Only calm time counts: time in which all parts of the cluster work.
 const (
-	// MaxDown is how long a container of a pod that is ready may be down, and how long a restart count
-	// may disagree with the runs of the container.
+	// MaxDown is the maximum time for which a container of a ready pod may be down, and for which a restart count may
+	// disagree with the runs of the container.
 	MaxDown = 10 * time.Second
-	// MaxOverdue is how long a pod may exist after the end of its grace period.
+	// MaxOverdue is the maximum time for which a pod may exist after the end of its grace period.
 	MaxOverdue = time.Minute
 )
 
-// A Rule is the name of a rule that Check holds.
+// A Rule is the name of a rule that Check enforces.
 type Rule string
 
 // The rules.
 const (
-	// OneIdentity: no two pods of one namespace and name run at the same time. The pods of a StatefulSet
-	// keep their names, so this is the promise that a StatefulSet makes.
+	// OneIdentity: no two pods of one namespace and name run at the same time. The pods of a StatefulSet keep their names,
+	// so a StatefulSet promises this for its pods.
 	OneIdentity Rule = "two pods of one identity run"
 	// OneInstance: no container of a pod runs twice at the same time.
 	OneInstance Rule = "a container runs twice at the same time"
-	// ReadyRuns: the containers of a pod that is ready run.
+	// ReadyRuns: the containers of a ready pod run.
 	ReadyRuns Rule = "a ready pod has a container that is down"
-	// TerminatingEnds: a pod that is deleted disappears.
+	// TerminatingEnds: the object of a deleted pod is removed.
 	TerminatingEnds Rule = "a pod is Terminating for too long"
 	// RestartsAreTrue: a restart count never decreases, and agrees with the runs of the container.
 	RestartsAreTrue Rule = "a restart count is wrong"
@@ -50,28 +50,28 @@ type Container struct {
 
 // Runs are the records that the instances of a container have written, regardless of the agent that started them.
 type Runs struct {
-	// Started counts the instances, Ran those that lived for a second.
+	// Started counts the instances. Ran counts the instances that ran for a second.
 	Started, Ran int
 }
 
-// A Key names a container of a pod.
+// A Key identifies a container of a pod.
 type Key struct {
 	UID  types.UID
 	Name string
 }
 
-// A Snapshot is a node at one moment.
+// A Snapshot is the state of a node at one time.
 type Snapshot struct {
 	At time.Time
 	// Trouble reports whether a part of the cluster was broken at any time since the last snapshot, or
 	// was still recovering.
 	Trouble bool
-	// Faults counts the kills of the agent and the runtime so far. Each of them may cut off one start of
-	// each container.
+	// Faults is the number of kills of the agent and the runtime so far. Each kill may interrupt one start of each
+	// container.
 	Faults int
-	// Pods are those of the API server, nil while it does not answer.
+	// Pods are the pods in the API server, nil while it does not answer.
 	Pods []v1.Pod
-	// Containers are those of the runtime, nil while it does not answer.
+	// Containers are the containers in the runtime, nil while it does not answer.
 	Containers []Container
 	// Runs has an entry for each container that records its runs.
 	Runs map[Key]Runs
@@ -80,15 +80,15 @@ type Snapshot struct {
 // A Violation is a rule that a snapshot breaks.
 type Violation struct {
 	Rule Rule
-	// Subject is the pod, or a container of it.
+	// Subject is the pod, or the container of the pod.
 	Subject string
-	// Detail says what was seen.
+	// Detail describes the observed state.
 	Detail string
 }
 
 func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.Subject, v.Detail) }
 
-// History is Check's state from earlier snapshots. The zero value is for the first one.
+// History is Check's state from earlier snapshots. The zero value belongs to the first snapshot.
 type History struct {
 	at       time.Time
 	faults   int
@@ -96,14 +96,14 @@ type History struct {
 	reported map[reportKey]bool
 }
 
-// A podHistory is what earlier snapshots have shown of a pod.
+// A podHistory is the state of a pod from earlier snapshots.
 type podHistory struct {
-	// faults is Snapshot.Faults before the pod was seen for the first time.
+	// faults is Snapshot.Faults before the pod was first seen.
 	faults int
 	// overdue is the calm time that the pod has existed after the end of its grace period.
 	overdue time.Duration
-	// down and off are, by container, the calm time that it has been down while the pod was ready, and
-	// that its restart count has disagreed with its runs.
+	// down has, by container, the calm time for which it has been down while the pod was ready. off has the calm time for
+	// which its restart count has disagreed with its runs.
 	down, off map[string]time.Duration
 	restarts  map[string]int32
 }
@@ -113,8 +113,8 @@ type reportKey struct {
 	subject string
 }
 
-// Check returns the rules that a snapshot breaks, each of them once for each subject, sorted. It is pure: it
-// returns the history for the next snapshot and does not modify its arguments.
+// Check returns the rules that a snapshot breaks, each once for each subject, sorted. It is pure: it returns the history
+// for the next snapshot and does not modify its arguments.
 func Check(before History, now Snapshot) (History, []Violation) {
 	after := History{at: now.At, faults: now.Faults, pods: map[types.UID]podHistory{}, reported: maps.Clone(before.reported)}
 	if after.reported == nil {
@@ -150,7 +150,7 @@ func Check(before History, now Snapshot) (History, []Violation) {
 	return after, found
 }
 
-// running checks the rules on what runs at the same time. They hold in trouble, too.
+// running checks the rules on containers that run at the same time. They also apply during trouble.
 func running(containers []Container) (found []Violation) {
 	identities, instances := map[string]types.UID{}, map[Key]bool{}
 	for _, c := range containers {
@@ -171,11 +171,11 @@ func running(containers []Container) (found []Violation) {
 	return found
 }
 
-// checkPod checks the rules on one pod, after calm time since the last snapshot.
+// checkPod checks the rules on one pod. calm is the calm time since the last snapshot.
 func checkPod(was podHistory, pod *v1.Pod, now Snapshot, calm time.Duration) (next podHistory, found []Violation) {
 	next = podHistory{faults: was.faults, down: map[string]time.Duration{}, off: map[string]time.Duration{}, restarts: map[string]int32{}}
 	name := pod.Namespace + "/" + pod.Name
-	if end := pod.DeletionTimestamp; end != nil && now.At.After(end.Time) { // the API server has added the grace period
+	if end := pod.DeletionTimestamp; end != nil && now.At.After(end.Time) { // the timestamp includes the grace period
 		next.overdue = was.overdue + min(calm, now.At.Sub(end.Time))
 		if next.overdue > MaxOverdue {
 			found = append(found, Violation{TerminatingEnds, name, fmt.Sprintf("%v after its grace period", next.overdue)})

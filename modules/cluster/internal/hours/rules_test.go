@@ -15,7 +15,7 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// podOf is a pod db-0 with a container app that is ready and was restarted some times.
+// podOf returns a ready pod db-0 with a container app and a restart count.
 func podOf(uid types.UID, restarts int32, changes ...func(*v1.Pod)) v1.Pod {
 	pod := v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db-0", UID: uid}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
 	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
@@ -30,7 +30,7 @@ func unready(p *v1.Pod)  { p.Status.Conditions[0].Status = v1.ConditionFalse }
 func runOnce(p *v1.Pod)  { p.Spec.RestartPolicy = v1.RestartPolicyNever }
 func noStatus(p *v1.Pod) { p.Status.ContainerStatuses = nil }
 
-// deleted is a pod whose grace period ends after a time.
+// deleted returns a change that deletes a pod. Its grace period ends after the given time from start.
 func deleted(after time.Duration) func(*v1.Pod) {
 	return func(p *v1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(start.Add(after))) }
 }
@@ -39,10 +39,10 @@ func instance(uid types.UID, running bool) Container {
 	return Container{Namespace: "default", Pod: "db-0", UID: uid, Name: "app", Running: running}
 }
 
-// runsOf are those of container app of pod a.
+// runsOf returns the runs of container app of pod a.
 func runsOf(started, ran int) map[Key]Runs { return map[Key]Runs{{"a", "app"}: {started, ran}} }
 
-// seen is a snapshot of pods and containers.
+// seen returns a snapshot of pods and containers.
 func seen(pods []v1.Pod, containers ...Container) Snapshot {
 	return Snapshot{Pods: pods, Containers: containers}
 }
@@ -128,7 +128,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Check returns the same for the same history, whatever came between: it modifies no argument.
+// Check returns the same result for the same history, even after other calls: it modifies no argument.
 func TestCheckIsPure(t *testing.T) {
 	first := seen(pods(podOf("a", 0)), instance("a", false))
 	first.At, first.Runs = start, runsOf(2, 2)

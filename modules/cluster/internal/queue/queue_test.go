@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/queue"
 )
 
-// What came before Run is looked at in its time, and what fails until it has succeeded.
+// A key that is added before Run is processed when it is due, and a key that fails is retried until it succeeds.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := queue.New[string](time.Second, 4*time.Second)
@@ -56,11 +56,11 @@ func TestQueue(t *testing.T) {
 		}
 		cancel()
 		<-ended
-		q.Add("late") // which nobody minds
+		q.Add("late") // has no effect after the end
 	})
 }
 
-// Nothing runs that Run was not called for: a goroutine would be found by the bubble.
+// Without Run, a Queue starts no goroutine: the bubble would detect one.
 func TestQueueThatDoesNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { queue.New[string](time.Second, time.Second).Add("k") })
 }

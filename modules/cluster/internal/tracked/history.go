@@ -16,7 +16,7 @@ import (
 // keptEvents is the number of changes of each kind that are kept for later watches.
 const keptEvents = 2048
 
-// A change is one write. Neither object is written to.
+// A change is one write. Its objects must not be modified.
 type change struct {
 	version  int64
 	old, new object // old is nil for a created object, new for a deleted one
@@ -27,8 +27,8 @@ type history struct {
 	changes []change
 	// dropped is the version of the newest change that is no longer kept.
 	dropped int64
-	// watches are the open watches by the field that they select by, so that a change is compared only with watches
-	// that may select it.
+	// watches are the open watches by the field of their selector, so that a change is compared only with watches that may
+	// select it.
 	watches map[string]map[*watcher]bool
 }
 
@@ -96,7 +96,7 @@ func (s selection) matches(o object) bool {
 		s.labels.Matches(labels.Set(o.GetLabels())) && (s.fields.Empty() || s.fields.Matches(fieldsOf(o)))
 }
 
-// fieldsOf returns the fields that objects are selected by.
+// fieldsOf returns the fields by which objects can be selected.
 func fieldsOf(o object) fields.Set {
 	set := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
 	switch o := o.(type) {

@@ -18,13 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxBody is the size of the largest object that can be sent, in bytes.
+// maxBody is the maximum size of a request's body, in bytes.
 const maxBody = 8 << 20
 
 // A Server is the transport of clients: it answers their requests from a Store, without a network.
 type Server struct {
 	Store *Store
-	// Proxy answers the requests that an API server passes to nodes: pods/log. Nil: they are not found.
+	// Proxy answers the requests that an API server forwards to nodes: pods/log. If it is nil, they return 404.
 	Proxy http.Handler
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// post does what a POST to a subresource asks for.
+// post handles a POST to a subresource.
 func (s *Store) post(r request, body []byte) (runtime.Object, error) {
 	switch r.Resource + "/" + r.subresource {
 	case "pods/binding":
@@ -49,7 +49,7 @@ func decoded[T runtime.Object](body []byte, into T, do func(T) error) (runtime.O
 	return into, do(into)
 }
 
-// bind binds a pod to a node, once.
+// bind binds a pod to a node. It fails if the pod is bound already.
 func (s *Store) bind(r request, b *v1.Binding) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

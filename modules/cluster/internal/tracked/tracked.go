@@ -61,7 +61,7 @@ func New(scheme *runtime.Scheme) *Store {
 	}
 }
 
-// A request names an object, or for lists and watches a kind.
+// A request names an object, or, for lists and watches, a kind.
 type request struct {
 	schema.GroupVersionResource
 	namespace, name, subresource string
@@ -73,7 +73,7 @@ func (r request) conflict(format string, args ...any) error {
 	return apierrors.NewConflict(r.GroupResource(), r.name, fmt.Errorf(format, args...))
 }
 
-// object is what all kinds are.
+// object is the interface that all kinds implement.
 type object interface {
 	runtime.Object
 	metav1.Object
@@ -185,7 +185,7 @@ func (s *Store) write(r request, old, next object) error {
 	return err
 }
 
-// remove deletes an object for good. It is called with mu held.
+// remove removes an object. It is called with mu held.
 func (s *Store) remove(r request, old object) error {
 	s.version++
 	err := s.tracker.Delete(r.GroupVersionResource, r.namespace, r.name)
@@ -230,7 +230,7 @@ func (s *Store) patch(r request, kind types.PatchType, patch []byte, o metav1.Pa
 	return s.replace(r, old, patched.result)
 }
 
-// patching is a tracker that keeps a patched object for itself.
+// patching is a tracker that keeps the patched object instead of storing it.
 type patching struct {
 	ktesting.ObjectTracker
 	result object
@@ -284,7 +284,7 @@ func fieldOf(o object, name string) any {
 	return nil
 }
 
-// copyField gives an object the spec or status of another one of its kind.
+// copyField copies the spec or status from one object to another of its kind.
 func copyField(to, from object, name string) {
 	if u, ok := to.(*unstructured.Unstructured); ok {
 		if value, there := from.(*unstructured.Unstructured).Object[name]; there {

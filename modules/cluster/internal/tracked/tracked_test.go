@@ -55,7 +55,7 @@ func (b *bench) watch(o metav1.ListOptions) watch.Interface {
 	return w
 }
 
-// got returns the events that a watch has.
+// got returns the events that a watch has received.
 func (b *bench) got(w watch.Interface) (all []string) {
 	for {
 		synctest.Wait()
@@ -75,7 +75,7 @@ func (b *bench) want(w watch.Interface, want ...string) {
 	}
 }
 
-// A watch gets the events of what it selects, and an object that is not selected any more is deleted for it.
+// A watch receives the events of selected objects. When an object is no longer selected, the watch receives its deletion.
 func TestWatchesSelect(t *testing.T) {
 	onBench(t, func(b *bench) {
 		list, err := b.List(b.Context(), metav1.ListOptions{})
@@ -102,7 +102,7 @@ func TestWatchesSelect(t *testing.T) {
 	})
 }
 
-// What happens between a list and the watch that follows is not lost, and a version that is too old is refused.
+// Changes between a list and the watch that follows are not lost. A resource version that is too old is rejected.
 func TestNothingIsLostBetweenListAndWatch(t *testing.T) {
 	onBench(t, func(b *bench) {
 		b.make("a", "n1")
@@ -124,7 +124,7 @@ func TestNothingIsLostBetweenListAndWatch(t *testing.T) {
 	})
 }
 
-// A watch keeps all events for a reader that is slow.
+// A watch keeps all events for a slow reader.
 func TestManyEventsWait(t *testing.T) {
 	onBench(t, func(b *bench) {
 		w := b.watch(metav1.ListOptions{})
@@ -137,7 +137,7 @@ func TestManyEventsWait(t *testing.T) {
 	})
 }
 
-// A pod on a node is deleted once its node says so, and its grace period only becomes shorter.
+// A deleted pod on a node is removed when its node deletes it with grace period 0. The grace period only becomes shorter.
 func TestDeletionHasAGracePeriod(t *testing.T) {
 	onBench(t, func(b *bench) {
 		b.make("waits", "")
@@ -182,7 +182,7 @@ func (b *bench) grace(name string, want int64) {
 	}
 }
 
-// An object with finalizers goes with the last of them.
+// A deleted object with finalizers is removed with the last of them.
 func TestFinalizers(t *testing.T) {
 	onBench(t, func(b *bench) {
 		maps := b.kube.CoreV1().ConfigMaps("default")
@@ -206,7 +206,8 @@ func TestFinalizers(t *testing.T) {
 	})
 }
 
-// A status is written by itself, an update has no status, and an old version is refused.
+// A request for the subresource status changes only the status, an update does not change it, and a request with an old
+// resource version is rejected.
 func TestStatusIsASubresource(t *testing.T) {
 	onBench(t, func(b *bench) {
 		old := b.make("p", "n1")

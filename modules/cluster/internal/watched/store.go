@@ -10,14 +10,14 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/cached"
 )
 
-// store is a Watch as the Reflector writes to it.
+// store implements the cache.Store that the Reflector writes to.
 type store[T Object] Watch[T]
 
 var _ cache.ReflectorStore = (*store[Object])(nil)
 
 func (s *store[T]) watch() *Watch[T] { return (*Watch[T])(s) }
 
-// Transformer has the Reflector drop managed fields as soon as it has read an object.
+// Transformer makes the Reflector drop managed fields as soon as it has read an object.
 func (s *store[T]) Transformer() cache.TransformFunc { return cached.WithoutManagedFields }
 
 // Add stores an object.
@@ -36,7 +36,7 @@ func (s *store[T]) Update(object any) error {
 	return nil
 }
 
-// Delete drops an object. Its last version is what its listeners get.
+// Delete drops an object. Listeners receive its last stored version.
 func (s *store[T]) Delete(object any) error {
 	o, ok := object.(T)
 	if !ok {

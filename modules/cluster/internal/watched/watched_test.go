@@ -28,7 +28,7 @@ func podOf(name string, uid types.UID, node string) *v1.Pod {
 	}
 }
 
-// A server lists pods, and sends the events of a test.
+// A server is an API server that lists pods, and sends the events of a test.
 type server struct {
 	*testing.T
 	*watched.Watch[*v1.Pod]
@@ -36,12 +36,12 @@ type server struct {
 	events *watch.FakeWatcher
 }
 
-// onlyLists says that watches do not begin with what there is.
+// onlyLists disables initial events of watches, so that the Reflector lists first.
 type onlyLists struct{}
 
 func (onlyLists) IsWatchListSemanticsUnSupported() bool { return true }
 
-// onServer runs a test with a Watch of these pods by their nodes.
+// onServer runs a test with a Watch of these pods, grouped by node.
 func onServer(t *testing.T, list []*v1.Pod, test func(s *server)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{T: t, events: watch.NewFake()}
@@ -69,7 +69,7 @@ func (s *server) set(list ...*v1.Pod) {
 	}
 }
 
-// relist has the watch expire, so that all pods are listed again.
+// relist makes the watch expire, so that all pods are listed again.
 func (s *server) relist(list ...*v1.Pod) {
 	s.set(list...)
 	old := s.events
@@ -78,7 +78,7 @@ func (s *server) relist(list ...*v1.Pod) {
 	time.Sleep(time.Minute)
 }
 
-// heard listens for a node. The function returns the calls since the last time.
+// heard listens for the pods of a node. calls returns the calls since its last call.
 func (s *server) heard(node string) (calls func() []string, stop func()) {
 	var all []string
 	stop = s.Listen(node, func(pod *v1.Pod, gone bool) {
@@ -109,11 +109,11 @@ func (s *server) want(calls func() []string, want ...string) {
 	}
 }
 
-// Each listener gets the events of its group, those of the objects that are there first.
+// Each listener receives the events of its group, beginning with an event for each present object.
 func TestGroups(t *testing.T) {
 	onServer(t, []*v1.Pod{podOf("a", "a", "n1"), podOf("b", "b", "n1"), podOf("c", "c", "n2")}, func(s *server) {
 		early, _ := s.heard("n1")
-		s.want(early, "a", "b") // whether it listened before the list or after
+		s.want(early, "a", "b") // a listener gets the same calls before and after the list
 		<-s.Listed()
 		late, stop := s.heard("n1")
 		other, _ := s.heard("n2")
@@ -135,7 +135,7 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-// What was missed between two lists is reported: pods that are gone, and pods that took the name of another one.
+// Changes between two lists are reported: deleted pods, and pods that have replaced another one of the same name.
 func TestMissed(t *testing.T) {
 	onServer(t, []*v1.Pod{podOf("a", "a", "n1"), podOf("b", "b", "n1"), podOf("c", "c", "n1")}, func(s *server) {
 		one, _ := s.heard("n1")
