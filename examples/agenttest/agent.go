@@ -1,5 +1,5 @@
 // Package agenttest is a sample node agent that shows how to check an agent against the promises made to pods: see
-// agent_test.go. It is a module of its own, like yours.
+// agent_test.go. It is a separate module, as your agent would be.
 package agenttest
 
 import (

@@ -32,7 +32,7 @@ spec:
       containers: [{name: app, image: busybox, command: [sh, -c, "sleep 60; exit EXIT"]}]
 `
 
-// A Job whose container exits with 42 fails at once. Any other exit code is tried three times more.
+// A Job whose container exits with 42 fails at once. After any other exit code the Job retries three times.
 func TestPodFailurePolicy(t *testing.T) {
 	for exit, want := range map[string]struct {
 		reason string

@@ -19,7 +19,8 @@ import (
 	"github.com/podsync/podsync/modules/cluster/clustertest"
 )
 
-// roller is the operator under test: it deletes the pods of an old revision, one after another, each when all pods are ready.
+// roller is the operator under test: it deletes the pods of an old revision, one after another, each once all pods are
+// ready.
 type roller struct{ client.Client }
 
 func (r roller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -42,7 +43,7 @@ func (r roller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 		}
 	}
 	if old == nil || ready < int(*set.Spec.Replicas) || set.Status.ObservedGeneration < set.Generation {
-		return ctrl.Result{}, nil // the next change of a pod brings the operator back
+		return ctrl.Result{}, nil // the next change of a pod enqueues the StatefulSet again
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, old))
 }
@@ -86,7 +87,7 @@ spec:
       containers: [{name: db, image: IMAGE, readinessProbe: {tcpSocket: {port: 5432}, initialDelaySeconds: 30}}]
 `
 
-// The operator replaces all pods, and never takes a second one away before the first is ready again.
+// The operator replaces all pods, and never deletes a second pod before the replacement of the first is ready.
 func TestOperatorRolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.Start(t, clustertest.Config{Nodes: 3})

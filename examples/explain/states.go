@@ -7,7 +7,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// state is a situation that a pod can be in.
+// state is a situation of a pod.
 type state struct {
 	name, story string
 	// happen changes a healthy pod to this state.
@@ -45,7 +45,7 @@ func (s state) input(pod *v1.Pod) actions.Input {
 	return actions.Input{Pod: pod, Status: n.status, Probes: n.probes}
 }
 
-// node is one pod as a runtime and its probes report it.
+// node is one pod, as the runtime and the probes report it.
 type node struct {
 	pod    *v1.Pod
 	status *runtime.PodStatus

@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// The errors of Put and Delete, besides those of invalid pods.
+// The errors of Put and Delete, besides the errors of invalid pods.
 var (
 	errNotFound = errors.New("there is no such pod")
 	errStopping = errors.New("the pod of this name is being deleted: try again when it is gone")
@@ -105,7 +105,7 @@ func (a *Agent) Delete(name types.NamespacedName, grace *int64) error {
 	if pod == nil {
 		return errNotFound
 	}
-	if lives[pod.UID].Phase >= podworkers.Finished { // nothing of it runs any more
+	if lives[pod.UID].Phase >= podworkers.Finished { // no container of it runs any more
 		a.drop(pod)
 		return nil
 	}

@@ -39,7 +39,7 @@ func onNode(t *testing.T, test func(n *served)) {
 // start runs an agent until the test ends or the agent is stopped.
 func start(t *testing.T, conn *grpc.ClientConn, root string) (handler http.Handler, end func()) {
 	agent, err := New(agent.Config{
-		Client: cri.NewClient(conn), Root: root, NoEviction: true, NoLogRotation: true, // no process writes logs, and this machine may be short of something
+		Client: cri.NewClient(conn), Root: root, NoEviction: true, NoLogRotation: true, // no process writes logs, and the test machine may be under pressure
 		Sync: syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}},
 	})
 	if err != nil {
@@ -55,7 +55,7 @@ func start(t *testing.T, conn *grpc.ClientConn, root string) (handler http.Handl
 	return agent.Handler(), func() { cancel(); wg.Wait() }
 }
 
-// ask makes a request, and waits until all goroutines wait.
+// ask makes a request, and waits until all goroutines are idle.
 func (n *served) ask(method, path, body string, want int) string {
 	n.Helper()
 	w := httptest.NewRecorder()
@@ -76,7 +76,7 @@ func (n *served) pod(path string) v1.Pod {
 	return pod
 }
 
-// manifest is a pod that runs a script.
+// manifest returns the manifest of a pod that runs a script.
 func manifest(script string) string {
 	text, _ := json.Marshal(map[string]any{"spec": map[string]any{"containers": []any{
 		map[string]any{"name": "app", "image": "registry.test/app:1", "command": []string{"sh", "-c", script}},
@@ -86,9 +86,9 @@ func manifest(script string) string {
 
 const (
 	web = "/pods/default/web"
-	// serve is a script that takes 5 s to end.
+	// serve is a script that exits 5 s after SIGTERM.
 	serve = "trap 'sleep 5; exit 0' TERM; sleep infinity & wait"
-	// deaf is a script that ends only when it is killed.
+	// deaf is a script that ignores SIGTERM.
 	deaf = "trap '' TERM; sleep infinity"
 )
 
@@ -114,7 +114,7 @@ func TestPutRunsAPod(t *testing.T) {
 	})
 }
 
-// A pod with another manifest replaces the first after that has stopped.
+// A pod with another manifest replaces the first pod after the first has stopped.
 func TestPutReplacesAPod(t *testing.T) {
 	onNode(t, func(n *served) {
 		n.ask("PUT", web, manifest(serve), 201)
@@ -134,7 +134,7 @@ func TestPutReplacesAPod(t *testing.T) {
 	})
 }
 
-// A deleted pod is listed until it has stopped: after the time that it needs, or after its grace period if it ignores
+// A deleted pod is listed until it has stopped: when its container exits, or after its grace period if it ignores
 // SIGTERM.
 func TestDelete(t *testing.T) {
 	for _, tt := range []struct {
@@ -178,7 +178,7 @@ func TestDeleteAgainShortensTheTime(t *testing.T) {
 	})
 }
 
-// A pod that has finished or never started is deleted at once.
+// A pod that has finished or never started is deleted immediately.
 func TestDeleteOfWhatDoesNotRun(t *testing.T) {
 	onNode(t, func(n *served) {
 		n.ask("PUT", web, strings.Replace(manifest("exit 0"), `{"containers"`, `{"restartPolicy": "Never", "containers"`, 1), 201)
@@ -238,7 +238,7 @@ func TestBadRequests(t *testing.T) {
 	})
 }
 
-// The next agent adopts the pods that are PUT again, and stops the others once a list says that it is complete.
+// The next agent adopts the pods that are PUT again, and stops the others once the client sends a complete list.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, conn := critest.Start(t, critest.Config{})

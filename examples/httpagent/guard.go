@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ownHost lets only requests pass whose Host header is the address that the server listens to, an
-// IP address, or localhost. A page of another site that a browser on this machine shows could
-// otherwise reach the server under the name of that site (DNS rebinding).
+// ownHost accepts only requests whose Host header is the address on which the server listens, an IP address, or
+// localhost. Otherwise a page of another site, in a browser on this machine, could send requests to the server under the
+// name of that site (DNS rebinding).
 func ownHost(listen string, next http.Handler) http.Handler {
 	own, _, err := net.SplitHostPort(listen)
 	if err != nil {

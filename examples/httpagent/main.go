@@ -6,21 +6,19 @@
 //	curl -X PUT localhost:8010/pods/default/web -d '{"spec": {"containers": [{"name": "app", "image": "nginx"}]}}'
 //	curl localhost:8010/pods/default/web             # the pod, with its status
 //	curl localhost:8010/pods                         # all of them
-//	curl -X DELETE localhost:8010/pods/default/web   # 202: it is stopped within its grace period, and then gone
+//	curl -X DELETE localhost:8010/pods/default/web   # 202: the pod stops within its grace period, and is then removed
 //	curl -X DELETE 'localhost:8010/pods/default/web?gracePeriodSeconds=1'
 //	curl localhost:8010/health                       # 200, or 503 and the problems
 //
-// A pod is what its manifest says: to PUT the same again changes nothing, and to PUT
-// another one stops the pod and starts the new one after it.
+// To PUT the same manifest again changes nothing. To PUT another manifest stops the pod, and then starts the new one.
 //
-// Pods keep running when the agent ends. The next one knows their state, but not which pods it
-// should run: the client must PUT them again. It adopts running pods that are PUT again, and a PUT
-// of a v1.PodList to /pods says that the list is complete, so that all other pods of an earlier
-// agent are stopped.
+// Pods keep running when the agent ends. The next agent knows their state, but not which pods are desired: the client
+// must PUT them again, and the agent adopts those that are running. A PUT of a v1.PodList to /pods replaces the complete
+// set, so that all other pods of an earlier agent are stopped.
 //
-// Any peer that reaches the port may run anything on the node: listen to localhost alone, or
-// put an authenticating proxy before it. Requests for a host of another name are refused, so that
-// pages in a browser on the node cannot reach it.
+// Any peer that reaches the port may run anything on the node: listen on localhost only, or put an authenticating proxy
+// in front of it. The agent rejects requests for any other host name, so that pages in a browser on the node cannot reach
+// it.
 package main
 
 import (

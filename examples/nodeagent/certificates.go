@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// certificates are the TLS files of an agent that serves an address, or of a client of it.
+// certificates are the TLS files of an agent that serves on an address, or of a client of such an agent.
 type certificates struct {
 	cert, key, ca string
 }

@@ -46,7 +46,7 @@ func authority(t *testing.T, name string) []string {
 	return []string{"-tls-cert", filepath.Join(dir, "cert"), "-tls-key", filepath.Join(dir, "key"), "-tls-ca", filepath.Join(dir, "cert")}
 }
 
-// Only clients with a certificate of the CA may inspect an agent that serves an address.
+// Only clients with a certificate of the CA may inspect an agent that serves on an address.
 func TestLookAtAnAddress(t *testing.T) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// percent returns how much memory grows between two collections.
+// percent returns the current GC percentage of the process.
 func percent() int {
 	p := debug.SetGCPercent(100)
 	debug.SetGCPercent(p)

@@ -59,7 +59,7 @@ func (l *invocation) stream(ctx context.Context, what string, q url.Values) erro
 	return err
 }
 
-// open asks the agent for a WebSocket.
+// open opens a WebSocket to the agent.
 func (l *invocation) open(ctx context.Context, path string, protocols ...string) (*websocket.Conn, string, error) {
 	conn, err := l.dial(ctx)
 	if err != nil {

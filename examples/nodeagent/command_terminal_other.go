@@ -8,5 +8,5 @@ import (
 	"github.com/podsync/podsync/internal/base/websocket"
 )
 
-// terminal leaves the console as it is: agents run on Linux.
+// terminal does nothing: agents run on Linux.
 func (l *looking) terminal(context.Context, *websocket.Conn) (undo func()) { return func() {} }

@@ -53,7 +53,7 @@ func TestLook(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(a.manifests, "web.yaml"), []byte(webManifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// do runs a command, until the output has the wanted text if the command does not end by itself.
+	// do runs a command with an input, and returns its output.
 	do := func(in string, args ...string) (string, error) {
 		input, w, err := os.Pipe()
 		if err != nil {
@@ -81,7 +81,7 @@ func TestLook(t *testing.T) {
 	for _, tt := range []struct {
 		in   string
 		args []string
-		want string // and then the error, if any
+		want string // the output, and then the error, if there is one
 	}{
 		{"", []string{"get", "web"}, "pod \"default/web\" does not exist\nDid you mean web-n1?"},
 		{"", []string{"get", "-o", "yaml"}, "-o yaml: want json"},

@@ -25,7 +25,7 @@ type usages struct {
 	Pods []usage
 }
 
-// rateAfter is a little more than the time between two measurements from which the agent computes a rate.
+// rateAfter is a little longer than the minimum interval between two measurements from which the agent computes a rate.
 const rateAfter = 1100 * time.Millisecond
 
 // printTop is nodeagent top.
@@ -74,7 +74,7 @@ func (l *invocation) usages(ctx context.Context) (all usages, err error) {
 	return all, err
 }
 
-// rated reports whether all usages have a rate that can have one.
+// rated reports whether each usage with a CPU measurement also has a rate.
 func (a *usages) rated() bool {
 	lacks := func(u usage) bool { return u.CPU != nil && u.CPU.UsageNanoCores == nil }
 	for _, pod := range a.Pods {

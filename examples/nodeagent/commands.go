@@ -119,9 +119,8 @@ func streamFlags(l *invocation, flags *flag.FlagSet) {
 	})
 }
 
-// nearest returns the candidate that a mistyped word most likely means, empty if none is similar. A
-// candidate that continues the word after a hyphen is similar, because the name of a static pod
-// ends with its node's.
+// nearest returns the candidate that is most similar to a mistyped word, empty if none is similar. A candidate that
+// continues the word after a hyphen counts as similar, because the name of a static pod ends with the name of its node.
 func nearest(word string, candidates []string) string {
 	best, least := "", max(1, len(word)/3)+1
 	for _, c := range slices.Sorted(slices.Values(candidates)) {

@@ -1,5 +1,4 @@
-// Command nodeagent runs the pods whose manifests are in a folder, on containerd,
-// CRI-O or a runtime in memory.
+// Command nodeagent runs the pods whose manifests are in a folder, on containerd, CRI-O or a runtime in memory.
 //
 //	go run ./examples/nodeagent                     # sample pods, nothing needed
 //	go run ./examples/nodeagent -manifests DIR      # pods of yours, in memory
@@ -18,19 +17,18 @@
 //	nodeagent timeline [-o html|trace] [POD] > pods.html
 //
 // POD is NAME or NAMESPACE/NAME. PODSYNC_SERVE or the flag -serve of each command names the agent. With -serve
-// https://:10250 and -tls-cert, -tls-key and -tls-ca the agent serves an address, for callers with a
-// certificate of that authority: the same commands with flags of the same names, and all other clients
-// of a kubelet.
+// https://:10250 and -tls-cert, -tls-key and -tls-ca the agent serves on an address, for clients with a certificate of
+// that authority: the same commands with flags of the same names, and all other clients of a kubelet.
 //
-// Change, add and remove manifests while it runs. Ctrl-C detaches: the pods keep
-// running, and the next start takes them over. With -drain it stops them first.
+// You can change, add and remove manifests while the agent runs. Ctrl-C detaches: the pods keep running, and the next
+// agent adopts them. With -drain the agent stops them first.
 //
-// Agents that share a runtime need an -owner and a -root each: what belongs to an
-// owner is one agent's, and what it does not know of that it stops.
+// Each agent that shares a runtime with others needs its own -owner and -root: an agent stops all pods in the runtime
+// that have its owner and are not in its manifests.
 //
-// It exits with 0 when it was stopped, 2 for invalid arguments, 3 without permission for the
-// runtime's socket or one of its folders, 4 if there is no runtime, 5 if the runtime does not
-// support CRI v1, and 1 for all other errors. nodeagent exec exits with the code of its command.
+// It exits with 0 when it was stopped, 2 for invalid arguments, 3 without permission for the runtime's socket or one of
+// its folders, 4 if there is no runtime, 5 if the runtime does not support CRI v1, and 1 for all other errors. nodeagent
+// exec exits with the code of its command.
 package main
 
 import (

@@ -25,7 +25,7 @@ type started struct {
 	ended     chan error
 }
 
-// start starts an agent with a folder of manifests of its own, on a runtime in memory.
+// startAgent starts an agent with its own folder of manifests, on a runtime in memory.
 func startAgent(t *testing.T, args ...string) *started {
 	t.Helper()
 	root, err := os.MkdirTemp("", "nodeagent-") // shorter than t.TempDir, for the socket
@@ -242,7 +242,7 @@ func TestLogsInMemoryAreFiles(t *testing.T) {
 	a.end()
 }
 
-// The socket of a killed agent does not prevent the next start. A running agent prevents a second one.
+// The socket of a killed agent does not prevent the next start. A running agent prevents the start of a second one.
 func TestConnectInMemory(t *testing.T) {
 	t.Parallel()
 	root, err := os.MkdirTemp("", "nodeagent-")

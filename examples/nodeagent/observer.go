@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// observer shows the state of the agent and its pods on a screen.
+// observer prints the state of the agent and its pods on a screen.
 type observer struct {
 	agent    *agent.Agent
 	screen   *screen

@@ -20,7 +20,7 @@ const (
 	defaultRoot    = "/var/lib/podsync"
 	defaultPodLogs = sandbox.DefaultLogsRoot
 	defaultServe   = "/run/podsync.sock"
-	// serveVariable names the endpoint of the agent for all commands, in the environment.
+	// serveVariable is the environment variable with the endpoint of the agent, for all commands.
 	serveVariable = "PODSYNC_SERVE"
 )
 

@@ -63,12 +63,13 @@ func TestRootWithoutPermission(t *testing.T) {
 	}
 }
 
-// asNobody calls do with the file permissions of the user nobody, or with the user's own if it is not root.
+// asNobody calls do with the file permissions of the user nobody. If the user is not root, it calls do with the user's
+// own.
 func asNobody(t *testing.T, do func()) {
 	t.Helper()
 	if os.Geteuid() == 0 {
 		const nobody = 65534
-		runtime.LockOSThread() // the thread is nobody for files, and ends with the test
+		runtime.LockOSThread() // only this thread has nobody's file permissions, and it ends with the test
 		if err := syscall.Setfsuid(nobody); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A record is an entry of the output: a line of text by String, or a JSON object by its fields.
+// A record is an entry of the output: String returns it as a line of text, and its fields make a JSON object.
 type record struct {
 	Time time.Time `json:"time"`
 	// Kind is Event, Pod for a changed pod, Gone for a removed one, or Message for a line that concerns no pod.
@@ -35,7 +35,7 @@ type record struct {
 	File     string `json:"file,omitempty"`
 	Document int    `json:"document,omitempty"`
 
-	// Ready and Restarts are those of kubectl get pods.
+	// Ready and Restarts are the values in kubectl get pods.
 	Ready    string `json:"ready,omitempty"`
 	Restarts *int32 `json:"restarts,omitempty"`
 	// Status is the status of a pod.

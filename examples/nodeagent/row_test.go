@@ -36,8 +36,8 @@ func restarted(s v1.ContainerStatus, count int32, ago time.Duration) v1.Containe
 	return s
 }
 
-// aPod has init containers migrate and warm-up with the sidecar proxy between them,
-// and containers app and log, as far as it is given statuses of them.
+// aPod returns a pod with the containers app and log. With statuses of init containers, it also has the init containers
+// migrate and warm-up, with the sidecar proxy between them.
 func aPod(phase v1.PodPhase, init []v1.ContainerStatus, containers ...v1.ContainerStatus) *v1.Pod {
 	always := v1.ContainerRestartPolicyAlways
 	pod := &v1.Pod{
@@ -64,7 +64,7 @@ func condition(kind v1.PodConditionType) func(*v1.Pod) {
 
 func deleted(pod *v1.Pod) { pod.DeletionTimestamp = &metav1.Time{} }
 
-// The words are what kubectl get pods of Kubernetes 1.36 prints.
+// The expected words are the output of kubectl get pods of Kubernetes 1.36.
 func TestRowIsKubectls(t *testing.T) {
 	type all = []v1.ContainerStatus
 	creating := isWaiting("ContainerCreating")

@@ -18,13 +18,13 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// memory stands for a runtime in memory, in the place of an endpoint.
+// memory selects a runtime in memory, in place of an endpoint.
 const memory = "memory"
 
-// patience is how long a runtime that is not there yet is waited for.
+// patience is the maximum wait for a runtime that is not available yet.
 const patience = 10 * time.Second
 
-// What the agent exits with.
+// The exit codes of the agent.
 const (
 	exitOther        = 1
 	exitUsage        = 2
@@ -33,7 +33,7 @@ const (
 	exitWrongRuntime = 5
 )
 
-// A failure is an error that a person can do something about.
+// A failure is an error with advice for the user.
 type failure struct {
 	code   int
 	advice string
@@ -51,14 +51,14 @@ func exitCode(err error) int {
 	return exitOther
 }
 
-// A connection is one to a runtime.
+// A connection is a connection to a runtime.
 type connection struct {
 	*cri.Client
-	streams http.RoundTripper // to its streaming server, nil for the usual way
+	streams http.RoundTripper // for the runtime's streaming server, nil for the default
 	end     func()
 }
 
-// connect returns a connection to the runtime. It says when it waits.
+// connect connects to the runtime. It calls say if it must wait.
 func connect(ctx context.Context, o options, say func(string, ...any)) (*connection, error) {
 	if o.runtime != memory {
 		client, err := dial(ctx, o.runtime, say)
@@ -87,8 +87,8 @@ func connect(ctx context.Context, o options, say func(string, ...any)) (*connect
 	return &connection{client, streams, func() { _, _ = client.Close(), rt.Close() }}, nil
 }
 
-// clearAway removes the socket of an in-memory runtime that was killed: one without a listener. A
-// process that is being killed may answer for a moment.
+// clearAway removes the socket of a killed runtime in memory, if no process listens on it. A process that is being killed
+// may still answer for a moment.
 func clearAway(ctx context.Context, socket, root string) error {
 	err := reachable(ctx, socket)
 	for end := time.Now().Add(time.Second); err == nil && time.Now().Before(end) && ctx.Err() == nil; err = reachable(ctx, socket) {
@@ -123,7 +123,7 @@ func dial(ctx context.Context, endpoint string, say func(string, ...any)) (*cri.
 	case errors.Is(err, cri.ErrUnavailable), errors.Is(err, cri.ErrDeadline):
 		err = fmt.Errorf("no runtime answers at %s within %v: %w", endpoint, patience, cmp.Or(there, err))
 		return nil, &failure{exitNoRuntime, "Is the runtime started, and is this its endpoint? containerd's is usually unix:///run/containerd/containerd.sock, CRI-O's unix:///run/crio/crio.sock.", err}
-	case !errors.As(err, new(*cri.Error)): // it was not tried
+	case !errors.As(err, new(*cri.Error)): // no connection was attempted
 		return nil, &failure{exitUsage, seeHelp, err}
 	}
 	return nil, err

@@ -15,27 +15,26 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// format is how a screen shows what happens.
+// format is the output format of a screen.
 type format int
 
 const (
 	lines     format = iota // a line for each event and each change of a pod
-	table                   // a table that is drawn anew in place, with the events above it
-	jsonLines               // an object for each
+	table                   // a table that is redrawn in place, with the events above it
+	jsonLines               // an object for each event and change
 )
 
-// screen shows the pods and what happens to them. It is where the agent sends
-// events and statuses.
+// screen prints the pods, their changes and their events. The agent sends events and statuses to it.
 type screen struct {
 	format format
 	// size returns the size of the terminal.
 	size func() (width, height int)
-	// changed holds one when there is something new to show.
+	// changed has a value if pods have changed since the last update.
 	changed chan struct{}
 	mu      sync.Mutex
 	out     io.Writer
 	rows    []row    // of the table
-	drawn   []string // the lines of it that stand on the terminal
+	drawn   []string // the lines of the table on the terminal
 }
 
 func newScreen(out *os.File, output string) *screen {
@@ -61,7 +60,7 @@ func (s *screen) SetPodStatus(context.Context, *v1.Pod, v1.PodStatus) error {
 	return nil
 }
 
-// Eventf shows an event.
+// Eventf prints an event.
 func (s *screen) Eventf(object k8sruntime.Object, eventType, reason, format string, args ...any) {
 	about, ok := object.(*v1.ObjectReference)
 	if !ok {
@@ -73,18 +72,18 @@ func (s *screen) Eventf(object k8sruntime.Object, eventType, reason, format stri
 	})
 }
 
-// containerOf is the name in spec.containers{name}.
+// containerOf returns the name in spec.containers{name}.
 func containerOf(fieldPath string) string {
 	_, name, _ := strings.Cut(fieldPath, "{")
 	return strings.TrimSuffix(name, "}")
 }
 
-// say shows a message that is about no pod.
+// say prints a message that concerns no pod.
 func (s *screen) say(format string, args ...any) {
 	s.print(record{Kind: "Message", Level: levelInfo, Message: fmt.Sprintf(format, args...)})
 }
 
-// close says a last word. A table is left to stand above it.
+// close prints a last message. The last table stays above it.
 func (s *screen) close(format string, args ...any) {
 	s.mu.Lock()
 	s.rows, s.drawn = nil, nil
@@ -92,8 +91,7 @@ func (s *screen) close(format string, args ...any) {
 	s.say(format, args...)
 }
 
-// print prints a record, above the table if there is one. It ignores errors of the output, because
-// there is no other.
+// print prints a record, above the table if there is one. It ignores write errors, because there is no other output.
 func (s *screen) print(r record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,13 +111,12 @@ func (s *screen) show(rows []row) {
 	s.draw("")
 }
 
-// draw puts text and then the table where the table was, in one write so that it does
-// not flicker. It must be called with mu held.
+// draw replaces the old table by text and the new table, in one write to avoid flicker. It must be called with mu held.
 func (s *screen) draw(text string) {
 	var b bytes.Buffer
 	width, height := s.size()
 	if s.format == table {
-		b.WriteString("\r") // what was typed, as Ctrl-C, is after the table
+		b.WriteString("\r") // the terminal shows typed characters, such as ^C, after the table
 		if len(s.drawn) > 0 {
 			fmt.Fprintf(&b, "\x1b[%dA", linesOf(s.drawn, width))
 		}

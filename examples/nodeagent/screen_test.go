@@ -28,7 +28,7 @@ func screenOn(out io.Writer, f format, width, height int) *screen {
 	return &screen{format: f, out: out, changed: make(chan struct{}, 1), size: func() (int, int) { return width, height }}
 }
 
-// withoutTime takes the clock off the beginning of lines.
+// withoutTime removes the time from the beginning of lines.
 func withoutTime(text string) string {
 	return regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d  `).ReplaceAllString(text, "")
 }
@@ -63,8 +63,7 @@ All is well.
 	}
 }
 
-// A pod that is gone is told before another one that has its name: the last line of a
-// name is how its pod is.
+// A removed pod is printed before a new pod of the same name: the last line with a name describes the current pod.
 func TestLinesOfPodsOfOneName(t *testing.T) {
 	var out bytes.Buffer
 	o := observer{screen: screenOn(&out, lines, 80, 24), printed: map[types.UID]row{}}
@@ -79,7 +78,7 @@ func TestLinesOfPodsOfOneName(t *testing.T) {
 	}
 }
 
-// The name of a file may hold what a terminal acts on, or what looks like another line.
+// The name of a file may contain control characters, or text that looks like another line.
 func TestLinesArePrintable(t *testing.T) {
 	var out bytes.Buffer
 	s := screenOn(&out, lines, 80, 24)
@@ -125,7 +124,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// What is wrong is said once, and that it is not any more as well.
+// Each problem is printed once, and so is the end of all problems.
 func TestComplaints(t *testing.T) {
 	var out bytes.Buffer
 	o := observer{screen: screenOn(&out, lines, 80, 24)}
@@ -134,7 +133,7 @@ func TestComplaints(t *testing.T) {
 	o.printProblems(bad)
 	o.printProblems(healthWith())
 	o.printProblems(healthWith())
-	for _, err := range []error{pleg.ErrNotListed, pleg.ErrStopped} { // it begins, or ends
+	for _, err := range []error{pleg.ErrNotListed, pleg.ErrStopped} { // at the start and at the end of the agent
 		o.printProblems(loop.Health{Runtime: pleg.Health{Err: err}})
 	}
 	twice := healthWith(bad.Sources[0].Errors[0], bad.Sources[0].Errors[0])
@@ -146,7 +145,7 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
-// Of a pod what its events do not tell is complained of: those of its steps do.
+// Errors of a pod without an event are printed. Errors of steps have events, and are not printed.
 func TestComplaintsOfPods(t *testing.T) {
 	step := &syncpod.StepError{Step: "prepare", Reason: syncpod.ErrPreparePod, Err: errors.New("no volume")}
 	health := loop.Health{Pods: []loop.SyncFailure{
@@ -163,7 +162,7 @@ func TestComplaintsOfPods(t *testing.T) {
 	}
 }
 
-// The object of a message has its level, and the file and the document of the manifest that it is about.
+// The JSON object of a message has its level, and the file and the document of its manifest.
 func TestComplaintsInJSON(t *testing.T) {
 	var out bytes.Buffer
 	o := observer{screen: screenOn(&out, jsonLines, 80, 24)}
@@ -182,8 +181,7 @@ func TestComplaintsInJSON(t *testing.T) {
 	}
 }
 
-// terminal is what somebody sees: lines that scroll, of which those on the screen can
-// be gone back to.
+// terminal simulates a terminal with its scrollback. The cursor can move only within the visible lines.
 type terminal struct {
 	width, height int
 	lines         []string // the last is the one with the cursor
@@ -221,8 +219,7 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// On terminals of any size, whatever is said and shown, the terminal has all that was
-// said and, below it, one table.
+// On terminals of any size, the terminal shows all messages and, below them, exactly one table.
 func TestTableIsDrawnInPlace(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -255,7 +252,7 @@ func TestTableIsDrawnInPlace(t *testing.T) {
 	}
 }
 
-// The last word stands below the table, and what was typed is nowhere.
+// The last message is below the table, and typed characters are overwritten.
 func TestClose(t *testing.T) {
 	term := &terminal{width: 80, height: 24, lines: []string{""}}
 	s := screenOn(term, table, 80, 24)

@@ -16,7 +16,7 @@ type Agent struct {
 	counts *metrics
 }
 
-// New returns an agent of this configuration, with logs and metrics.
+// New returns an agent with this configuration, with logs and metrics.
 func New(log *slog.Logger, c agent.Config) (*Agent, error) {
 	a := &Agent{counts: newMetrics()}
 	c.Log = logr.FromSlogHandler(log.Handler()) // the log of all parts

@@ -36,7 +36,7 @@ func TestObserved(t *testing.T) {
 		agent, err := New(slog.New(slog.NewJSONHandler(&log, nil)), agent.Config{
 			Client: cri.NewClient(conn), Root: root, Sources: []source.Source{pods},
 			Sync:       syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}},
-			NoEviction: true, // the disk of the test machine is not filled by pods in memory
+			NoEviction: true, // pods in memory do not fill the disk of the test machine
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -1,18 +1,18 @@
-// Command observed is a node agent that can be watched: it logs with log/slog, and has
-// metrics, as text that Prometheus reads, without a library for it.
+// Command observed is a node agent with logs and metrics: it logs with log/slog, and exports metrics in the text format
+// of Prometheus, without a library for it.
 //
 //	go run ./examples/observed                                                  # on a runtime in memory
 //	go run ./examples/observed -runtime unix:///run/containerd/containerd.sock  # as root
 //	curl localhost:8011/metrics
 //
-// It runs two pods; one crashes. What to copy:
+// It runs two pods; one crashes. The parts to copy:
 //
 //   - slog for the agent's log: Log in New. podsync logs each transition in one line at the level
 //     Info, and failures at Error. Details have logr's V(1), which is slog's level -1.
 //   - Observers for metrics: observers.go. There are five, one for each package: podworkers for the
 //     work on pods, syncpod for sandboxes and containers, pleg for lists and inspections of the
-//     runtime, image for pulls, and probe for checks. They are called while work waits, so they
-//     count and return.
+//     runtime, image for pulls, and probe for checks. The agent waits for each call, so an observer only
+//     counts and returns.
 //   - The current state of the pods is computed on request: Agent.Metrics.
 package main
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// metrics are numbers by their names and labels.
+// metrics maps names with labels to values.
 type metrics struct {
 	mu     sync.Mutex
 	values map[string]float64
@@ -18,7 +18,7 @@ type metrics struct {
 
 func newMetrics() *metrics { return &metrics{values: map[string]float64{}} }
 
-// add counts by n. Labels come in pairs.
+// add adds n to a metric. Labels come in pairs.
 func (m *metrics) add(name string, n float64, labels ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,7 +53,7 @@ func (m *metrics) String() string {
 	return b.String()
 }
 
-// outcome returns the value of a label. Error texts are not labels, because each would make a series of its own.
+// outcome returns the value of a label. Error texts are not labels, because each would create its own series.
 func outcome(err error) string {
 	if err != nil {
 		return "failed"

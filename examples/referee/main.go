@@ -1,6 +1,6 @@
 // Command referee checks whether a node agent keeps its promises to pods. The agent is a program. The referee starts a
-// runtime in memory, adds and deletes pods, injects faults, kills the agent now and then, and prints which promises the
-// agent kept, and how it broke the others.
+// runtime in memory, adds and deletes pods, injects faults, and kills the agent now and then. It prints which promises
+// the agent kept, and how it broke the others.
 //
 //	go build -o /tmp/nodeagent ./examples/nodeagent
 //	go run ./examples/referee -- /tmp/nodeagent -runtime {endpoint} -manifests {manifests} -root {root} -pod-logs {logs} -node n1

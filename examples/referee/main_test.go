@@ -55,7 +55,7 @@ func TestListsAndPromises(t *testing.T) {
 	}
 }
 
-// If the agent cannot be started, the referee prints that, exits with its own code, and writes the files.
+// If the agent cannot be started, the referee prints the error, exits with a separate code, and writes the files.
 func TestAgentThatIsNotThere(t *testing.T) {
 	dir := t.TempDir()
 	o, err := parse([]string{"-scenarios", "idle", "-json", filepath.Join(dir, "r.json"), "-html", filepath.Join(dir, "r.html"), "--", "/no/such/agent", "{endpoint}"}, new(strings.Builder))

@@ -79,7 +79,7 @@ func (o options) write(r *agenttest.Report) error {
 	return errors.Join(errs...)
 }
 
-// shared is a writer for several agents.
+// shared is a writer that several agents use.
 type shared struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// A cluster is what pods refer to and the API server has.
+// A cluster reads the objects that pods refer to from the API server.
 type cluster struct {
 	kube       kubernetes.Interface
 	configMaps listers.ConfigMapLister
@@ -23,29 +23,29 @@ type cluster struct {
 	services   listers.ServiceLister
 }
 
-// supply fills in who is asked for it.
+// supply sets the sources of these objects in a configuration.
 func (c cluster) supply(config *syncpod.Config) {
 	config.Objects.Sources = env.Sources{ConfigMaps: c, Secrets: c, Services: c}
 	config.Objects.PullSecrets = c
 	config.Objects.Tokens = c
 }
 
-// ConfigMap makes a cluster an env.ConfigMaps.
+// ConfigMap implements env.ConfigMaps.
 func (c cluster) ConfigMap(_ context.Context, namespace, name string) (*v1.ConfigMap, error) {
 	return c.configMaps.ConfigMaps(namespace).Get(name)
 }
 
-// Secret makes a cluster an env.Secrets.
+// Secret implements env.Secrets.
 func (c cluster) Secret(_ context.Context, namespace, name string) (*v1.Secret, error) {
 	return c.secrets.Secrets(namespace).Get(name)
 }
 
-// Services makes a cluster an env.Services.
+// Services implements env.Services.
 func (c cluster) Services(_ context.Context, namespace string) ([]*v1.Service, error) {
 	return c.services.Services(namespace).List(labels.Everything())
 }
 
-// PullSecrets makes a cluster a syncpod.PullSecrets.
+// PullSecrets implements syncpod.PullSecrets.
 func (c cluster) PullSecrets(_ context.Context, pod *v1.Pod) ([]v1.Secret, error) {
 	var secrets []v1.Secret
 	var errs []error
@@ -59,7 +59,7 @@ func (c cluster) PullSecrets(_ context.Context, pod *v1.Pod) ([]v1.Secret, error
 	return secrets, errors.Join(errs...)
 }
 
-// Token makes a cluster a volume.Tokens.
+// Token implements volume.Tokens.
 func (c cluster) Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ask.ExpirationSeconds,

@@ -1,20 +1,19 @@
-// Command virtual-kubelet is a node of a Kubernetes cluster: virtual-kubelet's library
-// speaks to the API server, and podsync runs the pods, on containerd or CRI-O.
+// Command virtual-kubelet is a node of a Kubernetes cluster: virtual-kubelet's library connects to the API server, and
+// podsync runs the pods, on containerd or CRI-O.
 //
 //	cd examples/virtual-kubelet
 //	go test .                                                            # against a fake API server, in virtual time
 //	go run . -kubeconfig ~/.kube/config -node edge-7                     # pods on a runtime in memory
 //	go run . -kubeconfig ~/.kube/config -node edge-7 -runtime unix:///run/containerd/containerd.sock  # as root
 //
-// The node has a taint, so that a pod has to ask for it:
+// The node has a taint, so a pod must select it explicitly:
 //
 //	nodeName: edge-7
 //	tolerations: [{key: virtual-kubelet.io/provider, operator: Exists}]
 //
-// The provider is in provider.go: virtual-kubelet's interface, implemented with a source.Push.
-// ConfigMaps, Secrets, Services and tokens come from the API server, see cluster.go. The node's own
-// HTTP API is not included: kubectl logs and exec need virtual-kubelet's package node/api, and an
-// implementation of it.
+// The provider in provider.go implements virtual-kubelet's interface with a source.Push. ConfigMaps, Secrets, Services
+// and tokens come from the API server, see cluster.go. The node's own HTTP API is not included: kubectl logs and exec
+// need virtual-kubelet's package node/api, and an implementation of it.
 package main
 
 import (
@@ -72,7 +71,7 @@ func connect(ctx context.Context, kubeconfig, name, endpoint, root, logs string)
 	return Run(ctx, kube, name, agent.Config{Client: client, Root: root, Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: logs}}})
 }
 
-// runInMemory is for trying it out: the runtime is a part of this process.
+// runInMemory runs the node with a runtime in this process, to try it out.
 func runInMemory(ctx context.Context, kubeconfig, name string) error {
 	root, err := os.MkdirTemp("", "podsync-")
 	if err != nil {

@@ -25,11 +25,11 @@ import (
 
 const (
 	resync  = time.Minute
-	workers = 4 // pods that virtual-kubelet deals with at once; podsync has its own
+	workers = 4 // concurrent pods in virtual-kubelet; podsync has its own workers
 )
 
-// Run is a node of that name until ctx ends: its pods are those of the API server. What
-// the configuration leaves open of sources and sinks is filled in.
+// Run runs a node with this name until ctx ends. The node runs the pods that the API server binds to it. Run replaces the
+// node name, the events, the objects, the sources and the sink of the configuration.
 func Run(ctx context.Context, kube kubernetes.Interface, name string, c agent.Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -54,7 +54,7 @@ func Run(ctx context.Context, kube kubernetes.Interface, name string, c agent.Co
 	pc, err := node.NewPodController(node.PodControllerConfig{
 		PodClient: kube.CoreV1(), PodInformer: pods, EventRecorder: events, Provider: provider,
 		ConfigMapInformer: core.ConfigMaps(), SecretInformer: core.Secrets(), ServiceInformer: core.Services(),
-		SkipDownwardAPIResolution: true, // podsync does it, and no Secret gets into a pod's spec
+		SkipDownwardAPIResolution: true, // podsync resolves it, and no Secret gets into a pod's spec
 	})
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func Run(ctx context.Context, kube kubernetes.Interface, name string, c agent.Co
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-pc.Ready(): // it is ready once it has passed all pods to the provider, or will do so
+			case <-pc.Ready(): // virtual-kubelet has passed all pods to the provider, or has queued them
 			}
 			if err := provider.Complete(); err != nil {
 				events.Event(object(name), v1.EventTypeWarning, "InvalidPods", err.Error())
@@ -111,7 +111,7 @@ func together(ctx context.Context, run ...func(context.Context) error) error {
 	return errors.Join(errs...)
 }
 
-// object is the node as the API server gets it.
+// object returns the Node object for the API server.
 func object(name string) *v1.Node {
 	ready := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "PodsyncReady", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}
 	capacity := v1.ResourceList{

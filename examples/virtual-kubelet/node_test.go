@@ -26,8 +26,8 @@ import (
 
 const nodeName = "edge-7"
 
-// These tests ask what virtual-kubelet's own suite for providers (its package test/e2e)
-// asks of pods, which itself needs a cluster to run in, and more.
+// These tests check at least as much as virtual-kubelet's own suite for providers (its package test/e2e), which needs a
+// cluster.
 
 // A site is a node, its runtime and the API server, all in virtual time.
 type site struct {
@@ -36,7 +36,7 @@ type site struct {
 	conn    *grpc.ClientConn
 	kube    *fake.Clientset
 	root    string
-	end     func() // of the node
+	end     func() // stops the node
 }
 
 func onSite(t *testing.T, test func(s *site)) {
@@ -50,8 +50,8 @@ func onSite(t *testing.T, test func(s *site)) {
 	})
 }
 
-// numbered has events created under names of their own: a recorder makes them of the
-// time, and here many have the same.
+// numbered gives each event a unique name: a recorder derives names from the time, and in virtual time many events have
+// the same time.
 func numbered() ktesting.ReactionFunc {
 	n := 0
 	return func(action ktesting.Action) (bool, runtime.Object, error) {
@@ -71,7 +71,7 @@ func (s *site) start() {
 		ended <- Run(ctx, s.kube, nodeName, agent.Config{
 			Client: cri.NewClient(s.conn), Root: s.root,
 			Sync:       syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(s.root, "logs")}},
-			NoEviction: true, NoLogRotation: true, // the disk is the machine's, and the runtime in memory writes no logs
+			NoEviction: true, NoLogRotation: true, // pods in memory do not fill the disk of the test machine, and write no logs
 		})
 	}()
 	s.end = func() {
@@ -84,13 +84,13 @@ func (s *site) start() {
 }
 
 const (
-	// serve takes 5 s to end.
+	// serve is a script that exits 5 s after SIGTERM.
 	serve = "trap 'sleep 5; exit 0' TERM; sleep infinity & wait"
-	// deaf does not end before it is killed.
+	// deaf is a script that ignores SIGTERM.
 	deaf = "trap '' TERM; sleep infinity"
 )
 
-// podOf is a pod that runs a script, as the API server has it.
+// podOf returns a pod in the API server that runs a script.
 func podOf(name string, uid types.UID, script string) *v1.Pod {
 	grace := int64(30)
 	return &v1.Pod{
@@ -111,7 +111,7 @@ func (s *site) create(pod *v1.Pod) {
 	time.Sleep(2 * time.Second)
 }
 
-// get returns the pod, nil if the API server has none.
+// get returns a pod in the API server, nil if it does not exist.
 func (s *site) get(name string) *v1.Pod {
 	s.Helper()
 	pod, err := s.kube.CoreV1().Pods("default").Get(s.Context(), name, metav1.GetOptions{})
@@ -124,8 +124,7 @@ func (s *site) get(name string) *v1.Pod {
 	return pod
 }
 
-// mark asks for a pod to be deleted as the API server does: it is to be gone from there
-// once the node says so.
+// mark requests the deletion of a pod, as the API server does: the node must then stop the pod and delete its object.
 func (s *site) mark(name string, grace int64) {
 	s.Helper()
 	pod := s.get(name).DeepCopy()
@@ -136,7 +135,7 @@ func (s *site) mark(name string, grace int64) {
 	}
 }
 
-// remove has a pod gone from the API server at once, as when it is deleted by force.
+// remove removes a pod from the API server immediately, like a forced deletion.
 func (s *site) remove(name string) {
 	s.Helper()
 	if err := s.kube.CoreV1().Pods("default").Delete(s.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -180,7 +179,7 @@ func TestPodRuns(t *testing.T) {
 	})
 }
 
-// A container that crashes is started again, and the API server knows how often.
+// A container that crashes is restarted, and its status in the API server has the restart count.
 func TestPodCrashes(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.create(podOf("web", "web-1", "exit 3"))
@@ -192,7 +191,7 @@ func TestPodCrashes(t *testing.T) {
 	})
 }
 
-// A pod that is deleted has its grace period, and goes from the API server after it.
+// A deleted pod has its grace period, and its object is removed afterwards.
 func TestPodIsDeleted(t *testing.T) {
 	for _, tt := range []struct {
 		script string
@@ -221,7 +220,7 @@ func TestPodIsDeleted(t *testing.T) {
 	}
 }
 
-// A pod that is deleted by force is stopped, though the API server knows it no more.
+// A pod that is deleted by force is stopped, although the API server no longer has its object.
 func TestPodIsDeletedByForce(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.create(podOf("web", "web-1", serve))
@@ -233,7 +232,7 @@ func TestPodIsDeletedByForce(t *testing.T) {
 	})
 }
 
-// Another pod of the same name is another pod, though it looks the same.
+// A new pod with the name and the spec of a deleted pod is another pod: it replaces the old one.
 func TestPodIsReplaced(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.create(podOf("web", "web-1", serve))
@@ -249,7 +248,7 @@ func TestPodIsReplaced(t *testing.T) {
 	})
 }
 
-// What a pod refers to comes from the API server, once it is there.
+// A pod waits until the ConfigMap and the Secret that it refers to exist in the API server.
 func TestPodOfConfigMapAndSecret(t *testing.T) {
 	onSite(t, func(s *site) {
 		pod := podOf("web", "web-1", `test "$COLOUR" = blue && test -n "$KEY" && `+deaf)
@@ -281,7 +280,7 @@ func TestPodOfConfigMapAndSecret(t *testing.T) {
 	})
 }
 
-// What a pod may do without it does without.
+// A pod runs without optional ConfigMaps and Secrets.
 func TestPodOfOptionalConfigMapAndSecret(t *testing.T) {
 	onSite(t, func(s *site) {
 		optional, none := true, v1.LocalObjectReference{Name: "none"}
@@ -297,7 +296,7 @@ func TestPodOfOptionalConfigMapAndSecret(t *testing.T) {
 	})
 }
 
-// A pod that is not valid is told so, and not run.
+// An invalid pod does not run, and its status has the error.
 func TestPodIsNotValid(t *testing.T) {
 	onSite(t, func(s *site) {
 		pod := podOf("web", "web-1", serve)
@@ -309,7 +308,7 @@ func TestPodIsNotValid(t *testing.T) {
 	})
 }
 
-// Over a restart of the node pods run on, and what was deleted meanwhile is stopped.
+// Pods keep running while the node restarts, and pods that were deleted meanwhile are stopped.
 func TestNodeRestarts(t *testing.T) {
 	onSite(t, func(s *site) {
 		s.create(podOf("web", "web-1", serve))

@@ -20,8 +20,8 @@ import (
 
 // A Provider runs the pods of virtual-kubelet.
 //
-// virtual-kubelet identifies pods by their names, and podsync by their UIDs. So the Provider compares the
-// UIDs with those of the API server, to notice that a new pod has replaced another pod of its name.
+// virtual-kubelet identifies pods by their names, and podsync by their UIDs. So the Provider compares the UID of a pod
+// with the UID in the API server, to notice that a new pod has replaced another pod of the same name.
 type Provider struct {
 	*agent.Agent
 	source *source.Push
@@ -29,8 +29,8 @@ type Provider struct {
 
 	mu     sync.Mutex
 	notify func(*v1.Pod)
-	// pods are those that should run or still stop, as the API server has them, with
-	// their newest statuses. They are replaced, never written to.
+	// pods are the desired pods, and the deleted ones until they have stopped, with their newest statuses. A pod is replaced
+	// and never modified.
 	pods map[types.UID]*v1.Pod
 }
 
@@ -40,8 +40,8 @@ var (
 	_ syncpod.StatusSink       = (*Provider)(nil)
 )
 
-// NewProvider returns a provider that does nothing until Run is called. Sources and
-// Sync.Sink of the configuration are its own.
+// NewProvider returns a provider that does nothing until Run is called. It replaces Sources and Sync.Sink of the
+// configuration.
 func NewProvider(pods listers.PodLister, c agent.Config) (*Provider, error) {
 	p := &Provider{source: source.NewPush(), lister: pods, notify: func(*v1.Pod) {}, pods: map[types.UID]*v1.Pod{}}
 	c.Sources, c.Sync.Sink = []source.Source{p.source}, p
@@ -50,8 +50,8 @@ func NewProvider(pods listers.PodLister, c agent.Config) (*Provider, error) {
 	return p, err
 }
 
-// Complete says that the API server has no other pods for this node than the lister has.
-// What else an earlier agent has left in the runtime is then stopped, not before.
+// Complete declares that the lister has all pods of this node. Only then the agent stops other pods that an earlier agent
+// has left in the runtime.
 func (p *Provider) Complete() error {
 	pods, err := p.lister.List(labels.Everything())
 	if err != nil {
@@ -67,14 +67,13 @@ func (p *Provider) Complete() error {
 	return p.source.Set(slices.Collect(maps.Values(p.pods))...)
 }
 
-// CreatePod takes on a pod. One that is not valid is an error, which virtual-kubelet
-// publishes.
+// CreatePod adds a pod. It returns an error if the pod is invalid, which virtual-kubelet publishes.
 func (p *Provider) CreatePod(_ context.Context, pod *v1.Pod) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, other := range p.pods {
 		if other.UID != pod.UID && named(other, pod.Namespace, pod.Name) {
-			p.drop(other) // the API server has forgotten it
+			p.drop(other) // the API server has deleted it
 		}
 	}
 	return p.set(pod)
@@ -120,7 +119,7 @@ func (p *Provider) drop(pod *v1.Pod) {
 	p.source.Delete(pod.UID)
 }
 
-// current is the pod of a name that the API server has now, nil if it has none.
+// current returns the pod with this name in the API server, nil if there is none.
 func (p *Provider) current(namespace, name string) *v1.Pod {
 	pod, err := p.lister.Pods(namespace).Get(name)
 	if err != nil {
@@ -129,8 +128,7 @@ func (p *Provider) current(namespace, name string) *v1.Pod {
 	return pod
 }
 
-// GetPod returns a pod with its status. If the API server has a pod of this name, it is
-// that one and no other.
+// GetPod returns a pod with its status. If the API server has a pod with this name, GetPod never returns another pod.
 func (p *Provider) GetPod(_ context.Context, namespace, name string) (*v1.Pod, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +164,7 @@ func (p *Provider) NotifyPods(_ context.Context, notify func(*v1.Pod)) {
 	p.notify = notify
 }
 
-// SetPodStatus hands the status of a pod on to virtual-kubelet.
+// SetPodStatus passes the status of a pod to virtual-kubelet.
 func (p *Provider) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	if known, notify := p.note(pod.UID, status); known != nil {
 		notify(known)

@@ -20,15 +20,14 @@ type Config struct {
 	Kube kubernetes.Interface
 	// NodeName is the name of the node. Required.
 	NodeName string
-	// Watch is the watch of pods that this Source shares with those of other nodes. The caller runs it.
-	// Default: one of this Source, of the pods of its node.
+	// Watch is the watch of pods that this Source shares with the Sources of other nodes. The caller runs it. Default: a
+	// watch of this node's pods only.
 	Watch *Watch
 	// After is closed when the Source may start to watch: after the registration of the node,
 	// because admission depends on its labels. Default: immediately.
 	After <-chan struct{}
-	// Refused is called for each invalid pod without an earlier valid version, on each event of the
-	// API server for it: no component handles such a pod. It must not call the Source. Default:
-	// none.
+	// Refused is called for each invalid pod without an earlier valid version, on each event of the API server for it: the
+	// Source does not deliver such a pod. It must not call the Source. Default: none.
 	Refused func(pod *v1.Pod, err error)
 	// Log receives a line for each invalid pod. Default: no log.
 	Log logr.Logger
@@ -141,7 +140,7 @@ func (s *Source) Run(ctx context.Context, deliver func(source.Snapshot)) error {
 	}
 	parts.Go(func() { s.pushAll(ctx) })
 	parts.Go(func() {
-		_ = s.push.Run(ctx, func(snapshot source.Snapshot) { // it ends with ctx alone
+		_ = s.push.Run(ctx, func(snapshot source.Snapshot) { // it returns only when ctx ends
 			select {
 			case snapshots <- snapshot:
 			case <-ctx.Done():

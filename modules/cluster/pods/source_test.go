@@ -34,7 +34,7 @@ func podOf(name string, uid types.UID) *v1.Pod {
 	}
 }
 
-// A heard source is one that runs, and what it has delivered last.
+// heard runs a Source, and records its last snapshot.
 type heard struct {
 	*pods.Source
 	kube *fake.Clientset
@@ -42,7 +42,7 @@ type heard struct {
 	mu    sync.Mutex
 	last  source.Snapshot
 	count int
-	// refused are the pods that nobody looks after.
+	// refused are the names of the pods for which Refused was called.
 	refused []string
 	// seen are the calls of a watcher.
 	seen []string
@@ -66,7 +66,7 @@ func (h *heard) refuse(pod *v1.Pod, _ error) {
 	h.refused = append(h.refused, pod.Name)
 }
 
-// now returns what was delivered last, and which pods were refused, when nothing goes on.
+// now returns the last snapshot and the refused pods, after all goroutines of the test are idle.
 func (h *heard) now() (last source.Snapshot, refused []string) {
 	synctest.Wait()
 	h.mu.Lock()
@@ -82,7 +82,7 @@ func (h *heard) saw() []string {
 	return slices.Clone(h.seen)
 }
 
-// deliveries is how many snapshots there were.
+// deliveries returns the number of snapshots so far.
 func (h *heard) deliveries() int {
 	synctest.Wait()
 	h.mu.Lock()
@@ -90,17 +90,17 @@ func (h *heard) deliveries() int {
 	return h.count
 }
 
-// listen runs a test with a source of the pods that the API server has.
+// listen runs a test with a Source. there are the pods in the API server.
 func listen(t *testing.T, there []runtime.Object, test func(t *testing.T, h *heard)) {
 	listenAfter(t, func() <-chan struct{} { return nil }, there, test)
 }
 
-// listenPrepared has something done to the API server before.
+// listenPrepared is like listen, and first calls prepare with the API server.
 func listenPrepared(t *testing.T, prepare func(*fake.Clientset), there []runtime.Object, test func(t *testing.T, h *heard)) {
 	listenTo(t, prepare, func() <-chan struct{} { return nil }, there, test)
 }
 
-// listenAfter begins when the channel that after makes is closed.
+// listenAfter is like listen, with a Source whose Config.After is the channel that after returns.
 func listenAfter(t *testing.T, after func() <-chan struct{}, there []runtime.Object, test func(t *testing.T, h *heard)) {
 	listenTo(t, func(*fake.Clientset) {}, after, there, test)
 }
@@ -119,7 +119,7 @@ func listenTo(t *testing.T, prepare func(*fake.Clientset), after func() <-chan s
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx, h.deliver) }()
-		time.Sleep(time.Second) // that all are listed is asked every now and then
+		time.Sleep(time.Second) // the check whether all pods are listed runs at intervals
 		test(t, h)
 		cancel()
 		if err := <-ended; err != nil {
@@ -178,8 +178,8 @@ func TestPodsComeChangeAndGo(t *testing.T) {
 	})
 }
 
-// A pod of which no version is valid is told of; one that runs stops as it is asked to, though
-// what asks for that is not valid.
+// If no version of a pod is valid, Refused is called for the pod. A running pod is stopped with the requested grace
+// period, even if the version that requests the stop is invalid.
 func TestW8_PodThatIsNotValid(t *testing.T) {
 	invalid := func(name string, uid types.UID) *v1.Pod {
 		pod := podOf(name, uid)
@@ -208,7 +208,7 @@ func TestW8_PodThatIsNotValid(t *testing.T) {
 	})
 }
 
-// The pods of a node are asked for by its name: it may not read others.
+// A Source lists and watches pods by the name of their node: a node may not read other pods.
 func TestOnlyPodsOfTheNodeAreAskedFor(t *testing.T) {
 	listen(t, nil, func(t *testing.T, h *heard) {
 		for _, action := range h.kube.Actions() {
@@ -229,7 +229,7 @@ func TestOnlyPodsOfTheNodeAreAskedFor(t *testing.T) {
 	})
 }
 
-// While the API server has not spoken nothing is known, so that nothing is stopped.
+// Before the API server has answered, no snapshot is complete, so that no pod is stopped.
 func TestNothingIsKnownBeforeTheServerHasSpoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
@@ -270,8 +270,8 @@ func TestPodsAreNotAskedForBeforeTheirTime(t *testing.T) {
 	})
 }
 
-// A watch ends, or is told that what it was to go on from is known no more: the pods are listed
-// anew. What has gone meanwhile is gone, and nothing was taken away before.
+// A watch ends, or its resource version has expired: the pods are listed again. Pods that were deleted meanwhile are
+// removed, and no pod is removed before.
 func TestE5_WatchThatExpires(t *testing.T) {
 	for name, end := range map[string]func(*watch.RaceFreeFakeWatcher){
 		"410": func(w *watch.RaceFreeFakeWatcher) { w.Error(&apierrors.NewResourceExpired("too old").ErrStatus) },
@@ -297,7 +297,7 @@ func TestE5_WatchThatExpires(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(2 * time.Minute)
-				h.wants(t, "a", "b") // nobody has said anything
+				h.wants(t, "a", "b") // no event has arrived
 				mu.Lock()
 				end(open[len(open)-1])
 				mu.Unlock()
@@ -311,9 +311,9 @@ func TestE5_WatchThatExpires(t *testing.T) {
 	}
 }
 
-// M5: a pod is deleted and made anew under its name while the watch is interrupted, which the
-// informer reports as one update. The old one is not wanted any more, and everyone who watches
-// hears of its end before the new one comes.
+// M5: a pod is deleted and created again under its name while the watch is interrupted, which the informer reports as one
+// update. The old pod is no longer desired, and every watcher is notified of its deletion before the creation of the new
+// pod.
 func TestM5_PodReplacedWhileTheWatchIsInterrupted(t *testing.T) {
 	var mu sync.Mutex
 	var open []*watch.RaceFreeFakeWatcher
@@ -344,7 +344,7 @@ func TestM5_PodReplacedWhileTheWatchIsInterrupted(t *testing.T) {
 	})
 }
 
-// M7: what an API server has admitted runs, though a manifest that says the same is refused.
+// M7: a pod that an API server has admitted runs, even if the same pod would be rejected in a manifest.
 func TestM7_AdmittedPodsRun(t *testing.T) {
 	for name, change := range map[string]func(*v1.PodSpec){
 		"a colon in a path": func(s *v1.PodSpec) {
@@ -373,8 +373,8 @@ func TestM7_AdmittedPodsRun(t *testing.T) {
 	}
 }
 
-// M6: a fake client ignores field selectors, and so may a cache in front of the API server: pods of
-// other nodes and pods that are bound to none are not of this node.
+// M6: a fake client ignores field selectors, and a cache in front of the API server may do so too: the Source ignores
+// pods of other nodes and pods that are bound to no node.
 func TestM6_PodsOfOtherNodesAreIgnored(t *testing.T) {
 	other, unbound := podOf("other", "2"), podOf("unbound", "3")
 	other.Spec.NodeName, unbound.Spec.NodeName = "n2", ""
@@ -415,7 +415,7 @@ func TestConfigNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Sources of several nodes share one watch of pods, and each has those of its node.
+// Sources of several nodes share one watch of pods, and each delivers the pods of its node.
 func TestSharedWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := podOf("other", "2")
@@ -435,7 +435,7 @@ func TestSharedWatch(t *testing.T) {
 			}
 			h := &heard{Source: s, kube: kube}
 			all = append(all, h)
-			running.Go(func() { _ = s.Run(ctx, h.deliver) }) // it ends with ctx alone
+			running.Go(func() { _ = s.Run(ctx, h.deliver) }) // it returns only when ctx ends
 		}
 		all[0].wants(t, "web")
 		all[1].wants(t, "other")

@@ -25,8 +25,8 @@ func NewWatch(kube kubernetes.Interface) *Watch {
 // Run watches until ctx ends.
 func (w *Watch) Run(ctx context.Context) { w.pods.Run(ctx) }
 
-// Listen calls changed for each pod of a node that is known, before it returns, and then for each that is added,
-// changed or, with gone set, deleted. changed must not block, and must not modify the pod.
+// Listen calls changed for each known pod of a node before it returns, and then for each pod that is added, changed or,
+// with gone set, deleted. changed must not block, and must not modify the pod.
 func (w *Watch) Listen(nodeName string, changed func(pod *v1.Pod, gone bool)) (stop func()) {
 	return w.pods.Listen(nodeName, changed)
 }

@@ -47,7 +47,7 @@ func NewAuthenticator(kube kubernetes.Interface, clients func() *x509.CertPool, 
 	}
 }
 
-// AuthenticateRequest makes an Authenticator a server.Authenticator.
+// AuthenticateRequest implements server.Authenticator.
 func (a *Authenticator) AuthenticateRequest(r *http.Request) (server.User, bool, error) {
 	if user, ok := certificateUser(r, a.clients()); ok {
 		accepted(r.Context(), certificateCredential(r.TLS.PeerCertificates[0]))
@@ -69,7 +69,7 @@ func (a *Authenticator) AuthenticateRequest(r *http.Request) (server.User, bool,
 	return user, ok, err
 }
 
-// review has the API server review a token.
+// review sends a TokenReview to the API server.
 func (a *Authenticator) review(ctx context.Context, known credential, token string) (server.User, bool, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	answer, err := a.kube.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})

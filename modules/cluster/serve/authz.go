@@ -25,7 +25,7 @@ func NewAuthorizer(kube kubernetes.Interface, allowed, denied time.Duration) *Au
 	return &Authorizer{kube: kube, results: newResultCache[string, string](allowed, denied), reviews: newReviews[string, string]()}
 }
 
-// Authorize makes an Authorizer a server.Authorizer.
+// Authorize implements server.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, ask server.Attributes) (allowed bool, reason string, err error) {
 	ask.Path = "" // not part of the review
 	key, err := json.Marshal(ask)
@@ -42,7 +42,7 @@ func (a *Authorizer) Authorize(ctx context.Context, ask server.Attributes) (allo
 	return allowed, reason, err
 }
 
-// review asks the API server.
+// review sends a SubjectAccessReview to the API server.
 func (a *Authorizer) review(ctx context.Context, key string, ask server.Attributes) (reason string, allowed bool, err error) {
 	answer, err := a.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, reviewOf(ask), metav1.CreateOptions{})
 	if err != nil {

@@ -47,8 +47,8 @@ func Files(certificate, key string, log func(error)) (func() (*tls.Certificate, 
 	}, nil
 }
 
-// readPair reads a certificate and its key from regular files: opening a FIFO would wait for a writer, and
-// all handshakes with it.
+// readPair reads a certificate and its key from regular files: opening a FIFO would wait for a writer, and delay all
+// handshakes.
 func readPair(certificate, key string) (tls.Certificate, error) {
 	chain, err := regular.ReadPath(certificate, maxBundle)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Opening a FIFO waits for a writer, and there is none.
+// Authorities rejects a FIFO in place of a file. Opening it would wait for a writer.
 func TestAuthoritiesInAFIFO(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ca.crt")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -28,7 +28,7 @@ func TestAuthoritiesInAFIFO(t *testing.T) {
 	}
 }
 
-// TestCertificateInAFIFO: the files of the server's certificate are replaced while it runs.
+// TestCertificateInAFIFO: the files of the server's certificate are replaced by FIFOs while the server runs.
 func TestCertificateInAFIFO(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tls.crt")

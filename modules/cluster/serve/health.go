@@ -55,12 +55,12 @@ func pause(ctx context.Context) {
 	}
 }
 
-// health serves until ctx ends. Its peers are bounded as the strangers of Serve are.
+// health serves until ctx ends. Its peers have the same limits as the strangers of Serve.
 func health(ctx context.Context, lis net.Listener, log logr.Logger) error {
 	mux := http.NewServeMux()
 	for _, path := range []string{"GET /healthz", "GET /healthz/ping"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, "ok") // a peer that has left does not read it
+			_, _ = io.WriteString(w, "ok") // the peer may have disconnected
 		})
 	}
 	all := newPeers(nil)

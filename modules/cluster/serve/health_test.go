@@ -20,7 +20,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// The health of the agent is answered without TLS, and nothing else is.
+// Health answers /healthz without TLS, and no other path.
 func TestHealth(t *testing.T) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestHealthEnds: an agent that serves its health ends when it is told to.
+// TestHealthEnds: Health returns when its context ends.
 func TestHealthEnds(t *testing.T) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -73,7 +73,7 @@ func TestHealthEnds(t *testing.T) {
 	}
 }
 
-// An address that another process has is tried again, and does not end the agent.
+// If another process has the address, Health retries, and does not end the agent.
 func TestHealthWaitsForItsAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -90,8 +90,7 @@ func TestHealthWaitsForItsAddress(t *testing.T) {
 	})
 }
 
-// TestServeWaitsForItsAddress: another process that has the address does not end the agent, and
-// the agent serves when the address is free.
+// TestServeWaitsForItsAddress: if another process has the address, Serve retries, and serves once the address is free.
 func TestServeWaitsForItsAddress(t *testing.T) {
 	ca := newAuthority(t)
 	own := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
@@ -136,7 +135,7 @@ func TestServeWaitsForItsAddress(t *testing.T) {
 	}
 }
 
-// TestFilesAreReadAgain: faults of the files of the certificate are reported, and end a start.
+// TestFilesAreReadAgain: invalid certificate files are logged while the server runs, and are an error at the start.
 func TestFilesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")

@@ -26,7 +26,7 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// reviewer reviews tokens: "good" and what begins so is accepted.
+// reviewer returns an API server that accepts tokens that begin with "good", and the number of reviews.
 func reviewer(before func()) (*fake.Clientset, *int) {
 	kube, reviews := fake.NewClientset(), 0
 	kube.PrependReactor("create", "tokenreviews", func(a ktesting.Action) (bool, runtime.Object, error) {
@@ -60,10 +60,10 @@ func TestRefusedTokensAreCached(t *testing.T) {
 	})
 }
 
-// TestRefusalsDisplaceNoAcceptance: a flood of refused tokens is bounded and leaves accepted ones.
+// TestRefusalsDisplaceNoAcceptance: a flood of rejected tokens uses bounded memory, and displaces no accepted token.
 func TestRefusalsDisplaceNoAcceptance(t *testing.T) {
 	kube, reviews := reviewer(func() {})
-	kube.ReactionChain = kube.ReactionChain[:1] // without what records each action
+	kube.ReactionChain = kube.ReactionChain[:1] // removes the reactor that records each action
 	authn := NewAuthenticator(kube, nil, time.Hour)
 	_, _, _ = authn.AuthenticateRequest(withToken("good"))
 	for i := range 3 * maxCached {
@@ -83,14 +83,15 @@ func TestRefusalsDisplaceNoAcceptance(t *testing.T) {
 	}
 }
 
-// TestReviewsAreBounded: so many run at a time, one for all who ask the same, each for a time.
+// TestReviewsAreBounded: the number of concurrent reviews is limited, callers with the same key share one review, and
+// each review times out.
 func TestReviewsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReviews[string, string]()
 		var running, most atomic.Int32
 		ask := func(ctx context.Context) (string, bool, error) {
 			most.Store(max(most.Load(), running.Add(1)))
-			<-ctx.Done() // an API server that does not answer
+			<-ctx.Done() // the API server does not answer
 			running.Add(-1)
 			return "", false, ctx.Err()
 		}
@@ -136,7 +137,7 @@ func TestReviewsAreBounded(t *testing.T) {
 	})
 }
 
-// TestCallersWhoLeaveEndTheirReviews: they take no place of those who wait.
+// TestCallersWhoLeaveEndTheirReviews: a review without callers is cancelled, and takes no slot.
 func TestCallersWhoLeaveEndTheirReviews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReviews[string, string]()
@@ -184,7 +185,7 @@ func TestCallersWhoLeaveEndTheirReviews(t *testing.T) {
 	})
 }
 
-// TestPeersCannotFillTheLog: lines about peers are not written, and others at a bounded rate.
+// TestPeersCannotFillTheLog: messages about peers are not logged, and other messages are logged at a limited rate.
 func TestPeersCannotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := 0
@@ -254,7 +255,7 @@ func TestNeighbourhood(t *testing.T) {
 	}
 }
 
-// TestAuthoritiesAreReadAgain when their file changes; one that is broken does not count.
+// TestAuthoritiesAreReadAgain: the authorities are reloaded when their file changes, and an invalid file has no effect.
 func TestAuthoritiesAreReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ca.crt")
 	write := func(certs ...*x509.Certificate) {
@@ -307,7 +308,8 @@ func TestAuthoritiesAreReadAgain(t *testing.T) {
 	})
 }
 
-// TestLongChainsAreRefused: a chain is verified for each request, which costs time.
+// TestLongChainsAreRefused: the number of certificates that a client presents is limited, because each request verifies
+// them.
 func TestLongChainsAreRefused(t *testing.T) {
 	ca := newAuthority(t)
 	leaf := ca.client("apiserver", x509.ExtKeyUsageClientAuth).Leaf

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A visitor asks a guard on connections without a network.
+// A visitor sends requests to a guard on connections without a network.
 type visitor struct{ all *peers }
 
 func (v visitor) connect(address string) *peer {
@@ -29,7 +29,7 @@ func (v visitor) connect(address string) *peer {
 	return p
 }
 
-// ask asks with a token, and returns the status, zero if the request is broken off.
+// ask sends a request with a token, and returns the status, zero if the request is aborted.
 func (v visitor) ask(p *peer, token string, do http.HandlerFunc) (status int) {
 	r, w := withToken(token), httptest.NewRecorder()
 	defer func() {
@@ -50,8 +50,8 @@ func admitting(user, token string) http.HandlerFunc {
 	}
 }
 
-// TestAdmissionFreesOfLimits: a connection on which a request was admitted is no stranger, and
-// neither is the next with the credential that was accepted. Another credential beside it is none.
+// TestAdmissionFreesOfLimits: a connection with an admitted request is not a stranger, and neither is the next connection
+// with the accepted credential. A connection with another credential is.
 func TestAdmissionFreesOfLimits(t *testing.T) {
 	all := newPeers(nil)
 	v := visitor{all}
@@ -75,8 +75,8 @@ func TestAdmissionFreesOfLimits(t *testing.T) {
 	}
 }
 
-// TestRequestsOfStrangersGiveWay: the oldest of the address with the most ends, with its
-// connection.
+// TestRequestsOfStrangersGiveWay: at the limit, the oldest request of the address with the most requests is aborted, with
+// its connection.
 func TestRequestsOfStrangersGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := visitor{newPeers(nil)}
@@ -115,7 +115,7 @@ func TestRequestsOfStrangersGiveWay(t *testing.T) {
 	})
 }
 
-// TestOldestOfEqualsGivesWay: no address is worse off for its number.
+// TestOldestOfEqualsGivesWay: no address is at a disadvantage because of its value.
 func TestOldestOfEqualsGivesWay(t *testing.T) {
 	s := strangers[netip.Prefix, int]{total: 3, perKey: 2}
 	for i, address := range []string{"10.0.0.3/32", "10.0.0.1/32", "10.0.0.2/32"} {
@@ -126,7 +126,7 @@ func TestOldestOfEqualsGivesWay(t *testing.T) {
 	}
 }
 
-// TestAdmittedUsersAreBounded: one user cannot take the places of others.
+// TestAdmittedUsersAreBounded: one user cannot use up the limits of others.
 func TestAdmittedUsersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := visitor{newPeers(nil)}
@@ -161,8 +161,8 @@ func TestAdmittedUsersAreBounded(t *testing.T) {
 	})
 }
 
-// TestAnswersHaveToBeTaken: an admitted peer that takes nothing of an answer, or sends nothing of
-// its body, loses its request.
+// TestAnswersHaveToBeTaken: if an admitted peer reads nothing of a response, or sends nothing of its body, its request
+// ends.
 func TestAnswersHaveToBeTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -198,7 +198,7 @@ func TestAnswersHaveToBeTaken(t *testing.T) {
 	})
 }
 
-// A oneConn is a listener of connections that are given to it.
+// A oneConn is a listener that returns the connections in conns.
 type oneConn struct{ conns chan net.Conn }
 
 func (l *oneConn) Accept() (net.Conn, error) {
@@ -211,8 +211,8 @@ func (l *oneConn) Accept() (net.Conn, error) {
 func (*oneConn) Close() error   { return nil }
 func (*oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestAuthenticatorNotesWhatItAccepts: a certificate before a token, and a token that was reviewed
-// or is cached.
+// TestAuthenticatorNotesWhatItAccepts: the Authenticator records the credential of a request: a certificate rather than a
+// token, and a token that was reviewed or is cached.
 func TestAuthenticatorNotesWhatItAccepts(t *testing.T) {
 	ca := newAuthority(t)
 	leaf := ca.client("apiserver", x509.ExtKeyUsageClientAuth).Leaf
@@ -242,7 +242,8 @@ func TestAuthenticatorNotesWhatItAccepts(t *testing.T) {
 	}
 }
 
-// TestRequestsOfOneConnectionDoNotEndIt: one beyond the limit is refused, and the others go on.
+// TestRequestsOfOneConnectionDoNotEndIt: a request beyond the limit is aborted, and the other requests of the connection
+// continue.
 func TestRequestsOfOneConnectionDoNotEndIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, leave := visitor{newPeers(nil)}, make(chan struct{})
@@ -263,7 +264,7 @@ func TestRequestsOfOneConnectionDoNotEndIt(t *testing.T) {
 	})
 }
 
-// address is the far end of a connection.
+// address is a connection with a remote address.
 type address struct {
 	net.Conn
 	tcp net.TCPAddr
@@ -271,7 +272,7 @@ type address struct {
 
 func (a address) RemoteAddr() net.Addr { return &a.tcp }
 
-// caller is a new connection from an address, as the server and as the caller have it.
+// caller returns both ends of a new connection from an address.
 func caller(ip string) (server, client net.Conn) {
 	near, far := net.Pipe()
 	return address{near, net.TCPAddr{IP: net.ParseIP(ip), Port: 1}}, far
@@ -284,7 +285,7 @@ func isClosed(conn net.Conn) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// TestStrangersAreClosed: one too many of an address closes the oldest, all others stay for
+// TestStrangersAreClosed: a connection beyond the limit of an address closes the oldest one. All others stay open for
 // strangerLife.
 func TestStrangersAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -313,7 +314,7 @@ func TestStrangersAreClosed(t *testing.T) {
 	})
 }
 
-// TestConnectionsAreBounded: one beyond all that there may be is closed at once.
+// TestConnectionsAreBounded: a connection beyond the total limit is closed immediately.
 func TestConnectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newPeers(nil)
@@ -326,7 +327,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	})
 }
 
-// askWith asks with a client certificate.
+// askWith sends a request with a client certificate.
 func (v visitor) askWith(p *peer, cert *tls.Certificate, do http.HandlerFunc) (status int) {
 	r, w := withToken(""), httptest.NewRecorder()
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert.Leaf}}
@@ -339,9 +340,9 @@ func (v visitor) askWith(p *peer, cert *tls.Certificate, do http.HandlerFunc) (s
 	return w.Code
 }
 
-// TestVerifiedPeersAreBounded: requests with a certificate that is verified and without a right
-// are bounded for each user, and the user with the most gives way. They do not compete with
-// requests of strangers from the same address.
+// TestVerifiedPeersAreBounded: requests that have a verified certificate and are not authorized are limited for each
+// user. At the limit, the user with the most requests loses one. They do not compete with requests of strangers from the
+// same address.
 func TestVerifiedPeersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newAuthority(t)
@@ -407,8 +408,8 @@ func TestVerifiedPeersAreBounded(t *testing.T) {
 	})
 }
 
-// TestReviewEndsWhileItsUserAsksAgain: a user with more requests at a time than a stranger may have,
-// each on a new connection and retried at once, is admitted when the review of the token ends.
+// TestReviewEndsWhileItsUserAsksAgain: a user has more concurrent requests than a stranger may have, each on a new
+// connection and retried immediately. The user is admitted when the review of the token ends.
 func TestReviewEndsWhileItsUserAsksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const users, review = maxStrangersOfAddress, 2 * time.Second
@@ -458,7 +459,8 @@ func TestReviewEndsWhileItsUserAsksAgain(t *testing.T) {
 	})
 }
 
-// TestRequestsThatWaitKeepTheirConnections: new connections of the address close the others.
+// TestRequestsThatWaitKeepTheirConnections: new connections of an address close connections without a waiting request
+// first.
 func TestRequestsThatWaitKeepTheirConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, leave := visitor{newPeers(nil)}, make(chan struct{})
@@ -486,7 +488,7 @@ func TestRequestsThatWaitKeepTheirConnections(t *testing.T) {
 	})
 }
 
-// TestAnotherTokenTakesAPlace: requests that wait with one token do not lock out another token of the address.
+// TestAnotherTokenTakesAPlace: waiting requests with one token do not lock out another token of the same address.
 func TestAnotherTokenTakesAPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := visitor{newPeers(nil)}

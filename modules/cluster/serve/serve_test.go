@@ -27,7 +27,7 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// An authority makes certificates.
+// An authority issues certificates.
 type authority struct {
 	*testing.T
 	cert *x509.Certificate
@@ -41,7 +41,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// issue makes a certificate of a template, by itself if there is none of its own yet.
+// issue issues a certificate from a template. The authority's own certificate, the first, is self-signed.
 func (a *authority) issue(template *x509.Certificate) tls.Certificate {
 	a.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -74,7 +74,7 @@ func (a *authority) client(name string, use x509.ExtKeyUsage) *tls.Certificate {
 	return new(a.issue(&x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name, Organization: []string{"masters"}}, ExtKeyUsage: []x509.ExtKeyUsage{use}}))
 }
 
-// start serves who asks, and returns what asks it over TLS.
+// start runs a server that answers with the authenticated user, and returns a function that sends a request over TLS.
 func start(t *testing.T, ca *authority, authn *Authenticator) func(cert *tls.Certificate, version uint16) (string, error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -139,8 +139,8 @@ func TestCertificatesSayWhoAsks(t *testing.T) {
 	}
 }
 
-// An API server asks over HTTP/2 for all but streams. It hands the end of a log on to a
-// WebSocket only if that comes apart from the text, as it does there.
+// An API server uses HTTP/2 for all requests except streams. It forwards the end of a log to a WebSocket only if the end
+// arrives separately from the text, as it does over HTTP/2.
 func TestHTTP2(t *testing.T) {
 	ca := newAuthority(t)
 	own := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
@@ -279,7 +279,7 @@ func TestTLSIsRestricted(t *testing.T) {
 	}
 }
 
-// TestCipherSuitesAreRestricted: of TLS 1.2, the version whose suites can be chosen.
+// TestCipherSuitesAreRestricted tests TLS 1.2, the only version with configurable cipher suites.
 func TestCipherSuitesAreRestricted(t *testing.T) {
 	ca := newAuthority(t)
 	own := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
@@ -289,7 +289,7 @@ func TestCipherSuitesAreRestricted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	const only = tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 // HTTP/2 needs it
+	const only = tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 // HTTP/2 requires it
 	go func() {
 		ended <- serve(ctx, Config{
 			Handler: http.NotFoundHandler(), Certificate: func() (*tls.Certificate, error) { return &own, nil },

@@ -3,12 +3,12 @@ package serve
 import "net/netip"
 
 const (
-	// maxStrangers is the maximum number of open connections of peers that are not admitted yet, in
-	// total and from one address.
+	// maxStrangers and maxStrangersOfAddress are the maximum number of open connections of peers that are not admitted yet,
+	// in total and from one address.
 	maxStrangers, maxStrangersOfAddress = 128, 16
-	// maxAsking is the maximum number of their concurrent requests, in total and from one address.
+	// maxAsking and maxAskingOfAddress are the maximum number of their concurrent requests, in total and from one address.
 	maxAsking, maxAskingOfAddress = 64, 8
-	// maxVerified is the maximum number of concurrent requests that have a verified certificate and
+	// maxVerified and maxVerifiedOfUser are the maximum number of concurrent requests that have a verified certificate and
 	// are not admitted yet, in total and of one user.
 	maxVerified, maxVerifiedOfUser = 128, 32
 )

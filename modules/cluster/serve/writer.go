@@ -11,9 +11,8 @@ import (
 // writeSize is how many bytes of a response the peer must read within answerTimeout.
 const writeSize = 32 << 10
 
-// A writer limits how long a peer may take to read a response: a stranger must read all of it
-// within the limit, an admitted peer some of it within each such period. Streams and logs set
-// deadlines of their own.
+// A writer limits how long a peer may take to read a response: a stranger must read all of it within the limit, an
+// admitted peer some of it within each such period. Streams and logs set their own deadlines.
 type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -106,14 +105,14 @@ func (w *writer) bound(r *http.Request) io.ReadCloser {
 	return &boundBody{r.Body, w.control}
 }
 
-// A boundBody clears the deadline at the end of the body, because the server continues to read to
-// detect that the peer disconnects.
+// A boundBody clears the read deadline at the end of the body, because the server continues to read to detect that the
+// peer disconnects.
 type boundBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 }
 
-// Read reads.
+// Read implements io.Reader.
 func (b *boundBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {

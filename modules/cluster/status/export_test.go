@@ -1,6 +1,6 @@
 package status
 
-// Kept returns of how many pods something is known.
+// Kept returns the number of pods of which the Manager has any state.
 func (m *Manager) Kept() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

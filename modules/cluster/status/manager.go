@@ -47,7 +47,7 @@ type Config struct {
 	Writers int
 	// MaxRetry is the longest pause between attempts to write a status. Default 10 s.
 	MaxRetry time.Duration
-	// Log gets a line for each write that fails and each pod deleted. Default silent.
+	// Log receives a line for each failed write and each deleted pod. Default: no log.
 	Log logr.Logger
 }
 
@@ -59,7 +59,7 @@ type Manager struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*entry
-	// finished are pods without any remains on the node.
+	// finished are the pods of which nothing is left on the node.
 	finished map[types.UID]bool
 	// synced is closed and replaced when the API server has the newest status of one more pod.
 	synced chan struct{}
@@ -70,8 +70,8 @@ var (
 	_ podworkers.Observer = (*Manager)(nil)
 )
 
-// unlistedTTL is how long the Manager keeps the information that a pod has finished if the API server has not listed the
-// pod: it may still list it.
+// unlistedTTL is how long the Manager remembers that a pod has finished if the API server has not listed the pod: it may
+// still list it.
 const unlistedTTL = time.Minute
 
 // entry is the state of one pod.
@@ -149,8 +149,7 @@ func (m *Manager) Refused(pod *v1.Pod, err error) {
 	m.PhaseChanged(pod.UID, podworkers.Terminated, podworkers.Finished)
 }
 
-// PhaseChanged records that nothing of a pod is left. The pod's last status may be reported after
-// it.
+// PhaseChanged records that nothing of a pod is left. The pod's last status may be reported later.
 func (m *Manager) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
 	if to != podworkers.Finished {
 		return

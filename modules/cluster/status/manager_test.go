@@ -28,21 +28,21 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
 
-// A desk is a Manager with an API server.
+// A desk has a Manager and an API server.
 type desk struct {
 	*testing.T
 	*status.Manager
 	kube *fake.Clientset
-	// mirror is that of a static pod, nil if there is none.
+	// mirror is the mirror of a static pod, nil if there is none.
 	mirror *v1.Pod
-	// away: the API server has not listed the pods yet.
+	// away means that the API server has not listed the pods yet.
 	away bool
 }
 
-// Synced makes a desk a status.Pods.
+// Synced implements status.Pods.
 func (d *desk) Synced() bool { return !d.away }
 
-// Get makes a desk a status.Pods which sees what the API server has.
+// Get implements status.Pods. It returns the pod in the API server.
 func (d *desk) Get(namespace, name string, uid types.UID) *v1.Pod {
 	object, err := d.kube.Tracker().Get(v1.SchemeGroupVersion.WithResource("pods"), namespace, name)
 	if pod, ok := object.(*v1.Pod); err == nil && ok && pod.UID == uid && !d.away {
@@ -123,7 +123,7 @@ func TestStatusIsWrittenOnce(t *testing.T) {
 	})
 }
 
-// Flush waits for the statuses that are due, and not for those of pods that the API server does not have.
+// Flush waits for the statuses that are due, except the statuses of pods that the API server does not have.
 func TestFlush(t *testing.T) {
 	atDesk(t, podOf(), func(d *desk) {
 		failing := errors.New("away")
@@ -145,21 +145,21 @@ func TestFlush(t *testing.T) {
 	})
 }
 
-// The message of a pod that is refused is short enough to be written.
+// The message of a rejected pod is short enough to be written.
 func TestRefusalIsBounded(t *testing.T) {
 	atDesk(t, podOf(), func(d *desk) {
 		d.Refused(podOf(), errors.New(strings.Repeat("é", 1<<20)))
 		if err := d.Flush(d.Context()); err != nil {
 			d.Fatal(err)
 		}
-		const maxMessage = 4096 + 64 // 64 for what is said before and after
+		const maxMessage = 4096 + 64 // 64 for the text before and after the error
 		if got := d.status(); got.Phase != v1.PodFailed || got.Reason != "InvalidPod" || len(got.Message) > maxMessage || !utf8.ValidString(got.Message) {
 			d.Errorf("%s %s with a message of %d bytes", got.Phase, got.Reason, len(got.Message))
 		}
 	})
 }
 
-// What others write in a status stays, and what is the node's goes when it says no more.
+// Fields and conditions of other writers stay. A condition of the node is removed when the node no longer reports it.
 func TestOthersConditionsStay(t *testing.T) {
 	pod := podOf()
 	pod.Status.Conditions = []v1.PodCondition{
@@ -168,7 +168,7 @@ func TestOthersConditionsStay(t *testing.T) {
 	pod.Status.NominatedNodeName, pod.Status.QOSClass = "n2", v1.PodQOSBurstable
 	atDesk(t, pod, func(d *desk) {
 		d.set(pod, v1.PodStatus{Phase: v1.PodRunning, Conditions: []v1.PodCondition{
-			condition(v1.PodReady, v1.ConditionTrue), condition("example.com/gate", v1.ConditionFalse), // which it had seen before
+			condition(v1.PodReady, v1.ConditionTrue), condition("example.com/gate", v1.ConditionFalse), // an earlier value, which the node has read
 		}})
 		got := d.status()
 		states := map[v1.PodConditionType]v1.ConditionStatus{}
@@ -184,7 +184,7 @@ func TestOthersConditionsStay(t *testing.T) {
 	})
 }
 
-// An end that cannot be written is written when the API server is back.
+// A terminal status that cannot be written is written when the API server is available again.
 func TestEndIsNotLost(t *testing.T) {
 	atDesk(t, podOf(), func(d *desk) {
 		var away atomic.Bool
@@ -226,8 +226,7 @@ func TestConflictIsReadAnew(t *testing.T) {
 	})
 }
 
-// N5: another who writes a pod faster than its status can be written does not hold that up, nor
-// its deletion.
+// N5: another writer that updates a pod faster than its status can be written delays neither the status nor the deletion.
 func TestN5_FastWriterDoesNotStarveTheStatus(t *testing.T) {
 	asked := podOf()
 	asked.DeletionTimestamp = new(metav1.Now())
@@ -258,7 +257,7 @@ func TestN5_FastWriterDoesNotStarveTheStatus(t *testing.T) {
 	})
 }
 
-// T1: an end that others have declared is not taken back, while the containers stop or at all.
+// T1: a terminal phase that others have set is never reverted, even while the containers stop.
 func TestT1_EndThatOthersDeclaredStays(t *testing.T) {
 	ended := podOf()
 	ended.Status.Phase, ended.Status.Reason, ended.Status.Message = v1.PodFailed, "NodeLost", "the node was away"
@@ -270,8 +269,8 @@ func TestT1_EndThatOthersDeclaredStays(t *testing.T) {
 	})
 }
 
-// That all containers restart is reported, and withdrawn. A disruption is reported though another
-// has written that there is none, and one that another has reported stays.
+// The condition AllContainersRestarting is reported, and removed afterwards. The node's DisruptionTarget condition is
+// reported even if another writer has set it to False, and one that another writer has set to True stays.
 func TestConditionsOfTheNode(t *testing.T) {
 	for _, tt := range []struct{ theirs, ours, want v1.ConditionStatus }{
 		{"", v1.ConditionTrue, v1.ConditionTrue}, {v1.ConditionFalse, v1.ConditionTrue, v1.ConditionTrue}, {v1.ConditionTrue, v1.ConditionFalse, v1.ConditionTrue},
@@ -302,7 +301,7 @@ func TestConditionsOfTheNode(t *testing.T) {
 	}
 }
 
-// M5: a pod of the same name is another one.
+// M5: the status of a pod is not written to another pod of the same name.
 func TestM5_AnotherPodOfTheNameIsLeftAlone(t *testing.T) {
 	atDesk(t, podOf(), func(d *desk) {
 		before := podOf()
@@ -319,8 +318,8 @@ func TestM5_AnotherPodOfTheNameIsLeftAlone(t *testing.T) {
 	})
 }
 
-// W8: a pod is deleted if the step before its end is told after that, and if there was nothing
-// to write of it, whether it was asked to be deleted before or after.
+// W8: a pod is deleted even if its phase Terminated is reported after Finished, and even if it has no status to write,
+// whether its deletion was requested before or after.
 func TestW8_EndThatIsToldOutOfOrder(t *testing.T) {
 	for name, askedFirst := range map[string]bool{"asked before": true, "asked after": false} {
 		t.Run(name, func(t *testing.T) {
@@ -358,8 +357,8 @@ func (d *desk) deletions() (deletions []metav1.DeleteOptions) {
 	return deletions
 }
 
-// A pod is deleted once it was asked to be and nothing of it is left, whichever comes
-// first, and after its last status.
+// A pod is deleted once its deletion was requested and nothing of it is left, in either order, and after its last status
+// is written.
 func TestPodIsDeletedAtItsEnd(t *testing.T) {
 	for _, askedFirst := range []bool{true, false} {
 		atDesk(t, podOf(), func(d *desk) {
@@ -407,8 +406,8 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The status of a static pod is that of its mirror, whichever that is, and whenever it
-// comes. The mirror is for others to delete.
+// The status of a static pod is written to its current mirror, whenever the mirror appears. The Manager does not delete
+// the mirror.
 func TestStaticPodHasTheStatusOfItsMirror(t *testing.T) {
 	mirrorOf := func(uid, version string) *v1.Pod {
 		m := podOf()
@@ -431,7 +430,7 @@ func TestStaticPodHasTheStatusOfItsMirror(t *testing.T) {
 		if got := d.status().Phase; got != v1.PodRunning {
 			d.Errorf("the mirror is %q", got)
 		}
-		ended := mirrorOf("1", "8") // its manifest was removed, and returns before the mirror is deleted
+		ended := mirrorOf("1", "8") // the manifest was removed, and returns before the mirror is deleted
 		ended.Status.Phase = v1.PodFailed
 		if err := d.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), ended, "default"); err != nil {
 			d.Fatal(err)
@@ -442,7 +441,7 @@ func TestStaticPodHasTheStatusOfItsMirror(t *testing.T) {
 		if got := d.status().Phase; got != v1.PodRunning {
 			d.Errorf("the static pod runs again, and its mirror is %q", got)
 		}
-		second := mirrorOf("1", "9") // another with the name of the first: the answer of the first is not for it
+		second := mirrorOf("1", "9") // another mirror of the same name: responses for the first do not apply to it
 		second.UID = "2"
 		if err := d.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), second, "default"); err != nil {
 			d.Fatal(err)
@@ -465,7 +464,7 @@ func TestStaticPodHasTheStatusOfItsMirror(t *testing.T) {
 	})
 }
 
-// The end of a pod that came while the API server was away is told when it is back.
+// If a pod ends while the API server is unavailable, its end is reported when the server is available again.
 func TestStatusWaitsForTheFirstList(t *testing.T) {
 	atDesk(t, podOf(), func(d *desk) {
 		d.away = true

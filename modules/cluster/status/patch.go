@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// own are the types of the conditions that a node writes. All others are left as they are.
+// own are the types of the conditions that a node writes. The patch leaves all other conditions unchanged.
 var own = []v1.PodConditionType{
 	v1.PodScheduled, v1.PodReady, v1.PodInitialized, v1.ContainersReady, v1.PodReadyToStartContainers,
 	v1.PodResizePending, v1.PodResizeInProgress, v1.AllContainersRestarting,
@@ -62,8 +62,8 @@ func withIdentity(body []byte, pod *v1.Pod, anyVersion bool) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// merge returns the status to write, with the fields of other writers. A terminal phase is final,
-// regardless of its writer, except in a mirror: it outlives its static pod, which runs again if its manifest returns.
+// merge returns the status to write, with the fields of other writers. A terminal phase is final, regardless of its
+// writer, except in a mirror: a mirror outlives its static pod, which runs again if its manifest returns.
 func merge(pod *v1.Pod, ours *v1.PodStatus) v1.PodStatus {
 	theirs, merged := &pod.Status, *ours.DeepCopy()
 	merged.NominatedNodeName = theirs.NominatedNodeName
@@ -93,7 +93,7 @@ func conditions(theirs, ours []v1.PodCondition) (all []v1.PodCondition) {
 	return all
 }
 
-// isShared reports whether nodes write a condition that others write, too.
+// isShared reports whether a condition is written both by nodes and by other writers.
 func isShared(t v1.PodConditionType) bool { return t == v1.DisruptionTarget }
 
 // prevails reports whether a shared condition of the node replaces the one of another writer.

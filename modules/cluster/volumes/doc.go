@@ -1,8 +1,8 @@
 // Package volumes connects package csi of modules/csi with the API server: it reads claims, PersistentVolumes, CSIDrivers
-// and VolumeAttachments, keeps the CSINode of the node, and writes the sizes of volumes that the node has expanded.
+// and VolumeAttachments, updates the CSINode of the node, and writes the sizes of volumes that the node has expanded.
 //
-// A node may read a claim, a PersistentVolume and a VolumeAttachment only by its name, if a pod of the node needs it
-// (the node authorizer), so each is read when it is needed. CSIDrivers are watched.
+// A node may read a claim, a PersistentVolume and a VolumeAttachment only by its name, and only while a pod of the node
+// needs it (the node authorizer), so each object is read when it is needed. CSIDrivers are watched.
 //
 //	volumes.go   Config, New, Objects
 //	tokens.go    tokens of service accounts for drivers

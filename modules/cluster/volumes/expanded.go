@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// maxExpansions is the maximum number of sizes to be written. Further ones are dropped; the node then expands the
-// volume again when a pod starts, which changes nothing.
+// maxExpansions is the maximum number of queued sizes. Further sizes are dropped; the node then expands the volume again
+// when a pod starts, which changes nothing.
 const maxExpansions = 256
 
 // An expansion is a PersistentVolume that the node has expanded.

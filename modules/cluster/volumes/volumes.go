@@ -89,7 +89,7 @@ func (v *Volumes) Objects() csi.Objects {
 	}
 }
 
-// Run keeps the CSINode and writes sizes of volumes until ctx ends. The node must be registered.
+// Run updates the CSINode and writes sizes of volumes until ctx ends. The node must be registered.
 func (v *Volumes) Run(ctx context.Context) {
 	v.shared.StartWithContext(ctx)
 	defer v.shared.Shutdown()

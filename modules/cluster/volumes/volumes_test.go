@@ -43,7 +43,8 @@ func disk() *v1.PersistentVolume {
 	}}
 }
 
-// The API server must know that the node uses a volume before the volume is mounted, or it could be detached meanwhile.
+// The API server must know that the node uses a volume before the volume is mounted. Otherwise the volume could be
+// detached meanwhile.
 func TestAnAttachedVolumeWaitsUntilItIsReportedInUse(t *testing.T) {
 	name := "pv"
 	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}}
@@ -67,7 +68,7 @@ func TestCSINode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v, kube, node, _ := newVolumes(t, objects...)
 			kube.PrependReactor("update", "csinodes", func(a kubetesting.Action) (bool, k8sruntime.Object, error) {
-				// The API server refuses to change the entry of a driver.
+				// The API server rejects a change of a driver's entry.
 				before, err := kube.Tracker().Get(a.GetResource(), "", "n")
 				if err != nil {
 					return true, nil, err
@@ -174,7 +175,7 @@ func TestTokensAreKeptForTheirTime(t *testing.T) {
 	})
 }
 
-// The size of a claim that the node may not write any more does not hold up the sizes of others.
+// A claim that the node may no longer write does not delay the sizes of other claims.
 func TestSizeThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := disk()
