@@ -177,7 +177,7 @@ func testFollowing(t *testing.T, socket string) {
 		ended <- runCommand(ctx, []string{"logs", "-f", "-tail", "0", "-serve", "unix://" + socket, "web-n1"}, console{nil, w, io.Discard})
 	}()
 	go func() {
-		for ctx.Err() == nil { // until the follower has begun
+		for ctx.Err() == nil { // until the follower is connected
 			_ = runCommand(ctx, []string{"exec", "-serve", "unix://" + socket, "web-n1", "--", "touch", "/go"}, console{nil, io.Discard, io.Discard})
 			time.Sleep(100 * time.Millisecond)
 		}

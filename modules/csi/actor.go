@@ -27,7 +27,7 @@ func (m *Manager) enqueue(id VolumeID) {
 	}
 }
 
-// work takes the steps of one volume, one at a time.
+// work executes the steps of one volume, one at a time.
 func (m *Manager) work(ctx context.Context, id VolumeID, e *entry) {
 	for ctx.Err() == nil {
 		select {

@@ -34,7 +34,7 @@ type Config struct {
 	// Node is the name of the node, which is part of the names of VolumeAttachments. Required if there is an
 	// Objects.Attachment.
 	Node string
-	// Objects gets the claims, PersistentVolumes and secrets of pods. [Static] returns those of an agent without an API
+	// Objects gets the claims, PersistentVolumes and secrets of pods. [Static] returns Objects for an agent without an API
 	// server.
 	Objects Objects
 	// Drivers are connections to drivers that need not register, by name. The caller closes them after Run has

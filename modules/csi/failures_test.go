@@ -71,7 +71,7 @@ func TestV3_AfterAnUncertainUnstageTheVolumeIsStagedAgain(t *testing.T) {
 	}
 }
 
-// A stage that succeeded after its caller had timed out is undone when no pod needs the volume any more.
+// If a stage succeeds after its caller has timed out, it is undone once no pod needs the volume.
 func TestV4_AStageThatTimedOutIsUndone(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		n.start()

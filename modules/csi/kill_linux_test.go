@@ -26,7 +26,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// role selects what the test binary runs for TestV11_KilledWithRealMounts: the agent or the driver.
+// role is the environment variable that makes the test binary run the agent or the driver of
+// TestV11_KilledWithRealMounts.
 const role = "PODSYNC_CSI_ROLE"
 
 func TestMain(m *testing.M) {
@@ -213,7 +214,7 @@ func (c *chaos) round() {
 	c.wait(fmt.Sprintf("pods %v run", wanted), func() bool { return len(c.running()) == len(wanted) })
 }
 
-// want writes the manifests of pods, and deletes those of all other pods.
+// want writes the manifests of pods, and deletes all other manifests.
 func (c *chaos) want(pods ...string) {
 	c.t.Helper()
 	for name, claim := range claims {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// localBackend mounts local PersistentVolumes, and checks those of type hostPath. They need no staging.
+// localBackend mounts local PersistentVolumes, and checks hostPath PersistentVolumes. They need no staging.
 type localBackend struct{ layout }
 
 func (localBackend) stage(context.Context, *source, Pod) error { return nil }

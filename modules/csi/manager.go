@@ -167,7 +167,8 @@ func (m *Manager) isMountedFor(pod types.UID, name string) bool {
 	return e.record.Pods[pod].Published == Present
 }
 
-// verify marks a lost mount, so that it is made again. Otherwise a container would write to the directory below.
+// verify marks a mount that was lost, so that the volume is mounted again. Otherwise a container would write to the
+// directory below.
 func (e *entry) verify(l layout, pod types.UID) {
 	u, s := e.record.Pods[pod], &e.record.Source
 	if target, err := l.target(pod, s); u.Published == Present && (err != nil || !stillMounted(u.Mounted, target)) {

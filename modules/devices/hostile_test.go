@@ -162,7 +162,7 @@ func TestAnswersOfPluginsAreBounded(t *testing.T) {
 // The time of a choice is proportional to the number of devices, whatever the plugin prefers: the manager is locked
 // meanwhile.
 func TestManyPreferredDevices(t *testing.T) {
-	c := ledger.Choice{Need: 1 << 19} // a search in a list for each of them takes minutes
+	c := ledger.Choice{Need: 1 << 19} // a list search for each of them would take minutes
 	var preferred []string
 	for i := range c.Need {
 		c.Free = append(c.Free, "a"+strconv.Itoa(i))

@@ -155,7 +155,7 @@ func TestPluginRegistersAgain(t *testing.T) {
 	if got := next.journal(); got != "allocate[a]" {
 		t.Errorf("the calls to the new plugin: %s", got)
 	}
-	time.Sleep(20 * time.Millisecond) // the second disconnect must not be mistaken for the first
+	time.Sleep(20 * time.Millisecond) // time for the first plugin's disconnect, which must not affect the second plugin
 	r.counts(card, 2, 2)
 }
 

@@ -124,7 +124,7 @@ func (m *Metrics) Observe(c *nodeagent.Config) {
 	}
 }
 
-// Probes is the observer of probes that Observe adds, for programs that have a prober of their own.
+// Probes returns the observer of probes that Observe adds, for programs that have their own prober.
 func (m *Metrics) Probes() probe.Observer { return probeObserver{m.probes} }
 
 // CountEviction counts an evicted pod by its signal, such as memory.available. Observe counts the
@@ -138,7 +138,7 @@ func (m *Metrics) CountPreemption(missing v1.ResourceName) {
 	m.preempted.WithLabelValues(strings.ToValidUTF8(string(missing), "\uFFFD")).Inc()
 }
 
-// Collector returns all metrics except those of probes.
+// Collector returns all metrics except the metrics of probes.
 func (m *Metrics) Collector(agent Agent) client.Collector {
 	return &collector{Metrics: m, agent: agent}
 }

@@ -26,7 +26,7 @@ func (a *Admission) resourcesFit(pod *v1.Pod, activePods []*v1.Pod, allocated fu
 	return nil
 }
 
-// shortages returns the resources of which the node has too little, the number of pods first.
+// shortages returns the resources that are insufficient on the node, the number of pods first.
 func (a *Admission) shortages(pod *v1.Pod, activePods []*v1.Pod, allocated func(*v1.Pod) *v1.Pod) (all []fits.Shortage) {
 	pods := fits.Shortage{Name: v1.ResourcePods, Requested: *resource.NewQuantity(1, resource.DecimalSI), Used: *resource.NewQuantity(int64(len(activePods)), resource.DecimalSI)}
 	var limited bool

@@ -47,8 +47,8 @@ type Client struct {
 	// manager requests certificates, nil if there is no rotation.
 	manager certificate.Manager
 	store   certificate.FileStore
-	// dialer makes the connections of clients, heartbeats those of the heartbeat client. They
-	// present a certificate with tls, which is nil if there is no manager.
+	// dialer opens the connections of the clients, and heartbeats the connections of the heartbeat client. Both present a
+	// certificate with tls, which is nil if there is no manager.
 	dialer, heartbeats *connrotation.Dialer
 	tls                *tls.Config
 	// connect creates a client of the API server; tests replace it.

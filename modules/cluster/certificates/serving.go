@@ -39,8 +39,8 @@ type ServingConfig struct {
 	Log logr.Logger
 }
 
-// A Serving has the certificate of a node's server signed, before it expires and when the
-// addresses of the node have changed.
+// A Serving renews the signed certificate of a node's server before it expires, and when the addresses of the node
+// change.
 type Serving struct{ manager certificate.Manager }
 
 // NewServing returns a Serving that makes no request before Run.

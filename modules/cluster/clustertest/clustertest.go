@@ -77,7 +77,7 @@ type Config struct {
 	// RESTConfig is the configuration of a client of the API server that the nodes join. It needs the permissions of all nodes.
 	// Default: an API server in memory.
 	RESTConfig *rest.Config
-	// Scheme has the kinds of the API server in memory. Default: those of client-go.
+	// Scheme has the kinds that the API server in memory serves. Default: the kinds of client-go.
 	Scheme *runtime.Scheme
 	// NoBinder leaves pods without a node name unbound, for a test that runs a scheduler. Default: a binder binds them.
 	NoBinder bool

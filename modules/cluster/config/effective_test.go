@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/config"
 )
 
-// The configuration that a node shows has the effective defaults, and no secrets.
+// The configuration that a node shows has the defaults, and no secrets.
 func TestEffective(t *testing.T) {
 	c := &kubelet.KubeletConfiguration{
 		MergeDefaultEvictionSettings: new(true), EvictionHard: map[string]string{"memory.available": "1Gi"}, ContainerLogMaxFiles: new(int32(3)),

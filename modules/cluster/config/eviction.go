@@ -43,7 +43,7 @@ func Eviction(c *kubelet.KubeletConfiguration) (eviction.Policy, error) {
 	return p, nil
 }
 
-// ignored are signals that have no thresholds of their own.
+// ignored reports whether a signal has no thresholds of its own.
 func ignored(s eviction.Signal) bool {
 	return s == eviction.ContainerFSAvailable || s == eviction.ContainerFSInodesFree
 }

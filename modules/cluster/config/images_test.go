@@ -14,7 +14,7 @@ func TestWhoMayUseImages(t *testing.T) {
 		policy   string
 		list     []string
 		share    bool
-		verified string // verify for r.io/app, r.io/team/app and r.io/teams
+		verified string // the repositories among r.io/app, r.io/team/app and r.io/teams for which verify returns true
 		err      string
 	}{
 		"default":            {},

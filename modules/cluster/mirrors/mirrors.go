@@ -142,7 +142,7 @@ func (m *Mirrors) sync(ctx context.Context, n name) error {
 		m.queue.AddAfter(n, recheckInterval) // the pod version that the mirror shows is still stopping, and needs the mirror for its status
 		return nil
 	}
-	return m.delete(ctx, mirror) // if another one is desired, it is created after this one is gone
+	return m.delete(ctx, mirror) // if another mirror is desired, it is created after this one is deleted
 }
 
 func (m *Mirrors) get(n name) (static, mirror *v1.Pod, complete bool) {

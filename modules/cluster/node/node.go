@@ -114,8 +114,7 @@ type Node struct {
 	changed chan struct{}
 	// runtimeRead is closed once the first call of Status has returned.
 	runtimeRead chan struct{}
-	// unschedulable means that the last recorded event says that the node is cordoned. Only the
-	// heartbeat uses it.
+	// unschedulable means that the last recorded event reports the node as cordoned. Only the heartbeat uses it.
 	unschedulable bool
 
 	// awaited are the calls of ReportAndWait, whose channels the next write closes.

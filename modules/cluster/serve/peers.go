@@ -91,7 +91,7 @@ type peer struct {
 	all     *peers
 	address netip.Prefix
 	life    *time.Timer // closes the connection of a stranger
-	waiting int         // its requests that count as those of strangers; guarded by the lock of all
+	waiting int         // its requests that count against the limits of strangers; guarded by the lock of all
 	once    sync.Once   // guards Close
 
 	verify   sync.Once
@@ -104,7 +104,7 @@ type peer struct {
 	requests int
 }
 
-// A peerListener accepts connections, and closes those of strangers that exceed a limit.
+// A peerListener accepts connections, and closes connections of strangers that exceed a limit.
 type peerListener struct {
 	net.Listener
 	all *peers
@@ -259,7 +259,7 @@ func (v *peerRequest) count(user string) bool {
 	return v.counted
 }
 
-// leaveStrangers removes a request from those of strangers.
+// leaveStrangers removes a request from the requests of strangers.
 func (v *peerRequest) leaveStrangers() {
 	v.peer.all.mu.Lock()
 	defer v.peer.all.mu.Unlock()

@@ -330,7 +330,7 @@ func (m *Manager) delete(ctx context.Context, pod *v1.Pod) error {
 		m.deleted(pod.UID)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, or another pod has its name
+		return nil // the pod is deleted, or another pod has its name
 	}
 	return err
 }

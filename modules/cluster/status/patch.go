@@ -77,8 +77,8 @@ func merge(pod *v1.Pod, ours *v1.PodStatus) v1.PodStatus {
 	return merged
 }
 
-// conditions merges the node's conditions with those of others. If both write a condition, one with
-// status True wins, otherwise theirs.
+// conditions merges the conditions of the node with the conditions of other writers. If both have a condition, the one
+// with status True wins, otherwise the other writer's.
 func conditions(theirs, ours []v1.PodCondition) (all []v1.PodCondition) {
 	for _, c := range ours {
 		if slices.Contains(own, c.Type) || isShared(c.Type) && prevails(c, theirs) {

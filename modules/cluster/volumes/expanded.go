@@ -45,7 +45,7 @@ func (v *Volumes) writeSizes(ctx context.Context) {
 			}
 			v.config.Log.Error(err, "The size of a claim is not written", "volume", e.volume)
 			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-				continue // the claim is deleted, or no pod of this node uses it any more: no retry succeeds
+				continue // the claim is deleted, or no pod of this node uses it: a retry would fail again
 			}
 			select {
 			case <-ctx.Done():

@@ -48,8 +48,8 @@ type Volumes struct {
 	tokens  tokens
 
 	mu sync.Mutex
-	// registered are the registered drivers, and deregistered those that have deregistered. changed has a value if the CSINode
-	// must be written.
+	// registered are the registered drivers, and deregistered the drivers that have deregistered. changed has a value if the
+	// CSINode must be written.
 	registered   []csi.DriverInfo
 	deregistered map[string]bool
 	changed      chan struct{}

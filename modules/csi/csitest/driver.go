@@ -24,7 +24,7 @@ type Config struct {
 	Name string
 	// NodeID is the name of the node. Default "node-1".
 	NodeID string
-	// MaxVolumes and Topology are what NodeGetInfo returns.
+	// MaxVolumes and Topology are returned by NodeGetInfo.
 	MaxVolumes int64
 	Topology   map[string]string
 	// NoStage removes the capability STAGE_UNSTAGE_VOLUME. Groups, SingleWriter and NoExpand set other capabilities.

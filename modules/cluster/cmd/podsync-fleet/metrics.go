@@ -25,13 +25,13 @@ func (r *report) registry() *prometheus.Registry {
 	return all
 }
 
-// Describe makes a report a prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (r *report) Describe(to chan<- *prometheus.Desc) {
 	to <- podsDesc
 	to <- requestsDesc
 }
 
-// Collect makes a report a prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (r *report) Collect(to chan<- prometheus.Metric) {
 	phases := r.phases()
 	for _, phase := range []v1.PodPhase{v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed} {

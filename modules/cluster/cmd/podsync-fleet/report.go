@@ -67,7 +67,7 @@ func (r *report) podChanged(pod *v1.Pod, gone bool) {
 	}
 }
 
-// podDeleted records that a pod is gone. It is called with mu held.
+// podDeleted records that a pod was removed. It is called with mu held.
 func (r *report) podDeleted(pod *v1.Pod) {
 	if s := r.pods[pod.UID]; s != nil && !s.deleted.IsZero() {
 		r.deleteLatencies = append(r.deleteLatencies, time.Since(s.deleted))

@@ -24,8 +24,8 @@ type foundAddress struct {
 	guessed bool
 }
 
-// addresses returns the addresses of the node: those of --node-ip, or else the source address of the route to the API
-// server.
+// addresses returns the addresses of the node: the values of --node-ip, or else the source address of the route to the
+// API server.
 func (a *agent) addresses() []netip.Addr {
 	if found := a.found.Load(); found != nil {
 		return found.ips

@@ -91,8 +91,8 @@ func (i *identity) setLabels(text string) error {
 	return nil
 }
 
-// ownLabels are the labels in the namespaces of Kubernetes that a node may set, besides those of kubelet.kubernetes.io
-// and node.kubernetes.io.
+// ownLabels are the labels in the namespaces of Kubernetes that a node may set, besides the labels of
+// kubelet.kubernetes.io and node.kubernetes.io.
 var ownLabels = []string{
 	v1.LabelHostname, v1.LabelTopologyZone, v1.LabelTopologyRegion, v1.LabelFailureDomainBetaZone, v1.LabelFailureDomainBetaRegion,
 	v1.LabelInstanceType, v1.LabelInstanceTypeStable, v1.LabelOSStable, v1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",

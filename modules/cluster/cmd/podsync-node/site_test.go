@@ -70,9 +70,9 @@ type site struct {
 	rt     *critest.Runtime
 	conns  *bufconn.Listener
 	parts  *parts
-	// events gets the events; one without a channel drops them.
-	events record.FakeRecorder
 	// events receives the events. Without a channel it drops them.
+	events record.FakeRecorder
+	// change changes the agent before it runs.
 	change func(*agent)
 	off    func()
 }

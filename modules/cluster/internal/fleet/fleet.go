@@ -97,7 +97,7 @@ func New(c Config) (*Fleet, error) {
 	return f, nil
 }
 
-// Add adds a node, which runs after Start.
+// Add adds a node. Its agent does not run before Start.
 func (f *Fleet) Add(s Spec) (*Node, error) {
 	n, err := f.add(s)
 	if err == nil && f.config.PodChanged != nil {

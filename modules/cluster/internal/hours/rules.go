@@ -102,8 +102,8 @@ type podHistory struct {
 	faults int
 	// overdue is the calm time that the pod has existed after the end of its grace period.
 	overdue time.Duration
-	// down has, by container, the calm time for which it has been down while the pod was ready. off has the calm time for
-	// which its restart count has disagreed with its runs.
+	// down has, by container, the calm time for which the container has been down while the pod was ready. off has the calm
+	// time for which the container's restart count has disagreed with its runs.
 	down, off map[string]time.Duration
 	restarts  map[string]int32
 }
