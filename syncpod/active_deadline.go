@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// eventDeadline is also the reason of the pod's status, as a kubelet has it.
+// eventDeadline is also the reason in the pod's status, as in a kubelet.
 const eventDeadline = "DeadlineExceeded"
 
 // expire fails a pod that has been active for longer than its activeDeadlineSeconds, whatever its
@@ -30,7 +30,7 @@ func (w gathering) expire() {
 func (o *observedPod) activeUntil() time.Time {
 	bound := o.pod.Spec.ActiveDeadlineSeconds
 	start := o.memory.status.startTime()
-	if start.IsZero() && o.pod.Status.StartTime != nil { // nothing was reported since the agent began
+	if start.IsZero() && o.pod.Status.StartTime != nil { // this agent has not reported a status yet
 		start = o.pod.Status.StartTime.Time
 	}
 	if bound == nil || start.IsZero() {

@@ -10,10 +10,10 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// admitKey is what a refusal holds up: no container has that key.
+// admitKey is the back-off key of rejections. No container has this key.
 var admitKey = memory.Key{Resources: "admission"}
 
-// admit asks whether the pod may run.
+// admit returns whether the pod may run.
 func (w gathering) admit(ctx context.Context) *Rejection {
 	for _, check := range w.config.Extensions.Admit {
 		if refused := check.AdmitPod(ctx, w.pod); refused != nil {
@@ -24,7 +24,7 @@ func (w gathering) admit(ctx context.Context) *Rejection {
 	return nil
 }
 
-// problem is the refusal as a status has it.
+// problem returns the rejection as the status reports it.
 func (r *Rejection) problem() *apistatus.Problem {
 	if r == nil {
 		return nil
@@ -32,8 +32,8 @@ func (r *Rejection) problem() *apistatus.Problem {
 	return &apistatus.Problem{Reason: apistatus.Reason(r.Reason), Message: r.Message}
 }
 
-// block returns why the pod has to wait as a whole: it is not admitted, or it is to have
-// a network of its own and the node has none.
+// block returns why the whole pod has to wait: it was not admitted, or it needs a network of its own and
+// the node has none.
 func (w gathering) block(ctx context.Context) actions.Hold {
 	if w.rejected = w.admit(ctx); w.rejected != nil {
 		w.held.pod = w.rejected.wait(w.memory, time.Now())
@@ -60,7 +60,7 @@ func (r *Rejection) wait(m *podMemory, now time.Time) *StepError {
 	return failed.waiting(m.holdUp(admitKey, failed, now))
 }
 
-// wait carries out the plan of a pod that is held up. The pod is not ended by that.
+// wait carries out the plan of a blocked pod. A block does not end the pod.
 func (w syncing) wait(ctx context.Context) {
 	if w.held.pod.Step == stepNetwork {
 		w.warn(ctx, eventNetworkNotReady, "network is not ready: %v", w.held.pod.Err)

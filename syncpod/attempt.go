@@ -16,9 +16,8 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// attempt returns the number of a container's next instance: the highest of what
-// the plan, the logs and memory ask for. Each may have forgotten some, and none
-// goes by a clock (kubernetes #134153).
+// attempt returns the number of a container's next instance: the highest of those that the plan, the logs and
+// memory require. Each of them may lack some instances. None depends on a clock (kubernetes #134153).
 func (st creating) attempt(step startStep) (uint32, error) {
 	name := step.Container.Name
 	if err := st.scanLogs(name); err != nil {
@@ -27,7 +26,7 @@ func (st creating) attempt(step startStep) (uint32, error) {
 	return ask(st.memory, func(p *memory.Pod) uint32 { return p.Containers.Attempt(name, step.Attempt) }), nil
 }
 
-// scanLogs reads once which attempts of a container have logs.
+// scanLogs reads, once, which attempts of a container have logs.
 func (o *observedPod) scanLogs(name string) error {
 	if ask(o.memory, func(p *memory.Pod) bool { return p.Containers.LogsScanned(name) }) {
 		return nil
@@ -44,8 +43,8 @@ func (o *observedPod) scanLogs(name string) error {
 	return nil
 }
 
-// warnOfSecondRun warns that a container is started that must run once and may already have run: an
-// earlier start was requested, and its outcome is unknown (kubernetes #51142).
+// warnOfSecondRun records a warning that a container that must run once is started although it may already
+// have run: an earlier start was requested, and its outcome is unknown (kubernetes #51142).
 func (st creating) warnOfSecondRun() {
 	name := st.spec.Name
 	if st.status.Latest(name) != nil || !st.memory.everStarted(name) {
@@ -57,11 +56,11 @@ func (st creating) warnOfSecondRun() {
 	st.event(v1.EventTypeWarning, eventRecordLost, "Container %s may have run before and runs again: the container runtime has lost what became of it", name)
 }
 
-// logFiles are [ContainerLogs] on disk, as runtimes write them: <container>/<attempt>.log,
-// and with a suffix once rotated.
+// logFiles is [ContainerLogs] for files, as runtimes write them: <container>/<attempt>.log, with a suffix
+// after a rotation.
 type logFiles struct{}
 
-// MakeDirectory makes <dir>/<container>.
+// MakeDirectory creates <dir>/<container>.
 func (logFiles) MakeDirectory(dir, container string) error {
 	if err := safepath.Element("container name", container); err != nil {
 		return err

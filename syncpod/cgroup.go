@@ -14,8 +14,8 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// cgroupKey is what the failures to lower the pod's own memory limit hold up: no container
-// and no resize of one has that key.
+// cgroupKey is the back-off key of failures to lower the pod's own memory limit. No container and no
+// resize of a container has this key.
 func cgroupKey(pod *v1.Pod) memory.Key {
 	limit := linux.Total(&pod.Spec, linux.Limits, v1.ResourceMemory)
 	if limit == nil {
@@ -24,12 +24,12 @@ func cgroupKey(pod *v1.Pod) memory.Key {
 	return memory.Key{Resources: "memory of the pod " + limit.String()}
 }
 
-// podCgroup makes the cgroup of a pod.
+// podCgroup creates and updates the cgroup of a pod.
 type podCgroup struct{ *observedPod }
 
-// ensureCgroup makes the cgroup of the pod, or brings it up to date. While containers
-// have to fit it both before and after they are changed, no limit is lowered, nor is one
-// of memory that is in use: that holds up nothing else.
+// ensureCgroup creates or updates the cgroup of the pod. While containers are changed, they must fit before
+// and after the change, so no limit is lowered. A memory limit below the memory in use is not lowered either;
+// that delays nothing else.
 func (o podCgroup) ensureCgroup(ctx context.Context, changes bool) (parent string, err error) {
 	cgroups := o.config.Extensions.Cgroups
 	if changes || o.mayNotLower() {
@@ -49,17 +49,17 @@ func (o podCgroup) ensureCgroup(ctx context.Context, changes bool) (parent strin
 	return parent, nil
 }
 
-// mayNotLower reports whether the pod was just seen to use more memory than it is to have.
+// mayNotLower reports whether the pod used more memory than its new limit a short time ago.
 func (o podCgroup) mayNotLower() bool {
 	o.memoryInUse = o.memory.held(cgroupKey(o.pod), time.Now())
 	return o.memoryInUse != nil
 }
 
-// lowering keeps the cgroup of a running pod up to date.
+// lowering updates the cgroup of a running pod.
 type lowering struct{ *work }
 
-// updateCgroup brings the pod's cgroup up to date. changes says that the resources of a running
-// container change after it.
+// updateCgroup updates the pod's cgroup. changes means that the resources of a running container change
+// afterwards.
 func (w lowering) updateCgroup(ctx context.Context, changes bool) {
 	if w.config.Extensions.Cgroups == nil {
 		return
@@ -69,12 +69,12 @@ func (w lowering) updateCgroup(ctx context.Context, changes bool) {
 	}
 }
 
-// changesContainers reports whether a running container is to have other resources than it
-// has: it is resized, or could not be stopped to start anew with them.
+// changesContainers reports whether a running container needs other resources than it has: it is resized, or
+// could not be stopped in order to restart with them.
 func (w lowering) changesContainers() bool { return resizing(w).resizes() || len(w.unstopped) > 0 }
 
-// lowerCgroup is the end of a resize. While a container has not got its resources, the
-// cgroup stays as large as it was.
+// lowerCgroup is the last step of a resize. As long as a container does not have its new resources, the
+// cgroup keeps its larger limits.
 func (w lowering) lowerCgroup(ctx context.Context) {
 	if w.config.Extensions.Cgroups == nil {
 		return

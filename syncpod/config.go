@@ -15,15 +15,15 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/stop"
 )
 
-// Config is what a Syncer is made of. The least is a Client, and the Root that
-// files are kept below. All else has a default.
+// Config configures a Syncer. Client is required, and Root for pods with volumes. All other fields have
+// defaults.
 type Config struct {
 	// Client is the connection to the runtime. Required.
 	Client *cri.Client
 	// Root is the absolute path of the directory that the agent may write to: below it are the directories and volumes
-	// of pods, and a record of each pod, which the next agent reads. Default: no files are kept. Then containers that
-	// mount a volume wait with CreateContainerConfigError, and after a restart the agent lacks what the runtime and
-	// the logs do not show (see the package's documentation).
+	// of pods, and a record of each pod, which the next agent reads. Default: the agent keeps no files. Then containers
+	// that mount a volume wait with CreateContainerConfigError, and after a restart the agent lacks the facts that the
+	// runtime and the logs do not show (see the package's documentation).
 	Root string
 	// RuntimeName is the type in container IDs ("containerd" in containerd://...), without a colon
 	// or a slash. Default: the name that a Client of cri.Dial received. Required with a Client of cri.NewClient.
@@ -40,22 +40,22 @@ type Config struct {
 	// Log receives a line for each transition. Default: no log.
 	Log logr.Logger
 
-	// Node is what the pods' node is like.
+	// Node describes the node.
 	Node Node
-	// Objects gets what specs of pods refer to.
+	// Objects returns the objects that specs of pods refer to.
 	Objects Objects
 	// Extensions are called at certain points of a pod's life.
 	Extensions Extensions
 	// Limits are timeouts and limits.
 	Limits Limits
-	// Deps are for other packages of this module, which share parts with the Syncer. Programs leave it nil.
+	// Deps are for other packages of this module that share parts with the Syncer. Programs leave it nil.
 	Deps *deps.Dependencies
 
 	deps dependencies
 }
 
-// Syncer carries out what pods need. Its methods may be called concurrently for
-// different pods; for one pod, one at a time.
+// Syncer syncs pods with the runtime. Its methods may be called concurrently for different pods, but only one
+// at a time for one pod.
 type Syncer struct {
 	notices
 	config  Config

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// check returns an error that names the invalid field. It rejects nil elements, which would panic
-// when they are called.
+// check returns an error that names the invalid field. It rejects nil elements, because calling one would
+// panic.
 func (e *Extensions) check() error {
 	for i, a := range e.Admit {
 		if a == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
-// fromRoot makes the parts that are missing and keep files below Root.
+// fromRoot creates the missing parts that keep files below Root.
 func (c *Config) fromRoot() error {
 	if c.Root == "" {
 		return nil

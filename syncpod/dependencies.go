@@ -19,8 +19,8 @@ type dependencies struct {
 	// Hooks runs postStart and preStop handlers, by default a *hook.Runner. It must return when its context ends. Its
 	// error must not contain the output of a command; its result is not used.
 	Hooks stop.Hooks
-	// Refresh, Volumes, Mounts and Messages are missing without a Root. By default Volumes is a *localvolume.Volumes, and
-	// a *poddir.Dirs around it is the others.
+	// Refresh, Volumes, Mounts and Messages are nil without a Root. By default Volumes is a *localvolume.Volumes, and
+	// the other three are a *poddir.Dirs around it.
 	Refresh  refresher
 	Volumes  poddir.Volumes
 	Mounts   mounter
@@ -29,12 +29,12 @@ type dependencies struct {
 	FileKey func(ctx context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error)
 }
 
-// refresher keeps the mounted files of ConfigMaps, Secrets and tokens up to date. It is called at the end of each
-// SyncPod of a pod that may run, and must return when ctx ends, after 5 s at most. An error
-// becomes an event, and nothing else; it must not contain a secret.
+// refresher updates the mounted files of ConfigMaps, Secrets and tokens. SyncPod calls it at its end for each pod that
+// may run. It must return when ctx ends, after at most 5 s. An error only becomes an event; it must not contain a
+// secret.
 type refresher interface {
-	// RefreshPod updates what PreparePod has created. next is when to call it again, zero if only a change of the
-	// pod is a reason to.
+	// RefreshPod updates the files that PreparePod has created. next is when to call it again, zero if it need not be called
+	// before the pod changes.
 	RefreshPod(ctx context.Context, pod *v1.Pod) (next time.Time, err error)
 }
 

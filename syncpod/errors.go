@@ -32,9 +32,9 @@ const (
 	stepResize    Step = "resize"
 )
 
-// Reason is why a container does not run, in the word a kubelet writes into
-// v1.ContainerStateWaiting.Reason, such as CreateContainerError. Those of images are in
-// package image. A Reason is an error: errors.Is(err, syncpod.Reason("CreateContainerError")).
+// Reason is why a container does not run, with the values that a kubelet writes to
+// v1.ContainerStateWaiting.Reason, such as CreateContainerError. The reasons about images are in package
+// image. A Reason is an error: errors.Is(err, syncpod.Reason("CreateContainerError")).
 type Reason string
 
 // Error returns the reason.
@@ -56,7 +56,7 @@ const (
 	ErrPreparePod Reason = "PreparePodError"
 	// errResizeContainer: resources could not be changed in place.
 	errResizeContainer Reason = "ResizeContainerError"
-	// errResizePod: those of the pod as a whole could not be.
+	// errResizePod: the resources of the pod as a whole could not be resized.
 	errResizePod Reason = "ResizePodInPlaceError"
 )
 
@@ -79,10 +79,10 @@ type StepError struct {
 	Reason Reason
 	// Container is whose step it was, the zero value for one of the pod.
 	Container actions.ContainerRef
-	// NotBefore is when the step may be tried again, zero if any time is as good.
+	// NotBefore is when the step may be retried, zero for any time.
 	NotBefore time.Time
-	// Waits is set if nothing was tried, because an earlier failure asks to wait.
-	// Reason and Err are then those of that failure, or ErrCrashLoopBackOff.
+	// Waits is set if the step was not tried, because an earlier failure backs off. Reason and Err are
+	// then those of the earlier failure, or ErrCrashLoopBackOff.
 	Waits bool
 	Err   error
 }
@@ -107,8 +107,8 @@ func (e *StepError) Unwrap() []error {
 // RetryAt returns when the step may be tried again, zero if any time is as good.
 func (e *StepError) RetryAt() time.Time { return e.NotBefore }
 
-// Temporary reports whether the failure is none of the pod's: the runtime, or the
-// network, is not there, and may be any moment.
+// Temporary reports whether the pod is not the cause of the failure: the runtime or the network is
+// unavailable, and may be available again at any moment.
 func (e *StepError) Temporary() bool {
 	return e.Step == stepNetwork || errors.Is(e.Err, cri.ErrUnavailable)
 }

@@ -37,7 +37,7 @@ type nopEvents struct{}
 
 func (nopEvents) Eventf(k8sruntime.Object, string, string, string, ...any) {}
 
-// The reasons of events, which people and tools look for. They are a kubelet's.
+// The reasons of events. People and tools match them, so they are those of a kubelet.
 const (
 	eventCreated             = "Created"
 	eventStarted             = "Started"
@@ -95,8 +95,8 @@ func withoutIDs(err error, replacements ...string) string {
 	return strings.NewReplacer(pairs...).Replace(err.Error())
 }
 
-// idNames pairs the identifiers of the pod's sandboxes and containers with what
-// they are called, for withoutIDs.
+// idNames pairs the identifiers of the pod's sandboxes and containers with their names, for
+// withoutIDs.
 func (o *observedPod) idNames() []string { return idNames(o.status) }
 
 func idNames(status *runtime.PodStatus) []string {
@@ -110,5 +110,5 @@ func idNames(status *runtime.PodStatus) []string {
 	return pairs
 }
 
-// log returns the logger for lines about a pod, which is nil if no spec of it is known.
+// log returns the logger for lines about a pod. pod is nil if its spec is unknown.
 func (n notices) log(pod *v1.Pod) logr.Logger { return podref.Log(n.config.Log, pod) }

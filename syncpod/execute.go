@@ -14,8 +14,8 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/stop"
 )
 
-// carryOut does what the plan says, in its order. What fails holds up what
-// depends on it, and nothing else.
+// carryOut carries out the plan in its order. If a step fails, only the steps that depend on it are
+// skipped.
 func (w syncing) carryOut(ctx context.Context) {
 	if !w.plan.KillPod {
 		w.memory.do(func(p *memory.Pod) { p.Kills.End(clearing(w).removes) }) // kills that have failed and are no longer in the plan
@@ -38,7 +38,7 @@ func (w syncing) carryOut(ctx context.Context) {
 	lowering(w).lowerCgroup(ctx)
 }
 
-// errors joins what failed, without what merely waits.
+// errors joins the errors of failed steps. It omits steps that only back off.
 func (o *outcome) errors() error {
 	var all stepErrors
 	for _, f := range o.failed {
@@ -55,9 +55,8 @@ func (o *outcome) errors() error {
 // fail notes a failed step.
 func (o *outcome) fail(e *StepError) { o.failed = append(o.failed, e) }
 
-// killWholePod stops all there is of the pod. Unless that succeeds no new
-// sandbox is made: containers of the old one may run on without it
-// (containerd #11029).
+// killWholePod stops all containers and sandboxes of the pod. Unless that succeeds, no new sandbox is
+// created, because containers of the old one may keep running without it (containerd #11029).
 func (w clearing) killWholePod(ctx context.Context) bool {
 	if message := w.plan.SandboxMessage(); message != "" {
 		w.eventf(podref.Pod(w.pod), v1.EventTypeNormal, eventSandboxChanged, "%s", message)
@@ -65,7 +64,7 @@ func (w clearing) killWholePod(ctx context.Context) bool {
 	return w.stopAll(ctx, w.plan.KillReason.String())
 }
 
-// stopAll stops all there is of the pod, in its grace period.
+// stopAll stops all containers and sandboxes of the pod, within its grace period.
 func (w *work) stopAll(ctx context.Context, why string) bool {
 	w.log(w.pod).Info("stopping pod", "reason", why)
 	deadline := w.memory.killBy(memory.AllOfPod, stop.PodGrace(w.pod, nil))
@@ -79,10 +78,10 @@ func (w *work) stopAll(ctx context.Context, why string) bool {
 	return err == nil
 }
 
-// clearing stops and removes what the plan says.
+// clearing stops and removes the instances that the plan names.
 type clearing struct{ *work }
 
-// removal is one instance that is to stop, or to go.
+// removal is the stop or the removal of one instance.
 type removal struct {
 	ref     actions.ContainerRef
 	id      runtime.ContainerID
@@ -101,8 +100,8 @@ func (w clearing) clearAway(ctx context.Context) {
 	}
 }
 
-// removals returns what the plan stops and removes: first everything but the steps that
-// are to be last.
+// removals returns the stops and removals of the plan: in last those that must come last, in first all
+// others.
 func (w clearing) removals() (first, last []removal) {
 	for _, k := range w.plan.Kill {
 		first = append(first, removal{ref: k.Container, id: k.ID, step: stepKill, why: k.Reason, restart: k.Restart})
@@ -160,7 +159,7 @@ func (w clearing) removeOne(ctx context.Context, r removal) error {
 	if r.step == stepClear && c.State == runtime.ContainerCreated && w.memory.Mark(c.ID.ID, memory.StartRequested) {
 		w.record(ctx) // if it is stopped and cannot be removed, it has exited, and has not run
 	}
-	if c.Live() && !w.plan.KillPod { // which has stopped all containers
+	if c.Live() && !w.plan.KillPod { // KillPod has stopped all containers
 		err := w.syncer.stopper.StopContainer(ctx, stop.Container{
 			Pod: w.pod, Ref: &r.ref, Status: c, Memory: w.syncer.stopMemory(w.memory), IPs: w.podIPs(),
 			Deadline: w.memory.killBy(c.ID.ID, stop.ContainerGrace(w.pod, r.ref.Spec(w.pod), r.why)), Message: actions.KillMessage(r.ref.Name, r.why, r.restart),

@@ -10,9 +10,9 @@ import (
 	"github.com/podsync/podsync/actions"
 )
 
-// Explain answers in plain words what happens next to a pod and to each of its containers,
-// why, and what that waits for and until when, as its last SyncPod has decided. It is empty
-// for a pod that no SyncPod has decided on. The words are for people and may change.
+// Explain describes, for people, what happens next to a pod and to each of its containers, the reason,
+// and what it waits for and until when, as the last SyncPod decided. It returns "" for a pod that no
+// SyncPod has decided on. The texts may change.
 func (s *Syncer) Explain(uid types.UID) string {
 	m := s.known.get(uid)
 	if m == nil {

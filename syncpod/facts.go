@@ -43,14 +43,14 @@ func (w *work) decide(in actions.Input) actions.Plan {
 	return actions.Compute(in)
 }
 
-// heldSteps are the failures for which steps have to wait: those of the pod as a whole, of
-// its sandbox, and of the starts and resizes of containers by name.
+// heldSteps are the failures that back off: those of the whole pod, of its sandbox, and of the starts and
+// resizes of containers by name.
 type heldSteps struct {
 	pod, sandbox    *StepError
 	starts, resizes map[string]*StepError
 }
 
-// hold returns a failure as a decision takes it.
+// hold converts a failure to the form that a decision takes.
 func (e *StepError) hold(why actions.Reason) actions.Hold {
 	return actions.Hold{Reason: why, Until: e.NotBefore, Message: e.Err.Error()}
 }
@@ -111,7 +111,7 @@ func (w gathering) end() actions.Reason {
 	return actions.ReasonNone
 }
 
-// restartsAll reports whether all containers are to restart.
+// restartsAll reports whether all containers must restart.
 func (w gathering) restartsAll(requested bool) bool {
 	removed := !slices.ContainsFunc(w.status.Containers, w.mayRestart)
 	return ask(w.memory, func(p *memory.Pod) bool { return p.RestartsAll(requested, removed) })
@@ -135,8 +135,8 @@ func (w gathering) startedBefore() (names []string) {
 	return names
 }
 
-// addressWait returns why the pod's sandbox is to be kept although it has no address,
-// nothing if it has one, or has been without for too long.
+// addressWait returns why the pod keeps a sandbox without an address. It returns the zero Hold if the
+// sandbox has an address, or has lacked one for too long.
 func (w gathering) addressWait(ctx context.Context) actions.Hold {
 	if actions.SandboxFault(w.pod, w.status) != actions.SandboxNoAddress {
 		if ask(w.memory, func(p *memory.Pod) bool { return p.Sandbox.EndWait(w.status) }) {

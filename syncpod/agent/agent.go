@@ -12,15 +12,15 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// An Agent runs the pods of a node. Make one with New; its methods may be called concurrently.
+// An Agent runs the pods of a node. Create one with New. Its methods may be called concurrently.
 type Agent struct {
 	*loop.Loop
 	stats     *stats.Reader
 	evictions *evictions // nil if it evicts no pods
 }
 
-// New returns an Agent that does nothing until Run is called. The error names the field of the Config
-// that is missing or wrong.
+// New returns an Agent that does nothing until Run is called. The error names the missing or invalid
+// field of the Config.
 func New(c Config) (*Agent, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func New(c Config) (*Agent, error) {
 	return a, err
 }
 
-// parts makes what runs beside the pods.
+// parts creates the parts of the agent that run besides the pods.
 func (a *Agent) parts(c *Config, manager *images.Manager) (all []loop.Part, err error) {
 	probes, err := c.makeProbes()
 	if err != nil {

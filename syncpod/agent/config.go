@@ -24,19 +24,19 @@ import (
 	"github.com/podsync/podsync/syncpod/userns"
 )
 
-// Config configures an Agent. The least is a Client, a Root and a Source. A zero field means the
-// default of a kubelet.
+// Config configures an Agent. It requires a Client, a Root and a Source. A zero field means the default
+// of a kubelet.
 type Config struct {
 	// Client is the connection to the runtime. Required.
 	Client *cri.Client
-	// Root is the directory that the agent may write below, an absolute path. Default: see
+	// Root is the absolute path of the directory below which the agent writes its files. Default: see
 	// loop.Config.
 	Root string
-	// NodeName is the involved object of events that concern no pod: that images cannot be removed,
-	// or that the node is under pressure. Default: there are no such events.
+	// NodeName is the involved object of events that concern no pod: that images cannot be removed, or
+	// that the node is under pressure. Default: such events are not recorded.
 	NodeName string
-	// Sources, Sync, Admission, Watch, Workers and Log are those of a
-	// loop.Config. Sources are required.
+	// Sources, Sync, Admission, Watch, Workers and Log are the fields of a loop.Config. Sources are
+	// required.
 	Sources   []source.Source
 	Sync      syncpod.Config
 	Admission loop.Admission
@@ -44,55 +44,55 @@ type Config struct {
 	Workers   podworkers.Config
 	Log       logr.Logger
 
-	// NoProbes has the agent run no probes: a container with a startup or readiness probe is then
-	// never ready. ProbeObserver receives each check of a probe. Default: none.
+	// NoProbes turns probes off; a container with a startup or readiness probe is then never ready.
+	// ProbeObserver receives the result of each probe. Default: none.
 	NoProbes      bool
 	ProbeObserver probe.Observer
 
-	// NoLogRotation has the agent leave the logs of containers to another program. LogPolicy is the
-	// size at which a log is rotated, and the number of files of each container. Default 10 Mi and
-	// 5 files. LogInterval is the time between two checks of all logs. Default 10 s.
+	// NoLogRotation leaves the logs of containers to another program. LogPolicy has the size at which
+	// a log is rotated, and the number of files of each container. Default 10 Mi and 5 files.
+	// LogInterval is the time between two checks of all logs. Default 10 s.
 	NoLogRotation bool
 	LogPolicy     logs.RotationPolicy
 	LogInterval   time.Duration
 
-	// NoContainerGC has the agent keep dead containers and sandboxes, and their logs, as long as the
-	// runtime keeps them. Default: every minute it removes all but the newest dead instance of each
+	// NoContainerGC keeps dead containers and sandboxes, and their logs, as long as the runtime keeps
+	// them. By default the agent removes, every minute, all but the newest dead instance of each
 	// container.
 	NoContainerGC bool
 
 	// Images configures the pulls of images.
 	Images image.Config
-	// NoImageGC has the agent remove no images. ImagePolicy decides which images that no container
-	// uses are removed, whether this agent has pulled them or not. Default: from 85 % of the disk on,
-	// until 80 % are reached.
+	// NoImageGC keeps all images. ImagePolicy determines when the agent removes images that no
+	// container uses, whether or not it has pulled them. Default: from 85 % usage of the disk, until
+	// 80 % is reached.
 	NoImageGC   bool
 	ImagePolicy image.GCPolicy
 
-	// NoEviction has the agent evict no pods. EvictionPolicy decides when pods are evicted because
-	// the node is under pressure of memory, disk or processes, or because they exceed their limits of
-	// storage. Under pressure new pods are rejected, too, before Admission decides. Default: the hard
+	// NoEviction turns evictions off. EvictionPolicy determines when the agent evicts pods: if the node
+	// is under pressure of memory, disk or processes, or if they exceed their storage limits. Under
+	// pressure the agent also rejects new pods, before it calls Admission. Default: the hard
 	// thresholds of a kubelet.
 	NoEviction     bool
 	EvictionPolicy eviction.Policy
-	// Evicted is called when the eviction of a pod begins. It must not block. Default: nothing is called.
+	// Evicted is called when the eviction of a pod begins. It must not block. Default: none.
 	Evicted func(eviction.Eviction)
 
-	// NoOOMEvents has the agent not read the kernel's log. By default the kills that the kernel
-	// logs for lack of memory become events: OOMKilling of a container, SystemOOM of the node. Where
-	// the log may not be read, the agent only says so in its own log.
+	// NoOOMEvents turns events about the kernel's OOM kills off. By default the agent reads the
+	// kernel's log and records the kills as events: OOMKilling of a container, SystemOOM of the node.
+	// If it may not read the log, it only writes a line to its own log.
 	NoOOMEvents bool
 
-	// Parts run beside those of the agent.
+	// Parts are parts of the caller. They run like the agent's own.
 	Parts []loop.Part
 
-	// cache is shared with the Loop, which keeps it up to date.
+	// cache is shared with the Loop, which updates it.
 	cache *runtime.Cache
 	// oom replaces the kernel's log in tests.
 	oom oomWatcher
 }
 
-// complete checks what the parts have in common, and fills it in.
+// complete checks the fields that several parts use, and sets their defaults.
 func (c *Config) complete() error {
 	if c.Client == nil {
 		return errors.New("agent: Config.Client is missing")
@@ -115,7 +115,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// imagesDir returns the directory for the grants of images, empty without a Root.
+// imagesDir returns the directory for the grants of images, "" without a Root.
 func (c *Config) imagesDir() string {
 	if c.Root == "" {
 		return ""
@@ -123,7 +123,7 @@ func (c *Config) imagesDir() string {
 	return filepath.Join(c.Root, "images")
 }
 
-// loop returns the configuration of the Loop, with its parts.
+// loop returns the configuration of the Loop with the parts.
 func (c *Config) loop(parts []loop.Part) loop.Config {
 	return loop.Config{
 		Client: c.Client, Root: c.Root, Sources: c.Sources, Sync: c.Sync, Admission: c.Admission, Parts: parts,

@@ -1,4 +1,4 @@
-// Package agent is a whole node agent, made of one Config. A zero field means the default of a kubelet:
+// Package agent is a whole node agent in one Config. A zero field means the default of a kubelet:
 //
 //	pods, err := source.NewFolder(source.FolderConfig{Path: "/etc/pods", NodeName: "edge-7"})
 //	a, err := agent.New(agent.Config{
@@ -31,8 +31,8 @@
 //
 // # Tests
 //
-// An agent runs in virtual time (testing/synctest). It measures the machine that runs the test: set NoEviction
-// where a full disk of that machine must not matter.
+// An agent runs in virtual time (testing/synctest). Because it measures the machine that runs the test, set
+// NoEviction, so that a full disk of that machine has no effect.
 //
 // # Files
 //

@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// evictions measure the node, and evict pods when it is under pressure.
+// evictions measures the node, and evicts pods when the node is under pressure.
 type evictions struct {
 	*pressure.Manager
 	evictor  *evictor
@@ -53,7 +53,7 @@ func (c *Config) makeEvictions(reader *stats.Reader, containers *containerGC, im
 	return &evictions{manager, e, evict.Interval(c.EvictionPolicy)}, nil
 }
 
-// Run looks after the node until ctx ends.
+// Run measures the node at intervals until ctx ends.
 func (e *evictions) Run(ctx context.Context, host loop.Host) error {
 	e.evictor.host = host
 	defer e.Wait()
@@ -62,8 +62,8 @@ func (e *evictions) Run(ctx context.Context, host loop.Host) error {
 	return nil
 }
 
-// underPressure rejects new pods while the node is under pressure, and asks the next Admission
-// about all others.
+// underPressure rejects new pods while the node is under pressure. For all other pods it calls the next
+// Admission.
 type underPressure struct {
 	manager *pressure.Manager
 	next    loop.Admission // nil if all pods are admitted
@@ -79,19 +79,20 @@ func (a underPressure) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejecti
 	return a.next.Admit(pod, activePods)
 }
 
-// An evictor does what a pressure.Manager asks for.
+// An evictor gives a pressure.Manager access to the agent's pods, containers and images.
 type evictor struct {
 	cache      *runtime.Cache
-	containers *containerGC // nil if dead containers stay
-	images     *imageGC     // nil if images stay
+	containers *containerGC // nil if dead containers are kept
+	images     *imageGC     // nil if images are kept
 	node       nodeEvents
-	host       loop.Host // since Run
+	host       loop.Host // set by Run
 }
 
 var _ pressure.Agent = (*evictor)(nil)
 
-// Running returns a pod that is terminating, or that has ended by its status, while a container of it may
-// run: it uses the node for as long as its grace period lasts, which its author chooses.
+// Running returns the pods that may use the node. They include a pod that is terminating or has a terminal
+// phase while one of its containers may run: it uses the node during its grace period, which its author
+// chooses.
 func (e *evictor) Running() []pressure.Pod {
 	var list []pressure.Pod
 	for _, p := range e.host.Pods() {
@@ -111,7 +112,7 @@ func (e *evictor) Running() []pressure.Pod {
 
 func alive(c runtime.ContainerStatus) bool { return c.Live() }
 
-// statusOf returns what the runtime last reported of a pod, nil if that is not known.
+// statusOf returns the last status of a pod in the runtime, nil if it is unknown.
 func statusOf(cache *runtime.Cache, uid types.UID) *runtime.PodStatus {
 	status, err := cache.Get(uid)
 	if err != nil {

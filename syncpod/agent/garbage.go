@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// containerInterval is the time between two removals of dead containers, and imageInterval the
-	// time between two checks of the disk of images.
+	// containerInterval is the time between two removals of dead containers. imageInterval is the time
+	// between two checks of the images' disk.
 	containerInterval = time.Minute
 	imageInterval     = 5 * time.Minute
 )
@@ -25,11 +25,11 @@ const (
 type containerGC struct {
 	collector *gc.Collector
 	log       logr.Logger
-	// mu is held while the collector works, because an eviction may ask for a pass, too.
+	// mu is held during a pass, because an eviction may start a pass, too.
 	mu sync.Mutex
 }
 
-// makeContainerGC returns nil if the agent has none.
+// makeContainerGC returns nil if NoContainerGC is set.
 func (c *Config) makeContainerGC() (*containerGC, error) {
 	if c.NoContainerGC {
 		return nil, nil
@@ -68,8 +68,7 @@ type imageGC struct {
 	log       logr.Logger
 }
 
-// makeImageGC returns nil if the agent has none. Its collector shares the leases of the manager that
-// hands images out.
+// makeImageGC returns nil if NoImageGC is set. The collector and the manager of pulls share their leases.
 func (c *Config) makeImageGC(manager *images.Manager) (*imageGC, error) {
 	if c.NoImageGC {
 		return nil, nil

@@ -20,7 +20,7 @@ type rotation struct {
 	log      logr.Logger
 }
 
-// makeRotation returns nil if the agent has none.
+// makeRotation returns nil if NoLogRotation is set, or the logs are not files.
 func (c *Config) makeRotation() (*rotation, error) {
 	if c.NoLogRotation || c.logsRoot() == "" {
 		return nil, nil
@@ -38,7 +38,7 @@ func (c *Config) makeRotation() (*rotation, error) {
 	return &rotation{rotator, cmp.Or(c.LogInterval, 10*time.Second), c.Log}, nil
 }
 
-// logsRoot is the directory of all logs, empty if they are no files.
+// logsRoot returns the directory of all logs, "" if the logs are not files.
 func (c *Config) logsRoot() string {
 	if c.Sync.Deps != nil && c.Sync.Deps.Logs != nil {
 		return ""

@@ -18,16 +18,17 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// maxLateKills bounds the unknown containers whose kills wait, and lateKillPauses are the times until
-// the reporter searches for such a container again: a container may be killed before the agent has seen it run.
+// maxLateKills is the maximum number of unknown containers whose kills are postponed. lateKillPauses are the
+// pauses before the reporter searches for such a container again: a container may be killed before the agent
+// has seen it run.
 const maxLateKills = 16
 
 func lateKillPauses() []time.Duration {
 	return []time.Duration{time.Second, 4 * time.Second, 10 * time.Second}
 }
 
-// killInterval is the shortest time between two reports about one container, or about the node: a
-// container can have its processes killed without end.
+// killInterval is the minimum time between two reports about one container, or about the node, because a
+// container can make the kernel kill its processes endlessly.
 const killInterval = time.Minute
 
 // oomReporter reports processes that the kernel has killed for lack of memory.
@@ -36,7 +37,7 @@ type oomReporter struct {
 	cache   *runtime.Cache
 	node    nodeEvents
 	log     logr.Logger
-	host    loop.Host // since Run
+	host    loop.Host // set by Run
 	// tasks are the goroutines of late kills and of intervals.
 	tasks sync.WaitGroup
 
@@ -47,21 +48,21 @@ type oomReporter struct {
 	recent map[killSubject]int
 }
 
-// killSubject identifies what a report is about: a container, or the node if the UID is empty. Reports about
-// kills by a limit and by the node's lack of memory are apart.
+// killSubject identifies the subject of a report: a container, or the node if the UID is empty. Kills because of
+// a limit and kills because the node ran out of memory are reported separately.
 type killSubject struct {
 	uid       types.UID
 	container string
 	system    bool
 }
 
-// An oomWatcher calls tell for each process that the kernel kills for lack of memory, one after the
-// other, until ctx ends. An *oom.Watcher does.
+// An oomWatcher calls tell for each process that the kernel kills because memory ran out, one call at a
+// time, until ctx ends. An *oom.Watcher implements it.
 type oomWatcher interface {
 	Run(ctx context.Context, tell func(oom.Kill)) error
 }
 
-// makeOOMReporter returns nil if the agent reports no OOM kills.
+// makeOOMReporter returns nil if NoOOMEvents is set.
 func (c *Config) makeOOMReporter() *oomReporter {
 	if c.NoOOMEvents {
 		return nil
@@ -74,7 +75,7 @@ func (c *Config) makeOOMReporter() *oomReporter {
 	}
 }
 
-// Run reports processes that are killed, until ctx ends.
+// Run reports killed processes until ctx ends.
 func (r *oomReporter) Run(ctx context.Context, host loop.Host) error {
 	r.host = host
 	defer r.tasks.Wait()
@@ -92,10 +93,10 @@ func (r *oomReporter) Run(ctx context.Context, host loop.Host) error {
 	return nil
 }
 
-// reportContainer reports kills in a container of a pod; k is the first. It returns false if the
-// container is not known. If the outermost container is unknown, it may be the container of the
-// process, which the agent is about to see, or one in which the whole node runs: nested allows the
-// latter.
+// reportContainer reports kills in a container of a pod; k is the first of them. It returns false if the
+// container is unknown. If only the outermost container is unknown, the process may be in that container,
+// which the agent has not seen yet, or the whole node may run in that container. If nested is set,
+// reportContainer assumes the latter.
 func (r *oomReporter) reportContainer(ctx context.Context, k oom.Kill, kills int, nested bool) bool {
 	pod, container, id := r.containerOf(k)
 	if pod == nil || !nested && id != k.Containers()[0] {
@@ -105,8 +106,8 @@ func (r *oomReporter) reportContainer(ctx context.Context, k oom.Kill, kills int
 	return true
 }
 
-// postpone reports a kill once its container is known, if that is soon. A container has one place
-// among the late kills, however many of its processes are killed.
+// postpone reports a kill when its container becomes known, if that is soon. All kills in one container
+// count as one of maxLateKills.
 func (r *oomReporter) postpone(ctx context.Context, k oom.Kill) {
 	_, _, id := r.containerOf(k)
 	id = cmp.Or(id, k.Containers()[0])
@@ -142,8 +143,8 @@ func (r *oomReporter) reportLate(ctx context.Context, id string, k oom.Kill) {
 	}
 }
 
-// report reports kills in a container, or on the node if pod is nil; k is the first of them. Within killInterval
-// of a report it only counts them, and the end of the interval reports their number.
+// report reports kills in a container, or on the node if pod is nil; k is the first of them. For killInterval
+// after a report it only counts further kills, and reports their number at the end of the interval.
 func (r *oomReporter) report(ctx context.Context, pod *v1.Pod, container string, k oom.Kill, kills int) {
 	subject := killSubject{container: container, system: k.System()}
 	if pod != nil {
@@ -178,7 +179,7 @@ func (r *oomReporter) report(ctx context.Context, pod *v1.Pod, container string,
 }
 
 // further waits until killInterval has passed or ctx ends, and returns the number of kills since the last report. If
-// there were none, the next kill is reported at once.
+// it returns 0, the next kill is reported immediately.
 func (r *oomReporter) further(ctx context.Context, subject killSubject) int {
 	timer := time.NewTimer(killInterval)
 	defer timer.Stop()
@@ -209,8 +210,8 @@ func (r *oomReporter) sayContainer(pod *v1.Pod, container string, system bool, m
 	r.host.Events().Eventf(podref.ContainerNamed(pod, container), v1.EventTypeWarning, "OOMKilling", "%s: %s", message, why)
 }
 
-// containerOf returns the first container of the cgroup's path that a pod has, with its ID; a nil pod if
-// no pod has one of them.
+// containerOf returns the first container in the cgroup's path that belongs to a pod, with its ID. It returns a nil
+// pod if there is none.
 func (r *oomReporter) containerOf(k oom.Kill) (pod *v1.Pod, container, id string) {
 	ids := k.Containers()
 	first := len(ids)

@@ -7,7 +7,7 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// every calls do at intervals until ctx ends, but not while the runtime is unavailable.
+// every calls do at intervals until ctx ends. It skips calls while the runtime is unavailable.
 func every(ctx context.Context, host loop.Host, interval time.Duration, do func()) {
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()

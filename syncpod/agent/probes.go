@@ -13,10 +13,10 @@ import (
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
-// probes run the probes of pods, and record what fails as events.
+// probes runs the probes of pods, and records failures as events.
 type probes struct {
 	*prober.Prober
-	host loop.Host // since Run
+	host loop.Host // set by Run
 }
 
 var (
@@ -24,7 +24,7 @@ var (
 	_ loop.Part   = (*probes)(nil)
 )
 
-// makeProbes returns nil if the agent runs none.
+// makeProbes returns nil if NoProbes is set.
 func (c *Config) makeProbes() (*probes, error) {
 	if c.NoProbes {
 		return nil, nil
@@ -46,7 +46,7 @@ func (c *Config) makeProbes() (*probes, error) {
 	return p, nil
 }
 
-// event returns a function that records an event of a probe. The Prober calls it while Run runs.
+// event returns a function that records an event about a probe. The Prober calls it while Run runs.
 func (p *probes) event(reason string) func(*v1.Pod, string, probe.Kind, string) {
 	return func(pod *v1.Pod, container string, _ probe.Kind, message string) {
 		p.host.Events().Eventf(podref.ContainerNamed(pod, container), v1.EventTypeWarning, reason, "%s", message)

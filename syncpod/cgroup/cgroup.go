@@ -2,7 +2,7 @@ package cgroup
 
 import "errors"
 
-// DefaultRoot is the name of a kubelet's cgroup of all pods.
+// DefaultRoot is the name of the cgroup that contains all pods of a kubelet.
 const DefaultRoot = "kubepods"
 
 // Driver is the component that manages a node's cgroups, which determines their names. The agent
@@ -11,7 +11,7 @@ type Driver string
 
 // The drivers.
 const (
-	// Cgroupfs: agent and runtime write to the tree themselves.
+	// Cgroupfs: the agent and the runtime write to the kernel's files directly.
 	Cgroupfs Driver = "cgroupfs"
 	// Systemd: each cgroup is a slice or a scope of systemd.
 	Systemd Driver = "systemd"
@@ -28,27 +28,25 @@ const (
 	V2 Version = 2
 )
 
-// ErrMemoryInUse reports a memory limit below the memory in use: to enforce it, the kernel would
-// kill processes.
+// ErrMemoryInUse means that a memory limit is below the memory in use: the kernel would kill processes to
+// enforce it.
 var ErrMemoryInUse = errors.New("the memory limit is below what is in use")
 
-// Resources are the settings of one cgroup. A resource that is nil, or missing in a map, is not
-// limited.
+// Resources are the settings of one cgroup. A resource that is nil, or missing in a map, has no limit.
 type Resources struct {
-	// CPUShares is the weight among the cgroups of one level, 2 to 262144, as version
-	// 1 of the interface counts it: 1024 for each CPU. 0 is
-	// left as it is.
+	// CPUShares is the weight among the cgroups of one level, 2 to 262144, in the unit of version 1 of
+	// the interface: 1024 for each CPU. 0 leaves the weight unchanged.
 	CPUShares int64
 	// CPUQuota is the CPU time of each period, in microseconds: -1 if CPU limits are not enforced,
 	// 0 for a limit of zero, which does not limit. CPUPeriod is the length of a period, in
 	// microseconds. Either both are nil or neither.
 	CPUQuota, CPUPeriod *int64
-	// Memory is the limit in bytes. 0 is a limit of zero, which does not limit.
+	// Memory is the limit in bytes. 0 is a limit of zero, which the kernel does not enforce.
 	Memory *int64
 	// HugePages are limits in bytes by the size of a page in bytes.
 	HugePages map[int64]int64
-	// PIDs is how many processes and threads there may be.
+	// PIDs is the maximum number of processes and threads.
 	PIDs *int64
-	// Unified are files of version 2 by name, such as memory.min.
+	// Unified are further files of version 2 by name, such as memory.min.
 	Unified map[string]string
 }

@@ -14,11 +14,10 @@ type Node struct {
 	// GroupOOMKill has all processes of a container killed together when memory
 	// runs out, as a kubelet does by default on cgroup v2. It must be off on v1.
 	GroupOOMKill bool
-	// Swap is how containers use the swap of the node. Default: the runtime decides.
+	// Swap determines how containers use the swap of the node. Default: the runtime decides.
 	Swap Swap
-	// HugePageSizes are the sizes of huge pages the node's kernel has, in the form
-	// of cgroup file names ("2MB", "1GB"). A container gets a limit for each: what
-	// its spec says, or 0.
+	// HugePageSizes are the sizes of huge pages that the node's kernel supports, as in the names of
+	// cgroup files ("2MB", "1GB"). A container gets a limit for each size: that of its spec, or 0.
 	HugePageSizes []string
 
 	// SeccompRoot is the directory of seccomp profiles, "" means
@@ -33,5 +32,5 @@ type Node struct {
 	MaskedPaths []string
 }
 
-// DefaultSeccompRoot is where node administrators put seccomp profiles.
+// DefaultSeccompRoot is the default directory for seccomp profiles of the node's administrator.
 const DefaultSeccompRoot = "/var/lib/kubelet/seccomp"

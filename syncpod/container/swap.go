@@ -1,6 +1,6 @@
 package container
 
-// Swap is how containers use the swap of the node (KEP-2400). With the zero Swap the runtime decides.
+// Swap determines how containers use the swap of the node (KEP-2400). With the zero Swap the runtime decides.
 type Swap struct {
 	Behavior SwapBehavior
 	// Bytes is the size of the swap of the node. It counts for LimitedSwap.
@@ -10,13 +10,14 @@ type Swap struct {
 	CgroupV1 bool
 }
 
-// SwapBehavior is which containers may swap, by the names of a kubelet.
+// SwapBehavior determines which containers may swap. The values are a kubelet's.
 type SwapBehavior string
 
 const (
 	// NoSwap lets no container swap.
 	NoSwap SwapBehavior = "NoSwap"
-	// LimitedSwap gives each container of a Burstable pod the share of the swap that its memory request is of the memory of the
-	// node. No other container swaps, nor does one whose request is its limit, or one of a critical pod.
+	// LimitedSwap limits the swap of each container of a Burstable pod: its share of the node's swap equals the share of
+	// its memory request in the node's memory. Other containers do not swap, and neither do containers whose request
+	// equals their limit, and containers of critical pods.
 	LimitedSwap SwapBehavior = "LimitedSwap"
 )

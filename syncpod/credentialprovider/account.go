@@ -10,11 +10,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// An account is what a plugin gets to know about the service account of a pod. The zero account is none.
+// An account has the facts about a pod's service account that a plugin receives. The zero account means none.
 type account struct {
 	token       string
 	annotations map[string]string
-	// key tells accounts apart in the cache.
+	// key identifies the account in the cache.
 	key string
 }
 
@@ -34,7 +34,7 @@ func (p *Provider) accountOf(ctx context.Context, pod *v1.Pod, a *tokenAttribute
 	acc.annotations = map[string]string{}
 	for _, key := range a.RequiredKeys {
 		value, ok := object.Annotations[key]
-		if !ok { // the annotation is how workloads ask for the plugin
+		if !ok { // workloads request the plugin with this annotation
 			return account{}, false, nil
 		}
 		acc.annotations[key] = value

@@ -31,7 +31,7 @@ func registryOf(repository string) string {
 	return registry
 }
 
-// find returns credentials that hold at a time: for the repository, else for its registry, else for all images.
+// find returns the credentials valid at a time: for the repository, else for its registry, else for all images.
 func (c *cache) find(plugin, account, repository string, now time.Time) (map[string]auth, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ type run struct {
 	done chan struct{}
 	auth map[string]auth
 	err  error
-	// abandoned is set if the caller that started the run gave up: its error is not that of the plugin.
+	// abandoned is set if the caller that started the run gave up: its error says nothing about the plugin.
 	abandoned bool
 }
 

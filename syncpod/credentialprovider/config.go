@@ -21,11 +21,11 @@ import (
 const (
 	configKind = "CredentialProviderConfig"
 	group      = "credentialprovider.kubelet.k8s.io/"
-	// maxFile bounds a file of the configuration in bytes, maxFiles the files of a folder, and maxProviders what they name.
+	// maxFile limits a file of the configuration in bytes, maxFiles the files of a folder, and maxProviders the providers.
 	maxFile, maxFiles, maxProviders = 1 << 20, 64, 64
 )
 
-// configVersions are the versions of a CredentialProviderConfig, and apiVersions those of requests to plugins.
+// configVersions are the accepted versions of a CredentialProviderConfig, and apiVersions those of requests to plugins.
 var (
 	configVersions = []string{"kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/v1beta1", "kubelet.config.k8s.io/v1alpha1"}
 	apiVersions    = []string{group + "v1", group + "v1beta1", group + "v1alpha1"}
@@ -61,7 +61,7 @@ type tokenAttributes struct {
 	OptionalKeys []string  `json:"optionalServiceAccountAnnotationKeys"`
 }
 
-// A cacheType says for whom credentials hold that a plugin has returned for a token.
+// A cacheType determines which pods may use the credentials that a plugin has returned for a token.
 type cacheType string
 
 const (
@@ -69,7 +69,7 @@ const (
 	perAccount cacheType = "ServiceAccount"
 )
 
-// load reads a file, or the files of a folder in the order of their names: those that end with .json, .yaml or .yml.
+// load reads a file, or the files of a folder that end with .json, .yaml or .yml, in the order of their names.
 func load(path string) (providers []providerConfig, err error) {
 	paths, err := files(path)
 	if err != nil {

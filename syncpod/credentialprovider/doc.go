@@ -1,7 +1,7 @@
 // Package credentialprovider gets the credentials of image registries from plugins: the programs that a kubelet starts for
-// ECR, GCR, ACR and other registries (KEP-2133), with tokens of service accounts if a plugin asks for them (KEP-4412).
+// ECR, GCR, ACR and other registries (KEP-2133). A plugin may request tokens of service accounts (KEP-4412).
 //
-// A [Provider] is the PullSecrets of a syncpod.Objects. Of each image of a pod it asks the plugins whose matchImages fit:
+// A [Provider] is the PullSecrets of a syncpod.Objects. For each image of a pod it runs the plugins whose matchImages match:
 //
 //	provider, err := credentialprovider.New(credentialprovider.Config{
 //		File: "/etc/kubernetes/credential-providers.yaml", BinDir: "/usr/libexec/kubernetes/credential-providers",
@@ -10,16 +10,16 @@
 //	...
 //	syncpod.Objects{PullSecrets: provider}
 //
-// A plugin is a program of the machine's administrator, and runs with the rights of the agent. Its output is bounded, its
-// time too, and its path may not lead out of BinDir. What it prints is never logged: its credentials are in the
-// secrets that are returned, and in memory for as long as the plugin says.
+// A plugin is a program that the machine's administrator has installed. It runs with the rights of the agent. Its output
+// and its run time are limited, and its path must not lead out of BinDir. Its output is never logged: the credentials in
+// it are only in the returned secrets, and in memory for as long as the plugin allows.
 //
-//	config.go    the configuration, of which each field is checked
+//	config.go    the configuration, and checks of all its fields
 //	plugin.go    one run of a plugin
-//	cache.go     the credentials that plugins have returned, and how long they hold
-//	execute.go   the program of a plugin: its output, its time, and its end
+//	cache.go     the credentials that plugins have returned, until they expire
+//	execute.go   the program of a plugin: its output, its time limit, and its end
 //	group_*.go   the processes of a plugin, which end with it
-//	token.go     the tokens of service accounts that plugins have got
-//	account.go   what a plugin gets to know about a service account
+//	token.go     the tokens of service accounts that plugins have received
+//	account.go   the facts about a service account that a plugin receives
 //	provider.go  the Provider
 package credentialprovider

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxOutput bounds what a plugin prints, in bytes.
+	// maxOutput is the maximum output of a plugin, in bytes.
 	maxOutput = 1 << 20
 	// leaveDelay is the time that a plugin has to end after it was killed, and that its other processes have to close its output
 	// after it has ended.
@@ -19,7 +19,7 @@ const (
 // errOutput is the error of a plugin that prints too much.
 var errOutput = errors.New("it prints more than 1 MiB")
 
-// bounded keeps what a program prints, up to a limit.
+// bounded stores the output of a program, up to a limit.
 type bounded struct {
 	text []byte
 	full bool
@@ -34,9 +34,9 @@ func (b *bounded) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// execute runs a program with an input, and returns what it prints. When ctx ends, and when processes of the program hold its
-// output after it has ended, all processes of its group are killed. The program is reaped after that, because the ID of its
-// group may belong to other processes once it is reaped.
+// execute runs a program with an input, and returns its output. It kills all processes of the program's group when ctx
+// ends, and when processes hold the output open after the program has ended. It reaps the program only after that, because
+// the ID of its group may then belong to other processes.
 func (p *Provider) execute(ctx context.Context, command *exec.Cmd, input []byte) ([]byte, error) {
 	stdin, err := command.StdinPipe()
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *Provider) execute(ctx context.Context, command *exec.Cmd, input []byte)
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		_, _ = io.Copy(&output, stdout) // bounded knows why it ends early
+		_, _ = io.Copy(&output, stdout) // bounded records why it ends early
 		_ = stdout.Close()
 	}()
 	ended := make(chan reap, 1)

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxAuths bounds the credentials in what a plugin prints.
+// maxAuths is the maximum number of credentials in a plugin's output.
 const maxAuths = 1024
 
 // request is a CredentialProviderRequest.
@@ -39,7 +39,7 @@ type auth struct {
 	Password string `json:"password"`
 }
 
-// A cacheKeyType says for which images credentials hold.
+// A cacheKeyType determines for which images credentials are valid.
 type cacheKeyType string
 
 const (
@@ -48,7 +48,7 @@ const (
 	perPlugin   cacheKeyType = "Global"
 )
 
-// program returns the path of a plugin. It must not lead out of the folder, not by a link either.
+// program returns the path of a plugin. Neither the name nor a link may lead out of the folder.
 func program(dir, name string) (string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -71,7 +71,7 @@ func program(dir, name string) (string, error) {
 	return path, nil
 }
 
-// run runs a plugin. An error has nothing of what the plugin has printed.
+// run runs a plugin. Its errors contain nothing of the plugin's output.
 func (p *Provider) run(ctx context.Context, plugin *providerConfig, r request) (*response, error) {
 	r.Kind, r.APIVersion = "CredentialProviderRequest", plugin.APIVersion
 	input, err := json.Marshal(r)
@@ -96,7 +96,7 @@ func (p *Provider) run(ctx context.Context, plugin *providerConfig, r request) (
 	return parse(output, plugin.APIVersion)
 }
 
-// parse reads what a plugin has printed. An error quotes none of it but the kind.
+// parse parses a plugin's output. Its errors contain nothing of the output except the kind.
 func parse(text []byte, apiVersion string) (*response, error) {
 	var r response
 	if err := json.Unmarshal(text, &r); err != nil {

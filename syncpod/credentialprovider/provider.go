@@ -24,19 +24,19 @@ type Config struct {
 	File string
 	// BinDir is the folder of the plugins, which are programs with the names of the providers. Required.
 	BinDir string
-	// Secrets returns the pull secrets that pods name. They come before those of plugins. Default: none.
+	// Secrets returns the pull secrets that pods name. They take precedence over those of plugins. Default: none.
 	Secrets Secrets
 	// Tokens and ServiceAccounts are required if a provider has tokenAttributes.
 	Tokens          volume.Tokens
 	ServiceAccounts ServiceAccounts
-	// Env are the variables of plugins, as "NAME=value", to which the configuration adds. A kubelet's are its own: os.Environ().
-	// Default: none.
+	// Env are the variables of plugins, as "NAME=value"; the configuration adds to them. A kubelet passes its own
+	// environment: os.Environ(). Default: none.
 	Env []string
 	// Timeout bounds one run of a plugin. Default 1 min, as in a kubelet.
 	Timeout time.Duration
 }
 
-// Secrets returns pull secrets. With an error, which says what is missing, come those that were found.
+// Secrets returns pull secrets. If some are missing, it returns the others with an error that names the missing ones.
 type Secrets interface {
 	PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error)
 }
@@ -58,7 +58,7 @@ type Provider struct {
 	kill func(*exec.Cmd) error
 }
 
-// New reads the configuration, and checks that the plugins are there. It starts none.
+// New reads the configuration, and checks that the plugins exist. It starts no plugin.
 func New(c Config) (*Provider, error) {
 	switch {
 	case c.File == "":
@@ -86,8 +86,8 @@ func New(c Config) (*Provider, error) {
 	return p, nil
 }
 
-// PullSecrets returns the secrets that the pod names, and one for each image of the pod for which a plugin has credentials. A
-// plugin that fails is named in the error, and the other secrets are returned.
+// PullSecrets returns the secrets that the pod names, and one for each image of the pod for which a plugin has
+// credentials. If a plugin fails, the error names it, and the other secrets are returned.
 func (p *Provider) PullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.Secret, err error) {
 	if p.config.Secrets != nil {
 		secrets, err = p.config.Secrets.PullSecrets(ctx, pod)
@@ -130,8 +130,8 @@ func repositoriesOf(pod *v1.Pod) (all []string) {
 	return all
 }
 
-// secrets returns the credentials of a plugin, one secret for each of the repositories that it is for: an answer for one
-// image says nothing about the others, although its keys may be the registry of all.
+// secrets returns the credentials of a plugin, with one secret for each repository for which it was called. A response
+// for one image is not used for other images, even if its keys name the whole registry.
 func (p *Provider) secrets(ctx context.Context, pod *v1.Pod, plugin *providerConfig, repositories []string) (secrets []v1.Secret, err error) {
 	repositories = slices.DeleteFunc(slices.Clone(repositories), func(r string) bool {
 		return !slices.ContainsFunc(plugin.MatchImages, func(pattern string) bool { return images.Matches(pattern, r) })
@@ -155,7 +155,7 @@ func (p *Provider) secrets(ctx context.Context, pod *v1.Pod, plugin *providerCon
 		if failed != nil {
 			return nil, failed
 		}
-		if acc.key != "" { // other service accounts may not use what it pulls
+		if acc.key != "" { // other service accounts may not use the image that it pulls
 			secret.Namespace, secret.Type = pod.Namespace, v1.SecretTypeDockerConfigJson
 		}
 		secrets = append(secrets, secret)
@@ -176,8 +176,8 @@ func secretOf(plugin, repository string, auths map[string]auth) (v1.Secret, erro
 	}, nil
 }
 
-// credentials returns the credentials of a plugin for a repository, from the cache or from a run. Callers that want the
-// same at the same time share one run and its error, because a plugin that hangs would delay them one after the other.
+// credentials returns the credentials of a plugin for a repository, from the cache or from a run. Concurrent calls for
+// the same credentials share one run and its error, because a plugin that hangs would delay them one after the other.
 func (p *Provider) credentials(ctx context.Context, plugin *providerConfig, acc account, repository string) (map[string]auth, error) {
 	for {
 		if found, ok := p.cache.find(plugin.Name, acc.key, repository, time.Now()); ok {
@@ -202,11 +202,11 @@ func (p *Provider) credentials(ctx context.Context, plugin *providerConfig, acc 
 	}
 }
 
-// maxRuns is how many processes of one plugin run at a time. They count for the agent's limit of memory: with one for each pod of a
-// node that starts, the kernel would kill the agent.
+// maxRuns is the maximum number of processes of one plugin at a time. Their memory counts against the agent's limit: with
+// one process for each pod of a node that starts, the kernel would kill the agent.
 const maxRuns = 8
 
-// askInTurn is ask, once few enough processes of the plugin run. An answer for another image may meanwhile be one for this image.
+// askInTurn waits until fewer than maxRuns processes of the plugin run. If no response in the cache fits by then, it calls ask.
 func (p *Provider) askInTurn(ctx context.Context, plugin *providerConfig, acc account, repository string) (map[string]auth, error) {
 	turns := p.turns[plugin.Name]
 	select {
@@ -221,7 +221,7 @@ func (p *Provider) askInTurn(ctx context.Context, plugin *providerConfig, acc ac
 	return p.ask(ctx, plugin, acc, repository)
 }
 
-// ask runs a plugin, and caches its response.
+// ask runs a plugin and caches its response.
 func (p *Provider) ask(ctx context.Context, plugin *providerConfig, acc account, repository string) (map[string]auth, error) {
 	r, err := p.run(ctx, plugin, request{Image: repository, ServiceAccountToken: acc.token, ServiceAccountAnnotations: acc.annotations})
 	if err != nil {

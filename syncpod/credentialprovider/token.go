@@ -16,7 +16,7 @@ import (
 // tokenSeconds is the lifetime that a plugin's token is requested with.
 const tokenSeconds = int64(3600)
 
-// A tokenKey names a token: of a pod, for a service account and an audience. A service account that was made anew has another UID.
+// A tokenKey identifies a token by pod, service account and audience. A service account that was recreated has another UID.
 type tokenKey struct {
 	pod, account types.UID
 	audience     string

@@ -1,4 +1,4 @@
-// Package device persists which devices of a node are allocated to containers.
+// Package device persists the allocations of a node's devices to containers.
 //
 // An [Allocator] decides which devices exist and which container gets them: a device manager with
 // device plugins, a DRA driver, or a few lines of a program. It is called once for each container,
@@ -37,13 +37,13 @@ type Allocation struct {
 	// vendor.com/class=name.
 	CDIDevices []string `json:"cdiDevices,omitempty"`
 	// Resources are the IDs of the allocated devices, by resource name. They are not passed to the
-	// runtime; the Allocator uses them to know which container holds which device.
+	// runtime; they tell the Allocator which container has which device.
 	Resources map[string][]string `json:"resources,omitempty"`
 }
 
 // A Device is a device node.
 type Device struct {
-	// HostPath is where it is on the node, ContainerPath where in the container. Both are
+	// HostPath is the device's path on the node, ContainerPath its path in the container. Both are
 	// absolute.
 	HostPath      string `json:"hostPath"`
 	ContainerPath string `json:"containerPath"`
@@ -53,14 +53,13 @@ type Device struct {
 
 // A Mount is a file or directory of the node.
 type Mount struct {
-	// HostPath is where it is on the node, ContainerPath where in the container. Both are
-	// absolute.
+	// HostPath is the path on the node, ContainerPath the path in the container. Both are absolute.
 	HostPath      string `json:"hostPath"`
 	ContainerPath string `json:"containerPath"`
 	ReadOnly      bool   `json:"readOnly,omitempty"`
 }
 
-// isZero reports whether there is nothing in it.
+// isZero reports whether the Allocation is empty.
 func (a Allocation) isZero() bool {
 	return len(a.Devices) == 0 && len(a.Mounts) == 0 && len(a.Env) == 0 && len(a.Annotations) == 0 && len(a.CDIDevices) == 0 && len(a.Resources) == 0
 }

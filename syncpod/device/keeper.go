@@ -18,9 +18,9 @@ import (
 // An Allocator allocates devices to containers.
 type Allocator interface {
 	// Allocate returns the allocation of a container of a pod. If the agent ended before the result
-	// was persisted, it is called again for the same container, and should then return the same. If
-	// it returns an error, the container is not created, and Allocate is retried with back-off.
-	// Allocate must not modify pod and container.
+	// was persisted, Allocate is called again for the same container, and should then return the same
+	// allocation. If it returns an error, the container is not created, and Allocate is retried with
+	// back-off. Allocate must not modify pod and container.
 	Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (Allocation, error)
 	// Release frees everything allocated to a pod that was removed. It is called until it returns
 	// nil, possibly once more, and also for pods without allocations.
@@ -73,8 +73,8 @@ func New(c Config) (*Keeper, error) {
 	return &Keeper{allocator: c.Allocator, files: podfile.Dir(c.State), pods: map[types.UID]*keptPod{}}, nil
 }
 
-// Allocate returns the allocation of a container. It allocates if there is none yet, and returns after
-// the allocation is on the disk.
+// Allocate returns the allocation of a container. If none is persisted, it calls the Allocator, and returns
+// when the result is on the disk.
 func (k *Keeper) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (Allocation, error) {
 	p := k.of(pod.UID)
 	p.mu.Lock()
@@ -106,8 +106,8 @@ func (k *Keeper) Choose(context.Context, *v1.Pod, *v1.Container) error { return 
 func (k *Keeper) Devices(*v1.Pod) map[string][]v1.ResourceStatus { return nil }
 
 // Allocations returns the persisted allocations of the containers of all pods, by container name. An
-// Allocator uses it at start to learn the allocations of earlier agents. errs holds the errors of
-// pods whose file is unreadable or invalid, by pod; err is the directory's.
+// Allocator uses it at start to restore the allocations of earlier agents. errs holds the errors of
+// pods whose file is unreadable or invalid, by pod; err is the error of reading the directory.
 func (k *Keeper) Allocations() (given map[types.UID]map[string]Allocation, errs map[types.UID]error, err error) {
 	uids, err := k.files.List()
 	if err != nil {
@@ -167,8 +167,8 @@ func (k *Keeper) of(uid types.UID) *keptPod {
 	return p
 }
 
-// load reads the file that an earlier agent has written. An invalid file is an error: to allocate
-// other devices than those that a container may still use is worse than to allocate none.
+// load reads the file that an earlier agent has written. An invalid file is an error: a container may still use its
+// devices, so to allocate other devices would be worse than to allocate none.
 func (p *keptPod) load(files podfile.Dir, uid types.UID) error {
 	if p.read {
 		return nil

@@ -29,7 +29,7 @@ type Policy struct {
 	Interval time.Duration
 }
 
-// DefaultHard returns the thresholds of a Policy without Hard ones.
+// DefaultHard returns the default value of Policy.Hard.
 func DefaultHard() map[Signal]string {
 	return map[Signal]string{
 		MemoryAvailable: "100Mi", NodeFSAvailable: "10%", NodeFSInodesFree: "5%", ImageFSAvailable: "15%", ImageFSInodesFree: "5%",

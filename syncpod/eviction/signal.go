@@ -13,12 +13,12 @@ const (
 	// ImageFSAvailable and ImageFSInodesFree are of the file system of images.
 	ImageFSAvailable  Signal = "imagefs.available"
 	ImageFSInodesFree Signal = "imagefs.inodesFree"
-	// ContainerFSAvailable and ContainerFSInodesFree measure the file system with the
-	// containers' writable layers. It is the same as the node's or the images', so those
-	// thresholds also apply; a kubelet has no thresholds for these signals, a Policy may.
+	// ContainerFSAvailable and ContainerFSInodesFree measure the file system with the containers'
+	// writable layers. It is either the node's or the images' file system, so the thresholds of that
+	// one also apply. A kubelet does not accept thresholds for these signals; a Policy does.
 	ContainerFSAvailable  Signal = "containerfs.available"
 	ContainerFSInodesFree Signal = "containerfs.inodesFree"
-	// PIDAvailable is how many more processes and threads can be started.
+	// PIDAvailable is the number of further processes and threads that can be started.
 	PIDAvailable Signal = "pid.available"
 )
 

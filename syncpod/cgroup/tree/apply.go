@@ -15,15 +15,15 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// how settings are written.
+// how determines how settings are written.
 type how struct {
 	// pod marks the cgroup of a pod, which may use only huge pages that it requests.
 	pod bool
-	// raise means that no limit is lowered.
+	// raise means that no limit may be lowered.
 	raise bool
 }
 
-// apply makes a cgroup, if it is not there, and writes its settings.
+// apply creates a cgroup if it does not exist, and writes its settings.
 func (t *Tree) apply(ctx context.Context, mount *os.Root, at string, r cgroup.Resources, h how) error {
 	if t.upToDate(mount, at, r) {
 		return nil
@@ -31,7 +31,7 @@ func (t *Tree) apply(ctx context.Context, mount *os.Root, at string, r cgroup.Re
 	if err := t.checkMemory(mount, at, r); err != nil && !h.raise {
 		return err
 	}
-	delete(t.applied, at) // until all of it is written
+	delete(t.applied, at) // until all settings are written
 	if t.config.Driver == cgroup.Systemd {
 		if err := t.config.Slices.SetSlice(ctx, at, r); err != nil {
 			return err
@@ -76,7 +76,7 @@ func (t *Tree) make(ctx context.Context, mount *os.Root, at string) error {
 	return nil
 }
 
-// makeIn makes a cgroup in one tree, unless it is there. The one above is there already.
+// makeIn creates a cgroup in one tree if it does not exist. Its parent exists.
 func (t *Tree) makeIn(mount *os.Root, tree, at string) error {
 	if err := t.delegate(mount, path.Join(tree, path.Dir(at))); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (t *Tree) makeIn(mount *os.Root, tree, at string) error {
 	return nil
 }
 
-// makeSlice makes a slice that has no settings of ours.
+// makeSlice creates a slice for which podsync has no settings.
 func (t *Tree) makeSlice(ctx context.Context, at string) error {
 	if _, ok := t.applied[at]; ok {
 		return nil
@@ -111,10 +111,10 @@ func (t *Tree) makeSlice(ctx context.Context, at string) error {
 	return nil
 }
 
-// settled are the controllers that have settings.
+// settled returns the controllers that have settings.
 func settled() []string { return []string{"cpu", "hugetlb", "memory", "pids"} }
 
-// treesWithSettings are the trees of those controllers, each once.
+// treesWithSettings returns the trees of those controllers, each once.
 func (t *Tree) treesWithSettings() (trees []string) {
 	seen := map[string]bool{}
 	for _, c := range settled() {
@@ -126,7 +126,7 @@ func (t *Tree) treesWithSettings() (trees []string) {
 	return trees
 }
 
-// delegate enables, with version 2, the controllers that cgroups below dir need.
+// delegate enables, with version 2, the controllers for the cgroups below dir.
 func (t *Tree) delegate(mount *os.Root, dir string) error {
 	if t.kernel.version != cgroup.V2 {
 		return nil
@@ -148,7 +148,7 @@ func (t *Tree) delegate(mount *os.Root, dir string) error {
 	return nil
 }
 
-// write writes one setting. What sets no limit needs no controller.
+// write writes one setting. Without a limit, the controller may be missing.
 func (t *Tree) write(mount *os.Root, at string, s podcgroup.Setting) error {
 	tree := t.kernel.controllers[s.Controller]
 	if tree == "" && s.Unlimited() {
@@ -158,7 +158,7 @@ func (t *Tree) write(mount *os.Root, at string, s podcgroup.Setting) error {
 		return fmt.Errorf("%s is to be %s, and there is no controller %s", s.File, s.Value, s.Controller)
 	}
 	err := writeFile(mount, path.Join(tree, at, s.File), s.Value)
-	if s.Controller == "memory" && errors.Is(err, syscall.EBUSY) { // version 1 does not kill to keep it
+	if s.Controller == "memory" && errors.Is(err, syscall.EBUSY) { // version 1 does not kill processes to enforce a limit
 		return fmt.Errorf("%w: %w", cgroup.ErrMemoryInUse, err)
 	}
 	return err

@@ -25,29 +25,28 @@ type Config struct {
 	// State is the absolute path of a directory. A file for each pod in it records that this Tree
 	// created the pod's cgroup. It must outlive the agent.
 	State string
-	// Mount is the absolute path where the kernel's trees are mounted. Default
-	// /sys/fs/cgroup.
+	// Mount is the absolute path at which the kernel's trees are mounted. Default /sys/fs/cgroup.
 	Mount string
-	// Root is the cgroup above those of the pods, such as "/kubepods". Default cgroup.DefaultRoot.
-	// It must not be the root of the tree.
+	// Root is the parent of the pods' cgroups, such as "/kubepods". Default cgroup.DefaultRoot. It must
+	// not be the root of the tree.
 	Root string
 	// Driver is the runtime's cgroup driver. Default cgroup.Cgroupfs.
 	Driver cgroup.Driver
 	// Slices creates slices for the driver cgroup.Systemd, which requires it.
 	Slices Slices
 
-	// NoCPUQuota turns the enforcement of CPU limits off.
+	// NoCPUQuota turns off the enforcement of CPU limits.
 	NoCPUQuota bool
 	// CPUPeriod is the accounting period of CPU limits, 0 means 100 ms.
 	CPUPeriod time.Duration
 	// MemoryReservation keeps the memory that pods request from being reclaimed, with
 	// version 2 of the kernel's interface; see podcgroup.Input.
 	MemoryReservation bool
-	// PodPIDs is how many processes and threads a pod may have. 0 means no limit.
+	// PodPIDs is the maximum number of processes and threads of a pod. 0 means no limit.
 	PodPIDs int64
-	// Allocatable limits all pods together. A resource that is not in it is not limited.
+	// Allocatable limits all pods together. A resource that is missing in it has no limit.
 	Allocatable v1.ResourceList
-	// killTimeout is how long is waited for what was killed to be gone. Default 10 s.
+	// killTimeout is the maximum time until killed processes have ended. Default 10 s.
 	killTimeout time.Duration
 
 	// Log receives a line for each cgroup created or removed. Default: no log.
@@ -81,20 +80,20 @@ func (c *Config) setDefaults() error {
 // procs lists the processes of a cgroup in every version.
 const procs = "cgroup.procs"
 
-// kernel is what there is below the mount.
+// kernel describes the trees below the mount.
 type kernel struct {
 	version cgroup.Version
 	// trees are the directories of the trees, "." for version 2.
 	trees []string
-	// controllers are the trees that have settings, by controller.
+	// controllers are the directories of trees by controller, for the controllers that have settings.
 	controllers map[string]string
 	// pages are the sizes of huge pages, in bytes.
 	pages []int64
 }
 
 const (
-	// maxSetting is how much is read of a file with a setting, and maxControllers how many entries
-	// of the directory of the controllers.
+	// maxSetting is the maximum number of bytes read from a file with a setting. maxControllers is the
+	// maximum number of entries read from the directory of the controllers.
 	maxSetting, maxControllers = 64 << 10, 1024
 )
 
@@ -133,7 +132,7 @@ func look(mount *os.Root) (kernel, error) {
 			continue
 		}
 		k.controllers[e.Name()] = e.Name()
-		if e.IsDir() { // the others are links to these
+		if e.IsDir() { // all other entries are links to these
 			k.trees = append(k.trees, e.Name())
 		}
 	}
@@ -155,7 +154,7 @@ func (k kernel) complete() (kernel, error) {
 	return k, err
 }
 
-// pageSizes reads the sizes of huge pages off the names of directories.
+// pageSizes returns the sizes of huge pages, which are the names of directories.
 func pageSizes(dir string) (sizes []int64, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {

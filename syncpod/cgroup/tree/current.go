@@ -57,8 +57,8 @@ func (f cgroupFiles) number(controller, file string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// noLimit is less than version 1's value of unlimited memory, which depends on the page size, and
-// more than any real limit.
+// noLimit is the smallest value that means no limit. It is less than version 1's value for unlimited
+// memory, which depends on the page size, and more than any real limit.
 const noLimit = math.MaxInt64 >> 1
 
 // limit returns nil for no limit.
@@ -70,7 +70,7 @@ func (f cgroupFiles) limit(controller, file string) *int64 {
 	return &n
 }
 
-// bandwidth is how version 2 writes CPU time.
+// bandwidth parses the CPU time in the format of version 2.
 func (f cgroupFiles) bandwidth() (quota, period *int64) {
 	share, of, _ := strings.Cut(f.text("cpu", "cpu.max"), " ")
 	q, errQuota := strconv.ParseInt(share, 10, 64)

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// hugetlb is the controller of huge pages, which systemd does not know: what concerns it is written by hand.
+// hugetlb is the controller of huge pages. Systemd does not support it, so the Tree writes its files directly.
 const hugetlb = "hugetlb"
 
 // writePages writes the limits of huge pages of a slice. With version 1 the slice has no cgroup in the controller's tree before that,

@@ -49,7 +49,7 @@ func (t *Tree) remove(ctx context.Context, mount *os.Root, at string) error {
 	return nil
 }
 
-// killAll kills until nothing runs in a cgroup and those below it.
+// killAll kills processes until none runs in a cgroup and the cgroups below it.
 func (t *Tree) killAll(ctx context.Context, mount *os.Root, at string) error {
 	for {
 		left, err := t.killOnce(ctx, mount, at)
@@ -70,7 +70,7 @@ func (t *Tree) killOnce(ctx context.Context, mount *os.Root, at string) (found i
 	if err != nil || found == 0 {
 		return found, err
 	}
-	if t.kernel.version == cgroup.V2 { // older kernels have no such file
+	if t.kernel.version == cgroup.V2 { // older kernels do not have this file
 		kill := strings.TrimPrefix(path.Join(at, "cgroup.kill"), "/")
 		if err := ignoreNotExist(writeFile(mount, kill, "1")); err != nil {
 			return found, err
@@ -80,7 +80,7 @@ func (t *Tree) killOnce(ctx context.Context, mount *os.Root, at string) (found i
 	return found, err
 }
 
-// inEach calls do with a cgroup and those below it, in all trees, and returns the sum.
+// inEach calls do for a cgroup and the cgroups below it, in all trees, and returns the sum.
 func (t *Tree) inEach(ctx context.Context, mount *os.Root, at string, do func(above *os.Root, dir string) (int, error)) (sum int, err error) {
 	for _, tree := range t.kernel.trees {
 		if err := each(ctx, mount, path.Join(tree, at), func(above *os.Root, dir string) error {
@@ -107,7 +107,7 @@ func each(ctx context.Context, mount *os.Root, dir string, do func(above *os.Roo
 	return errors.Join(d.leave(0), d.close())
 }
 
-// stride is how many levels lie between directories that are held open.
+// stride is the number of levels between directories that are held open.
 const stride = 64
 
 // A descent holds the directories from the start to the one visited last.
@@ -149,7 +149,7 @@ func (d *descent) at(level int) (above *os.Root, name string) {
 	return d.open[from], path.Join(d.names[from*stride+1 : level+1]...)
 }
 
-// leave is done with all levels from one on.
+// leave closes all levels from the given one on.
 func (d *descent) leave(level int) error {
 	for last := len(d.names) - 1; last >= level; last-- {
 		if last%stride == 0 {
@@ -175,14 +175,14 @@ func (d *descent) close() error {
 }
 
 const (
-	// maxProcesses is how many bytes of a list of processes are read. Processes beyond that are
-	// found after the others were killed.
+	// maxProcesses is the maximum number of bytes read from a list of processes. Processes beyond it
+	// are found after the others were killed.
 	maxProcesses = 1 << 20
-	// batch is how many processes are held at a time, each with a descriptor.
+	// batch is the maximum number of processes held open at a time, each with a descriptor.
 	batch = 256
 )
 
-// mayBeKilled counts the processes of one cgroup. It fails if one must not be killed.
+// mayBeKilled counts the processes of one cgroup. It returns an error if one of them must not be killed.
 func mayBeKilled(mount *os.Root, dir string) (found int, err error) {
 	list, err := processes(mount, dir)
 	for _, pid := range list {
@@ -193,7 +193,7 @@ func mayBeKilled(mount *os.Root, dir string) (found int, err error) {
 	return len(list), err
 }
 
-// killIn kills the processes of one cgroup. The list is read once for a batch of them: a container
+// killIn kills the processes of one cgroup. It reads the list once for each batch of processes: a container
 // may have as many processes as its limit allows.
 func killIn(ctx context.Context, mount *os.Root, dir string) (found int, err error) {
 	list, err := processes(mount, dir)

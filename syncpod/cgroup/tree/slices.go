@@ -22,14 +22,14 @@ type Slices interface {
 	RemoveSlice(ctx context.Context, path string) error
 }
 
-// runtimeConfigurer is the part of a runtime that says which driver it uses. A *cri.Client
-// is one.
+// runtimeConfigurer is the part of a runtime that returns its cgroup driver. A *cri.Client
+// implements it.
 type runtimeConfigurer interface {
 	RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest, ...grpc.CallOption) (*runtimeapi.RuntimeConfigResponse, error)
 }
 
-// DriverOf asks a runtime for its driver. One that cannot say, such as containerd 1.6,
-// gives an error of class cri.ErrUnimplemented: then the driver has to be configured.
+// DriverOf returns the cgroup driver of a runtime. A runtime that cannot report it, such as containerd 1.6,
+// causes an error of class cri.ErrUnimplemented: the driver must then be configured.
 func DriverOf(ctx context.Context, r runtimeConfigurer) (cgroup.Driver, error) {
 	resp, err := r.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
 	if err != nil {

@@ -25,8 +25,8 @@ type Tree struct {
 	root   podcgroup.Name
 	made   podfile.Dir
 	kernel kernel
-	// afterMkdir and beforeRemove are called for each directory: tests do there what the kernel
-	// does to its own files.
+	// afterMkdir and beforeRemove are called for each directory. Tests use them to create and remove
+	// the files that the kernel would.
 	afterMkdir, beforeRemove func(mount *os.Root, dir string) error
 
 	// mu is held while settings are written.
@@ -37,7 +37,7 @@ type Tree struct {
 	applied map[string]cgroup.Resources
 }
 
-// New returns a Tree. It reads what the kernel has mounted, and changes nothing.
+// New returns a Tree. It determines which trees the kernel has mounted, and changes nothing.
 func New(c Config) (*Tree, error) {
 	if err := c.setDefaults(); err != nil {
 		return nil, err
@@ -76,10 +76,9 @@ func (t *Tree) EnsureCgroup(ctx context.Context, pod *v1.Pod) (parent string, er
 	return t.set(ctx, pod, false)
 }
 
-// RaiseCgroup is the first half of a resize: it raises limits of the pod's cgroup to the desired
-// ones and lowers none, so that the containers fit before and after they are resized. EnsureCgroup
-// is the second half. The current limits of a cgroup that an earlier agent created are read from
-// the kernel.
+// RaiseCgroup is the first half of a resize: it raises limits of the pod's cgroup to the desired values and
+// lowers none, so that the containers fit before and after they are resized. EnsureCgroup is the second half.
+// If an earlier agent created the cgroup, RaiseCgroup reads its current limits from the kernel.
 func (t *Tree) RaiseCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error) {
 	return t.set(ctx, pod, true)
 }
@@ -134,7 +133,7 @@ func (t *Tree) raised(mount *os.Root, at string, next cgroup.Resources) cgroup.R
 	return podcgroup.Larger(last, next)
 }
 
-// setAbove updates the cgroups above those of a class.
+// setAbove updates the cgroups above the pods of a QoS class.
 func (t *Tree) setAbove(ctx context.Context, mount *os.Root, class v1.PodQOSClass) error {
 	above := podcgroup.Above{Allocatable: t.config.Allocatable, MemoryReservation: t.config.MemoryReservation}
 	for _, pod := range t.pods {
@@ -168,7 +167,7 @@ func (t *Tree) mark(mount *os.Root, uid types.UID, at string) error {
 	return t.made.Replace(uid, []byte("{}\n"), false)
 }
 
-// exists reports whether there is a cgroup in any of the trees.
+// exists reports whether the cgroup exists in any of the trees.
 func (t *Tree) exists(mount *os.Root, at string) bool {
 	for _, tree := range t.kernel.trees {
 		if _, err := mount.Lstat(path.Join(tree, at)); err == nil {
@@ -203,7 +202,7 @@ func (t *Tree) RemovePod(ctx context.Context, uid types.UID) error {
 	return t.made.Remove(uid)
 }
 
-// forget drops a pod and returns it, nil if it was not known.
+// forget drops a pod and returns it, nil if it is unknown.
 func (t *Tree) forget(uid types.UID) *v1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()

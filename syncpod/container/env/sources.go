@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Sources provide values from outside the pod. Each may be nil: a reference to it is then an error,
-// and without Services there are no variables of services.
+// Sources provide values from outside the pod. Each may be nil: then a reference to it is an error, and
+// without Services there are no variables for services.
 type Sources struct {
 	ConfigMaps ConfigMaps
 	Secrets    Secrets

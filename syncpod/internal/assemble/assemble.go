@@ -21,10 +21,10 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/hook"
 )
 
-// Runtime is a connection, and what the parts made of it have in common.
+// Runtime is a connection to a runtime, with the settings that several parts share.
 type Runtime struct {
 	Client *cri.Client
-	// Name is the type in container IDs, empty for what the Client knows.
+	// Name is the type in container IDs. Empty means the name that the Client reports.
 	Name  string
 	Owner cri.Owner
 	Log   logr.Logger
@@ -60,7 +60,7 @@ func CheckRuntimeName(name string) error {
 	return nil
 }
 
-// Reader reads what the runtime has of pods.
+// Reader returns a reader of pod statuses.
 func (r Runtime) Reader() (*podreader.Reader, error) {
 	name, err := r.RuntimeName()
 	if err != nil {
@@ -70,13 +70,13 @@ func (r Runtime) Reader() (*podreader.Reader, error) {
 	return reader, made("a reader of statuses", err)
 }
 
-// Sandboxes makes and ends sandboxes.
+// Sandboxes returns a Runner, which creates, stops and removes sandboxes.
 func (r Runtime) Sandboxes() (*sandboxes.Runner, error) {
 	runner, err := sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: r.Client, Owner: r.Owner, Log: r.Log})
 	return runner, made("a runner of sandboxes", err)
 }
 
-// Images makes sure that images are there.
+// Images returns a Manager, which ensures that images are present.
 func (r Runtime) Images() (*images.Manager, error) {
 	c := images.Config{Config: image.Config{Runtime: r.Client}, Log: r.Log}
 	if r.Root != "" {

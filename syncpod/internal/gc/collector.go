@@ -15,8 +15,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// PodStates reports what may be removed of each pod. It reports false for a pod it does not know
-// until it is certain that no source wants that pod.
+// PodStates reports which parts of a pod may be removed. For an unknown pod it reports false until it is
+// certain that no source wants that pod.
 type PodStates interface {
 	// RuntimeShouldBeRemoved reports whether the dead containers and the sandboxes of
 	// a pod may be removed.
@@ -48,7 +48,7 @@ type Config struct {
 	Pods Pods
 	// Runtime removes containers and sandboxes. Required.
 	Runtime Remover
-	// Policy says how many dead containers to keep.
+	// Policy determines how many dead containers are kept.
 	Policy Policy
 	// LogsRoot is the directory of all pod logs. A pod's logs are at
 	// <namespace>_<name>_<uid>/<container>/<attempt>.log below it. Default: no log is removed.
@@ -58,8 +58,8 @@ type Config struct {
 	LogLinks string
 }
 
-// After a removal, the same item is not removed again for firstPause. The pause doubles, up to
-// maxPause, each time the item is still there.
+// After a removal, the same item is not removed again for firstPause. If the item still exists after
+// that, the pause doubles, up to maxPause.
 const (
 	firstPause = time.Minute
 	maxPause   = time.Hour

@@ -9,20 +9,20 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Policy says how many dead containers to keep.
+// Policy determines how many dead containers are kept.
 type Policy struct {
-	// PerContainer is how many dead instances to keep of each container, in addition to the current
-	// one. Default 1: the API reports no older instance. (The kubelet's flag
+	// PerContainer is the number of dead instances of each container to keep in addition to the
+	// current instance. Default 1: the API reports no older instance. (The kubelet's flag
 	// maximum-dead-containers-per-container counts the current one.)
 	PerContainer int
-	// MinAge is how long every dead instance is kept after it finished. Default 0.
+	// MinAge is the minimum time for which every dead instance is kept after it finished. Default 0.
 	MinAge time.Duration
 }
 
 // perContainer returns how many dead instances to keep in addition to the current one.
 func (p Policy) perContainer() int { return cmp.Or(p.PerContainer, 1) }
 
-// Garbage lists the items that may be removed of one pod.
+// Garbage lists the items of one pod that may be removed.
 type Garbage struct {
 	// Containers are dead instances, sorted by name, the newest of each first.
 	Containers []runtime.ContainerID

@@ -19,8 +19,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// see records the pod's log directory, so that it can be removed after the pod, and reports whether
-// the directory is known. A pod whose names lead outside LogsRoot has none.
+// see records the pod's log directory, so that it can be removed after the pod, and reports whether the
+// directory is known. If the names of the pod lead outside LogsRoot, it has no log directory.
 func (c *Collector) see(status *runtime.PodStatus) bool {
 	if c.directories[status.UID] != "" {
 		return true

@@ -7,8 +7,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// PreStop returns the request for a container's preStop handler from the container's annotations,
-// for a container whose pod's spec is no longer known. The Handler is nil if there is none. The
+// PreStop returns the request for a container's preStop handler from the container's annotations. Use it
+// for a container whose pod's spec is unknown. The Handler is nil if the annotations have none. The
 // caller sets Container, ContainerID and PodIP.
 func PreStop(annotations map[string]string) (Request, error) {
 	var req Request

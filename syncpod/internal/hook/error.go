@@ -56,13 +56,13 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// exitError carries the code from where it is known to the Error.
+// exitError passes the exit code on to the Error.
 type exitError int32
 
 func (e exitError) Error() string { return fmt.Sprintf("%v %d", ErrExitCode, int32(e)) }
 func (e exitError) Unwrap() error { return ErrExitCode }
 
-// failed makes an Error of err. It is nil for nil.
+// failed returns an Error for err, nil for nil.
 func (req *Request) failed(action Action, err error) error {
 	if err == nil {
 		return nil

@@ -34,8 +34,8 @@ func (r *Runner) runExec(ctx context.Context, req Request) (Result, error) {
 	return result, nil
 }
 
-// execFailed keeps the class of a runtime's error, and puts its text where text
-// that may hold output belongs: CRI-O repeats both streams in it.
+// execFailed keeps the class of a runtime's error. It moves its text to the field for texts that may contain
+// output, because CRI-O repeats both streams in it.
 func (r *Runner) execFailed(err error) (Result, error) {
 	var classified *cri.Error
 	if !errors.As(cri.Classify(err), &classified) {
@@ -45,7 +45,7 @@ func (r *Runner) execFailed(err error) (Result, error) {
 	return Result{Detail: string(detail), Truncated: truncated}, classified.Class
 }
 
-// timeout is the time that ctx leaves, in full seconds and not less, 0 for any.
+// timeout returns the time until ctx's deadline in seconds, rounded up, 0 for no deadline.
 func timeout(ctx context.Context) int64 {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -54,7 +54,7 @@ func timeout(ctx context.Context) int64 {
 	return max(1, int64((time.Until(deadline)+time.Second-1)/time.Second))
 }
 
-// tail returns the last bytes of the parts, in memory of its own.
+// tail returns the last bytes of the parts, in newly allocated memory.
 func (r *Runner) tail(parts ...[]byte) (kept []byte, truncated bool) {
 	all := 0
 	for _, p := range parts {

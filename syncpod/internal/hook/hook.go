@@ -16,7 +16,7 @@ import (
 const (
 	// DefaultUserAgent is the User-Agent of kubelet v1.36 for handlers.
 	DefaultUserAgent = "kube-lifecycle/1.36"
-	// DefaultMaxOutput is how much of a response a kubelet reads.
+	// DefaultMaxOutput is the number of bytes of a response that a kubelet reads.
 	DefaultMaxOutput = 10 << 10
 )
 
@@ -24,8 +24,8 @@ const (
 type Config struct {
 	// Exec runs commands in containers, required.
 	Exec cri.Execer
-	// UserAgent is sent with an httpGet that has no User-Agent header of its own.
-	// "" means DefaultUserAgent.
+	// UserAgent is the User-Agent header of an httpGet that does not set one. "" means
+	// DefaultUserAgent.
 	UserAgent string
 	// MaxOutput is the maximum number of bytes kept of a response or of a command's output. 0 means
 	// DefaultMaxOutput.
@@ -43,7 +43,7 @@ type Runner struct {
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// New makes a Runner. It starts nothing.
+// New returns a Runner. It starts nothing.
 func New(c Config) (*Runner, error) {
 	switch {
 	case c.Exec == nil:

@@ -47,7 +47,7 @@ func downgrade(get *http.Request) {
 	get.Header.Del("Authorization")
 }
 
-// follow sends a request, and what redirects ask for.
+// follow sends a request, and follows redirects.
 func (r *Runner) follow(ctx context.Context, get *http.Request) (Result, error) {
 	for range maxRedirects {
 		result, location, err := r.send(ctx, get)
@@ -113,8 +113,7 @@ func addressOf(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// endWith makes every use of conn fail when ctx ends, until the function it
-// returns is called.
+// endWith makes every use of conn fail when ctx ends, until the returned function is called.
 func endWith(ctx context.Context, conn net.Conn) (release func()) {
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -160,7 +159,7 @@ func (r *Runner) receive(conn io.Reader, get *http.Request) (result Result, loca
 	return result, location, nil
 }
 
-// readError keeps the system's error and drops text of the endpoint.
+// readError returns the system's error, without text from the endpoint.
 func readError(err error) error {
 	var system *net.OpError
 	switch {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// newGet makes the HTTP request of a handler.
+// newGet returns the HTTP request of a handler.
 func (r *Runner) newGet(ctx context.Context, req Request) (*http.Request, error) {
 	get := req.Handler.HTTPGet
 	target, err := targetOf(get, req)
@@ -97,7 +97,7 @@ func portNamed(name string, ports []v1.ContainerPort) (number int, ok bool) {
 }
 
 // headerOf returns the headers to send. A User-Agent or Accept header of the handler replaces the
-// default, even if it is empty, which removes it.
+// default. If it is empty, the default is removed.
 func (r *Runner) headerOf(list []v1.HTTPHeader) (http.Header, error) {
 	header := http.Header{}
 	for i, h := range list {

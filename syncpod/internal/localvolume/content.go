@@ -26,7 +26,7 @@ type file struct {
 	got time.Time
 }
 
-// content is what the files of a volume are to be.
+// content is the desired files of a volume.
 type content struct {
 	config *Config
 	fixed  *fixed
@@ -38,14 +38,14 @@ type content struct {
 	files map[string]file
 	// dirs are the directories that these are in, each with one of its files.
 	dirs map[string]string
-	// room is what the files of the pod's volumes may still take.
+	// room is the remaining room for the files of the pod's volumes.
 	room *room
 	// secret is set if any of them may hold a secret.
 	secret bool
-	// next is when the first of them may have changed, zero if none does before the pod
+	// next is when the first of the files may have changed, zero if none changes before the pod
 	// changes.
 	next time.Time
-	// stale is why a file could not be renewed and is as it was.
+	// stale has the errors of files that could not be renewed and are unchanged.
 	stale []error
 }
 
@@ -99,7 +99,7 @@ func (c *content) source(ctx context.Context, s *v1.VolumeProjection, mode int32
 	return errors.New("there is no provider of sources of this kind")
 }
 
-// picked says which keys of an object become files.
+// picked is the selection of an object's keys that become files.
 type picked struct {
 	items    []v1.KeyToPath
 	mode     int32
@@ -217,8 +217,8 @@ func (c *content) put(name string, f file) error {
 	return nil
 }
 
-// besideOthers returns an error if a file is where another one needs a directory, or the
-// other way round, and else notes which directories it needs.
+// besideOthers returns an error if a file has the name of a directory that another file needs, or the other
+// way round. Otherwise it records the directories that the file needs.
 func (c *content) besideOthers(name string) error {
 	other, taken := c.dirs[name]
 	for dir := path.Dir(name); !taken && dir != "."; dir = path.Dir(dir) {

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/internal/base/mounts"
 )
 
-// directory is the directory of a volume that is to be.
+// directory is the desired directory of a volume.
 type directory struct {
 	path string
 	access
@@ -38,9 +38,8 @@ func (d directory) make() error {
 	return parent.Rename(next, name)
 }
 
-// makeInMemory makes the directory on a file system of its own in memory of at most
-// size bytes, unless it is one. Size 0 leaves it to the kernel: half of the node's
-// memory.
+// makeInMemory mounts a file system in memory of at most size bytes on the directory, unless one is
+// mounted. With size 0 the kernel chooses: half of the node's memory.
 func (d directory) makeInMemory(size int64) error {
 	if err := d.make(); err != nil {
 		return err

@@ -6,11 +6,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// emptyDirMode lets processes of any user use the volume.
+// emptyDirMode allows processes of any user to use the volume.
 const emptyDirMode = 0o777
 
-// emptyDir makes the directory if it is not there: what containers have put into
-// it, and made of it, stays.
+// emptyDir creates the directory if it does not exist. Files and changes of containers are kept.
 func (v *Volumes) emptyDir(source *v1.EmptyDirVolumeSource, path string, pod *v1.Pod) error {
 	o, err := v.ownersOf(pod)
 	if err != nil {

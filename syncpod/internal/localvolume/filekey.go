@@ -13,13 +13,12 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// maxEnvFile is how much an env file may hold, in bytes (KEP-3721).
+// maxEnvFile is the maximum size of an env file in bytes (KEP-3721).
 const maxEnvFile = 64 << 10
 
-// FileKey returns the value of a key in an env file, which is in an emptyDir of the pod whose
-// directory is dir (KEP-3721). If the file or the key is not there, or the value is empty, the
-// error wraps env.ErrNotFound. Links in the volume do not lead out of it. No error holds a
-// value.
+// FileKey returns the value of a key in an env file (KEP-3721). The file is in an emptyDir of the pod with the
+// directory dir. If the file or the key does not exist, or the value is empty, the error wraps
+// env.ErrNotFound. Links in the volume do not lead out of it. No error contains a value.
 func FileKey(pod *v1.Pod, dir string, ref *v1.FileKeySelector) (string, error) {
 	if pod == nil || ref == nil {
 		return "", errors.New("file key: the pod or the reference is nil")
@@ -59,8 +58,8 @@ func keyOf(volume string, ref *v1.FileKeySelector) (string, error) {
 	return value, nil
 }
 
-// readEnvFile reads a regular file, to which links in the volume may lead. What a container has put
-// in its place is not opened: that would act on a device, or wait for the other end of a pipe.
+// readEnvFile reads a regular file; links in the volume may lead to it. If a container has replaced the file by
+// something else, that is not opened: opening could act on a device, or wait for the other end of a pipe.
 func readEnvFile(volume, name string) (string, error) {
 	root, err := os.OpenRoot(volume + onlyDir)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// The kinds of objects that volumes are made of.
+// The kinds of objects whose contents volumes have.
 const (
 	kindConfigMap = "configMap"
 	kindSecret    = "secret"
 )
 
-// fixed are the immutable objects that pods were given, by the pod's directory.
-// What a pod has of one never changes, even if another takes its name (KEP-1412).
+// fixed are the immutable objects that pods have received, by the pod's directory. A pod's copy never
+// changes, even if another object gets the same name (KEP-1412).
 type fixed struct {
 	mu   sync.Mutex
 	pods map[string]map[objectKey]any
@@ -59,7 +59,7 @@ func get[T any](ctx context.Context, c *content, key objectKey, from func(ctx co
 	}
 	object, err := from(ctx, c.pod.Namespace, key.name)
 	if err == nil && ctx.Err() != nil {
-		return nil, ctx.Err() // the caller has gone, and maybe the pod
+		return nil, ctx.Err() // the caller has given up, and the pod may be gone
 	}
 	if err == nil && object == nil {
 		err = env.ErrNotFound

@@ -60,9 +60,9 @@ func createHostPath(t v1.HostPathType, path string) error {
 	return nil
 }
 
-// makeHostDir creates a directory and its missing parents. Existing links are followed, but each
-// missing directory is created inside the open one above it, so that no link is followed that a
-// container creates meanwhile, and nothing else is changed.
+// makeHostDir creates a directory and its missing parents. It follows existing links. But it creates each
+// missing directory inside its open parent, so that it does not follow a link that a container creates in
+// the meantime, and changes nothing else.
 func makeHostDir(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -28,8 +28,8 @@ func makeDirIn(parent *os.Root, name string, mode fs.FileMode) (*os.Root, error)
 	return takeOver(parent, name, mode)
 }
 
-// takeOver opens the directory that was just made, and gives it its mode. By now a container may
-// have put something else in its place.
+// takeOver opens the directory that was just created, and sets its mode. It checks the directory, because a
+// container may have replaced it in the meantime.
 func takeOver(parent *os.Root, name string, mode fs.FileMode) (*os.Root, error) {
 	dir, info, err := enter(parent, name)
 	if err != nil {

@@ -85,7 +85,7 @@ func (v *Volumes) mount(req containerconfig.MountRequest, index int, dir string,
 	}, nil
 }
 
-// imageMount has the runtime mount an image, or a directory of it, for reading (KEP-4639).
+// imageMount returns the mount of an image, or of a directory in it, for reading (KEP-4639). The runtime does it.
 func (v *Volumes) imageMount(req containerconfig.MountRequest, ask *v1.VolumeMount) (*runtimeapi.Mount, error) {
 	image := req.Images[ask.Name]
 	if image == "" {
@@ -142,8 +142,7 @@ func (v *Volumes) hostPathOf(req containerconfig.MountRequest, index int, dir, v
 	return "", fmt.Errorf("subPath %q: %w", below, err)
 }
 
-// withoutPath returns the reason of a failure alone: a path that comes of a subPathExpr
-// may have a Secret in it.
+// withoutPath returns only the reason of a failure: a path from a subPathExpr may contain a Secret.
 func withoutPath(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError

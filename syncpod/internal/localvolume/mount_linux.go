@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/internal/base/regular"
 )
 
-// mountTmpfs mounts a file system in memory that is not swapped to disk if the kernel supports that
-// (Linux 6.4). A world-writable one is sticky, which is the kernel's default and a kubelet's.
+// mountTmpfs mounts a file system in memory. It is not swapped to disk if the kernel supports that (Linux
+// 6.4). If it is world-writable it is sticky, which is the kernel's default and a kubelet's.
 func mountTmpfs(d directory, size int64) error {
 	mode := d.mode.Perm()
 	if d.mode&fs.ModeSetgid != 0 {
@@ -36,7 +36,7 @@ func mountTmpfs(d directory, size int64) error {
 	return err
 }
 
-// isolate ends the propagation between a mount, with those in it, and others of the same directory.
+// isolate ends the propagation between a mount, with the mounts in it, and other mounts of the same directory.
 func isolate(point string) error {
 	if err := syscall.Mount("", point, "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("isolate %s: %w", point, err)
@@ -72,8 +72,7 @@ func pin(root *os.Root, below, target string) error {
 	return nil
 }
 
-// makeTarget makes an empty directory or file to mount on, in place of what an
-// earlier container has had there.
+// makeTarget creates an empty directory or file to mount on. It replaces that of an earlier container.
 func makeTarget(target string, dir bool) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
 		return err

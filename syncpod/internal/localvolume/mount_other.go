@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// errNotLinux is returned for what only Linux can do.
+// errNotLinux is returned for operations that only Linux supports.
 var errNotLinux = errors.New("mounting needs Linux; see Config.Unprivileged")
 
 func mountTmpfs(directory, int64) error { return errNotLinux }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// keep leaves a user or group unchanged: the agent's.
+// keep leaves a user or group unchanged, which is the agent's.
 const keep = -1
 
 // groupReads are the group's permissions on a file, groupEnters those on a directory, in which new
@@ -21,12 +21,12 @@ const (
 	groupEnters             = 0o550 | fs.ModeSetgid
 )
 
-// owners are whom the files that are made for a pod are given to.
+// owners are the user and the group of the files that are created for a pod.
 type owners struct {
 	// group is the pod's fsGroup, which may read its files.
 	group int
-	// user is whom all containers of the pod run as, if that is one: the tokens of
-	// its service account are for that user (KEP-2451).
+	// user is the user of all containers of the pod, if they have the same: the tokens of its
+	// service account belong to that user (KEP-2451).
 	user int
 }
 
@@ -36,7 +36,7 @@ func (v *Volumes) ownersOf(pod *v1.Pod) (owners, error) {
 	group, groupErr := idOf("spec.securityContext.fsGroup", fsGroup(pod), validation.IsValidGroupID)
 	user, userErr := idOf("securityContext.runAsUser", commonUser(pod), validation.IsValidUserID)
 	switch self := os.Geteuid(); {
-	case self < 0: // Windows has no such owners
+	case self < 0: // Windows has no numeric owners
 		group, user = keep, keep
 	case v.config.Unprivileged && self != 0:
 		if !isMember(group) {
@@ -73,9 +73,8 @@ func isMember(group int) bool {
 	return err == nil && slices.Contains(append(groups, os.Getegid()), group)
 }
 
-// commonUser returns the user that all containers of the pod are to run as, nil if
-// they differ or one does not say. Ephemeral containers do not count: when they come
-// files have their owner.
+// commonUser returns the user of all containers of the pod, nil if they differ or one does not set a user.
+// Ephemeral containers do not count: when they are added, the files already have an owner.
 func commonUser(pod *v1.Pod) *int64 {
 	var common *int64
 	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -100,7 +99,7 @@ func userOf(pod *v1.Pod, c *v1.Container) *int64 {
 	return nil
 }
 
-// access is whose a file or directory is, and what its mode lets others do.
+// access is the owners and the mode of a file or directory.
 type access struct {
 	user, group int
 	mode        fs.FileMode
@@ -123,8 +122,8 @@ func (o owners) file(f file) access {
 	return access{f.user, o.group, mode}
 }
 
-// token returns the mode of a file with a token: only its owners may read it, if it
-// has any, and file adds what the group may.
+// token returns the mode of a file with a token: only its owners may read it, if it has any. file adds the
+// permissions of the group.
 func (o owners) token(mode int32) int32 {
 	if o == (owners{group: keep, user: keep}) {
 		return mode
@@ -137,7 +136,7 @@ func (a access) isOf(info fs.FileInfo) bool {
 	return info.Mode()&^fs.ModeType == a.mode && isOwned(info, a.user, a.group)
 }
 
-// give gives the directory of that name in root the access, unless it has it.
+// give sets the access of the directory of that name in root, unless it has it.
 func give(root *os.Root, name string, a access) error {
 	dir, info, err := enter(root, name)
 	if err != nil {
@@ -155,17 +154,17 @@ func give(root *os.Root, name string, a access) error {
 		err = file.Chown(a.user, a.group)
 	}
 	if err == nil {
-		err = chmodDir(file, a.mode) // after it: a new owner takes bits away
+		err = chmodDir(file, a.mode) // after the change of the owner, which clears bits of the mode
 	}
 	return errors.Join(err, file.Close())
 }
 
-// giveTo gives a file that is open for writing the access.
+// giveTo sets the access of a file that is open for writing.
 func (a access) giveTo(file *os.File) error {
 	if a.user != keep || a.group != keep {
 		if err := file.Chown(a.user, a.group); err != nil {
 			return err
 		}
 	}
-	return file.Chmod(a.mode) // after it, likewise
+	return file.Chmod(a.mode) // after the change of the owner, which clears bits of the mode
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// errNoProvider is why a volume of an unknown kind cannot be made.
+// errNoProvider means that a volume has an unknown kind.
 var errNoProvider = errors.New("there is no provider of volumes of this kind")
 
 // provides reports whether the plugin provides a volume.
@@ -64,7 +64,7 @@ func (v *Volumes) locate(pod *v1.Pod, vol *v1.Volume, dir string) (volume.Locati
 			return volume.Location{}, fmt.Errorf("it has not been set up: %w", err)
 		}
 	}
-	// Files that others write are not the container's to change.
+	// A container must not change files that other components write.
 	return volume.Location{Path: place, ReadOnly: vol.HostPath == nil && vol.EmptyDir == nil, SELinuxRelabel: vol.HostPath == nil}, nil
 }
 
@@ -91,9 +91,10 @@ func (v *Volumes) device(req containerconfig.MountRequest, ask *v1.VolumeDevice,
 	return &runtimeapi.Device{HostPath: at.Path, ContainerPath: path.Join("/", ask.DevicePath), Permissions: permissions}, nil
 }
 
-// keepForeign returns an error if a directory of a volume is left that Volumes does not make. It removes the empty
-// ones: a file in one of them is no file of the agent. It may be the data of a volume whose mount is not visible
-// here, and nothing below the pod's directory may be deleted then (kubernetes #72257, #74650).
+// keepForeign returns an error if the directory of a volume is left that Volumes does not create. It removes such
+// directories only if they are empty: the agent has created none of the files in them. A file may be the data of a
+// volume whose mount is not visible here; then nothing below the pod's directory may be deleted (kubernetes #72257,
+// #74650).
 func keepForeign(dir string) error {
 	own := volumedir.All()
 	var errs []error
@@ -133,7 +134,7 @@ func removeEmpty(plugin string, levels int) error {
 	return os.Remove(plugin)
 }
 
-// maxForeign is how many names of such a directory are read. A volume that is full of files has more.
+// maxForeign is the maximum number of names read from such a directory. A volume full of files may have more.
 const maxForeign = 1024
 
 func someOf(dir string) ([]fs.DirEntry, error) {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// refreshInterval is how often ConfigMaps and Secrets are read while a pod that mounts them
-	// runs, about as often as in a kubelet.
+	// refreshInterval is the interval at which ConfigMaps and Secrets are read while a pod that mounts
+	// them runs. It is about a kubelet's.
 	refreshInterval = time.Minute
 	// retryInterval is the pause after a failed update.
 	retryInterval = 30 * time.Second
@@ -77,7 +77,7 @@ func (v *Volumes) update(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir s
 	if err := c.add(ctx, vol); err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil { // the answer has come too late
+	if err := ctx.Err(); err != nil { // the response has arrived too late
 		return nil, err
 	}
 	return c, c.write()

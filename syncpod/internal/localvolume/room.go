@@ -7,18 +7,18 @@ const (
 	// the API has about 1 MiB, but items and sources may name one key any number of times,
 	// and files in memory count for the agent.
 	maxBytes = 32 << 20
-	// maxFiles bounds their number: each takes at least a page of memory.
+	// maxFiles limits the number of files: each takes at least a page of memory.
 	maxFiles = 8192
 )
 
-// A room is what the files of a pod's volumes may still take in one pass over them.
+// A room is the remaining room for the files of a pod's volumes in one pass over them.
 type room struct {
 	bytes, files int
 }
 
 func newRoom() *room { return &room{maxBytes, maxFiles} }
 
-// take takes the room of a file, or returns an error if there is not enough.
+// take subtracts a file, or returns an error if there is not enough room.
 func (r *room) take(f file) error {
 	if len(f.data) > r.bytes {
 		return fmt.Errorf("the files of the pod's volumes have more than %d bytes", maxBytes)
@@ -31,7 +31,7 @@ func (r *room) take(f file) error {
 	return nil
 }
 
-// release gives back the room of a file that another one replaces.
+// release adds the room of a file again that another file replaces.
 func (r *room) release(f file) {
 	r.bytes += len(f.data)
 	r.files++

@@ -15,11 +15,11 @@ import (
 
 const subPathsDir = "volume-subpaths"
 
-// pinPath is where what a subPath leads to is mounted, as a kubelet has it.
+// pinPath is where the target of a subPath is mounted, as in a kubelet.
 type pinPath struct {
 	dir, volume, container string
 	index                  int
-	// updated: the files of the volume are replaced while containers have it mounted.
+	// updated means that the files of the volume are replaced while containers have it mounted.
 	updated bool
 }
 
@@ -28,14 +28,13 @@ func (p pinPath) path() (string, error) {
 	return filepath.Join(p.dir, subPathsDir, p.volume, p.container, strconv.Itoa(p.index)), err
 }
 
-// pins are the places where subPaths are mounted for the start of one container. A container that
-// owns such a directory renames it, and its new path, of any length, stands in the table of mounts
-// that every process of the node reads: runc starts no container when a line has 64 KiB. So a
-// pin of what containers may write ends with the start.
+// pins are the paths at which subPaths are mounted for the start of one container. If a container can write to such a
+// directory, it can rename it, and the new path, of any length, is in the table of mounts that every process of the
+// node reads; runc starts no container if a line has 64 KiB. So a pin of a writable directory ends with the start.
 type pins []string
 
-// release unmounts the pins. A start that comes later all the same fails, because nothing is at
-// their place.
+// release unmounts the pins. A start that happens later nevertheless fails, because the paths no longer
+// exist.
 func (p pins) release() error {
 	var errs []error
 	for _, place := range p {
@@ -64,8 +63,8 @@ func unmountPin(place string) error {
 	return mounts.Detach(place)
 }
 
-// subPath returns the path on the node of a path in a volume, which symbolic links cannot lead out
-// of. A missing directory is created. If its pin ends with the start, it is added to kept.
+// subPath returns the path on the node of a path in a volume. Symbolic links cannot lead out of the volume. A
+// missing directory is created. If the pin ends with the start, subPath adds it to kept.
 func (v *Volumes) subPath(volume, below string, at pinPath, kept *pins) (string, error) {
 	root, err := os.OpenRoot(volume + onlyDir)
 	if err != nil {
@@ -92,7 +91,7 @@ func (v *Volumes) subPath(volume, below string, at pinPath, kept *pins) (string,
 	return target, pin(root, below, target)
 }
 
-// link notes by a link, in place of a mount, what a container has mounted.
+// link records the mounted path in a link, where there is no mount.
 func link(path, at string) error {
 	if err := os.MkdirAll(filepath.Dir(at), 0o750); err != nil {
 		return err
@@ -146,7 +145,7 @@ func makeSubPath(root *os.Root, below string) error {
 	return err
 }
 
-// makeDirsIn makes a directory and those above it, each with that mode.
+// makeDirsIn creates a directory and its missing parents, each with that mode.
 func makeDirsIn(root *os.Root, name string, mode fs.FileMode) error {
 	if name == "." {
 		return nil

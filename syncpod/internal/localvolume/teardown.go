@@ -13,9 +13,9 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/volumedir"
 )
 
-// TearDown unmounts what SetUp and Mounts have mounted below the pod's directory
-// dir. What others have mounted there stays. A file in a volume that Volumes does not make, and whose
-// plugin has left it there or is missing, is an error: the caller must not remove dir.
+// TearDown unmounts all mounts of SetUp and Mounts below the pod's directory dir. It keeps mounts of other
+// components. It returns an error if a volume that Volumes does not create still contains a file because its
+// plugin has left it or is missing: the caller must then not remove dir.
 func (v *Volumes) TearDown(ctx context.Context, uid types.UID, dir string) error {
 	v.fixed.forget(dir)
 	dir, err := filepath.EvalSymlinks(dir)

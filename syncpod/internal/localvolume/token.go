@@ -57,8 +57,8 @@ func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjecti
 	return nil
 }
 
-// lastToken returns the token in the volume, the zero file if there is none. Its age is its
-// file's.
+// lastToken returns the token in the volume, the zero file if there is none. The age of the token is the age
+// of the file.
 func (c *content) lastToken(name string) file {
 	root, err := os.OpenRoot(c.path)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// Config is what a [Volumes] is made of. Its zero value makes volumes that need
-// nothing from outside the pod.
+// Config configures a [Volumes]. The zero Config is for volumes that need nothing from outside the
+// pod.
 type Config struct {
 	// ConfigMaps, Secrets and Tokens provide the contents of volumes. A volume that needs a nil one
 	// is an error.
@@ -32,15 +32,14 @@ type Config struct {
 	// RecursiveReadOnly are the runtime handlers that support recursive read-only mounts
 	// (KEP-3857); the default one is "".
 	RecursiveReadOnly []string
-	// Unprivileged does without mounting anything. Secrets are then written to the
-	// disk, a subPath is checked but not pinned, and an emptyDir in memory is an
-	// error. If the agent is not root, either, files are given to an fsGroup only if it
-	// is a member of it, and remain its own otherwise.
+	// Unprivileged makes the agent mount nothing. Secrets are then written to the disk, a subPath is
+	// checked but not pinned, and an emptyDir in memory is an error. If the agent is not root either,
+	// it gives files to an fsGroup only if it is a member of that group; otherwise it keeps them.
 	Unprivileged bool
 	// Observer is called for each volume that SetUp has set up or failed to, with the duration. It
 	// must return soon. Default: none.
 	Observer func(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error)
-	// Plugin provides volumes of other kinds. Default: a pod with such a volume fails.
+	// Plugin provides volumes of all other kinds. Default: a pod with such a volume fails.
 	Plugin volume.Plugin
 }
 
@@ -55,14 +54,13 @@ type Volumes struct {
 // New returns a Volumes. It touches no file.
 func New(c Config) (*Volumes, error) { return &Volumes{config: c}, nil }
 
-// RecursiveReadOnly reports whether a runtime handler is one of those in Config.
+// RecursiveReadOnly reports whether Config lists a runtime handler as supporting recursive read-only mounts.
 func (v *Volumes) RecursiveReadOnly(handler string) bool {
 	return slices.Contains(v.config.RecursiveReadOnly, handler)
 }
 
-// SetUp makes the volumes of the pod that its containers mount, below the pod's
-// directory dir, or brings them up to date. All are tried; the error joins an *volume.Error
-// for each that failed.
+// SetUp creates or updates the volumes of the pod that its containers mount, below the pod's directory dir. It
+// tries all of them; the error joins an *volume.Error for each that failed.
 func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 	if pod == nil {
 		return errors.New("volumes: the pod is nil")
@@ -164,7 +162,7 @@ func pathOf(vol *v1.Volume, dir string) (string, error) {
 	return filepath.Join(dir, "volumes", plugin, vol.Name), nil
 }
 
-// kind returns the name of the field of the API that says what a volume is.
+// kind returns the name of the API field that determines a volume's kind.
 func kind(vol *v1.Volume) string {
 	source := reflect.ValueOf(vol.VolumeSource)
 	for i := range source.NumField() {

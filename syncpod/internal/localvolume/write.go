@@ -21,11 +21,11 @@ const (
 	// dataLink leads to the version that counts. Programs that watch their files
 	// for updates watch for it.
 	dataLink = "..data"
-	// nextLink takes its place.
+	// nextLink is the link to a new version, before it is renamed to dataLink.
 	nextLink = "..data_tmp"
 )
 
-// write makes the volume's directory and puts the files into it.
+// write creates the volume's directory and writes the files into it.
 func (c *content) write() error {
 	top := directory{c.path, c.owners.dir(filesDirMode)}
 	err := top.make()
@@ -123,7 +123,7 @@ func (c *content) writeVersion(root *os.Root, version string) error {
 	return c.stamp(root, version)
 }
 
-// writeNew makes a file with that access.
+// writeNew creates a file with that access.
 func writeNew(root *os.Root, name string, data []byte, a access) error {
 	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -136,7 +136,7 @@ func writeNew(root *os.Root, name string, data []byte, a access) error {
 	return errors.Join(err, file.Close())
 }
 
-// makeDirs makes a directory of files and those above it.
+// makeDirs creates a directory for files, and its missing parents.
 func (c *content) makeDirs(root *os.Root, name string) error {
 	if name == "." {
 		return nil

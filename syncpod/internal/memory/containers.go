@@ -14,10 +14,10 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// container is the memory of one container of a pod, over all its instances.
+// container is the memory of one container of a pod, for all its instances.
 type container struct {
 	name string
-	// nextAttempt is the number of the next instance, as far as is known here.
+	// nextAttempt is the least number that the next instance may have.
 	nextAttempt uint32
 	// nameReserved counts the refusals of the next instance's name.
 	nameReserved creation.Refusals
@@ -25,10 +25,10 @@ type container struct {
 	logsScanned bool
 	// everStarted: an instance was, or may have been, started.
 	everStarted bool
-	// once: the container is to run once.
+	// once means that the container must run only once.
 	once bool
-	// current is the current instance if it has exited, or is to run once and was
-	// started. The runtime may have lost it.
+	// current is the current instance, if it has exited, or if it was started and must run only once.
+	// The runtime may have lost it.
 	current *runtime.ContainerStatus
 	// lost: the last status did not have current.
 	lost bool
@@ -62,21 +62,21 @@ func (c Containers) get(name string) container {
 	return container{}
 }
 
-// next returns the attempt after one, which may be any number.
+// next returns the following attempt. attempt may be any number.
 func next(attempt uint32) uint32 { return attempt + min(1, math.MaxUint32-attempt) }
 
 // used notes that an attempt has become an instance.
 func (c *container) used(attempt uint32) { c.nextAttempt = max(c.nextAttempt, next(attempt)) }
 
-// Attempt returns the number of a container's next instance, which is the least that the caller
-// asks for or more.
+// Attempt returns the number of a container's next instance. It is at least the number that the caller
+// requires.
 func (c *Containers) Attempt(name string, least uint32) uint32 {
 	known := c.of(name)
 	known.nextAttempt = max(known.nextAttempt, least)
 	return known.nextAttempt
 }
 
-// Used notes that an attempt has become a container, or was given up.
+// Used records that a container was created with an attempt, or that the attempt was given up.
 func (c *Containers) Used(name string, attempt uint32) {
 	known := c.of(name)
 	known.used(attempt)
@@ -89,7 +89,7 @@ func (c *Containers) NameReserved(name string, enough int) bool {
 	return c.of(name).nameReserved.Count(enough)
 }
 
-// Scanned notes what the logs show of a container: the last attempt, if there is any.
+// Scanned records the last attempt that the logs of a container show, if found is set.
 func (c *Containers) Scanned(name string, last uint32, found bool) {
 	known := c.of(name)
 	known.logsScanned = true
@@ -127,7 +127,7 @@ func (c *Containers) NoteRunOnce(pod *v1.Pod) {
 	}
 }
 
-// isMissing reports whether a status has neither an instance nor one that has followed it.
+// isMissing reports whether a status has neither an instance nor a later one.
 func isMissing(c *runtime.ContainerStatus, status *runtime.PodStatus) bool {
 	latest := status.Latest(c.Name)
 	return latest == nil || latest.Attempt < c.Attempt
@@ -140,8 +140,8 @@ func (c Containers) Started(instance runtime.ContainerStatus) (news bool) {
 	return found && c[at].once && c[at].keep(&instance)
 }
 
-// keep keeps an instance that runs or has exited, unless more is known already, and
-// reports whether that was news. The first end that was observed counts.
+// keep records an instance that runs or has exited, unless a later state is recorded already. It reports
+// whether the record has changed. The exit that was observed first stays.
 func (c *container) keep(instance *runtime.ContainerStatus) (news bool) {
 	known := c.current != nil
 	same, exited := known && c.current.ID == instance.ID, instance.State == runtime.ContainerExited
@@ -169,9 +169,9 @@ func (c *container) setCurrent(instance runtime.ContainerStatus) {
 	c.current, c.lost = &instance, false
 }
 
-// WithSeen returns a status with the containers that were seen and that the runtime has lost:
-// those that no newer instance has followed. One that was not seen to end is lost only if the
-// newest status does not have it: the status given may be from before it was started.
+// WithSeen returns a status that includes the recorded containers that the runtime has lost, unless a newer
+// instance exists. An instance whose exit was not observed counts as lost only if the newest status does not
+// have it: the given status may be from before its start.
 func (c Containers) WithSeen(status *runtime.PodStatus) *runtime.PodStatus {
 	var missing []runtime.ContainerStatus
 	for _, known := range c {
@@ -195,8 +195,8 @@ func (c Containers) WithSeen(status *runtime.PodStatus) *runtime.PodStatus {
 	return &full
 }
 
-// WithStarts returns a status that has the start times of instances in an unknown state, as far
-// as they are known: a runtime that has lost the state may have lost the start time.
+// WithStarts returns a status with the recorded start times of instances in an unknown state: a runtime that
+// has lost the state may have lost the start time.
 func (c Containers) WithStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	full := status
 	for i, instance := range status.Containers {
@@ -213,9 +213,9 @@ func (c Containers) WithStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	return full
 }
 
-// HasRunSince reports whether a container is known to have run, which was not known when this
-// status was read: a start that was given up may succeed before its container is
-// removed. Then the next status is to decide on another run.
+// HasRunSince reports whether a container has run, and this was unknown when the status was read: a start that
+// was given up may succeed before its container is removed. The next status must then decide whether the
+// container runs again.
 func (c Containers) HasRunSince(status *runtime.PodStatus, name string) bool {
 	run := c.get(name).current
 	if run == nil {
@@ -229,8 +229,8 @@ func (c Containers) HasRunSince(status *runtime.PodStatus, name string) bool {
 	})
 }
 
-// ForgetRun drops the facts about an instance that was removed so that all starts over,
-// and of those before it, for good.
+// ForgetRun drops the facts about an instance that was removed because all containers restart, and about
+// earlier instances, for good.
 func (c *Containers) ForgetRun(instance *runtime.ContainerStatus) {
 	known := c.of(instance.Name)
 	known.resetBefore = max(known.resetBefore, next(instance.Attempt))

@@ -13,18 +13,18 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Crashes hold up containers that end again and again. Most pods never need any: what holds
-// them is made with the first end.
+// Crashes are the back-offs of containers that exit again and again. Most pods have none, so the state is
+// created at the first exit.
 type Crashes struct {
 	limits   *Limits
 	backOffs *backoff.Backoff[Key]
 	// counted is the last instance of each container whose end was counted.
 	counted map[string]crash
-	// restored is what an earlier agent recorded, by container, until it is used.
+	// restored has the records of an earlier agent, by container, until they are used.
 	restored map[string]CrashBackOff
 }
 
-// crash is the end of one instance of a container that key holds up.
+// crash is the exit of one instance of the container that key delays.
 type crash struct {
 	id  runtime.ContainerID
 	at  time.Time
@@ -43,7 +43,7 @@ func (b *Crashes) Crashed(c *v1.Container, last *runtime.ContainerStatus, now ti
 	if before := b.counted[c.Name]; before.id != last.ID {
 		at := last.FinishedAt
 		if at.Equal(before.at) {
-			at = time.Time{} // two ends, by a clock too coarse to tell them apart
+			at = time.Time{} // two exits at times that the clock does not distinguish
 		}
 		put(&b.counted, c.Name, crash{last.ID, last.FinishedAt, key})
 		b.backOffs.Advance(key, now, at)
@@ -51,7 +51,7 @@ func (b *Crashes) Crashed(c *v1.Container, last *runtime.ContainerStatus, now ti
 	return b.backOffs.Check(key, now)
 }
 
-// begin makes what counts the ends of containers.
+// begin creates the counters of exits.
 func (b *Crashes) begin() {
 	if b.backOffs == nil {
 		b.backOffs, _ = b.limits.backoff(false) // the limits were checked
@@ -90,7 +90,7 @@ func (c savedCrash) equal(other savedCrash) bool {
 	return c.container == other.container && c.CrashBackOff.equal(other.CrashBackOff)
 }
 
-// savedCrashes returns what a record has, by the names of the containers.
+// savedCrashes returns the entries of a record, by the names of the containers.
 func savedCrashes(all map[string]CrashBackOff) (saved []savedCrash) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		saved = append(saved, savedCrash{name, all[name]})
@@ -105,7 +105,7 @@ func (k Key) definition() string {
 	return strconv.FormatUint(sum.Sum64(), 16)
 }
 
-// restore keeps what an earlier agent has recorded until the container is to be started.
+// restore keeps the records of an earlier agent until the containers are started.
 func (b *Crashes) restore(crashes []savedCrash) {
 	for _, c := range crashes {
 		put(&b.restored, c.container, c.CrashBackOff)

@@ -6,11 +6,11 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A start ends with the call that asks for it: a runtime that loses its caller, for example
-// because the agent is killed, gives the start up. It then reports that the container has
-// exited, with an error of its own and without a start time. Most often nothing of it ran;
-// containerd has been seen to kill a process that had begun a moment before. Such a start does
-// not count as the only run of a container that is to run once: it runs at least once, see
+// A start ends with the call that requests it: a runtime that loses its caller, for example
+// because the agent is killed, aborts the start. It then reports that the container has exited,
+// with an error of its own and without a start time. Most often no process has run; containerd
+// has been observed to kill a process that had just begun. Such a start does not count as the
+// run of a container that must run only once, because the container must run at least once; see
 // "What runs once" in docs/FAILURES.md.
 
 // SetAsideCutStarts returns a status without the instances whose start was cut short. It keeps
@@ -39,8 +39,8 @@ func (p *Pod) SetAsideCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	return without(status, cut)
 }
 
-// WithoutCutStarts returns a status without the instances whose start was cut short, for a report
-// of a pod that ends: the error that the runtime reports of one is no end of the container.
+// WithoutCutStarts returns a status without the instances whose start was aborted. Use it for the last report
+// of a pod: the runtime's error about such an instance is not an exit of the container.
 func (i Instances) WithoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	if status == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/backoff"
 )
 
-// Limits are the bounds of all back-offs. Zero values are those of package backoff.
+// Limits are the limits of all back-offs. Zero values mean those of package backoff.
 type Limits struct{ Initial, Max time.Duration }
 
 // Check validates the limits.
@@ -21,8 +21,8 @@ func (l *Limits) backoff(waitFirst bool) (*backoff.Backoff[Key], error) {
 	return backoff.New(backoff.Config[Key]{Initial: l.Initial, Max: l.Max, WaitFirst: waitFirst})
 }
 
-// Key is what has to be the same for a failure to hold up the next try: a container whose
-// image or resources change may run at once.
+// Key identifies a step. A failure delays the next try only if the key is the same: a container whose image or
+// resources change may run immediately.
 type Key struct{ Container, Image, Resources string }
 
 // KeyOf returns the key of a container's start.
@@ -33,20 +33,20 @@ func KeyOf(c *v1.Container) Key { return Key{c.Name, c.Image, c.Resources.String
 type Failures[F any] struct {
 	limits   *Limits
 	backOffs *backoff.Backoff[Key]
-	// last are the last failures, by the key held up.
+	// last are the last failures, by key.
 	last map[Key]F
-	// excused are the keys of what has failed once since it last succeeded because the
+	// excused are the keys of the steps that have failed once since they last succeeded, because the
 	// runtime was unavailable.
 	excused map[Key]bool
 }
 
-// NewFailures returns Failures that hold up nothing.
+// NewFailures returns Failures without a failure.
 func NewFailures[F any](limits *Limits) Failures[F] { return Failures[F]{limits: limits} }
 
 // IsEmpty reports whether nothing has failed yet.
 func (f *Failures[F]) IsEmpty() bool { return f.backOffs == nil }
 
-// Held returns the failure for which the next try of the key has to wait, and until when.
+// Held returns the failure that delays the next try of the key, and until when.
 func (f *Failures[F]) Held(key Key, now time.Time) (failure F, until time.Time, wait bool) {
 	failure, failed := f.last[key]
 	if !failed {

@@ -12,16 +12,15 @@ type Mark uint8
 
 // The marks.
 const (
-	// StartRequested: the runtime was asked to start the instance, and has not answered; or it
-	// is stopped before it was started, to be removed. If it has exited and never started, that
-	// is no run.
+	// StartRequested: a start of the instance was requested, and the runtime has not responded. Or the
+	// instance is stopped before it was started, in order to be removed. If it has exited and never
+	// started, it has not run.
 	StartRequested Mark = 1 << iota
-	// PostStartPending: it was started, and its postStart handler has not been seen to
-	// end.
+	// PostStartPending: the instance was started, and the end of its postStart handler was not observed.
 	PostStartPending
-	// StopSignalled: it was sent its stop signal, which is not done twice.
+	// StopSignalled: the stop signal was sent, and is not sent again.
 	StopSignalled
-	// PreStopRun: its preStop handler was run, which is not done twice.
+	// PreStopRun: the preStop handler has run, and does not run again.
 	PreStopRun
 	// PreStopCompleted: its preStop handler has ended by itself.
 	PreStopCompleted
@@ -34,7 +33,7 @@ type instance struct {
 	marks Mark
 	// message is its termination message, nil if that was not read.
 	message *string
-	// resources are those in force, nil if they are not known.
+	// resources are those in effect, nil if unknown.
 	resources *runtime.ContainerResources
 }
 
@@ -62,8 +61,8 @@ func (i Instances) get(id string) instance {
 	return instance{id: id}
 }
 
-// dropMissing drops the memory of instances that are not in a status, but that they
-// were asked to start.
+// dropMissing drops the memory of instances that are not in a status, except that their start was
+// requested.
 func (i *Instances) dropMissing(status *runtime.PodStatus) {
 	*i = slices.DeleteFunc(*i, func(inst *instance) bool {
 		if !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.ID.ID == inst.id }) {

@@ -48,7 +48,7 @@ func (c crashV1) crash() CrashBackOff {
 	}
 }
 
-// recordV0 has the names that a Record had before its format had a version.
+// recordV0 has the field names of a Record before its format had a version.
 type recordV0 struct {
 	Deadline   time.Time                             `json:"deadline"`
 	Attempts   map[string]uint32                     `json:"attempts"`
@@ -71,8 +71,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads all versions. Of a newer version than this agent's it reads the fields that
-// have the same names.
+// UnmarshalJSON reads all versions. If the version is newer than this agent's, it reads the fields that have
+// the same names.
 func (r *Record) UnmarshalJSON(text []byte) error {
 	var read recordV1
 	if err := json.Unmarshal(text, &read); err != nil || read.Version == 0 {
@@ -88,8 +88,8 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// readOther reads what could not be read as the newest version, or has none. Only then is it
-// read twice: all agents read all records when they begin.
+// readOther reads a text that is not of the newest version, or has no version. Only such texts are parsed
+// twice, because every agent reads all records at its start.
 func (r *Record) readOther(text []byte, failed error) error {
 	var format struct {
 		Version int `json:"version"`
@@ -115,7 +115,7 @@ func (r *Record) readV0(text []byte) error {
 	return nil
 }
 
-// each converts a list, and keeps nil as it is.
+// each converts a list. A nil list stays nil.
 func each[A, B any](list []A, to func(A) B) (converted []B) {
 	for _, a := range list {
 		converted = append(converted, to(a))
@@ -123,7 +123,7 @@ func each[A, B any](list []A, to func(A) B) (converted []B) {
 	return converted
 }
 
-// eachValue converts the values of a map, and keeps nil as it is.
+// eachValue converts the values of a map. A nil map stays nil.
 func eachValue[K comparable, A, B any](m map[K]A, to func(A) B) (converted map[K]B) {
 	for k, a := range m {
 		if converted == nil {

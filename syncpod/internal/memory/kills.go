@@ -9,10 +9,10 @@ import (
 // instance ID, or [AllOfPod] for the whole pod. The zero value has none.
 type KillDeadlines struct{ by map[string]time.Time }
 
-// AllOfPod stands for all containers of a pod, which have to stop with their sandbox.
+// AllOfPod stands for all containers of a pod that stop with their sandbox.
 const AllOfPod = ""
 
-// Begin returns the deadline of a kill: the earliest one given, however often the kill is retried.
+// Begin returns the deadline of a stop: the earliest one given, however often the stop is retried.
 func (k *KillDeadlines) Begin(what string, deadline time.Time) time.Time {
 	if k.by == nil { // few pods ever need it
 		k.by = map[string]time.Time{}
@@ -21,7 +21,7 @@ func (k *KillDeadlines) Begin(what string, deadline time.Time) time.Time {
 	return k.by[what]
 }
 
-// End forgets the deadlines of what does not have to stop any more.
+// End drops the deadlines for which stops returns false.
 func (k *KillDeadlines) End(stops func(what string) bool) {
 	maps.DeleteFunc(k.by, func(what string, _ time.Time) bool { return !stops(what) })
 }

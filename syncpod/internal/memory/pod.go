@@ -10,29 +10,29 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Pod is what an agent remembers of one pod. Make one with New.
+// Pod is an agent's memory of one pod. Create it with New.
 type Pod struct {
 	// Containers are by name, Instances by ID.
 	Containers Containers
 	Instances  Instances
-	// Crashes hold up containers that end again and again.
+	// Crashes are the back-offs of containers that exit again and again.
 	Crashes Crashes
 	// Kills are the deadlines of kills while the pod keeps running.
 	Kills KillDeadlines
 	// Sandbox holds the facts about the pod's sandboxes.
 	Sandbox Sandbox
 
-	// deadline is the earliest end that the pod was given, zero while it may run.
+	// deadline is the earliest deadline that the pod was given, zero while it may run.
 	deadline time.Time
-	// calledOff: the pod was to run before its record was loaded, so that an end in the
-	// record was called off.
+	// calledOff means that the pod should run although its record, which is not loaded yet, may
+	// contain a termination: that termination is cancelled.
 	calledOff bool
-	// evicted is why the pod was put off the node, nil if it was not.
+	// evicted is why the pod was evicted, nil if it was not.
 	evicted *apistatus.Problem
 	// disrupted: the pod was evicted because the node was under pressure.
 	disrupted bool
-	// restartAll is set from the exit that asks for all containers to restart until
-	// all of them are removed.
+	// restartAll is set from the exit that requests a restart of all containers until all of them
+	// have been removed.
 	restartAll bool
 	// startingOver is set from then on until all regular containers have been created again.
 	startingOver bool
@@ -42,11 +42,11 @@ type Pod struct {
 	saved  Snapshot
 	// outdated: the stored record is of an earlier pod with this UID.
 	outdated bool
-	// closed: the record was deleted, or is about to be, and no other is stored.
+	// closed means that the record was deleted or is being deleted, and no other is stored.
 	closed bool
 }
 
-// New returns the memory of a pod that nothing is known of.
+// New returns the memory of an unknown pod.
 func New(limits *Limits) Pod { return Pod{Crashes: Crashes{limits: limits}} }
 
 // Earliest returns the earlier of two times. The zero time is none.
@@ -77,8 +77,7 @@ func (p *Pod) Disruption() []v1.PodCondition {
 	return []v1.PodCondition{apistatus.DisruptionTarget(p.evicted.Message)}
 }
 
-// Hasten returns the earliest deadline that the pod was ever given: a deadline is never
-// put off.
+// Hasten returns the earliest deadline that the pod was ever given. A deadline is never extended.
 func (p *Pod) Hasten(deadline time.Time) time.Time {
 	p.deadline = Earliest(p.deadline, deadline)
 	return p.deadline
@@ -87,9 +86,9 @@ func (p *Pod) Hasten(deadline time.Time) time.Time {
 // Deadline returns the end of the pod's grace period, zero while it may run.
 func (p *Pod) Deadline() time.Time { return p.deadline }
 
-// CallOff forgets an end that has not come: an earlier agent was to end the pod and was
-// stopped before, and now the pod is to run. The pod's next end has its whole grace period,
-// and runs its preStop handlers. CallOff reports whether there was such an end.
+// CallOff drops a termination that was not completed: an earlier agent began it, and the pod should run now.
+// The next termination of the pod has its whole grace period, and runs its preStop handlers. CallOff reports
+// whether there was such a termination.
 func (p *Pod) CallOff() bool {
 	p.calledOff = !p.loaded
 	if p.deadline.IsZero() {
@@ -102,17 +101,16 @@ func (p *Pod) CallOff() bool {
 	return true
 }
 
-// RestartsAll reports whether all containers are to restart: that is requested, or was
-// requested and not all of them have been removed yet (KEP-5532).
+// RestartsAll reports whether all containers must restart: this is requested, or was requested before, and not
+// all of them have been removed yet (KEP-5532).
 func (p *Pod) RestartsAll(requested, allRemoved bool) bool {
 	p.restartAll = (p.restartAll || requested) && !allRemoved
 	p.startingOver = p.startingOver || requested
 	return p.restartAll
 }
 
-// StartsOver reports whether all containers are to restart, or some of them were not created
-// again yet. reported is whether the last status said so, which an earlier agent may have
-// published.
+// StartsOver reports whether all containers must restart, or some of them were not created again yet. reported
+// is whether the last status, perhaps of an earlier agent, reported the restart.
 func (p *Pod) StartsOver(pod *v1.Pod, status *runtime.PodStatus, reported bool) bool {
 	p.startingOver = p.startingOver || reported
 	if p.startingOver && !p.restartAll {
@@ -132,8 +130,8 @@ func (p *Pod) See(status *runtime.PodStatus) {
 	}
 }
 
-// Observe does the same with a status that may be older than others. It reports whether it learned
-// of an instance that has run or has exited.
+// Observe does the same with a status that may be older than others. It reports whether the status has an
+// instance that has run or has exited and was not recorded.
 func (p *Pod) Observe(status *runtime.PodStatus) (news bool) {
 	for i := range status.Containers {
 		c := &status.Containers[i]

@@ -6,8 +6,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Record is what should outlive the agent of one pod. Package syncpod exports it under the
-// same name, and says there what each field means.
+// Record has the facts about one pod that should outlive the agent. Package syncpod exports it under the
+// same name, and documents its fields.
 type Record struct {
 	Deadline         time.Time
 	NextAttempts     map[string]uint32

@@ -9,7 +9,7 @@ type Sandbox struct {
 	made, unaddressed string
 }
 
-// SetMade notes which sandbox was created last.
+// SetMade records which sandbox was created last.
 func (s *Sandbox) SetMade(id string) { s.made = id }
 
 // InUse returns the sandbox that the pod uses: the one that this agent created last, or else

@@ -8,8 +8,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Snapshot is what a Record says, in the order of names and IDs. One is held for each pod, to
-// detect changes, in little memory.
+// Snapshot has the contents of a Record, in the order of names and IDs. The agent keeps one for each pod in
+// order to detect changes; it takes little memory.
 type Snapshot struct {
 	deadline   time.Time
 	containers []savedContainer
@@ -35,7 +35,7 @@ type savedInstance struct {
 // recordedMarks are the marks that outlive the agent.
 const recordedMarks = StartRequested | PostStartPending | PreStopCompleted
 
-// snapshotOf returns what a record says.
+// snapshotOf returns the contents of a record.
 func snapshotOf(r Record) Snapshot {
 	var known Containers
 	for name, attempt := range r.NextAttempts {
@@ -103,7 +103,7 @@ func (r *Record) add(c savedContainer) {
 	}
 }
 
-// put makes the map if there is none.
+// put creates the map if it is nil.
 func put[K comparable, V any](m *map[K]V, key K, value V) {
 	if *m == nil {
 		*m = map[K]V{}
@@ -121,8 +121,8 @@ func (r Snapshot) marked(what Mark) (ids []string) {
 	return ids
 }
 
-// repeats reports whether a record says what an older one does. That a requested start has
-// happened is not worth a write: the status of the container shows it.
+// repeats reports whether a record repeats an older one. A requested start that has happened since need not be
+// written: the status of the container shows it.
 func (r Snapshot) repeats(old Snapshot) bool {
 	if !r.requestsMore(old) {
 		r.instances, old.instances = unmarked(r.instances, StartRequested), unmarked(old.instances, StartRequested)
@@ -153,7 +153,7 @@ func unmarked(all []savedInstance, without Mark) []savedInstance {
 }
 
 func (c savedContainer) equal(other savedContainer) bool {
-	same := reflect.DeepEqual(c.current, other.current) // at once if it is one and the same
+	same := reflect.DeepEqual(c.current, other.current) // returns immediately if both are the same pointer
 	c.current = other.current
 	return same && c == other
 }
@@ -167,12 +167,11 @@ func (i savedInstance) equal(other savedInstance) bool {
 // Loaded reports whether the pod's record is part of this.
 func (p *Pod) Loaded() bool { return p.loaded }
 
-// Outdate notes that the stored record is of an earlier pod with the same UID: it is not
-// loaded, and the next one replaces it.
+// Outdate records that the stored record belongs to an earlier pod with the same UID: it is not loaded, and the
+// next record replaces it.
 func (p *Pod) Outdate() { p.loaded, p.outdated = true, true }
 
-// Close ends the recording: work that was given up, and returns late, is not to record a pod
-// whose record was deleted.
+// Close ends the recording: abandoned work that returns late must not record a pod whose record was deleted.
 func (p *Pod) Close() { p.closed = true }
 
 // Restore adds the record to the memory, once. Much may have happened since the record was first
@@ -203,7 +202,7 @@ func (p *Pod) Restore(r Record) {
 	}
 }
 
-// restoreEnd adds what was recorded of an end that has begun.
+// restoreEnd adds the recorded facts about a termination that has begun.
 func (p *Pod) restoreEnd(r Record) {
 	p.deadline = Earliest(p.deadline, r.Deadline)
 	for _, id := range r.PreStopCompleted {

@@ -24,13 +24,13 @@ const (
 	maxRecord = 8 << 10
 	// damagedPause is the pause after a read error.
 	damagedPause = time.Second
-	// maxDamaged is how many read errors in a row end the Run.
+	// maxDamaged is the number of consecutive read errors after which Run ends.
 	maxDamaged = 10
 )
 
-// Run calls report for each process that is killed from now on, in their order, until ctx ends, for
-// which it returns nil. It waits for report to return. The error is that the log cannot be opened, or is
-// no log; errors.ErrUnsupported that the system has none.
+// Run calls report for each process that is killed from now on, in their order, and waits for report to return. It
+// returns nil when ctx ends. It returns an error if the log cannot be opened or is not a log, and
+// errors.ErrUnsupported if the system has no log.
 func (w *Watcher) Run(ctx context.Context, report func(Kill)) error {
 	open := w.open
 	if open == nil {

@@ -28,8 +28,7 @@ const (
 	maxNodeHosts = 16 << 20
 )
 
-// hostsMount writes the pod's hosts file and mounts it, if the container is to
-// have it.
+// hostsMount writes the pod's hosts file and mounts it, if the container should have it.
 func (d *Dirs) hostsMount(root *os.Root, req containerconfig.MountRequest) (*runtimeapi.Mount, error) {
 	pod := req.Pod
 	if len(req.PodIPs) == 0 && !pod.Spec.HostNetwork || mountsAt(req.Container, hostsPath) {
@@ -53,8 +52,8 @@ func (d *Dirs) hostsMount(root *os.Root, req containerconfig.MountRequest) (*run
 	return managed(hostsPath, filepath.Join(root.Name(), filepath.FromSlash(own))), nil
 }
 
-// managed mounts a file of ours so that the container may write to it, which a
-// node with SELinux allows only with another label.
+// managed returns the mount of a file of the agent's. The container may write to it; on a node with SELinux
+// that requires another label.
 func managed(containerPath, hostPath string) *runtimeapi.Mount {
 	return &runtimeapi.Mount{ContainerPath: containerPath, HostPath: hostPath, SelinuxRelabel: true}
 }
@@ -99,7 +98,7 @@ const loopbackHosts = "127.0.0.1\tlocalhost\n" +
 	"fe00::1\tip6-allnodes\n" +
 	"fe00::2\tip6-allrouters\n"
 
-// podHosts is the file of a pod with a network of its own.
+// podHosts returns the file of a pod with a network of its own.
 func podHosts(name sandboxconfig.Hostname, ips []string, aliases []v1.HostAlias) []byte {
 	var text bytes.Buffer
 	text.WriteString(managedHosts + loopbackHosts)
@@ -114,7 +113,7 @@ func podHosts(name sandboxconfig.Hostname, ips []string, aliases []v1.HostAlias)
 	return text.Bytes()
 }
 
-// nodeHosts is the file of a pod on the node's network.
+// nodeHosts returns the file of a pod on the node's network.
 func nodeHosts(node []byte, aliases []v1.HostAlias) []byte {
 	var text bytes.Buffer
 	text.WriteString(managedNodeHosts)
@@ -136,12 +135,12 @@ func writeAliases(text *bytes.Buffer, aliases []v1.HostAlias) {
 	}
 }
 
-// share makes own, a container's own name, another name of the pod's hosts file, which it replaces
-// if the content is another one. Only the caller uses means and own.
+// share makes own, a container's own name, another name of the pod's hosts file. If the content has changed, share
+// replaces the hosts file first. No other function uses means and own.
 //
-// Containers that run keep the file that they have mounted when it is replaced, and can write to it.
-// By their own names such files count as storage of the pod, and are removed with it. The next
-// instance of a container takes its name over: a pod has one such file for each container at most.
+// When the hosts file is replaced, running containers keep the file that they have mounted, and can write to it. Because
+// such files have names of their own, they count as storage of the pod, and are removed with it. The next instance of a
+// container takes over the name: a pod has at most one such file for each container.
 func share(root *os.Root, means, own string, content []byte) error {
 	if err := root.Remove(own); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -162,8 +161,8 @@ func share(root *os.Root, means, own string, content []byte) error {
 	return root.Rename(means, hostsFile)
 }
 
-// has reports whether the file has that content. A container may have written to the file, and made
-// it of any size: of one that is larger than content nothing is read.
+// has reports whether the file has that content. A container may have written to the file and made it large, so a
+// file that is larger than content is not read.
 func has(root *os.Root, name string, content []byte) bool {
 	old, err := regular.Read(root, name, int64(len(content)))
 	return err == nil && bytes.Equal(old, content)

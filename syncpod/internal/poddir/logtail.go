@@ -5,15 +5,14 @@ import "bytes"
 const (
 	// maxLogLines and maxLogTail are how much of a log stands in for a message.
 	maxLogLines, maxLogTail = 80, 2048
-	// logWindow is how much of the end of a log is read for it: enough for that
-	// many bytes in that many lines, each with its time, stream and tags.
+	// logWindow is the number of bytes that are read from the end of a log. It suffices for a
+	// message's bytes and lines, each line with its time, stream and tags.
 	logWindow = 32 << 10
 )
 
-// logTail returns what a container printed last, of the end of a log in CRI's
-// format: "<time> <stream> <tags> <text>", where the tag P says that the line goes
-// on in the next one. A line of another form is taken as it is: it may be the rest
-// of one that was cut.
+// logTail returns the last output of a container from the end of a log in CRI's format: "<time> <stream>
+// <tags> <text>", where the tag P means that the next line continues this one. A line in any other form is
+// used unchanged: it may be the rest of a line that was cut.
 func logTail(end []byte) []byte {
 	var out []byte
 	lines := bytes.SplitAfter(end, []byte("\n"))
@@ -26,7 +25,7 @@ func logTail(end []byte) []byte {
 	return out[max(0, len(out)-maxLogTail):]
 }
 
-// logText is what the container printed of a line of its log.
+// logText returns the container's output in a line of its log.
 func logText(line []byte) []byte {
 	fields := bytes.SplitN(line, []byte(" "), 4)
 	if len(fields) < 4 || string(fields[1]) != "stdout" && string(fields[1]) != "stderr" {

@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	// messageMode lets a process of any user write its message.
+	// messageMode allows a process of any user to write its message.
 	messageMode = 0o666
-	// maxMessage is how much of the end of a message file is read, in bytes.
+	// maxMessage is the number of bytes that are read from the end of a message file.
 	maxMessage = 4096
-	// keptMessages is how many instances' files of a container are kept.
+	// keptMessages is the number of instances of a container whose files are kept.
 	keptMessages = 5
 )
 
-// messageFile is the path of an instance's file in the pod's directory.
+// messageFile returns the path of an instance's file in the pod's directory.
 func messageFile(name string, attempt uint32) string {
 	return path.Join(containersDir, name, fmt.Sprintf("%08x", attempt))
 }
 
-// messageMount makes the file for the message of one instance and mounts it. The
-// instance finds it empty.
+// messageMount creates the file for the message of one instance and mounts it. The file is empty when the
+// instance starts.
 func (d *Dirs) messageMount(root *os.Root, req containerconfig.MountRequest) (*runtimeapi.Mount, error) {
 	c := req.Container
 	if !leavesMessage(c) {
@@ -67,8 +67,8 @@ func leavesMessage(c *v1.Container) bool {
 	return c.TerminationMessagePath != "" && !mountsAt(c, path.Clean(c.TerminationMessagePath))
 }
 
-// emptyFile makes a file, or empties it: an instance that was made with it, and
-// whose creation went unanswered, still has the same one.
+// emptyFile creates a file, or empties an existing one: an instance that was created with it, and whose creation
+// the runtime did not answer, still has the same file.
 func emptyFile(root *os.Root, name string) error {
 	f, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, messageMode)
 	if err != nil {
@@ -77,23 +77,22 @@ func emptyFile(root *os.Root, name string) error {
 	return errors.Join(f.Chmod(messageMode), f.Close()) // whatever the process's umask
 }
 
-// TerminationMessage returns the termination message of a container that has exited: what the
-// runtime says (c.TerminationMessage), and after it what the container wrote to
-// its file at terminationMessagePath or, if it failed, wrote none and asks for
-// that (terminationMessagePolicy FallbackToLogsOnError), in its log. Of a file
-// that is its last 4096 bytes, of a log the end of its last 80 lines, at most
-// 2048 bytes. An instance that has not ended has only the runtime's message. Package apistatus
-// bounds the messages of all containers of a pod together.
+// TerminationMessage returns the termination message of a container that has exited. It consists of the
+// runtime's message (c.TerminationMessage), followed by the text that the container wrote to its file at
+// terminationMessagePath. If the container failed without writing one, and its terminationMessagePolicy is
+// FallbackToLogsOnError, the end of its log replaces the file. Of a file TerminationMessage returns the last
+// 4096 bytes, of a log the end of its last 80 lines, at most 2048 bytes. An instance that has not ended has
+// only the runtime's message. Package apistatus limits the messages of all containers of a pod together.
 //
-// If the file or log cannot be read the error says so, and the message is the
-// runtime's. That there is none is no error.
+// If the file or log cannot be read, TerminationMessage returns the runtime's message with an error. A missing
+// file is not an error.
 func (d *Dirs) TerminationMessage(pod *v1.Pod, c *runtime.ContainerStatus) (string, error) {
 	if c == nil {
 		return "", nil
 	}
 	spec, err := podcontainer.Find(pod, c.Name)
 	if err != nil || c.State != runtime.ContainerExited {
-		return c.Message, nil // what the spec does not have says nothing
+		return c.Message, nil // a container that the spec does not have has no policy
 	}
 	left, err := d.left(pod, spec, c)
 	switch {
@@ -107,7 +106,7 @@ func (d *Dirs) TerminationMessage(pod *v1.Pod, c *runtime.ContainerStatus) (stri
 	return c.Message + ": " + left, nil
 }
 
-// left is what a container wrote as its message.
+// left returns the message that a container wrote.
 func (d *Dirs) left(pod *v1.Pod, spec *v1.Container, c *runtime.ContainerStatus) (string, error) {
 	if err := safepath.Element("container name", c.Name); err != nil {
 		return "", err
@@ -128,8 +127,8 @@ func (d *Dirs) left(pod *v1.Pod, spec *v1.Container, c *runtime.ContainerStatus)
 	return d.leftInLog(pod, c)
 }
 
-// fallsBack reports whether the log stands in for a message. The log of one that
-// could not run is not its own.
+// fallsBack reports whether the log replaces a missing message. If the container could not run, the log is not
+// its own.
 func fallsBack(spec *v1.Container, c *runtime.ContainerStatus) bool {
 	return spec.TerminationMessagePolicy == v1.TerminationMessageFallbackToLogsOnError &&
 		c.ExitCode != 0 && c.Reason != "ContainerCannotRun"
@@ -171,5 +170,5 @@ func readEnd(dir, name string, n int64) ([]byte, error) {
 	return io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-n), n))
 }
 
-// text is the bytes as the API can hold them.
+// text replaces bytes that the API does not accept.
 func text(b []byte) string { return strings.ToValidUTF8(string(b), "?") }

@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/sandbox"
 )
 
-// Config is what a [Dirs] is made of.
+// Config configures a [Dirs].
 type Config struct {
 	// Root is the agent's directory, an absolute path. The pods' directories are
 	// below its directory pods. Required.
@@ -27,30 +27,30 @@ type Config struct {
 	// LogsRoot is the directory of the logs of all pods, "" means
 	// sandbox.DefaultLogsRoot. It is only read.
 	LogsRoot string
-	// ClusterDomain is the DNS domain of the cluster, such as "cluster.local", as
-	// in the names of pods that have a subdomain.
+	// ClusterDomain is the DNS domain of the cluster, such as "cluster.local". The names of pods that
+	// have a subdomain contain it.
 	ClusterDomain string
 	// NodeHosts is the node's own hosts file; pods on the node's network get a
 	// copy. "" means /etc/hosts.
 	NodeHosts string
-	// Volumes makes the pods' volumes. Default: there are none, and a container
-	// that mounts one is an error.
+	// Volumes creates the pods' volumes. Default: none, and a container that mounts a volume is an
+	// error.
 	Volumes Volumes
 }
 
-// Volumes sets up the volumes of pods below their directories, which it receives
-// as absolute paths. A *localvolume.Volumes implements it.
+// Volumes sets up the volumes of pods below their directories, which it receives as absolute paths. A
+// *localvolume.Volumes implements it.
 type Volumes interface {
 	// SetUp creates or updates the pod's volumes. If the error joins a *volume.Error
 	// for each failed volume, each is reported separately.
 	SetUp(ctx context.Context, pod *v1.Pod, dir string) error
 	// Mounts returns the mounts and devices of a container, in the order of its spec.
 	Mounts(ctx context.Context, req containerconfig.MountRequest, dir string) (containerconfig.Mounts, error)
-	// TearDown takes back what deleting files does not: what it has mounted. It may
-	// be called again, and for a pod that it has never seen.
+	// TearDown undoes what deleting files does not undo, such as mounts. It may be called again, and for
+	// a pod that was never set up.
 	TearDown(ctx context.Context, uid types.UID, dir string) error
-	// Refresh brings the pod's volumes up to date that SetUp has made. next is when to
-	// call it again, zero if only a change of the pod is a reason to.
+	// Refresh updates the volumes of the pod that SetUp has created. next is when to call it again,
+	// zero if it need not be called before the pod changes.
 	Refresh(ctx context.Context, pod *v1.Pod, dir string) (next time.Time, err error)
 }
 
@@ -58,7 +58,7 @@ type Volumes interface {
 type Dirs struct {
 	config Config
 	pods   string
-	// tearDowns and removals are slots, taken by those in progress.
+	// tearDowns and removals are the slots for concurrent operations.
 	tearDowns, removals chan struct{}
 	// empty deletes all that is in a directory.
 	empty func(ctx context.Context, dir string) error
@@ -66,8 +66,8 @@ type Dirs struct {
 	mounted func(dir string) ([]string, error)
 }
 
-// ErrDirectory means that the directory of a pod cannot be made or used, which is no
-// fault of a volume.
+// ErrDirectory means that the directory of a pod cannot be created or used. The volumes are not the
+// cause.
 var ErrDirectory = errors.New("pod directory")
 
 // New returns a Dirs. It touches no file.
@@ -91,14 +91,14 @@ func New(c Config) (*Dirs, error) {
 }
 
 const (
-	// parallelRemovals is how many directories are removed at a time, and of how many pods the
-	// volumes are torn down: each takes a thread of the process, and all pods of a node may
-	// stop at once.
+	// parallelRemovals is the maximum number of concurrent removals of directories, and of concurrent
+	// teardowns of volumes: each takes a thread of the process, and all pods of a node may stop at
+	// once.
 	parallelRemovals = 16
-	// removalTurn is how long one directory is removed while others wait, and tearDownTimeout how
-	// long the volumes of one pod may take.
+	// removalTurn is how long the removal of one directory may delay the others. tearDownTimeout limits
+	// the teardown of one pod's volumes.
 	removalTurn, tearDownTimeout = 10 * time.Second, 2 * time.Minute
-	// dirMode is the mode of directories that no container sees, as in a kubelet.
+	// dirMode is the mode of directories that containers do not see, as in a kubelet.
 	dirMode = 0o750
 	// containersDir, volumesDir and pluginsDir are in each pod's directory.
 	containersDir, volumesDir, pluginsDir = "containers", "volumes", "plugins"
@@ -113,9 +113,8 @@ func (d *Dirs) Dir(uid types.UID) (string, error) {
 	return filepath.Join(d.pods, string(uid)), nil
 }
 
-// PreparePod makes the pod's directory and its volumes. It may be called again,
-// and brings up to date what has changed. The answer says what follows for the
-// sandbox: the domain of the cluster.
+// PreparePod creates the pod's directory and its volumes. It may be called again, and then updates them. The
+// result is the part of the sandbox's input that depends on this: the domain of the cluster.
 func (d *Dirs) PreparePod(ctx context.Context, pod *v1.Pod) (sandboxconfig.Input, error) {
 	in := sandboxconfig.Input{ClusterDomain: d.config.ClusterDomain}
 	root, err := d.makePod(pod)
@@ -134,9 +133,8 @@ func (d *Dirs) PreparePod(ctx context.Context, pod *v1.Pod) (sandboxconfig.Input
 	return in, d.config.Volumes.SetUp(ctx, pod, root.Name())
 }
 
-// RefreshPod brings the pod's volumes up to date that PreparePod has made, while its
-// containers run. next is when to call it again,
-// zero if only a change of the pod is a reason to.
+// RefreshPod updates the volumes of the pod that PreparePod has created, while its containers run. next is when
+// to call it again, zero if it need not be called before the pod changes.
 func (d *Dirs) RefreshPod(ctx context.Context, pod *v1.Pod) (next time.Time, err error) {
 	if d.config.Volumes == nil {
 		return next, nil
@@ -151,7 +149,7 @@ func (d *Dirs) RefreshPod(ctx context.Context, pod *v1.Pod) (next time.Time, err
 	return d.config.Volumes.Refresh(ctx, pod, dir)
 }
 
-// makePod opens the pod's directory, which it makes if it is not there.
+// makePod opens the pod's directory. It creates the directory if it does not exist.
 func (d *Dirs) makePod(pod *v1.Pod) (*os.Root, error) {
 	if pod == nil {
 		return nil, fmt.Errorf("%w: the pod is nil", ErrDirectory)
@@ -170,9 +168,8 @@ func (d *Dirs) makePod(pod *v1.Pod) (*os.Root, error) {
 	return root, nil
 }
 
-// Mounts returns what a container gets: its volumes, the pod's /etc/hosts, and a
-// new file for its termination message. It makes the pod's directory if it is not
-// there.
+// Mounts returns the mounts of a container: its volumes, the pod's /etc/hosts, and a new file for its
+// termination message. It creates the pod's directory if it does not exist.
 func (d *Dirs) Mounts(ctx context.Context, req containerconfig.MountRequest) (containerconfig.Mounts, error) {
 	if req.Container == nil {
 		return containerconfig.Mounts{}, errors.New("mounts: MountRequest.Container is missing")

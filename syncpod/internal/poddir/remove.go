@@ -15,14 +15,13 @@ import (
 	"github.com/podsync/podsync/internal/base/mounts"
 )
 
-// ErrMounted is what an error wraps if a pod's directory is not removed because
-// something is mounted below it.
+// ErrMounted means that a pod's directory was not removed because something is mounted below it. Errors wrap
+// it.
 var ErrMounted = errors.New("something is mounted there, which is not to be deleted")
 
-// RemovePod removes the directory of a pod that does not run. It succeeds if there is
-// none. The removal of a large directory alternates with those of other
-// pods. After an error, such as one that wraps [ErrMounted], or the end of ctx, RemovePod
-// may be called again, and continues.
+// RemovePod removes the directory of a pod that does not run. It succeeds if the directory does not exist. The
+// removal of a large directory alternates with those of other pods. After an error, such as one that wraps
+// [ErrMounted], or the end of ctx, RemovePod may be called again, and continues.
 func (d *Dirs) RemovePod(ctx context.Context, uid types.UID) error {
 	dir, err := d.Dir(uid)
 	if err != nil {
@@ -48,8 +47,8 @@ func (d *Dirs) RemovePod(ctx context.Context, uid types.UID) error {
 	return os.Remove(dir)
 }
 
-// tearDown takes back what deleting files does not. It does not wait for directories that are
-// removed, which may take long.
+// tearDown undoes what deleting files does not undo. It does not wait for removals of directories, which may
+// take long.
 func (d *Dirs) tearDown(ctx context.Context, uid types.UID, dir string) error {
 	if d.config.Volumes == nil {
 		return nil
@@ -64,9 +63,9 @@ func (d *Dirs) tearDown(ctx context.Context, uid types.UID, dir string) error {
 	return d.config.Volumes.TearDown(ctx, uid, dir)
 }
 
-// removeSome deletes what a directory contains for at most removalTurn, and reports whether all of
-// it is deleted. Directories take turns: a pod may have filled its own so that others would wait
-// for hours.
+// removeSome deletes the contents of a directory for at most removalTurn, and reports whether all of them are
+// deleted. Removals alternate, because a pod may have filled its directory so that others would wait for
+// hours.
 func (d *Dirs) removeSome(ctx context.Context, uid types.UID, dir string) (done bool, err error) {
 	release, err := take(ctx, d.removals)
 	if err != nil {
@@ -88,7 +87,7 @@ func (d *Dirs) removeSome(ctx context.Context, uid types.UID, dir string) (done 
 	return false, fmt.Errorf("remove the directory of pod %s: %w", uid, err)
 }
 
-// take takes one of a number of slots. Callers that wait get one in their order.
+// take acquires a slot. Waiting callers get slots in the order of their calls.
 func take(ctx context.Context, slots chan struct{}) (release func(), err error) {
 	select {
 	case slots <- struct{}{}:
@@ -98,9 +97,9 @@ func take(ctx context.Context, slots chan struct{}) (release func(), err error) 
 	}
 }
 
-// nothingMounted returns an error if something is mounted below a directory. A container can make the
-// kernel's table of mounts too long to be read, for all pods: emptying a directory stops at each mount
-// point, too, but then a part of the directory is deleted.
+// nothingMounted returns an error if something is mounted below a directory. A container can make the kernel's table of
+// mounts too long to be read, for all pods. Deleting the contents of a directory would also stop at each mount point, but
+// then a part of the directory would be deleted.
 func (d *Dirs) nothingMounted(dir string) error {
 	points, err := d.mounted(dir)
 	if errors.Is(err, mounts.ErrTooLong) {
@@ -115,8 +114,7 @@ func (d *Dirs) nothingMounted(dir string) error {
 	return nil
 }
 
-// Pods returns the UIDs of the pods that have a directory, sorted. What else may
-// lie there is passed over.
+// Pods returns the UIDs of the pods that have a directory, sorted. It ignores all other files.
 func (d *Dirs) Pods() ([]types.UID, error) {
 	entries, err := os.ReadDir(d.pods)
 	if errors.Is(err, fs.ErrNotExist) {

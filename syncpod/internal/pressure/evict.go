@@ -21,7 +21,7 @@ const (
 
 // ending is an eviction in flight.
 type ending struct {
-	// until is when others wait no longer for its end, ended when nothing of it ran any more.
+	// until is when others no longer wait for the pod's end, ended when nothing of it ran anymore.
 	until, ended time.Time
 }
 

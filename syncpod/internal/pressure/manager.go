@@ -21,12 +21,12 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// Agent is whose pods are looked after. Its methods are called concurrently.
+// Agent gives a Manager access to the pods of an agent. Its methods are called concurrently.
 type Agent interface {
 	// Running returns the pods that may have a running container, in a fixed order, with their
 	// status from the runtime. It includes a terminating pod as long as a container of the pod runs.
 	Running() []Pod
-	// Find returns a pod, nil if it is not known, and whether no source wants a pod with that UID.
+	// Find returns a pod, nil if it is unknown, and whether no source wants a pod with that UID.
 	Find(pod types.UID) (known *v1.Pod, unwanted bool)
 	// Evict stops a pod and reports it. It returns when nothing of the pod runs; the pod stops
 	// even if ctx ends first.
@@ -42,13 +42,13 @@ type Agent interface {
 // Pod is a pod that runs.
 type Pod struct {
 	Pod *v1.Pod
-	// Status is nil if nothing is known.
+	// Status is the pod's status in the runtime, nil if it is unknown.
 	Status *runtime.PodStatus
 }
 
 // Config configures a Manager.
 type Config struct {
-	// Policy says when pods are evicted.
+	// Policy determines when pods are evicted.
 	Policy eviction.Policy
 	// Agent has the pods. Required.
 	Agent Agent
@@ -58,8 +58,8 @@ type Config struct {
 	// their logs, LogsRoot/<namespace>_<name>_<UID>: absolute paths. Default: this disk usage
 	// counts as nothing.
 	PodsRoot, LogsRoot string
-	// State is the absolute path of the directory in which evictions in progress are persisted; it
-	// is created when needed. Default: the next agent does not know them.
+	// State is the absolute path of the directory in which evictions in progress are persisted; it is
+	// created when needed. Default: evictions are not persisted.
 	State string
 	// Evicted is called at the start of each eviction. It must not block. Default: none.
 	Evicted func(eviction.Eviction)
@@ -86,7 +86,7 @@ type Manager struct {
 	mu     sync.Mutex
 	last   evict.Decision
 	ending map[types.UID]*ending
-	// left are evictions that have yet to be carried out: of an earlier agent, or that failed.
+	// left are evictions that are still to be carried out: of an earlier agent, or failed ones.
 	left map[types.UID]eviction.Eviction
 }
 

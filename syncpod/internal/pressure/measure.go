@@ -37,14 +37,14 @@ const (
 	// manyEntries is the number of entries from which a timeout is attributed to the size of the
 	// tree.
 	manyEntries = 200_000
-	// maxSeen is how many files of a tree are remembered to count them once. A tree with more is
-	// not walked again.
+	// maxSeen is the maximum number of files of a tree that are recorded in order to count each once. A
+	// larger tree is not walked again.
 	maxSeen = 100_000
 	// maxAgain is how often a tree that changes is walked again.
 	maxAgain = 3
 )
 
-// A measurer counts what pods have in volumes and logs. One pass uses it at a time.
+// A measurer measures the pods' volumes and logs. Only one pass uses it at a time.
 type measurer struct {
 	podsRoot, logsRoot string
 	// walk is filetree.WalkUnchanged.
@@ -60,15 +60,15 @@ type measured struct {
 	volumes map[string]tree
 	logs    map[string]tree // by container
 	files   tree
-	// cuts is how many times in a row the pod's time was over before all was counted.
+	// cuts is how many times in a row the pod's time ended before all of its trees were counted.
 	cuts int
 }
 
 // A tree is the disk usage of a directory.
 type tree struct {
 	bytes, inodes uint64
-	// unread is how many times in a row the directory could not be counted to the end, for
-	// lack of time or because of err: it has at least so much.
+	// unread is how many times in a row the directory could not be counted completely, for lack of
+	// time or because of err: its usage is at least the counted one.
 	unread int
 	err    error
 	// entries is how many entries were counted, and slow how many times in a row there were more
@@ -121,7 +121,7 @@ func (m *measurer) measure(ctx context.Context, pods []Pod, now time.Time) {
 
 func (m *measurer) keep(p pass) { m.known, m.next = p.known, p.next }
 
-// pass is measure that changes nothing.
+// pass is measure without a change of the measurer.
 func (m *measurer) pass(ctx context.Context, pods []Pod, now time.Time) pass {
 	began := time.Now()
 	known := map[types.UID]measured{}
@@ -321,8 +321,7 @@ func (m *measurer) complete(pod *v1.Pod, u *evict.Usage) *evict.Usage {
 	return u
 }
 
-// directoryOf is the directory of a kind of volume that is on the node's disk, empty for
-// any other.
+// directoryOf returns the directory of a kind of volume on the node's disk, "" for other kinds.
 func directoryOf(v *v1.Volume) string {
 	switch {
 	case v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault, v.ConfigMap != nil:
@@ -331,7 +330,7 @@ func directoryOf(v *v1.Volume) string {
 	return ""
 }
 
-// errTooMany says that a tree is not counted to the end.
+// errTooMany means that a tree was not counted completely.
 var errTooMany = errors.New("it has more files and directories than are counted")
 
 // used counts the contents of a directory, see count. A missing directory counts as nothing.
@@ -380,7 +379,7 @@ func (c *counter) tree(ctx context.Context, err error) tree {
 	if err != nil {
 		of.unread = 1
 	}
-	if ctx.Err() == nil { // else it is for lack of time
+	if ctx.Err() == nil { // otherwise the cause is lack of time
 		of.err = err
 	}
 	return of

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/internal/base/evict"
 )
 
-// passPatience is how long a Synchronize waits for a measurement for limits.
+// passPatience is how long a Synchronize waits for a measurement of storage limits.
 const passPatience = time.Second
 
 // A pass is the result of one measurement of pods.

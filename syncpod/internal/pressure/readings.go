@@ -32,7 +32,7 @@ func readings(n stats.Node, now time.Time) (list []evict.Reading) {
 		if fs.of == nil {
 			continue
 		}
-		// How full a file system is was asked now, whenever the runtime has counted its own.
+		// The reading of the file system is from now, whenever the runtime has counted its own usage.
 		add(fs.bytes, fs.of.AvailableBytes, fs.of.CapacityBytes, now)
 		if fs.of.Inodes != nil && *fs.of.Inodes > 0 { // some file systems do not count inodes
 			add(fs.inodes, fs.of.InodesFree, fs.of.Inodes, now)
