@@ -31,11 +31,11 @@ type podMemory struct {
 	failures memory.Failures[*StepError]
 	// failed are the last reported errors of containers.
 	failed []*StepError
-	// mounts are those of unfinished starts, by container.
+	// mounts are the mounts of unfinished starts, by container.
 	mounts map[string]startMounts
-	// decided is what the last plan was made from, nil before the first.
+	// decided is the input of the last plan, nil before the first plan.
 	decided *actions.Input
-	// resize is what events last reported of a resize, nil if there is none.
+	// resize is the last event about a resize, nil if there is none.
 	resize *resizeTold
 }
 
@@ -50,7 +50,7 @@ func (m *podMemory) do(f func(*memory.Pod)) {
 	f(&m.pod)
 }
 
-// ask returns what a rule answers, as do calls it.
+// ask returns the result of a rule, which it calls as do does.
 func ask[T any](m *podMemory, rule func(*memory.Pod) T) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,20 +88,20 @@ func (m *podMemory) everStarted(name string) bool {
 	return ask(m, func(p *memory.Pod) bool { return p.Containers.EverStarted(name) })
 }
 
-// setDecided keeps what the last plan was made from.
+// setDecided records the input of the last plan.
 func (m *podMemory) setDecided(in *actions.Input) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.decided = in
 }
 
-// used notes that an attempt has become a container, or was given up.
+// used records that a container was created with an attempt, or that the attempt was given up.
 func (m *podMemory) used(name string, attempt uint32) {
 	m.do(func(p *memory.Pod) { p.Containers.Used(name, attempt) })
 }
 
-// killBy returns the deadline of a container, or of AllOfPod, that stops while the pod runs on:
-// grace from now, or earlier if an earlier try had an earlier one.
+// killBy returns the deadline of a container, or of AllOfPod, that stops while the pod keeps running: grace from
+// now, or the deadline of an earlier try if that is earlier.
 func (m *podMemory) killBy(what string, grace time.Duration) time.Time {
 	deadline := time.Now().Add(grace)
 	return ask(m, func(p *memory.Pod) time.Time { return p.Kills.Begin(what, deadline) })
@@ -112,13 +112,13 @@ func (m *podMemory) hasten(deadline time.Time) time.Time {
 	return ask(m, func(p *memory.Pod) time.Time { return p.Hasten(deadline) })
 }
 
-// callOff forgets an end that has not come, unless ctx has ended: the pod may have been asked
-// to end since. It reports whether there was such an end.
+// callOff drops a termination that was not completed, unless ctx has ended: the pod may have to terminate again.
+// It reports whether there was such a termination.
 func (m *podMemory) callOff(ctx context.Context) bool {
 	return ask(m, func(p *memory.Pod) bool { return ctx.Err() == nil && p.CallOff() })
 }
 
-// held returns the failure for which the next try of what key holds up has to wait.
+// held returns the failure that delays the next try of a key.
 func (m *podMemory) held(key memory.Key, now time.Time) *StepError {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +142,7 @@ func (m *podMemory) excuse(key memory.Key) bool {
 	return m.failures.Excuse(key)
 }
 
-// succeeded forgets the failures of what key holds up.
+// succeeded forgets the failures of a key.
 func (m *podMemory) succeeded(key memory.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,15 +163,15 @@ func (m *podMemory) lastFailed() []*StepError {
 	return m.failed
 }
 
-// setFailed notes what keeps containers from running.
+// setFailed records the errors that keep containers from running.
 func (m *podMemory) setFailed(failed []*StepError) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.failed = failed
 }
 
-// close keeps work that was given up, and returns late, from recording a pod that was
-// forgotten. A record that is being written is written when close returns.
+// close ends the recording, so that abandoned work that returns late does not record a forgotten pod. It waits
+// for a record that is being written.
 func (m *podMemory) close() {
 	if m == nil {
 		return
@@ -181,13 +181,13 @@ func (m *podMemory) close() {
 	m.do((*memory.Pod).Close)
 }
 
-// memories are what a Syncer remembers of pods until they are forgotten.
+// memories has the memory of each pod until the pod is forgotten.
 type memories struct {
 	limits *memory.Limits
 	mu     sync.Mutex
 	pods   map[types.UID]*podMemory
-	// undeleted are pods that are forgotten and whose records could not be deleted. A pod that
-	// comes with the UID of one is another pod (kubernetes #104648).
+	// undeleted are forgotten pods whose records could not be deleted. A new pod with the UID of one of
+	// them is another pod (kubernetes #104648).
 	undeleted map[types.UID]bool
 }
 
@@ -198,7 +198,7 @@ func (m *memories) get(uid types.UID) *podMemory {
 	return m.pods[uid]
 }
 
-// of returns the memory of a pod, and adds one if there is none.
+// of returns the memory of a pod. It creates one if there is none.
 func (m *memories) of(uid types.UID) *podMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -232,7 +232,7 @@ func (m *memories) deleted(uid types.UID, err error) {
 	}
 }
 
-// put makes the map if there is none.
+// put creates the map if it is nil.
 func put[K comparable, V any](m *map[K]V, key K, value V) {
 	if *m == nil {
 		*m = map[K]V{}

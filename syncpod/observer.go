@@ -27,8 +27,8 @@ type Observer interface {
 	// ContainerStarted is called when a container runs, or could not be started;
 	// took counts from the pull of its image.
 	ContainerStarted(pod *v1.Pod, container actions.ContainerRef, took time.Duration, err error)
-	// ContainerStopped is called when a container has been stopped, or could not. pod
-	// is nil if no spec of it is known.
+	// ContainerStopped is called when a container has been stopped, or could not be stopped. pod is nil if its
+	// spec is unknown.
 	ContainerStopped(pod *v1.Pod, container string, took time.Duration, err error)
 	// VolumeSetUp is called for each volume of a pod that was set up, or updated before a start,
 	// successfully or not. The default volumes call it; a custom Deps.Volumes can call it itself.
@@ -41,8 +41,8 @@ type Observer interface {
 	// HookEnded is called when a handler has finished or was given up. pod is nil if its spec is
 	// unknown.
 	HookEnded(pod *v1.Pod, container string, hook Hook, took time.Duration, err error)
-	// EventDropped is called when an event is lost because Config.Events has not taken
-	// those before it. Only a Loop drops any; a Syncer on its own waits for Events.
+	// EventDropped is called when an event is lost because Config.Events has not returned for earlier ones.
+	// Only a Loop drops events; a Syncer on its own waits for Events.
 	EventDropped(object k8sruntime.Object, reason string)
 }
 

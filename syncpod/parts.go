@@ -11,9 +11,8 @@ import (
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
-// The interfaces below are what a Syncer needs of the rest of an agent. All of
-// them are called concurrently for different pods, and nothing that is handed to
-// them may be written to.
+// The interfaces below are the parts of an agent that a Syncer calls. It calls them concurrently for
+// different pods. They must not modify their arguments.
 
 // Admitter is a check that a pod must pass before it runs and while it runs. A pod that does not
 // pass is reported as pending, its containers are stopped, and the check is repeated later. Reject
@@ -28,13 +27,13 @@ type Admitter interface {
 // with "Pod was rejected: ". A pod that an [Admitter] rejects is Pending, and is admitted later
 // if the Admitter then returns nil.
 type Rejection struct {
-	// Reason is one word that programs act on.
+	// Reason is one word that programs match.
 	Reason string
-	// Message says more to people.
+	// Message is the explanation for people.
 	Message string
 }
 
-// Network says whether the node's network is ready for pods.
+// Network reports whether the node's network is ready for pods.
 type Network interface {
 	// NetworkReady returns nil, or why the network is not ready.
 	NetworkReady(ctx context.Context) error
@@ -42,9 +41,8 @@ type Network interface {
 
 // Cgroups manages the cgroups of pods. A *tree.Tree implements it.
 type Cgroups interface {
-	// EnsureCgroup makes the cgroup of a pod, or brings it up to date, and returns
-	// it as the runtime's cgroup driver wants it called. It is called whenever there is
-	// work on a pod that may run.
+	// EnsureCgroup creates or updates the cgroup of a pod, and returns its name in the form of the runtime's
+	// cgroup driver. It is called in each sync of a pod that may run.
 	EnsureCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
 	// RaiseCgroup raises the limits of a pod's cgroup and lowers none. It is called before containers are resized, and
 	// EnsureCgroup afterwards: limits go up from the pod to its containers, and down the other way (KEP-1287).
@@ -56,12 +54,12 @@ type Cgroups interface {
 
 // Allocations decides which resources are allocated to a pod (KEP-1287).
 type Allocations interface {
-	// Allocate decides on a resize that the pod requests, if there is one, and returns the allocation. It is
-	// called whenever there is work on a pod that may run. While it fails the Syncer does nothing.
+	// Allocate decides on a resize that the pod requests, if there is one, and returns the allocation. It is called in
+	// each sync of a pod that may run. If it fails, the sync does nothing else.
 	Allocate(ctx context.Context, pod *v1.Pod) (resize.Answer, error)
 	// Allocated returns the pod with its allocated resources, without a new decision.
 	Allocated(pod *v1.Pod) *v1.Pod
-	// Notify stores a function, which requests a sync of a pod. It is called once, before any other method.
+	// Notify passes a function that requests a sync of a pod. It is called once, before any other method.
 	Notify(changed func(pod types.UID))
 	// RemovePod frees the resources of a pod, when [Cgroups].RemovePod would be called. It succeeds if there is nothing to free.
 	RemovePod(ctx context.Context, pod types.UID) error
@@ -69,19 +67,19 @@ type Allocations interface {
 
 // Devices allocates devices of the node to containers. A *device.Keeper implements all but the allocation itself, and can be embedded.
 type Devices interface {
-	// Allocate returns the devices of a container. It is called before each creation of the container,
-	// and should return the same for as long as the pod lives. While it fails the Syncer does not create
-	// the container. An error must not contain a value of a variable.
+	// Allocate returns the devices of a container. It is called before each creation of the container, and should return
+	// the same devices as long as the pod exists. If it fails, the Syncer does not create the container. An error must
+	// not contain a value of a variable.
 	Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allocation, error)
-	// Choose chooses what Allocate returns later, if it can do so at once. It is called before the image of the
-	// container is pulled, so that statuses report the devices meanwhile. Allocate reports errors again, so those of
-	// Choose are ignored.
+	// Choose chooses the devices that Allocate returns later, if it can do so without waiting. It is called before the
+	// image of the container is pulled, so that statuses report the devices during the pull. Errors of Choose are ignored,
+	// because Allocate reports them again.
 	Choose(ctx context.Context, pod *v1.Pod, container *v1.Container) error
 	// Devices returns the allocatedResourcesStatus of containers by name (KEP-4680), none for a pod without
 	// devices. It is called for each status, and must return immediately.
 	Devices(pod *v1.Pod) map[string][]v1.ResourceStatus
-	// KeptPods returns the pods that have devices, so that those of pods that were deleted while no agent ran are freed. It
-	// is called at the start of an agent, and must return soon.
+	// KeptPods returns the pods that have devices, so that the devices of pods that were deleted while no agent ran are
+	// freed. It is called at the start of an agent, and must return soon.
 	KeptPods() ([]types.UID, error)
 	// Notify stores a function to call for each pod whose devices have changed. It is called once, before any other method.
 	Notify(changed func(pod types.UID))
@@ -91,9 +89,9 @@ type Devices interface {
 
 // UserNamespaces allocates IDs of the node to pods with user namespaces of their own (KEP-127).
 type UserNamespaces interface {
-	// UserNamespace returns the mapping of IDs of a pod, nil for a pod with the users of the node. It is called before a
-	// sandbox or container is created, with the runtime handler of the pod, and must return the same for as long as the pod
-	// lives. While it fails nothing of the pod is started.
+	// UserNamespace returns the ID mapping of a pod, nil for a pod in the node's user namespace. It is called before a
+	// sandbox or container is created, with the runtime handler of the pod, and must return the same mapping as long as the
+	// pod exists. If it fails, no part of the pod is started.
 	UserNamespace(ctx context.Context, pod *v1.Pod, handler string) (*runtimeapi.UserNamespace, error)
 	// RemovePod frees the IDs of a pod, when [Cgroups].RemovePod would be called. It succeeds if there is nothing to free.
 	RemovePod(ctx context.Context, pod types.UID) error

@@ -18,12 +18,12 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// preparation gets the node ready for a pod: cgroup, directories, volumes, and the
-// secrets to pull with. What follows for the pod's sandbox is entered there.
+// preparation prepares the node for a pod: cgroup, directories, volumes, and the pull secrets. It adds the results
+// that the pod's sandbox needs to the sandbox's input.
 type preparation struct {
 	*observedPod
 	sandbox *inUse
-	changes bool // running containers are to have other resources
+	changes bool // the resources of running containers will change
 }
 
 // run prepares the node. A failure is reported as an event, because it belongs to no container and
@@ -61,8 +61,8 @@ func (p *preparation) prepareNode(ctx context.Context) error {
 	return nil
 }
 
-// warnOfVolumes reports which of the pod's volumes cannot be made or brought up to date, each in an
-// event of its own, or what else is missing.
+// warnOfVolumes records an event for each volume of the pod that cannot be created or updated, or for any other
+// failure of the preparation.
 func warnOfVolumes(ctx context.Context, o *observedPod, err error) {
 	volumes := volumeErrors(err)
 	switch {
@@ -103,7 +103,7 @@ func (p *preparation) resolver() error {
 	dns, warnings, err := sandboxconfig.DNS(p.pod, node)
 	for _, warning := range warnings {
 		if unknown && warning.Kind == sandboxconfig.ClusterDNSMissing {
-			continue // there is no cluster to speak of
+			continue // the node has no cluster
 		}
 		p.eventf(podref.Pod(p.pod), v1.EventTypeWarning, warning.Reason(), "%s", warning)
 	}
@@ -124,8 +124,8 @@ func (p *preparation) getPullSecrets(ctx context.Context) {
 	p.sandbox.secrets = secrets
 }
 
-// checkMounts ensures that a container gets everything that its spec mounts. No container runs
-// without its volumes, whichever part does not know them.
+// checkMounts ensures that a container gets everything that its spec mounts. No container runs without its
+// volumes, whichever part does not provide them.
 func checkMounts(c *v1.Container, m containerconfig.Mounts) error {
 	mounted := map[string]bool{} // a pod may have tens of thousands of mounts
 	for _, got := range m.Mounts {

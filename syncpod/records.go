@@ -79,9 +79,9 @@ func (s *Syncer) record(ctx context.Context, m *podMemory) {
 	m.do(func(p *memory.Pod) { p.Saved(saved) })
 }
 
-// RecordedPods returns the pods that have a record, and those that have devices of
-// Config.Extensions.Devices, sorted: after a restart of the agent, some of them may no longer
-// exist, and should be forgotten. With an error it returns the known ones.
+// RecordedPods returns the pods that have a record, and those that have devices of Config.Extensions.Devices, sorted.
+// After a restart of the agent, some of them may no longer exist, and should be forgotten. With an error it returns the
+// pods that it has found.
 func (s *Syncer) RecordedPods(ctx context.Context) ([]types.UID, error) {
 	uids, err := s.listRecords(ctx)
 	errs := []error{err}
@@ -106,9 +106,9 @@ func (s *Syncer) listRecords(ctx context.Context) ([]types.UID, error) {
 	return slices.Clone(uids), err
 }
 
-// Forget drops everything about a removed pod: its record, and what each Cleaner of
-// Config.Extensions keeps. After an error it may be called again. It must not be called during work
-// on the pod, nor while anything of the pod runs.
+// Forget drops everything about a removed pod: its record, and the resources that each Cleaner of Config.Extensions
+// keeps for it. After an error it may be called again. It must not be called during work on the pod, nor while the
+// pod runs.
 func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 	var errs []error
 	for _, c := range s.config.deps.Clean {

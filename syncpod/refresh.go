@@ -7,11 +7,11 @@ import (
 	"github.com/podsync/podsync/actions"
 )
 
-// refreshTimeout bounds what the work on a pod waits for its volumes.
+// refreshTimeout is how long a sync waits for the update of the pod's volumes.
 const refreshTimeout = 5 * time.Second
 
-// refresh updates the volumes of the running containers. A failure is reported and retried, and the
-// containers keep running with what they have.
+// refresh updates the volumes of the running containers. A failure is reported and retried; the containers keep
+// running with the previous contents.
 func (w syncing) refresh(ctx context.Context) {
 	if w.config.deps.Refresh == nil || w.over || w.plan.Hold.Reason == actions.PodNotAdmitted || ctx.Err() != nil {
 		return

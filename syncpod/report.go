@@ -17,14 +17,12 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// StatusSink takes the status of a pod, as package apistatus makes it, whenever
-// it differs from the one before. It is called for one pod at a time, and never
-// with an older status after a newer one.
+// StatusSink receives the status of a pod, as package apistatus computes it, whenever it differs from the previous
+// one. It is called for one pod at a time, and never with an older status after a newer one.
 //
-// The work on a pod does not wait for it, but the end of each call of the Syncer
-// does, for 5 s at most. An error makes the call fail, once all else is done; the
-// status, or a newer one, is delivered with the next call. The status belongs to
-// the sink, the pod may not be written to.
+// The steps of a sync do not wait for it, but the end of each call of the Syncer does, for at most 5 s. An error
+// makes the call fail, after all its other steps; the next call delivers the status, or a newer one. The status
+// belongs to the sink, the pod must not be modified.
 type StatusSink interface {
 	SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error
 }
@@ -61,7 +59,7 @@ type outlook struct {
 	// terminal means that nothing of the pod runs or will run again, and ended that
 	// it is the last status.
 	terminal, ended bool
-	// conditions are those of a resize.
+	// conditions are the conditions about a resize.
 	conditions []v1.PodCondition
 }
 
@@ -135,7 +133,7 @@ func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o ou
 	return apistatus.Compute(in)
 }
 
-// isStartingOver reports whether a status says that all containers restart (KEP-5532).
+// isStartingOver reports whether a status reports that all containers restart (KEP-5532).
 func isStartingOver(s *v1.PodStatus) bool {
 	return s != nil && slices.ContainsFunc(s.Conditions, func(c v1.PodCondition) bool {
 		return c.Type == v1.AllContainersRestarting && c.Status == v1.ConditionTrue
@@ -159,7 +157,7 @@ func (c *Config) recursiveReadOnly(status *runtime.PodStatus) bool {
 	return slices.Contains(c.Node.RecursiveReadOnly, handler)
 }
 
-// startErrors are the failures to start containers, by name.
+// startErrors returns the failures to start containers, by name.
 func startErrors(failed []*StepError) map[string]apistatus.Problem {
 	problems := map[string]apistatus.Problem{}
 	for _, f := range failed {
@@ -175,22 +173,21 @@ func startErrors(failed []*StepError) map[string]apistatus.Problem {
 	return problems
 }
 
-// deliver hands the status to the sink, unless it was delivered, or has failed to be
-// in this call.
+// deliver passes the status to the sink, unless this was done, or has failed in this call.
 func (r *report) deliver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	r.memory.status.deliver(ctx, func(status *v1.PodStatus) error { return r.config.deps.Sink.KeepPodStatus(ctx, r.pod, status) })
 }
 
-// statusBox holds the status that was computed last for a pod, and knows whether
-// it was delivered. It outlives calls, even such as were given up.
+// statusBox holds the last computed status of a pod, and whether it was delivered. It outlives calls, even
+// abandoned ones.
 type statusBox struct {
 	mu sync.Mutex
 	// last is the status computed last, nil before the first.
 	last *v1.PodStatus
-	// waits is set while last has not been delivered, and tried and err say what
-	// has become of the attempt to.
+	// waits is set while last has not been delivered. tried is the status of the last attempt, and err its
+	// error.
 	waits bool
 	tried *v1.PodStatus
 	err   error
@@ -198,7 +195,7 @@ type statusBox struct {
 	turn turn
 }
 
-// retry allows one more attempt at what could not be delivered.
+// retry allows one more attempt to deliver the status.
 func (b *statusBox) retry() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -220,7 +217,7 @@ func (b *statusBox) replace(first *v1.PodStatus, next func(previous *v1.PodStatu
 	return previous.Phase, b.last
 }
 
-// reported returns the last status, first before there is one.
+// reported returns the last status, or first if there is none.
 func (b *statusBox) reported(first *v1.PodStatus) *v1.PodStatus {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -231,7 +228,7 @@ func (b *statusBox) reported(first *v1.PodStatus) *v1.PodStatus {
 func (b *statusBox) deliver(ctx context.Context, set func(*v1.PodStatus) error) {
 	if b.turn.take(ctx) == nil {
 		defer b.turn.end()
-	} // else ctx has ended, and that is noted as why the status was not delivered
+	} // otherwise ctx has ended, and its error is why the status was not delivered
 	status := b.next()
 	if status == nil {
 		return
@@ -268,14 +265,14 @@ func (b *statusBox) undelivered() error {
 	return nil
 }
 
-// ended reports whether the pod was said to have ended.
+// ended reports whether a terminal phase was reported.
 func (b *statusBox) ended() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.last != nil && runtime.IsTerminal(b.last.Phase)
 }
 
-// startTime is the start time that was reported last, zero if none was.
+// startTime returns the last reported start time, zero if there is none.
 func (b *statusBox) startTime() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -21,16 +21,16 @@ import (
 // resizing changes the resources of containers that run.
 type resizing struct{ *work }
 
-// resizes reports whether containers are to be resized in place.
+// resizes reports whether the plan resizes containers in place.
 func (w resizing) resizes() bool { return len(w.plan.Resize) > 0 }
 
-// resizeAll changes the resources of running containers in place (KEP-1287) to those of the given
-// pod: approval of a change happens before.
+// resizeAll changes the resources of running containers in place (KEP-1287) to those of the given pod, which the
+// Allocations have accepted.
 func (w resizing) resizeAll(ctx context.Context) {
 	if !w.resizes() {
 		return
 	}
-	var kept *StepError // by a container that should have given memory back
+	var kept *StepError // of a container that should have released memory
 	for _, step := range w.plan.Resize {
 		spec := step.Container.Spec(w.pod)
 		held := w.held.resizes[spec.Name]
@@ -48,7 +48,7 @@ func (w resizing) resizeAll(ctx context.Context) {
 	}
 }
 
-// waitsFor is a resize that another one holds up.
+// waitsFor returns the error of a resize that waits for the failed one.
 func (e *StepError) waitsFor(c actions.ContainerRef) *StepError {
 	return &StepError{
 		Step: stepResize, Reason: errResizeContainer, Container: c, NotBefore: e.NotBefore, Waits: true,
@@ -61,7 +61,7 @@ func (w resizing) resizeFailed() bool {
 	return slices.ContainsFunc(w.failed, func(f *StepError) bool { return f.Step == stepResize && f.Container.Name != "" })
 }
 
-// resizeKey is what the failures of a resize hold up: no start has that key.
+// resizeKey is the back-off key of a container's resize. No start has this key.
 func resizeKey(c *v1.Container) memory.Key {
 	return memory.Key{Container: c.Name, Resources: c.Resources.String()}
 }
@@ -105,9 +105,9 @@ func (w resizing) resize(ctx context.Context, step actions.ResizeStep, spec *v1.
 	return cri.Classify(err)
 }
 
-// checkMemory refuses a memory limit that is lower than before and below what cannot be
-// reclaimed from the container: the kernel would kill to keep it. Where the runtime does not
-// say how much that is the limit is tried.
+// checkMemory rejects a memory limit that is lower than before and below the container's memory that cannot be
+// reclaimed: the kernel would kill processes to enforce it. If the runtime does not report that memory, the limit
+// is tried.
 func (w resizing) checkMemory(ctx context.Context, id string, before, limit int64) error {
 	if limit <= 0 || before != 0 && limit >= before {
 		return nil
@@ -132,7 +132,7 @@ func lift(r *runtimeapi.LinuxContainerResources, before *runtime.ContainerResour
 	}
 }
 
-// withInForce returns a copy of the status in which the instance has those resources.
+// withInForce returns a copy of the status in which the instance has these resources.
 func withInForce(status *runtime.PodStatus, id runtime.ContainerID, r runtime.ContainerResources) *runtime.PodStatus {
 	with := new(*status)
 	with.Containers = slices.Clone(status.Containers)

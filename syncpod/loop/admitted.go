@@ -12,14 +12,14 @@ import (
 // the addition of a pod, because many pods may come at once.
 type admittedPods struct {
 	pods []*v1.Pod
-	// known means that pods is current, unless the work on one of them has ended since.
+	// known means that pods is current, unless the work on one of them has ended since then.
 	known bool
-	// ends is what podStates.ends was before.
+	// ends is the value of podStates.ends when pods was built.
 	ends uint64
 }
 
-// admitted returns the pods that run or are to run, in the order of their UIDs. The list
-// belongs to the caller.
+// admitted returns the pods that run or should run, in the order of their UIDs. The list belongs to the
+// caller.
 func (t *podTable) admitted() []*v1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()

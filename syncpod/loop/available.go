@@ -50,7 +50,7 @@ func (g *gate) open() {
 	g.opened = nil
 }
 
-// flag wakes one goroutine. Raised several times before it is seen, it wakes it
+// flag wakes one goroutine. If it is raised several times before the goroutine wakes, it wakes the goroutine
 // once.
 type flag chan struct{}
 

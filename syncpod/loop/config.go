@@ -18,41 +18,39 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// Config is what a Loop is made of. The least is a Client, a Root and a Source.
+// Config configures a Loop. It requires a Client, a Root and a Source.
 //
-// Sync, Watch and Workers are the configurations of the packages that a Loop puts
-// together. What connects these to each other is for the Loop to fill in, and
-// New refuses them with any of it set.
+// Sync, Watch and Workers are the configurations of the packages that a Loop connects. The Loop sets the
+// fields that connect them; New returns an error if one of those is set.
 type Config struct {
 	// Client is the connection to the runtime. Required.
 	Client *cri.Client
-	// Root is the absolute path of the directory that the agent may write to. It is also Sync.Root,
-	// and the state of pods is persisted below it. Default: nothing outlives the agent except what
-	// the runtime knows, and pods that need files (for any volume, even an emptyDir) do not start.
-	// It is created when needed, not by New; Health reports a failure.
+	// Root is the absolute path of the directory that the agent may write to. It is also Sync.Root, and the
+	// state of pods is persisted below it. It is created when needed, not by New; Health reports a failure.
+	// Default: nothing outlives the agent except the state in the runtime, and pods that need files (for any
+	// volume, even an emptyDir) do not start.
 	Root string
 	// Sources provide the pods that should run. Required; their names must differ. If two have a
 	// pod with the same UID, the first one takes precedence.
 	Sources []source.Source
 
-	// Sync configures the work on pods. Its Client must be nil. Its Sink receives each status after the status is stored below Root. Its Events may block: events are queued, up to 1,000 of them, those
-	// of one pod in order. Beyond that the oldest are dropped, and its Observer is notified.
+	// Sync configures the work on pods. Its Client must be nil. Its Sink receives each status after the status is stored
+	// below Root. Its Events may block: events are queued, up to 1,000 of them, and those of one pod stay in order. Beyond
+	// that the oldest are dropped, and its Observer is notified.
 	Sync syncpod.Config
 	// Admission decides which new pods may run on the node. Default: all may.
 	Admission Admission
-	// Parts run beside the pods, from the start of Run until its end.
+	// Parts run besides the pods, from the start of Run until its end.
 	Parts []Part
 
 	// Watch configures the detection of changes in the runtime. Syncs inspect pods through the watcher.
 	Watch pleg.Config
-	// Workers says when there is work on pods. Its Syncer and Status must be nil. Its
-	// Observer must not call the Loop. Its ResyncInterval is by default 5 min, because
-	// whatever changes is heard of.
+	// Workers determines when pods are synced. Its Syncer and Status must be nil. Its Observer must not call
+	// the Loop. Its ResyncInterval is by default 5 min, because every change is reported.
 	Workers podworkers.Config
 
-	// Log gets a line for each pod that comes, changes at its source or goes, and for
-	// what sources refuse. It stands for Log in Sync and Workers where those
-	// are zero. Default silent.
+	// Log gets a line for each pod that is added, changed or removed at its source, and for each pod or object
+	// that a source rejects. It is also the Log of Sync and Workers if those are zero. Default: no log.
 	Log logr.Logger
 
 	fromClient
@@ -137,7 +135,7 @@ func (c *Config) checkParts() error {
 	return nil
 }
 
-// connected fills in what the parts have in common.
+// connected sets the fields that the parts share.
 func (c Config) connected() (Config, error) {
 	c.Sync.Client = c.Client
 	if c.Sync.Root == "" {

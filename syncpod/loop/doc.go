@@ -1,5 +1,5 @@
 // Package loop keeps the pods of a node running: it connects sources, workers, statuses and the life of pods.
-// Package [github.com/podsync/podsync/syncpod/agent] adds what else a kubelet does: probes, log rotation, garbage
+// Package [github.com/podsync/podsync/syncpod/agent] adds the other parts of a kubelet: probes, log rotation, garbage
 // collection, evictions and events of OOM kills.
 //
 // The sources of a [Loop] deliver the pods that should run, and the runtime reports the containers that run. The Loop
@@ -73,13 +73,13 @@
 //
 // # While the runtime is unavailable
 //
-// The agent only asks the runtime whether it is available, at growing intervals of up to 5 s, however many pods there
-// are. Then it lists the runtime once, and all work continues. The grace period of a pod that is deleted
-// meanwhile begins with the deletion, even before the first answer of the runtime. With a Root,
-// it continues over restarts of the agent.
+// The agent makes no calls except that it checks, at growing intervals of up to 5 s, whether the runtime is available,
+// however many pods there are. Then it lists the runtime once, and all work continues. If a pod is deleted in the
+// meantime, its grace period begins with the deletion, even before the first response of the runtime. With a Root, the
+// grace period continues over restarts of the agent.
 //
 // # No polling
 //
-// A snapshot of a source, an event of the runtime and the end of a pod lead to work at once. The agent retries
+// A snapshot of a source, an event of the runtime and the end of a pod cause work immediately. The agent retries
 // failures by itself.
 package loop

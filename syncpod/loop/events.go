@@ -17,7 +17,7 @@ import (
 const (
 	// maxEvents bounds the events that wait for the recorder.
 	maxEvents = 1000
-	// flushTimeout is how long the end of Run waits for them to be recorded.
+	// flushTimeout is how long the end of Run waits until queued events are recorded.
 	flushTimeout = 2 * time.Second
 )
 
@@ -28,18 +28,18 @@ type eventQueue struct {
 	recorder syncpod.EventRecorder
 	observer syncpod.Observer
 	log      logr.Logger
-	// more is raised when there is something to do, and sent closed when send returns.
+	// more is raised when an event was queued. sent is closed when send returns.
 	more flag
 	sent chan struct{}
 
 	mu      sync.Mutex
 	waiting []event
-	// closed: nothing is to come any more. dropping: something was dropped since the queue
-	// was last empty.
+	// closed means that no events follow. dropping means that an event was dropped since the queue was last
+	// empty.
 	closed, dropping bool
 }
 
-// event is one event with its message as it was when it happened.
+// event is one event, with its message as of the time when it happened.
 type event struct {
 	about                 k8sruntime.Object
 	kind, reason, message string
@@ -61,7 +61,7 @@ func queueEvents(c *Config) *eventQueue {
 	return q
 }
 
-// Eventf takes an event, and waits for nothing but a lock.
+// Eventf queues an event. It waits for nothing but a lock.
 func (q *eventQueue) Eventf(about k8sruntime.Object, kind, reason, format string, args ...any) {
 	e := event{about, kind, reason, fmt.Sprintf(format, args...)}
 	dropped, first := q.add(e)
@@ -91,7 +91,7 @@ func (q *eventQueue) add(e event) (dropped *event, first bool) {
 	return dropped, first
 }
 
-// subject is the pod, or the node, that an event is about.
+// subject returns the pod, or the node, of an event.
 func subject(about k8sruntime.Object) types.UID {
 	if ref, ok := about.(*v1.ObjectReference); ok {
 		return ref.UID
@@ -126,8 +126,8 @@ func (q *eventQueue) next() (e event, ok, closed bool) {
 	return e, true, q.closed
 }
 
-// flush closes the queue and returns when its events are recorded, or dropped because
-// that takes too long.
+// flush closes the queue. It returns when the queued events have been recorded, or dropped after
+// flushTimeout.
 func (q *eventQueue) flush() {
 	q.mu.Lock()
 	q.closed = true

@@ -27,7 +27,7 @@ type feed struct {
 	// first.
 	snapshot  source.Snapshot
 	delivered time.Time
-	// uids are those of the pods in it.
+	// uids are the UIDs of the pods in the snapshot.
 	uids map[types.UID]bool
 	// failed is why the source has ended, and since when.
 	failed error
@@ -50,8 +50,8 @@ type feeds struct {
 // errSourceEnded stands for the error of a source that has returned none.
 var errSourceEnded = errors.New("it has ended and will deliver nothing more")
 
-// run runs a source until ctx ends. That it has failed changes nothing for its
-// pods, nor for other sources (kubernetes #140257).
+// run runs a source until ctx ends. A failure of the source changes nothing for its pods, nor for other
+// sources (kubernetes #140257).
 func (fs *feeds) run(ctx context.Context, f *feed) {
 	err := f.Run(ctx, func(s source.Snapshot) { fs.deliver(f, s) })
 	if ctx.Err() != nil {
@@ -115,7 +115,7 @@ func (f *feed) newErrors(next source.Snapshot) []error {
 	})
 }
 
-// depart notes which pods are in the next snapshot, and which are not any more.
+// depart records which pods are in the next snapshot, and which have been removed from it.
 func (f *feed) depart(next source.Snapshot) {
 	f.uids = make(map[types.UID]bool, len(next.Pods))
 	for _, pod := range next.Pods {
@@ -143,7 +143,7 @@ type desiredPod struct {
 	source string
 }
 
-// desiredPods are what all sources want at a moment.
+// desiredPods are the pods that all sources want at one time.
 type desiredPods struct {
 	// pods are in the order of the sources, and of their snapshots. sources are the names of
 	// their sources by UID.
@@ -155,12 +155,12 @@ type desiredPods struct {
 	known map[string]bool
 	// complete means that all sources have.
 	complete bool
-	// departed are pods that their source has removed, as they were last. It may want them again by now. Only
-	// takeDesired fills it in, once for each.
+	// departed are the last versions of pods that their source has removed. The source may want them again by now. Only
+	// takeDesired fills it in, once for each pod.
 	departed map[types.UID]desiredPod
 }
 
-// desired asks all sources. Of a source that has not spoken nothing is known.
+// desired returns the pods of all sources. Of a source that has not delivered, nothing is known.
 func (fs *feeds) desired() desiredPods {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -218,7 +218,7 @@ func usable(pod *v1.Pod, from map[types.UID]string) error {
 // has reports whether a pod is desired.
 func (d desiredPods) has(uid types.UID) bool { return d.sources[uid] != "" }
 
-// wants reports whether a source wants a pod with that UID by now.
+// wants reports whether a source now wants a pod with that UID.
 func (fs *feeds) wants(uid types.UID) bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

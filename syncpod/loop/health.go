@@ -22,7 +22,7 @@ type Health struct {
 	Sources []SourceHealth
 	// Conflicts are the errors of pods that are ignored because another pod has their UID.
 	Conflicts []error
-	// Pods are those whose work fails, in the order of their UIDs.
+	// Pods are the pods whose sync fails, in the order of their UIDs.
 	Pods []SyncFailure
 	// Store is why statuses of an earlier agent are lost, nil if none are.
 	Store error
@@ -33,14 +33,14 @@ type SourceHealth struct {
 	Name string
 	// Ready means that it has delivered all its pods,
 	Ready bool
-	// Delivered is when it spoke last, zero if it never did.
+	// Delivered is when the source last delivered, zero if it never did.
 	Delivered time.Time
-	// Errors and Warnings are those of its last source.Snapshot.
+	// Errors and Warnings are those of the source's last Snapshot.
 	Errors, Warnings []error
-	// Failed is why it will say nothing more, nil if it may, and Since since when.
+	// Failed is why the source will deliver nothing more, nil if it may. Since is when it failed.
 	Failed error
 	Since  time.Time
-	// waits is what a source that is not ready waits for, if that is known.
+	// waits describes what a source that is not ready waits for, if that is known.
 	waits string
 }
 

@@ -45,8 +45,8 @@ func (h host) ContentShouldBeRemoved(uid types.UID) bool {
 	return h.isCertain(uid) && h.loop.workers.State(uid).ContentShouldBeRemoved
 }
 
-// isCertain reports whether the state of a pod in the workers can be relied on: they know the pod and
-// do not remove it to make room for a new pod with its UID, or no source wants it.
+// isCertain reports whether the workers' state of a pod is reliable: the workers have the pod and do not remove
+// it to make room for a new pod with its UID, or no source wants it.
 func (h host) isCertain(uid types.UID) bool {
 	state := h.loop.workers.State(uid)
 	return state.Known && state.Phase <= podworkers.Finished || h.loop.sources.unwanted(uid)

@@ -15,7 +15,7 @@ import (
 // housekeepingInterval is the wait before a failed cleanup is retried.
 const housekeepingInterval = 2 * time.Second
 
-// housekeeper has the workers stop and remove what no source wants.
+// housekeeper makes the workers stop and remove pods that no source wants.
 type housekeeper struct {
 	table    *podTable
 	sources  *feeds
@@ -23,8 +23,8 @@ type housekeeper struct {
 	interval time.Duration
 }
 
-// run does the housekeeping when there is a reason to. New pods and changes do not wait
-// for it (kubernetes #98607).
+// run does the housekeeping whenever it is requested. New pods and changes do not wait for it
+// (kubernetes #98607).
 func (h *housekeeper) run(ctx context.Context) {
 	for {
 		select {
@@ -41,8 +41,8 @@ func (h *housekeeper) run(ctx context.Context) {
 	}
 }
 
-// housekeepingCost is how many times its own duration the housekeeping rests: each time all pods are
-// compared, and while many end there is always a reason to.
+// housekeepingCost is the pause after a housekeeping, as a multiple of its duration: each one compares all pods, and
+// while many pods end it is always requested.
 const housekeepingCost = 9
 
 func (h *housekeeper) rest(ctx context.Context, d time.Duration) {
@@ -73,7 +73,7 @@ func (h *housekeeper) isOrphan(desired desiredPods, p watch.Pod) bool {
 	return !desired.has(p.UID) && h.table.pods[p.UID] == nil && !desired.undecided(p.Source) && !h.table.workers.State(p.UID).Known
 }
 
-// stopOrphans has the workers stop orphans that run. It must be called with the table's mu held.
+// stopOrphans makes the workers stop running orphans. It must be called with the table's mu held.
 func (h *housekeeper) stopOrphans(desired desiredPods, pods []watch.Pod) {
 	for _, p := range pods {
 		if p.Running && h.isOrphan(desired, p) {
@@ -104,17 +104,16 @@ func (h *housekeeper) stop(p watch.Pod) {
 	}
 }
 
-// hasCreated reports whether a container of a pod was seen, after the pod was stopped, to be created
-// and not started.
+// hasCreated reports whether the runtime showed, after the pod was stopped, a container of the pod that was
+// created and not started.
 func (h *housekeeper) hasCreated(p watch.Pod, stoppedAt time.Time) bool {
 	status := h.table.lastStatus(p.UID)
 	return status != nil && status.ObservedAt.After(stoppedAt) && slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.State == runtime.ContainerCreated })
 }
 
-// removeOrphans makes the workers remove what earlier agents have left of pods: the stopped
-// containers and sandboxes of pods that do not run and, once all
-// sources have delivered, the records of pods that the runtime does not have. It requires the
-// table's mu to be held.
+// removeOrphans makes the workers remove the remains of earlier agents' pods: the stopped containers and
+// sandboxes of pods that do not run and, once all sources have delivered, the records of pods that the
+// runtime does not have. It requires the table's mu to be held.
 func (h *housekeeper) removeOrphans(desired desiredPods, pods []watch.Pod) {
 	inRuntime := make(map[types.UID]bool, len(pods))
 	for _, p := range pods {
@@ -133,7 +132,7 @@ func (h *housekeeper) removeOrphans(desired desiredPods, pods []watch.Pod) {
 	}
 }
 
-// hasProcesses reports whether a container of a pod runs, or may run, or come alive.
+// hasProcesses reports whether a container of a pod runs, or may run or start.
 func (h *housekeeper) hasProcesses(p watch.Pod) bool {
 	status := h.table.lastStatus(p.UID)
 	return p.Running && (status == nil || slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {

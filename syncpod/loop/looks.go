@@ -40,8 +40,8 @@ type workStatuses struct{ loop *Loop }
 
 var _ podworkers.StatusSource = workStatuses{}
 
-// GetNewerThan returns the status of a pod that was read since then. Once the pod has stopped, the last
-// look of the work that has stopped it does, too.
+// GetNewerThan returns the status of a pod from a read after since. If the pod has stopped, the last inspection
+// during the stop is sufficient, too.
 func (l workStatuses) GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	if state := l.loop.states.get(uid); state.lookCovers(since) && state.lookedAt.Before(since) {
 		since = state.lookedAt

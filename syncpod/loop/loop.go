@@ -21,8 +21,8 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// A Loop keeps the pods running that its sources want. Make one with New; its
-// methods may be called concurrently.
+// A Loop keeps the pods of its sources running. Create one with New. Its methods may be called
+// concurrently.
 type Loop struct {
 	config     Config
 	syncer     syncer
@@ -38,10 +38,10 @@ type Loop struct {
 	events     *eventQueue // nil if the embedder has no recorder
 	runtime    gate
 	ran        atomic.Bool
-	// children are what Run has started.
+	// children are the goroutines that Run has started.
 	children sync.WaitGroup
-	// storeErr is why the store, or the records of pods, could not be read. It is guarded by
-	// the table's mu.
+	// storeErr is why the stored statuses, or the records of pods, could not be read. The table's mu
+	// guards it.
 	storeErr error
 }
 
@@ -69,7 +69,7 @@ func New(c Config) (*Loop, error) {
 	return l, nil
 }
 
-// assemble makes the parts and connects them.
+// assemble creates the parts and connects them.
 func (l *Loop) assemble() error {
 	c := &l.config
 	syncConfig := c.Sync
@@ -163,8 +163,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// windUp returns when everything that Run has started has returned, after its context has ended. It
-// cancels work in the runtime when its time is over.
+// windUp returns when all goroutines of Run have returned, after its context has ended. When its time has
+// passed, it cancels the work in the runtime.
 func (l *Loop) windUp() {
 	overdue := time.AfterFunc(l.config.Sync.Limits.CleanupTimeout, l.config.sandboxes.CancelPending)
 	defer overdue.Stop()
@@ -211,14 +211,12 @@ func (l *Loop) forgetDrained(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// KillPod stops a pod that its source still wants, for the reason in the request, and
-// waits until nothing of it runs; see podworkers.Workers.KillPod. A uid that is not known
-// is an error. If only the report of a pod that never ran fails, the error says so, and
-// another call tries again.
+// KillPod stops a pod that its source still wants, for the reason in the request, and waits until it has
+// stopped; see podworkers.Workers.KillPod. It returns an error if uid is unknown. If the pod never ran and only
+// its report fails, the error says so, and another call retries the report.
 //
-// This agent does not start the pod again under its UID. Nor does the next one, if there is
-// a Store, but for a static pod that was stopped without a Report and is not over by its
-// restart policy.
+// This agent does not start the pod again under its UID. With a Store, the next agent does not either, except a
+// static pod that was stopped without a Report and has not finished by its restart policy.
 func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopRequest) error {
 	pod := l.table.find(uid)
 	if pod == nil {

@@ -80,15 +80,15 @@ func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 
 func (o observer) SyncAbandoned(w podworkers.Work) { o.next.SyncAbandoned(w) }
 
-// lookObserver records which pods the runtime has no events for, and passes everything on to the
-// embedder's observer.
+// lookObserver records which pods the runtime sends no events for, and forwards all calls to the embedder's
+// observer.
 type lookObserver struct {
 	pleg.Observer
 	loop *Loop
 }
 
-// Inspected makes an event of a look that failed, as a kubelet does. That the runtime is
-// away is not about the pod.
+// Inspected records an event if an inspection failed, as a kubelet does. If the runtime is unavailable, it
+// records none, because the pod is not the cause.
 func (o lookObserver) Inspected(uid types.UID, took time.Duration, err error) {
 	o.Observer.Inspected(uid, took, err)
 	if err == nil || errors.Is(err, cri.ErrUnavailable) {

@@ -31,8 +31,8 @@ func (f AdmissionFunc) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejecti
 	return f(pod, activePods)
 }
 
-// A Part runs beside the pods of a Loop: it rotates logs, for example, or evicts pods. Package
-// [github.com/podsync/podsync/syncpod/agent] has those that a kubelet has.
+// A Part runs besides the pods of a Loop: it rotates logs, for example, or evicts pods. Package
+// [github.com/podsync/podsync/syncpod/agent] has the parts of a kubelet.
 type Part interface {
 	// Run runs until ctx ends. An error that it returns before then ends the Loop.
 	Run(ctx context.Context, host Host) error
@@ -40,9 +40,9 @@ type Part interface {
 
 // A Host is the Loop as its parts see it. Its methods may be called concurrently.
 type Host interface {
-	// RuntimeShouldBeRemoved reports whether the dead containers and the sandboxes of a pod may be
-	// removed, and ContentShouldBeRemoved whether its volumes and logs may be. Those of an unknown pod may
-	// be removed once all sources have delivered their pods.
+	// RuntimeShouldBeRemoved reports whether the dead containers and the sandboxes of a pod may be removed,
+	// and ContentShouldBeRemoved whether its volumes and logs may be removed. For an unknown pod both report
+	// true once all sources have delivered their pods.
 	RuntimeShouldBeRemoved(pod types.UID) bool
 	ContentShouldBeRemoved(pod types.UID) bool
 	// Pods returns the pods as Loop.Pods does.

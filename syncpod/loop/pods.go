@@ -12,16 +12,16 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A Pod is how a pod that sources want, or wanted, does.
+// A Pod is the state of a pod that sources want, or wanted.
 type Pod struct {
-	// Pod is the pod as its source has it, or had it last. It is not to be written to.
+	// Pod is the current, or the last, version of the pod in its source. It must not be modified.
 	Pod *v1.Pod
-	// Removed: the source does not want it any more.
+	// Removed means that the source no longer wants the pod.
 	Removed bool
-	// Phase is where it stands in its life on the node.
+	// Phase is the pod's stage of its life on the node.
 	Phase podworkers.Phase
-	// Status is the one reported last, the zero status if there was none. It is not
-	// to be written to.
+	// Status is the status that was reported last, the zero status if there was none. It must not be
+	// modified.
 	Status v1.PodStatus
 }
 
@@ -50,8 +50,8 @@ func (l *Loop) Pods() []Pod {
 	})
 }
 
-// Explain answers in plain words where a pod stands on the node, what happens to it and to
-// each of its containers next, why, and what that waits for. The words may change.
+// Explain describes, for people, the stage of a pod on the node, what happens next to it and to each of its
+// containers, why, and what that waits for. The texts may change.
 func (l *Loop) Explain(uid types.UID) string {
 	state := l.workers.State(uid)
 	next := l.syncer.Explain(uid)
@@ -61,6 +61,6 @@ func (l *Loop) Explain(uid types.UID) string {
 	return fmt.Sprintf("State: %v.\n%s", state, next)
 }
 
-// Cache returns what the runtime has of pods, as it was seen last. It is the one in
-// Config.Watch, and not to be written to.
+// Cache returns the cache with the last observed statuses of pods in the runtime. It is the cache of
+// Config.Watch. The caller must not modify it.
 func (l *Loop) Cache() *runtime.Cache { return l.config.cache }

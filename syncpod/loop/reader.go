@@ -19,7 +19,7 @@ type reader struct {
 	before *seenBefore
 }
 
-// List returns when it is known what an earlier agent has seen, too: looks follow from it.
+// List returns after the statuses of an earlier agent were loaded, because inspections depend on them.
 func (r reader) List(ctx context.Context) ([]*podreader.ListedPod, error) {
 	pods, err := r.Reader.List(ctx)
 	if err == nil {

@@ -66,8 +66,8 @@ func (r *reconciler) reconcile(ctx context.Context) {
 	r.table.housekeeping.raise()
 }
 
-// stopUndesired stops the pods that no source wants any more, and those that their source has removed and wants again:
-// they start anew when they have stopped.
+// stopUndesired stops the pods that no source wants any more, and the pods that their source has removed and added again:
+// these start anew after they have stopped.
 func (r *reconciler) stopUndesired(desired desiredPods) {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
@@ -79,7 +79,7 @@ func (r *reconciler) stopUndesired(desired desiredPods) {
 			continue
 		case wp.desired == nil:
 			if last.source == wp.source && last.pod != nil {
-				r.table.shorten(wp, last.pod) // it came and went again meanwhile
+				r.table.shorten(wp, last.pod) // the source has added and removed the pod again in the meantime
 			}
 			continue
 		}
@@ -116,11 +116,11 @@ func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 		case wp.desired == nil:
 			r.table.log(w.pod).Info("pod comes again", "source", w.source)
 			wp.desired, wp.source, wp.restartRequested = w.pod, w.source, true
-			if r.table.workers.State(w.pod.UID).Phase <= podworkers.Finished { // or else it is added when the old one is forgotten
+			if r.table.workers.State(w.pod.UID).Phase <= podworkers.Finished { // otherwise the new pod is added when the old one is forgotten
 				r.table.tell(wp, podworkers.Update{Type: podworkers.Create})
 			}
 			r.table.shorten(wp, wp.desired)
-		case wp.restartRequested: // it has to wait, whatever it says now
+		case wp.restartRequested: // it must wait, even if it has changed
 			if differs(wp.desired, w.pod) {
 				wp.desired, wp.source = w.pod, w.source
 				r.table.shorten(wp, wp.desired)
@@ -155,7 +155,7 @@ func (r *reconciler) add(w desiredPod, running bool) {
 		return // the forgotten orphan will trigger a reconciliation
 	}
 	if r.shuttingDown && !running && !runtime.IsTerminal(pod.Status.Phase) && pod.DeletionTimestamp == nil {
-		r.table.news.raise() // it was admitted before the shutdown began, which does not know it
+		r.table.news.raise() // it was admitted before the shutdown began, so the shutdown does not include it
 		return
 	}
 	wp := &workerPod{source: w.source, desired: w.pod, pod: pod, endedBefore: runtime.IsTerminal(pod.Status.Phase)}
@@ -168,8 +168,8 @@ func (r *reconciler) add(w desiredPod, running bool) {
 	r.table.tell(wp, u)
 }
 
-// decideAdmission returns why a new pod may not run, nil if it may. A static pod that comes
-// while the node is shut down is for the next agent, which is noted.
+// decideAdmission returns why a new pod may not run, nil if it may. A static pod that is added while the node
+// shuts down is left to the next agent, and is recorded for it.
 func (r *reconciler) decideAdmission(pod *v1.Pod) *syncpod.Rejection {
 	if refusal := r.shutdownRejection(); refusal != nil {
 		r.table.states.update(pod.UID, func(s *podState) { s.drained = runtime.IsStatic(pod) })
@@ -191,9 +191,9 @@ func (r *reconciler) refused(pod *v1.Pod, why *syncpod.Rejection) *v1.Pod {
 	return &failed
 }
 
-// withoutOtherVersions returns the new pods but for static ones of whose name another pod
-// runs that may be an orphan or not: their source has not said yet which of the two it
-// wants. They wait until it has, or until the other one has ended.
+// withoutOtherVersions returns the new pods except some static ones: if a pod of the same name runs that may be
+// an orphan, its source has not delivered yet which of the two it wants. The new pod then waits until the
+// source has delivered, or until the other pod has ended.
 func (r *reconciler) withoutOtherVersions(additions []desiredPod, desired desiredPods, pods []watch.Pod) []desiredPod {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// parallelRemovals is how many pods are removed from the runtime at a time, and of how many
-	// the records are deleted.
+	// parallelRemovals is the maximum number of pods that are removed from the runtime at a time, and
+	// of pods whose records are deleted at a time.
 	parallelRemovals = 4
-	// removalTimeout limits one attempt to remove a pod from the runtime, and one to remove its
-	// directory and records, so that others do not wait for it. A later attempt removes the rest.
+	// removalTimeout limits one attempt to remove a pod from the runtime, and one attempt to delete its
+	// directory and records, so that other pods do not wait for it. A later attempt removes the rest.
 	removalTimeout = time.Minute
 )
 
-// remover removes what the node has of pods.
+// remover removes everything that the node has of a pod.
 type remover struct {
 	config  *Config
 	table   *podTable
 	sources *feeds
 	syncer  syncer
-	// fresh returns what the runtime has of a pod since a time.
+	// fresh returns the status of a pod from a read since the given time.
 	fresh func(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error)
 	// removals are slots for removing pods from the runtime, and deletions those for deleting
 	// records of pods.
@@ -42,7 +42,7 @@ type remover struct {
 // is killed. Anything left would make a new pod with the UID count as finished.
 func (r remover) removePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
 	r.config.probes.Forget(w.UID)
-	if w.Pod != nil { // its work has ended: nothing has to be found by its status
+	if w.Pod != nil { // its work has ended: nothing depends on its status
 		if err := r.config.store.Delete(ctx, w.UID); err != nil {
 			r.config.Log.Error(err, "the status of a pod is not deleted", "podUID", w.UID)
 		}
@@ -52,7 +52,7 @@ func (r remover) removePod(ctx context.Context, w podworkers.Work, status *runti
 	}
 	wanted := r.sources.wants(w.UID)
 	if !wanted && !r.sources.unwanted(w.UID) {
-		r.table.drop(w, true) // a source that has not spoken yet may want the pod with its records
+		r.table.drop(w, true) // a source that has not delivered yet may want the pod with its records
 		return nil
 	}
 	unfinished, err := r.deleteRecords(ctx, w.UID)
@@ -66,8 +66,8 @@ func (r remover) removePod(ctx context.Context, w podworkers.Work, status *runti
 	return nil
 }
 
-// removeFromRuntime removes what the runtime has of a pod. It fails unless a last look finds
-// nothing.
+// removeFromRuntime removes a pod's containers and sandboxes. It fails unless a last inspection finds that
+// none is left.
 func (r remover) removeFromRuntime(ctx context.Context, status *runtime.PodStatus) error {
 	if status.Empty() {
 		return nil
@@ -89,7 +89,7 @@ func (r remover) removeFromRuntime(ctx context.Context, status *runtime.PodStatu
 	return err
 }
 
-// take takes one of a number of slots.
+// take acquires a slot.
 func take(ctx context.Context, slots chan struct{}) (release func(), err error) {
 	select {
 	case slots <- struct{}{}:

@@ -8,15 +8,15 @@ import (
 	"github.com/podsync/podsync/internal/base/statusstore"
 )
 
-// An unreadable disk is retried with back-off for restoreTimeout. Nothing else happens meanwhile:
-// an agent that does not know which pods have finished would run them again (kubernetes #105527).
+// If the disk cannot be read, reads are retried with back-off for restoreTimeout. Nothing else happens in the
+// meantime: an agent that does not know which pods have finished would run them again (kubernetes #105527).
 const (
 	restoreTimeout  = time.Minute
 	firstRestoreTry = 100 * time.Millisecond
 	lastRestoreTry  = time.Second
 )
 
-// restore reads the statuses that an earlier agent has reported, and for which pods it has records.
+// restore reads the statuses that an earlier agent has reported, and the list of pods with records.
 func (l *Loop) restore(ctx context.Context) {
 	defer l.before.restored()
 	ctx, cancel := context.WithTimeout(ctx, restoreTimeout)

@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod/shutdown"
 )
 
-// shutdownSlack is how long the end of a pod may take beyond its time.
+// shutdownSlack is how long the end of a pod may exceed its time.
 const shutdownSlack = 2 * time.Second
 
 // Shutdown stops all pods because the node is about to shut down, in groups by priority and each
@@ -69,7 +69,7 @@ func (l *Loop) beginShutdown() []*v1.Pod {
 	return pods
 }
 
-// forgetStatic has the next agent start static pods again.
+// forgetStatic makes the next agent start static pods again.
 func (l *Loop) forgetStatic(ctx context.Context, pods []*v1.Pod) error {
 	var errs []error
 	for _, pod := range pods {

@@ -19,7 +19,7 @@ import (
 // depends on the success of the other (virtual-kubelet #938).
 type sink struct {
 	*podStates
-	// seen returns what the runtime last reported of a pod.
+	// seen returns the last status of a pod in the runtime.
 	seen  func(types.UID) *runtime.PodStatus
 	store statusstore.Store
 	next  syncpod.StatusSink // nil if the embedder has none
@@ -71,7 +71,6 @@ func (s sink) keep(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error 
 	return s.store.SetStatus(ctx, statusstore.Status{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status, Runtime: s.seen(pod.UID)})
 }
 
-// mayComeAgain reports whether the end of the pod is not to be remembered: a static pod
-// whose manifest was taken away has the same UID when it is put back, and is to run then,
-// if the agent was killed meanwhile, too.
+// mayComeAgain reports whether the end of a pod must not be recorded: a static pod whose manifest was removed has
+// the same UID when the manifest is added again, and must then run, even if the agent was killed in the meantime.
 func mayComeAgain(pod *v1.Pod) bool { return runtime.IsStatic(pod) && pod.DeletionTimestamp != nil }

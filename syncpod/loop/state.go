@@ -21,7 +21,7 @@ import (
 type podStates struct {
 	mu   sync.Mutex
 	pods map[types.UID]*podState
-	// ends counts how often a pod has come to its end, or begun anew.
+	// ends is the number of times that a pod has ended or started anew.
 	ends uint64
 }
 
@@ -30,31 +30,30 @@ type podState struct {
 	// status is the last reported one, or the one recorded by an earlier agent, nil if there is
 	// none.
 	status *v1.PodStatus
-	// undelivered: status is to be delivered, for it is an earlier agent's, which may have
-	// ended before it was, or the Loop's own.
+	// undelivered means that status must still be delivered: it is the Loop's own, or an earlier agent's,
+	// which may have ended before it delivered the status.
 	undelivered bool
-	// drained: the pod stops because the agent is to end, which is not to be
-	// remembered of it.
+	// drained means that the pod stops because the agent ends: its end is not stored.
 	drained bool
 
 	phase podworkers.Phase
-	// calls counts the calls in flight. worked, which is another one in each life, is set with the
-	// first of them, also for who asks when the workers have forgotten the pod.
+	// calls is the number of calls in flight. worked is new in each life of the pod, and is set by the first
+	// call. It stays valid for its readers after the workers have forgotten the pod.
 	calls  int
 	worked *atomic.Bool
-	// acted means that the current call has changed something; leaves is the error of what it
-	// leaves undone.
+	// acted means that the current call has changed something. leaves is the error of the steps that it leaves
+	// undone.
 	acted  bool
 	leaves error
 	// err is the error of the last call. held joins the failures that it did not retry because
 	// their back-off has not ended.
 	err, held error
-	// since is when the pod was last well: since then there was one of the two.
+	// since is when the pod last had neither of the two errors.
 	since time.Time
-	// stoppedAt is when the pod was last found to have nothing left that runs.
+	// stoppedAt is when the pod was last found to have stopped.
 	stoppedAt time.Time
-	// lookedAt is when the work that stops the pod last inspected it, zero if it has not, if the
-	// result is not in the cache, or if something else was done to the pod since.
+	// lookedAt is when the work that stops the pod last inspected it. It is zero if the work has not inspected
+	// it, if the result is not in the cache, or if the pod was changed since.
 	lookedAt time.Time
 	// sandboxesStopped are the IDs of sandboxes that existed when the stop of the pod began, and
 	// are stopped, so that their network is released.
@@ -138,7 +137,7 @@ func (s *podState) over() bool { return s.status != nil && runtime.IsTerminal(s.
 // ends reports whether nothing of the pod runs any more, or will run.
 func (s *podState) ends() bool { return s.over() || s.phase >= podworkers.Terminated }
 
-// busy reports whether the pod is on its way from one state to another.
+// busy reports whether the pod is in transition from one state to another.
 func (s *podState) busy() bool {
 	switch {
 	case s.calls > 0 || s.err != nil || s.phase == podworkers.Terminating:
@@ -149,7 +148,7 @@ func (s *podState) busy() bool {
 	return false
 }
 
-// trouble is what keeps the pod from being as it should, nil if nothing does.
+// trouble returns the error that keeps the pod from its desired state, nil if there is none.
 func (s *podState) trouble() error {
 	if s.err != nil {
 		return s.err
@@ -167,7 +166,7 @@ func (s *podState) ended(w podworkers.Work, err error, at time.Time) (acted bool
 	acted, s.acted, s.leaves = s.acted, false, nil
 	if err == nil && (w.Type == podworkers.SyncTerminatingRuntimePod || w.Type == podworkers.SyncTerminatingPod) {
 		s.stoppedAt = at
-	} else if w.Type != podworkers.SyncTerminatedPod { // which does nothing to it
+	} else if w.Type != podworkers.SyncTerminatedPod { // SyncTerminatedPod does not change the pod
 		s.lookedAt = time.Time{}
 	}
 	return acted

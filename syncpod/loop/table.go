@@ -14,15 +14,14 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// podTable holds the pods that the workers were given. What the sources say reaches the workers
-// through it alone.
+// podTable holds the pods that the workers have. All changes of the sources reach the workers through it.
 type podTable struct {
 	notices
 	workers *podworkers.Workers
 	states  *podStates
 	cache   *runtime.Cache
-	// news is raised when a source has delivered, housekeeping when there may be something to stop
-	// or to remove.
+	// news is raised when a source has delivered, housekeeping when there may be pods to stop or to
+	// remove.
 	news, housekeeping flag
 	// listed means that the runtime has been listed once.
 	listed atomic.Bool
@@ -37,7 +36,7 @@ type podTable struct {
 	versionsWait bool
 }
 
-// find returns the pod as the workers have it, nil if they do not have it.
+// find returns the workers' version of the pod, nil if they do not have the pod.
 func (t *podTable) find(uid types.UID) *v1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,8 +46,7 @@ func (t *podTable) find(uid types.UID) *v1.Pod {
 	return nil
 }
 
-// uids returns the pods that the workers know, in order. It must be called with mu
-// held.
+// uids returns the pods of the workers, sorted. It must be called with mu held.
 func (t *podTable) uids() []types.UID { return slices.Sorted(maps.Keys(t.pods)) }
 
 // desiredUIDs returns the pods of the workers that sources want. It must be called with
@@ -57,8 +55,7 @@ func (t *podTable) desiredUIDs() []types.UID {
 	return slices.DeleteFunc(t.uids(), func(uid types.UID) bool { return t.pods[uid].desired == nil })
 }
 
-// lastStatus returns what the runtime last reported of a pod, nil if that is not
-// known.
+// lastStatus returns the last status of a pod in the runtime, nil if it is unknown.
 func (t *podTable) lastStatus(uid types.UID) *runtime.PodStatus {
 	status, known, err := t.cache.Newer(uid, time.Time{})
 	if !known || err != nil {
@@ -78,8 +75,8 @@ func (t *podTable) tell(wp *workerPod, u podworkers.Update) {
 	}
 }
 
-// shorten applies the grace period of asked to a stopping pod that was deleted in the meantime: its
-// source may have lost it for a moment, so both are the same pod.
+// shorten applies the grace period of asked to a stopping pod that was deleted in the meantime. Both are the same
+// pod: its source may have removed it for a moment.
 func (t *podTable) shorten(wp *workerPod, asked *v1.Pod) {
 	if grace := asked.DeletionGracePeriodSeconds; grace != nil {
 		t.tell(wp, podworkers.Update{Type: podworkers.Kill, Stop: &podworkers.StopRequest{GracePeriodSeconds: grace}})
@@ -96,8 +93,8 @@ func (t *podTable) ofSource(pod *v1.Pod) *v1.Pod {
 	return pod
 }
 
-// lookAgain requests a sync of a pod because something of it has changed. A pod that no source
-// wants, or that has ended, is left to the housekeeping.
+// lookAgain requests a sync of a pod because something of it has changed. Pods that no source wants, or that have
+// ended, are left to the housekeeping.
 func (t *podTable) lookAgain(uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +109,7 @@ func (t *podTable) lookAgain(uid types.UID) {
 	t.tell(wp, podworkers.Update{Type: podworkers.Sync})
 }
 
-// sourceDelivered has the pods reconciled with what a source has delivered.
+// sourceDelivered requests a reconciliation after a source has delivered.
 func (t *podTable) sourceDelivered(configsChanged bool) {
 	t.news.raise()
 	if configsChanged {
@@ -139,8 +136,8 @@ func mountsConfigs(pod *v1.Pod) bool {
 	return false
 }
 
-// drop forgets a pod that has been removed. recorded: its records are kept, because a source that
-// has not delivered yet may want it.
+// drop forgets a pod that has been removed. recorded means that its records are kept, because a source that has not
+// delivered yet may want the pod.
 func (t *podTable) drop(w podworkers.Work, recorded bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +146,7 @@ func (t *podTable) drop(w podworkers.Work, recorded bool) {
 	switch {
 	case !recorded:
 		t.states.delete(w.UID)
-	case w.Pod != nil: // by its status a pod that comes again would be over
+	case w.Pod != nil: // with this status, a new pod with the UID would count as finished
 		t.states.update(w.UID, func(s *podState) { *s = podState{} })
 	}
 }

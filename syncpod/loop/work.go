@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// syncer is what a Loop needs of a *syncpod.Syncer.
+// syncer has the methods of a *syncpod.Syncer that a Loop calls.
 type syncer interface {
 	SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) (syncpod.Result, error)
 	SetDeadline(pod types.UID, deadline time.Time) (record func(context.Context))
@@ -29,7 +29,7 @@ type syncer interface {
 
 var _ syncer = (*syncpod.Syncer)(nil)
 
-// work does what workers ask for with a syncer.
+// work does the work of the workers with a syncer.
 type work struct {
 	table   *podTable
 	syncer  syncer
@@ -61,8 +61,8 @@ func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.Po
 	return podworkers.Result{Terminal: result.Terminal, Next: result.NextTry}, err
 }
 
-// undone returns what waits because it has failed before. A crash is no failure of the
-// node's.
+// undone returns the errors of steps that back off. A crash does not count, because the node is not its
+// cause.
 func undone(r syncpod.Result) error {
 	var errs []error
 	for _, f := range r.Failed {
@@ -86,7 +86,7 @@ func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status 
 	return err
 }
 
-// noteStopped notes which sandboxes of a pod are stopped when the pod is.
+// noteStopped records which sandboxes of a pod are stopped when the pod has stopped.
 func (l work) noteStopped(uid types.UID, status *runtime.PodStatus, err error) {
 	if err != nil || status == nil {
 		return

@@ -14,17 +14,17 @@ import (
 // state.
 type workerPod struct {
 	source string
-	// desired is the pod in its source, nil once the source does not want it.
+	// desired is the pod in its source, nil if the source no longer wants it.
 	desired *v1.Pod
-	// pod is what the workers have: desired with the status that was reported last.
+	// pod is the version that the workers have: desired with the last reported status.
 	pod *v1.Pod
-	// restartRequested: desired is a new pod with the UID of pod, which is stopping, and has
-	// to wait until that is forgotten (kubernetes #104648).
+	// restartRequested means that desired is a new pod with the UID of pod, which is stopping. The new pod
+	// waits until the workers have forgotten pod (kubernetes #104648).
 	restartRequested bool
-	// endedBefore means that the pod had finished, or was rejected, before its first update. The
-	// workers finish a static pod that was never synced without a call, as a kubelet does, so they
-	// get it as a pod of no source: what an earlier agent has left of it must be cleaned up
-	// (kubernetes #105527), and its end reported.
+	// endedBefore means that the pod had finished, or was rejected, before its first update. The workers
+	// finish a static pod that was never synced without a call, as a kubelet does. So they receive this pod
+	// as a pod of no source: the remains of an earlier agent must be cleaned up (kubernetes #105527), and
+	// its end reported.
 	endedBefore bool
 }
 
@@ -43,8 +43,8 @@ func differs(before, after *v1.Pod) bool {
 		!reflect.DeepEqual(foreign(before.Status.Conditions), foreign(after.Status.Conditions))
 }
 
-// foreign returns the state of the conditions that others than the node set, such
-// as readiness gates.
+// foreign returns the statuses of the conditions that components other than the node set, such as readiness
+// gates.
 func foreign(conditions []v1.PodCondition) map[v1.PodConditionType]v1.ConditionStatus {
 	states := map[v1.PodConditionType]v1.ConditionStatus{}
 	for _, c := range conditions {
@@ -70,7 +70,7 @@ func withStatus(pod *v1.Pod, reported *v1.PodStatus) *v1.Pod {
 	if reported == nil || runtime.IsTerminal(pod.Status.Phase) {
 		return pod
 	}
-	copied := *pod // shares all but the status, and is not written to either
+	copied := *pod // shares all but the status, and is read-only, too
 	copied.Status = *reported.DeepCopy()
 	for _, c := range pod.Status.Conditions {
 		if !isOurs(c.Type) {

@@ -33,10 +33,9 @@ func add(list *v1.ResourceList, name v1.ResourceName, q resource.Quantity) {
 	(*list)[name] = q.DeepCopy()
 }
 
-// defaultPodResources completes the resources of a pod as a whole (KEP-2837),
-// if it has any: limits of huge pages are what the containers limit together,
-// and requests are what the containers request together or, where they request
-// nothing, the limits.
+// defaultPodResources completes the pod-level resources (KEP-2837), if the pod has any. Limits of huge pages default
+// to the sum of the containers' limits. Requests default to the sum of the containers' requests or, if the containers
+// request nothing, to the limits.
 func defaultPodResources(spec *v1.PodSpec) {
 	r := spec.Resources
 	if r == nil || len(r.Limits) == 0 && len(r.Requests) == 0 {
@@ -73,8 +72,8 @@ func isPodLevel(name v1.ResourceName) bool {
 	return name == v1.ResourceCPU || name == v1.ResourceMemory || isHugePages(name)
 }
 
-// together is the most that a pod's containers have at any one time: sidecars
-// go on running, other init containers run one by one before the regular ones.
+// together returns the maximum that a pod's containers have at any one time: sidecars keep running, other init
+// containers run one by one before the regular ones.
 func together(spec *v1.PodSpec, of func(*v1.ResourceRequirements) v1.ResourceList) v1.ResourceList {
 	running, most := v1.ResourceList{}, v1.ResourceList{}
 	for m := range members(spec) {

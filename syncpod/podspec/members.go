@@ -27,7 +27,7 @@ type member struct {
 	target string
 }
 
-// sidecar reports whether this is an init container that goes on running.
+// sidecar reports whether the member is an init container that keeps running.
 func (m *member) sidecar() bool {
 	return m.kind == initial && runtime.IsSidecar(m.Container)
 }
@@ -48,7 +48,7 @@ func members(spec *v1.PodSpec) iter.Seq[*member] {
 		}
 		for i := range spec.EphemeralContainers {
 			e := &spec.EphemeralContainers[i]
-			// The two structs are the same but for their names, which the compiler checks.
+			// The two structs differ only in their names, which the compiler checks.
 			c := (*v1.Container)(&e.EphemeralContainerCommon)
 			if !yield(&member{Container: c, kind: ephemeral, path: path.Child("ephemeralContainers").Index(i), target: e.TargetContainerName}) {
 				return

@@ -7,10 +7,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// References returns the names of the ConfigMaps and of the Secrets that a pod's spec names,
-// all of the pod's namespace: by volumes, by environments of containers and, for Secrets, by
-// imagePullSecrets. Each name comes once, in order, whether the reference is optional or
-// not. The names are as they stand in the spec: nothing says that there are such objects.
+// References returns the names of the ConfigMaps and Secrets that a pod's spec refers to, in the pod's namespace: in
+// volumes, in environments of containers and, for Secrets, in imagePullSecrets. Each name occurs once, sorted, whether
+// the reference is optional or not. The names are those in the spec: the objects may not exist.
 func References(pod *v1.Pod) (configMaps, secrets []string) {
 	r := references{configMaps: map[string]bool{}, secrets: map[string]bool{}}
 	for _, ref := range pod.Spec.ImagePullSecrets {

@@ -17,17 +17,17 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Source is where a static pod comes from.
+// Source describes where a static pod was defined.
 type Source struct {
-	// Kind is the kind of source: runtime.ConfigSourceFile, which "" means too, or
-	// anything else, whose Location is a URL.
+	// Kind is the kind of source: runtime.ConfigSourceFile or "" for a file. For any other kind,
+	// Location is a URL.
 	Kind string
 	// Location is the path of the file, or the URL.
 	Location string
 	// Name is the value of the annotation runtime.AnnotationConfigSource. "" means Kind; an agent
 	// with two sources of a kind distinguishes their pods by it.
 	Name string
-	// Seen is when the pod was first seen there. Zero omits the annotation.
+	// Seen is when the pod was first seen in the source. Zero omits the annotation.
 	Seen time.Time
 }
 
@@ -85,7 +85,7 @@ func annotated(pod *v1.Pod, source Source) map[string]string {
 	return a
 }
 
-// tolerateEviction keeps a static pod on its node whatever is wrong with it.
+// tolerateEviction adds a toleration that keeps a static pod on its node, whatever taints the node has.
 func tolerateEviction(spec *v1.PodSpec) {
 	all := v1.Toleration{Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute}
 	for i := range spec.Tolerations {
@@ -108,8 +108,8 @@ func uidOf(pod *v1.Pod, nodeName string, source Source) types.UID {
 	return types.UID(hex.EncodeToString(h.Sum(nil)))
 }
 
-// canonical is a text that is the same for all pods that mean the same, in all
-// versions of the API that know their fields.
+// canonical returns a text that is equal for all equivalent pods, in all versions of the API that have their
+// fields.
 func canonical(pod *v1.Pod) []byte {
 	text, err := json.Marshal(v1.Pod{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec})
 	if err != nil {
@@ -125,7 +125,7 @@ func canonical(pod *v1.Pod) []byte {
 	return text
 }
 
-// pruned returns the tree without what says nothing, nil if all of it does.
+// pruned returns the tree without empty parts, nil if all parts are empty.
 func pruned(tree any) any {
 	switch t := tree.(type) {
 	case string:

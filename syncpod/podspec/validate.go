@@ -109,7 +109,7 @@ func (v *validator) exactlyOne(at *field.Path, alternatives any) {
 	}
 }
 
-// maxAnnotations is how many bytes the annotations of an object may have.
+// maxAnnotations is the maximum size of an object's annotations, in bytes.
 const maxAnnotations = 256 << 10
 
 func (v *validator) metadata(pod *v1.Pod) {
@@ -125,7 +125,7 @@ func (v *validator) identity(pod *v1.Pod) {
 	at := field.NewPath("metadata")
 	v.text(at.Child("name"), pod.Name, validation.IsDNS1123Subdomain)
 	v.text(at.Child("namespace"), pod.Namespace, validation.IsDNS1123Label)
-	// The API takes more, but this becomes the value of a label and part of paths.
+	// The API accepts longer UIDs, but this one becomes the value of a label and part of paths.
 	if uid := at.Child("uid"); len(pod.UID) > validation.LabelValueMaxLength {
 		v.add(field.TooLong(uid, "", validation.LabelValueMaxLength))
 	} else {

@@ -11,11 +11,11 @@ import (
 
 const maxRestartRules = 20
 
-// scope is what containers refer to in their pod.
+// scope has the parts of a pod that its containers refer to.
 type scope struct {
 	spec       *v1.PodSpec
 	volumes    map[string]*v1.VolumeSource
-	containers map[string]bool // by name, but for ephemeral ones
+	containers map[string]bool // by name, without ephemeral ones
 }
 
 func (v *validator) containers(spec *v1.PodSpec, volumes map[string]*v1.VolumeSource) {
@@ -32,7 +32,7 @@ func (v *validator) containers(spec *v1.PodSpec, volumes map[string]*v1.VolumeSo
 	for m := range members(spec) {
 		unique(m.path.Child("name"), m.Name)
 		v.container(m, &s)
-		if m.kind == regular || m.sidecar() { // the others run one at a time
+		if m.kind == regular || m.sidecar() { // other init containers run one at a time
 			v.hostPorts(m, hostPort)
 		}
 	}
@@ -127,8 +127,8 @@ func (v *validator) restartRule(at *field.Path, rule *v1.ContainerRestartRule) {
 	}
 }
 
-// ephemeral checks what an ephemeral container must not have. It is added to a
-// pod that runs, for a person to look around in.
+// ephemeral checks the fields that an ephemeral container must not have. A person adds such a container to a
+// running pod in order to debug it.
 func (v *validator) ephemeral(m *member, s *scope) {
 	forbidden := func(name string, isSet bool) {
 		if isSet {

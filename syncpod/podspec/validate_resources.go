@@ -58,8 +58,8 @@ func besideLimits(r *v1.ResourceRequirements) v1.ResourceList {
 	return requests
 }
 
-// overcommitted reports whether a node may promise more of a resource than it has: true for the
-// native ones except huge pages.
+// overcommitted reports whether a node may allocate more of a resource than it has. This is so for the native
+// resources except huge pages.
 func overcommitted(name v1.ResourceName) bool {
 	domain, _, qualified := strings.Cut(string(name), "/")
 	native := !qualified || strings.HasSuffix(domain, "kubernetes.io")

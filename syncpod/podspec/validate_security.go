@@ -54,8 +54,8 @@ func (v *validator) appArmor(at *field.Path, p *v1.AppArmorProfile) {
 	v.localhost(at, p.Type == v1.AppArmorProfileTypeLocalhost, p.LocalhostProfile)
 }
 
-// localhost reports whether there is the name of a profile of the node, which is
-// there if, and only if, the type asks for one.
+// localhost checks the name of a profile on the node. The name must be set if, and only if, the type requires
+// one.
 func (v *validator) localhost(at *field.Path, wanted bool, name *string) bool {
 	at = at.Child("localhostProfile")
 	switch {

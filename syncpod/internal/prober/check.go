@@ -16,23 +16,23 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/hook"
 )
 
-// target is what a check is made of.
+// target is the container and the probe of one check.
 type target struct {
 	container *v1.Container
-	id        string // of the container, as the runtime has it
+	id        string // of the container, in the runtime's form
 	ip        string
 	probe     *v1.Probe
 	timeout   time.Duration
 }
 
-// outcome is what a check has come to. The zero outcome is success.
+// outcome is the result of a check. The zero outcome is success.
 type outcome struct {
 	failure string // the failure, for people
 	warning string // a warning about a success, for people
-	unknown bool   // nothing can be said
+	unknown bool   // the check has no result
 }
 
-// result is the outcome in the words of actions.
+// result converts the outcome to a result of package actions.
 func (o outcome) result() actions.ProbeResult {
 	switch {
 	case o.unknown:
@@ -81,7 +81,8 @@ func (p *Prober) exec(ctx context.Context, t target) outcome {
 	case errors.Is(err, hook.ErrExitCode) && errors.As(err, &hookErr):
 		return failed("the command ended with exit code %d", hookErr.ExitCode)
 	case errors.Is(err, cri.ErrExhausted):
-		// The container decides that, and so would switch its liveness probe off.
+		// This counts as a failure, because the container could cause it: without a result, the container
+		// would switch its liveness probe off.
 		return failed("the command printed more than the agent accepts, or the runtime is short of something")
 	case ctx.Err() != nil, errors.Is(err, hook.ErrInvalid):
 		return failed("%v", errors.Unwrap(err))
@@ -112,7 +113,7 @@ func beginning(body []byte) string {
 	return strings.ToValidUTF8(string(body[:min(len(body), maxBody)]), "")
 }
 
-// hook is the probe as a handler, which runs in the same way.
+// hook returns the probe as a handler, which runs in the same way.
 func (t target) hook(h *v1.LifecycleHandler) hook.Request {
 	return hook.Request{Handler: h, Container: t.container.Name, ContainerID: t.id, Ports: t.container.Ports, PodIP: t.ip}
 }
@@ -133,6 +134,6 @@ func (p *Prober) tcpSocket(ctx context.Context, t target) outcome {
 	if err != nil {
 		return failed("%v", err)
 	}
-	_ = conn.Close() // it could be opened, and that is all there is to know
+	_ = conn.Close() // the connection was opened; nothing else is checked
 	return outcome{}
 }

@@ -17,15 +17,15 @@ const (
 	healthCheck = "/grpc.health.v1.Health/Check"
 	serving     = 1
 
-	// These bound the memory that a server can make a probe use. An answer has a few bytes, and a
-	// header list of a kilobyte is a large one. The windows are the smallest ones that grpc
-	// accepts; setting them keeps them from growing.
+	// These limit the memory that a server can make a probe use. A response has a few bytes, and a
+	// header list of a kilobyte is a large one. The windows are the smallest that grpc accepts; because
+	// they are set, they do not grow.
 	maxAnswer     = 4 << 10
 	maxHeaderList = 16 << 10
 	window        = 64 << 10
 )
 
-// grpc asks the health service of a container (KEP-2727).
+// grpc calls the health service of a container (KEP-2727).
 func (p *Prober) grpc(ctx context.Context, t target) outcome {
 	if t.ip == "" {
 		return failed("%v", hook.ErrNoAddress)
@@ -57,8 +57,8 @@ func (p *Prober) grpc(ctx context.Context, t target) outcome {
 }
 
 // The messages of grpc.health.v1 have one field each, with the number 1: the name of a service, and
-// an enum. CRI has messages of the same wire form, which every agent links. The generated package
-// of grpc.health.v1 would be one package more in each of them.
+// an enum. The messages of CRI used here have the same wire format, and every agent links them already.
+// The generated package of grpc.health.v1 would be one more package in every agent.
 type (
 	healthRequest = runtimeapi.VersionRequest
 	healthAnswer  = runtimeapi.Int64Value

@@ -39,10 +39,10 @@ type probe struct {
 	startedAt time.Time
 
 	result actions.ProbeResult
-	// row is how many outcomes in a row were successes, if positive, or failures.
+	// row is the number of consecutive successes, if positive, or failures, if negative.
 	row   int32
 	timer *time.Timer
-	// cancel ends a check that is under way, nil if none is.
+	// cancel ends the check in flight, nil if none is.
 	cancel context.CancelFunc
 }
 
@@ -97,8 +97,8 @@ func seconds(n, def int32) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// ready reports whether it is the probe's turn: a startup probe comes first, and one
-// that has had its say is not asked again.
+// ready reports whether the probe may run. A startup probe runs until it has a result. The other probes run after
+// it has succeeded, and a liveness probe not after it has failed.
 func (p *probe) ready() bool {
 	switch p.key.kind {
 	case checks.Startup:
@@ -112,7 +112,7 @@ func (p *probe) ready() bool {
 	return startup == nil || startup.result == actions.ProbeSuccess
 }
 
-// rest ends the timer and a check under way.
+// rest stops the timer and the check in flight.
 func (p *probe) rest() {
 	if p.timer != nil {
 		p.timer.Stop()
@@ -123,7 +123,7 @@ func (p *probe) rest() {
 	}
 }
 
-// count takes the outcome of a check and reports whether the result has changed.
+// count records the outcome of a check, and reports whether the result has changed.
 func (p *probe) count(o outcome) bool {
 	was := p.result
 	switch {
@@ -156,7 +156,7 @@ func (p *Prober) schedule(probe *probe, wait time.Duration) {
 	}
 }
 
-// check is one turn of a probe.
+// check runs the probe once, and schedules its next check.
 func (p *Prober) check(probe *probe) {
 	ctx, spec, target := p.start(probe)
 	if ctx == nil {
@@ -188,7 +188,7 @@ func (p *Prober) tell(probe *probe, spec *v1.Pod, o outcome) {
 	}
 }
 
-// start returns what to check, and a nil context if it is not to be checked.
+// start returns the target of a check. It returns a nil context if the probe must not run.
 func (p *Prober) start(probe *probe) (context.Context, *v1.Pod, target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,8 +224,7 @@ func (p *Prober) finish(probe *probe, ctx context.Context, o outcome, took time.
 	return true, changed
 }
 
-// scheduleOthers has the probes begin that waited for a startup probe. It must be
-// called with mu held.
+// scheduleOthers starts the probes that waited for a startup probe. It must be called with mu held.
 func (p *Prober) scheduleOthers(startup *probe) {
 	for _, kind := range []checks.Kind{checks.Liveness, checks.Readiness} {
 		if other := startup.pod.probes[key{startup.key.id, kind}]; other != nil {

@@ -20,7 +20,7 @@ import (
 // userAgent is the User-Agent of kubelet v1.36 for probes.
 const userAgent = "kube-probe/1.36"
 
-// Config is what a Prober is made of.
+// Config configures a Prober.
 type Config struct {
 	// Exec runs the commands of exec probes. Required.
 	Exec cri.Execer
@@ -49,7 +49,7 @@ type Prober struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*pod
-	// ctx and changed are those of Run, nil when it is not running.
+	// ctx and changed are set while Run runs, and nil otherwise.
 	ctx     context.Context
 	changed func(types.UID)
 	running sync.WaitGroup

@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// memberSize is how much of a file is compressed at a time. Each chunk becomes a gzip member of the
-// compressed file, so that compression can be resumed.
+// memberSize is the number of bytes of a file that are compressed at a time. Each chunk becomes a gzip member of
+// the compressed file, so that compression can be resumed.
 const memberSize = 1 << 20
 
 // partial is the progress of a compression.
 type partial struct {
 	// name is the source file, "" if no compression is in progress.
 	name string
-	// read is how many bytes of the source are compressed, written how many bytes the result has.
+	// read is the number of compressed bytes of the source, written the number of bytes of the result.
 	read, written int64
 	// file identifies the compressed file, once it exists.
 	file fs.FileInfo

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/logs"
 )
 
-// Policy says when a log is rotated, and how many files of it are kept.
+// Policy determines when a log is rotated, and how many of its files are kept.
 type Policy = logs.RotationPolicy
 
 func maxSize(p Policy) int64 { return cmp.Or(p.MaxSize, 10<<20) }
@@ -36,7 +36,7 @@ const (
 	Remove Action = "remove"
 	// Compress replaces a file with a compressed one that has .gz appended to its name.
 	Compress Action = "compress"
-	// Rename gives a file another name.
+	// Rename renames a file.
 	Rename Action = "rename"
 	// Reopen asks the runtime to write to a new file of that name.
 	Reopen Action = "reopen"

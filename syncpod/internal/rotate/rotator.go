@@ -200,7 +200,7 @@ func (r *Rotator) keep(running []containerLog) (ended []containerLog) {
 	return ended
 }
 
-// backsOff reports whether the log has failed and is not to be retried yet.
+// backsOff reports whether the log has failed and its back-off has not ended.
 func (s *logState) backsOff() bool { return time.Now().Before(s.due) }
 
 // isDue reports whether the log's directory must be read. For most logs it need not be: a single
@@ -260,7 +260,8 @@ func (r *Rotator) rotate(ctx context.Context, log containerLog) error {
 	return err
 }
 
-// errNoFile means that there is no file after a successful reopen. Some runtimes write no files, and are asked ever more rarely.
+// errNoFile means that the file does not exist after a successful reopen. Some runtimes write no files; for them the
+// pauses between requests grow.
 var errNoFile = errors.New("the runtime writes no file")
 
 // open opens the directory of a log.

@@ -1,5 +1,5 @@
-// Package shutdownorder decides in which order the pods of a node stop before the node shuts down, and how much time
-// each pod has. It is pure.
+// Package shutdownorder computes the order in which the pods of a node stop before the node shuts down, and the time of
+// each pod. It is pure.
 package shutdownorder
 
 import (

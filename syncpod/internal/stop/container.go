@@ -27,8 +27,8 @@ type Container struct {
 	Memory Memory
 	// IPs are the addresses of the pod that the runtime reports, the primary first.
 	IPs []string
-	// Deadline is when the grace period expires, for the preStop handler and the wait for other
-	// containers, too.
+	// Deadline is when the grace period expires, also for the preStop handler and the wait for other
+	// containers.
 	Deadline time.Time
 	// Message is the message of the Killing event.
 	Message string
@@ -37,8 +37,8 @@ type Container struct {
 // kill is the stop of one container.
 type kill struct {
 	Container
-	// created is the preStop handler with which a container was created that is missing in
-	// the spec.
+	// created is the preStop handler with which the container was created, for a container that is
+	// missing in the spec.
 	created hook.Request
 	// sandbox is stopped if the runtime does not stop the container. Empty for a container
 	// whose pod keeps running.
@@ -54,13 +54,13 @@ type kill struct {
 	sandboxStopped bool
 }
 
-// StopContainer stops a container while its pod keeps running, by the deadline, or within two
-// seconds if less is left. A handler that still runs at the deadline continues for two seconds
-// beside the stop. A runtime that does not answer has Stopper.Timeout more. StopContainer fails
-// unless the runtime has answered that the container is stopped.
+// StopContainer stops a container while its pod keeps running, by the deadline, or within two seconds if less is
+// left. A handler that still runs at the deadline continues for two seconds during the stop. The runtime may take
+// Stopper.Timeout longer to respond. StopContainer fails unless the runtime has confirmed that the container is
+// stopped.
 //
-// A container that was created and not started is removed: it may be about to start, and then
-// the runtime refuses.
+// A container that was created and not started is removed instead: if it is about to start, the runtime rejects the
+// removal.
 func (s *Stopper) StopContainer(ctx context.Context, c Container) error {
 	return s.stop(ctx, &kill{Container: c})
 }
@@ -101,8 +101,8 @@ func (k *kill) about() *v1.ObjectReference {
 // errOrder keeps a container running whose grace period has not expired.
 var errOrder = errors.New("a container that stops before it could not be stopped")
 
-// wait returns when the containers that stop before this one have stopped, or the deadline has
-// passed. If one of them could not be stopped, this one keeps running, to be tried again with it.
+// wait returns when the containers that stop before this one have stopped, or the deadline has passed. If one of
+// them could not be stopped, this one keeps running; a later call retries both.
 func (k *kill) wait(ctx context.Context) error {
 	expired := time.After(time.Until(k.Deadline))
 	stopped := true
@@ -122,12 +122,12 @@ func (k *kill) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// answerTime is how long the runtime may take to answer after the timeout of a call.
+// answerTime is how long the runtime may take to respond after the timeout of a call.
 const answerTime = 500 * time.Millisecond
 
-// signal calls StopContainer. A runtime that does not answer in time is asked to kill the
-// container, and then to stop the whole sandbox: some runtimes wait for an earlier stop, even if
-// the second has a shorter timeout (containerd #6080).
+// signal calls StopContainer. If the runtime does not respond in time, signal requests that it kills the container,
+// and then that it stops the whole sandbox: some runtimes wait for an earlier stop, even if the second has a
+// shorter timeout (containerd #6080).
 func (s *Stopper) signal(ctx context.Context, k *kill) error {
 	id := k.Status.ID.ID
 	firstSignal := k.Memory.Mark(id, memory.StopSignalled)

@@ -27,9 +27,9 @@ func seconds(n int64) time.Duration {
 // comes first because this function sees one stop; podworkers/grace.go sees all requests for a pod
 // and takes the least.
 //
-// A grace period that has begun is never extended. Three places keep to that: podworkers/grace.go
-// for the requests, memory.Pod.Hasten for the requests to an earlier agent, and
-// memory.KillDeadlines for containers that stop while the pod keeps running.
+// A grace period that has begun is never extended. Three places enforce this: podworkers/grace.go for the requests,
+// memory.Pod.Hasten for the requests to an earlier agent, and memory.KillDeadlines for containers that stop while the
+// pod keeps running.
 func PodGrace(pod *v1.Pod, requested *int64) time.Duration {
 	switch {
 	case requested != nil:

@@ -16,8 +16,8 @@ type target struct {
 	after []int
 }
 
-// targets returns all live containers of a pod, also those that are missing in the spec. pod is
-// nil if no spec is known.
+// targets returns all live containers of a pod, including those that are missing in the spec. pod is nil if its
+// spec is unknown.
 func targets(pod *v1.Pod, status *runtime.PodStatus) []target {
 	var all []target
 	var ranks []int

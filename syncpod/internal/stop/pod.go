@@ -15,7 +15,7 @@ import (
 
 // Pod is a pod to stop.
 type Pod struct {
-	// Spec is nil if no spec of the pod is known.
+	// Spec is the pod, nil if its spec is unknown.
 	Spec   *v1.Pod
 	Status *runtime.PodStatus
 	Memory Memory
@@ -23,17 +23,17 @@ type Pod struct {
 	Deadline time.Time
 }
 
-// rounds is how often a pod is stopped again if a container or a sandbox became alive while it
-// was stopped.
+// rounds is how many times a pod is stopped again because a container or a sandbox became alive
+// during the stop.
 const rounds = 3
 
 // errSpared keeps a sandbox running while a container in it could not be stopped yet.
 var errSpared = errors.New("the sandbox is not stopped before its containers")
 
-// StopPod stops every live container of the pod, also those that are missing in the spec, and
-// then every sandbox. One failure does not keep the others from being stopped; all failures are
-// joined. If a container could not be stopped and its grace period has not expired, its sandbox
-// keeps running: the runtime would kill the container with it.
+// StopPod stops every live container of the pod, including those that are missing in the spec, and then every
+// sandbox. After a failure it stops the others nevertheless, and returns all errors joined. If a container could
+// not be stopped and its grace period has not expired, its sandbox keeps running: the runtime would kill the
+// container with it.
 func (s *Stopper) StopPod(ctx context.Context, p Pod) error {
 	containers, sandboxes := s.stopAll(ctx, p)
 	return errors.Join(containers, sandboxes)
@@ -74,8 +74,8 @@ func (s *Stopper) stopAll(ctx context.Context, p Pod) (containers, sandboxes err
 	return err, sandboxes
 }
 
-// stopContainers returns the sandboxes that were stopped because the runtime did not stop a
-// container in them, and those to spare.
+// stopContainers returns the sandboxes that were stopped because the runtime did not stop a container in them, and
+// the sandboxes that must keep running.
 func (s *Stopper) stopContainers(ctx context.Context, p Pod) (stopped, spared map[string]bool, err error) {
 	kills := p.kills()
 	s.findHandlers(ctx, p, kills)
@@ -90,7 +90,7 @@ func (s *Stopper) stopContainers(ctx context.Context, p Pod) (stopped, spared ma
 	return outcome(kills, time.Now())
 }
 
-// outcome returns the sandboxes that were stopped, those to spare and the joined errors.
+// outcome returns the sandboxes that were stopped, those that must keep running, and the joined errors.
 func outcome(kills []*kill, now time.Time) (stopped, spared map[string]bool, err error) {
 	stopped, spared = map[string]bool{}, map[string]bool{}
 	var errs []error

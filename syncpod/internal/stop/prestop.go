@@ -21,14 +21,14 @@ const (
 	// preStopExtension is how long a preStop handler may run beyond the grace period, once, as
 	// the API documents it. The container is stopped in these seconds.
 	preStopExtension = minSeconds * time.Second
-	// recordTime is the least rest of a grace period for which it is recorded that a handler
-	// has completed: no agent starts within less and runs the handler again.
+	// recordTime is the minimum rest of a grace period for which the completion of a handler is
+	// recorded: in less time no new agent starts and runs the handler again.
 	recordTime = time.Second
 )
 
-// preStop runs the handler, once for each instance, and returns when it has ended or the deadline
-// has passed. A handler that still runs then continues beside the stop, for at most
-// preStopExtension: end cancels it, and returns when it has ended.
+// preStop runs the handler, once for each instance, and returns when it has ended or the deadline has passed. If the
+// handler still runs then, it continues during the stop, for at most preStopExtension. The returned function cancels
+// it, and returns when it has ended.
 func (s *Stopper) preStop(ctx context.Context, k *kill) (end func()) {
 	req, ok := k.preStopRequest()
 	if !ok || k.Status.State != runtime.ContainerRunning {
@@ -65,7 +65,7 @@ func (s *Stopper) runPreStop(ctx, hooking context.Context, k *kill, req hook.Req
 	if err == nil && result.HTTPFallback {
 		s.eventf(podref.Pod(k.Pod), v1.EventTypeWarning, handler.EventHTTPFallback, handler.FallbackMessage, k.Status.Name)
 	}
-	// The runtime has the same deadline and may be the first to report that it has passed.
+	// The runtime has the same deadline, and may report it before the context ends.
 	if hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline) {
 		return
 	}
@@ -75,8 +75,8 @@ func (s *Stopper) runPreStop(ctx, hooking context.Context, k *kill, req hook.Req
 	}
 }
 
-// preStopRequest returns the preStop handler of the spec. A container that is missing in the
-// spec has the handler with which it was created.
+// preStopRequest returns the preStop handler of the spec. If the container is missing in the spec, it returns the
+// handler with which the container was created.
 func (k *kill) preStopRequest() (req hook.Request, ok bool) {
 	req = k.created
 	if k.Ref != nil {

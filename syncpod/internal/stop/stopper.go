@@ -24,7 +24,7 @@ type Stopper struct {
 	Hooks     Hooks
 	// Owner selects the containers of this agent.
 	Owner cri.Owner
-	// Timeout is how long the runtime may take to answer, beyond the grace period.
+	// Timeout is how long the runtime may take to respond, beyond the grace period.
 	Timeout  time.Duration
 	Observer Observer
 	Events   Events
@@ -61,7 +61,7 @@ type Memory interface {
 	Record(ctx context.Context)
 }
 
-// Observer reports stops to metrics and traces. A nil pod has no known spec.
+// Observer is notified of stops, for metrics and traces. pod is nil if its spec is unknown.
 type Observer interface {
 	// ContainerStopped is called when a container has stopped, or could not be stopped.
 	ContainerStopped(pod *v1.Pod, container string, took time.Duration, err error)
@@ -74,14 +74,14 @@ type Events interface {
 	Eventf(object k8sruntime.Object, eventtype, reason, messageFmt string, args ...any)
 }
 
-// The reasons of events, which are those of a kubelet.
+// The reasons of events. They are a kubelet's.
 const (
 	eventKilling       = "Killing"
 	eventFailedPreStop = "FailedPreStopHook"
 	eventExceededGrace = "ExceededGracePeriod"
 )
 
-// eventf records an event. A nil about, of a pod without a known spec, gets no events.
+// eventf records an event. If about is nil, because the pod's spec is unknown, it records none.
 func (s *Stopper) eventf(about *v1.ObjectReference, kind, reason, format string, args ...any) {
 	if about != nil {
 		s.Events.Eventf(about, kind, reason, format, args...)

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Class returns the quality of service of a pod: from its status, or else from its resources. The
-// class of a pod never changes, so a recorded one applies.
+// Class returns the quality of service of a pod: from its status, or else from its resources. The class of a pod never
+// changes, so a recorded class applies.
 func Class(pod *v1.Pod) v1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
@@ -16,12 +16,10 @@ func Class(pod *v1.Pod) v1.PodQOSClass {
 	return FromSpec(&pod.Spec)
 }
 
-// FromSpec returns the quality of service that follows from the resources of a
-// pod, whatever its status says. Only CPU and memory count, and only amounts above
-// zero. A pod is Guaranteed if all its containers limit both and the requests of
-// all equal the limits of all, BestEffort if none asks for or limits either, and
-// else Burstable. Resources of the pod as a whole stand for those of its
-// containers (KEP-2837); ephemeral containers have none.
+// FromSpec returns the quality of service that follows from the resources of a pod, whatever its status says. Only
+// CPU and memory count, and only amounts above zero. A pod is Guaranteed if all its containers limit both, and all
+// requests equal the limits. It is BestEffort if no container has a request or a limit for either. Otherwise it is
+// Burstable. Pod-level resources replace those of the containers (KEP-2837); ephemeral containers have none.
 func FromSpec(spec *v1.PodSpec) v1.PodQOSClass {
 	t := totals{limited: true}
 	if r := spec.Resources; r != nil && (len(r.Requests) > 0 || len(r.Limits) > 0) {
