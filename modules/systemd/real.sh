@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs a systemd of its own as PID 1 of namespaces: real.sh DIR COMMAND...
-# Runs COMMAND with PODSYNC_SYSTEMD, the address of its bus, and PODSYNC_SYSTEMD_CGROUP, the cgroup that it has in each tree.
-# The files of the machine are the lower layer of an overlay, so that systemd changes none of them, and nothing of the
-# machine is started but D-Bus. Needs root, cgroups version 1, systemd and dbus-daemon.
+# Runs a separate systemd as PID 1 of new namespaces: real.sh DIR COMMAND...
+# Runs COMMAND with PODSYNC_SYSTEMD, the address of its bus, and PODSYNC_SYSTEMD_CGROUP, its cgroup in each tree.
+# The files of the machine are the lower layer of an overlay, so that systemd changes none of them. Of the machine's
+# services it starts only D-Bus. Needs root, cgroups version 1, systemd and dbus-daemon.
 set -euo pipefail
 
 dir=$1 group=/podsync-systemd-$$
@@ -64,7 +64,7 @@ cleanup() {
 for tree in /sys/fs/cgroup/*/; do
   [ -f "$tree/tasks" ] || continue
   mkdir -p "$tree$group"
-  for file in cpuset.cpus cpuset.mems; do # nothing may enter before it has some
+  for file in cpuset.cpus cpuset.mems; do # a process can enter only after they are set
     [ ! -f "$tree/$file" ] || cat "$tree/$file" > "$tree$group/$file"
   done
 done

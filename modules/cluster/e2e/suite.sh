@@ -2,15 +2,15 @@
 # A Kubernetes control plane with one node, n1, and Kubernetes' own e2e tests against it.
 #
 #   suite.sh build               builds the programs, once: $PODSYNC_E2E_CACHE (default ~/.cache/podsync-e2e) keeps them
-#   suite.sh up DIR              etcd, API server, controller manager, scheduler and containerd, in a network of their own
+#   suite.sh up DIR              etcd, API server, controller manager, scheduler and containerd, in a separate network
 #   suite.sh node DIR [PROGRAM]  the node's agent; default podsync-node of this checkout. PROGRAM takes a kubelet's flags
-#   suite.sh run DIR [FOCUS]     the tests whose names match a regular expression; default those of suite/short.txt
-#   suite.sh hours DIR [TIME]    kills and cuts off parts of the cluster, and holds the agent against rules; default 5m
-#   suite.sh measure DIR         what the agent takes: times, requests, memory, CPU
-#   suite.sh down DIR            ends all of it, and removes DIR
+#   suite.sh run DIR [FOCUS]     the tests whose names match a regular expression; default suite/short.txt
+#   suite.sh hours DIR [TIME]    kills and cuts off parts of the cluster, and checks the agent against rules; default 5m
+#   suite.sh measure DIR         measures the agent: times, requests, memory, CPU
+#   suite.sh down DIR            ends all processes, and removes DIR
 #
-# Needs root, cgroups, and to be allowed a network namespace; "suite.sh possible" says what is missing. Nothing of it
-# reaches beyond the namespace DIR/net, so several can be up at once, in directories of their own.
+# Needs root, cgroups, and the right to create a network namespace; "suite.sh possible" prints what is missing. No
+# process reaches beyond the namespace DIR/net, so several clusters can run at once, in separate directories.
 set -euo pipefail
 
 readonly ADDRESS=10.87.0.1 SERVICE=10.96.0.1 # of the node, and of the service kubernetes.default
@@ -42,7 +42,7 @@ main() {
 
 die() { echo "suite.sh: $*" >&2; exit 1; }
 
-# possible says on standard output what the machine lacks.
+# possible prints the requirements that the machine lacks.
 possible() {
   local need
   [ "$(uname -s)" = Linux ] || { echo 'this is not Linux'; return 1; }
@@ -90,7 +90,7 @@ up() {
 }
 
 # network makes a namespace whose loopback device has the addresses of the node and of the
-# API server's service, which saves a kube-proxy. Nothing leads out of it.
+# API server's service, so that no kube-proxy is needed. The namespace has no route out.
 network() {
   local dir=$1 address
   touch "$dir/net"
@@ -185,7 +185,7 @@ await() {
   die "$name is not ready in $dir"
 }
 
-# images makes stand-ins for those images of the tests that suite/short.txt needs: they hold busybox, and agnhost.
+# images builds replacements for the images that the tests of suite/short.txt need: they contain busybox, and agnhost.
 images() {
   local dir=$1 list
   list=$("$bin/e2e.test" --list-images | sort -V)
@@ -209,7 +209,7 @@ image() {
 
 # --- the node ---
 
-# node starts the agent, in the place of the one that was there.
+# node starts the agent, and stops an earlier one first.
 node() {
   local dir=$1 program=${2:-$1/podsync-node}
   stop "$dir" kubelet
@@ -226,7 +226,7 @@ node() {
   await "$dir" kubelet ready "$dir"
 }
 
-# disk mounts a small file system for the directories of the agent, which hostile hours fill.
+# disk mounts a small file system for the directories of the agent. TestHostileHours fills it.
 disk() {
   mkdir -p "$1/disk"
   mountpoint -q "$1/disk" || mount -t tmpfs -o size=256m,mode=755 disk "$1/disk"
@@ -234,7 +234,7 @@ disk() {
 
 ready() { request "$1" /api/v1/nodes/n1 | tr -d ' \n' | grep -E '"type":"Ready","status":"True"' | grep -v node.kubernetes.io/not-ready; }
 
-# cgroup makes the one below which all pods are, which a kubelet wants to be there.
+# cgroup creates the parent cgroup of all pods, which a kubelet expects to exist.
 cgroup() {
   local name controller
   name=$(cgroup_name "$1")
@@ -243,7 +243,7 @@ cgroup() {
     return
   fi
   for controller in "$CGROUPS"/*/; do
-    mkdir -p "$controller$name" 2> /dev/null || true # not all are for everybody
+    mkdir -p "$controller$name" 2> /dev/null || true # some controllers may not be writable
   done
 }
 
@@ -268,15 +268,15 @@ failCgroupV1: false
 failSwapOn: false
 enforceNodeAllocatable: []
 localStorageCapacityIsolation: false
-evictionHard: {memory.available: 100Mi} # the disk may be full of what others have
+evictionHard: {memory.available: 100Mi} # other programs may have filled the disk
 imageGCHighThresholdPercent: 100
 maxPods: 250
 END
 }
 
-# --- what is done with it ---
+# --- tests and measurements ---
 
-# run runs tests, and fails if one of them does, or if one of suite/short.txt was not there to be run.
+# run runs tests, and fails if one of them fails, or if a test of suite/short.txt does not exist.
 run() {
   local dir=$1 name want=1 focus=()
   if [ $# -gt 1 ]; then
@@ -297,19 +297,19 @@ run() {
   [ "$(cut -d' ' -f2 <<< "$name")" -ge "$want" ] || die "of $want tests not all were run"
 }
 
-# hours is for the agent that node has started, be it podsync-node or another one.
+# hours tests the agent that node has started, podsync-node or another one.
 hours() {
   (cd "$here" && go test -c -o "$1/hours.test" . &&
     PODSYNC_E2E_DIR=$1 PODSYNC_HOURS=${2:-5m} nsenter "--net=$1/net" "$1/hours.test" -test.v -test.timeout 4h -test.run '^TestHostileHours$')
 }
 
 measure() {
-  (cd "$here" && go test -c -o "$1/measure.test" . && # here, as nothing leads out of the namespace
+  (cd "$here" && go test -c -o "$1/measure.test" . && # outside of the namespace, which has no route out
     PODSYNC_E2E_DIR=$1 PODSYNC_E2E_AUDIT=$1/audit.log nsenter "--net=$1/net" "$1/measure.test" -test.v -test.timeout 20m -test.run Measure)
 }
 
-# settle waits for a minute until the node has no pods, of which tests leave some that still stop:
-# what the network of each has on the machine goes with it.
+# settle waits up to a minute until the node has no pods. Tests leave pods that are still stopping; the network
+# interfaces of a pod are removed with the pod.
 settle() {
   local i
   for ((i = 0; i < 60; i++)); do
@@ -339,7 +339,7 @@ down() {
   for name in kubelet kube-scheduler kube-controller-manager kube-apiserver etcd; do
     stop "$dir" $name
   done
-  "$root/internal/rig/e2e/containerd.sh" down 2.4 "$dir/containerd" || true # what is left shows below
+  "$root/internal/rig/e2e/containerd.sh" down 2.4 "$dir/containerd" || true # the check below prints what is left
   find $CGROUPS -depth -type d -path "*$(cgroup_name "$dir")*" -exec rmdir {} + 2> /dev/null || true
   awk -v dir="$dir/" 'index($2, dir) == 1 {print $2}' /proc/mounts | sort -r | xargs -r -n 1 umount -l 2> /dev/null || true
   ! grep -qF " $dir/" /proc/mounts || die "there are mounts left below $dir, which is not removed"
