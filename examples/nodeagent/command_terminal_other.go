@@ -9,4 +9,4 @@ import (
 )
 
 // terminal does nothing: agents run on Linux.
-func (l *looking) terminal(context.Context, *websocket.Conn) (undo func()) { return func() {} }
+func (l *invocation) terminal(context.Context, *websocket.Conn) (undo func()) { return func() {} }

@@ -33,7 +33,7 @@ const (
 )
 
 // TestHostileContainers has containers attack the node that they run on, with what Pod Security's
-// levels restricted and baseline let them do. Each attack is made once with either;
+// levels restricted and baseline let them do. Each attack is made once, with one of them that is drawn;
 // PODSYNC_HOSTILE=1h has attacks drawn at random for so long, and PODSYNC_HOSTILE_SEED repeats
 // what another run has drawn. All the time
 //
@@ -148,7 +148,7 @@ type turn struct {
 	level level
 }
 
-// draw returns attacks in a random order: all of them, or half of them in a long run.
+// draw returns attacks in a random order: each at one level, or in a long run half of all attacks at all levels.
 func (s *siege) draw(offences []offence) (turns []turn) {
 	for _, o := range offences {
 		for _, l := range []level{restricted, baseline} {
@@ -159,9 +159,14 @@ func (s *siege) draw(offences []offence) (turns []turn) {
 	}
 	s.random.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
 	if s.lasts > 0 {
-		turns = turns[:len(turns)/2]
+		return turns[:len(turns)/2]
 	}
-	return turns
+	drawn := map[string]bool{}
+	return slices.DeleteFunc(turns, func(t turn) bool {
+		again := drawn[t.name]
+		drawn[t.name] = true
+		return again
+	})
 }
 
 // round has gluttons write and pests at work, a few at a time. A glutton that has begun waits
