@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// addAddresses adds the addresses of the node and of the pod. Unknown ones stay as last reported.
+// addAddresses adds the addresses of the node and of the pod. Unknown addresses stay as they were last reported.
 func (v *view) addAddresses(s *v1.PodStatus) {
 	s.HostIP, s.HostIPs = v.before.HostIP, slices.Clone(v.before.HostIPs)
 	if len(v.HostIPs) > 0 {
@@ -22,12 +22,12 @@ func (v *view) addAddresses(s *v1.PodStatus) {
 	}
 }
 
-// podIPs returns the addresses of the active sandbox. While there is none, the reported addresses
-// stay: they do not vanish with the sandbox, but are replaced by those of the next one (kubernetes
-// #82268, #125370). The address family of the node's first address comes first.
+// podIPs returns the addresses of the active sandbox. Without an active sandbox, the reported addresses stay: they do
+// not disappear with their sandbox, and the addresses of the next one replace them (kubernetes #82268, #125370). The
+// address family of the node's first address comes first.
 //
-// A pod on the node's network has the node's addresses. It keeps the reported ones, and gains an
-// address of a family that it lacks.
+// A pod on the node's network has the node's addresses. It keeps the reported addresses, and gains an address of a
+// family that it lacks.
 func (v *view) podIPs() []v1.PodIP {
 	if v.Pod.Spec.HostNetwork {
 		ips := slices.Concat(v.reportedIPs(), v.HostIPs)

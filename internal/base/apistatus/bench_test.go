@@ -10,11 +10,9 @@ import (
 
 const recorded = "../../rig/conformance/testdata/status.jsonl.gz"
 
-// An op is one status. BenchmarkStatus/vectors makes those of recorded pods in
-// random states, of each several times before the next, which shows the cost of
-// making it; BenchmarkStatus/cold of each once, so that every pod has to come from
-// memory first. BenchmarkStatus/settled makes that of a pod in which nothing
-// happens.
+// An op is one status. BenchmarkStatus/vectors computes the statuses of recorded pods in random states, several in a
+// row for each state, which shows the cost of the computation. BenchmarkStatus/cold computes each once, so that every
+// pod has to be loaded from memory first. BenchmarkStatus/settled computes the status of a pod that does not change.
 func BenchmarkStatus(b *testing.B) {
 	b.Run("vectors", func(b *testing.B) { benchmarkRecorded(b, 16) })
 	b.Run("cold", func(b *testing.B) { benchmarkRecorded(b, 1) })

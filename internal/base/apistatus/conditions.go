@@ -58,8 +58,8 @@ func isAgents(t v1.PodConditionType) bool {
 	return false
 }
 
-// keepConditions adds the conditions of other writers and of the agent. A reported disruption is
-// kept until the API server has it.
+// keepConditions adds the conditions of other writers and of the agent. It keeps a reported disruption until the API
+// server has it.
 func (v *view) keepConditions(s *v1.PodStatus) {
 	for i := range v.Pod.Status.Conditions {
 		if c := v.Pod.Status.Conditions[i]; !isOwn(c.Type) && !isAgents(c.Type) {
@@ -115,8 +115,7 @@ func find(list []v1.PodCondition, t v1.PodConditionType) *v1.PodCondition {
 	return nil
 }
 
-// readyToStart is true while the pod has the one sandbox that its containers can
-// be started in (KEP-3085).
+// readyToStart is true while the pod has a sandbox in which its containers can be started (KEP-3085).
 func (v *view) readyToStart() v1.PodCondition {
 	fit := actions.SandboxFault(v.Pod, v.Status) == actions.ReasonNone
 	return v1.PodCondition{Type: v1.PodReadyToStartContainers, Status: status(fit)}
@@ -154,8 +153,7 @@ func (v *view) initDone(i int, k *v1.ContainerStatus) bool {
 	return k.Ready
 }
 
-// anyRan reports whether a container runs, or has run and does not wait for
-// another run.
+// anyRan reports whether a container runs, or has run and does not wait for another run.
 func anyRan(list []v1.ContainerStatus) bool {
 	for i := range list {
 		if list[i].State.Running != nil || list[i].State.Terminated != nil {
@@ -165,7 +163,7 @@ func anyRan(list []v1.ContainerStatus) bool {
 	return false
 }
 
-// containersReady is true if all containers of a pod that has not ended are ready.
+// containersReady is true if all containers are ready and the pod has not ended.
 func (v *view) containersReady(s *v1.PodStatus) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.ContainersReady, Status: v1.ConditionFalse}
 	switch s.Phase {
@@ -203,8 +201,7 @@ func (v *view) addUnready(names []string, s *v1.PodStatus) []string {
 	return names
 }
 
-// podReady is true if the containers are ready and every readiness gate is open
-// (KEP-580).
+// podReady is true if the containers are ready and the condition of every readiness gate is true (KEP-580).
 func (v *view) podReady(s *v1.PodStatus, containers v1.PodCondition) v1.PodCondition {
 	c := containers
 	c.Type = v1.PodReady
@@ -223,7 +220,7 @@ func (v *view) podReady(s *v1.PodStatus, containers v1.PodCondition) v1.PodCondi
 	return c
 }
 
-// gateClosed says why a readiness gate is not open, "" if it is.
+// gateClosed returns why a readiness gate is not open, "" if it is.
 func gateClosed(conditions []v1.PodCondition, t v1.PodConditionType) string {
 	switch c := find(conditions, t); {
 	case c == nil:

@@ -54,10 +54,10 @@ type subject struct {
 	*view
 	spec *v1.Container
 	kind actions.ContainerKind
-	// before is its last reported status, nil if there is none.
+	// before is the container's last reported status, nil if there is none.
 	before *v1.ContainerStatus
-	// current is its current instance, ended the latest other instance that has ended; nil if there
-	// is none.
+	// current is the container's current instance. ended is the latest of the other instances that
+	// have exited. Each is nil if there is none.
 	current, ended *runtime.ContainerStatus
 }
 
@@ -74,8 +74,8 @@ func (v *view) subject(spec *v1.Container, kind actions.ContainerKind, before []
 	return k
 }
 
-// wasFollowed reports whether the current instance was reported to have ended before a later
-// instance did, whose record the runtime has lost.
+// wasFollowed reports whether, according to the last status, a later instance has exited after the current one, and the
+// runtime has lost the record of that instance.
 func (k *subject) wasFollowed() bool {
 	return k.endedBefore() && k.current.State == runtime.ContainerExited &&
 		k.before.LastTerminationState.Terminated != nil && names(k.before.LastTerminationState.Terminated.ContainerID, k.current.ID)
@@ -111,8 +111,7 @@ func countsMore(c, than *runtime.ContainerStatus) bool {
 	return c.NewerThan(than)
 }
 
-// endedBeside returns the latest instance of a container that has ended, other
-// than the current one.
+// endedBeside returns the latest instance of a container that has exited, except the current one.
 func endedBeside(current *runtime.ContainerStatus, status *runtime.PodStatus) (ended *runtime.ContainerStatus) {
 	for i := range status.Containers {
 		c := &status.Containers[i]
@@ -157,8 +156,8 @@ func (k *subject) reportInstance(s *v1.ContainerStatus) {
 	k.addResources(s, k.nextRoom())
 }
 
-// restarts counts the runs before the current one. It never falls: a runtime
-// that lost its records counts from 0 again (kubernetes #99748).
+// restarts returns the number of runs before the current one. It never decreases: a runtime that lost its records
+// counts from 0 again (kubernetes #99748).
 func (k *subject) restarts() int32 {
 	count := k.instancesBefore()
 	switch {
@@ -170,11 +169,11 @@ func (k *subject) restarts() int32 {
 	return max(count, k.before.RestartCount)
 }
 
-// instancesBefore is how many there were before the current one, by its attempt.
+// instancesBefore returns the number of instances before the current one, by its attempt.
 func (k *subject) instancesBefore() int32 { return int32(min(k.current.Attempt, math.MaxInt32)) }
 
-// endedSince reports whether another instance than the current one was reported
-// to have ended, and that has not been counted yet.
+// endedSince reports whether the last status has the exit of another instance than the current one, and that run has
+// not been counted yet.
 func (k *subject) endedSince() bool {
 	end := k.before.State.Terminated
 	return end != nil && end.Reason != string(StatusUnknown) && !k.reported(k.current.ID)
@@ -194,9 +193,8 @@ func (k *subject) addState(s *v1.ContainerStatus) {
 	}
 }
 
-// addUnknown adds the state of an instance whose state the runtime does not know. A reported exit
-// stays. An instance that was reported as running counts as exited, and its next run is counted as
-// a restart.
+// addUnknown adds the state of an instance whose state is unknown to the runtime. A reported exit stays. An instance that
+// was reported as running counts as exited, and its next run counts as a restart.
 func (k *subject) addUnknown(s *v1.ContainerStatus) {
 	switch {
 	case k.reported(k.current.ID) && k.before.State.Terminated != nil:
@@ -248,7 +246,7 @@ func (k *subject) addLost(s *v1.ContainerStatus) {
 	}
 }
 
-// waitingFor is why a container waits that has not been tried.
+// waitingFor returns why a container waits whose start has not been tried.
 func (k *subject) waitingFor() Reason {
 	if len(k.Pod.Spec.InitContainers) > 0 {
 		return PodInitializing
@@ -301,8 +299,8 @@ func (k *subject) end(s *v1.ContainerStatus) {
 	}
 }
 
-// hadTurn reports whether regular containers were due to start, as far as is known: initialization
-// is complete now, or was reported to be.
+// hadTurn reports whether regular containers were due to start, as far as is known: the initialization is complete, or was
+// reported as complete.
 func (v *view) hadTurn() bool {
 	told := find(v.before.Conditions, v1.PodInitialized)
 	return len(v.Pod.Spec.InitContainers) == 0 || v.begun || told != nil && told.Status == v1.ConditionTrue

@@ -11,8 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// In a pod that is past initialization, an init container without a record has
-// succeeded; a sidecar without one waits.
+// In an initialized pod, an init container without a record has succeeded; a sidecar without a record waits.
 func TestForgottenInitContainers(t *testing.T) {
 	elsewhere := node(exited("app", "a0", 0, 0))
 	elsewhere.Containers[0].SandboxID = "an earlier one"
@@ -29,7 +28,7 @@ func TestForgottenInitContainers(t *testing.T) {
 	} {
 		in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: tc.status}
 		in.Pod.Spec.InitContainers = []v1.Container{{Name: "init"}, {Name: "proxy", RestartPolicy: &always}}
-		if tc.done { // what kept it from starting once is over
+		if tc.done { // the reason for not starting no longer applies
 			in.StartErrors = map[string]apistatus.Problem{"init": {Reason: "ErrImagePull"}}
 		}
 		got := apistatus.Compute(in).InitContainerStatuses
@@ -61,7 +60,7 @@ func TestLostContainers(t *testing.T) {
 	}
 }
 
-// Only another instance is another run.
+// Only another instance counts as another run.
 func TestTheSameInstanceIsCountedOnce(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(exited("app", "a0", 0, 1))}
 	next(&in)

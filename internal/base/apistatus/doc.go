@@ -32,13 +32,13 @@
 //     has it, even if the runtime has lost the record or reports another one. ContainerStatusUnknown
 //     with exit code 137 is used only for an instance that was reported as running and then
 //     disappeared.
-//   - Restart counts: they never fall. A runtime that lost its records counts from 0 again.
+//   - Restart counts: they never decrease. A runtime that lost its records counts from 0 again.
 //   - Whether a container had started and was ready: a restarted agent has no probe results yet. This
 //     applies to the same container ID only. For the phase, it counts whether a sidecar has ever
 //     started.
 //   - Volume mounts: they are reported before a container is created, and do not change.
 //   - The resources of a running container, if the runtime does not report them.
-//   - Addresses: they stay until a sandbox has others.
+//   - Addresses: they stay until a sandbox has other addresses.
 //   - Conditions: their transition time changes only with their status.
 //   - The start time.
 //

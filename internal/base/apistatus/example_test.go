@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A pod is observed three times: as it runs, when its container has crashed and
-// waits for another start, and after the runtime has lost its records.
+// A pod is observed three times: while it runs, after its container has crashed and waits for a restart, and
+// after the runtime has lost its records.
 func ExampleCompute() {
 	app := runtime.ContainerStatus{
 		Name: "app", ID: runtime.ContainerID{Type: "containerd", ID: "a0"}, SandboxID: "s0", State: runtime.ContainerRunning,

@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// draws makes choices of the bytes of a fuzz input, 0 when they are used up.
+// draws makes choices from the bytes of a fuzz input, and returns 0 when they are used up.
 type draws []byte
 
 func (d *draws) pick(n int) int {
@@ -93,8 +93,8 @@ func drawStep(d *draws, p *v1.Pod, at int) apistatus.Input {
 	return in
 }
 
-// drawStatus makes a runtime status. A runtime may forget anything and give any
-// answer, a different exit code for the same container as well.
+// drawStatus returns a runtime status. The runtime may have lost anything and may report anything, even another exit
+// code for the same container.
 func drawStatus(d *draws, probes map[runtime.ContainerID]actions.ProbeResults) *runtime.PodStatus {
 	s := &runtime.PodStatus{}
 	for i := range d.pick(3) {
@@ -161,7 +161,7 @@ func FuzzCompute(f *testing.F) {
 type history struct {
 	*testing.T
 	last *v1.PodStatus
-	// ends are the exit codes that were first reported, by container ID.
+	// ends are the exit codes that were reported first, by container ID.
 	ends map[string]int32
 }
 
@@ -176,7 +176,7 @@ func (h *history) check(in apistatus.Input, s *v1.PodStatus) {
 	}
 }
 
-// checkNothingRuns checks T1 in the moment in which the pod ends.
+// checkNothingRuns checks T1 at the moment when the pod ends.
 func (h *history) checkNothingRuns(s *v1.PodStatus) {
 	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
 		for _, k := range list {
@@ -187,8 +187,7 @@ func (h *history) checkNothingRuns(s *v1.PodStatus) {
 	}
 }
 
-// checkStep checks the step from the last report: T1 and T3. The ends of pods are
-// checked by checkEnd.
+// checkStep checks the step from the last report: T1 and T3. checkEnd checks the ends of pods.
 func (h *history) checkStep(s *v1.PodStatus) {
 	rank := map[v1.PodPhase]int{v1.PodPending: 0, v1.PodRunning: 1, v1.PodSucceeded: 2, v1.PodFailed: 2}
 	from, to := h.last.Phase, s.Phase
@@ -240,8 +239,8 @@ func (h *history) checkEnded(in apistatus.Input, s *v1.PodStatus) {
 	}
 }
 
-// hadTurn reports whether the pod is past its init containers: a regular one was made in its
-// sandbox, and none runs that is older, or the last report said so.
+// hadTurn reports whether the pod is initialized: a regular container was created in its latest sandbox and no
+// older instance of it runs, or the last report shows it.
 func (h *history) hadTurn(in apistatus.Input) bool {
 	for i := range in.Pod.Spec.Containers {
 		c := in.Status.Latest(in.Pod.Spec.Containers[i].Name)
@@ -259,7 +258,7 @@ func (h *history) hadTurn(in apistatus.Input) bool {
 
 func isEnd(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }
 
-// checkEnd checks C8 in the moment in which the pod ends.
+// checkEnd checks C8 at the moment when the pod ends.
 func (h *history) checkEnd(in apistatus.Input) {
 	for i := range in.Pod.Spec.Containers {
 		if c := in.Status.Latest(in.Pod.Spec.Containers[i].Name); c != nil && (c.State == runtime.ContainerCreated && !in.Ended || c.State == runtime.ContainerRunning) {
@@ -321,8 +320,8 @@ func (h *history) checkEndOf(k *v1.ContainerStatus, end *v1.ContainerStateTermin
 	h.ends[end.ContainerID] = end.ExitCode
 }
 
-// reported reports whether the last report said how that instance ended. What
-// the last report does not hold any more is forgotten.
+// reported reports whether the last report has the exit of that instance. Exits that the last report no longer has are
+// forgotten.
 func (h *history) reported(id string) bool {
 	if h.last == nil {
 		return false

@@ -10,7 +10,7 @@ import (
 
 // Merge returns the status to publish: next, with a phase that may follow the phase of last, the
 // status published before. last is nil, or has no phase, if there was none. So the published phases
-// go from Pending over Running to Succeeded or Failed, possibly skipping some, and never back
+// move from Pending over Running to Succeeded or Failed, possibly skipping some, and never back
 // (kubernetes #58711, #105382):
 //
 //   - A terminal phase is final.
@@ -20,8 +20,8 @@ import (
 //
 // [Compute] derives the phase from the observed state, as a kubelet does: a pod is Pending if a
 // container waits for its first run in a new sandbox, whatever was reported before. Publish the
-// result of Merge, and pass it as [Input.Previous] of the next status. Compute itself keeps
-// everything else that must not be taken back, because other parts of a status depend on it.
+// result of Merge, and pass it as [Input.Previous] of the next status. Compute itself keeps all other
+// reported facts that must not be taken back, because other parts of a status depend on them.
 //
 // Merge is pure, and shares the memory of next.
 func Merge(last *v1.PodStatus, next v1.PodStatus) v1.PodStatus {

@@ -10,8 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Input is everything a status depends on. Compute reads it and never writes to
-// it.
+// Input has all facts on which a status depends. Compute does not modify it.
 type Input struct {
 	// Pod is the desired pod, with the status from its source, in which other components write their
 	// conditions. Required.
@@ -20,16 +19,16 @@ type Input struct {
 	// Pass the last result of Merge even if it has not been delivered: it may be the only record of
 	// exited containers.
 	Previous *v1.PodStatus
-	// Status is the pod's status in the runtime. Nil means that the runtime has nothing of the pod.
+	// Status is the pod's status in the runtime. Nil means that the runtime has no object of the pod.
 	// Containers whose names are not in Pod are ignored.
 	Status *runtime.PodStatus
-	// Terminal means that no container of the pod will run again, whatever its restart policy: the
-	// pod is being stopped or has been.
+	// Terminal means that no container of the pod will run again, whatever its restart policy: the pod
+	// is being stopped or has been stopped.
 	Terminal bool
-	// Ended means that the pod has been stopped and this is its last status. Then no container that
-	// may have run waits: it is reported with its last exit, or as lost. The pod has succeeded or
-	// failed, except for a static pod without a metadata.deletionTimestamp: it has not been
-	// deleted, and a restarted agent runs it again.
+	// Ended means that the pod has been stopped and this is its last status. Then a container that may
+	// have run does not wait: it is reported with its last exit, or as lost. The pod has succeeded or
+	// failed, except for a static pod without a metadata.deletionTimestamp: it was not deleted, and a
+	// restarted agent runs it again.
 	Ended bool
 	// StartsOver means that all containers of the pod will run again, whatever their exits
 	// (KEP-5532): the pod has not ended.
@@ -43,7 +42,7 @@ type Input struct {
 	// HostIPs are the node's addresses, the primary first. If empty, the fields that depend on them
 	// are unset.
 	HostIPs []string
-	// Devices are the devices that containers have, and how they are, by container name: their
+	// Devices are the devices of containers and their health, by container name: their
 	// allocatedResourcesStatus (KEP-4680).
 	Devices map[string][]v1.ResourceStatus
 	// RecursiveReadOnly means that the runtime supports recursive read-only mounts, for mounts that
@@ -54,8 +53,8 @@ type Input struct {
 	// condition of another type replaces the pod's condition of that type, unless Compute decides
 	// that type itself. LastTransitionTime is filled in.
 	Conditions []v1.PodCondition
-	// Evicted is why the pod is evicted, nil if it is not. The pod's phase is then Failed, whatever
-	// its containers do. Pass it until the pod has ended.
+	// Evicted is why the pod is evicted, nil if it is not evicted. The pod's phase is then Failed,
+	// whatever the state of its containers. Pass it until the pod has ended.
 	Evicted *Problem
 	// Blocked is why the pod may not run, nil if it may. Waiting containers have this reason.
 	Blocked *Problem
@@ -64,7 +63,7 @@ type Input struct {
 	Now time.Time
 }
 
-// Problem is something that keeps a container or a pod from running.
+// Problem is the reason for which a container or a pod does not run.
 type Problem struct {
 	// Reason is one word that programs match, such as ErrImagePull.
 	Reason Reason
@@ -96,8 +95,7 @@ const (
 	Completed Reason = "Completed"
 )
 
-// Validate reports what makes in unusable: no pod. Compute has the zero status
-// for such an Input.
+// Validate returns an error if in has no pod. Compute returns the zero status for such an Input.
 func (in Input) Validate() error {
 	if in.Pod == nil {
 		return errors.New("input: Pod is required")

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// next is the status that is published next: it becomes the one before.
+// next returns the next published status, which becomes the previous one.
 func next(in *apistatus.Input) v1.PodStatus {
 	s := apistatus.Merge(in.Previous, apistatus.Compute(*in))
 	in.Previous = &s
@@ -68,7 +68,7 @@ func TestT1_AnEndIsForGood(t *testing.T) {
 	}
 }
 
-// An evicted pod is Failed once none of its containers runs.
+// An evicted pod is Failed only when none of its containers runs.
 func TestT1_EndsOnlyWhenNothingRuns(t *testing.T) {
 	withSidecar := pod(v1.RestartPolicyNever, "app")
 	withSidecar.Spec.InitContainers = []v1.Container{{Name: "proxy", RestartPolicy: &always}}
@@ -93,7 +93,7 @@ func TestT1_EndsOnlyWhenNothingRuns(t *testing.T) {
 	}
 }
 
-// Hold makes any two statuses a valid sequence, and changes only what it must.
+// Hold makes any two statuses a valid sequence, and changes no more than necessary.
 func TestT1_HoldIsAStepOfTheWalk(t *testing.T) {
 	phases := []v1.PodPhase{v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed}
 	for _, from := range phases {
@@ -129,8 +129,8 @@ func TestT1_EvictionDoesNotChangeHowAPodEnded(t *testing.T) {
 	}
 }
 
-// The exit code of a container was reported; then its record is removed, its state
-// becomes unknown, or the runtime, having lost it, has another answer.
+// The exit code of a container was reported. Then its record is removed, its state becomes unknown, or the
+// runtime, after losing it, reports another exit code.
 func TestT2_ExitCodeOnceSeenIsKept(t *testing.T) {
 	other := exited("app", "a0", 0, 255)
 	other.Reason = "Unknown"
@@ -178,7 +178,7 @@ func TestT2_LastStateOutlivesTheRecord(t *testing.T) {
 	}
 }
 
-// The exit of the container was not seen, so 137 is reported until the exit code is known.
+// The exit of the container was not observed, so 137 is reported until the exit code is known.
 func TestT2_AGuessGivesWayToAnObservation(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(running("app", "a0", 0))}
 	next(&in)
@@ -197,8 +197,8 @@ func TestT2_AGuessGivesWayToAnObservation(t *testing.T) {
 	}
 }
 
-// Nor is it left as the last state when the runtime knows the instance again of which it knew
-// nothing: a new one was counted meanwhile, and never ran.
+// A guessed exit is not left as the last state either when the runtime knows the instance again. In the meantime a
+// new instance was counted, which never ran.
 func TestT2_AGuessGivesWayToWhatIsFoundAgain(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(created("app", "a1", 1)), Ended: true}
 	guess := next(&in).ContainerStatuses[0]
@@ -214,8 +214,8 @@ func TestT2_AGuessGivesWayToWhatIsFoundAgain(t *testing.T) {
 	}
 }
 
-// A guess is not left as the last state of the very instance whose end is known by now,
-// though the container was told to wait meanwhile. One at an earlier end is.
+// A guessed exit is not left as the last state of an instance whose real exit is known by now, even if the container
+// waited in the meantime. A guess about an earlier instance is left.
 func TestT2_AGuessGivesWayAsLastState(t *testing.T) {
 	for name, tc := range map[string]struct {
 		between *runtime.PodStatus
@@ -261,8 +261,8 @@ func TestT2_AnEarlierRecordDoesNotReplaceAnEnd(t *testing.T) {
 	}
 }
 
-// What is lost is reported as that, without an instance that would have been seen to end
-// so, and gives way to what is seen of it later.
+// A lost instance is reported as lost, without its ID, because its exit was not observed. A later observation
+// replaces the guess.
 func TestT2_LostIsAGuess(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(running("app", "a0", 0))}
 	next(&in)
@@ -326,8 +326,8 @@ func TestT4_AnEndIsReportedAsTheRuntimeGaveIt(t *testing.T) {
 	}
 }
 
-// A restarted agent has no probe results. Running containers keep
-// their reported readiness; replaced containers start over.
+// A restarted agent has no probe results. Running containers keep their reported readiness; replaced containers
+// start over.
 func TestT5_ReadyAndStartedAreThoseOfTheSameInstance(t *testing.T) {
 	p := pod(v1.RestartPolicyAlways, "app")
 	p.Spec.Containers[0].StartupProbe, p.Spec.Containers[0].ReadinessProbe = &v1.Probe{}, &v1.Probe{}
@@ -440,8 +440,8 @@ func TestC8_CreatedCountsAsWaiting(t *testing.T) {
 	}
 }
 
-// A container has ended, waits to be started again, and the wait is over without a new
-// instance: its end is told once, not as that of an instance before it, too.
+// A container has exited and waits for a restart, and the wait ends without a new instance. Its exit is reported
+// once, and not also as that of an earlier instance.
 func TestT2_AnEndIsToldOnce(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(exited("app", "a0", 0, 42))}
 	in.StartErrors = map[string]apistatus.Problem{"app": {Reason: "CreateContainerError"}}
@@ -454,8 +454,7 @@ func TestT2_AnEndIsToldOnce(t *testing.T) {
 	}
 }
 
-// The end that a pod ended with is that of an instance whose record was away and is there
-// again: it is told once.
+// The record of the instance with the pod's last exit was lost and is found again: the exit is reported once.
 func TestT2_AnEndIsToldOnceWhenItsRecordComesBack(t *testing.T) {
 	status := node(exited("app", "a0", 0, 42))
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: status}

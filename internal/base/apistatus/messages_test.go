@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// All containers of a pod share 12 KiB for their termination messages, and as much for those of
-// their last states.
+// All containers of a pod share 12 KiB for their termination messages, and another 12 KiB for those of their last
+// states.
 func TestMessagesOfAPodAreBounded(t *testing.T) {
 	for _, n := range []int{1, 3, 12, 100} {
 		in := podWithMessages(n, strings.Repeat("x", 16<<10))
@@ -48,7 +48,7 @@ func TestReportedMessagesAreBounded(t *testing.T) {
 	if now, last := messageBytes(t, apistatus.Compute(in)); now != 12<<10 || last != 3<<10 {
 		t.Errorf("messages of %d bytes, and of %d bytes of the last states, want %d and %d", now, last, 12<<10, 3<<10)
 	}
-	stored := first.DeepCopy() // as another agent, or an edited record, may have it
+	stored := first.DeepCopy() // another agent, or an edited record, may contain this
 	for i := range stored.ContainerStatuses {
 		stored.ContainerStatuses[i].State.Terminated.Message = strings.Repeat("z", 16<<10)
 		stored.ContainerStatuses[i].LastTerminationState.Terminated.Message = strings.Repeat("z", 16<<10)
@@ -65,7 +65,7 @@ func TestReportedMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// podWithMessages is an Input with n containers, each of which has ended twice with the message.
+// podWithMessages returns an Input with n containers. Each has exited twice with the message.
 func podWithMessages(n int, message string) apistatus.Input {
 	var names []string
 	status := node()

@@ -45,12 +45,11 @@ func (v *view) ended() *v1.PodStatus {
 	return nil
 }
 
-// tally counts where the containers of a pod stand.
+// tally counts the states of a pod's containers.
 type tally struct {
-	// initFailed: an init container failed, and the spec asks for no other run.
+	// initFailed: an init container failed, and the spec does not allow another run.
 	initFailed bool
-	// initPending counts init containers that have yet to end, or to start if
-	// they are sidecars.
+	// initPending counts init containers that have not ended, or sidecars that have not started.
 	initPending int
 	// waiting counts containers that have never run, running those that run, ended those that have
 	// exited, and succeeded those of them that exited without an error.
@@ -132,7 +131,7 @@ func (v *view) isCreated(name string) bool {
 	return c != nil && c.State == runtime.ContainerCreated
 }
 
-// gone reports whether nothing of the pod will run again.
+// gone reports whether no container of the pod will run again.
 func (v *view) gone() bool { return (v.Terminal || v.Ended) && !v.comesBack() }
 
 // comesBack reports whether the pod runs again after it was stopped: a restarted agent runs a
@@ -161,7 +160,7 @@ func (v *view) isYetToRun(end *v1.ContainerStateTerminated) bool {
 	return v.Ended && v.comesBack() && end.Reason == string(StatusUnknown) && v.before.Phase != v1.PodRunning
 }
 
-// lastEnd is how a container that does not run ended last, nil if it never ran.
+// lastEnd returns the last exit of a container that does not run, nil if it never ran.
 func lastEnd(s *v1.ContainerStatus) *v1.ContainerStateTerminated {
 	switch {
 	case s.State.Running != nil:
@@ -172,8 +171,7 @@ func lastEnd(s *v1.ContainerStatus) *v1.ContainerStateTerminated {
 	return s.LastTerminationState.Terminated
 }
 
-// phase follows from where the containers stand. Sidecars do not keep a pod from
-// ending (KEP-753).
+// phase returns the phase that follows from the counts. Sidecars do not keep a pod from ending (KEP-753).
 func (t tally) phase() v1.PodPhase {
 	switch {
 	case t.initFailed:

@@ -15,7 +15,7 @@ var (
 	always = v1.ContainerRestartPolicyAlways
 )
 
-// pod has that restart policy and regular containers of those names.
+// pod returns a pod with that restart policy and regular containers of those names.
 func pod(policy v1.RestartPolicy, names ...string) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop-0", Namespace: "default", UID: "4f1c"}}
 	p.Spec.RestartPolicy = policy
@@ -25,7 +25,7 @@ func pod(policy v1.RestartPolicy, names ...string) *v1.Pod {
 	return p
 }
 
-// node is the status of a pod with a ready sandbox and those containers in it.
+// node returns the status of a pod with a ready sandbox and those containers in it.
 func node(containers ...runtime.ContainerStatus) *runtime.PodStatus {
 	s := &runtime.PodStatus{Containers: containers, Sandboxes: []runtime.SandboxStatus{
 		{ID: "s0", State: runtime.SandboxReady, Network: &runtime.SandboxNetwork{IPs: []string{"10.0.0.7"}}},
@@ -56,8 +56,8 @@ func unknown(name, id string, attempt uint32) runtime.ContainerStatus {
 	return runtime.ContainerStatus{Name: name, ID: containerID(id), Attempt: attempt}
 }
 
-// settled is a pod with a finished init container, a sidecar and two regular
-// containers, all as they should be, that has been reported so.
+// settled returns a pod with a finished init container, a sidecar and two regular containers. All are in their
+// desired state, and were reported so.
 func settled() apistatus.Input {
 	p := pod(v1.RestartPolicyAlways, "web", "worker")
 	p.Spec.InitContainers = []v1.Container{{Name: "migrate"}, {Name: "proxy", RestartPolicy: &always}}

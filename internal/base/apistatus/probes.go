@@ -48,7 +48,7 @@ func (k *subject) isReady() bool {
 	return false
 }
 
-// probes are the results of the probes that the spec declares.
+// probes returns the results of the probes that the spec declares.
 func (k *subject) probes() actions.ProbeResults {
 	results := k.Probes[k.current.ID]
 	if k.spec.StartupProbe == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A pod that admission rejected has no containers, also in the statuses that follow. A pod
-// that ended for another reason has them, though the runtime has nothing of it.
+// A pod that admission rejected has no containers, neither in this status nor in later ones. A pod that ended for
+// another reason has containers, even if the runtime has no object of it.
 func TestW8_RejectedPodHasNoContainers(t *testing.T) {
 	rejected := func() *v1.Pod {
 		p := pod(v1.RestartPolicyNever, "app", "log")

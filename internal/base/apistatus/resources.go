@@ -17,9 +17,9 @@ const (
 	leastCPULimit   = 10
 )
 
-// addResources adds the allocated resources and, while the container runs, the actual ones: those
-// last set by the agent, otherwise those the runtime reports, otherwise the reported ones of the
-// same instance.
+// addResources adds the allocated resources and, while the container runs, the actual ones. The actual resources are
+// those that the agent set last, otherwise those that the runtime reports, otherwise the reported ones of the same
+// instance.
 func (k *subject) addResources(s *v1.ContainerStatus, r *v1.ResourceRequirements) {
 	spec := &k.spec.Resources
 	s.Resources, s.AllocatedResources = r, copyOf(spec.Requests)
@@ -40,7 +40,7 @@ func (k *subject) addResources(s *v1.ContainerStatus, r *v1.ResourceRequirements
 	}
 }
 
-// addDevices adds how the devices of the container are. It shares nothing with the Input.
+// addDevices adds the health of the container's devices. It shares no memory with the Input.
 func (k *subject) addDevices(s *v1.ContainerStatus) {
 	for _, d := range k.Devices[k.spec.Name] {
 		s.AllocatedResourcesStatus = append(s.AllocatedResourcesStatus, *d.DeepCopy())
@@ -64,7 +64,7 @@ func (k *subject) inForce() runtime.ReportedResources {
 	return runtime.ReportedResources{}
 }
 
-// resourcesBefore returns the resources reported of the instance while it ran.
+// resourcesBefore returns the resources that were reported for the instance while it ran.
 func (k *subject) resourcesBefore() v1.ResourceRequirements {
 	if k.reported(k.current.ID) && k.before.State.Running != nil && k.before.Resources != nil {
 		return *k.before.Resources

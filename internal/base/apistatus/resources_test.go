@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// amounts of CPU and memory, none where a value is empty.
+// amounts returns amounts of CPU and memory. An empty value omits the resource.
 func amounts(cpu, memory string) v1.ResourceList {
 	list := v1.ResourceList{}
 	for name, value := range map[v1.ResourceName]string{v1.ResourceCPU: cpu, v1.ResourceMemory: memory} {
@@ -22,7 +22,7 @@ func amounts(cpu, memory string) v1.ResourceList {
 	return list
 }
 
-// texts is a list as text.
+// texts returns a list as text.
 func texts(list v1.ResourceList) map[v1.ResourceName]string {
 	all := map[v1.ResourceName]string{}
 	for name, q := range list {
@@ -31,7 +31,7 @@ func texts(list v1.ResourceList) map[v1.ResourceName]string {
 	return all
 }
 
-// app is an Input with the one container app, limited and running.
+// app returns an Input with one running container, app, with limits.
 func app(cpu, memory string) apistatus.Input {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a0", 0)), Now: noon}
 	in.Pod.Spec.Containers[0].Resources = v1.ResourceRequirements{Limits: amounts(cpu, memory), Requests: amounts(cpu, memory)}
@@ -96,8 +96,8 @@ func TestContainerThatIsNotMadeHasNoResources(t *testing.T) {
 	}
 }
 
-// A resize that the runtime has not been told of is not reported as in force, and what
-// was reported of another instance is not this one's.
+// A resize that the runtime does not know is not reported as in effect, and resources that were reported for another
+// instance do not count for this one.
 func TestResourcesReportedBefore(t *testing.T) {
 	in := app("1", "1Gi")
 	next(&in)
@@ -124,7 +124,7 @@ func TestWhoRunsAndHowItStops(t *testing.T) {
 	}
 }
 
-// Mounts are reported before the container is created, and from then on.
+// Mounts are reported even before the container is created.
 func TestVolumeMounts(t *testing.T) {
 	in := app("", "")
 	enabled, possible := v1.RecursiveReadOnlyEnabled, v1.RecursiveReadOnlyIfPossible
@@ -218,8 +218,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// What is allocated to a pod altogether is what it requests at most at any time, with its
-// overhead, or what it requests as a whole (KEP-5419).
+// The allocated resources of a pod are the most that it requests at any time, with its overhead, or its pod-level
+// requests (KEP-5419).
 func TestAllocatedResourcesOfThePod(t *testing.T) {
 	list := func(cpu, memory string) v1.ResourceList {
 		return v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse(memory)}

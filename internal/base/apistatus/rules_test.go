@@ -36,7 +36,7 @@ func TestPhase(t *testing.T) {
 	static := pod(v1.RestartPolicyAlways, "app")
 	static.Annotations = map[string]string{runtime.AnnotationConfigSource: "file"}
 	unchanged := func(*v1.Container) {}
-	// A sidecar that had started, beside a container that had run, was reported.
+	// The last status has a sidecar that had started, and a container that had run.
 	sidecarAndOld := withInit(v1.RestartPolicyAlways, func(c *v1.Container) { c.RestartPolicy = &always })
 	sidecarAndOld.Status.InitContainerStatuses = []v1.ContainerStatus{{Name: "init", Started: new(true)}}
 	sidecarAndOld.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", LastTerminationState: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}}
@@ -102,8 +102,7 @@ func TestEvictedAndBlocked(t *testing.T) {
 	}
 }
 
-// The last status of a pod: what was seen of its containers counts, and only what
-// nobody saw is made up.
+// The last status of a pod: observed facts about its containers count, and only unobserved exits are made up.
 func TestLastStatus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status *runtime.PodStatus
@@ -132,8 +131,8 @@ func TestLastStatus(t *testing.T) {
 	}
 }
 
-// A pod that ends before its init containers have succeeded: the others had not had their turn,
-// and never ran.
+// A pod that ends before its init containers have succeeded: the other containers were not due to start, and never
+// ran.
 func TestLastStatusBeforeTheTurn(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Ended: true}
 	in.Pod.Spec.InitContainers = []v1.Container{{Name: "init"}}
@@ -155,7 +154,7 @@ func TestLastStatusBeforeTheTurn(t *testing.T) {
 	}
 }
 
-// Nobody has deleted a static pod that is stopped: the next agent runs it again.
+// A static pod that is stopped was not deleted: the next agent runs it again.
 func TestLastStatusOfAStaticPod(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy v1.RestartPolicy
@@ -180,7 +179,7 @@ func TestLastStatusOfAStaticPod(t *testing.T) {
 	}
 }
 
-// A static pod that is deleted ends as any other does.
+// A deleted static pod ends like any other pod.
 func TestT1_DeletedStaticPodEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status *runtime.PodStatus
@@ -201,7 +200,7 @@ func TestT1_DeletedStaticPodEnds(t *testing.T) {
 	}
 }
 
-// A static pod that may not restart does not come back once a container of it has run.
+// A static pod with restart policy Never does not run again after one of its containers has run.
 func TestT1_StaticPodThatHadItsRunEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status *runtime.PodStatus
@@ -228,7 +227,7 @@ func TestLastStatusOfAPodThatWasInitializing(t *testing.T) {
 	}
 }
 
-// The reason of an end holds unless the containers say that it was another one.
+// The reported reason of the pod's end stays, unless the containers show another end.
 func TestReasonOfAnEnd(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status *runtime.PodStatus
@@ -325,8 +324,8 @@ func TestReadinessGates(t *testing.T) {
 	}
 }
 
-// Conditions of others pass through; those of the agent are what the Input says;
-// what is decided here cannot be overridden.
+// Conditions of other writers are kept. Conditions of the agent are those in the Input. The conditions that Compute
+// decides cannot be overridden.
 func TestWhoseConditions(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Now: noon}
 	in.Pod.Status.Conditions = []v1.PodCondition{
@@ -443,8 +442,7 @@ func TestT3_OneAddressStays(t *testing.T) {
 	}
 }
 
-// The last state is the end of the latest other instance that has one, however they
-// are listed.
+// The last state is the exit of the latest other instance that has exited, whatever their order in the list.
 func TestLastStateIsTheLatestEnd(t *testing.T) {
 	ends := []runtime.ContainerStatus{exited("app", "a1", 1, 1), exited("app", "a2", 2, 2), exited("app", "a0", 0, 9), exited("other", "o8", 8, 8)}
 	for _, all := range [][]runtime.ContainerStatus{ends, {ends[1], ends[0], ends[2]}, {created("app", "a3", 3), ends[2], ends[1]}} {
@@ -455,8 +453,8 @@ func TestLastStateIsTheLatestEnd(t *testing.T) {
 	}
 }
 
-// A pod that has had its run is not blocked any more, and one of the API is no
-// static one, whatever its annotations say.
+// A pod that has ended is no longer blocked, and a pod of the API server is not static, whatever its annotations
+// say.
 func TestEndsThatStay(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(exited("app", "a0", 0, 0)), Blocked: &apistatus.Problem{Reason: "x"}}
 	if got := apistatus.Compute(in); got.Phase != v1.PodSucceeded || got.Reason != "" {
@@ -469,7 +467,7 @@ func TestEndsThatStay(t *testing.T) {
 	}
 }
 
-// T5: what had not started, or was not ready, is not so because it is the same instance.
+// T5: the readiness of the same instance is kept only if it was ready or started before.
 func TestT5_WhatWasNotReadyIsNot(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a0", 0))}
 	in.Pod.Spec.Containers[0].StartupProbe, in.Pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{}, &v1.Probe{}
@@ -488,7 +486,7 @@ func TestT5_WhatWasNotReadyIsNot(t *testing.T) {
 	}
 }
 
-// What was handed in shares nothing with the status, and others' fields are there.
+// The status shares no memory with the input, and has the fields of other writers.
 func TestStatusIsItsOwn(t *testing.T) {
 	given := func() apistatus.Input {
 		in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "lost", "app"), Status: node(unknown("app", "a0", 0)), Now: noon}

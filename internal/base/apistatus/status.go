@@ -65,8 +65,8 @@ func newView(in Input) view {
 	return v
 }
 
-// lookPastInit looks for regular containers. One in an unknown state may have been lost before it
-// was created.
+// lookPastInit searches for regular containers. A container in an unknown state may have been lost before it was
+// created.
 func (v *view) lookPastInit() {
 	for i := range v.Pod.Spec.Containers {
 		if c := currentOf(v.Status, v.Pod.Spec.Containers[i].Name); c != nil && c.In(v.sandbox) {
@@ -76,7 +76,7 @@ func (v *view) lookPastInit() {
 	}
 }
 
-// others returns the parts of the pod's status that others write.
+// others returns the parts of the pod's status that other components write.
 func (v *view) others() v1.PodStatus {
 	of := &v.Pod.Status
 	s := v1.PodStatus{NominatedNodeName: of.NominatedNodeName}
@@ -87,7 +87,7 @@ func (v *view) others() v1.PodStatus {
 	return s
 }
 
-// startTime is when an agent first took note of the pod. It never changes.
+// startTime returns when an agent first observed the pod. It never changes.
 func (v *view) startTime() *metav1.Time {
 	for _, t := range []*metav1.Time{v.before.StartTime, v.Pod.Status.StartTime} {
 		if !t.IsZero() {
@@ -100,7 +100,7 @@ func (v *view) startTime() *metav1.Time {
 	return new(metav1.NewTime(v.Now))
 }
 
-// block makes of containers that wait such that are blocked.
+// block gives waiting containers the reason for which the pod is blocked.
 func (v *view) block(s *v1.PodStatus) {
 	if v.Blocked == nil {
 		return

@@ -13,24 +13,23 @@ import (
 // LostExitCode is the exit code of a container whose exit was not observed: the code of SIGKILL.
 const LostExitCode = 137
 
-// Lost returns the status of an instance that is known to have started and that the runtime no
-// longer has: exited with [LostExitCode] and the reason [StatusUnknown]. Compute reports it without
-// the instance's ID, because its exit was not observed.
+// Lost returns the status of an instance that has started and that the runtime no longer has: exited with
+// [LostExitCode] and the reason [StatusUnknown]. Compute reports it without the instance's ID, because its exit was
+// not observed.
 func Lost(c runtime.ContainerStatus) runtime.ContainerStatus {
 	c.State, c.ExitCode, c.Reason, c.Message = runtime.ContainerExited, LostExitCode, string(StatusUnknown), lostWhileRunning
 	return c
 }
 
-// The messages without an observation. Monitoring matches these texts.
+// The messages of unobserved exits. Monitoring matches these texts.
 const (
 	lostWhileTerminating = "The container could not be located when the pod was terminated"
 	lostWhileRunning     = "The container could not be located when the pod was deleted.  The container used to be Running"
 	initForgotten        = "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally"
 )
 
-// termination returns the exit of an instance: as first reported, otherwise as the runtime reports
-// it. A runtime that lost its records may report something else later (kubernetes #104107,
-// #122160). id is the instance's ID as text.
+// termination returns the exit of an instance: the exit that was reported first, otherwise the runtime's. A runtime that
+// lost its records may report another exit later (kubernetes #104107, #122160). id is the instance's ID as text.
 func (k *subject) termination(c *runtime.ContainerStatus, id string) *v1.ContainerStateTerminated {
 	if seen := k.seen(c.ID); seen != nil {
 		return seen.DeepCopy()
@@ -73,8 +72,7 @@ func forgotten() *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{Reason: string(Completed), Message: initForgotten}
 }
 
-// addLastState adds how the instance before the current one ended: as the runtime
-// has it, or else as it was reported.
+// addLastState adds the exit of the previous instance: the runtime's, or else the reported one.
 func (k *subject) addLastState(s *v1.ContainerStatus) {
 	switch {
 	case k.ended != nil:
@@ -89,8 +87,8 @@ func (k *subject) addLastState(s *v1.ContainerStatus) {
 	}
 }
 
-// guessedAtThis reports whether the reported exit is a guess about the current instance: the
-// runtime did not know the instance then, and does now.
+// guessedAtThis reports whether the reported exit is a guess about the current instance: the runtime did not have the
+// instance at that time, and has it now.
 func (k *subject) guessedAtThis() bool {
 	end := k.before.State.Terminated
 	return end.Reason == string(StatusUnknown) && end.ContainerID == "" &&
@@ -112,8 +110,8 @@ func (k *subject) waitedAfterThis() bool {
 	return names(end.ContainerID, k.current.ID)
 }
 
-// maxMessages bounds the termination messages of all containers of a pod in a status, in bytes. The
-// messages of the containers' last states have as much again, as in a kubelet.
+// maxMessages limits the termination messages of all containers of a pod in a status, in bytes. The messages of the
+// containers' last states have the same limit, as in a kubelet.
 const maxMessages = 12 << 10
 
 // boundMessages truncates the termination messages of a container to its share. It also truncates
@@ -137,5 +135,5 @@ func (k *subject) shareOf(message string) string {
 	return strings.ToValidUTF8(message[:share], "")
 }
 
-// apiTime is t as the API has it, the zero time if it is not known.
+// apiTime converts t to the API's type. An unknown time becomes the zero time.
 func apiTime(t time.Time) metav1.Time { return metav1.NewTime(t) }

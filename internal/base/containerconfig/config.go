@@ -18,22 +18,20 @@ import (
 	"github.com/podsync/podsync/syncpod/container"
 )
 
-// Input is what [Config] makes a container's configuration of.
+// Input is the input of [Config].
 type Input struct {
 	// Pod is the pod, required.
 	Pod *v1.Pod
-	// Name is the name of one of the pod's init, regular or ephemeral containers,
-	// required.
+	// Name is the name of one of the pod's init, regular or ephemeral containers. Required.
 	Name string
-	// Attempt counts the containers of this name in the pod, from 0: the restart
-	// count. It is part of the log path and of the name the runtime reserves, so it
-	// must grow.
+	// Attempt counts the containers of this name in the pod, from 0: the restart count. It is part of the
+	// log path and of the name that the runtime reserves, so it must increase.
 	Attempt uint32
 
 	// Image is the image to run.
 	Image Image
-	// Env are the variables, in order; see package env. They are also what $(NAME)
-	// in command and args refers to.
+	// Env are the variables, in order; see package env. References $(NAME) in command and args also use
+	// them.
 	Env []environ.Var
 	// Mounts, Devices and CDIDevices are passed to the runtime unchanged, except that the mounts of
 	// a pod in a user namespace get its ID mapping.
@@ -68,8 +66,8 @@ type Image struct {
 	Username string
 }
 
-// Config returns the configuration of a container. An error names the field of
-// the pod or of the input it is about; [ErrRunAsNonRoot] is among them.
+// Config returns the configuration of a container. An error names the invalid field of the pod or of the input; it
+// may wrap [ErrRunAsNonRoot].
 func Config(in Input) (*runtimeapi.ContainerConfig, error) {
 	if in.Pod == nil {
 		return nil, errors.New("container: Input.Pod is required")
@@ -139,8 +137,8 @@ func (i *Image) spec(c *v1.Container) *runtimeapi.ImageSpec {
 	return &runtimeapi.ImageSpec{Image: ref, UserSpecifiedImage: c.Image}
 }
 
-// process returns the command and the arguments with expanded variables. Together with the
-// environment they are limited to what the kernel accepts for a process.
+// process returns the command and the arguments with expanded variables. The kernel's limits for a process apply to
+// them together with the environment.
 func (in *Input) process(c *v1.Container) (command, args []string, err error) {
 	var budget expand.Budget
 	for _, v := range in.Env {
@@ -185,7 +183,7 @@ func stopSignal(l *v1.Lifecycle) (runtimeapi.Signal, error) {
 	if l == nil || l.StopSignal == nil {
 		return runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT, nil
 	}
-	// The API writes SIGRTMIN+1 what CRI writes SIGNAL_SIGRTMINPLUS1.
+	// The API's SIGRTMIN+1 is SIGNAL_SIGRTMINPLUS1 in CRI.
 	name := strings.NewReplacer("+", "PLUS", "-", "MINUS").Replace(string(*l.StopSignal))
 	number, ok := runtimeapi.Signal_value["SIGNAL_"+name]
 	if !ok {
@@ -194,9 +192,8 @@ func stopSignal(l *v1.Lifecycle) (runtimeapi.Signal, error) {
 	return runtimeapi.Signal(number), nil
 }
 
-// LogPath returns the path of a container's log, relative to the log directory
-// of its sandbox: <name>/<attempt>.log. It is an error if the name could lead
-// out of that directory.
+// LogPath returns the path of a container's log, relative to the log directory of its sandbox: <name>/<attempt>.log.
+// It returns an error if the name could lead out of that directory.
 func LogPath(name string, attempt uint32) (string, error) {
 	if err := safepath.Element("container name", name); err != nil {
 		return "", err

@@ -21,7 +21,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// of is the input for a pod with one regular container, named c.
+// of returns the input for a pod with one regular container, named c.
 func of(c v1.Container) containerconfig.Input {
 	c.Name = "c"
 	if c.Image == "" {
@@ -144,7 +144,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// Every signal of the API has one of CRI.
+// Every signal of the API has a counterpart in CRI.
 func TestStopSignals(t *testing.T) {
 	for signal, want := range map[v1.Signal]runtimeapi.Signal{
 		v1.SIGTERM: runtimeapi.Signal_SIGNAL_SIGTERM, v1.SIGUSR1: runtimeapi.Signal_SIGNAL_SIGUSR1, v1.SIGRTMIN: runtimeapi.Signal_SIGNAL_SIGRTMIN,
@@ -159,8 +159,7 @@ func TestStopSignals(t *testing.T) {
 	}
 }
 
-// No two containers of a pod get the same log, whatever they are called and
-// however often they were started.
+// No two containers of a pod have the same log, whatever their names are and however often they were started.
 func TestC3_LogPathIsUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range []string{"a", "b", "a-1", "1"} {
@@ -179,8 +178,8 @@ func TestC3_LogPathIsUnique(t *testing.T) {
 	}
 }
 
-// The hash that a kubelet wrote for the same container; no other field of the
-// spec, and no version of podsync, may change it.
+// The hash is the one that a kubelet wrote for the same container. No other field of the spec and no version of
+// podsync may change it.
 func TestC4_HashAnnotationIsStable(t *testing.T) {
 	in := of(v1.Container{})
 	in.Pod.Spec.Containers[0].Name, in.Name = "c0", "c0"
@@ -310,7 +309,7 @@ func TestConfigIsDeterministic(t *testing.T) {
 	}
 }
 
-// Neither making the message nor writing to it changes what it was made of.
+// Neither the creation of the message nor a change of it modifies the input.
 func TestConfigSharesNothingWithItsInput(t *testing.T) {
 	in, untouched := fullInput(), fullInput()
 	c := mustConfig(t, in)
@@ -330,7 +329,7 @@ func TestConfigSharesNothingWithItsInput(t *testing.T) {
 	if !proto.Equal(in.UserNamespace, untouched.UserNamespace) || len(in.Mounts) != 1 || !proto.Equal(in.Mounts[0], untouched.Mounts[0]) {
 		t.Error("the mapping of IDs, or a mount, changed with the message")
 	}
-	in.UserNamespace, untouched.UserNamespace, in.Mounts, untouched.Mounts = nil, nil, nil, nil // compared; messages hold caches
+	in.UserNamespace, untouched.UserNamespace, in.Mounts, untouched.Mounts = nil, nil, nil, nil // already compared; messages hold caches
 	if !reflect.DeepEqual(in, untouched) {
 		t.Error("the input changed with the message")
 	}
@@ -350,7 +349,7 @@ func BenchmarkConfig(b *testing.B) {
 	}
 }
 
-// What is too long for a process is refused before it is built, and the error names it.
+// A command that is too long for a process is rejected before it is built, and the error names it.
 func TestCommandAndArgsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	vars := []environ.Var{{Name: "A", Value: long}, {Name: "B", Value: long}}
@@ -374,7 +373,7 @@ func TestCommandAndArgsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRecordedFactsAreBounded: the lists of the runtime hold the annotations of each container of a pod.
+// TestRecordedFactsAreBounded: the runtime's lists contain the annotations of each container of a pod.
 func TestRecordedFactsAreBounded(t *testing.T) {
 	handler := func(n int) *v1.Lifecycle {
 		return &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{strings.Repeat("x", n)}}}}

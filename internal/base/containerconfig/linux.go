@@ -70,8 +70,8 @@ func (in *Input) security(c *v1.Container) (*runtimeapi.LinuxContainerSecurityCo
 	}, nil
 }
 
-// namespaces are the pod's. An ephemeral container sees its target's processes
-// where every container has its own.
+// namespaces returns the pod's namespaces. An ephemeral container sees the processes of its target, if every
+// container has a PID namespace of its own.
 func (in *Input) namespaces() (*runtimeapi.NamespaceOption, error) {
 	ns, err := linux.Namespaces(&in.Pod.Spec, in.UserNamespace)
 	if err != nil {
@@ -84,9 +84,8 @@ func (in *Input) namespaces() (*runtimeapi.NamespaceOption, error) {
 	return ns, nil
 }
 
-// effective returns the security context of the container where it says
-// something, and of the pod where it does not. A container's field takes the
-// place of the pod's as a whole. Either may be nil.
+// effective returns the effective security context: each field from the container's if it is set there, and otherwise
+// from the pod's. Fields are not merged. Either argument may be nil.
 func effective(pod *v1.PodSecurityContext, container *v1.SecurityContext) v1.SecurityContext {
 	var sc v1.SecurityContext
 	if container != nil {
@@ -126,8 +125,7 @@ func names(capabilities []v1.Capability) []string {
 	return list
 }
 
-// procPaths returns what of /proc and /sys is hidden from a container and what
-// it may not write.
+// procPaths returns the paths of /proc and /sys that are hidden from a container, and those that it may not write.
 func procPaths(n *container.Node, procMount *v1.ProcMountType) (masked, readonly []string, err error) {
 	if procMount == nil {
 		return append(maskedPaths(), n.MaskedPaths...), readonlyPaths(), nil
@@ -141,7 +139,7 @@ func procPaths(n *container.Node, procMount *v1.ProcMountType) (masked, readonly
 	return nil, nil, fmt.Errorf("securityContext.procMount %q is not known, want Default or Unmasked", *procMount)
 }
 
-// maskedPaths are files that reveal properties of the node or secrets of its kernel.
+// maskedPaths returns files that reveal properties of the node or secrets of its kernel.
 func maskedPaths() []string {
 	return []string{
 		"/proc/asound",
@@ -159,7 +157,7 @@ func maskedPaths() []string {
 	}
 }
 
-// readonlyPaths change the node when they are written to.
+// readonlyPaths returns files that change the node when they are written.
 func readonlyPaths() []string {
 	return []string{
 		"/proc/bus",

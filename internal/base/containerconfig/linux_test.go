@@ -188,7 +188,7 @@ func TestHugePagesAndGroupKill(t *testing.T) {
 	}
 }
 
-// A container's own word counts, all of it, where it has one.
+// A field of the container's security context replaces the pod's as a whole.
 func TestContainerBeforePod(t *testing.T) {
 	in := of(v1.Container{SecurityContext: &v1.SecurityContext{RunAsGroup: ptr[int64](1), SELinuxOptions: &v1.SELinuxOptions{Level: "own"}}})
 	in.Pod.Spec.SecurityContext = &v1.PodSecurityContext{RunAsUser: ptr[int64](2), RunAsGroup: ptr[int64](2),
@@ -279,9 +279,8 @@ func TestOOMScoreOfSidecars(t *testing.T) {
 	}
 }
 
-// The order in which the kernel kills: pods without requests, then burstable
-// ones, those that asked for less before those that asked for more, and
-// guaranteed ones last, also when they use all they asked for.
+// The order in which the kernel kills: first pods without requests, then burstable pods, those with smaller requests
+// first, and guaranteed pods last, even if they use all of their requests.
 func TestOOMScoreKeepsTheOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 300 {

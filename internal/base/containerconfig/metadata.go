@@ -22,14 +22,14 @@ func (in *Input) labels() map[string]string {
 	return labels
 }
 
-// maxRecorded bounds the handlers, ports and paths of a pod that the annotations of its containers record, in bytes. The
-// runtime returns those of all containers in one message of at most 16 MiB, and an agent without the list knows no pod:
-// this leaves room for two instances of the containers of each of a kubelet's 110 pods.
+// maxRecorded limits the handlers, ports and paths of a pod that the annotations of its containers record, in bytes. The
+// runtime returns the annotations of all containers in one message of at most 16 MiB; an agent that cannot read it knows
+// no pod. The limit leaves room for two instances of the containers of each of a kubelet's 110 pods.
 const maxRecorded = 64 << 10
 
-// CheckRecorded returns an error if the annotations of the pod's containers are too long together to create a container.
-// Those of ephemeral containers count only for an ephemeral container, so that none of them keeps another container from
-// its restart.
+// CheckRecorded returns an error if the annotations of the pod's containers are together too long to create a container.
+// Annotations of ephemeral containers count only for an ephemeral container, so that none of them prevents the restart of
+// another container.
 func CheckRecorded(spec *v1.PodSpec, name string) error {
 	recorded := 0
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {

@@ -58,7 +58,7 @@ func isSidecar(pod *v1.Pod, c *v1.Container) bool {
 	return false
 }
 
-// leastRequest is the smallest memory request of a regular container.
+// leastRequest returns the smallest memory request of a regular container.
 func leastRequest(pod *v1.Pod) int64 {
 	var least int64
 	for i := range pod.Spec.Containers {

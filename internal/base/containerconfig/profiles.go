@@ -13,8 +13,8 @@ import (
 	"github.com/podsync/podsync/syncpod/container"
 )
 
-// seccompProfile returns the seccomp profile that the spec asks for, or the node's
-// default. A profile of the node is named below SeccompRoot.
+// seccompProfile returns the seccomp profile of the spec, or the node's default. Profiles of the node have paths
+// below SeccompRoot.
 func seccompProfile(n *container.Node, p *v1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
 	if p == nil {
 		if n.SeccompDefault {
@@ -55,8 +55,7 @@ func localSeccomp(n *container.Node, name *string) (*runtimeapi.SecurityProfile,
 	return localProfile(path.Join(root, *name)), nil
 }
 
-// appArmor is an AppArmor profile in both forms that runtimes read: the message,
-// and the name that came before it.
+// appArmor is an AppArmor profile in both forms that runtimes read: the message, and the older name.
 type appArmor struct {
 	profile *runtimeapi.SecurityProfile
 	name    string
@@ -112,6 +111,6 @@ func annotatedAppArmor(pod *v1.Pod, name string) *v1.AppArmorProfile {
 	case value == v1.DeprecatedAppArmorBetaProfileNameUnconfined:
 		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeUnconfined}
 	}
-	// Not a profile: refused as a type, rather than to run unconfined.
+	// The value is not a profile. As an unknown type it is rejected, so that the container does not run unconfined.
 	return &v1.AppArmorProfile{Type: v1.AppArmorProfileType(value)}
 }

@@ -44,8 +44,8 @@ func named(list v1.ResourceList, name v1.ResourceName) *resource.Quantity {
 	return nil
 }
 
-// hugePages returns a limit for each size of the node, in its order. Sizes that
-// the node does not have cannot be limited, and a container cannot use them.
+// hugePages returns a limit for each page size of the node, in the node's order. Other sizes cannot be limited, and a
+// container cannot use them.
 func hugePages(n *container.Node, limits v1.ResourceList) ([]*runtimeapi.HugepageLimit, error) {
 	var list []*runtimeapi.HugepageLimit
 	for _, size := range n.HugePageSizes {

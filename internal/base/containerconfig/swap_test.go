@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container"
 )
 
-// Of a node with 8 GiB of memory and 4 GiB of swap.
+// The node has 8 GiB of memory and 4 GiB of swap.
 func TestSwap(t *testing.T) {
 	limited := container.Swap{Behavior: container.LimitedSwap, Bytes: 4 << 30}
 	for _, tc := range []struct {

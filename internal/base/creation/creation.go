@@ -1,10 +1,10 @@
-// Package creation resolves a create call whose response was lost: the runtime was asked to create
-// a sandbox or a container under a name, and may have created it, may still create it, or may keep
-// the name reserved without creating anything (containerd #9947, cri-o #7010, kubernetes #139670).
+// Package creation resolves a create call whose response was lost. The runtime may have created the sandbox or
+// container with the requested name, may still create it, or may keep the name reserved without creating anything
+// (containerd #9947, cri-o #7010, kubernetes #139670).
 //
-// One rule covers all cases: list what exists; adopt the requested object; remove everything else
-// with the name, or everything if the request is no longer wanted; and if nothing exists, retry the
-// same attempt later, until the name has been refused too often.
+// One rule covers all cases. List the objects with the name. Adopt the requested object, and remove all others; if the
+// object is no longer needed, remove all. If no object exists, retry the same attempt later, until the name has been
+// rejected too often.
 package creation
 
 import (
@@ -18,7 +18,7 @@ import (
 type Lookup[T any] struct {
 	// List returns the objects that the call has created, or may have created.
 	List func(ctx context.Context) ([]*T, error)
-	// Fits returns the one of them that was requested, nil if there is none.
+	// Fits returns the listed object that was requested, nil if there is none.
 	Fits func(listed []*T) *T
 	// Remove removes all listed objects except kept, which may be nil.
 	Remove func(ctx context.Context, listed []*T, kept *T) error
@@ -57,12 +57,12 @@ func (l Lookup[T]) Resolve(ctx context.Context, wanted func() bool) (Found[T], e
 	return Found[T]{Removed: isWanted && len(listed) > 0}, nil
 }
 
-// Refusals counts how often the name of one attempt was refused although no listed object has it.
-// The zero value is a count of 0.
+// Refusals counts how often the name of one attempt was rejected although no listed object has it. The zero value is
+// a count of 0.
 type Refusals int
 
-// Count adds one refusal and reports whether the attempt must be given up, which is so after enough
-// refusals. It then restarts at 0 for the next attempt.
+// Count adds one refusal, and reports whether there are enough of them to give up the attempt. It then restarts at 0
+// for the next attempt.
 func (r *Refusals) Count(enough int) (giveUp bool) {
 	if *r++; int(*r) < enough {
 		return false
@@ -71,7 +71,7 @@ func (r *Refusals) Count(enough int) (giveUp bool) {
 	return true
 }
 
-// NameTaken reports whether an error says that a name is in use.
+// NameTaken reports whether an error means that a name is in use.
 func NameTaken(err error) bool {
 	return errors.Is(err, cri.ErrNameReserved) || errors.Is(err, cri.ErrAlreadyExists)
 }

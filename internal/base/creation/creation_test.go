@@ -15,11 +15,11 @@ import (
 
 var errBroken = errors.New("broken")
 
-// What was asked for is adopted, and all else removed; what nobody wants any more, too.
+// The requested object is adopted, and all others are removed. If the object is no longer needed, it is removed, too.
 func TestResolve(t *testing.T) {
 	for name, tt := range map[string]struct {
 		listed          []string
-		gone            bool // whoever asked
+		gone            bool // the requester
 		listErr, rmErr  error
 		adopted         string
 		removed         []string

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Over reports whether ctx has ended or is just about to: the runtime knows the deadline too, and
-// may be the first to report it.
+// Over reports whether ctx has ended or is about to end: the runtime has the same deadline, and may report it
+// before ctx ends.
 func Over(ctx context.Context) bool {
 	end, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(end)

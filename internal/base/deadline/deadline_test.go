@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/internal/base/deadline"
 )
 
-// late is a context of which the deadline has passed, and which has not ended yet.
+// late is a context whose deadline has passed, and which has not ended yet.
 type late struct{ context.Context }
 
 func (late) Deadline() (time.Time, bool) { return time.Now(), true }

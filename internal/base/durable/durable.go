@@ -33,8 +33,8 @@ func Temporary(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
 }
 
-// Write writes a file that the agent's user alone may read. With sync the content has reached
-// the disk when Write returns.
+// Write writes a file that only the agent's user may read. With sync, the contents are on the disk when Write
+// returns.
 func Write(path string, text []byte, sync bool) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// SyncDir returns once the names in a directory have reached the disk.
+// SyncDir returns when the names in a directory are on the disk.
 func SyncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

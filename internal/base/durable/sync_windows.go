@@ -1,4 +1,4 @@
 package durable
 
-// SyncDir does nothing: Windows has no such call and writes names itself.
+// SyncDir does nothing: Windows has no such call and writes names by itself.
 func SyncDir(string) error { return nil }

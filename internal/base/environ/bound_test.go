@@ -39,7 +39,7 @@ func TestExpansionIsBoundedWhileItIsMade(t *testing.T) {
 	}
 }
 
-// A pod that names large objects, or the same one, any number of times costs no more than maxRead: few are read.
+// A pod may refer to large objects any number of times, also to the same one. Only maxRead bytes are read.
 func TestReadsAreBounded(t *testing.T) {
 	keys := map[string]string{}
 	for i := range 10_000 {

@@ -8,8 +8,8 @@ import (
 	"github.com/podsync/podsync/internal/base/podcontainer"
 )
 
-// Field returns the field of in.Pod that ref names, for others than variables:
-// files of a volume of the downward API have the same values.
+// Field returns the field of in.Pod that ref names. It is for values other than variables: files of a downward API
+// volume have the same values.
 func Field(in Input, ref *v1.ObjectFieldSelector) (string, error) {
 	if in.Pod == nil || ref == nil {
 		return "", errors.New("env: Input.Pod and a fieldRef are required")
@@ -17,8 +17,8 @@ func Field(in Input, ref *v1.ObjectFieldSelector) (string, error) {
 	return (&resolver{in: &in}).field(ref)
 }
 
-// Resource returns the request or limit that ref names, of the container that
-// ref names, or else of in.Container, for others than variables.
+// Resource returns the request or limit that ref names, of the container that ref names, or else of in.Container. It
+// is for values other than variables.
 func Resource(in Input, ref *v1.ResourceFieldSelector) (string, error) {
 	if in.Pod == nil || ref == nil {
 		return "", errors.New("env: Input.Pod and a resourceFieldRef are required")

@@ -218,7 +218,7 @@ func TestOptionalAndRequired(t *testing.T) {
 	}
 }
 
-// An API server refuses both; a kubelet takes the value.
+// An API server rejects both; a kubelet uses the value.
 func TestValueBeforeValueFrom(t *testing.T) {
 	v := from("V", cmKey("none", "K", nil))
 	v.Value = "value"

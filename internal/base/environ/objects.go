@@ -105,8 +105,7 @@ func (r *resolver) fileKey(ctx context.Context, ref *v1.FileKeySelector) (string
 	return value, true, nil
 }
 
-// missing is the answer for what does not exist: nothing, or an error if it was
-// required.
+// missing returns the result for an object that does not exist: nothing if it is optional, and otherwise an error.
 func missing(optional *bool, format string, names ...any) (string, bool, error) {
 	if optional != nil && *optional {
 		return "", false, nil

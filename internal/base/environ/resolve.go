@@ -27,8 +27,7 @@ func (v Var) GoString() string { return v.String() }
 type Input struct {
 	// Pod is the pod, required.
 	Pod *v1.Pod
-	// Container is the name of one of the pod's init, regular or ephemeral
-	// containers, required.
+	// Container is the name of one of the pod's init, regular or ephemeral containers. Required.
 	Container string
 	// PodIPs are the addresses of the pod, the primary first: those of its sandbox, or the node's
 	// for a pod on the node's network. They may still be unknown; a variable that refers to them is
@@ -81,7 +80,7 @@ func Resolve(ctx context.Context, in Input, from env.Sources) ([]Var, error) {
 // Error names the container and the variable that could not be resolved, and the cause.
 type Error struct {
 	Namespace, Pod, Container string
-	// Item is what could not be resolved: "variable X", "envFrom[2]", or "service
+	// Item is the part that could not be resolved: "variable X", "envFrom[2]", or "service
 	// variables".
 	Item string
 	Err  error

@@ -3,11 +3,11 @@ package environ
 import "fmt"
 
 const (
-	// maxRead bounds what one environment reads, in bytes: each ConfigMap and Secret that it names, each use of one by an envFrom, and
-	// each value. The variables that result are bounded to 2 MiB, but a pod may name 80,000 objects of 1 MiB, which are held
-	// meanwhile, or replace the same variables any number of times.
+	// maxRead limits the bytes that one environment reads: each ConfigMap and Secret that it names, each use of one by an
+	// envFrom, and each value. The resulting variables are limited to 2 MiB, but a pod may name 80,000 objects of 1 MiB, which
+	// are in memory at the same time, or replace the same variables any number of times.
 	maxRead = 32 << 20
-	// perKey is what a key counts beside its bytes: a short one takes time, too.
+	// perKey is added to the bytes of each key, because a short key takes time, too.
 	perKey = 64
 )
 
@@ -20,7 +20,7 @@ func (r *resolver) spend(n int) error {
 	return nil
 }
 
-// bytesOf returns what the data of a ConfigMap or Secret counts.
+// bytesOf returns the size that the data of a ConfigMap or Secret counts as.
 func bytesOf[V string | []byte](data map[string]V) (n int) {
 	for key, value := range data {
 		n += len(key) + len(value) + perKey

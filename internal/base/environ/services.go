@@ -91,8 +91,8 @@ func sortedByName(services map[string]*v1.Service) []*v1.Service {
 	return list
 }
 
-// service sets the variables of one service: where its first port is, where each
-// named port is, and all of it once more in the form of Docker's links.
+// service sets the variables of one service: the address of its first port, the number of each named port, and all
+// ports in the form of Docker's links.
 func (r *resolver) service(s *v1.Service) error {
 	prefix := variable(s.Name)
 	vars := []Var{{prefix + "_SERVICE_HOST", s.Spec.ClusterIP}}

@@ -18,7 +18,7 @@ func service(name, ip string, ports ...v1.ServicePort) *v1.Service {
 
 func port(name string, number int32) v1.ServicePort { return v1.ServicePort{Name: name, Port: number} }
 
-// serviceVars are the variables of a pod in the namespace that match nothing but services.
+// serviceVars returns the variables of a pod in the namespace that come from services.
 func serviceVars(t *testing.T, w *world, namespace string, links *bool) []string {
 	t.Helper()
 	p := pod(v1.Container{})
@@ -78,8 +78,8 @@ func TestMasterNamespace(t *testing.T) {
 	}
 }
 
-// E5: a static pod may be the API server that is to tell of services, so it does not fail for
-// them, as any other pod does, and is told of those that are known.
+// E5: a static pod may itself be the API server that provides services. So it does not fail without them, as other pods
+// do, and gets the variables of the known services.
 func TestE5_StaticPodDoesNotNeedServices(t *testing.T) {
 	w := &world{services: map[string][]*v1.Service{"default": {service("kubernetes", "10.0.0.1")}}}
 	p := pod(v1.Container{Env: []v1.EnvVar{{Name: "A", Value: "b"}}})

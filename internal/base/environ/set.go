@@ -45,7 +45,7 @@ func (s *set) tooLong(name string) error {
 	return budget.TooLong()
 }
 
-// without returns the budget without the variable, which is about to be replaced.
+// without returns the budget without a variable that is about to be replaced.
 func (s *set) without(name string) expand.Budget {
 	budget := s.budget
 	if value, ok := s.lookup(name); ok {
@@ -69,5 +69,5 @@ func (s *set) lookup(name string) (string, bool) {
 	return "", false
 }
 
-// size is the length of a variable as a process gets it: NAME=value.
+// size returns the length of a variable in the form NAME=value, which a process receives.
 func size(name, value string) int { return len(name) + len("=") + len(value) }

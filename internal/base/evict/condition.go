@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// The conditions of a node, and how many there are.
+// The conditions of a node, and their number.
 const (
 	memoryPressure = iota
 	diskPressure

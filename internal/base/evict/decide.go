@@ -37,7 +37,7 @@ type Memory struct {
 	acted time.Time
 }
 
-// Decision is what follows from a State.
+// Decision is the result of Decide.
 type Decision struct {
 	// Conditions are MemoryPressure, DiskPressure and PIDPressure, without a time of the
 	// last heartbeat.
@@ -84,7 +84,7 @@ const (
 	UnusedImages
 )
 
-// String describes it in two words.
+// String describes the reclaim in two words.
 func (r Reclaim) String() string {
 	if r == UnusedImages {
 		return "unused images"
@@ -110,7 +110,7 @@ func Decide(r Rules, s State, now time.Time) Decision {
 	return d
 }
 
-// meet finds the thresholds that are met.
+// meet determines which thresholds are met.
 func (d *Decision) meet(r Rules, s *State, now time.Time) {
 	for _, t := range r.Thresholds {
 		reading, fault := s.readable(t, now)
@@ -153,7 +153,7 @@ func (m *Memory) of(t Threshold) *Met {
 	return nil
 }
 
-// relieve decides what to reclaim or which pod to evict for pressure on the node.
+// relieve decides which resources are reclaimed, or which pod is evicted, because of pressure on the node.
 func (d *Decision) relieve(r Rules, s *State) {
 	at := slices.IndexFunc(d.Met, func(m Met) bool { return m.Due })
 	if at < 0 {
@@ -183,7 +183,7 @@ func (d *Decision) relieve(r Rules, s *State) {
 	d.waits = "there is no pod that may go"
 }
 
-// reclaims returns what can be removed from the file system of a signal.
+// reclaims returns the resources that can be removed from the file system of a signal.
 func reclaims(s eviction.Signal, on Layout) []Reclaim {
 	images := s == eviction.ImageFSAvailable || s == eviction.ImageFSInodesFree
 	containers := s == eviction.ContainerFSAvailable || s == eviction.ContainerFSInodesFree

@@ -215,7 +215,7 @@ func TestDecideOrder(t *testing.T) {
 	for _, s := range []eviction.Signal{eviction.PIDAvailable, eviction.NodeFSAvailable, eviction.MemoryAvailable} {
 		n.has(s, gi)
 	}
-	n.state.Layout = ImageDisk // where there is nothing to remove
+	n.state.Layout = ImageDisk // this file system has nothing to remove
 	n.after(0)
 	if n.wantEvicted("a"); n.last.Evict[0].Signal != eviction.NodeFSAvailable {
 		t.Errorf("%v, want %v", n.last, eviction.NodeFSAvailable)
@@ -232,7 +232,7 @@ func TestOneAtATime(t *testing.T) {
 	n.has(eviction.MemoryAvailable, 0)
 	n.after(0)
 	n.wantEvicted("a")
-	again := Decide(n.rules, n.state, n.now.Add(time.Second)) // by the same reading
+	again := Decide(n.rules, n.state, n.now.Add(time.Second)) // with the same reading
 	if len(again.Evict) > 0 || !strings.Contains(again.String(), "nothing was read since") {
 		t.Errorf("by the same reading:\n%v", again)
 	}
@@ -247,7 +247,7 @@ func TestOneAtATime(t *testing.T) {
 	n.wantEvicted("b")
 }
 
-// U16: a clock that is set back does not keep pods from being evicted until it has caught up.
+// U16: after a clock is set back, pods are evicted before the clock has caught up.
 func TestU16_ClockIsSetBack(t *testing.T) {
 	n := newNode(t, eviction.Policy{}, candidate("a", 0, 0, 2*gi), candidate("b", 0, 0, gi))
 	n.has(eviction.MemoryAvailable, 0)

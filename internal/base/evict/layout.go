@@ -42,7 +42,7 @@ func OfDisk(s eviction.Signal) bool {
 	return name == v1.ResourceEphemeralStorage || name == inodes
 }
 
-// Layout says which file systems are the same.
+// Layout is which file systems are the same.
 type Layout uint8
 
 const (
@@ -75,7 +75,7 @@ const (
 	volumes
 )
 
-// parts are what of a pod is on the file system of a signal.
+// parts returns the parts of a pod that are on the file system of a signal.
 func (l Layout) parts(s eviction.Signal) part {
 	images := s == eviction.ImageFSAvailable || s == eviction.ImageFSInodesFree
 	containers := s == eviction.ContainerFSAvailable || s == eviction.ContainerFSInodesFree

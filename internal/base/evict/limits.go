@@ -58,7 +58,7 @@ func emptyDirs(p Candidate, _ Layout) (eviction.Signal, string) {
 	return "", ""
 }
 
-// wholePod checks the sum of the containers' limits, which limits the pod's total disk usage.
+// wholePod checks the sum of the containers' limits against the pod's total disk usage.
 func wholePod(p Candidate, _ Layout) (eviction.Signal, string) {
 	limit := linux.Total(&p.Pod.Spec, linux.Limits, v1.ResourceEphemeralStorage)
 	if limit == nil || limit.IsZero() {
@@ -76,7 +76,7 @@ func wholePod(p Candidate, _ Layout) (eviction.Signal, string) {
 	return "", ""
 }
 
-// ephemeral returns the pod's total disk usage, and which part is unmeasurable, empty if none is.
+// ephemeral returns the pod's total disk usage, and which part could not be measured, "" if all were measured.
 // hostPath volumes do not count.
 func (u *Usage) ephemeral(pod *v1.Pod) (total uint64, unmeasurable string) {
 	add := func(d DiskUsage, what string) {

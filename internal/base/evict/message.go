@@ -55,7 +55,7 @@ func messageOf(p Candidate, why *Met) string {
 	return text.String()
 }
 
-// of is how much of a resource a container uses, nil if that is not known.
+// of returns how much of a resource a container uses, nil if unknown.
 func (c *ContainerUsage) of(name v1.ResourceName) *uint64 {
 	switch {
 	case name == v1.ResourceMemory:

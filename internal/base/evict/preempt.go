@@ -11,20 +11,21 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// The status of a pod that is stopped so that a critical pod fits on the node. The reason is that of the event, too.
+// The status of a pod that is stopped so that a critical pod fits on the node. The event has the same reason.
 const (
 	PreemptionReason  = "Preempting"
 	PreemptionMessage = "Preempted in order to admit critical pod"
 )
 
 // Preempt returns the pods that must stop so that a critical pod fits on the node, and whether stopping them frees enough.
-// missing is the amount by which each resource is exceeded if the pod runs beside others, which are the pods that use the
-// node; v1.ResourcePods counts pods. Pods count with their requests, so callers pass them with the resources that are
-// allocated to them. For a pod that is not critical it returns false.
+// others are the pods that use the node. missing is the amount by which each resource is exceeded if the pod runs next to
+// them; v1.ResourcePods counts pods. Pods count with their requests, so callers pass them with their allocated resources.
+// For a pod that is not critical Preempt returns false.
 //
-// As in a kubelet, a critical pod preempts pods that are not critical and pods of a lower priority. As few Guaranteed pods
-// as possible are stopped, then as few Burstable ones, then as few BestEffort ones; in each class those that come closest
-// to the missing amounts, and of equals those with the smaller requests of memory and CPU. Preempt modifies nothing.
+// As in a kubelet, a critical pod preempts pods that are not critical and pods of a lower priority. Preempt stops as few
+// Guaranteed pods as possible, then as few Burstable ones, then as few BestEffort ones. In each class it stops the pods
+// whose requests come closest to the missing amounts, and between equal ones those with the smaller requests of memory and
+// CPU. Preempt modifies nothing.
 func Preempt(pod *v1.Pod, others []*v1.Pod, missing v1.ResourceList) (stop []*v1.Pod, ok bool) {
 	if !runtime.IsCritical(pod) {
 		return nil, false
@@ -55,10 +56,10 @@ func preemptable(critical, other *v1.Pod) bool {
 	return critical.Spec.Priority != nil && other.Spec.Priority != nil && *critical.Spec.Priority > *other.Spec.Priority
 }
 
-// A shortage is how much of each resource is missing; each amount is positive.
+// A shortage is the missing amount of each resource; each amount is positive.
 type shortage []lack
 
-// A lack is a missing amount of one resource, as fits.Count counts.
+// A lack is a missing amount of one resource, in the unit of fits.Count.
 type lack struct {
 	name   v1.ResourceName
 	amount int64
@@ -73,7 +74,7 @@ func shortageOf(missing v1.ResourceList) (need shortage) {
 	return need
 }
 
-// frees returns what the end of a pod frees of a resource.
+// frees returns how much of a resource the end of a pod frees.
 func frees(pod *v1.Pod, name v1.ResourceName) int64 {
 	if name == v1.ResourcePods {
 		return 1
@@ -113,8 +114,8 @@ func (s shortage) choose(pods []*v1.Pod) (chosen []*v1.Pod) {
 	return chosen
 }
 
-// distance is the part of the shortage that the end of a pod leaves: the sum of the squares of the fractions, so that all
-// resources have the same weight.
+// distance returns the part of the shortage that remains after the end of a pod: the sum of the squares of the fractions,
+// so that all resources have the same weight.
 func (s shortage) distance(pod *v1.Pod) (sum float64) {
 	for _, need := range s {
 		if left := float64(need.amount - frees(pod, need.name)); left > 0 {

@@ -18,7 +18,7 @@ import (
 // systemCritical is the least priority of a critical pod.
 const systemCritical = 2_000_000_000
 
-// amounts is a list such as "cpu=2 memory=1Gi".
+// amounts parses a list such as "cpu=2 memory=1Gi".
 func amounts(text string) v1.ResourceList {
 	list := v1.ResourceList{}
 	for _, field := range strings.Fields(text) {
@@ -28,7 +28,7 @@ func amounts(text string) v1.ResourceList {
 	return list
 }
 
-// asking is a pod of a class, by the first letter of its name: best effort, burstable or guaranteed.
+// asking returns a pod of the class in the first letter of its name: best effort, burstable or guaranteed.
 func asking(name, requests string, priority int32) *v1.Pod {
 	c := v1.Container{Name: "app", Resources: v1.ResourceRequirements{Requests: amounts(requests)}}
 	if strings.HasPrefix(name, "g") {
@@ -80,7 +80,7 @@ func namesOf(pods []*v1.Pod) string {
 	return strings.Join(names, " ")
 }
 
-// A static pod without a priority is critical, and preempts others.
+// A static pod without a priority is critical, and preempts other pods.
 func TestPreemptForStaticPod(t *testing.T) {
 	static := asking("static", "", 0)
 	static.Spec.Priority, static.Annotations = nil, map[string]string{runtime.AnnotationConfigSource: "file"}

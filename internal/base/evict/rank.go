@@ -33,7 +33,7 @@ func Rank(pods []Candidate, s eviction.Signal, on Layout) []Candidate {
 	return ranked
 }
 
-// A standing is what of a pod its rank depends on.
+// A standing has the properties of a pod that determine its rank.
 type standing struct {
 	Candidate
 	unknown, exceeds bool
@@ -50,8 +50,8 @@ func standingOf(p Candidate, s eviction.Signal, on Layout) *standing {
 	name := ResourceOf(s)
 	used := p.Usage.of(p.Pod, name, on.parts(s))
 	r.exceeds = used.Cmp(requested(p.Pod, name)) > 0
-	// Pods cannot request inodes. For inodes a kubelet subtracts the request for storage, in bytes, and this does the
-	// same.
+	// Pods cannot request inodes. A kubelet subtracts the request for storage, in bytes, from the inodes, and
+	// so does this function.
 	counted := name
 	if name == inodes {
 		counted = v1.ResourceEphemeralStorage

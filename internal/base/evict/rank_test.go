@@ -85,8 +85,7 @@ func TestRankByLayout(t *testing.T) {
 	}
 }
 
-// Sums that no number holds are the most that there is, and a pod without requests has no
-// overhead to count.
+// Sums that overflow count as the maximum, and the overhead of a pod without requests does not count.
 func TestAmounts(t *testing.T) {
 	huge := uint64(1<<63 + 1)
 	c := candidate("a", 0, 0, huge)
@@ -104,7 +103,7 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// A sorted list stays sorted, and the given list is not modified.
+// A sorted list stays sorted, and Rank does not modify its argument.
 func TestRankOfWhatIsRanked(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

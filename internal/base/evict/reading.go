@@ -12,15 +12,14 @@ type Reading struct {
 	Signal eviction.Signal
 	// Available and Capacity are in bytes, inodes or processes.
 	Available, Capacity uint64
-	// Time is when it was read.
+	// Time is when the value was read.
 	Time time.Time
 }
 
-// MaxAge is how old a Reading may be for anything to follow from it, and how far ahead
-// of now.
+// MaxAge is the maximum age of a valid Reading, and the maximum by which its time may be in the future.
 const MaxAge = time.Minute
 
-// fault is why nothing may follow from a reading, empty if it may.
+// fault returns why a reading is invalid, "" if it is valid.
 func (r *Reading) fault(now time.Time) string {
 	switch age := now.Sub(r.Time); {
 	case r.Capacity == 0:

@@ -40,7 +40,7 @@ func Interval(p eviction.Policy) time.Duration {
 	return p.Interval
 }
 
-// RulesOf reads a policy. The error names each field that is wrong, and says why.
+// RulesOf parses a policy. The error names each invalid field, with the reason.
 func RulesOf(p eviction.Policy) (Rules, error) {
 	p = withDefaults(p)
 	errs := []error{

@@ -19,10 +19,10 @@ type Threshold struct {
 	Signal eviction.Signal
 	// Value is the required available amount.
 	Value Amount
-	// Reclaim is how much more than Value must be available to end the pressure after an eviction.
+	// Reclaim is the amount above Value that must be available to end the pressure after an eviction.
 	Reclaim Amount
-	// Grace is how long the threshold must be met before pods are evicted. Zero is a hard
-	// threshold: pods are evicted immediately.
+	// Grace is how long the threshold must be met before pods are evicted. Zero means a hard threshold:
+	// pods are evicted immediately.
 	Grace time.Duration
 }
 
@@ -44,7 +44,7 @@ type Amount struct {
 	written string
 }
 
-// String returns the amount as it was written, or as people write it.
+// String returns the amount as it was written, or in a readable form.
 func (a Amount) String() string {
 	switch {
 	case a.written != "":
@@ -71,7 +71,7 @@ func (a Amount) text(capacity uint64) string {
 	return resource.NewQuantity(int64(min(a.Of(capacity), math.MaxInt64)), resource.BinarySI).String()
 }
 
-// parseAmount reads a quantity such as 100Mi, or a percentage such as 10%.
+// parseAmount parses a quantity such as 100Mi, or a percentage such as 10%.
 func parseAmount(text string) (Amount, error) {
 	if number, ok := strings.CutSuffix(text, "%"); ok {
 		percent, err := strconv.ParseFloat(number, 64)

@@ -127,7 +127,7 @@ func plus(total uint64, n *uint64) uint64 {
 	return math.MaxUint64
 }
 
-// quantity writes an amount as it is written for people.
+// quantity formats an amount for people.
 func quantity(name v1.ResourceName, n uint64) resource.Quantity {
 	format := resource.DecimalSI
 	if name == v1.ResourceMemory || name == v1.ResourceEphemeralStorage {
@@ -136,7 +136,7 @@ func quantity(name v1.ResourceName, n uint64) resource.Quantity {
 	return *resource.NewQuantity(int64(min(n, math.MaxInt64)), format)
 }
 
-// requested returns the pod's request. The overhead counts if there is a request.
+// requested returns the pod's request. The overhead is added if there is a request.
 func requested(pod *v1.Pod, name v1.ResourceName) resource.Quantity {
 	asked := linux.Total(&pod.Spec, linux.Requests, name)
 	if asked == nil || asked.IsZero() {

@@ -17,7 +17,7 @@ func TestBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	left := b.Left() // less than MaxString by what Linux counts for the 16
+	left := b.Left() // less than MaxString by the overhead of 16 strings
 	if want := 2<<20 - 15*(131071+9) - 9; left != want {
 		t.Errorf("%d bytes are left, want %d", left, want)
 	}

@@ -4,14 +4,12 @@ package expand
 
 import "strings"
 
-// Expand replaces references to variables in s. $(NAME) becomes the value that
-// lookup has for NAME, and stays as it is if lookup has none; $$ becomes $, so
-// $$(NAME) is the text $(NAME). A $ before anything else, and a $( without an
-// end, stand for themselves. Values are not expanded again. A nil lookup has no
-// variable.
+// Expand replaces references to variables in s. $(NAME) becomes the value that lookup returns for NAME, and stays
+// unchanged if lookup has none; $$ becomes $, so $$(NAME) becomes the text $(NAME). A $ before any other character,
+// and a $( without an end, stay unchanged. Values are not expanded again. A nil lookup has no variable.
 //
-// The result has at most limit bytes. If it would have more, Expand returns "" and false, and has
-// built no more than limit bytes.
+// The result has at most limit bytes. If it would be longer, Expand returns "" and false, without building more than
+// limit bytes.
 func Expand(s string, limit int, lookup func(name string) (value string, ok bool)) (expanded string, ok bool) {
 	dollar := strings.IndexByte(s, '$')
 	if dollar < 0 && len(s) <= limit {
@@ -35,9 +33,9 @@ func Expand(s string, limit int, lookup func(name string) (value string, ok bool
 	return out.String(), true
 }
 
-// reference reads what begins with the $ at the start of s, and returns the text
-// for it and how much of s it was. last is where the last ) of s is, negative if there is
-// none, so that many references without an end are not searched for one each.
+// reference parses the reference that begins with the $ at the start of s. It returns its replacement and its length.
+// last is the index of the last ) in s, negative if there is none; it avoids a search for each of many references
+// without an end.
 func reference(s string, last int, lookup func(string) (string, bool)) (text string, length int) {
 	switch {
 	case strings.HasPrefix(s, "$$"):
@@ -56,8 +54,8 @@ func reference(s string, last int, lookup func(string) (string, bool)) (text str
 	return s[:end+1], end + 1
 }
 
-// Lookup returns a function that finds the value of a variable of vars, for
-// [Expand]. Of a name that is there more than once it is the last.
+// Lookup returns a function that returns the value of a variable of vars, for [Expand]. If a name occurs more than
+// once, its last value counts.
 func Lookup[V ~struct{ Name, Value string }](vars []V) func(name string) (value string, ok bool) {
 	values := make(map[string]string, len(vars))
 	for _, v := range vars {

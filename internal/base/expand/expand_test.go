@@ -62,7 +62,7 @@ func expandAll(s string, lookup func(string) (string, bool)) string {
 	return expanded
 }
 
-// An expansion that would be too long is given up before it is built.
+// An expansion that would be too long is abandoned before it is built.
 func TestExpandBuildsNoMoreThanItsLimit(t *testing.T) {
 	lookup := expand.Lookup([]variable{{"A", strings.Repeat("a", 1<<20)}})
 	long := strings.Repeat("$(A)", 1<<20) // a terabyte
@@ -91,7 +91,7 @@ func TestExpandIsLinear(t *testing.T) {
 	}
 }
 
-// slowExpand is the syntax said another way: one byte after the other.
+// slowExpand is another implementation of the syntax: one byte after the other.
 func slowExpand(s string, lookup func(string) (string, bool)) string {
 	out := ""
 	for s != "" {

@@ -18,11 +18,11 @@ import (
 const (
 	// trash is the directory at the top to which directories are moved before they are emptied.
 	trash = ".removed"
-	// names is how many names of a directory are read at a time.
+	// names is the number of names of a directory that are read at a time.
 	names = 256
-	// maxQueue is how many directories in trash are queued in memory. The others are listed again.
+	// maxQueue is the maximum number of directories in trash that are queued in memory. Others are listed again.
 	maxQueue = 1024
-	// maxNested is how many nested directories are emptied in place.
+	// maxNested is the maximum number of nested directories that are emptied in place.
 	maxNested = 32
 )
 
@@ -96,7 +96,7 @@ func (e *emptier) emptyTrash() error {
 	return nil
 }
 
-// makeTrash makes the directory trash, unless an earlier call has left it.
+// makeTrash creates the directory trash, unless it is left from an earlier call.
 func (e *emptier) makeTrash() error {
 	info, err := e.root.Lstat(e.trash)
 	if err == nil && !info.IsDir() {
@@ -212,8 +212,7 @@ func (e *emptier) move(dir string) error {
 	}
 }
 
-// each calls do with each entry of a directory, which may remove it, and reports whether there
-// were any.
+// each calls do with each entry of a directory; do may remove the entry. It reports whether there were any entries.
 func (e *emptier) each(dir string, do func(in *os.Root, name string) error) (found bool, err error) {
 	in, err := e.root.OpenRoot(dir)
 	if err != nil {

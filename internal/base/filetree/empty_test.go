@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// turn is a context that ends when its error was asked for so many times.
+// turn is a context that ends after its error was read a number of times.
 type turn struct {
 	context.Context
 	left int
@@ -22,7 +22,7 @@ func (t *turn) Err() error {
 	return nil
 }
 
-// filled makes directories that are not empty.
+// filled creates directories that are not empty.
 func filled(t *testing.T, dir string, n int) {
 	t.Helper()
 	for i := range n {
@@ -51,8 +51,8 @@ func rootOf(t *testing.T, dir string) *os.Root {
 	return root
 }
 
-// A call removes what earlier ones have moved before it moves more: the directory to which directories
-// are moved does not grow with each call.
+// A call removes the directories that earlier calls have moved before it moves others: the trash directory does not
+// grow with each call.
 func TestEmptyBeginsWithWhatWasMoved(t *testing.T) {
 	dir := t.TempDir()
 	const n = 100
@@ -66,8 +66,8 @@ func TestEmptyBeginsWithWhatWasMoved(t *testing.T) {
 	}
 }
 
-// Empty moves directories to new names. It does not look for a free name among those that earlier calls have left,
-// of which there may be millions.
+// Empty moves directories to new names. It does not search for a free name among those that earlier calls have left,
+// because there may be millions.
 func TestMoveTriesNoNameOfAnEarlierCall(t *testing.T) {
 	dir := t.TempDir()
 	filled(t, dir, 50)

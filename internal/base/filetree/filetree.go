@@ -1,9 +1,9 @@
 // Package filetree walks and empties directories in which hostile processes concurrently create,
 // move and remove files.
 //
-// No symbolic link is followed, no other mount is entered, and names may have any bytes.
-// However deep or wide a tree is, few descriptors are open at a time, time grows linearly,
-// and memory with neither the number of names in a directory nor the length of a path.
+// No symbolic link is followed, no other mount is entered, and names may have any bytes. However deep or wide a
+// tree is, few descriptors are open at a time, and the time grows linearly. The memory grows neither with the number
+// of names in a directory nor with the length of a path.
 package filetree
 
 import "errors"
@@ -13,9 +13,9 @@ import "errors"
 // to one already read. Only Linux reports such changes.
 var ErrChanged = errors.New("directories changed while they were walked")
 
-// An Entry is one file or directory of a tree, as it was found.
+// An Entry is one file or directory of a tree, as the walk found it.
 type Entry struct {
-	// Name is the last element of its path, which may not be UTF-8; "." for the root.
+	// Name is the last element of the path, which may not be UTF-8; "." for the root.
 	Name string
 	// Depth is the number of directories above it in the tree: 0 for the root.
 	Depth int

@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/internal/base/filetree"
 )
 
-// deepen makes that many directories, each in the one before, with a file in each.
+// deepen creates a number of directories, each in the previous one, with a file in each.
 func deepen(t *testing.T, dir string, levels int) {
 	t.Helper()
 	at, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
@@ -45,7 +45,7 @@ func deepen(t *testing.T, dir string, levels int) {
 	_ = syscall.Close(at)
 }
 
-// fill makes that many empty files.
+// fill creates a number of empty files.
 func fill(t *testing.T, dir string, n int) {
 	t.Helper()
 	at, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
@@ -62,8 +62,8 @@ func fill(t *testing.T, dir string, n int) {
 	}
 }
 
-// tempDir is a directory that is removed by Empty: a deep one is beyond what t.TempDir removes.
-// It is in memory, where there is such a file system: disks take long to make many directories.
+// tempDir returns a directory that Empty removes, because t.TempDir cannot remove a deep one. It is in memory, if the
+// system has such a file system, because disks take long to create many directories.
 func tempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "filetree-")
@@ -101,7 +101,7 @@ func names(t *testing.T, dir string) []string {
 	return seen
 }
 
-// A walk takes no memory for the levels that it has read, on its way down and on its way back.
+// A walk needs no memory for the levels that it has read, neither on its way down nor on its way back.
 func TestWalkOfADeepTreeTakesBoundedMemory(t *testing.T) {
 	dir := tempDir(t)
 	deepen(t, dir, 10_000)
@@ -203,13 +203,13 @@ func TestWalkOfADeepTree(t *testing.T) {
 	}
 }
 
-// Many directories in one directory, each deeper than what is open at a time: the walk comes
-// back to where it was.
+// One directory has many directories, each deeper than the number of open levels: the walk returns to the right
+// directory.
 func TestWalkOfAWideAndDeepTree(t *testing.T) {
 	dir := tempDir(t)
 	const above, wide, deep = 40, 60, 50
 	want := 1 + 2*above + wide*(1+2*deep)
-	deepen(t, dir, above) // so that the wide directory is not the root, and is closed meanwhile
+	deepen(t, dir, above) // so that the wide directory is not the root, and is closed in the meantime
 	at := filepath.Join(dir, strings.Repeat("d/", above))
 	for i := range wide {
 		below := filepath.Join(at, fmt.Sprintf("wide%d", i))
@@ -316,8 +316,8 @@ func TestEmptyOfADeepTree(t *testing.T) {
 	}
 }
 
-// More directories in one directory than are remembered, none of which is empty, and many files:
-// memory does not grow with their number.
+// One directory has many files, and more non-empty directories than are queued: the memory does not grow with their
+// number.
 func TestEmptyOfAWideTree(t *testing.T) {
 	n := 30_000
 	if testing.Short() {
@@ -353,7 +353,7 @@ func TestEmptyOfAWideTree(t *testing.T) {
 	isEmpty(t, dir)
 }
 
-// What is left by a call that was cut short, or planted under the name of its directory.
+// Entries that an interrupted call has left, or that were created under the name of its directory, are removed.
 func TestEmptyAfterOneThatWasCutShort(t *testing.T) {
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600); err != nil {
@@ -383,7 +383,7 @@ func TestEmptyAfterOneThatWasCutShort(t *testing.T) {
 	}
 }
 
-// A mount, of another file system or the same one, is neither emptied nor moved.
+// A mount, of another or of the same file system, is neither emptied nor moved.
 func TestEmptyStopsAtAMount(t *testing.T) {
 	dir, source := tempDir(t), t.TempDir()
 	at := filepath.Join(dir, "a", "mount")
@@ -406,7 +406,7 @@ func TestEmptyStopsAtAMount(t *testing.T) {
 	}
 }
 
-// Nothing is removed through a mount below the directory to which directories are moved.
+// Nothing is removed through a mount below the trash directory.
 func TestEmptyStopsAtAMountInTrash(t *testing.T) {
 	dir, source := tempDir(t), t.TempDir()
 	at := filepath.Join(dir, ".removed", "0")
@@ -459,7 +459,7 @@ func TestWalkReportsChangedDirectories(t *testing.T) {
 	}
 }
 
-// settle waits until a walk of the directory is not taken for one during which it was made.
+// settle waits until a walk no longer attributes the creation of the directory to the time of the walk.
 func settle(t *testing.T, dir string) {
 	t.Helper()
 	for {

@@ -66,7 +66,7 @@ func TestWalkOfSeveralDevices(t *testing.T) {
 	}
 }
 
-// A directory that cannot be moved to the top is emptied where it is, and so are those in it.
+// A directory that cannot be moved to the top is emptied in place, and so are the directories in it.
 func TestEmptyWhereDirectoriesCannotBeMoved(t *testing.T) {
 	at := overlay(t, func(lower string) {
 		for _, dir := range []string{"volume/a/b/c", "volume/a/b2", "volume/d/.removed/x"} {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxOpen is how many directories are open at a time.
+	// maxOpen is the maximum number of directories that are open at a time.
 	maxOpen = 32
-	// batch is how many bytes of a directory are read at a time.
+	// batch is the number of bytes of a directory that are read at a time.
 	batch = 16 << 10
 	// tick is the resolution of the clock that stamps files: a tick of the kernel.
 	tick = 10 * time.Millisecond

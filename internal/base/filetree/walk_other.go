@@ -52,7 +52,7 @@ type walker struct {
 	first error
 }
 
-// directory visits a directory and all below it. It takes over root.
+// directory visits a directory and everything below it. It closes root.
 func (w *walker) directory(root *os.Root, info fs.FileInfo, depth int) error {
 	defer root.Close()
 	name := info.Name()

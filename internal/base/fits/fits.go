@@ -21,8 +21,7 @@ func Requested(pod *v1.Pod, name v1.ResourceName) resource.Quantity {
 	return total
 }
 
-// Count returns an amount as schedulers count it: CPU in thousandths, everything else in units. It
-// saturates.
+// Count returns an amount in the units of schedulers: CPU in thousandths, everything else in units. It saturates.
 func Count(name v1.ResourceName, q resource.Quantity) int64 {
 	most := *resource.NewQuantity(math.MaxInt64/1000, resource.DecimalSI)
 	switch {
@@ -34,7 +33,7 @@ func Count(name v1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// A Shortage is a resource of which a pod and the other pods of a node request more than the node has.
+// A Shortage is a resource of which the pods of a node request more than the node has.
 type Shortage struct {
 	Name                      v1.ResourceName
 	Requested, Used, Capacity resource.Quantity

@@ -26,26 +26,26 @@ type access struct {
 	read    map[string]bool
 }
 
-// imageGrants are who may use an image, by repository.
+// imageGrants has the credentials that may use an image, by repository.
 type imageGrants struct {
 	in map[string]grant
-	// verify: of a repository without a grant it is not known whether there was one.
+	// verify means that the record was lost: a repository without a grant may have had one.
 	verify bool
 }
 
-// grant is who may use an image under the name of one repository. It depends on
-// no other repository that has the same image (kubernetes #138211).
+// grant has the credentials that may use an image under the name of one repository. It does not depend on other
+// repositories that have the same image (kubernetes #138211).
 type grant struct {
 	everyone bool          // pulled without a credential
 	with     []fingerprint // the newest last
 }
 
-// intent is recorded before the runtime is asked to pull. It is deleted once the resulting image is
+// intent records that a pull is about to be requested from the runtime. It is deleted when the resulting image is
 // known, or it is certain that there is none.
 type intent struct {
 	with fingerprint
-	// present is the image that had the name before the pull, empty for none. The pull did not
-	// bring that one.
+	// present is the image that had the name before the pull, empty for none. This image does not result
+	// from the pull.
 	present string
 	state   intentState
 }
@@ -58,8 +58,8 @@ const (
 	succeeded             // the image is present, but has not been inspected
 )
 
-// begin notes that the runtime will be asked to pull, and returns what notes the
-// outcome. It must not be asked if that cannot be recorded.
+// begin records that a pull will be requested from the runtime. The returned function records the outcome. After an
+// error the pull must not be requested.
 func (a *access) begin(w want, c credential) (end func(error), err error) {
 	if c.reveal == nil {
 		return func(error) {}, nil
@@ -136,8 +136,8 @@ func (a *access) dropIntents(name string, drop func(*intent) bool) {
 	a.files.report(a.files.saveIntents(name, left))
 }
 
-// pulled notes which image a pull with a credential has brought. The pull is forgotten
-// when that has been recorded.
+// pulled records which image resulted from a pull with a credential. The intent is deleted when this has been
+// recorded.
 func (a *access) pulled(id string, ref imageRef, c credential) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

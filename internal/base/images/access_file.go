@@ -17,9 +17,9 @@ import (
 	"github.com/podsync/podsync/internal/base/podfile"
 )
 
-// accessFiles keep what access knows over a restart of the agent: a file for each image in
-// pulled, and one in pulling for each name that is or may be being pulled with a credential.
-// Credentials are in them as hashes. The zero accessFiles keeps nothing.
+// accessFiles persist the state of access over a restart of the agent: in pulled, a file for each image; in pulling, a
+// file for each name that is, or may be, being pulled with a credential. They contain hashes of credentials. The zero
+// accessFiles persists nothing.
 type accessFiles struct {
 	pulled, pulling podfile.Dir
 	log             logr.Logger
@@ -70,7 +70,7 @@ func (f *fingerprint) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// fileOf is the name of the file of an image or a name.
+// fileOf returns the name of the file of an image or a name.
 func fileOf(of string) types.UID {
 	sum := sha256.Sum256([]byte(of))
 	return types.UID(hex.EncodeToString(sum[:]))
@@ -95,8 +95,8 @@ func (f accessFiles) image(id string) imageGrants {
 	return grants
 }
 
-// intents reads the pulls of a name that an earlier agent began. How they ended is not known.
-// If the file cannot be read, there has been one with a credential that is not known.
+// intents reads the pulls of a name that an earlier agent began, whose outcome is unknown. If the file cannot be read,
+// it returns a pull with an unknown credential.
 func (f accessFiles) intents(name string) []*intent {
 	var file nameFile
 	if _, err := f.read(f.pulling, name, &file, func() string { return file.Name }); err != nil {
@@ -127,7 +127,7 @@ func (f accessFiles) read(dir podfile.Dir, of string, into any, about func() str
 	return err == nil, err
 }
 
-// saveImage has reached the disk when it returns.
+// saveImage returns when the grants are on the disk.
 func (f accessFiles) saveImage(id string, grants imageGrants) error {
 	file := imageFile{Image: id, Verify: grants.verify, Repositories: map[string]repositoryFile{}}
 	for repository, g := range grants.in {
@@ -136,7 +136,7 @@ func (f accessFiles) saveImage(id string, grants imageGrants) error {
 	return f.save(f.pulled, id, file, false)
 }
 
-// saveIntents has reached the disk when it returns.
+// saveIntents returns when the intents are on the disk.
 func (f accessFiles) saveIntents(name string, intents []*intent) error {
 	file := nameFile{Name: name}
 	for _, in := range intents {
@@ -165,7 +165,7 @@ func (f accessFiles) save(dir podfile.Dir, of string, file any, empty bool) erro
 	return nil
 }
 
-// forget removes the file of an image that is not there any more.
+// forget removes the file of an image that no longer exists.
 func (f accessFiles) forget(id string) {
 	if f.pulled != "" {
 		f.report(f.pulled.Remove(fileOf(id)))

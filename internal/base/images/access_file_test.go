@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 )
 
-// over makes the Manager of the next agent on the same node.
+// over returns the Manager of the next agent on the same node.
 func over(t *testing.T, r *registry, dir string, c image.Config) (*Manager, *strings.Builder) {
 	t.Helper()
 	var log strings.Builder
@@ -79,7 +79,7 @@ func TestG4_AccessOverARestart(t *testing.T) {
 	}
 }
 
-// A pull that an agent has not seen the end of counts for the next one.
+// A pull whose end the agent has not observed counts for the next agent.
 func TestG4_AnUnfinishedPullOverARestart(t *testing.T) {
 	const name = "r.io/app:v1"
 	bob := []v1.Secret{loginSecret("s", "r.io", "bob", "right")}
@@ -105,7 +105,7 @@ func TestG4_AnUnfinishedPullOverARestart(t *testing.T) {
 	})
 }
 
-// A damaged record opens nothing, for no agent that follows either.
+// A damaged record grants nothing, neither for this agent nor for later ones.
 func TestG4_ADamagedRecordIsVerifiedAgain(t *testing.T) {
 	const name, other = "r.io/private:v1", "r.io/preloaded:v1"
 	bob := []v1.Secret{loginSecret("s", "r.io", "bob", "right")}
@@ -135,7 +135,7 @@ func TestG4_ADamagedRecordIsVerifiedAgain(t *testing.T) {
 				if err := ensure(t, m, Request{Image: name, PodUID: "c", Secrets: bob}); err != nil {
 					t.Errorf("with the secret: %v", err)
 				}
-				r.alias("mirror.io/private:v1", name) // a repository that the lost record may have had
+				r.alias("mirror.io/private:v1", name) // the lost record may have had this repository
 				m, log = over(t, r, dir, image.Config{})
 				if err := ensure(t, m, Request{Image: "mirror.io/private:v1", PodUID: "d", Policy: v1.PullNever}); !errors.Is(err, image.ErrImageNeverPull) {
 					t.Errorf("from another repository: %v", err)
@@ -182,7 +182,7 @@ func TestG4_ADamagedRecordOfAPull(t *testing.T) {
 func TestG4_NoPullWithoutARecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := &registry{}, t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "pulling"), nil, 0o600); err != nil { // in the way of the directory
+		if err := os.WriteFile(filepath.Join(dir, "pulling"), nil, 0o600); err != nil { // prevents the creation of the directory
 			t.Fatal(err)
 		}
 		m, _ := over(t, r, dir, image.Config{})
@@ -196,7 +196,7 @@ func TestG4_NoPullWithoutARecord(t *testing.T) {
 	})
 }
 
-// No secret is in a file, whose mode keeps others out, and nothing is left of an image that was removed.
+// No file contains a secret, other users cannot read the files, and the files of a removed image are removed.
 func TestG4_RecordsHoldNoSecretsAndAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := &registry{lag: time.Minute}, t.TempDir()

@@ -34,14 +34,14 @@ func TestG4_ACredentialOfTheNodeIsForAllPods(t *testing.T) {
 	}
 }
 
-// Who may use an image that a pod with a secret has pulled.
+// Which pods may use an image that a pod with a secret has pulled.
 func TestG4_AccessToAPresentImage(t *testing.T) {
 	bob := []v1.Secret{loginSecret("login", "r.io", "bob", "right")}
 	const name = "r.io/private:v1"
 	for what, tc := range map[string]struct {
 		req    Request
 		share  bool
-		pulls  int // further ones
+		pulls  int // further pulls
 		reason image.Reason
 	}{
 		"the same secret":          {req: Request{Image: name, Secrets: bob}},
@@ -99,7 +99,7 @@ func TestG4_AnImagePulledByAllIsOpenToAll(t *testing.T) {
 	})
 }
 
-// An image may be there a moment before it is known who may use it.
+// An image may be present shortly before the agent knows which pods may use it.
 func TestG4_AnImageJustPulledIsNotOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{password: "right", lag: time.Minute}
@@ -180,7 +180,7 @@ func TestG4_AnImageOfAnUnfinishedPullIsNotOpen(t *testing.T) {
 	}
 }
 
-// A digest says the same with a tag and without.
+// A digest identifies the same image with and without a tag.
 func TestG4_AnUnfinishedPullByTagAndDigest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		digest := "r.io/app@sha256:" + strings.Repeat("a", 64)
@@ -212,8 +212,8 @@ func TestG4_ARefusedPullIsForgotten(t *testing.T) {
 	})
 }
 
-// What was there before a pull was not brought by it, under the same name or
-// another of its repository.
+// An image that was present before a pull is not the result of the pull, under the same name or another name of its
+// repository.
 func TestG4_APreloadedImageStaysOpenDuringPulls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{pullTime: time.Hour, fails: status.Error(codes.DeadlineExceeded, "too late")}

@@ -28,8 +28,7 @@ type CollectorRuntime interface {
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
 }
 
-// collectorPods knows which containers there are without asking the runtime. A
-// *runtime.Cache does.
+// collectorPods returns the known containers without a call to the runtime. A *runtime.Cache implements it.
 type collectorPods interface {
 	UIDs() []types.UID
 	Get(pod types.UID) (*runtime.PodStatus, error)
@@ -39,10 +38,10 @@ type collectorPods interface {
 type CollectorConfig struct {
 	// Runtime lists and removes images. Required.
 	Runtime CollectorRuntime
-	// Leases are those of the Manager that returns images, see Manager.Leases. Required: an image
-	// that a Manager has just returned must not be removed.
+	// Leases are the leases of the Manager that returns images, see Manager.Leases. Required: an image that
+	// a Manager has just returned must not be removed.
 	Leases *Leases
-	// Policy says when images are removed.
+	// Policy determines when images are removed.
 	Policy image.GCPolicy
 	// Keep lists names or IDs of images that are never removed. The sandbox image need not be
 	// listed if the runtime reports it: containerd 1 and CRI-O report it, containerd 2 pins it.
@@ -66,8 +65,8 @@ type CollectorConfig struct {
 var ErrDiskFull = errors.New("images cannot make enough room on the disk")
 
 const (
-	// callTimeout bounds each call: a runtime that does not answer must not keep an
-	// image closed to those who wait for it.
+	// callTimeout limits each call: if a runtime does not respond, an image must not stay blocked for
+	// requests that wait for its removal.
 	callTimeout = 2 * time.Minute
 	// After a removal that failed the image is left alone for firstPause, and then
 	// for twice as long each time, up to maxPause.
@@ -84,7 +83,7 @@ type Collector struct {
 	// turn is held during a pass. It guards the fields below.
 	turn    chan struct{}
 	records map[string]record // by ID, of the images of the last list
-	blind   bool              // whether the log says that the usage of the disk is unknown
+	blind   bool              // the log already has that the usage of the disk is unknown
 }
 
 // record is the state of a present image.

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 )
 
-// Of images that are gone, whoever removed them, nothing is remembered.
+// The collector forgets images that no longer exist, whichever component removed them.
 func TestCollectorForgetsImagesThatAreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, conn := critest.Start(t, critest.Config{})

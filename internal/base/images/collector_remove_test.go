@@ -22,8 +22,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// G1: an image that an agent without our leases has begun to use since it was listed is
-// not removed: its use is looked at once more.
+// G1: an image that an agent without these leases has begun to use since the list is not removed: its use is checked
+// once more.
 func TestG1_UseIsLookedAtAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, localImages("a", "b"), nil)
@@ -44,7 +44,7 @@ func TestG1_UseIsLookedAtAgain(t *testing.T) {
 	})
 }
 
-// G1: while it is looked at again and removed, nobody is told that it is there.
+// G1: during the check and the removal, no request is answered that the image is present.
 func TestG1_WhoComesDuringTheRemovalGetsItAnew(t *testing.T) {
 	for _, m := range []critest.Method{critest.ListContainers, critest.RemoveImage} {
 		synctest.Test(t, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestG1_WhoComesDuringTheRemovalGetsItAnew(t *testing.T) {
 	}
 }
 
-// G1: whatever the moments at which images are asked for, used and given back are, no
-// container finds its image gone, though all that can be removed is.
+// G1: at whatever times images are requested, used and released, no container's image is missing, although everything
+// removable is removed.
 func TestG1_NoContainerFindsItsImageGone(t *testing.T) {
 	removed := 0
 	for seed := range uint64(10) {
@@ -89,8 +89,7 @@ func TestG1_NoContainerFindsItsImageGone(t *testing.T) {
 	}
 }
 
-// interleave has pods come and go while passes are made one after the other, and
-// returns how many images were removed.
+// interleave adds and removes pods during passes, and returns how many images were removed.
 func interleave(t *testing.T, seed uint64) int {
 	names := []string{"a", "b", "c"}
 	s := newStore(t, localImages(names...), func(c *images.CollectorConfig) { c.Policy.MinAge = 1 })
@@ -118,7 +117,7 @@ func interleave(t *testing.T, seed uint64) int {
 	return s.Journal().Count(critest.RemoveImage)
 }
 
-// live makes and removes a container many times, as an agent does.
+// live creates and removes a container many times, as an agent does.
 func (s *store) live(i int, name string, pause time.Duration) {
 	config := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "ns", Uid: fmt.Sprint(i)}}
 	box, err := s.client.RunPodSandbox(s.t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
@@ -143,7 +142,7 @@ func (s *store) live(i int, name string, pause time.Duration) {
 	}
 }
 
-// G5: what cannot be removed holds up nothing else, and is tried ever more rarely.
+// G5: an image that cannot be removed delays no other removal, and is retried with growing pauses.
 func TestG5_AnImageThatCannotBeRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, localImages("a", "b", "c"), nil)
@@ -161,7 +160,7 @@ func TestG5_AnImageThatCannotBeRemoved(t *testing.T) {
 		tries := 0
 		for range 24 * 12 {
 			time.Sleep(5 * time.Minute)
-			calls, _ := s.tryCollect(95) // told above
+			calls, _ := s.tryCollect(95) // reported above
 			tries += calls.Count(critest.RemoveImage)
 		}
 		if tries < 12 || tries > 17 {
@@ -170,7 +169,7 @@ func TestG5_AnImageThatCannotBeRemoved(t *testing.T) {
 	})
 }
 
-// G5: an image that is gone was removed.
+// G5: an image that does not exist counts as removed.
 func TestG5_NotFoundIsSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, localImages("a"), nil)
@@ -179,8 +178,8 @@ func TestG5_NotFoundIsSuccess(t *testing.T) {
 	})
 }
 
-// A runtime that goes away during a pass, or cannot say what is in use, ends it: that is
-// no fault of the image's, nor says it that there is no room.
+// A runtime that becomes unavailable during a pass, or cannot list the images in use, ends the pass. This does not
+// count against the image, nor as a full disk.
 func TestCollectFromARuntimeThatGoesAway(t *testing.T) {
 	for _, f := range []faults.Fault{
 		{Match: faults.Match{Method: critest.ListContainers}, Skip: 1, Err: status.Error(codes.Unavailable, "trouble")},
@@ -212,8 +211,8 @@ func (r using) ListContainers(context.Context, *runtimeapi.ListContainersRequest
 	return &runtimeapi.ListContainersResponse{Containers: []*runtimeapi.Container{r.container}}, nil
 }
 
-// E2: a removal that hangs holds up neither other images nor, beyond its time, the pass;
-// and who waits for the pass leaves when he wants.
+// E2: a removal that hangs delays neither other images nor, beyond its timeout, the pass. A caller that waits for the
+// pass can stop waiting at any time.
 func TestE2_AHangingRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, localImages("a", "b"), nil)

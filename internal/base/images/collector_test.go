@@ -37,7 +37,7 @@ func TestCollectorConfig(t *testing.T) {
 	}
 }
 
-// While there is room a pass is one call.
+// While there is enough room, a pass makes one call.
 func TestQuietCollect(t *testing.T) {
 	for _, tt := range []struct {
 		used   uint64
@@ -60,8 +60,8 @@ func TestQuietCollect(t *testing.T) {
 	}
 }
 
-// What was used the longest time ago goes first, whether it was seen in a container, in
-// what is known of pods, or was handed out.
+// The least recently used image is removed first, whether its use was observed in a container, in the cache of pods,
+// or as a lease.
 func TestCollectOldestUseFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pods runtime.Cache
@@ -99,7 +99,7 @@ func TestCollectMaxAge(t *testing.T) {
 	})
 }
 
-// telling is a runtime that tells of what sandboxes are made.
+// telling is a runtime that reports the image of sandboxes.
 type telling struct {
 	*cri.Client
 	config string
@@ -144,8 +144,8 @@ func TestCollectKeeps(t *testing.T) {
 	})
 }
 
-// All images go that nobody uses, if they must, however much room there is: but not those that
-// were not seen for long enough.
+// If necessary, all unused images are removed, however much room there is, except images that were first listed a
+// short time ago.
 func TestRemoveUnused(t *testing.T) {
 	for _, seen := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestRemoveUnused(t *testing.T) {
 	}
 }
 
-// Without a word on it from the runtime nothing is taken for the sandboxes' image.
+// If the runtime does not report the image of sandboxes, no image is treated as such.
 func TestCollectFromARuntimeThatDoesNotTell(t *testing.T) {
 	for _, config := range []string{"", "{}", "[plugins]\nsandbox_image = 1", `{"sandboxImage": 1}`, `{"sandboxImage": "r.io/other:v1"}`} {
 		synctest.Test(t, func(t *testing.T) {
@@ -178,8 +178,8 @@ func TestCollectFromARuntimeThatDoesNotTell(t *testing.T) {
 	}
 }
 
-// An image under two names, for two handlers, is listed twice and is one: it goes if
-// nobody uses either, and only once.
+// An image with two names, for two handlers, is listed twice but is one image: it is removed, once, if neither name is
+// in use.
 func TestCollectAnImageOfTwoNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, []critest.Image{
@@ -198,7 +198,7 @@ func TestCollectAnImageOfTwoNames(t *testing.T) {
 	})
 }
 
-// The fullest file system counts, and one that cannot be seen does not.
+// The fullest file system counts. A file system that cannot be read does not.
 func TestCollectDisks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer error
@@ -241,7 +241,7 @@ func (d noDisk) ImageFsInfo(ctx context.Context, req *runtimeapi.ImageFsInfoRequ
 	return resp, err
 }
 
-// Where the disk cannot be seen images go by their age alone.
+// If the disk cannot be read, images are removed by their age alone.
 func TestCollectBlind(t *testing.T) {
 	for name, blind := range map[string]func(*images.CollectorConfig){
 		"not there": func(c *images.CollectorConfig) {
@@ -266,7 +266,7 @@ func TestCollectBlind(t *testing.T) {
 	}
 }
 
-// A pass that cannot see what there is removes nothing, and says so.
+// A pass that cannot list images or containers removes nothing, and returns an error.
 func TestCollectWithoutALook(t *testing.T) {
 	for _, m := range []critest.Method{critest.ImageFsInfo, critest.ListImages, critest.ListContainers, critest.Status} {
 		synctest.Test(t, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestCollectWithoutALook(t *testing.T) {
 	}
 }
 
-// An image that comes again is as new as any.
+// An image that is pulled again counts as new.
 func TestCollectAnImageThatIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, localImages("a"), nil)
@@ -293,7 +293,7 @@ func TestCollectAnImageThatIsBack(t *testing.T) {
 	})
 }
 
-// However a runtime says which image a container has, it is in use.
+// An image is in use, whichever of its names the runtime reports for a container.
 func TestCollectKnowsAnImageByEachName(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("d", 64)
 	for _, c := range []*runtimeapi.Container{

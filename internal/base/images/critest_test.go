@@ -76,8 +76,8 @@ func TestCallsOfEnsureImage(t *testing.T) {
 	})
 }
 
-// W2: the runtime is told at once when the last pod that waits is deleted, and a
-// runtime that does not listen holds nobody up.
+// W2: when the last waiting pod is deleted, the pull is cancelled immediately. A runtime that ignores the cancellation
+// delays nothing.
 func TestW2_ThePullIsCancelled(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestF8_PullOverARestart(t *testing.T) {
 	})
 }
 
-// F13: a pull that hangs holds up nothing but itself.
+// F13: a pull that hangs delays only itself.
 func TestF13_AHangingPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)

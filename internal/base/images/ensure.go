@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 )
 
-// Request asks for one image on behalf of one pod. Nothing in it is written to.
+// Request requests one image for one pod. EnsureImage does not modify it.
 type Request struct {
 	// Image is the name in the container's spec. Required.
 	Image string
@@ -50,8 +50,8 @@ type Image struct {
 	// ID is the runtime's identifier of the image. Create containers from it, with the name in the
 	// pod's spec as ImageSpec.UserSpecifiedImage (CRI-O requires that).
 	ID string
-	// UID and Username are the user its containers run as by default; UID is nil
-	// if the image gives a name or nothing.
+	// UID and Username are the default user of the image's containers. UID is nil if the image has a
+	// name or no user.
 	UID      *int64
 	Username string
 	// Size is in bytes, as reported by the runtime.

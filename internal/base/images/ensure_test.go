@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 )
 
-// ensure runs EnsureImage and releases what it gets.
+// ensure calls EnsureImage and releases the image.
 func ensure(t *testing.T, m *Manager, req Request) error {
 	t.Helper()
 	img, err := m.EnsureImage(t.Context(), req)
@@ -153,7 +153,7 @@ func TestBackOffIsPerPodAndImage(t *testing.T) {
 	})
 }
 
-// B3: other credentials are tried at once, the same ones not before their time.
+// B3: other credentials are tried immediately, the same ones after the back-off.
 func TestB3_AChangedSecretEndsTheBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{password: "right"}
@@ -203,7 +203,7 @@ func TestCredentialsAreTriedInTurn(t *testing.T) {
 	})
 }
 
-// One pull serves all who want the same at the same time.
+// Concurrent requests for the same image share one pull.
 func TestPullsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{pullTime: time.Minute}
@@ -228,7 +228,7 @@ func TestPullsAreShared(t *testing.T) {
 	})
 }
 
-// W2: who waits leaves with its own context; the pull ends with the last.
+// W2: a request ends with its own context; the pull ends with the last request.
 func TestW2_APullEndsWhenNobodyWaits(t *testing.T) {
 	for _, stubborn := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestW2_APullEndsWhenNobodyWaits(t *testing.T) {
 	}
 }
 
-// A pull that goes on although nobody waits does not stand for the next one.
+// A pull that continues without a waiting request is not used for the next request.
 func TestW2_AnAbandonedPullIsNobodys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{pullTime: time.Minute, stubborn: true}
@@ -320,8 +320,7 @@ func TestInspectAnswers(t *testing.T) {
 	})
 }
 
-// G3: a limit holds up neither images that are there nor, beyond itself, others;
-// those that wait get their turn in order.
+// G3: the limit delays neither present images nor, beyond their turn, other pulls. Waiting pulls start in order.
 func TestG3_Limit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{pullTime: time.Minute}
@@ -348,7 +347,7 @@ func TestG3_Limit(t *testing.T) {
 	})
 }
 
-// B5: a pod that waits for its turn has failed at nothing.
+// B5: a pod that waits for a slot has not failed.
 func TestB5_WaitingIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{pullTime: time.Hour}
@@ -370,7 +369,7 @@ func TestB5_WaitingIsNoFailure(t *testing.T) {
 	})
 }
 
-// The time that the runtime takes for a pull is told apart from the time in the queue.
+// The duration of the pull itself is reported separately from the time in the queue.
 func TestPullRanWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTestManager(t, image.Config{Runtime: &registry{pullTime: time.Minute}, MaxParallelPulls: 1})
@@ -383,7 +382,7 @@ func TestPullRanWithoutWaiting(t *testing.T) {
 	})
 }
 
-// notes writes down what an Observer is told.
+// notes records the calls of an Observer.
 type notes struct{ lines []string }
 
 func (n *notes) PullStarted(p image.Pull) { n.note("started %s after %v", p.Image, p.Waited) }
@@ -430,7 +429,7 @@ func TestNewValidates(t *testing.T) {
 	}
 }
 
-// Wait and EnsureImage may be called at the same time, as the race detector sees.
+// Wait and EnsureImage may be called concurrently; the race detector checks this.
 func TestWaitBesideEnsureImage(t *testing.T) {
 	m := newTestManager(t, image.Config{Runtime: &registry{}, ShareImages: true})
 	stop, stopped := make(chan struct{}), make(chan struct{})

@@ -69,9 +69,9 @@ func ExampleCollector() {
 
 	collector, err := images.NewCollector(images.CollectorConfig{
 		Runtime: client,
-		Leases:  manager.Leases(), // of what is about to be used
+		Leases:  manager.Leases(), // of images that are about to be used
 		Policy:  image.GCPolicy{MinAge: time.Nanosecond},
-		Statfs: func(string) (images.Disk, error) { // by default the node is asked
+		Statfs: func(string) (images.Disk, error) { // by default, the node's file system is read
 			return images.Disk{Capacity: 20 << 20, Available: 3 << 20}, nil
 		},
 		Log: funcr.New(func(_, line string) { fmt.Println(line) }, funcr.Options{}),
