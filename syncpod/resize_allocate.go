@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
-// allocating reads the allocation of the pod, and reports which part of it the containers do not have yet.
+// allocating gets the allocation of the pod, and reports which part of it the containers do not have yet.
 type allocating struct{ *work }
 
 // allocate replaces the pod with its allocated version. For a deleted pod it makes no new decision.
@@ -44,8 +44,8 @@ func (c *Config) allocated(pod *v1.Pod) *v1.Pod {
 	return c.Extensions.Allocations.Allocated(pod)
 }
 
-// resizeConditions returns conditions for requested resources that are not allocated, and for
-// allocated ones that the containers do not have yet.
+// resizeConditions returns conditions for requested resources that are not allocated, and for allocated resources that
+// the containers do not have yet.
 func (w allocating) resizeConditions(failed []*StepError) (conditions []v1.PodCondition) {
 	if waits := w.allocated.Waits; waits != nil && waits.Outcome != resize.Accepted {
 		conditions = append(conditions, v1.PodCondition{

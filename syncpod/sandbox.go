@@ -21,16 +21,16 @@ type inUse struct {
 	id      string
 	config  *runtimeapi.PodSandboxConfig
 	handler string
-	// input is what the configuration was made of, groups and user namespace
-	// included, which containers share.
+	// input is the input of the sandbox's configuration, including groups and the user namespace, which
+	// containers share.
 	input sandboxconfig.Input
 	// ips are the pod's addresses, the primary first.
 	ips []string
-	// secrets are what images are pulled with.
+	// secrets are the pull secrets of images.
 	secrets []v1.Secret
 }
 
-// sandboxKey is what a sandbox's failures hold up: no container has that key.
+// sandboxKey is the back-off key of a pod's sandbox. No container has this key.
 var sandboxKey = memory.Key{}
 
 // sandboxing gets a pod its sandbox.
@@ -51,9 +51,9 @@ func (w sandboxing) useSandbox(ctx context.Context) bool {
 	return false
 }
 
-// holdUp makes a failed step wait before its next try, unless the failure says nothing of the
-// step: the agent gave up, or the runtime was unavailable. If the same step keeps failing with
-// Unavailable, the step itself crashes the runtime, and it is held up.
+// holdUp delays the next try of a failed step, unless the failure says nothing about the step: the agent gave up, or the
+// runtime was unavailable. If the same step keeps failing with Unavailable, the step itself crashes the runtime, and it
+// is delayed, too.
 func (o *observedPod) holdUp(ctx context.Context, key memory.Key, failed *StepError) {
 	if ctx.Err() != nil || errors.Is(failed, cri.ErrCanceled) || !failed.NotBefore.IsZero() {
 		return
@@ -114,7 +114,7 @@ func (w sandboxing) createSandbox(ctx context.Context) *StepError {
 	return w.useCreated(ctx, created)
 }
 
-// useCreated takes note of the new sandbox, and reports it.
+// useCreated records the new sandbox, and reports it.
 func (w sandboxing) useCreated(ctx context.Context, created sandboxes.Created) *StepError {
 	sb := runtime.SandboxStatus{ID: created.ID, State: runtime.SandboxReady, Attempt: created.Attempt, NetworkMode: runtime.NamespaceNode}
 	if !w.pod.Spec.HostNetwork {
@@ -147,13 +147,13 @@ func withSandbox(status *runtime.PodStatus, sb runtime.SandboxStatus) *runtime.P
 	return &with
 }
 
-// errNoAddress makes a pod wait whose network is not ready. The address may still come, so the
-// sandbox is not replaced before the wait is over (kubernetes #48510).
+// errNoAddress delays a pod whose network is not ready. The address may still appear, so the sandbox is not replaced
+// before the end of the wait (kubernetes #48510).
 var errNoAddress = errors.New("the sandbox has no address yet")
 
-// awaitAddress returns a step to wait for if it is too early to replace the pod's
-// sandbox for want of an address: each sandbox is given the time of one back-off,
-// because its network may be under way, or be reported as gone just once.
+// awaitAddress returns a failure that delays the pod if it is too early to replace its sandbox because of a missing
+// address. Each sandbox has the time of one back-off, because its network may still be set up, or the runtime may
+// omit the address just once.
 func (w gathering) awaitAddress(ctx context.Context) *StepError {
 	held := w.memory.held(sandboxKey, time.Now())
 	if held != nil && errors.Is(held, errNoAddress) {
@@ -172,7 +172,7 @@ func (o *observedPod) tellNoAddress(ctx context.Context) {
 	o.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", errNoAddress)
 }
 
-// podIPs are the addresses of the sandbox, or of the node for a pod in its network.
+// podIPs returns the addresses of the sandbox, or of the node for a pod in the node's network.
 func (o *observedPod) podIPs() []string {
 	if o.pod.Spec.HostNetwork {
 		return o.config.Node.hostIPs()

@@ -18,7 +18,7 @@ import (
 
 type startStep = actions.StartStep
 
-// start is one container on its way to run.
+// start is the start of one container.
 type start struct {
 	*work
 	startStep
@@ -29,7 +29,7 @@ type start struct {
 	// id is the created container, madeAttempt its attempt.
 	id          runtime.ContainerID
 	madeAttempt uint32
-	// mounts are those on the node for the start alone.
+	// mounts are the mounts on the node that exist only during the start.
 	mounts startMounts
 	// succeeded is set once the start has succeeded.
 	succeeded bool
@@ -41,8 +41,8 @@ type starting struct{ *work }
 // errRanAfterAll prevents another run of a container before its previous run has been inspected.
 var errRanAfterAll = errors.New("it has run after all, though the runtime showed it as created")
 
-// startAll starts the plan's containers in order. Their images are pulled side by
-// side, so that they come as early as they can.
+// startAll starts the plan's containers in order. Their images are pulled concurrently, so that they are present as
+// early as possible.
 func (w starting) startAll(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var pulls sync.WaitGroup
@@ -88,7 +88,7 @@ func (w starting) runAll(ctx context.Context, starts []*start) {
 	}
 }
 
-// progress takes one container from its image to the end of its postStart handler.
+// progress is the start of one container, from its image to the end of its postStart handler.
 type progress struct{ *start }
 
 // heldUp returns why the plan does not have the container started now. The end of the last
@@ -117,9 +117,8 @@ func (st progress) heldUp() *StepError {
 	}
 }
 
-// lastEnd returns the container's current instance if it has ended, nil if there is none. One
-// that was killed because a probe failed has just ended, though the status is from before: it
-// counts as a crash.
+// lastEnd returns the container's current instance if it has ended, nil if it has not. An instance that was killed
+// because a probe failed has just ended, although the status is from before: it counts as a crash.
 func (st progress) lastEnd(now time.Time) *runtime.ContainerStatus {
 	last := st.status.Latest(st.Container.Name)
 	if last == nil || last.State == runtime.ContainerExited {
@@ -165,7 +164,7 @@ func (st progress) run(ctx context.Context) *StepError {
 	return err
 }
 
-// pipeline takes the container from its image to the end of its postStart handler.
+// pipeline starts the container, from its image to the end of its postStart handler.
 func (st progress) pipeline(ctx context.Context) *StepError {
 	chooseDevices(ctx, st.config.Extensions.Devices, st.pod, st.spec)
 	images, failed := pulling(st).waitForImages(ctx)
@@ -206,8 +205,8 @@ func (st progress) inTurn(ctx context.Context, images imageResult) (failed *Step
 	return launching(st).launch(ctx)
 }
 
-// describe is an error as an event has it: the reason alone for one of the
-// image, which has had an event of its own.
+// describe returns the text of an error for an event. For an error of the image it is only the reason, because the
+// image had an event of its own.
 func (st progress) describe(err *StepError) string {
 	if err.Step == stepImage {
 		return string(err.Reason)

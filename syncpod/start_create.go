@@ -25,7 +25,7 @@ import (
 // creating makes a container.
 type creating struct{ *start }
 
-// create makes the container.
+// create creates the container.
 func (st creating) create(ctx context.Context, images imageResult) *StepError {
 	attempt, err := st.attempt(st.startStep)
 	if err != nil {
@@ -99,14 +99,14 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 	})
 }
 
-// chooseDevices chooses the devices of a container before its image is pulled, so that its status reports them meanwhile.
+// chooseDevices chooses the devices of a container before its image is pulled, so that its status reports them during the pull.
 func chooseDevices(ctx context.Context, devices Devices, pod *v1.Pod, spec *v1.Container) {
 	if devices != nil {
 		_ = devices.Choose(ctx, pod, spec) // Allocate returns the same error later
 	}
 }
 
-// devices is what the container is given of the node's devices.
+// devices returns the container's allocation of the node's devices.
 func (st creating) devices(ctx context.Context) (device.Allocation, error) {
 	if st.config.Extensions.Devices == nil {
 		return device.Allocation{}, nil
@@ -124,7 +124,7 @@ func merged(first, second map[string]string) map[string]string {
 	return all
 }
 
-// ids are those of the images that are mounted, by the name of the volume.
+// ids returns the IDs of the images that are mounted, by the name of the volume.
 func (r imageResult) ids() map[string]string {
 	var ids map[string]string
 	for name, img := range r.volumes {
@@ -268,12 +268,12 @@ func (st creating) dispose(ctx context.Context, listed []*runtimeapi.Container, 
 	return nil
 }
 
-// nameReservedRetries is how often the creation of a container is refused because its name is reserved, with nothing
-// listed, until the next attempt number is taken.
+// nameReservedRetries is how often the creation of a container may be rejected because its name is reserved, without a
+// listed container, until the next attempt number is used.
 const nameReservedRetries = 3
 
-// countReserved gives an attempt up whose name stays reserved with nothing listed.
-// CRI-O does not reject the request; it blocks until the caller's deadline.
+// countReserved gives up an attempt whose name stays reserved without a listed container. CRI-O does not reject the
+// request; it blocks until the caller's deadline.
 func (st creating) countReserved(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
 	if deadline.Over(ctx) || !creation.NameTaken(cause) && !errors.Is(cause, cri.ErrDeadline) {
 		return

@@ -37,8 +37,8 @@ func criCDIDevices(a device.Allocation) []*runtimeapi.CDIDevice {
 	return devices
 }
 
-// withDevices returns the variables of a container, preceded by those of its devices, sorted by name.
-// For a name in both, the container's value applies.
+// withDevices returns the variables of a container, preceded by those of its devices, sorted by name. If both have a
+// name, the container's value applies.
 func withDevices(a device.Allocation, vars []environ.Var) []environ.Var {
 	if len(a.Env) == 0 {
 		return vars

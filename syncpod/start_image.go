@@ -21,7 +21,7 @@ type imageResult struct {
 	err     error
 }
 
-// release gives the images back.
+// release releases the images.
 func (r imageResult) release() {
 	if r.image != nil {
 		r.image.Release()
@@ -47,7 +47,7 @@ func (st pulling) ensureImages(ctx context.Context) {
 	st.image <- got
 }
 
-// askForVolumes asks for the images that the container mounts, each once.
+// askForVolumes requests the images that the container mounts, each once.
 func (st pulling) askForVolumes(ctx context.Context) (byName map[string]*images.Image, err error) {
 	for i := range st.pod.Spec.Volumes {
 		vol := &st.pod.Spec.Volumes[i]
@@ -141,9 +141,9 @@ func (st pulling) imageError(ctx context.Context, err error) *StepError {
 	return failed
 }
 
-// imageEvent returns the text of the event about an image that cannot be used, in a kubelet's words.
-// They differ from those of the status where a pull has failed: the event of a back-off repeats no
-// cause, so that it is counted and not recorded anew.
+// imageEvent returns the text of the event about an image that cannot be used, as in a kubelet. It differs from the text
+// in the status after a failed pull: the event of a back-off does not repeat the cause, so that repeated events are
+// counted and not recorded as new ones.
 func imageEvent(err error) string {
 	e, ok := errors.AsType[*image.Error](err)
 	if !ok {
@@ -158,7 +158,7 @@ func imageEvent(err error) string {
 	return e.Error()
 }
 
-// releaseAll gives back images that no container was created from.
+// releaseAll releases images from which no container was created.
 func releaseAll(starts []*start) {
 	for _, st := range starts {
 		select {

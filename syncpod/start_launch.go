@@ -81,7 +81,7 @@ func (st launching) runs(ctx context.Context) bool {
 	defer cancel()
 	resp, err := st.config.Client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: st.id.ID}})
 	if err != nil {
-		return false // the start has failed already, and the next sync looks again
+		return false // the start has already failed, and the next sync inspects the container
 	}
 	for _, c := range resp.GetContainers() {
 		if c.GetId() == st.id.ID {
@@ -108,7 +108,7 @@ func (st launching) runPostStart(ctx context.Context, postStart *v1.LifecycleHan
 	if result.HTTPFallback && err == nil {
 		st.eventf(podref.Pod(st.pod), v1.EventTypeWarning, handler.EventHTTPFallback, handler.FallbackMessage, st.spec.Name)
 	}
-	// The runtime knows the deadline too, and may be the first to report it.
+	// The runtime has the same deadline, and may report it first.
 	timedOut := hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline)
 	cancel()
 	switch {
@@ -141,8 +141,8 @@ func (st launching) killAfterHook(ctx context.Context) error {
 	return err
 }
 
-// finishHooks runs the postStart handlers of containers that turned out to run
-// although their start, or their handler, was not seen to end.
+// finishHooks runs the postStart handlers of containers that run, although their start or their handler was not
+// observed to end.
 func (w starting) finishHooks(ctx context.Context) {
 	if w.sandbox.ips == nil {
 		w.sandbox.ips = w.podIPs()

@@ -7,7 +7,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// startMounts are mounted on the node for the start of one instance of a container.
+// startMounts are mounts on the node that exist only during the start of one instance of a container.
 type startMounts struct {
 	// id is the runtime's ID of the instance.
 	id      string
@@ -40,8 +40,8 @@ func startIsOver(status *runtime.PodStatus) func(id string) bool {
 	}
 }
 
-// releaseEach logs what fails: the next start of the container, or the removal of the pod, unmounts what
-// stays.
+// releaseEach logs failures. The remaining mounts are unmounted at the next start of the container, or when the pod is
+// removed.
 func (s *Syncer) releaseEach(m *podMemory, ended []startMounts) {
 	for _, mounts := range ended {
 		if err := mounts.release(); err != nil {
@@ -50,8 +50,8 @@ func (s *Syncer) releaseEach(m *podMemory, ended []startMounts) {
 	}
 }
 
-// setMounts notes the mounts of a start that was left open. The zero value forgets those of an earlier
-// start: a later one has replaced them.
+// setMounts records the mounts of a start that was not completed. The zero value drops those of an earlier start,
+// because a later start has replaced them.
 func (m *podMemory) setMounts(name string, mounts startMounts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

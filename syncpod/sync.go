@@ -18,7 +18,7 @@ import (
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
-// Result is what a SyncPod has come to.
+// Result is the result of a SyncPod.
 type Result struct {
 	// Plan is the plan of the sync.
 	Plan actions.Plan
@@ -34,14 +34,12 @@ type Result struct {
 	NextTry time.Time
 }
 
-// SyncPod brings a pod one step closer to what it should be, in the order of the
-// package's documentation. status is what the runtime has of the pod, read after
-// the last SyncPod of it has returned; nil means that SyncPod reads it.
+// SyncPod brings a pod one step closer to its definition, in the order of the package's documentation. status is the
+// pod's status in the runtime, read after the last SyncPod of the pod has returned; if it is nil, SyncPod reads it.
 //
-// The error joins all that failed. It says by its methods RetryAt and Temporary
-// when to come again. That something waits for its back-off is no error;
-// Result.NextTry says when to come again. When ctx ends, so does all that is in
-// flight, and SyncPod returns; what was left half done is found by the next.
+// The error joins all failures. Its methods RetryAt and Temporary determine when to call SyncPod again. A step that
+// waits for its back-off is not an error; Result.NextTry is the time of the next call. When ctx ends, all calls in
+// flight end, too, and SyncPod returns; the next SyncPod continues from the state that the runtime reports.
 func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) (Result, error) {
 	if err := validate(pod); err != nil {
 		return Result{}, err
@@ -73,21 +71,20 @@ func validate(pod *v1.Pod) error {
 type observedPod struct {
 	notices
 	syncer *Syncer
-	// pod is the pod as it is allocated.
+	// pod is the pod with its allocated resources.
 	pod    *v1.Pod
 	memory *podMemory
 	// status is the runtime's status of the pod, completed from memory.
 	status *runtime.PodStatus
-	// memoryInUse is why the memory limit of the pod as a whole stays higher than it is to
-	// be, nil if it does not.
+	// memoryInUse is why the memory limit of the pod as a whole was not lowered, nil if it was.
 	memoryInUse *StepError
 }
 
-// record keeps what has changed of the pod for the next agent.
+// record stores the changed facts about the pod for the next agent.
 func (o *observedPod) record(ctx context.Context) { o.syncer.record(ctx, o.memory) }
 
-// outcome is what keeps containers of a pod from running. It has no lock: containers that
-// start side by side return their errors.
+// outcome has the errors that keep containers of a pod from running. It has no lock: containers that start
+// concurrently return their errors.
 type outcome struct {
 	failed []*StepError
 	// unstopped are the containers, by name, that must not be started because an
@@ -95,16 +92,16 @@ type outcome struct {
 	unstopped map[string]bool
 }
 
-// work is what the steps of one SyncPod share. Each step is a type of its own, so that a
-// method sees few others; a step may convert itself to another to use it.
+// work is the shared state of the steps of one SyncPod. Each step is a type of its own, so that a method has access to
+// few others. A step may convert itself to another one to use it.
 type work struct {
 	observedPod
 	outcome
 	report *report
 	plan   actions.Plan
 	over   bool
-	// allocated is what the Allocations have answered, and resized are the instances that
-	// have been brought to it since.
+	// allocated is the answer of the Allocations, and resized are the instances that have received it
+	// since then.
 	allocated resize.Answer
 	resized   map[runtime.ContainerID]bool
 	// rejected is why the pod may not run, nil if it may.
@@ -113,14 +110,14 @@ type work struct {
 	sandbox  inUse
 	// started are the containers, by name, that were started in this work.
 	started map[string]bool
-	// nextRefresh is when the pod's volumes are to be looked at again, zero if they are not.
+	// nextRefresh is when the pod's volumes must be refreshed, zero if they need not be.
 	nextRefresh time.Time
 }
 
-// syncing takes the steps of a SyncPod.
+// syncing runs the steps of a SyncPod.
 type syncing struct{ *work }
 
-// run takes them in the order of the package's documentation.
+// run runs the steps in the order of the package's documentation.
 func (w syncing) run(ctx context.Context, status *runtime.PodStatus) error {
 	if err := (inspecting{&w.observedPod}).look(ctx, status); err != nil {
 		return err
@@ -180,8 +177,8 @@ func (w syncing) act(ctx context.Context) {
 // inspecting reads the status of a pod.
 type inspecting struct{ *observedPod }
 
-// look takes the status, or reads it. Sandboxes that have come up late, beside
-// the one in use, are removed first: they would make the pod start over.
+// look uses the given status, or reads one. First it removes sandboxes that have appeared late next to the one in use:
+// because of them the pod would start over.
 func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status != nil && o.config.deps.Sandboxes.Unresolved(o.pod.UID) {
 		if err := o.config.deps.Sandboxes.Resolve(ctx, o.pod.UID, o.sandboxInUse(status)); err != nil {

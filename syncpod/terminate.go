@@ -16,25 +16,25 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/stop"
 )
 
-// Termination asks for a pod to be ended.
+// Termination requests the termination of a pod.
 type Termination struct {
-	// Pod is the pod. Required. A static pod that is to end for good needs a
-	// metadata.deletionTimestamp: without one it is reported as if the agent were to
-	// start it again, not as Succeeded or Failed.
+	// Pod is the pod. Required. A static pod that ends for good needs a metadata.deletionTimestamp:
+	// without it, the status is reported as if the agent were about to start the pod again, and not as
+	// Succeeded or Failed.
 	Pod *v1.Pod
-	// Status is what the runtime has of it. Nil means that it is read.
+	// Status is the pod's status in the runtime. If it is nil, the Syncer reads it.
 	Status *runtime.PodStatus
-	// GraceSeconds is the time the pod is given, in place of its own. Nil means that
-	// of its deletion (metadata.deletionGracePeriodSeconds), or else of its spec.
+	// GraceSeconds is the grace period, in place of the pod's own. Nil means that of its deletion
+	// (metadata.deletionGracePeriodSeconds), or else that of its spec.
 	GraceSeconds *int64
-	// Deadline is when that time is over, if it began before now: when the pod was
-	// asked to end. Zero means that it begins now.
-	// A deadline is never put off: of all that a pod was given, those before a
-	// restart of the agent included if there are Records, the earliest holds.
+	// Deadline is the end of the grace period, if it began before now, when the termination of the pod
+	// was requested. Zero means that the grace period begins now. A deadline is never extended: of
+	// all deadlines of a pod the earliest applies, including those before a restart of the agent if
+	// there are Records.
 	Deadline time.Time
-	// Evicted is why the node stops a pod that is still wanted. The pod is reported
-	// as failed for it, whatever its containers' ends. Nil if it is wanted no more;
-	// of several the first counts.
+	// Evicted is why the node stops a pod that is still desired. The pod is reported as Failed for this
+	// reason, whatever the exits of its containers. Nil if the pod is no longer desired. Of several
+	// reasons, the first one counts.
 	Evicted *Rejection
 	// Disruption means that the node is the cause, not the pod: together with Evicted, the pod also
 	// gets the condition DisruptionTarget.
@@ -45,7 +45,7 @@ type Termination struct {
 type RuntimePod struct {
 	UID             types.UID
 	Name, Namespace string
-	// Status is what the runtime has of it. Nil means that it is read.
+	// Status is the pod's status in the runtime. If it is nil, the Syncer reads it.
 	Status *runtime.PodStatus
 	// Keep means that the pod is known nevertheless, and that SyncTerminatedPod follows: its
 	// memory, such as its exit codes, is kept for that call.
@@ -142,7 +142,7 @@ func (s *Syncer) forget(ctx context.Context, uid types.UID) {
 // ending is one run of SyncTerminatingPod.
 type ending struct {
 	syncer   *Syncer
-	pod      *v1.Pod // nil if no spec is known
+	pod      *v1.Pod // nil if its spec is unknown
 	memory   *podMemory
 	status   *runtime.PodStatus
 	deadline time.Time
@@ -153,7 +153,7 @@ func (e *ending) run(ctx context.Context) error {
 	return errors.Join(err, e.reportEnd(ctx, report))
 }
 
-// stop stops the pod, and returns what reports it meanwhile.
+// stop stops the pod, and returns the report that was made during the stop.
 func (e *ending) stop(ctx context.Context) (*report, error) {
 	recorded := e.recordBeside(ctx)
 	defer e.syncer.record(ctx, e.memory)
@@ -176,8 +176,8 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 	return report, err
 }
 
-// inspect reads the status. Starts that were cut short stay in it, other than in a SyncPod: no
-// other start follows. A report leaves them out.
+// inspect reads the status. Unlike in a SyncPod, aborted starts stay in it, because no other start follows. A report
+// omits them.
 func (e *ending) inspect(ctx context.Context) (*runtime.PodStatus, error) {
 	status, err := e.syncer.read(ctx, e.memory.uid, e.status)
 	if err != nil {

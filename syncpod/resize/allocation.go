@@ -12,7 +12,7 @@ import (
 // JSON is stored in a file.
 type allocation map[string]v1.ResourceRequirements
 
-// allocationOf returns what a pod asks for. It shares nothing with the pod.
+// allocationOf returns the resources that a pod requests. It shares no memory with the pod.
 func allocationOf(pod *v1.Pod) allocation {
 	a := allocation{}
 	if r := pod.Spec.Resources; r != nil {
@@ -27,8 +27,8 @@ func allocationOf(pod *v1.Pod) allocation {
 	return a
 }
 
-// reported returns the allocation in a pod's status, which an earlier agent has written, and the
-// requested resources where the status has none.
+// reported returns the allocation in a pod's status, which an earlier agent has written. Where the status
+// has none, it returns the requested resources.
 func reported(pod *v1.Pod) allocation {
 	a := allocationOf(pod)
 	if r := pod.Status.Resources; r != nil && pod.Spec.Resources != nil {
@@ -44,9 +44,9 @@ func reported(pod *v1.Pod) allocation {
 	return a
 }
 
-// reportedOf returns the allocation of one container from its status. The status has the limits in
-// force, which differ from the allocated ones during a resize: if the request equals the allocated
-// one, or the limits equal the requests, the allocated limits are known.
+// reportedOf returns the allocation of one container from its status. The status has the limits in effect, which differ
+// from the allocated ones during a resize. The allocated limits are known if the request equals the allocated one, or the
+// limits equal the requests.
 func reportedOf(s *v1.ContainerStatus, asked v1.ResourceRequirements) v1.ResourceRequirements {
 	requests := resizable(s.AllocatedResources)
 	switch {
@@ -61,7 +61,7 @@ func reportedOf(s *v1.ContainerStatus, asked v1.ResourceRequirements) v1.Resourc
 // wholePod is no name of a container.
 const wholePod = ""
 
-// resizable is the part of a list that can change while a container runs.
+// resizable returns the part of a list that can change while a container runs.
 func resizable(list v1.ResourceList) v1.ResourceList {
 	var part v1.ResourceList
 	for _, name := range names() {
@@ -75,10 +75,10 @@ func resizable(list v1.ResourceList) v1.ResourceList {
 	return part
 }
 
-// names are the resources that can change while a container runs.
+// names returns the resources that can change while a container runs.
 func names() []v1.ResourceName { return []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} }
 
-// equal reports whether two allocations are the same amounts.
+// equal reports whether two allocations have the same amounts.
 func (a allocation) equal(b allocation) bool {
 	return maps.EqualFunc(a, b, func(x, y v1.ResourceRequirements) bool {
 		return equalLists(x.Requests, y.Requests) && equalLists(x.Limits, y.Limits)
@@ -107,13 +107,13 @@ func (a allocation) applyTo(pod *v1.Pod) *v1.Pod {
 	return &allocated
 }
 
-// of is the part of an allocation that is about the containers of a pod, complete.
+// of returns the allocation of the pod's containers, complete.
 func (a allocation) of(pod *v1.Pod) allocation {
 	all := allocationOf(pod)
 	for name := range all {
 		if r, ok := a[name]; ok {
 			all[name] = r
-		} else if name == wholePod { // what it had none of, it asks for
+		} else if name == wholePod { // the pod had no pod-level resources before
 			all[name] = v1.ResourceRequirements{}
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/podsync/podsync/internal/base/podfile"
 )
 
-// Config is what an Allocator is made of. State is required.
+// Config configures an Allocator. State is required.
 type Config struct {
 	// State is the absolute path of a directory with a file for each pod with its allocation. It
 	// must outlive the agent; otherwise pending resizes count as accepted.
@@ -54,7 +54,7 @@ type entry struct {
 	// pod is the desired pod, nil for a pod that is only known from its file.
 	pod       *v1.Pod
 	allocated allocation
-	// requests are those of the allocated pod.
+	// requests are the requests of the allocated pod.
 	requests v1.ResourceList
 	// since is when the pending resize was requested, zero if there is none; asked is the requested
 	// allocation, verdict the last decision on it.
@@ -106,9 +106,9 @@ type Answer struct {
 	NextTry time.Time
 }
 
-// Allocate returns the allocation of a pod. If the pod requests something else than before, that is
-// decided now, after pending resizes that precede it in [Order]. An accepted allocation is in its
-// file when Allocate returns; after an error nothing has changed, and the caller must retry.
+// Allocate returns the allocation of a pod. If the pod's request has changed, it decides about it now, after pending
+// resizes that precede it in [Order]. When Allocate returns, an accepted allocation is in its file. After an error nothing
+// has changed, and the caller must retry.
 func (a *Allocator) Allocate(_ context.Context, pod *v1.Pod) (Answer, error) {
 	a.mu.Lock()
 	defer a.unlock(pod.UID)
@@ -125,7 +125,7 @@ func (a *Allocator) Allocate(_ context.Context, pod *v1.Pod) (Answer, error) {
 	return a.answer(a.pods[pod.UID]), nil
 }
 
-// unlock ends a call for a pod, and notifies about the other pods that it changed.
+// unlock ends a call for a pod, and calls changed for the other pods whose resize was accepted.
 func (a *Allocator) unlock(pod types.UID) {
 	tell, changed := a.changed, a.accepted
 	a.accepted = nil
@@ -137,7 +137,7 @@ func (a *Allocator) unlock(pod types.UID) {
 	}
 }
 
-// know records a pod. A new one is allocated its requests, and one whose file is lost its reported
+// know records a pod. A new pod is allocated its requests. A pod whose file is lost is allocated its reported
 // allocation.
 func (a *Allocator) know(pod *v1.Pod) error {
 	e := a.pods[pod.UID]
@@ -212,7 +212,7 @@ func (a *Allocator) RemovePod(_ context.Context, uid types.UID) error {
 	return errors.Join(a.files.Remove(uid), a.files.RemoveAside(uid), a.settle(uid))
 }
 
-// load reads what the agent before has written, all or nothing.
+// load reads the files of an earlier agent, all or none.
 func (a *Allocator) load() error {
 	if a.loaded {
 		return nil

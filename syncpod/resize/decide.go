@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// request is one resize, and what it must fit next to.
+// request is one resize, with the other pods and the node that it must fit.
 type request struct {
 	// Pod is the desired pod, Allocated the pod with its current allocation.
 	Pod, Allocated *v1.Pod
@@ -23,15 +23,16 @@ type request struct {
 	Allocatable v1.ResourceList
 }
 
-// Verdict is what becomes of a change.
+// Verdict is the decision on a resize.
 type Verdict struct {
-	// Outcome is what becomes of it.
+	// Outcome is whether the resize is accepted.
 	Outcome Outcome
-	// Message says why, for people. It is published.
+	// Message is the reason, for people. It is published.
 	Message string
 }
 
-// Outcome is one word. Those other than Accepted are reasons of the condition PodResizePending.
+// Outcome is the result of a decision in one word. All values except Accepted are reasons of the condition
+// PodResizePending.
 type Outcome string
 
 // The outcomes.
@@ -44,9 +45,9 @@ const (
 	Infeasible Outcome = v1.PodReasonInfeasible
 )
 
-// decide says what becomes of a change. What does not ask for more is accepted: nothing
-// has to fit for it. What a pod has as a whole counts in place of what its containers have
-// (KEP-5419). Its quality of service cannot change while it runs.
+// decide decides about a resize. A resize that requests no more of any resource is accepted, because nothing has
+// to fit. Pod-level resources replace those of the containers (KEP-5419). The quality of service of a pod cannot
+// change while it runs.
 func decide(r request) Verdict {
 	if field, q := negative(r.Pod); field != "" {
 		return Verdict{Infeasible, fmt.Sprintf("%s is %s, want 0 or more", field, q.String())}
@@ -68,7 +69,7 @@ func decide(r request) Verdict {
 
 func sameQuality(r request) bool { return qos.FromSpec(&r.Pod.Spec) == qos.FromSpec(&r.Allocated.Spec) }
 
-// fits says whether there is enough of one resource.
+// fits decides whether there is enough of one resource.
 func (r request) fits(name v1.ResourceName) Verdict {
 	capacity, bounded := r.Allocatable[name]
 	asked, has := fits.Requested(r.Pod, name), fits.Requested(r.Allocated, name)
@@ -84,7 +85,7 @@ func (r request) fits(name v1.ResourceName) Verdict {
 	return Verdict{Outcome: Accepted}
 }
 
-// negative is an amount of the pod that is none, and the field that it is in.
+// negative returns a negative amount in the pod, and its field.
 func negative(pod *v1.Pod) (field string, q resource.Quantity) {
 	all := allocationOf(pod)
 	for _, of := range slices.Sorted(maps.Keys(all)) {

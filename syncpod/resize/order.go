@@ -35,7 +35,7 @@ func order(list []pending) {
 	})
 }
 
-// grows reports whether more is asked for of anything.
+// grows reports whether the resize requests more of any resource.
 func (p pending) grows() bool {
 	for _, name := range names() {
 		asked, has := fits.Requested(p.Pod, name), fits.Requested(p.Allocated, name)

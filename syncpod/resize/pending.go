@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/internal/base/podref"
 )
 
-// ask notes what the pod asks for, if that is not what it is allocated.
+// ask records the pod's request, if it differs from the allocation.
 func (e *entry) ask(now time.Time) {
 	asked := allocationOf(e.pod)
 	switch {
@@ -45,7 +45,7 @@ func (a *Allocator) settle(pod types.UID) error {
 	return errors.Join(errs...)
 }
 
-// pending is what waits and is not infeasible, in order.
+// pending returns the resizes that wait and are not infeasible, in order.
 func (a *Allocator) pending() []pending {
 	var list []pending
 	for _, e := range a.pods {
@@ -57,7 +57,7 @@ func (a *Allocator) pending() []pending {
 	return list
 }
 
-// try decides on one change. It is accepted when its file says so.
+// try decides on one resize. The resize is accepted when its file is written.
 func (a *Allocator) try(p pending) (accepted bool, err error) {
 	e := a.pods[p.Pod.UID]
 	verdict := a.decide(request{Pod: p.Pod, Allocated: p.Allocated, ActivePods: a.activePods(p.Pod.UID), Allocatable: a.config.Allocatable})
@@ -80,8 +80,8 @@ func (a *Allocator) try(p pending) (accepted bool, err error) {
 	return true, nil
 }
 
-// activePods returns the other pods with their allocations. The requests of a pod that was not
-// seen yet come from its file.
+// activePods returns the other pods with their allocations. The requests of a pod that the agent has not seen yet
+// come from its file.
 func (a *Allocator) activePods(uid types.UID) []*v1.Pod {
 	var pods []*v1.Pod
 	for other, e := range a.pods {
@@ -97,7 +97,7 @@ func (a *Allocator) activePods(uid types.UID) []*v1.Pod {
 	return pods
 }
 
-// standIn is a pod that requests so much.
+// standIn returns a pod with these requests.
 func standIn(uid types.UID, requests v1.ResourceList) *v1.Pod {
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Resources: v1.ResourceRequirements{Requests: requests}}}}}
 	pod.UID = uid

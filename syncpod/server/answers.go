@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// maxAnswers and maxAnswersOfUser bound the answers that callers have not taken yet, in bytes,
-	// of all users and of one. An answer that is larger than that is refused, too.
+	// maxAnswers and maxAnswersOfUser limit the size of the responses that callers have not read yet, in bytes, of all
+	// users and of one. A single larger response is rejected, too.
 	maxAnswers, maxAnswersOfUser = 128 << 20, 64 << 20
 	// answerPart is the size of the chunks in which a response is buffered, in bytes. A chunk that
 	// was sent is freed immediately.
 	answerPart = 32 << 10
 	// maxEncoding is the maximum number of concurrent encodings.
 	maxEncoding = 2
-	// answerTime is how long a caller may take nothing of an answer that is held.
+	// answerTime is how long a caller may stop reading a buffered response.
 	answerTime = 15 * time.Second
 )
 
-// errHeld refuses an answer for which there is no room.
+// errHeld is the error of a response for which there is no room.
 var errHeld = errors.New("too much is held of answers that were not read yet")
 
 // answers counts the bytes that answers hold, of all users and of each.
@@ -52,8 +52,8 @@ func (a *answers) release(user string, n int) {
 	}
 }
 
-// An answer is a http.ResponseWriter that holds what a handler writes. It is sent once the handler
-// has returned: what the handler needs to make it is not held while the caller reads.
+// An answer is an http.ResponseWriter that buffers the response of a handler. The response is sent after the handler
+// has returned, so that the resources of the handler are not held while the caller reads.
 type answer struct {
 	all      *answers
 	user     string
@@ -94,7 +94,7 @@ func (a *answer) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// reserve makes room for n bytes before they are there.
+// reserve reserves room for n bytes before they are written.
 func (a *answer) reserve(n int) bool {
 	if !a.all.reserve(a.user, n) {
 		a.full = true
@@ -104,7 +104,7 @@ func (a *answer) reserve(n int) bool {
 	return true
 }
 
-// unreserve gives back the room that was reserved and is not used.
+// unreserve releases the reserved room that is not used.
 func (a *answer) unreserve() {
 	a.all.release(a.user, a.reserved)
 	a.reserved = 0

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// User is who asks.
+// User is the user of a request.
 type User struct {
 	Name, UID string
 	Groups    []string
@@ -24,25 +24,25 @@ type Attributes struct {
 	Name, Path string
 }
 
-// An Authenticator says who has sent a request: by its certificate, or by a token that
-// a TokenReview is asked of. It is called by many requests at once.
+// An Authenticator identifies the user of a request: by its certificate, or by a token that a TokenReview checks. It
+// is called concurrently.
 type Authenticator interface {
 	// AuthenticateRequest returns the user, and false if the request does not identify a user. An
 	// error means the same, and is logged.
 	AuthenticateRequest(r *http.Request) (user User, ok bool, err error)
 }
 
-// An Authorizer decides what users may. It is called by many requests at once.
+// An Authorizer decides which requests a user may make. It is called concurrently.
 type Authorizer interface {
 	// Authorize reports whether the user is allowed. An error means that this is unknown.
 	Authorize(ctx context.Context, a Attributes) (allowed bool, reason string, err error)
 }
 
-// ErrBusy is the error of an Authenticator or an Authorizer that cannot decide now, because it
-// is asked too much at once. The answer is 429, and nothing is logged.
+// ErrBusy means that an Authenticator or an Authorizer cannot decide now, because it has too many requests. The
+// response is 429, and nothing is logged.
 var ErrBusy = errors.New("too many requests are waiting to be authenticated or authorized")
 
-// trusted marks requests that came by a way on which everybody may everything.
+// trusted marks requests on a connection whose users may do everything.
 type trusted struct{}
 
 // userKey is the key of the User in the context of a request.
@@ -74,7 +74,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route route) (adm
 	case errors.Is(err, ErrBusy):
 		busy(w)
 		return r, false
-	case err != nil && r.Context().Err() == nil: // a caller who has left ends its own review
+	case err != nil && r.Context().Err() == nil: // if the caller has disconnected, its review has ended, too
 		s.line("", "review").Error(err, "A request cannot be authenticated", "address", r.RemoteAddr)
 	case err == nil && !ok:
 		s.line("", "unauthorized").Info("Request is not authenticated", "address", r.RemoteAddr)
@@ -92,7 +92,7 @@ func busy(w http.ResponseWriter) {
 	http.Error(w, "Too Many Requests", http.StatusTooManyRequests)
 }
 
-// authorize asks for each of the subresources that suffice.
+// authorize checks the subresources of a route; permission for one of them suffices.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request, route route, user User) bool {
 	a := Attributes{User: user, Verb: route.verb(r.Method), APIVersion: "v1", Resource: "nodes", Name: s.config.NodeName, Path: r.URL.Path}
 	for _, subresource := range route.subresources {
@@ -116,7 +116,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, route route, 
 	return false
 }
 
-// verb is what a request does, in the terms of the Kubernetes API.
+// verb returns the verb of a request, in the terms of the Kubernetes API.
 func (r route) verb(method string) string {
 	if r.acts {
 		return "create"

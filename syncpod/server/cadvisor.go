@@ -7,7 +7,7 @@ import (
 	"github.com/podsync/podsync/internal/base/stats"
 )
 
-// serveCadvisor answers with what the cgroups of pods and containers use, under the names and labels of cAdvisor that the
+// serveCadvisor returns the usage of the cgroups of pods and containers, under the names and labels of cAdvisor, which the
 // dashboards and rules of kubernetes-mixin read.
 func (s *Server) serveCadvisor(a *answer, r *http.Request) error {
 	details, err := s.details.get(r.Context(), s.known)
@@ -29,7 +29,7 @@ type measure struct {
 
 const nanos, whole = 1e9, 1
 
-// measures are in the order of their names.
+// measures returns the measures in the order of their names.
 func measures() []measure {
 	return []measure{
 		{"container_cpu_cfs_periods_total", "counter", "Enforcement periods in which the group ran", func(d *stats.Detail) (*uint64, float64) { return d.Periods, whole }},
@@ -54,7 +54,7 @@ func measures() []measure {
 	}
 }
 
-// cadvisor has each family that has a sample.
+// cadvisor returns each family that has a sample.
 func cadvisor(details []stats.Detail, failed bool) []byte {
 	var families []*family
 	for _, m := range measures() {
@@ -82,7 +82,7 @@ func cadvisor(details []stats.Detail, failed bool) []byte {
 	return join(append(families, interfaces(details)...)...)
 }
 
-// devices are the families of disks.
+// devices returns the families of disks.
 func devices(details []stats.Detail) []*family {
 	list := []*family{
 		{name: "container_fs_reads_bytes_total", kind: "counter", help: "Bytes read from a disk"}, {name: "container_fs_reads_total", kind: "counter", help: "Reads from a disk"},
@@ -99,7 +99,7 @@ func devices(details []stats.Detail) []*family {
 	return list
 }
 
-// interfaces are the families of networks.
+// interfaces returns the families of networks.
 func interfaces(details []stats.Detail) []*family {
 	var list []*family
 	for _, way := range []string{"receive", "transmit"} {
@@ -120,7 +120,7 @@ func interfaces(details []stats.Detail) []*family {
 	return list
 }
 
-// labelsOf are the labels of cAdvisor, with more at the beginning. The path of the cgroup keeps two pods of one name apart.
+// labelsOf returns the labels of cAdvisor, after those in more. The path of the cgroup distinguishes two pods of one name.
 func labelsOf(d *stats.Detail, more string) string {
 	return `{` + more + `container="` + escape(d.Container) + `",id="` + escape(d.Path) + `",image="` + escape(d.Image) + `",name="` + escape(d.ID) +
 		`",namespace="` + escape(d.Namespace) + `",pod="` + escape(d.Pod) + `"}`

@@ -9,11 +9,11 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// errorPause is how long is waited after a pod could not be read.
+// errorPause is the pause after a pod could not be read.
 const errorPause = time.Second
 
-// ended returns a function that waits until an instance of a container has ended. It
-// makes no call: it waits for what the agent sees anyway.
+// ended returns a function that waits until an instance of a container has ended. It makes no call to the runtime: it
+// waits for the agent's own inspections.
 func (s *Server) ended(uid types.UID, id runtime.ContainerID) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var since time.Time

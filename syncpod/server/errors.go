@@ -25,18 +25,18 @@ func notFound(format string, args ...any) error {
 	return &statusError{http.StatusNotFound, fmt.Errorf(format, args...)}
 }
 
-// disabled is a path that the Config does not have.
+// disabled is the error for a path that the Config does not enable.
 func disabled(what string) error {
 	return &statusError{http.StatusMethodNotAllowed, errors.New(what + " are not served by this agent")}
 }
 
-// fromRuntime gives an error of the runtime the status of its class.
+// fromRuntime converts an error of the runtime to a status by its class.
 func fromRuntime(err error) error {
 	err = cri.Classify(err)
 	return &statusError{codeOf(err), err}
 }
 
-// codeOf is the status of an error that has a class.
+// codeOf returns the HTTP status of an error that has a class.
 func codeOf(err error) int {
 	switch {
 	case errors.Is(err, cri.ErrNotFound):

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// serveExplain answers what happens to a pod next, why, and what that waits for.
+// serveExplain returns what happens to a pod next, why, and what that waits for.
 func (s *Server) serveExplain(a *answer, r *http.Request) error {
 	pod, err := s.pod(r)
 	if err != nil {

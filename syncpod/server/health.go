@@ -16,15 +16,14 @@ type check struct {
 	fail func(loop.Health) error
 }
 
-// checks are those of a kubelet. That a single pod cannot be worked on or read is not
-// the agent's health.
+// checks are those of a kubelet. Problems of single pods do not count.
 var checks = []check{
 	{"ping", func(loop.Health) error { return nil }},
-	{"log", func(loop.Health) error { return nil }}, // which the embedder writes
+	{"log", func(loop.Health) error { return nil }}, // the embedder writes the log
 	{"syncloop", syncLoop},
 }
 
-// syncLoop is what keeps the agent from working on any pod.
+// syncLoop returns the problem that keeps the agent from syncing any pod.
 func syncLoop(h loop.Health) error {
 	if h.Runtime.Err != nil {
 		return fmt.Errorf("runtime: %w", h.Runtime.Err)
@@ -41,8 +40,8 @@ func syncLoop(h loop.Health) error {
 	return errors.Join(errs...)
 }
 
-// serveHealth reports whether everything is healthy. It gives no details, because every caller may
-// ask.
+// serveHealth reports whether the agent is healthy. It returns no details, because every caller may call
+// it.
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) error {
 	var text strings.Builder
 	failed := false

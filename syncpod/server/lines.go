@@ -61,8 +61,8 @@ func (l *lines) next(key lineKey, now time.Time) (leftOut int, write bool) {
 	return leftOut, true
 }
 
-// line returns the log for a line about an event of a user, which is silent if the user has had
-// one of this event just now. The line has the number of lines that were left out.
+// line returns the logger for a line about an event of a user. It is silent if the user had a line about this event
+// a short time ago. The line has the number of omitted lines.
 func (s *Server) line(user, event string) logr.Logger {
 	leftOut, write := s.lines.next(lineKey{user, event}, time.Now())
 	switch {

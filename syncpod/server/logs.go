@@ -49,7 +49,7 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	return s.printLog(w, r, log, options)
 }
 
-// logPath asks the runtime where the log of an instance is.
+// logPath asks the runtime for the path of an instance's log.
 func (s *Server) logPath(r *http.Request, id runtime.ContainerID) (string, error) {
 	resp, err := s.config.Client.ContainerStatus(r.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id.ID})
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Server) printLog(w http.ResponseWriter, r *http.Request, log logs.Log, 
 	out := s.newLogWriter(w, o.Follow)
 	out.timer = time.AfterFunc(out.idle, cancel)
 	defer out.timer.Stop()
-	defer out.limit() // what net/http still buffers is sent after the return; then it clears the deadline
+	defer out.limit() // net/http sends the rest of its buffer after the return, and then clears the deadline
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if info, err := os.Lstat(log.Path); o.Follow && err == nil && info.Mode().IsRegular() {
 		if err := out.begin(); err != nil {
@@ -94,8 +94,8 @@ func (s *Server) printLog(w http.ResponseWriter, r *http.Request, log logs.Log, 
 	return err
 }
 
-// takeTime is how long a caller may take nothing of a log that it does not follow: someone may page
-// through it. Such a log counts as a stream.
+// takeTime is how long a caller may stop reading a log that it does not follow, for example to page through it. Such a
+// log counts as a stream.
 const takeTime = 5 * time.Minute
 
 // A logWriter writes to a caller. If the caller follows the log, each Write is sent at once.
@@ -108,7 +108,7 @@ type logWriter struct {
 	// timer ends the reading when nothing was written for idle.
 	timer *time.Timer
 	idle  time.Duration
-	// take is the time after which a Write fails that the caller does not take.
+	// take is the time after which a Write fails if the caller does not read.
 	take time.Duration
 }
 
@@ -120,7 +120,7 @@ func (s *Server) newLogWriter(w http.ResponseWriter, follow bool) *logWriter {
 	return out
 }
 
-// begin sends the header, though there is no output yet.
+// begin sends the header before there is output.
 func (l *logWriter) begin() error {
 	l.begun = true
 	l.w.WriteHeader(http.StatusOK)

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/internal/base/stats"
 )
 
-// serveMetrics leaves all metrics but those of resources to the embedder.
+// serveMetrics calls the embedder's handler. The agent itself serves only the metrics of resources.
 func (s *Server) serveMetrics(a *answer, r *http.Request) error {
 	if s.config.Metrics == nil {
 		return notFound("there are no metrics at %q", r.URL.Path)
@@ -20,7 +20,7 @@ func (s *Server) serveMetrics(a *answer, r *http.Request) error {
 	return nil
 }
 
-// serveTimeline leaves what happened to pods to who remembers it.
+// serveTimeline serves the embedder's history of pods.
 func (s *Server) serveTimeline(a *answer, r *http.Request) error {
 	if s.config.Timeline == nil {
 		return notFound("nobody remembers what happened to pods")
@@ -43,13 +43,13 @@ func (s *Server) serveResourceMetrics(a *answer, r *http.Request) error {
 	})
 }
 
-// A family is all samples of one metric.
+// A family has all samples of one metric.
 type family struct {
 	name, kind, help string
 	samples          []byte
 }
 
-// exposition has each family that has a sample, in the order of their names.
+// exposition returns each family that has a sample, in the order of their names.
 func exposition(all *stats.Stats, failed bool) []byte {
 	containerCPU := &family{name: "container_cpu_usage_seconds_total", kind: "counter", help: "CPU time that the container has spent, in core-seconds"}
 	containerMemory := &family{name: "container_memory_working_set_bytes", kind: "gauge", help: "Working set of the container in bytes"}
@@ -84,8 +84,8 @@ func exposition(all *stats.Stats, failed bool) []byte {
 	return join(containerCPU, containerMemory, containerStart, nodeCPU, nodeMemory, podCPU, podMemory, scrapeError)
 }
 
-// newestOfNames returns the pods, but of those of one name the one alone that began last: while
-// one ends and the next one runs, two samples of the same labels would be none.
+// newestOfNames returns the pods, but of several pods of one name only the one that began last: while one ends and the
+// next one runs, two samples with the same labels would be invalid.
 func newestOfNames(pods []stats.Pod) []*stats.Pod {
 	var list []*stats.Pod
 	at := make(map[types.NamespacedName]int, len(pods))
@@ -137,7 +137,7 @@ func (f *family) add(labels string, value float64, at time.Time) {
 	f.samples = append(f.samples, '\n')
 }
 
-// escape is what the format asks of the value of a label.
+// escape escapes the value of a label as the format requires.
 func escape(value string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(value, "\uFFFD"))
 }

@@ -33,7 +33,7 @@ func (s *Server) serveNodeLogs(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// regularFS has regular files and directories alone: to open anything else may block.
+// regularFS opens only regular files and directories, because opening any other file may block.
 type regularFS struct{ root *os.Root }
 
 // Open opens a file.
@@ -56,7 +56,7 @@ func (f regularFS) Open(name string) (fs.File, error) {
 		return nil, fmt.Errorf("%s is no regular file: %w", name, fs.ErrPermission)
 	}
 	if info.IsDir() {
-		return f.root.Open(name + "/.") // which is no FIFO even if one took its place
+		return f.root.Open(name + "/.") // not a FIFO, even if one has replaced it
 	}
 	file, _, err := regular.Open(f.root, name)
 	return file, err

@@ -90,7 +90,7 @@ func instanceOf(c *v1.ContainerStatus, previous bool) string {
 	return ""
 }
 
-// noInstance says why there is no log.
+// noInstance returns the reason why there is no log.
 func noInstance(c *v1.ContainerStatus, pod string, previous bool) error {
 	switch {
 	case previous:

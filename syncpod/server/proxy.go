@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxRefusal is how much of what the runtime says instead of a stream is handed on.
+// maxRefusal is the maximum size of the runtime's error response that is forwarded.
 const maxRefusal = 64 << 10
 
 // secretHeaders are the caller's and not for the runtime.
@@ -48,9 +48,8 @@ func withoutSecrets(h http.Header) {
 	}
 }
 
-// proxy connects the caller to the URL that the runtime gave, for as long as the
-// request's context and both ends last. Who knows the URL may use it, so that it is
-// in no log and no error.
+// proxy connects the caller to the runtime's URL until the request's context or either end ends. Everyone who has the
+// URL may use it, so it is in no log and no error.
 func (s *Server) proxy(w http.ResponseWriter, r *http.Request, location string) error {
 	target, err := streamURL(location)
 	if err != nil {
@@ -74,7 +73,7 @@ func (s *Server) proxy(w http.ResponseWriter, r *http.Request, location string) 
 	return s.unreachable(r, failed)
 }
 
-// streamURL is where the runtime says that a stream is.
+// streamURL parses the runtime's URL of a stream.
 func streamURL(location string) (*url.URL, error) {
 	target, err := url.Parse(location)
 	if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" {
@@ -83,21 +82,20 @@ func streamURL(location string) (*url.URL, error) {
 	return target, nil
 }
 
-// unreachable notes why there is no stream, and says that there is none.
+// unreachable logs why there is no stream, and returns an error without the reason.
 func (s *Server) unreachable(r *http.Request, err error) error {
 	s.line(userOf(r), "unreachable").Error(err, "A stream of the runtime cannot be handed on", "pod", r.PathValue("namespace")+"/"+r.PathValue("pod"))
 	return &statusError{http.StatusBadGateway, errors.New("the runtime's streaming server cannot be reached")}
 }
 
-// errNoStream is what a runtime answers that neither serves a stream nor says why it does not. A
-// redirect is never followed and never handed on: it could lead the caller anywhere.
+// errNoStream means that the runtime's response is neither a stream nor an error. A redirect is never followed or
+// forwarded, because it could lead the caller anywhere.
 var errNoStream = errors.New("the runtime answers with neither a stream nor an error")
 
 // reachTime bounds how long it may take to reach the runtime's streaming server.
 const reachTime = 10 * time.Second
 
-// holdRefusal reads what the runtime answers instead of a stream, so that it cannot
-// break off in the middle.
+// holdRefusal reads the runtime's error response completely, so that it cannot break off in the middle.
 func holdRefusal(resp *http.Response) error {
 	switch {
 	case resp.StatusCode == http.StatusSwitchingProtocols:
@@ -113,15 +111,15 @@ func holdRefusal(resp *http.Response) error {
 	return err
 }
 
-// A streamWriter gives its connection away so that it ends with the request's context,
-// whether or not the caller reads, and as soon as one of its ends has.
+// A streamWriter hands its connection over so that it ends with the request's context, even if the caller does not
+// read, and as soon as either end has disconnected.
 type streamWriter struct {
 	http.ResponseWriter
 	hold  func(net.Conn) net.Conn
 	taken bool
 }
 
-// Hijack gives the connection away.
+// Hijack hands the connection over.
 func (w *streamWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
@@ -141,7 +139,7 @@ var errGone = errors.New("the caller has gone")
 // it, and waiting for the other direction could hang.
 type oneEnd struct{ net.Conn }
 
-// Read reads what the caller sends.
+// Read reads from the caller.
 func (c oneEnd) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if errors.Is(err, io.EOF) {

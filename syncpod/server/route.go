@@ -10,7 +10,7 @@ import (
 // A route is a path, or several that are served alike.
 type route struct {
 	patterns     []string
-	subresources []string // one of which must be allowed
+	subresources []string // permission for one of them suffices
 	acts         bool     // it does something in a container, whatever the method
 	debugs       bool     // it is not served with Config.NoDebugging
 	open         bool     // without authentication
@@ -80,7 +80,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.routes.ServeHTTP(w, r)
 		return
 	}
-	// A caller without permissions does not learn which paths exist.
+	// A caller without permissions must not find out which paths exist.
 	s.answer(w, r, route{subresources: proxyOnly, serve: func(w http.ResponseWriter, r *http.Request) error {
 		if isClean(r.URL.Path) {
 			s.routes.ServeHTTP(w, r) // it responds with the allowed methods
@@ -102,7 +102,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, route route) {
 		return
 	}
 	if route.debugs && s.config.NoDebugging {
-		http.Error(w, "Debug endpoints are disabled.", http.StatusMethodNotAllowed) // in a kubelet's words
+		http.Error(w, "Debug endpoints are disabled.", http.StatusMethodNotAllowed) // the text is a kubelet's
 		return
 	}
 	if route.noted {

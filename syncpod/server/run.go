@@ -15,8 +15,7 @@ import (
 // as a cri.Client receives, and a chunk for the text before it.
 const maxRunOutput = 1<<20 + answerPart
 
-// serveRun answers with what a command prints. A command for whose output there is no room does
-// not run.
+// serveRun returns the output of a command. If there is no room for the output, the command does not run.
 func (s *Server) serveRun(a *answer, r *http.Request) error {
 	command := strings.Fields(r.URL.Query().Get("cmd"))
 	if len(command) == 0 {
@@ -55,8 +54,7 @@ func (s *Server) serveRun(a *answer, r *http.Request) error {
 	return err
 }
 
-// serveCheckpoint has the runtime write a checkpoint of a container, and answers with
-// its path.
+// serveCheckpoint makes the runtime write a checkpoint of a container, and returns its path.
 func (s *Server) serveCheckpoint(a *answer, r *http.Request) error {
 	if s.config.Checkpoints == "" {
 		return disabled("checkpoints")

@@ -42,19 +42,19 @@ type Config struct {
 	Authenticator Authenticator
 	Authorizer    Authorizer
 
-	// Stats reads the resource usage of the node, its pods and containers: what Agent.Stats of package
-	// agent returns. Default: a reader that uses Client and reports the file system of the root
-	// directory as the node's.
+	// Stats reads the resource usage of the node, its pods and containers; use Agent.Stats of package
+	// agent. Default: a reader that uses Client and reports the file system of the root directory as
+	// the node's.
 	Stats *stats.Reader
-	// Metrics serves /metrics and /metrics/probes. What package modules/prometheus, a
-	// module of its own, makes is one. Default: there are no such paths.
+	// Metrics serves /metrics and /metrics/probes. Package modules/prometheus, a module of its own,
+	// provides one. Default: the paths do not exist.
 	Metrics http.Handler
-	// Timeline serves /timeline: what happened to each pod. A *timeline.Timeline is one.
-	// Default: there is no such path.
+	// Timeline serves /timeline, the history of each pod. A *timeline.Timeline implements it. Default:
+	// the path does not exist.
 	Timeline http.Handler
 
-	// Configz is what /configz answers, as JSON. It must hold no secrets. Default:
-	// there is no such path.
+	// Configz is the response of /configz, as JSON. It must not contain secrets. Default: the path does
+	// not exist.
 	Configz any
 	// NodeLogs is the absolute path of the directory of the node's own logs, which /logs serves,
 	// except links that lead out of it. Default: not served.
@@ -70,8 +70,8 @@ type Config struct {
 	// StreamIdleTimeout is the time without data after which a stream or a followed log ends.
 	// Default 4 h.
 	StreamIdleTimeout time.Duration
-	// StreamTransport is how the runtime's streaming server is reached. Default: over
-	// TCP, and TLS with any certificate, as runtimes make one for themselves.
+	// StreamTransport connects to the runtime's streaming server. Default: TCP, and TLS with any
+	// certificate, because runtimes create their own.
 	StreamTransport http.RoundTripper
 	// Log receives a line at the start and end of each stream, with the user, its address, the
 	// verb, the pod and the container, but not the command. For other requests, rejected requests,
@@ -98,8 +98,8 @@ type Server struct {
 	details                figures[[]stats.Detail]
 }
 
-// New returns a Server that does nothing until it is asked. The error names the field
-// of the Config that is missing or wrong.
+// New returns a Server that does nothing before the first request. The error names the missing or invalid field
+// of the Config.
 func New(c Config) (*Server, error) {
 	switch {
 	case c.Agent == nil:

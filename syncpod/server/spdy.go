@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// processProtocol is how the streams of a process are sent over SPDY.
+	// processProtocol is the protocol of a process's streams over SPDY.
 	processProtocol = "v4.channel.k8s.io"
 	// closeProtocol is the WebSocket protocol that can signal the end of the input. The streaming
 	// servers of runtimes do not support it.
@@ -31,7 +31,7 @@ const (
 // endTime is how long a caller may take to disconnect after the end of the stream.
 const endTime = 10 * time.Second
 
-// offers are the protocols of a caller who asks for a WebSocket.
+// offers returns the protocols of a caller that requests a WebSocket.
 func offers(r *http.Request) (protocols []string) {
 	if !isWebSocket(r) {
 		return nil
@@ -44,7 +44,7 @@ func offers(r *http.Request) (protocols []string) {
 	return protocols
 }
 
-// tunnelled are the protocols that a caller offers to speak over SPDY within a WebSocket.
+// tunnelled returns the protocols that a caller offers for SPDY within a WebSocket.
 func tunnelled(r *http.Request) (protocols []string) {
 	for _, offer := range offers(r) {
 		if protocol, ok := strings.CutPrefix(offer, tunnelPrefix); ok {
@@ -85,13 +85,13 @@ func (s *Server) upgrade(r *http.Request, location string, protocols ...string) 
 	return conn, protocol, nil
 }
 
-// refusal is what the runtime answers instead of a stream.
+// refusal returns the runtime's error response as an error.
 func (s *Server) refusal(r *http.Request, resp *http.Response) error {
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusMultipleChoices && resp.StatusCode < http.StatusBadRequest {
 		return s.unreachable(r, errNoStream)
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // as much as there is
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // as much as can be read
 	code := resp.StatusCode
 	if code < http.StatusBadRequest {
 		code = http.StatusBadGateway
@@ -99,8 +99,8 @@ func (s *Server) refusal(r *http.Request, resp *http.Response) error {
 	return &statusError{code, errors.New(strings.TrimSpace(string(text)))}
 }
 
-// accept makes a WebSocket of the caller's connection, with a protocol that is offered. It
-// is nil if that cannot be, which was answered.
+// accept upgrades the caller's connection to a WebSocket with an offered protocol. If that is impossible, it sends
+// the error response and returns nil.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request, protocol string) (*websocket.Conn, net.Conn, error) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, location string)
 	}
 	var unwrapping sync.WaitGroup
 	unwrapping.Go(func() {
-		defer conn.Close() // also under who writes to it
+		defer conn.Close() // also unblocks a writer
 		defer upstream.Close()
 		unwrap(upstream, ws)
 	})

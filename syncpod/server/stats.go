@@ -23,7 +23,7 @@ type figures[T any] struct {
 	failed func(error)
 
 	mu      sync.Mutex
-	reading chan struct{} // closed at its end, nil if there is none
+	reading chan struct{} // closed at the end of the read in flight, nil if there is none
 	at      time.Time
 	stats   T
 	err     error
@@ -75,7 +75,7 @@ func (f *figures[T]) renew(ctx context.Context, pods func() []*runtime.PodStatus
 	return read, err
 }
 
-// known are the pods that the runtime has, in the order of their names.
+// known returns the pods that the runtime has, in the order of their names.
 func (s *Server) known() []*runtime.PodStatus {
 	cache := s.config.Agent.Cache()
 	var list []*runtime.PodStatus
@@ -134,7 +134,7 @@ type containerSummary struct {
 	RootFS    *stats.FS     `json:"rootfs,omitempty"`
 }
 
-// serveSummary answers with what node, pods and containers use.
+// serveSummary returns the usage of the node, its pods and containers.
 func (s *Server) serveSummary(a *answer, r *http.Request) error {
 	figures := &s.allStats
 	if r.URL.Query().Get("only_cpu_and_memory") == "true" {

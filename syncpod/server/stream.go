@@ -20,7 +20,7 @@ func streamsOf(q url.Values) (streams, error) {
 	if !st.stdin && !st.stdout && !st.stderr {
 		return st, badRequest("you must specify at least 1 of input, output, error")
 	}
-	st.stderr = st.stderr && !st.tty // on a terminal there is one output
+	st.stderr = st.stderr && !st.tty // a terminal has one output
 	return st, nil
 }
 

@@ -12,13 +12,13 @@ import (
 const (
 	// defaultStreamIdleTimeout is a kubelet's.
 	defaultStreamIdleTimeout = 4 * time.Hour
-	// maxStreams bounds the streams that are open at a time. All users of an API server are one
-	// user here, so a namespace, and a pod, must leave some of that user's to others. One pod
-	// takes 100 commands and 200 followers at once.
+	// maxStreams is the maximum number of open streams. All users behind an API server are one user
+	// here, so one namespace, and one pod, must leave some of that user's streams to others. One pod
+	// may have 100 commands and 200 followers at the same time.
 	maxStreams, maxStreamsOfUser, maxStreamsOfNamespace, maxStreamsOfPod = 512, 384, 352, 320
-	// fairShare bounds the streams that a user may have to one namespace: fairShare times the
-	// number that the user has left. The more namespaces have streams, the fewer each may have, and
-	// the next namespace finds some left. A namespace alone may have 320, as much as a pod.
+	// fairShare limits the streams of a user to one namespace: to fairShare times the number that the
+	// user has left. The more namespaces have streams, the fewer each may have, and the next namespace
+	// still gets some. A single namespace may have 320, as many as a pod.
 	fairShare = 5
 )
 
@@ -103,8 +103,8 @@ func (s *Server) begin(r *http.Request, verb, container, id string) (end func(),
 	}, nil
 }
 
-// read counts a log that is not followed as a stream. Its line is bounded as those of other
-// requests are.
+// read counts a log that is not followed as a stream. Its log line is limited like those of other
+// requests.
 func (s *Server) read(r *http.Request, container, id string) (end func(), err error) {
 	limits, err := s.enter(r, "containerLogs")
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Server) enter(r *http.Request, verb string) ([]streamLimit, error) {
 	return limits, nil
 }
 
-// streamValues are those of the lines of a stream.
+// streamValues returns the values of the log lines of a stream.
 func streamValues(r *http.Request, verb, container, id string) []any {
 	user := callerOf(r)
 	return []any{
@@ -164,7 +164,7 @@ func (c *activeConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// moved begins the time anew, unless the connection is closed.
+// moved restarts the idle timeout, unless the connection is closed.
 func (c *activeConn) moved(n int) {
 	if n > 0 && c.timer.Stop() {
 		c.timer.Reset(c.idle)

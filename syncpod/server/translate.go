@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/internal/base/websocket"
 )
 
-// What the first byte of a message says it is of, over a WebSocket.
+// The channels of a process's streams over a WebSocket. The first byte of a message is its channel.
 const (
 	channelStdin  = 0
 	channelStdout = 1
@@ -35,8 +35,7 @@ const (
 	openTime = 30 * time.Second
 )
 
-// connect connects the caller to the streams of a process, in a protocol that the runtime
-// speaks.
+// connect connects the caller to the streams of a process, in a protocol that the runtime supports.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request, location string, st streams) error {
 	if slices.Contains(offers(r), closeProtocol) {
 		return s.translate(w, r, location, st)
@@ -73,7 +72,7 @@ type translation struct {
 	status   []byte          // how the process has ended
 }
 
-// open opens the streams that are wanted of the process.
+// open opens the requested streams of the process.
 func (t *translation) open(st streams) error {
 	defer time.AfterFunc(openTime, func() { t.runtime.Close() }).Stop()
 	for _, one := range []struct {
@@ -126,10 +125,10 @@ func (t *translation) run() {
 	running.Wait()
 }
 
-// send hands on what the caller sends, until they have gone. What the process does not take
-// any more is lost.
+// send forwards the caller's messages until the caller disconnects. Input that the process no longer reads is
+// lost.
 func (t *translation) send() {
-	defer t.conn.Close() // also under who writes to it
+	defer t.conn.Close() // also unblocks a writer
 	defer t.runtime.Close()
 	for channel := byte(0); ; {
 		data, first, last, err := t.caller.ReadPiece()
@@ -145,7 +144,7 @@ func (t *translation) send() {
 	}
 }
 
-// take hands on a message of the caller, or a piece of one.
+// take forwards a message of the caller, or a piece of one.
 func (t *translation) take(channel byte, data []byte) error {
 	if channel == channelClose && len(data) == 1 && data[0] == channelStdin {
 		return t.closeInput()

@@ -101,7 +101,7 @@ type checkedListener struct {
 	uids []int
 }
 
-// Accept returns the next connection of a user who may.
+// Accept returns the next connection of an allowed user.
 func (l checkedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.AcceptUnix()

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// peerUID returns the user of the process at the other end, as the kernel noted it when
-// that connected.
+// peerUID returns the user of the process at the other end, as the kernel recorded it when the process
+// connected.
 func peerUID(conn *net.UnixConn) (uid int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -71,7 +71,7 @@ func check(name string, d time.Duration) error {
 	return nil
 }
 
-// Total is the longest duration of a shutdown, by which an inhibitor must delay it.
+// Total returns the maximum duration of a shutdown. An inhibitor must delay the shutdown for that time.
 func (p Policy) Total() time.Duration {
 	var total time.Duration
 	for _, g := range p.Periods() {

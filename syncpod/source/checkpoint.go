@@ -38,20 +38,20 @@ type CheckpointConfig struct {
 	// OldKey decrypts a file that Key does not, so that a key can be replaced: the file is written
 	// with Key again. Default: none.
 	OldKey []byte
-	// Patience is how long the source has for its first complete snapshot before pods from the file
-	// are delivered. Default 10 s.
+	// Patience is how long Checkpoint waits for the source's first complete snapshot before it delivers
+	// pods from the file. Default 10 s.
 	Patience time.Duration
 	// WriteInterval is the minimum time between two writes of the file. Default 10 s.
 	WriteInterval time.Duration
-	// MaxAge is the age above which the checkpoint is ignored. It is compared once, when the
-	// file is read, by the clock of the machine, and counts from the last write of the file or from
-	// the last recorded call of Confirm, whichever is later. Default: any age.
+	// MaxAge is the age above which the checkpoint is ignored. The age is computed once, when the file is
+	// read, by the clock of the machine. It counts from the last write of the file or from the last
+	// recorded call of Confirm, whichever is later. Default: any age.
 	MaxAge time.Duration
 }
 
-// Checkpoint is a [Source] of the pods of another one. It writes a checkpoint of them to a file,
-// with the objects that they refer to: ConfigMaps, Secrets, Services, runtime classes and tokens.
-// So a node that starts while its server is unavailable runs its previous pods.
+// Checkpoint is a [Source] of the pods of another one. It writes a checkpoint of them to a file, with the objects
+// that they refer to: ConfigMaps, Secrets, Services, runtime classes and tokens. So a node that starts while its
+// server is unavailable runs its previous pods.
 //
 // If the other source has not delivered a complete snapshot within CheckpointConfig.Patience,
 // Checkpoint delivers the pods of the checkpoint. Such a Snapshot is incomplete: no running pod is
@@ -84,8 +84,8 @@ type Checkpoint struct {
 	file     checkpointFile
 
 	read sync.Once
-	// changed has a value while there may be something to write, confirmed while a confirmation is
-	// to be written, written while there is something new to say of that.
+	// changed has a value while a write may be needed, confirmed while a confirmation must be written,
+	// and written while the result of a write has to be delivered.
 	changed, confirmed, written chan struct{}
 
 	mu   sync.Mutex
@@ -169,7 +169,7 @@ func (r *Checkpoint) Run(ctx context.Context, deliver func(Snapshot)) error {
 	return r.follow(ctx, heard, ended, deliver)
 }
 
-// follow delivers what there is to say, until the source has ended.
+// follow delivers snapshots whenever they change, until the source has ended.
 func (r *Checkpoint) follow(ctx context.Context, heard <-chan Snapshot, ended <-chan error, deliver func(Snapshot)) error {
 	patience := time.NewTimer(r.config.Patience)
 	defer patience.Stop()
@@ -182,7 +182,7 @@ func (r *Checkpoint) follow(ctx context.Context, heard <-chan Snapshot, ended <-
 		case <-r.written:
 			r.tell(deliver, false)
 		case err := <-ended:
-			if ctx.Err() == nil { // it has failed, and its pods go on
+			if ctx.Err() == nil { // the source has failed, and its pods keep running
 				r.tell(deliver, true)
 			}
 			return err
@@ -199,7 +199,7 @@ func (r *Checkpoint) handleSnapshot(s Snapshot) Snapshot {
 	return r.snapshot(s.ConfigsChanged)
 }
 
-// tell delivers the current snapshot again. With due set, it contains the checkpoint from now on.
+// tell delivers the current snapshot again. If due is set, it contains the checkpoint from now on.
 func (r *Checkpoint) tell(deliver func(Snapshot), due bool) {
 	r.mu.Lock()
 	news := !due || !r.pods.complete && (len(r.pods.checkpointed) > 0 || r.pods.tooOld > 0 || r.readErr != nil)
@@ -234,7 +234,7 @@ func (r *Checkpoint) readCheckpoint() {
 	r.take(kept)
 }
 
-// take takes over what pods refer to.
+// take adopts the objects that pods refer to.
 func (r *Checkpoint) take(m checkpointData) {
 	r.configMaps.load(byNames(m.ConfigMaps))
 	r.secrets.load(byNames(m.Secrets))
@@ -276,10 +276,10 @@ func (r *Checkpoint) data(pods []*v1.Pod) checkpointData {
 
 func (r *Checkpoint) mayHaveChanged() { raise(r.changed) }
 
-// raise leaves one message in a channel.
+// raise sends on a channel unless a message is pending.
 func raise(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // it is known already
+	default: // a message is pending
 	}
 }

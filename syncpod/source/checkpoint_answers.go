@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
-// askTimeout is how long a source of objects may take to answer before the last answer is used.
+// askTimeout is how long a source of objects may take to respond before the last answer is used.
 const askTimeout = 2 * time.Second
 
 // answers are the last answers, by request.
@@ -35,7 +35,7 @@ func (a *answers[K, T]) load(all map[K]T) {
 	a.byKey = all
 }
 
-// ask requests an object, and keeps the answer.
+// ask requests an object, and stores the answer.
 func (a *answers[K, T]) ask(ctx context.Context, key K, ask func(context.Context) (T, error)) (T, error) {
 	answer, old, err := a.consult(ctx, key, ask)
 	if old {
@@ -44,8 +44,8 @@ func (a *answers[K, T]) ask(ctx context.Context, key K, ask func(context.Context
 	return answer, err
 }
 
-// consult requests an object, and keeps the answer. If the source is unavailable, it returns
-// the error with the last answer, if there is one; old is then true.
+// consult requests an object, and stores the answer. If the source is unavailable, it returns the error with the
+// last answer, if there is one; old is then true.
 func (a *answers[K, T]) consult(ctx context.Context, key K, ask func(context.Context) (T, error)) (answer T, old bool, err error) {
 	a.mu.Lock()
 	last, known := a.byKey[key]
@@ -109,7 +109,7 @@ type answered[K comparable, T any] struct {
 	answer T
 }
 
-// byNames are objects by their names.
+// byNames returns objects by their names.
 func byNames[T metav1.Object](all []T) map[types.NamespacedName]T {
 	byName := map[types.NamespacedName]T{}
 	for _, object := range all {
@@ -118,7 +118,7 @@ func byNames[T metav1.Object](all []T) map[types.NamespacedName]T {
 	return byName
 }
 
-// objectsOf are the objects that were answered.
+// objectsOf returns the objects in the answers.
 func objectsOf[T any](kept []answered[types.NamespacedName, T]) (all []T) {
 	for _, k := range kept {
 		all = append(all, k.answer)
@@ -179,7 +179,7 @@ func (n named) addTokens(pod *v1.Pod) {
 type tokenKey struct {
 	UID      types.UID `json:"podUID"`
 	Audience string    `json:"audience,omitempty"`
-	// Seconds is the time that it is to be valid.
+	// Seconds is the requested lifetime of the token.
 	Seconds int64 `json:"expirationSeconds"`
 }
 

@@ -68,7 +68,7 @@ type checkpointToken struct {
 type checkpointHeader struct {
 	Version int    `json:"version"`
 	Source  string `json:"source"`
-	// Cipher is how the rest is encrypted, empty if it is not. Then SHA256 is its sum.
+	// Cipher is the encryption of the rest, empty if it is not encrypted. Then SHA256 is its sum.
 	Cipher string `json:"cipher,omitempty"`
 	SHA256 string `json:"sha256,omitempty"`
 }
@@ -76,7 +76,7 @@ type checkpointHeader struct {
 // A checkpointFile is the file of the checkpoint. Only one goroutine writes it.
 type checkpointFile struct {
 	path, source string
-	// key encrypts and decrypts, oldKey decrypts what key does not; nil means none.
+	// key encrypts and decrypts. oldKey decrypts files that key cannot decrypt. nil means none.
 	key, oldKey []byte
 	disk        disk
 	// sum is the checksum of the checkpoint that was written last, without SavedAt if write has set it, and
@@ -94,7 +94,7 @@ type confirmation struct {
 
 // A disk replaces a file in steps. After each of them the agent may end.
 type disk interface {
-	// write makes a file anew, which is on the disk when it returns.
+	// write replaces a file. The file is on the disk when write returns.
 	write(path string, text []byte) error
 	rename(from, to string) error
 	// sync returns when the names in a directory are on the disk.
@@ -120,7 +120,7 @@ func (f *checkpointFile) read() (checkpointData, error) {
 	return m, err
 }
 
-// confirmationPath is the file of the confirmation.
+// confirmationPath returns the path of the file with the confirmation.
 func (f *checkpointFile) confirmationPath() string { return f.path + ".confirmed" }
 
 // confirmedAt returns when the source last confirmed the pods of the checkpoint that was saved at that
@@ -138,8 +138,8 @@ func (f *checkpointFile) confirmedAt(savedAt time.Time) time.Time {
 	return c.ConfirmedAt
 }
 
-// confirm records that the source still wanted the pods of the last write at that time. It reports
-// whether it has written that; before the first write it does nothing.
+// confirm records that the source still wanted the pods of the last write at that time. It reports whether it has
+// written that. Before the first write it does nothing.
 func (f *checkpointFile) confirm(at time.Time) (bool, error) {
 	if f.savedAt.IsZero() {
 		return false, nil
@@ -174,7 +174,7 @@ func usable(m checkpointData) (checkpointData, error) {
 			continue
 		}
 		pod = podspec.Default(pod)
-		if err := podspec.ValidateAdmitted(pod); err != nil { // its source had it validated
+		if err := podspec.ValidateAdmitted(pod); err != nil { // the source has validated it
 			errs = append(errs, fmt.Errorf("%s %s: %w", kindPod, nameOf(pod), err))
 			continue
 		}
@@ -276,7 +276,7 @@ func (f *checkpointFile) write(m checkpointData) error {
 	return nil
 }
 
-// replace replaces a file. What a killed agent has left of this is overwritten by the next.
+// replace replaces a file. A temporary file that a killed agent has left is overwritten.
 func (f *checkpointFile) replace(path string, content any) error {
 	text, err := f.seal(content)
 	if err != nil {

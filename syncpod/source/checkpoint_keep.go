@@ -51,8 +51,8 @@ func (r *Checkpoint) keep(ctx context.Context) {
 	r.record()
 }
 
-// write writes a checkpoint if the source has delivered a snapshot, and all of it
-// if it takes the place of what could not be read. What fails is tried again.
+// write writes a checkpoint if the source has delivered a snapshot. If the file could not be read, it writes only
+// complete snapshots. A failed write is retried.
 func (r *Checkpoint) write() {
 	r.mu.Lock()
 	pods, complete, wantedAt := r.pods.all(), r.pods.complete, r.pods.wantedAt()
@@ -79,8 +79,8 @@ func (r *Checkpoint) write() {
 	}
 }
 
-// record writes the last confirmation, if there is a new one. It confirms nothing while the file
-// of the pods could not be written: that file is not what the source has said.
+// record writes the last confirmation, if there is a new one. It writes none while the file of the pods could not be
+// written, because that file does not have the source's pods.
 func (r *Checkpoint) record() {
 	r.mu.Lock()
 	at := r.confirmedAt

@@ -82,9 +82,9 @@ func (r *Checkpoint) Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAcco
 	return token, err
 }
 
-// isAway reports whether an error says nothing about the object: the server cannot be reached, does
-// not work, or does not know who asks, such as after the client certificate of the node has expired.
-// Any other API status is its answer.
+// isAway reports whether an error says nothing about the object: the server cannot be reached, does not work, or
+// cannot authenticate the caller, for example after the client certificate of the node has expired. Any other API
+// status is the server's answer.
 func isAway(err error) bool {
 	var status interface{ Status() metav1.Status }
 	if env.NotFound(err) {

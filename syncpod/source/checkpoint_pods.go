@@ -21,10 +21,10 @@ type checkpointPods struct {
 	// due means that the checkpoint is delivered until the source has delivered a complete
 	// snapshot.
 	due bool
-	// said is the last snapshot of the source, complete that one of them was complete.
+	// said is the last snapshot of the source. It counts as complete if any earlier one was.
 	said     Snapshot
 	complete bool
-	// uids and names are those that the source has mentioned.
+	// uids and names are those of the pods that the source has mentioned.
 	uids  map[types.UID]bool
 	names map[types.NamespacedName]bool
 }
@@ -42,7 +42,7 @@ func (r *checkpointPods) recall(m checkpointData, confirmedAt, now time.Time, ma
 	return m
 }
 
-// hear takes a snapshot of the source.
+// hear records a snapshot of the source.
 func (r *checkpointPods) hear(s Snapshot) {
 	r.said = s
 	if r.complete = r.complete || !s.Incomplete; r.complete {
@@ -58,7 +58,7 @@ func (r *checkpointPods) hear(s Snapshot) {
 	}
 }
 
-// spoken reports whether the source has said anything.
+// spoken reports whether the source has delivered anything.
 func (r *checkpointPods) spoken() bool { return r.complete || r.uids != nil }
 
 // snapshot returns the snapshot to deliver.
@@ -98,8 +98,8 @@ func (r *checkpointPods) recalled() []*v1.Pod {
 	return pods
 }
 
-// wantedAt returns the SavedAt of the checkpoint to be written: the last confirmation if the source has yet
-// to confirm some of the pods, otherwise zero, for the time of the write.
+// wantedAt returns the SavedAt of the checkpoint to be written: the last confirmation if the source has not confirmed
+// all of the pods yet, and otherwise zero, which means the time of the write.
 func (r *checkpointPods) wantedAt() time.Time {
 	if len(r.recalled()) == 0 {
 		return time.Time{}

@@ -33,7 +33,7 @@ func (d *decoder) decodeSecret(raw []byte, h *head) {
 		d.refuse(h, problems.ToAggregate())
 		return
 	}
-	// An API server does the same with values that may be written as text.
+	// As in an API server, stringData replaces values in data.
 	data := make(map[string][]byte, len(s.Data)+len(s.StringData))
 	maps.Copy(data, s.Data)
 	for key, text := range s.StringData {
@@ -43,7 +43,7 @@ func (d *decoder) decodeSecret(raw []byte, h *head) {
 	d.add(h, s)
 }
 
-// misnamed are the reasons why no pod can refer to an object that is no pod.
+// misnamed returns the reasons why no pod can refer to an object other than a pod.
 func (d *decoder) misnamed(h *head) (problems field.ErrorList) {
 	at := field.NewPath("metadata")
 	for _, p := range validation.IsDNS1123Subdomain(h.Metadata.Name) {
@@ -55,8 +55,8 @@ func (d *decoder) misnamed(h *head) (problems field.ErrorList) {
 	return problems
 }
 
-// badKeys are the keys of a ConfigMap or Secret that an API server does not take: they
-// could not be the names of files.
+// badKeys returns the keys of a ConfigMap or Secret that an API server rejects, because they cannot be the names of
+// files.
 func badKeys[V any](name string, data map[string]V) (problems field.ErrorList) {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if why := validation.IsConfigMapKey(key); len(why) > 0 {

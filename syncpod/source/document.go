@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// documents are those of a YAML stream but for empty ones, with the number of lines
-// before each. JSON is a stream of one.
+// documents returns the documents of a YAML stream except empty ones, with the number of lines before each. JSON is a
+// stream of one document.
 func documents(text []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		start, at := 0, 0
@@ -30,7 +30,7 @@ func documents(text []byte) iter.Seq2[int, []byte] {
 			at += len(line)
 			lines++
 			if bytes.HasPrefix(line, []byte(end)) && separates(line) {
-				start, before = at, lines // the parser takes it at the end only
+				start, before = at, lines // the parser accepts it only at the end
 			}
 		}
 		if !isEmpty(text[start:]) {
@@ -39,7 +39,7 @@ func documents(text []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// What a document begins and ends with.
+// The markers at the beginning and at the end of a document.
 const (
 	begin = "---"
 	end   = "..."
@@ -49,8 +49,8 @@ func isEmpty(document []byte) bool {
 	return len(bytes.TrimSpace(bytes.TrimPrefix(document, []byte(begin)))) == 0
 }
 
-// separates reports whether a document begins or ends with a line. In YAML such a
-// line does so wherever it stands, in a block of text too.
+// separates reports whether a line begins or ends a document. In YAML such a line does so anywhere, even in a block of
+// text.
 func separates(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(begin))
 	if !ok {
@@ -90,8 +90,8 @@ func toJSON(document []byte, before int) (text []byte, warning, err error) {
 	return text, warning, err
 }
 
-// parse parses one document of YAML. If strict, it says which keys a mapping has twice, of
-// which the first counts then.
+// parse parses one document of YAML. If strict is set, the warning names duplicate keys of mappings, and the first value
+// applies.
 func parse(document []byte, strict bool) (tree any, warning, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(document))
 	decoder.SetStrict(strict)
@@ -125,7 +125,7 @@ func orDocument(path *field.Path) string {
 	return path.String()
 }
 
-// textOf returns a key as text. A key such as 8080 or true may stand without quotes, and YAML parses it as a number or
+// textOf returns a key as text. A key such as 8080 or true may have no quotes, and YAML parses it as a number or a
 // bool.
 func textOf(key any) (text string, ok bool) {
 	switch key.(type) {

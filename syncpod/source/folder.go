@@ -18,12 +18,11 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// FolderConfig is what a Folder is made of.
+// FolderConfig configures a Folder.
 type FolderConfig struct {
 	// Path is the folder. Required. It need not exist.
 	Path string
-	// NodeName is the name of the node, which becomes part of the names of pods.
-	// Required, lower case.
+	// NodeName is the name of the node in lower case, which becomes part of the names of pods. Required.
 	NodeName string
 	// Name is the name of the source. Default runtime.ConfigSourceFile.
 	Name string
@@ -95,7 +94,7 @@ func NewFolder(c FolderConfig) (*Folder, error) {
 	if c.Name == "" {
 		c.Name = runtime.ConfigSourceFile
 	}
-	// The path is part of the pods' identity, which must not hang on how it is written.
+	// The path is part of the pods' identity, which must not depend on how the path is written.
 	path, err := filepath.Abs(c.Path)
 	if err != nil {
 		return nil, fmt.Errorf("source: FolderConfig.Path %q: %w", c.Path, err)
@@ -128,7 +127,7 @@ func config[T any](f *Folder, key objectKey) (T, error) {
 	return none, fmt.Errorf("%s is not in %s: %w", key, f.path, env.ErrNotFound)
 }
 
-// scan reads the folder: new files, and those that may have changed.
+// scan reads the folder: new files, and files that may have changed.
 func (f *Folder) scan(mayHaveChanged func(os.DirEntry) bool) error {
 	entries, err := os.ReadDir(f.path)
 	if err != nil {

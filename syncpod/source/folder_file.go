@@ -18,14 +18,14 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// maxManifest is how much of a file is read: no folder is filled by accident
-// with something that takes the node's memory.
+// maxManifest is the maximum size of a file. It limits the memory for a file that is not a manifest and was put into the
+// folder by accident.
 const maxManifest = 10 << 20
 
 // errNotRegular reports that a name is not a file to read.
 var errNotRegular = errors.New("not a regular file")
 
-// A manifestFile is a file of a folder as it was last read.
+// A manifestFile is the state of a file when it was last read.
 type manifestFile struct {
 	sum [sha256.Size]byte // of its text, zero if it could not be read
 	manifest
@@ -41,7 +41,7 @@ func isManifest(name string) bool {
 	return !strings.HasPrefix(name, ".") && !isCopy
 }
 
-// copySuffixes end the names of files that are copies of others.
+// copySuffixes are the suffixes of files that are copies of other files.
 var copySuffixes = []string{
 	"~", ".tmp", ".bak", ".old", ".orig", ".rej", ".save", ".swp",
 	".dpkg-dist", ".dpkg-new", ".dpkg-old", ".rpmnew", ".rpmorig", ".rpmsave",
@@ -56,14 +56,14 @@ func readManifest(path string) ([]byte, error) {
 		return nil, errNotRegular
 	case errors.Is(err, fs.ErrNotExist):
 		if found, gone := os.Lstat(path); gone != nil || found.Mode()&fs.ModeSymlink == 0 {
-			return nil, errNotRegular // it was removed, or replaced meanwhile
+			return nil, errNotRegular // the file was removed or replaced in the meantime
 		}
 		return nil, errors.New("it is a symbolic link to nothing")
 	case err != nil:
 		return nil, err
 	}
 	defer file.Close()
-	if info.Size() == 0 { // as files of the kernel report, whose read may block forever, such as its log's
+	if info.Size() == 0 { // special files of the kernel, such as its log, have this size; reading one may block forever
 		return nil, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxManifest+1))
@@ -73,8 +73,8 @@ func readManifest(path string) ([]byte, error) {
 	return text, err
 }
 
-// load reads a file of the folder again. It returns old if the text is the same,
-// and nil if there is no such file.
+// load reads a file of the folder again. It returns old if the text is the same, and nil if the file does not
+// exist.
 func (f *Folder) load(path string, old *manifestFile) *manifestFile {
 	text, err := readManifest(path)
 	if errors.Is(err, errNotRegular) {
@@ -135,7 +135,7 @@ func (f *manifestFile) keep(kept map[objectKey]bool) {
 	}
 }
 
-// unchanged returns the old object if the new one says the same.
+// unchanged returns the old object if the new one is equal.
 func unchanged(old, o object) metav1.Object {
 	pod, isPod := o.Object.(*v1.Pod)
 	was, wasPod := old.Object.(*v1.Pod)

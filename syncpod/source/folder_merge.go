@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// counted is an object of a snapshot and the file that it is from.
+// counted is an object of a snapshot, with its file.
 type counted struct {
 	file   string
 	object metav1.Object
 }
 
-// snapshot puts together what the files say, and why the folder was not read.
+// snapshot merges the contents of the files, and the reason why the folder was not read.
 func (f *Folder) snapshot(err error) Snapshot {
 	var s Snapshot
 	if err != nil {
@@ -42,7 +42,7 @@ func (f *Folder) snapshot(err error) Snapshot {
 	return m.Snapshot
 }
 
-// away is why the folder was not read.
+// away returns why the folder was not read.
 func (f *Folder) away(err error) error {
 	if e, ok := errors.AsType[*ManifestError](err); ok {
 		e.Kept = len(f.files) > 0
@@ -62,13 +62,13 @@ type merge struct {
 type entry struct {
 	object
 	file string
-	// rank is lower for what counted before.
+	// rank is lower for an object that was in use before.
 	rank int
-	// refused is why it does not count, nil if it does.
+	// refused is why the object is not used, nil if it is.
 	refused error
 }
 
-// What counted before comes first: that very object, then another version of it.
+// Objects in use before come first: the same object, then another version of it.
 const (
 	rankSame = iota
 	rankFile
@@ -84,7 +84,7 @@ func (m *merge) read(path string, file *manifestFile) {
 	}
 }
 
-// decide finds out which of the entries with one name or one UID counts.
+// decide decides which of the entries with one name or one UID is used.
 func (m *merge) decide(before map[objectKey]counted) {
 	for _, e := range m.entries {
 		switch was := before[e.objectKey]; {
@@ -115,10 +115,10 @@ func (m *merge) decide(before map[objectKey]counted) {
 	}
 }
 
-// place says where in the folder an entry is.
+// place returns the position of an entry in the folder.
 func (e *entry) place() string { return fmt.Sprintf("%s, document %d", e.file, e.document) }
 
-// put enters the entries that count, in the order of the files, and why others do not.
+// put adds the entries that are used, in the order of the files, and the reasons why others are not.
 func (m *merge) put() {
 	for _, e := range m.entries {
 		if e.refused != nil {

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// quiet is how long nothing may happen to a folder until it is read: one who
-	// writes into a file in place should be done by then.
+	// quiet is how long a folder must not change before it is read. A program that writes a file in
+	// place should finish within that time.
 	quiet = 2 * time.Millisecond
-	// patience is how long one waits for that.
+	// patience is the maximum time to wait for that.
 	patience = 20 * time.Millisecond
-	// absence is how often one looks whether a folder that is not there has come.
+	// absence is the interval at which the agent checks whether a missing folder exists.
 	absence = time.Second
 )
 
@@ -36,16 +36,15 @@ func (f *Folder) Run(ctx context.Context, deliver func(Snapshot)) error {
 	return nil
 }
 
-// learn decodes a specimen: the first manifest takes a hundred times as long as those
-// after it, because the decoder learns the API's types, and a pod would wait for that.
-// wait returns when it is done.
+// learn decodes a specimen: the first manifest takes a hundred times as long as later ones, because the decoder
+// prepares for the API's types, and a pod would wait for that. wait returns when it is done.
 func (f *Folder) learn() (wait func()) {
 	var group sync.WaitGroup
 	group.Go(func() { f.decode("", []byte(specimen)) })
 	return group.Wait
 }
 
-// specimen has what most pods have.
+// specimen has the fields of most pods.
 const specimen = `
 apiVersion: v1
 kind: Pod
@@ -61,7 +60,7 @@ type folderRun struct {
 	*Folder
 	deliver func(Snapshot)
 	watched *watch // nil if there is none
-	// blind is why there is none.
+	// blind is why there is no watch.
 	blind error
 	// away means that the folder does not exist.
 	away      bool
@@ -97,8 +96,8 @@ func (r *folderRun) publish(err error) {
 	r.deliver(s)
 }
 
-// absent reports whether the folder was not there when it was to be read, or to be
-// watched; in that case it may have come since.
+// absent reports whether the folder did not exist when it was to be read or watched. In that case it may have been
+// created since.
 func (r *folderRun) absent() bool {
 	return r.away || r.watched == nil && errors.Is(r.blind, fs.ErrNotExist)
 }

@@ -14,7 +14,7 @@ import (
 // A change describes what may have changed in a folder.
 type change struct {
 	files map[string]bool
-	// removed are files that were removed. They may be there again by now.
+	// removed are files that were removed. They may exist again by now.
 	removed map[string]bool
 	// links means that the targets of symbolic links may have changed.
 	links bool
@@ -44,7 +44,7 @@ func union(names, more map[string]bool) map[string]bool {
 	return names
 }
 
-// settled reports whether all files are whole, and there is nothing to wait for.
+// settled reports whether all files are complete, so that no wait is necessary.
 func (c *change) settled() bool { return c.moved && !c.written }
 
 func (c *change) concerns(e os.DirEntry) bool {
@@ -122,7 +122,7 @@ func changeOf(event, last fsnotify.Event, dir string) change {
 	case event.Name == dir:
 		return change{all: true}
 	case strings.HasPrefix(name, "."):
-		return change{links: true} // through one such a mounted ConfigMap is changed
+		return change{links: true} // a mounted ConfigMap is changed through such a link
 	}
 	moved := event.Has(fsnotify.Create) && isStaged(last) && inOrder
 	c := change{files: map[string]bool{name: true}, moved: moved, written: !moved}
@@ -151,7 +151,7 @@ func (w *watch) stillOf(dir string) bool {
 	return err == nil && os.SameFile(info, w.info)
 }
 
-// changes is nil, from which nothing ever comes, without a watch.
+// changes returns the channel of changes. Without a watch it is nil and never receives.
 func (w *watch) changes() <-chan change {
 	if w == nil {
 		return nil

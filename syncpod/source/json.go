@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// A jsonObject has all members of an object of JSON in their order. A key may be there several
-// times: the decoder of the API decodes each of its values, and so each has to be checked.
+// A jsonObject has all members of a JSON object in their order. A key may occur several times: the API's decoder
+// decodes each of its values, so each must be checked.
 type jsonObject []jsonMember
 
 type jsonMember struct {

@@ -27,7 +27,7 @@ const (
 	kindList      = "List" // also the end of the kinds of typed lists
 )
 
-// An objectKey is what no two objects of a folder share.
+// An objectKey identifies an object: no two objects of a folder share it.
 type objectKey struct {
 	kind, namespace, name string
 }
@@ -41,7 +41,7 @@ type object struct {
 	document int // the number of that in its file
 }
 
-// A manifest is what a file was found to hold.
+// A manifest has the decoded objects and the errors of a file.
 type manifest struct {
 	objects  []object
 	errors   []error
@@ -56,8 +56,8 @@ type manifest struct {
 const (
 	// maxDocuments limits the number of documents, maxObjects the number of objects in them.
 	maxDocuments, maxObjects = 1000, 10_000
-	// maxProblems is how many errors are kept, and how many warnings. After that many
-	// errors the rest of the file is not read.
+	// maxProblems is the maximum number of errors, and of warnings, that are kept. After as many errors,
+	// the rest of the file is not read.
 	maxProblems = 100
 )
 
@@ -106,7 +106,7 @@ func (d *decoder) fail(about string, err error) {
 	d.problem(&ManifestError{File: d.file, Document: d.document, Object: about, Err: err})
 }
 
-// problem keeps an error, unless there are too many.
+// problem records an error, unless there are too many.
 func (d *decoder) problem(err *ManifestError) {
 	switch {
 	case d.ended:
@@ -117,7 +117,7 @@ func (d *decoder) problem(err *ManifestError) {
 	}
 }
 
-// end has the rest of the file not read.
+// end stops reading the file.
 func (d *decoder) end(why error) {
 	if !d.ended {
 		d.errors = append(d.errors, &ManifestError{File: d.file, Err: why})
@@ -135,7 +135,7 @@ func (d *decoder) warn(about string, err error) {
 	d.warnings = append(d.warnings, &ManifestError{File: d.file, Document: d.document, Object: about, Err: err})
 }
 
-// A head is what all kinds of objects have, and lists.
+// A head has the fields that all kinds of objects have, and those of lists.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -146,10 +146,10 @@ type head struct {
 	Items items `json:"items"`
 }
 
-// items are those of a list, or the beginning of too many.
+// items are the items of a list, or the first of too many.
 type items []json.RawMessage
 
-// UnmarshalJSON stops where there are too many.
+// UnmarshalJSON stops when there are too many items.
 func (i *items) UnmarshalJSON(raw []byte) error {
 	*i = nil
 	decoder := json.NewDecoder(bytes.NewReader(raw))
@@ -253,7 +253,7 @@ func (d *decoder) refuse(h *head, err error) {
 	d.broken[key] = true
 }
 
-// add takes an object, or says why not.
+// add adds an object, or records why it cannot.
 func (d *decoder) add(h *head, o metav1.Object) {
 	key := d.keyOf(h)
 	o.SetNamespace(key.namespace)
@@ -261,9 +261,8 @@ func (d *decoder) add(h *head, o metav1.Object) {
 	d.objects = append(d.objects, object{key, o, d.document})
 }
 
-// fill decodes an object. Fields that this version of the API does not know are
-// passed over with a warning: another agent that reads the folder may know them.
-// It returns them, and nil for an object that was refused.
+// fill decodes an object. Unknown fields cause a warning and are ignored, because another agent that reads the folder
+// may know them. fill returns them, and a nil object if the object was rejected.
 func fill[T any](d *decoder, raw []byte, h *head) (o *T, unknown []error) {
 	if h.APIVersion != "v1" {
 		d.refuse(h, unsupported("apiVersion", h.APIVersion, "v1"))
@@ -348,7 +347,7 @@ func (f *Folder) decode(file string, text []byte) manifest {
 	return d.manifest
 }
 
-// unreadable is the manifest of a file that cannot be read.
+// unreadable returns the manifest of a file that cannot be read.
 func unreadable(file string, err error) manifest {
 	return manifest{unread: true, errors: []error{&ManifestError{File: file, Err: fmt.Errorf("not read: %w", err)}}}
 }

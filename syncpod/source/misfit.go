@@ -15,15 +15,15 @@ import (
 	"github.com/podsync/podsync/internal/base/quantities"
 )
 
-// misfits finds the fields of JSON that do not fit a type of the API: the decoder stops
-// at the first, and does not always say which it is.
+// misfits finds the fields of JSON that do not fit a type of the API. The decoder stops at the first one, and does not
+// always name it.
 type misfits struct {
 	// values means that errors may contain values: none of them is secret.
 	values bool
 	errs   field.ErrorList
 }
 
-// findMisfits returns what does not fit the type, and the JSON without that.
+// findMisfits returns the fields that do not fit the type, and the JSON without them.
 func findMisfits(raw []byte, t reflect.Type, values bool) (fits []byte, errs field.ErrorList) {
 	tree, err := parseJSON(raw)
 	if err != nil {
@@ -43,7 +43,7 @@ func decodesItself(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) || t == reflect.TypeFor[[]byte]()
 }
 
-// walk returns what fits of a value, nil for nothing.
+// walk returns the part of a value that fits, nil for none.
 func (m *misfits) walk(at *field.Path, t reflect.Type, value any) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -160,7 +160,7 @@ func isScalar(value any) bool {
 	return !isObject && !isList
 }
 
-// kindOf is what a value of JSON is, in words.
+// kindOf returns the kind of a JSON value in words.
 func kindOf(value any) string {
 	switch value.(type) {
 	case string:

@@ -25,8 +25,8 @@ type PollConfig struct {
 	// Name is the name of the source. It must not be used by another source, nor runtime.ConfigSourceAPI.
 	// Required.
 	Name string
-	// List returns all pods that should run. Each needs a UID; podspec.Static gives one to a pod that has none.
-	// List must return soon after its context has ended, which is after 30 s at the latest. Required.
+	// List returns all pods that should run. Each needs a UID; podspec.Static sets the UID of a pod without one. List must
+	// return soon after its context has ended, which happens after 30 s at the latest. Required.
 	List func(ctx context.Context) ([]*v1.Pod, error)
 	// Interval is the time between a return of List and the next call. Default 20 s.
 	Interval time.Duration

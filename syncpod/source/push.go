@@ -38,7 +38,7 @@ type Push struct {
 	name     string
 	static   bool
 	validate func(*v1.Pod) error
-	// changed has a value while there is something to deliver.
+	// changed has a value while a snapshot must be delivered.
 	changed chan struct{}
 
 	mu   sync.Mutex
@@ -79,7 +79,7 @@ func newPush(name string, static bool, validate func(*v1.Pod) error) *Push {
 // Name returns the name of the source.
 func (p *Push) Name() string { return p.name }
 
-// Static reports whether the pods are static ones: [NewStaticPush] has made the Push.
+// Static reports whether the pods are static: whether [NewStaticPush] created the Push.
 func (p *Push) Static() bool { return p.static }
 
 // Set replaces all pods of the source. Until the first call the snapshots are incomplete. The error joins the
@@ -182,7 +182,7 @@ func (p *Push) prepare(pod *v1.Pod) (*v1.Pod, error) {
 func (p *Push) tell() {
 	select {
 	case p.changed <- struct{}{}:
-	default: // it is known already
+	default: // a value is pending
 	}
 }
 

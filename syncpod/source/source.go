@@ -6,19 +6,19 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// A Source says which pods should run. A Loop may have several: each is ready,
-// updated and cleaned up after on its own (kubernetes #105547).
+// A Source provides the pods that should run. A Loop may have several sources. Each of them becomes ready, is updated
+// and is cleaned up independently (kubernetes #105547).
 type Source interface {
 	// Name identifies the source among those of a Loop; it is never empty and never changes. It is
 	// the value of the annotation runtime.AnnotationConfigSource of each delivered pod, by which a
 	// pod in the runtime is recognized as one of this source. The pods of a source named
 	// runtime.ConfigSourceAPI are those of an API server, all others are static.
 	Name() string
-	// Run delivers what should run, all of it, as soon as that is known and again
-	// each time it has changed, until ctx ends. Calls of deliver never overlap and
-	// return soon. An error means that the source has failed and will deliver
-	// nothing more, not that the pods it delivered should stop. When ctx ends Run
-	// returns nil, and has no goroutine left. It is called once.
+	// Run delivers the pods that should run, always all of them: as soon as they are known, and again
+	// each time they have changed, until ctx ends. Calls of deliver never overlap and return soon. An
+	// error means that the source has failed and will deliver nothing more. It does not mean that the
+	// delivered pods should stop. When ctx ends, Run returns nil, and has no goroutine left. Run is
+	// called once.
 	Run(ctx context.Context, deliver func(Snapshot)) error
 }
 
@@ -33,7 +33,7 @@ type Snapshot struct {
 	// Errors are the unreadable or rejected objects, each on its own, in a deterministic order.
 	// Their previous versions are still in Pods.
 	Errors []error
-	// Warnings are the accepted but ignored parts, such as unknown fields.
+	// Warnings are about accepted but ignored parts, such as unknown fields.
 	Warnings []error
 	// Incomplete means that something could not be read and had not been read before: more pods
 	// than Pods may be desired. A pod of this source that only the runtime knows may be one of

@@ -15,15 +15,15 @@ import (
 // Limits of one YAML document. The parser needs about a hundred times as much memory as the
 // document has bytes, and aliases repeat values as often as they like.
 const (
-	// maxYAML is more than an API server stores of one object: 1.5 MiB.
+	// maxYAML exceeds the limit of an API server for one object: 1.5 MiB.
 	maxYAML = 2 << 20
 	// maxDepth is several times the depth of a pod with all its fields.
 	maxDepth = 100
-	// A document without aliases has at most one value for two of its bytes, and no more text than
-	// bytes. The additions are what aliases may repeat in a small document.
+	// A document without aliases has at most one value for each two bytes, and no more text than bytes.
+	// The additions are what aliases may repeat in a small document.
 	moreValues, maxValues = 10_000, 250_000
 	moreText              = 256 << 10
-	// maxDuplicates is how many duplicate keys a warning names.
+	// maxDuplicates is the maximum number of duplicate keys in a warning.
 	maxDuplicates = 20
 )
 
@@ -37,7 +37,7 @@ func (n *yamlNode) UnmarshalYAML(decode func(any) error) error {
 	return nil
 }
 
-// A yamlKey is the key of a mapping, which is a scalar. A null one has no value.
+// A yamlKey is the key of a mapping, which is a scalar. The key null has no value.
 type yamlKey struct{ value any }
 
 // UnmarshalYAML refuses a key that is not a scalar before its content is decoded.
@@ -50,7 +50,7 @@ func (k *yamlKey) UnmarshalYAML(decode func(any) error) error {
 	return cmp.Or(err, decode(&k.value))
 }
 
-// GoString is how the parser quotes a key that a mapping has twice.
+// GoString returns the form in which the parser quotes a duplicate key.
 func (k yamlKey) GoString() string { return fmt.Sprintf("%#v", k.value) }
 
 // isScalar reports whether a node is neither a mapping nor a sequence.
@@ -121,7 +121,7 @@ func (t *yamlTree) decode(n yamlNode, out any) error {
 	return nil
 }
 
-// note keeps which keys were there twice. The parser may report that late, with another error.
+// note records duplicate keys. The parser may report them late, together with another error.
 func (t *yamlTree) note(mismatch *yaml.TypeError) {
 	for _, message := range mismatch.Errors {
 		if strings.HasSuffix(message, " already set in map") {
@@ -130,7 +130,7 @@ func (t *yamlTree) note(mismatch *yaml.TypeError) {
 	}
 }
 
-// warning returns which keys are there twice, in the order of their lines, nil for none.
+// warning returns the duplicate keys in the order of their lines, nil for none.
 func (t *yamlTree) warning(root yamlNode) error {
 	if len(t.duplicates) == 0 {
 		return nil
@@ -197,8 +197,8 @@ func (t *yamlTree) list(path *field.Path, items []yamlNode, depth int) (any, err
 	return list, nil
 }
 
-// tooDeep returns why a document is nested without end: if an anchor contains itself, the
-// parser finds out where.
+// tooDeep returns an error if a document is nested without end, because an anchor contains itself. The parser finds
+// out where.
 func (t *yamlTree) tooDeep() error {
 	if err := yaml.Unmarshal(t.document, &unkept{}); err != nil {
 		return err

@@ -31,7 +31,7 @@ func after(mark string) func([]byte, string) int {
 	return func(text []byte, quoted string) int { return bytes.Index(text, []byte(mark+quoted)) }
 }
 
-// mapAsKey finds a template such as {{ .Name }}, which is a map as the key of another.
+// mapAsKey finds a template such as {{ .Name }}, which YAML parses as a map that is the key of a map.
 func mapAsKey(text []byte, _ string) int { return bytes.Index(text, []byte("{{")) }
 
 func controlCharacter(text []byte, _ string) int {
@@ -64,7 +64,7 @@ func shift(err error, by int) error {
 	return err
 }
 
-// lineAt says which line of a text an index is in, nothing of a negative one.
+// lineAt returns the line of an index in a text, "" for a negative index.
 func lineAt(text []byte, index int) string {
 	if index < 0 {
 		return ""

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// lanes returns on which line of its pod, or container, each entry of a pod is drawn, so
-// that none overlaps another. States are on line 0, unless clocks make them overlap.
+// lanes returns, for each entry, the line of its pod or container on which it is drawn, so that no two entries overlap.
+// States are on line 0, unless clocks make them overlap.
 func lanes(entries []entry, now time.Time) []int {
 	order := make([]int, len(entries))
 	for i := range order {
@@ -35,7 +35,7 @@ func lanes(entries []entry, now time.Time) []int {
 	return lane
 }
 
-// end is when an entry ends, or now.
+// end returns when an entry ends, or now.
 func (e *entry) end(now time.Time) time.Time {
 	if e.End.IsZero() {
 		return now

@@ -17,8 +17,8 @@ import (
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
-// Observe has an agent that is made of this configuration tell the Timeline what happens: it adds
-// observers, and a Sink that passes each status on.
+// Observe makes an agent with this configuration report its events to the Timeline: it adds observers, and a Sink that
+// forwards each status.
 func (t *Timeline) Observe(c *agent.Config) {
 	c.Sync.Sink = sink{t, c.Sync.Sink}
 	c.Observe(agent.Observers{Sync: podObserver{Timeline: t}, Workers: workObserver{Timeline: t}, Probes: probeObserver{Timeline: t}})
@@ -43,11 +43,11 @@ func (o workObserver) PodSeen(uid types.UID, at time.Time) {
 
 func (o workObserver) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 	o.with(uid, nil, func(r *record) {
-		if to <= r.phase { // two steps of a short life may come in either order
+		if to <= r.phase { // two steps of a short life may arrive in either order
 			return
 		}
 		r.phase = to
-		if to >= podworkers.Finished && !r.pod.Finished { // a later step may come first
+		if to >= podworkers.Finished && !r.pod.Finished { // a later step may arrive first
 			r.endAll()
 			r.pod.Finished = true
 			o.over = append(o.over, uid)
@@ -67,7 +67,7 @@ func (o workObserver) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 
 func (o workObserver) SyncStarted(w podworkers.Work) {
 	if w.Pod == nil {
-		return // the pod is not known
+		return // the pod is unknown
 	}
 	o.with(w.UID, w.Pod, func(r *record) {
 		if w.Type != podworkers.SyncTerminatingPod || r.ending != "" {
@@ -80,7 +80,7 @@ func (o workObserver) SyncStarted(w podworkers.Work) {
 	})
 }
 
-// why is why a pod is stopped.
+// why returns the reason for which a pod is stopped.
 func why(w podworkers.Work, plan actions.Plan) string {
 	switch {
 	case w.Report != nil:
@@ -102,8 +102,7 @@ func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error
 	})
 }
 
-// reasons are those of the steps that an error is made of. What else it says is not for
-// others to read.
+// reasons returns the reasons of the steps in an error. The rest of its text is not for others to read.
 func reasons(err error) string {
 	var all []string
 	var walk func(error)
@@ -146,7 +145,7 @@ func (o podObserver) SandboxCreated(pod *v1.Pod, took time.Duration, err error) 
 	})
 }
 
-// quick is how long a volume takes that is not worth an entry.
+// quick is the duration below which the setup of a volume has no entry.
 const quick = 10 * time.Millisecond
 
 func (o podObserver) VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error) {

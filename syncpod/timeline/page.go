@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// pageData is what the page's script draws. Times are in milliseconds since the Unix
-// epoch.
+// pageData is the data that the page's script draws. Times are in milliseconds since the Unix epoch.
 type pageData struct {
 	Node  string    `json:"node,omitempty"`
 	Now   int64     `json:"now"`
@@ -40,15 +39,15 @@ type pageEntry struct {
 	Lane      int    `json:"l"`
 }
 
-// writeHTML writes pods as a page that needs nothing else: its script, which is in it,
-// draws them. It can be kept as a file.
+// writeHTML writes pods as a page that needs no other file: it contains the script that draws them. It can be stored
+// as a file.
 func (t *Timeline) writeHTML(w io.Writer, pods []podHistory) error {
 	now := time.Now()
 	data := pageData{Node: t.config.NodeName, Now: now.UnixMilli(), Since: t.began.UnixMilli(), Pods: []pagePod{}}
 	for i := range pods {
 		data.Pods = append(data.Pods, pageOf(&pods[i], now))
 	}
-	text, err := json.Marshal(data) // which leaves no <, > and & in it
+	text, err := json.Marshal(data) // the JSON contains no <, > and &
 	if err != nil {
 		return err
 	}
@@ -78,7 +77,7 @@ func pageOf(p *podHistory, now time.Time) pagePod {
 	return page
 }
 
-// policy lets the page run its own script, and load nothing.
+// policy allows the page to run its own script, and to load nothing.
 func policy() string {
 	sum := sha256.Sum256([]byte(pageScript))
 	return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"

@@ -31,7 +31,7 @@ type record struct {
 // maxText bounds names and reasons.
 const maxText = 200
 
-// with calls do with the record of a pod, which is made if there is none.
+// with calls do with the record of a pod. It creates the record if there is none.
 func (t *Timeline) with(uid types.UID, pod *v1.Pod, do func(*record)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *record) add(e entry) *entry {
 	return &e
 }
 
-// cut bounds a text, and leaves no half of a character.
+// cut truncates a text, and omits a character that it would split.
 func cut(s string) string {
 	if len(s) <= maxText {
 		return s
@@ -88,8 +88,8 @@ func cut(s string) string {
 	return s[:end] + "…"
 }
 
-// state says what a pod, or one of its containers, is from e.Begin on, or from now. The
-// state before it ends. One of the same name goes on.
+// state begins a state of a pod, or of one of its containers, at e.Begin, or now. The previous state ends. If it has
+// the same name, it continues.
 func (r *record) state(e entry) *entry {
 	key := stateOf(e.Container)
 	if last := r.open[key]; last != nil && last.Kind == e.Kind && last.Name == cut(e.Name) && e.Kind != kindRun {
@@ -112,7 +112,7 @@ func (r *record) endState(container string, at time.Time) {
 			last.End = last.Begin
 		}
 		delete(r.open, key)
-		if last.Kind == kindWait && !last.Failed && last.End.Equal(last.Begin) { // a status that the next one overtook
+		if last.Kind == kindWait && !last.Failed && last.End.Equal(last.Begin) { // the next status has overtaken this one
 			r.entries = slices.DeleteFunc(r.entries, func(e *entry) bool { return e == last })
 		}
 	}
@@ -120,7 +120,7 @@ func (r *record) endState(container string, at time.Time) {
 
 func stateOf(container string) string { return "state " + container }
 
-// failing says that something fails, or does not any more.
+// failing begins or ends the entry of a failure.
 func (r *record) failing(key string, e entry) {
 	now, last := time.Now(), r.open[key]
 	e.Name, e.Reason = cut(e.Name), cut(e.Reason)

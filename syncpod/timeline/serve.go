@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ServeHTTP answers with the page, or with the trace if the query has format=trace. pod, as
-// namespace/name or a name in the namespace default, asks for one pod.
+// ServeHTTP serves the page, or the trace if the query has format=trace. pod, as namespace/name or a name in the
+// namespace default, selects one pod.
 func (t *Timeline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	pods, query := t.pods(), r.URL.Query()
 	if want := query.Get("pod"); want != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// sink receives the statuses of pods, and passes them on.
+// sink receives the statuses of pods, and forwards them.
 type sink struct {
 	*Timeline
 	next syncpod.StatusSink // nil if there is none
@@ -34,7 +34,7 @@ type instance struct {
 	entry *entry
 }
 
-// status records the news of a status.
+// status records the changes in a status.
 func (r *record) status(s *v1.PodStatus) {
 	r.pod.Phase, r.pod.Restarts = string(s.Phase), 0
 	if r.phase == podworkers.Syncing && s.Phase != "" {
@@ -63,7 +63,7 @@ func (r *record) container(c *v1.ContainerStatus) {
 	}
 }
 
-// isTrouble reports whether a container waits for another reason than its start.
+// isTrouble reports whether a container waits for a reason other than its start.
 func isTrouble(reason string) bool {
 	return reason != "ContainerCreating" && reason != "PodInitializing"
 }
@@ -120,5 +120,5 @@ func ending(t *v1.ContainerStateTerminated) string {
 	return cut(text)
 }
 
-// unknown reports whether a time is none that a container of today was started at.
+// unknown reports whether a time cannot be the start of a container.
 func unknown(at time.Time) bool { return at.Unix() <= 0 }

@@ -10,25 +10,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Config is what a Timeline is made of.
+// Config configures a Timeline.
 type Config struct {
-	// NodeName is shown in the title of the page. Default: none is.
+	// NodeName is shown in the title of the page. Default: none.
 	NodeName string
 }
 
-// A Timeline remembers what happened to pods. It may be used concurrently.
+// A Timeline records the history of pods. Its methods may be called concurrently.
 type Timeline struct {
 	config Config
 	began  time.Time
-	// maxEntries is how many entries are kept altogether, about 200 bytes each, and maxPodEntries how
-	// many of one pod.
+	// maxEntries is the maximum number of all entries, about 200 bytes each, and maxPodEntries that of
+	// the entries of one pod.
 	maxEntries, maxPodEntries int
 
 	mu      sync.Mutex
 	records map[types.UID]*record
-	// over are the pods that are, the first that was first.
+	// over are the pods that have finished, the first of them first.
 	over []types.UID
-	// entries is how many all records have.
+	// entries is the number of entries of all records.
 	entries int
 }
 
