@@ -65,7 +65,7 @@ type Stored struct {
 	// Pinned means that the image is kept even if unused: it is pinned by the runtime or the
 	// configuration, or it is the sandbox image.
 	Pinned bool
-	// InUse means that a container has the image, running or not, or is about to.
+	// InUse means that a container, running or not, has the image or is about to have it.
 	InUse bool
 	// FirstSeen is when a pass first listed the image.
 	FirstSeen time.Time
@@ -83,7 +83,7 @@ func (s *Stored) idleSince() time.Time {
 	return s.FirstSeen
 }
 
-// RemovalReason is why an image is removed.
+// RemovalReason is the reason for which an image is removed.
 type RemovalReason uint8
 
 // The reasons.
@@ -94,7 +94,7 @@ const (
 	Expired
 )
 
-// String returns the reason in words.
+// String returns the reason as text.
 func (r RemovalReason) String() string {
 	if r == Expired {
 		return "not used for long"
@@ -102,7 +102,7 @@ func (r RemovalReason) String() string {
 	return "disk full"
 }
 
-// Removal is one image that may go.
+// Removal is the removal of one image.
 type Removal struct {
 	Stored
 	Reason RemovalReason
@@ -160,7 +160,7 @@ func decideUnused(images []Stored, p image.GCPolicy, now time.Time) GCPlan {
 	return GCPlan{Images: g.Images} // without a required amount of space
 }
 
-// excess is how many bytes have to become free.
+// excess returns how many bytes must become free.
 func excess(p image.GCPolicy, disk Disk) uint64 {
 	if _, full := disk.beyond(p.HighPercent); !full || p.HighPercent == 100 {
 		return 0

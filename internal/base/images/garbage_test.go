@@ -18,20 +18,20 @@ var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 const gib = 1 << 30
 
-// unused is an image that was used so many hours ago, of 10 GiB.
+// unused returns an image of 10 GiB that was last used a number of hours ago.
 func unused(id string, hours int) images.Stored {
 	return images.Stored{
 		ID: id, Name: id, Size: 10 * gib, FirstSeen: now.Add(-1000 * time.Hour), LastUsed: now.Add(-time.Duration(hours) * time.Hour),
 	}
 }
 
-// with is an image that something else holds of, too.
+// with returns the image with a change.
 func with(s images.Stored, change func(*images.Stored)) images.Stored {
 	change(&s)
 	return s
 }
 
-// full is a disk of 100 GiB of which so many are used.
+// full returns a disk of 100 GiB with a number of GiB in use.
 func full(used uint64) images.Disk {
 	return images.Disk{Capacity: 100 * gib, Available: (100 - used) * gib}
 }
@@ -137,8 +137,8 @@ func randomImages(r *rand.Rand) []images.Stored {
 	return all
 }
 
-// What holds of every decision: only what may go goes, in order, no more than it takes,
-// no less than there is, and the order of the list is nobody's business.
+// The properties of every decision: only removable images are removed, in order, no more and no fewer than necessary, and
+// the order of the list has no effect.
 func TestDecideGarbageAtRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	removed, short := 0, 0

@@ -19,7 +19,7 @@ import (
 // keyring holds the registry credentials of pull secrets. The zero keyring has none. Printing it
 // reveals no credential.
 type keyring struct {
-	entries []*entry // most specific location first, as given between equal ones
+	entries []*entry // the most specific location first; equal ones in their given order
 }
 
 // entry is one credential and the images it is for.
@@ -33,7 +33,7 @@ type entry struct {
 // a value that contains it, does not reveal it.
 type credential struct {
 	reveal func() login
-	// node is set for a credential of the node: what it pulls is for all pods.
+	// node is set for a credential of the node: all pods may use the images that it pulls.
 	node bool
 }
 
@@ -42,7 +42,7 @@ type credential struct {
 const SecretTypeNode v1.SecretType = "podsync/node-credentials"
 
 // AnnotationRepository, on a pull secret, restricts its credentials to the images of one repository in full, as [Repository]
-// returns it: a credential provider may answer for one image with a key that is the whole registry.
+// returns it: a credential provider may return credentials for one image under the key of a whole registry.
 const AnnotationRepository = "podsync.io/repository"
 
 type login struct{ username, password string }
@@ -51,7 +51,7 @@ func newCredential(username, password string) credential {
 	return credential{reveal: func() login { return login{username, password} }}
 }
 
-// login returns the empty login for the zero credential, which means anonymous.
+// login returns the login of a credential, empty for the zero credential, which means anonymous.
 func (c credential) login() login {
 	if c.reveal == nil {
 		return login{}
@@ -65,10 +65,10 @@ func (credential) String() string { return "[registry credential]" }
 // GoString returns a placeholder.
 func (c credential) GoString() string { return c.String() }
 
-// String says how many credentials there are.
+// String returns the number of credentials.
 func (k keyring) String() string { return fmt.Sprintf("[%d registry credentials]", len(k.entries)) }
 
-// GoString says how many credentials there are.
+// GoString returns the number of credentials.
 func (k keyring) GoString() string { return k.String() }
 
 // maxKeyring bounds the Docker configurations of all pull secrets of a pull, in bytes: a pod may name 80,000 secrets of 1 MiB.
@@ -154,8 +154,8 @@ func decodeAuth(auth string) (credential, error) {
 	return newCredential(username, password), nil
 }
 
-// location strips what does not take part in matching: the scheme and the
-// version of the registry's API that old Docker clients wrote.
+// location removes the parts that do not count in a comparison: the scheme, and the version of the registry's API that old
+// Docker clients wrote.
 func location(registry string) string {
 	if _, after, ok := strings.Cut(registry, "://"); ok {
 		registry = after

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// users are the names of the credentials found.
+// users returns the user names of the credentials that were found.
 func users(t *testing.T, image string, secrets ...v1.Secret) []string {
 	t.Helper()
 	k, err := newKeyring(secrets)
@@ -73,7 +73,7 @@ func TestLookup(t *testing.T) {
 		{"r.io:5000", "r.io/a", false},
 		{"r.io/team", "r.io/team/app", true},
 		{"r.io/team/", "r.io/team/app", true},
-		{"r.io/team", "r.io/teams/app", true}, // the beginning, as a kubelet takes it
+		{"r.io/team", "r.io/teams/app", true}, // a prefix, as in a kubelet
 		{"r.io/team", "r.io/other/app", false},
 		{"*.r.io", "eu.r.io/a", true},
 		{"*.r.io", "r.io/a", false},
@@ -104,7 +104,7 @@ func TestLookupOrder(t *testing.T) {
 		loginSecret("3", "eu.r.io/team", "path", "3"),
 		loginSecret("4", "https://eu.r.io", "second", "4"),
 		loginSecret("5", "eu.r.io/team/app", "repo", "5"),
-		loginSecret("6", "eu.r.io/v1/", "host", "2"), // the same again
+		loginSecret("6", "eu.r.io/v1/", "host", "2"), // equal to an earlier one
 	}
 	if got, want := users(t, "eu.r.io/team/app", all...), []string{"repo", "path", "host", "second", "wild"}; !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
@@ -117,7 +117,7 @@ func TestLookupOrder(t *testing.T) {
 func TestLookupKeepsTheOrderOfEquals(t *testing.T) {
 	var secrets []v1.Secret
 	want := make([]string, 90)
-	for i := range want { // 30 for each place, in turn
+	for i := range want { // 30 for each position, one after the other
 		place := i % 3
 		user := fmt.Sprint("user", i)
 		secrets = append(secrets, loginSecret("s", []string{"r.io/a", "r.io", "*.io"}[place], user, "p"))

@@ -134,7 +134,7 @@ func (l *Leases) hold(lease *Lease, name string) (over <-chan struct{}) {
 	return nil
 }
 
-// beginRemoval returns what ends the removal, nil if it may not begin.
+// beginRemoval returns the function that ends the removal, nil if the removal must not begin.
 func (l *Leases) beginRemoval(names []string) (done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

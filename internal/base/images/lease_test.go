@@ -34,7 +34,7 @@ func (r *registry) remove(t *testing.T, l *Leases, name string, took time.Durati
 	return removed
 }
 
-// G1: no image goes between EnsureImage and Release, under whatever name.
+// G1: no image is removed between EnsureImage and Release, under any of its names.
 func TestG1_AnImageInUseStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{}
@@ -66,7 +66,7 @@ func TestG1_AnImageInUseStays(t *testing.T) {
 	})
 }
 
-// G1: who asks for an image that is just being removed gets it anew.
+// G1: a request for an image that is being removed gets the image after a new pull.
 func TestG1_AnImageBeingRemovedIsPulledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{}
@@ -91,7 +91,7 @@ func TestG1_AnImageBeingRemovedIsPulledAgain(t *testing.T) {
 	})
 }
 
-// G1: the image is removed under a name the request does not know.
+// G1: the image is removed under a name that the request does not have.
 func TestG1_RemovalUnderAnotherName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{}
@@ -115,7 +115,7 @@ func TestG1_RemovalUnderAnotherName(t *testing.T) {
 	})
 }
 
-// G1: runtimes list an image that was asked for by tag and digest under each.
+// G1: runtimes list an image that was requested by tag and digest under each of them.
 func TestG1_ALeaseByTagAndDigestHoldsEither(t *testing.T) {
 	l, digest := &Leases{}, "@sha256:"+strings.Repeat("a", 64)
 	lease, err := l.Acquire(t.Context(), "r.io/app:v1"+digest)
@@ -140,7 +140,7 @@ func TestG1_ALeaseByTagAndDigestHoldsEither(t *testing.T) {
 	}
 }
 
-// What is known of an image goes with it.
+// The records about an image are deleted with it.
 func TestAccessIsForgottenWithTheImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{}

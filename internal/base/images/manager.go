@@ -24,7 +24,7 @@ type Config struct {
 
 const (
 	defaultParallelPulls = 5
-	// progressInterval is how often Observer.PullProgress is called.
+	// progressInterval is the interval of Observer.PullProgress calls.
 	progressInterval = 10 * time.Second
 )
 

@@ -6,8 +6,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 )
 
-// effectivePolicy returns the policy that applies: the one given or, where no
-// API server has set one, the API's default.
+// effectivePolicy returns the policy that applies: the given one or, if no API server has set one, the API's default.
 func effectivePolicy(p v1.PullPolicy, ref imageRef) v1.PullPolicy {
 	switch {
 	case p != "":
@@ -18,7 +17,7 @@ func effectivePolicy(p v1.PullPolicy, ref imageRef) v1.PullPolicy {
 	return v1.PullIfNotPresent
 }
 
-// shouldPull decides. Reason is empty, or says why the image cannot be used.
+// shouldPull reports whether the image must be pulled. If reason is not empty, the image cannot be used.
 func shouldPull(p v1.PullPolicy, present bool) (pull bool, reason image.Reason) {
 	switch {
 	case p == v1.PullAlways:

@@ -48,7 +48,7 @@ func (m *Manager) pull(ctx context.Context, w want, credentials []credential) (g
 	return pulled{}, &image.Error{Reason: pullReason(err), Image: req.Image, RetryAt: at, Err: err}
 }
 
-// credentialsFor returns those of the pod's secrets that are for the image.
+// credentialsFor returns the credentials in the pod's secrets that match the image.
 func credentialsFor(req Request, ref imageRef) ([]credential, error) {
 	keyring, err := newKeyring(req.Secrets)
 	if err != nil {
@@ -140,7 +140,7 @@ func (m *Manager) askToPull(ctx context.Context, p image.Pull, req *runtimeapi.P
 	return err
 }
 
-// pullReason is the reason for the error of a pull.
+// pullReason returns the reason for the error of a pull.
 func pullReason(err error) image.Reason {
 	switch {
 	case errors.Is(err, cri.ErrRegistryUnavailable):

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// redacted stands for what must not be seen.
+// redacted replaces secret parts of a text.
 const redacted = "[redacted]"
 
 // urlSecret matches the secret parts of a URL: the user information, and the query, in which

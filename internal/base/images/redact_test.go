@@ -41,7 +41,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// Runtimes quote and escape what they repeat, some more than once.
+// Runtimes quote and escape the texts that they repeat, some more than once.
 func TestRedactEscapedPasswords(t *testing.T) {
 	for _, password := range []string{`hun"ter2`, "hun ter/2+", `hun\ter2`, "hun\x01ter2", "hun<ter>2", "hunter2"} {
 		inJSON, err := json.Marshal(password)

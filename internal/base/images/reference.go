@@ -7,7 +7,7 @@ import (
 	"github.com/distribution/reference"
 )
 
-// imageRef is an image's name as a pod gives it, parsed.
+// imageRef is the parsed name of an image in a pod's spec.
 type imageRef struct {
 	// pull is the name passed to the runtime: the name as given, with the tag "latest" if it has
 	// neither tag nor digest. Short names stay short, because the runtime resolves them.

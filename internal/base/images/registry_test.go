@@ -21,11 +21,11 @@ import (
 // registry is a runtime with images and the registry it pulls from.
 type registry struct {
 	pullTime time.Duration
-	// lag is how long an image is there before its pull returns.
+	// lag is how long an image is present before its pull returns.
 	lag time.Duration
-	// stubborn pulls go on when their context has ended.
+	// stubborn pulls continue after their context has ended.
 	stubborn bool
-	// password, if set, is what a pull has to show.
+	// password, if set, is required for a pull.
 	password string
 	// fails, if set, is the error of every pull.
 	fails error
@@ -57,7 +57,7 @@ func (r *registry) ImageStatus(ctx context.Context, req *runtimeapi.ImageStatusR
 	return &runtimeapi.ImageStatusResponse{}, ctx.Err()
 }
 
-// stored is an image of which all names but its tag derive from the tag.
+// stored returns an image whose other names derive from its tag.
 func stored(name string) *runtimeapi.Image {
 	return &runtimeapi.Image{Id: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(name))), RepoTags: []string{name}, Uid: &runtimeapi.Int64Value{Value: 1000}, Size: 42}
 }
@@ -115,7 +115,7 @@ func (r *registry) wait(ctx context.Context) error {
 	}
 }
 
-// gaveUp is how many pulls ended because their context did.
+// gaveUp returns how many pulls ended because their context ended.
 func (r *registry) gaveUp() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,7 +157,7 @@ func newTestManagerWith(t *testing.T, c Config) *Manager {
 	return m
 }
 
-// loginSecret is a pull secret with one user for one registry.
+// loginSecret returns a pull secret with one user for one registry.
 func loginSecret(name, registry, user, password string) v1.Secret {
 	return v1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},

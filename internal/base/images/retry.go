@@ -10,8 +10,7 @@ import (
 	"github.com/podsync/podsync/backoff"
 )
 
-// retryKey identifies what backs off: an image for one pod with one set of credentials (kubernetes
-// #119891).
+// retryKey identifies a back-off: an image for one pod with one set of credentials (kubernetes #119891).
 type retryKey struct {
 	pod        types.UID
 	image      string

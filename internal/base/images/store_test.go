@@ -29,7 +29,7 @@ type store struct {
 	used      uint64 // GiB of 100
 }
 
-// localImages are images of 10 GiB.
+// localImages returns images of 10 GiB.
 func localImages(names ...string) []critest.Image {
 	var local []critest.Image
 	for _, name := range names {
@@ -38,10 +38,10 @@ func localImages(names ...string) []critest.Image {
 	return local
 }
 
-// idOf is the ID of an image with a short name.
+// idOf returns the ID of an image with a short name.
 func idOf(name string) string { return fmt.Sprintf("sha256:%064x", name) }
 
-// nameOf is the short name of an image with an ID.
+// nameOf returns the short name of an image with an ID.
 func nameOf(id string) string {
 	name, err := hex.DecodeString(strings.TrimPrefix(id, "sha256:"))
 	if err != nil {
@@ -76,7 +76,7 @@ func newStore(t *testing.T, local []critest.Image, change func(*images.Collector
 	return s
 }
 
-// collect makes a pass with so much of the disk in use, and returns what it asked for.
+// collect makes a pass at the given usage of the disk, and returns its calls.
 func (s *store) collect(used uint64) critest.Journal {
 	s.t.Helper()
 	calls, err := s.tryCollect(used)
@@ -93,7 +93,7 @@ func (s *store) tryCollect(used uint64) (critest.Journal, error) {
 	return s.Journal().After(before), err
 }
 
-// removals are the images that were asked to be removed.
+// removals returns the images in RemoveImage calls.
 func removals(j critest.Journal) string {
 	var names []string
 	for _, call := range j.Of(critest.RemoveImage) {
@@ -102,8 +102,8 @@ func removals(j critest.Journal) string {
 	return strings.Join(names, " ")
 }
 
-// wantRemoved makes passes with so much of the disk in use: one in which the images are
-// seen, and one when they are old enough.
+// wantRemoved makes two passes at the given usage of the disk: one that lists the images, and one when they are old
+// enough.
 func (s *store) wantRemoved(used uint64, want string) {
 	s.t.Helper()
 	s.collect(used)
@@ -122,7 +122,7 @@ func (s *store) ensure(name string) *images.Image {
 	return img
 }
 
-// use starts a container of an image, for which nobody has a lease, and returns its ID.
+// use starts a container of an image without a lease, and returns its ID.
 func (s *store) use(name string) string {
 	s.t.Helper()
 	sandbox := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "ns", Uid: name}}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// uses is when images were last used, by their names in normal form.
+// uses has the times at which images were last used, by their normalized names.
 type uses map[string]time.Time
 
 // maxUses limits the map: the images that fit on a node have fewer names. The least recently used

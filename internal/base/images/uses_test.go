@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// What is remembered of uses is bounded, and of two images the one that was used later
-// still comes after the other.
+// The recorded uses are limited, and two images keep their order of last use.
 func TestUsesAreBounded(t *testing.T) {
 	l, began := &Leases{}, time.Now()
 	l.noteUse(began.Add(time.Hour), "stays")

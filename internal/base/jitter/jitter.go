@@ -3,9 +3,8 @@ package jitter
 
 import "time"
 
-// UpTo returns a duration from 0 to limit, and 0 if limit is not positive. It depends only on who
-// and since: waiters with the same since get different durations, and the same arguments give the
-// same duration.
+// UpTo returns a duration from 0 to limit, and 0 if limit is not positive. It depends only on who and since: equal
+// arguments give equal durations, and waiters with the same since get different durations.
 func UpTo(limit time.Duration, who string, since time.Time) time.Duration {
 	if limit <= 0 {
 		return 0
@@ -13,7 +12,7 @@ func UpTo(limit time.Duration, who string, since time.Time) time.Duration {
 	return time.Duration(mix(fnv(who)^uint64(since.UnixNano())) % (uint64(limit) + 1))
 }
 
-// fnv is FNV-1a of 64 bits. The one of package hash/fnv allocates.
+// fnv returns the 64-bit FNV-1a hash. Package hash/fnv would allocate.
 func fnv(s string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {
@@ -22,8 +21,7 @@ func fnv(s string) uint64 {
 	return h
 }
 
-// mix lets every bit of h decide on every bit of the result, as the last step of
-// SplitMix64 does.
+// mix makes every bit of the result depend on every bit of h, as the last step of SplitMix64 does.
 func mix(h uint64) uint64 {
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb

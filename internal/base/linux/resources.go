@@ -17,7 +17,7 @@ const (
 	defaultPeriod = 100 * time.Millisecond
 )
 
-// CPUBandwidth is how a node enforces limits of CPU time.
+// CPUBandwidth determines how a node enforces limits of CPU time.
 type CPUBandwidth struct {
 	// Off means that CPU limits are not enforced.
 	Off bool
@@ -56,7 +56,7 @@ func (c CPUBandwidth) microseconds() int64 {
 	return max(c.Period, time.Millisecond).Microseconds()
 }
 
-// shares is the relative weight of so many thousandths of a CPU; one CPU has 1024.
+// shares returns the relative weight of an amount in thousandths of a CPU; one CPU has 1024.
 func shares(milliCPU int64) int64 {
 	if milliCPU >= maxShares*1000/1024 {
 		return maxShares

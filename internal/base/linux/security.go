@@ -73,7 +73,7 @@ func GroupsPolicy(sc *v1.PodSecurityContext) (runtimeapi.SupplementalGroupsPolic
 	}
 }
 
-// SELinux returns the label as CRI has it, nil for nil.
+// SELinux converts a label to CRI's type, nil to nil.
 func SELinux(o *v1.SELinuxOptions) *runtimeapi.SELinuxOption {
 	if o == nil {
 		return nil
@@ -81,7 +81,7 @@ func SELinux(o *v1.SELinuxOptions) *runtimeapi.SELinuxOption {
 	return &runtimeapi.SELinuxOption{User: o.User, Role: o.Role, Type: o.Type, Level: o.Level}
 }
 
-// ID returns an ID as CRI has it, nil for nil.
+// ID converts an ID to CRI's type, nil to nil.
 func ID(id *int64) *runtimeapi.Int64Value {
 	if id == nil {
 		return nil

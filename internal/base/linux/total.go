@@ -10,7 +10,7 @@ import (
 // Requests and Limits are the lists that [Total] adds up.
 func Requests(r *v1.ResourceRequirements) v1.ResourceList { return r.Requests }
 
-// Limits is the list of limits.
+// Limits returns the limits.
 func Limits(r *v1.ResourceRequirements) v1.ResourceList { return r.Limits }
 
 // Total returns the maximum of one resource that the pod uses at any time, nil if no container has

@@ -20,13 +20,13 @@ import (
 const (
 	// pointField is the number of fields before the mount point of a line.
 	pointField = 4
-	// maxPoint is how many bytes of a mount point are kept: a path of 4,096 bytes; the kernel may
-	// escape each byte as four.
+	// maxPoint is the maximum number of bytes of a mount point that are kept: a path of 4,096 bytes; the
+	// kernel may escape each byte as four.
 	maxPoint = 4 * 4096
 )
 
-// ErrTooLong is wrapped by errors of Below and Shared if the kernel lacks the memory to list the
-// mounts, because the path of one of them has gigabytes.
+// ErrTooLong means that the kernel lacks the memory to list the mounts, because the path of one of them has gigabytes.
+// Errors of Below and Shared wrap it.
 var ErrTooLong = errors.New("the table of mounts has a line that is too long for the kernel")
 
 // below returns the mount points of a table in the form of Linux's
@@ -60,9 +60,9 @@ func scan(table io.Reader, next func(byte) bool) error {
 	}
 }
 
-// A scanner reads a table byte by byte, with no memory for the fields before a mount point and after it:
-// these may have any length. The kernel escapes space, tab, newline and backslash in a field, and
-// nothing else: a space alone separates fields.
+// A scanner reads a table byte by byte. It uses no memory for the fields before and after a mount point, because they may
+// have any length. The kernel escapes only space, tab, newline and backslash in a field, so only a space separates
+// fields.
 type scanner struct {
 	dir    string
 	prefix []byte
@@ -109,8 +109,7 @@ func unescape(s []byte) []byte {
 	return out
 }
 
-// real returns the path of dir as a table of mounts has it: absolute, and
-// without symbolic links.
+// real returns the path of dir in the form of a table of mounts: absolute, and without symbolic links.
 func real(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

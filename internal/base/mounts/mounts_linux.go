@@ -89,8 +89,8 @@ func At(path string) (bool, error) {
 	return ids[0] != ids[1], nil
 }
 
-// Of returns the identifier of the mount that a descriptor was opened on. A bind mount has
-// another one, though its device may be the same.
+// Of returns the identifier of the mount on which a descriptor was opened. A bind mount has an identifier of its own,
+// although its device may be the same.
 func Of(fd int) (string, error) {
 	info, err := os.Open("/proc/self/fdinfo/" + strconv.Itoa(fd))
 	if err != nil {

@@ -14,7 +14,7 @@ func At(string) (bool, error) { return false, nil }
 // Shared reports whether the mount that holds dir is shared.
 func Shared(string) (bool, error) { return false, nil }
 
-// Share does nothing: there is no propagation outside of Linux.
+// Share does nothing: only Linux has propagation.
 func Share(string) error { return nil }
 
 // Detach returns an error: nothing is mounted for pods outside of Linux.

@@ -54,8 +54,8 @@ func TestBelowOfTheNode(t *testing.T) {
 	}
 }
 
-// The fourth field is the path of what is mounted in its file system. A container that owns it
-// renames it: no name and no length of it hides a line, forges a mount point or fails the table.
+// The fourth field is the path, within its file system, of the mounted directory. A container that owns the directory can
+// rename it: no name of any length hides a line, forges a mount point or makes the read fail.
 func TestBelowIgnoresWhatIsMounted(t *testing.T) {
 	const victim = "/pods/victim/volumes/kubernetes.io~secret/s"
 	for name, root := range map[string]string{
@@ -116,7 +116,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// The fields before the propagation of a mount have any length and any words.
+// The fields before the propagation of a mount may have any length and any text.
 func TestSharedIgnoresPaths(t *testing.T) {
 	for _, path := range []string{"/shared:1", "/-", "/" + strings.Repeat(`\040`, 1<<20), "/x\r30", "/x\u2028y"} {
 		table := "29 22 0:26 " + path + " " + path + " rw - tmpfs tmpfs rw\n30 22 0:26 " + path + " " + path + " rw shared:7 - tmpfs tmpfs rw\n"

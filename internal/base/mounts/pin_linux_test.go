@@ -19,8 +19,8 @@ func bind(t *testing.T, source, at string) {
 	t.Cleanup(func() { _ = syscall.Unmount(at, syscall.MNT_DETACH) })
 }
 
-// bury makes nested directories with the longest names that the kernel escapes, and moves a directory
-// to the bottom of them.
+// bury creates nested directories with the longest names that the kernel escapes, and moves a directory into the
+// innermost one.
 func bury(t *testing.T, dir, name string, levels int) {
 	t.Helper()
 	flags := syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_CLOEXEC
@@ -51,7 +51,7 @@ func bury(t *testing.T, dir, name string, levels int) {
 	}
 }
 
-// What is mounted is found, and nothing else, wherever its directory is moved and however it is named.
+// Exactly the mounts are found, wherever the mounted directory is moved and whatever its name is.
 func TestPinsAreFoundWhereverTheirDirectoryIs(t *testing.T) {
 	for _, name := range []string{"buried", "da\rta", "x\u2028y", "a b\tc\nd\\e"} {
 		t.Run(name, func(t *testing.T) {

@@ -10,8 +10,8 @@ const (
 	// optionalField is the number of fields before the optional ones of a line. The optional fields
 	// describe the propagation of the mount and end with a field "-".
 	optionalField = 6
-	// maxWord is how many bytes of an identifier or an optional field are kept. Identifiers are
-	// shorter.
+	// maxWord is the maximum number of bytes of an identifier or an optional field that are kept. Identifiers
+	// are shorter.
 	maxWord = 24
 )
 
@@ -56,7 +56,7 @@ func (p *propagation) next(b byte) bool {
 	return true
 }
 
-// end takes the field that has ended.
+// end processes the field that has ended.
 func (p *propagation) end() {
 	word := string(p.word)
 	p.word = p.word[:0]

@@ -19,8 +19,8 @@ func Detach(point string) error {
 	return nil
 }
 
-// Share makes root, which must exist, a mount of its own with shared propagation, unless the mount that holds it is
-// shared: the mounts below it are bound with it.
+// Share makes root, which must exist, a mount of its own with shared propagation, unless it is on a shared mount already.
+// The mounts below root are bound, too.
 func Share(root string) error {
 	root, err := filepath.Abs(root)
 	if err == nil {
@@ -42,8 +42,9 @@ func Share(root string) error {
 	return os.NewSyscallError("share", syscall.Mount("", root, "", syscall.MS_REC|syscall.MS_SHARED, ""))
 }
 
-// bindToItself mounts a directory on itself, with the mounts below it. The originals of these lie under the new
-// mount then, where their paths do not lead any more: they are detached by way of the directory as it was.
+// bindToItself mounts a directory on itself, with the mounts below it. The original mounts below it are then hidden under
+// the new mount, where their paths no longer lead to them. bindToItself detaches them through the descriptor of the
+// original directory.
 func bindToItself(dir string) error {
 	below, err := Below(dir)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"github.com/podsync/podsync/internal/base/pace"
 )
 
-// waiter is who waits in the model.
+// waiter is a waiting piece of work in the model.
 type waiter struct {
 	id       int
 	priority pace.Priority
 	came     time.Time
 }
 
-// model is all who wait, in the order in which they came, and whether the last turn went to
-// one of the lower priority that had waited for long.
+// model has all waiters in the order of their arrival, and whether the last turn went to a waiter of the lower priority
+// that had waited for long.
 type model struct {
 	list    []waiter
 	gaveWay bool
 }
 
-// take takes out the one whose turn it is.
+// take removes the waiter that has the next turn.
 func (m *model) take() waiter {
 	high := slices.IndexFunc(m.list, func(w waiter) bool { return w.priority == 1 })
 	low := slices.IndexFunc(m.list, func(w waiter) bool { return w.priority == 0 })
@@ -40,7 +40,7 @@ func (m *model) take() waiter {
 	return w
 }
 
-// Whoever comes and gives up when, of two priorities: turns come in the order of the model.
+// Whenever waiters of two priorities arrive and give up, turns are in the order of the model.
 func TestOrderIsThatOfTheModel(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) { tryOrder(t, rand.New(rand.NewPCG(seed, 1))) })

@@ -24,9 +24,9 @@ import (
 const (
 	// window is the interval over which idle processors are measured.
 	window = 50 * time.Millisecond
-	// maxTurn is how long a piece of work counts at most.
+	// maxTurn is how long a piece of work counts as running.
 	maxTurn = time.Second
-	// patience is how long work waits behind higher priorities.
+	// patience is how long work waits behind higher priorities before it gets every other start.
 	patience = 10 * time.Second
 )
 
@@ -45,7 +45,7 @@ type Pace struct {
 	lines    []*line   // of each priority, the highest first
 	waiting  int       // turns in all lines
 	gaveWay  bool      // the last work started was overdue
-	asked    time.Time // when spare was asked last
+	asked    time.Time // when spare was last called
 	looker   *time.Timer
 }
 
@@ -130,7 +130,7 @@ func (p *Pace) admit(limit int) {
 	}
 }
 
-// look starts more work if processors are idle, as long as work waits.
+// look starts more work if processors are idle, and repeats this as long as work waits.
 func (p *Pace) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

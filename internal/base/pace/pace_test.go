@@ -15,8 +15,8 @@ import (
 func never() bool  { return false }
 func always() bool { return true }
 
-// run begins pieces of work at once, which take so long each, and returns when
-// each of them began, in milliseconds.
+// run begins pieces of work at the same time, each of which takes took. It returns when each of them started, in
+// milliseconds.
 func run(t *testing.T, p *pace.Pace, took time.Duration, priorities ...pace.Priority) []int {
 	t.Helper()
 	start, began, done := time.Now(), make([]int, len(priorities)), make(chan struct{})
@@ -32,7 +32,7 @@ func run(t *testing.T, p *pace.Pace, took time.Duration, priorities ...pace.Prio
 			release()
 			done <- struct{}{}
 		}()
-		synctest.Wait() // so that they come in order
+		synctest.Wait() // so that they arrive in order
 	}
 	for range priorities {
 		<-done
@@ -68,12 +68,12 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// What has been let begin by idle processors counts: when these are busy again
-// nothing begins until less than the limit is under way.
+// Work that was started because of idle processors counts: when these are busy again, no work starts until less than the
+// limit is running.
 func TestBusyAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		spare := func() bool { asked++; return asked == 2 } // first when somebody begins to wait
+		spare := func() bool { asked++; return asked == 2 } // when the first work begins to wait
 		if got, want := run(t, pace.New(2, spare), 190*time.Millisecond, make([]pace.Priority, 10)...), []int{0, 0, 0, 50, 50, 50, 240, 240, 430, 430}; !slices.Equal(got, want) {
 			t.Errorf("began after %v ms, want %v", got, want)
 		}
@@ -93,7 +93,7 @@ func TestGivenUp(t *testing.T) {
 			t.Errorf("error %v, want the context's", err)
 		}
 		first()
-		next, err := p.Take(t.Context(), 0) // nobody else's turn
+		next, err := p.Take(t.Context(), 0) // no other work takes its turn
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestGivenUp(t *testing.T) {
 	})
 }
 
-// However much comes with a higher priority, what waits for long has its turn.
+// However much work arrives with a higher priority, work that has waited for long is started.
 func TestNobodyIsOvertakenForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, start := pace.New(1, never), time.Now()
@@ -119,7 +119,7 @@ func TestNobodyIsOvertakenForEver(t *testing.T) {
 			waited <- time.Since(start)
 		}()
 		synctest.Wait()
-		for range 300 { // one is under way, and another waits, all the time
+		for range 300 { // one is running, and another waits, all the time
 			next := make(chan func())
 			go func() { next <- take(1) }()
 			synctest.Wait()
@@ -134,8 +134,8 @@ func TestNobodyIsOvertakenForEver(t *testing.T) {
 	})
 }
 
-// Many pods come at once, each of which is a sandbox and then a container: containers begin
-// all the time, however long the last sandbox has waited by then.
+// Many pods arrive at the same time, and each is a sandbox and then a container: containers start all the time, however
+// long the last sandbox has waited.
 func TestNeitherWaitsForAllOfTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, start := pace.New(3, never), time.Now()

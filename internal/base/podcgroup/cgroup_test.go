@@ -225,7 +225,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// What holds for the cgroup of any pod.
+// The properties of any pod's cgroup.
 func TestRandomPods(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	amounts := []string{"", "0", "1", "10m", "2500m", "64Mi"}

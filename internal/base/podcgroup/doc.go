@@ -12,8 +12,8 @@
 //	└── besteffort                      all BestEffort pods
 //	    └── pod<uid>
 //
-// A runtime places the cgroups of sandbox and containers below the pod's. The kernel's OOM
-// killer, CPU shares, and limits of the pod as a whole depend on this tree.
+// A runtime places the cgroups of sandbox and containers below the pod's. The kernel's OOM killer, CPU shares, and
+// pod-level limits depend on this tree.
 //
 // # Names
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// Which cgroup is a pod in, and what is written there?
+// The name of a pod's cgroup, and its settings.
 func Example() {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "5e1f-02"},

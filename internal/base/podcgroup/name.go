@@ -18,8 +18,8 @@ import (
 // returned by [Parse] or one of the functions below is safe to use as a path.
 type Name []string
 
-// Parse returns the name for a path such as "/runtime/kubepods", "/" being the root
-// of the tree. An element must not be ".", ".." or have more than one line.
+// Parse returns the name for a path such as "/runtime/kubepods". The path "/" is the root of the tree. An element must not
+// be "." or "..", and must not contain a newline.
 func Parse(s string) (Name, error) {
 	var name Name
 	if s = strings.Trim(s, "/"); s == "" {
@@ -75,8 +75,8 @@ func (n Name) child(element string) Name { return append(slices.Clip(n), element
 // Parent returns the cgroup above, the root's being the root.
 func (n Name) Parent() Name { return n[:max(len(n)-1, 0)] }
 
-// Path returns the name as a driver has it, an absolute path from the root of the
-// tree. It is what CRI's cgroup_parent takes, too.
+// Path returns the name in the form of a driver, an absolute path from the root of the tree. CRI's cgroup_parent has the
+// same form.
 func (n Name) Path(d cgroup.Driver) string {
 	if d == cgroup.Systemd {
 		return n.systemd()
@@ -84,8 +84,8 @@ func (n Name) Path(d cgroup.Driver) string {
 	return "/" + path.Join(n...)
 }
 
-// systemd returns the path of a slice. A dash separates levels in the name of one, so
-// that a dash within an element is written as an underscore.
+// systemd returns the path of a slice. In the name of a slice a dash separates levels, so a dash within an element becomes
+// an underscore.
 func (n Name) systemd() string {
 	at, slice := "/", ""
 	for _, element := range n {

@@ -100,9 +100,9 @@ func sum(q *resource.Quantity, more resource.Quantity) *resource.Quantity {
 	return &total
 }
 
-// limited reports whether the pod as a whole is limited: by its own limit, or because each
-// container has one. While an init container runs, the sidecars before it run too; for an init
-// container, a limit of one of them suffices.
+// limited reports whether the pod as a whole has a limit: its own, or because each container has one. While an init
+// container runs, the sidecars before it run, too. For an init container, a limit of the container or of these sidecars
+// suffices.
 func limited(spec *v1.PodSpec, name v1.ResourceName) bool {
 	if spec.Resources != nil && positive(spec.Resources.Limits, name) {
 		return true
@@ -129,7 +129,7 @@ func positive(list v1.ResourceList, name v1.ResourceName) bool {
 	return ok && q.Sign() > 0
 }
 
-// reservation is the memory that is not reclaimed of a pod.
+// reservation returns the memory of a pod that the kernel must not reclaim.
 func reservation(class v1.PodQOSClass, request *resource.Quantity) map[string]string {
 	if request.Sign() <= 0 {
 		return nil
@@ -162,7 +162,7 @@ func hugePages(spec *v1.PodSpec) (map[int64]int64, error) {
 	return limits, nil
 }
 
-// pageNames are the sizes of huge pages that anything of the pod limits.
+// pageNames returns the sizes of huge pages that the pod or its containers limit.
 func pageNames(spec *v1.PodSpec) map[v1.ResourceName]bool {
 	names := map[v1.ResourceName]bool{}
 	note := func(list v1.ResourceList) {

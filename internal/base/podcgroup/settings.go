@@ -19,7 +19,7 @@ type Setting struct {
 	Value string
 }
 
-// Unlimited reports whether the setting says that there is no limit.
+// Unlimited reports whether the setting means no limit.
 func (s Setting) Unlimited() bool { return s.Value == "-1" || strings.HasPrefix(s.Value, unlimited) }
 
 // Requests reports whether the setting derives from requests.
@@ -28,7 +28,7 @@ func (s Setting) Requests() bool { return s.File == sharesFile || s.File == weig
 const (
 	sharesFile = "cpu.shares"
 	weightFile = "cpu.weight"
-	// minShares is the least weight that the kernel takes, and maxShares the most.
+	// minShares is the least weight that the kernel accepts, and maxShares the greatest.
 	minShares, maxShares = 2, 262144
 	memoryMin            = "memory.min"
 	memoryLow            = "memory.low"
@@ -83,7 +83,7 @@ func version2(r cgroup.Resources) []Setting {
 	return list
 }
 
-// shareOf returns the setting of the weight, if there is one.
+// shareOf returns the setting of the weight. It returns none if there is no weight.
 func shareOf(r cgroup.Resources, file string, weight int64) []Setting {
 	if r.CPUShares == 0 {
 		return nil
@@ -91,14 +91,14 @@ func shareOf(r cgroup.Resources, file string, weight int64) []Setting {
 	return []Setting{{"cpu", file, number(weight)}}
 }
 
-// Weight is what version 2 of the interface has for shares of version 1: from 1 to
-// 10000 in place of from 2 to 262144 (KEP-2254).
+// Weight converts shares of version 1 of the interface to a weight of version 2: from 2 to 262144 to the range from 1 to
+// 10000 (KEP-2254).
 func Weight(shares int64) int64 {
 	shares = min(max(shares, minShares), maxShares)
 	return 1 + (shares-minShares)*9999/(maxShares-minShares)
 }
 
-// Shares is the least of version 1 that [Weight] makes a weight of version 2 of.
+// Shares returns the smallest shares of version 1 that [Weight] converts to a weight of version 2.
 func Shares(weight int64) int64 {
 	weight = min(max(weight, 1), 10000)
 	return minShares + ((weight-1)*(maxShares-minShares)+9998)/9999
@@ -130,7 +130,7 @@ func pidsMax(limit *int64) string {
 	return number(*limit)
 }
 
-// PageFile is the name of the file that limits huge pages of a size in bytes.
+// PageFile returns the name of the file that limits huge pages of a size in bytes.
 func PageFile(v cgroup.Version, size int64) string {
 	unit := "KB"
 	switch size >>= 10; {

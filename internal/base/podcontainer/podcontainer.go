@@ -9,8 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Find returns the init, regular or ephemeral container of that name. What it returns
-// belongs to the pod.
+// Find returns the init, regular or ephemeral container of that name. The result shares memory with the pod.
 func Find(pod *v1.Pod, name string) (*v1.Container, error) {
 	if pod == nil {
 		return nil, errors.New("the pod is nil")

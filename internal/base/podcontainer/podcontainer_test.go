@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/internal/base/podcontainer"
 )
 
-// Containers of each kind are found by their names, and what is found is the pod's own.
+// Find finds containers of each kind by their names, and returns the pod's own.
 func TestFind(t *testing.T) {
 	pod := &v1.Pod{Spec: v1.PodSpec{
 		InitContainers: []v1.Container{{Name: "i"}}, Containers: []v1.Container{{Name: "c"}},

@@ -75,8 +75,7 @@ func (d Dir) replace(path string, text []byte, sync bool) error {
 // Sync returns once the names in the directory have reached the disk.
 func (d Dir) Sync() error { return durable.SyncDir(string(d)) }
 
-// SetAside renames a pod's file to <UID>.json.damaged, to be examined by an administrator.
-// Afterwards the pod has no file.
+// SetAside renames a pod's file to <UID>.json.damaged, for an administrator to examine. Afterwards the pod has no file.
 func (d Dir) SetAside(pod types.UID) error {
 	path, err := d.path(pod)
 	if err != nil {
@@ -123,7 +122,7 @@ func (d Dir) List() ([]types.UID, error) {
 			pods = append(pods, types.UID(uid))
 		}
 	}
-	slices.Sort(pods) // as files, a-1.json came before a.json
+	slices.Sort(pods) // in the order of files, a-1.json is before a.json
 	return pods, nil
 }
 

@@ -85,10 +85,10 @@ func TestNothingIsWrittenOutsideTheDirectory(t *testing.T) {
 	}
 }
 
-// A write that fails leaves the old file and nothing else.
+// A write that fails leaves the old file and no other.
 func TestFailedReplaceLeavesNothing(t *testing.T) {
 	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "a.json"), 0o700); err != nil { // in the way
+	if err := os.MkdirAll(filepath.Join(root, "a.json"), 0o700); err != nil { // a directory in place of the file
 		t.Fatal(err)
 	}
 	if err := podfile.Dir(root).Replace("a", []byte("text"), false); err == nil {
@@ -99,7 +99,7 @@ func TestFailedReplaceLeavesNothing(t *testing.T) {
 	}
 }
 
-// What could not be read again is not written, and the file before stays.
+// A file too large to be read again is not written, and the old one stays.
 func TestHugeFileIsNotWritten(t *testing.T) {
 	dir := podfile.Dir(t.TempDir())
 	largest := []byte(strings.Repeat(" ", 4<<20))

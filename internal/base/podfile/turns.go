@@ -1,11 +1,10 @@
 package podfile
 
-// parallel is how many files are read or written at a time: each of them takes a thread of
-// the process, and the names in one directory are changed one at a time anyway.
+// parallel is the number of files that are read or written at a time: each of them takes a thread of the process, and the
+// kernel changes the names in one directory one at a time.
 const parallel = 4
 
-// Turns bound how many files are read or written at a time, however many pods there are.
-// Nil does not.
+// Turns limit how many files are read or written at a time, however many pods there are. Nil Turns have no limit.
 type Turns chan struct{}
 
 // NewTurns returns Turns to be shared by all operations in a directory.

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/internal/base/podfile"
 )
 
-// However many there are, each has its turn, and few at a time.
+// However many goroutines wait, each gets a turn, and few run at a time.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns, start := podfile.NewTurns(), time.Now()

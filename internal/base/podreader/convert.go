@@ -72,8 +72,8 @@ func namespaceMode(m runtimeapi.NamespaceMode) runtime.NamespaceMode {
 	return runtime.NamespacePod
 }
 
-// sandboxNetwork keeps the addresses that are addresses, in the runtime's order.
-// A sandbox on the node's network has none of its own, whatever is reported.
+// sandboxNetwork returns the valid addresses in the runtime's order. A sandbox on the node's network has no addresses of
+// its own, whatever the runtime reports.
 func sandboxNetwork(n *runtimeapi.PodSandboxNetworkStatus, mode runtime.NamespaceMode) *runtime.SandboxNetwork {
 	if n == nil {
 		return nil
@@ -119,8 +119,7 @@ func ContainerStatus(s *runtimeapi.ContainerStatus, typ, sandboxID string) runti
 	}
 }
 
-// reportedResources reads what a cgroup holds as amounts of the API. A value of zero
-// was not set.
+// reportedResources converts the values of a cgroup to amounts of the API. A zero value was not set.
 func reportedResources(r *runtimeapi.LinuxContainerResources) *runtime.ReportedResources {
 	if r == nil {
 		return nil
@@ -152,8 +151,7 @@ func containerUser(u *runtimeapi.LinuxContainerUser) *runtime.ContainerUser {
 	return &runtime.ContainerUser{UID: u.GetUid(), GID: u.GetGid(), Groups: slices.Clone(u.GetSupplementalGroups())}
 }
 
-// signalName is a signal as the API has it: CRI spells out the signs of real-time
-// signals.
+// signalName converts a signal to the API's form: CRI spells out the signs of real-time signals.
 func signalName(s runtimeapi.Signal) string {
 	name, known := strings.CutPrefix(s.String(), "SIGNAL_")
 	if !known || s == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
@@ -173,7 +171,7 @@ func attempt(annotations map[string]string, m *runtimeapi.ContainerMetadata) uin
 	return m.GetAttempt()
 }
 
-// specHash is 0, which no spec has, where none was recorded or it cannot be read.
+// specHash returns the recorded hash. It returns 0, which no spec has, if there is none or it cannot be parsed.
 func specHash(annotations map[string]string) uint64 {
 	hash, err := strconv.ParseUint(annotations[runtime.AnnotationHash], 16, 64)
 	if err != nil {

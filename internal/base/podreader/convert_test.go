@@ -59,8 +59,8 @@ func TestContainerStatus(t *testing.T) {
 	}
 }
 
-// A container made without podsync's labels and annotations, with the times of
-// one that never ran, by a runtime older than ImageId.
+// A container without podsync's labels and annotations, with the times of a container that never ran, from a runtime
+// older than ImageId.
 func TestContainerStatusWithoutAnnotations(t *testing.T) {
 	got := ContainerStatus(&runtimeapi.ContainerStatus{
 		Id:          "c1",
@@ -130,7 +130,7 @@ func TestSandboxNetwork(t *testing.T) {
 	}
 }
 
-// What a runtime has not set, or an older one does not know, is not reported.
+// Values that a runtime has not set, or that an older runtime does not know, are not reported.
 func TestReportedResources(t *testing.T) {
 	for name, tc := range map[string]struct {
 		linux *runtimeapi.LinuxContainerResources

@@ -169,7 +169,7 @@ func runKubeletPod(n *testnode.Node) {
 	}
 }
 
-// F6, K2: what disappears between the list and the look is left out.
+// F6, K2: objects that disappear between the list and the inspection are left out.
 func TestF6_ListAndStatusDisagree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})
@@ -188,8 +188,7 @@ func TestF6_ListAndStatusDisagree(t *testing.T) {
 	})
 }
 
-// F8: after a restart of the runtime the same client reads again, and what the
-// restart has changed is seen.
+// F8: after a restart of the runtime the same client reads again, and observes the effects of the restart.
 func TestF8_ReadsOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})

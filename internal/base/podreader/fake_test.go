@@ -22,7 +22,7 @@ type fakeRuntime struct {
 	containers []*runtimeapi.ContainerStatus
 	inSandbox  map[string]string // of each container
 	evented    bool
-	gone       map[string]error // what to answer for an ID that is listed
+	gone       map[string]error // the response for an ID that is listed
 	calls      []string
 }
 

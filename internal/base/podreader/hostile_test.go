@@ -74,8 +74,7 @@ func honestSandbox() *runtimeapi.PodSandboxStatus {
 	}
 }
 
-// Lists with any entries, nil ones among them, become pods: each once, and with each sandbox and
-// container once.
+// Lists with any entries, including nil ones, become pods: each pod once, with each sandbox and container once.
 func FuzzList(f *testing.F) {
 	f.Add(uint64(1), uint8(10))
 	f.Add(uint64(2), uint8(200))
@@ -115,7 +114,7 @@ func FuzzList(f *testing.F) {
 	})
 }
 
-// hostileAnswers are those of a runtime that answers for each container with any status.
+// hostileAnswers is a runtime that returns any status for each container.
 type hostileAnswers struct {
 	runtimeapi.RuntimeServiceClient
 	h          *testnode.Hostile

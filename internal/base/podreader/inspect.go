@@ -15,8 +15,8 @@ import (
 type inspection struct {
 	*Reader
 	known knownPod
-	// answered are statuses of containers that came with those of their
-	// sandboxes, by container ID.
+	// answered are the statuses of containers that were returned with their sandboxes, by container
+	// ID.
 	answered map[string]*runtimeapi.ContainerStatus
 }
 
@@ -43,7 +43,7 @@ func (in *inspection) sandboxes(ctx context.Context, p *ListedPod) ([]runtime.Sa
 	return all, nil
 }
 
-// askSandbox keeps the containers' statuses that come with the answer.
+// askSandbox inspects a sandbox, and keeps the containers' statuses in the response.
 func (in *inspection) askSandbox(ctx context.Context, id string) (*runtimeapi.PodSandboxStatus, error) {
 	resp, err := in.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	if err != nil {
@@ -92,8 +92,8 @@ func shared(id string, sandboxes []runtime.SandboxStatus) string {
 	return id
 }
 
-// askTogether asks for a sandbox instead of for several containers in it, where
-// the runtime is known to answer for all of them.
+// askTogether inspects a sandbox in place of several containers in it, if the runtime is known to return all of
+// them.
 func (in *inspection) askTogether(ctx context.Context, p *ListedPod) error {
 	if !in.evented.Load() {
 		return nil

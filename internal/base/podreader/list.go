@@ -54,8 +54,8 @@ func (p *ListedPod) Changed(prev *runtime.PodStatus) bool {
 	return false
 }
 
-// Running reports whether any container of the pod is running or in an unknown
-// state, or any sandbox is ready: whether there is something to stop.
+// Running reports whether any container of the pod is running or in an unknown state, or any sandbox is ready: the pod
+// must then be stopped.
 func (p *ListedPod) Running() bool {
 	for _, s := range p.sandboxes {
 		if s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
@@ -70,9 +70,8 @@ func (p *ListedPod) Running() bool {
 	return false
 }
 
-// Source returns which of the agent's sources the pod came from, as recorded with
-// its newest sandbox in runtime.AnnotationConfigSource; empty if it was not
-// recorded or the sandbox is gone.
+// Source returns which of the agent's sources the pod came from, as its newest sandbox records it in
+// runtime.AnnotationConfigSource. It returns "" if it was not recorded or the pod has no sandbox.
 func (p *ListedPod) Source() string {
 	if len(p.sandboxes) == 0 {
 		return ""
@@ -85,9 +84,8 @@ func (r *Reader) List(ctx context.Context) ([]*ListedPod, error) {
 	return r.list(ctx, r.owner.Selector())
 }
 
-// list groups what the lists hold by pod. Sandboxes are listed first: when one
-// is removed between the two calls its containers are missing as well, and its
-// own disappearance shows when it is inspected.
+// list groups the listed objects by pod. It lists sandboxes first: if a sandbox is removed between the two calls, its
+// containers are missing as well, and an inspection shows that the sandbox no longer exists.
 func (r *Reader) list(ctx context.Context, selector map[string]string) ([]*ListedPod, error) {
 	pods := map[types.UID]*ListedPod{}
 	began := time.Now()
@@ -122,7 +120,7 @@ func (r *Reader) list(ctx context.Context, selector map[string]string) ([]*Liste
 	return sorted(pods), nil
 }
 
-// listError says of a list that is too long for a message what bounds it.
+// listError adds the limit that applies to the error of a list that is too long for a message.
 func listError(of string, err error) error {
 	err = cri.Classify(err)
 	if errors.Is(err, cri.ErrExhausted) {
@@ -154,8 +152,8 @@ func unique[T any](all []T, id func(T) string) []T {
 	})
 }
 
-// newerSandbox orders by attempt, highest first. Where attempts are equal the
-// clock is the best there is, and the ID makes the order a total one.
+// newerSandbox orders sandboxes by attempt, the highest first. Equal attempts are ordered by the clock, and then by the ID,
+// so that the order is total.
 func newerSandbox(a, b *runtimeapi.PodSandbox) int {
 	return cmp.Or(
 		cmp.Compare(b.GetMetadata().GetAttempt(), a.GetMetadata().GetAttempt()),

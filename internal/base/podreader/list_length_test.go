@@ -10,8 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// A list that is too long for a message is an error that names what bounds it, and no
-// node without pods.
+// A list that is too long for a message is an error that names the limit. It is not treated as a node without pods.
 func TestListLongerThanAMessage(t *testing.T) {
 	n := testnode.New(t, critest.Config{})
 	n.RunPod("u1", strings.Split("abcdefghij", "")...)

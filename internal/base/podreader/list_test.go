@@ -37,7 +37,7 @@ func TestListedPodChanged(t *testing.T) {
 	}
 }
 
-// What may be alive is to be stopped.
+// A pod that may be alive must be stopped.
 func TestListedPodRunning(t *testing.T) {
 	for state, want := range map[runtimeapi.ContainerState]bool{
 		runtimeapi.ContainerState_CONTAINER_CREATED: false, runtimeapi.ContainerState_CONTAINER_RUNNING: true,

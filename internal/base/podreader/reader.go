@@ -41,8 +41,8 @@ type Reader struct {
 	runtime statusCalls
 	name    string
 	owner   cri.Owner
-	// evented is set once a sandbox's status was seen to carry those of its
-	// containers, as runtimes do that stream events.
+	// evented is set once a sandbox's status has contained those of its containers. Runtimes that
+	// stream events do this.
 	evented atomic.Bool
 }
 
@@ -60,9 +60,8 @@ func New(c Config) (*Reader, error) {
 	return &Reader{runtime: c.Runtime, name: c.RuntimeName, owner: c.Owner}, nil
 }
 
-// PodStatus reads one pod. It costs two calls to list, and then one for each
-// sandbox or container that is not in prev or has another state there; see
-// Inspect. A pod that the runtime does not know has a status without sandboxes
+// PodStatus reads one pod. It makes two calls to list, and then one for each sandbox or container that is not in prev or
+// has another state there; see Inspect. For a pod that the runtime does not have, it returns a status without sandboxes
 // and containers.
 func (r *Reader) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	if uid == "" {
@@ -125,8 +124,8 @@ func (r *Reader) Inspect(ctx context.Context, p *ListedPod, prev *runtime.PodSta
 	return status, nil
 }
 
-// knownPod is an earlier status, nil if there is none. Pods have few sandboxes
-// and containers, so that a search costs less than an index would.
+// knownPod is an earlier status, nil if there is none. Pods have few sandboxes and containers, so a search is cheaper than
+// an index.
 type knownPod struct{ *runtime.PodStatus }
 
 func (k knownPod) sandbox(id string) *runtime.SandboxStatus {

@@ -122,7 +122,7 @@ func TestCallsOfSandboxes(t *testing.T) {
 		t.Errorf("attempts %v, want the newest first", got)
 	}
 	latest.Network = &runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.7"}
-	status = read(t, r, n, status, "PodSandboxStatus s-u-1") // an address was still to come
+	status = read(t, r, n, status, "PodSandboxStatus s-u-1") // the address was still missing
 	if ips := status.IPs(); !slices.Equal(ips, []string{"10.0.0.7"}) {
 		t.Errorf("addresses %v, want %q", ips, []string{"10.0.0.7"})
 	}
@@ -144,8 +144,7 @@ func TestASandboxOnTheNodesNetworkAwaitsNoAddress(t *testing.T) {
 	read(t, r, n, status)
 }
 
-// K2, F6: what is listed but not found any more is left out; any other error is
-// one of the whole pod.
+// K2, F6: an object that is listed but not found is left out; any other error fails the whole pod.
 func TestK2_ListedButGone(t *testing.T) {
 	for text, gone := range map[string]error{
 		"by code": status.Error(codes.NotFound, "x"),

@@ -11,13 +11,13 @@ import (
 // Name returns the namespace and the name of a pod, such as "default/web".
 func Name(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// Describe returns a pod in the words of a kubelet's messages, such as "web_default(uid)".
+// Describe returns a pod in the form of a kubelet's messages, such as "web_default(uid)".
 func Describe(pod *v1.Pod) string {
 	return pod.Name + "_" + pod.Namespace + "(" + string(pod.UID) + ")"
 }
 
-// Log returns the logger for lines about a pod. A nil pod has no spec that is known: its lines
-// name no pod.
+// Log returns the logger for lines about a pod. If the pod is nil, its spec is unknown, and the lines name no
+// pod.
 func Log(log logr.Logger, pod *v1.Pod) logr.Logger {
 	if pod == nil {
 		return log

@@ -14,13 +14,13 @@ const (
 	// maxText is the maximum length of a text in bytes, maxExponent the maximum number of digits of
 	// its exponent: more than any real amount needs.
 	maxText, maxExponent = 100, 2
-	// maxBits and maxScale bound the number and the power of ten of a parsed quantity. Texts that Check
-	// accepts stay well below both, and so do the sums of such quantities.
+	// maxBits and maxScale limit the number and the power of ten of a parsed quantity. Texts that Check accepts stay well
+	// below both limits, and so do the sums of such quantities.
 	maxBits, maxScale = 1024, 200
 )
 
-// Check returns an error for a text that takes too long to parse. Whether the text is a quantity
-// is for the parser to say.
+// Check returns an error for a text that takes too long to parse. It does not check whether the text is a quantity; the
+// parser does.
 func Check(text string) error {
 	if len(text) > maxText {
 		return fmt.Errorf("a quantity has at most %d characters", maxText)

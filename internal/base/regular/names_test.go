@@ -47,7 +47,7 @@ func TestNamesWhileAFileIsRenamed(t *testing.T) {
 	renaming.Wait()
 }
 
-// What is no directory is not opened, and no link leads out of the root.
+// Only directories are opened, and no link leads out of the root.
 func TestNamesOfNoDirectory(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)

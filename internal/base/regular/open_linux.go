@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// openPath is O_PATH of open(2), which resolves a file without opening it: to open a device may have side effects, and to
-// open a FIFO waits for a writer.
+// openPath is O_PATH of open(2), which resolves a file without opening it: opening a device may have side effects, and
+// opening a FIFO waits for a writer.
 const openPath = 0x200000
 
 // Open opens a regular file for reading, and returns its FileInfo. It does not follow a link at the

@@ -69,7 +69,7 @@ func tooLarge(name string, limit int64) error {
 
 func notRegular(name string) error { return fmt.Errorf("%q is %w", name, ErrNotRegular) }
 
-// maxLinks is how many links Resolve follows, as many as an os.Root does.
+// maxLinks is the number of links that Resolve follows, as many as an os.Root does.
 const maxLinks = 8
 
 // Resolve returns the name that the links at the end of name lead to inside root, or name itself if
@@ -87,7 +87,7 @@ func Resolve(root *os.Root, name string) (string, error) {
 		if filepath.IsAbs(to) {
 			return "", fmt.Errorf("the link %q escapes from its directory", name)
 		}
-		name = filepath.Dir(name) + "/" + to // as it is: what ".." is depends on links before it
+		name = filepath.Dir(name) + "/" + to // not cleaned: the meaning of ".." depends on links before it
 	}
 	return "", fmt.Errorf("%q: %w: more than %d links", name, ErrNotRegular, maxLinks)
 }

@@ -34,8 +34,8 @@ func TestNothingElseIsOpened(t *testing.T) {
 	}
 }
 
-// The owner of a file, such as root in a container, may hold a lease on it: an open of the file waits for the end of the lease,
-// which takes 45 s, again and again.
+// The owner of a file, such as root in a container, may hold a lease on it. Then an open of the file waits for the end of
+// the lease, 45 s each time.
 func TestLeasedFileIsNotWaitedFor(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)

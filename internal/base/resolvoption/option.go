@@ -1,4 +1,4 @@
-// Package resolvoption sets options of a resolver, of which each name counts once.
+// Package resolvoption sets options of a resolver. The name of an option is unique.
 package resolvoption
 
 import (
@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Set sets an option such as "ndots:5", in the place of an earlier one of that name if there is one. It may write to
-// options.
+// Set sets an option such as "ndots:5". It replaces an earlier option of that name. It may modify options.
 func Set(options []string, option string) []string {
 	same := slices.IndexFunc(options, func(earlier string) bool { return nameOf(earlier) == nameOf(option) })
 	if same < 0 {

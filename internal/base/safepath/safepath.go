@@ -10,16 +10,15 @@ import (
 	"strings"
 )
 
-// MaxPath is the most bytes of a path that Linux takes at once: PATH_MAX without the NUL.
+// MaxPath is the maximum length of a path that Linux accepts in one call, in bytes: PATH_MAX without the NUL.
 const MaxPath = 4096 - 1
 
 // MaxElements is the maximum number of elements of a relative path. Each lookup starts at the first
 // element, so the cost grows with the square of the number.
 const MaxElements = 128
 
-// Element returns an error, which names field, unless s can stand as one
-// element of a path: not empty, not "." or "..", and without a separator of
-// any operating system or a NUL.
+// Element returns an error, which names field, unless s can be one element of a path: not empty, not "." or "..", and
+// without a separator of any operating system or a NUL.
 func Element(field, s string) error {
 	switch {
 	case s == "":
@@ -57,7 +56,7 @@ func Relative(field, s string) error {
 	return nil
 }
 
-// quoted is how much of a name an error repeats.
+// quoted is the maximum part of a name that an error quotes.
 const quoted = 64
 
 // Quote quotes a name for an error, the beginning of a long one.

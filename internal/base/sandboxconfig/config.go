@@ -16,25 +16,24 @@ import (
 	"github.com/podsync/podsync/sandbox"
 )
 
-// Input is what [ConfigOf] makes a sandbox's configuration of.
+// Input is the input of [ConfigOf].
 type Input struct {
 	// Pod is the pod, required.
 	Pod *v1.Pod
-	// Attempt counts the sandboxes of the pod, from 0. Runtimes reserve the name
-	// made of the pod's name and the attempt, so it must grow.
+	// Attempt counts the sandboxes of the pod, from 0. Runtimes reserve a name that consists of the
+	// pod's name and the attempt, so the attempt must increase.
 	Attempt uint32
 
-	// Hostname is the pod's hostname. The zero value means what [HostnameOf] says
-	// of the pod and ClusterDomain. It is not used for a pod on the node's network.
+	// Hostname is the pod's hostname. The zero value means the result of [HostnameOf] for the pod and
+	// ClusterDomain. It is not used for a pod on the node's network.
 	Hostname Hostname
 	// ClusterDomain is the DNS domain of the cluster, such as "cluster.local".
 	ClusterDomain string
-	// DNS is the pod's resolver configuration; see [DNS]. Nil leaves it to the
-	// runtime, which takes the node's.
+	// DNS is the pod's resolver configuration; see [DNS]. If it is nil, the runtime uses the node's.
 	DNS *runtimeapi.DNSConfig
 
-	// CgroupParent is the cgroup the runtime puts the sandbox in, in the form of
-	// the runtime's cgroup driver. Empty leaves it to the runtime.
+	// CgroupParent is the parent cgroup of the sandbox, in the form of the runtime's cgroup driver. If
+	// it is empty, the runtime chooses the parent.
 	CgroupParent string
 	// NoCPUQuota turns the enforcement of CPU limits off.
 	NoCPUQuota bool
@@ -53,8 +52,8 @@ type Input struct {
 	Labels map[string]string
 }
 
-// ConfigOf returns the configuration of the pod's sandbox. An error names the
-// field of the pod or of the input it is about.
+// ConfigOf returns the configuration of the pod's sandbox. An error names the invalid field of the pod or of the
+// input.
 func ConfigOf(in Input) (*runtimeapi.PodSandboxConfig, error) {
 	if in.Pod == nil {
 		return nil, errors.New("sandbox: Input.Pod is required")
@@ -100,8 +99,8 @@ func (in *Input) config() (*runtimeapi.PodSandboxConfig, error) {
 	}, nil
 }
 
-// maxMetadata bounds the labels and annotations of a sandbox, in bytes. The runtime returns those of all sandboxes in one
-// message of at most 16 MiB, and an agent without the list knows no pod: this leaves room for two sandboxes of each of
+// maxMetadata limits the labels and annotations of a sandbox, in bytes. The runtime returns those of all sandboxes in one
+// message of at most 16 MiB; an agent that cannot read it knows no pod. The limit leaves room for two sandboxes of each of
 // a kubelet's 110 pods.
 const maxMetadata = 64 << 10
 
@@ -112,8 +111,7 @@ func size(values map[string]string) (bytes int) {
 	return bytes
 }
 
-// hostname is the name the kernel of the sandbox is given; none on the node's
-// network, where it is the node's.
+// hostname returns the hostname that the sandbox's kernel reports, "" on the node's network, where it is the node's.
 func (in *Input) hostname() (string, error) {
 	if in.Pod.Spec.HostNetwork {
 		return "", nil

@@ -131,7 +131,7 @@ func TestUserNamespace(t *testing.T) {
 	}
 }
 
-// A pod that is to have users of its own has them without a security context, too: root in it would be root of the node.
+// A pod needs a user namespace of its own even without a security context; otherwise root in it would be root of the node.
 func TestUserNamespaceWithoutSecurityContext(t *testing.T) {
 	pod := named("p", v1.PodSpec{HostUsers: ptr(false)})
 	mapping := &runtimeapi.UserNamespace{Uids: []*runtimeapi.IDMapping{{HostId: 65536, Length: 65536}}}
@@ -151,8 +151,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// A kubelet describes neither users nor namespaces without a security context,
-// and so asks for none of what they would need.
+// Without a security context, a kubelet describes neither users nor namespaces, and so does not check the fields that
+// would need them.
 func TestPodWithoutSecurityContext(t *testing.T) {
 	pod := named("p", v1.PodSpec{HostNetwork: true})
 	got := mustConfig(t, sandboxconfig.Input{Pod: pod, ExtraGroups: []int64{1}}).Linux.SecurityContext
@@ -215,9 +215,8 @@ func TestPrivilegedIfAnyContainerIs(t *testing.T) {
 	}
 }
 
-// The pod's need is that of its most expensive moment. The model lives through
-// them one by one: each init container beside the sidecars before it, then all
-// regular containers and sidecars.
+// The pod's need is the maximum over time. The model computes all times one by one: each init container next to the
+// sidecars before it, then all regular containers and sidecars.
 func TestResourcesAreThoseOfThePeak(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
@@ -301,7 +300,7 @@ func encoded(t *testing.T, m proto.Message) []byte {
 	return b
 }
 
-// Neither making the message nor writing to it changes what it was made of.
+// Neither the creation of the message nor a change of it modifies the input.
 func TestConfigSharesNothingWithItsInput(t *testing.T) {
 	in, untouched := fullInput(), fullInput()
 	config := mustConfig(t, in)

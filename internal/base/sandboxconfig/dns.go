@@ -16,9 +16,8 @@ import (
 // added (KEP-504), truncated to a resolver's limits. The warnings, in a fixed order, report parts
 // that could not be applied; the configuration is usable nevertheless.
 //
-// The node's settings come first, then the pod's. Servers and searches listed
-// twice are kept once; an option of the pod takes the place of the node's option
-// of the same name. The order of the lists is preserved.
+// The node's settings come first, then the pod's. Servers and searches that are listed twice are kept once. An option of
+// the pod replaces the node's option of the same name. The order of the lists is preserved.
 //
 // pod is required. An unknown dnsPolicy is an error; an empty one is ClusterFirst, the
 // API's default.
@@ -42,7 +41,7 @@ func DNS(pod *v1.Pod, node sandbox.NodeDNS) (*runtimeapi.DNSConfig, []DNSWarning
 	return config, append(warnings, cut(config)...), nil
 }
 
-// dnsSource is where the part of the configuration comes from that is not the pod's.
+// dnsSource is the source of the part of the configuration that is not the pod's.
 type dnsSource uint8
 
 const (

@@ -142,8 +142,8 @@ func TestDNSLimits(t *testing.T) {
 	}
 }
 
-// The configuration is the caller's: neither making it nor writing to it
-// changes the node's settings or the pod.
+// The caller owns the configuration: neither its creation nor a change of it modifies the node's settings or the
+// pod.
 func TestDNSSharesNothingWithItsInput(t *testing.T) {
 	node := func() sandbox.NodeDNS {
 		return sandbox.NodeDNS{Servers: roomy("1", "2"), Searches: roomy("a", "b"), Options: roomy("ndots:2", "x"),
@@ -173,7 +173,7 @@ func TestDNSSharesNothingWithItsInput(t *testing.T) {
 	}
 }
 
-// roomy is a slice with space behind its end, which an append would fill.
+// roomy returns a slice with spare capacity, which an append would overwrite.
 func roomy(list ...string) []string { return append(make([]string, 0, 20), list...) }
 
 func TestParseResolvConf(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// What a resolver can hold. The first is glibc's MAXNS; the others are the API's
-// limits of a pod's dnsConfig (KEP-2595).
+// The limits of a resolver. The first is glibc's MAXNS; the others are the API's limits of a pod's dnsConfig
+// (KEP-2595).
 const (
 	maxNameservers = 3
 	maxSearches    = 32
@@ -19,7 +19,7 @@ const (
 	maxSearch = validation.DNS1123SubdomainMaxLength
 )
 
-// DNSWarningKind says what a [DNSWarning] is about.
+// DNSWarningKind is the kind of a [DNSWarning].
 type DNSWarningKind uint8
 
 const (
@@ -40,7 +40,7 @@ type DNSWarning struct {
 	Applied, Omitted []string
 }
 
-// Reason returns the reason under which a kubelet records the event.
+// Reason returns the reason of a kubelet's event about the warning.
 func (w DNSWarning) Reason() string {
 	if w.Kind == ClusterDNSMissing {
 		return "MissingClusterDNS"
@@ -61,7 +61,7 @@ func (w DNSWarning) String() string {
 	return "unknown warning"
 }
 
-// cut takes from config what exceeds the limits.
+// cut removes the parts of config that exceed the limits.
 func cut(config *runtimeapi.DNSConfig) []DNSWarning {
 	var warnings []DNSWarning
 	if all := config.Servers; len(all) > maxNameservers {
@@ -77,8 +77,7 @@ func cut(config *runtimeapi.DNSConfig) []DNSWarning {
 	return warnings
 }
 
-// fitting returns the search domains that fit: of the first ones, those that are
-// not too long, as many as one line holds.
+// fitting returns the first search domains that are not too long, as many as one line holds.
 func fitting(searches []string) []string {
 	if len(searches) > maxSearches {
 		searches = searches[:maxSearches]

@@ -26,6 +26,5 @@
 //
 // # Limits
 //
-// Linux only: Windows containers, and the windows part of the message, are out
-// of scope.
+// Linux only: Windows containers, and the windows part of the message, are not supported.
 package sandboxconfig

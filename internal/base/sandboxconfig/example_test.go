@@ -28,7 +28,7 @@ func Example() {
 		return
 	}
 	for _, w := range warnings {
-		fmt.Println(w.Reason(), w) // to be recorded as an event
+		fmt.Println(w.Reason(), w) // record the warning as an event
 	}
 	config, err := sandboxconfig.ConfigOf(sandboxconfig.Input{Pod: pod, DNS: dns, ClusterDomain: "cluster.local"})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 const (
 	// maxHostname is the length of a DNS label (RFC 1123).
 	maxHostname = validation.DNS1123LabelMaxLength
-	// maxKernelHostname is the longest name Linux takes (HOST_NAME_MAX).
+	// maxKernelHostname is the maximum length of a name in Linux (HOST_NAME_MAX).
 	maxKernelHostname = 64
 )
 
@@ -32,9 +32,9 @@ func (h Hostname) FQDN() string {
 	return h.Host + "." + h.Domain
 }
 
-// Kernel returns the name the kernel is to report in the pod: the FQDN if the
-// pod asks for it (spec.setHostnameAsFQDN) and has a domain, and Host otherwise.
-// An FQDN of more than 64 characters is an error, as Linux cannot hold it, with a kubelet's text.
+// Kernel returns the hostname that the kernel reports in the pod: the FQDN if the pod requests it
+// (spec.setHostnameAsFQDN) and has a domain, and Host otherwise. An FQDN of more than 64 characters is an error with a
+// kubelet's text, because Linux does not support it.
 func (h Hostname) Kernel(pod *v1.Pod) (string, error) {
 	if pod == nil || pod.Spec.SetHostnameAsFQDN == nil || !*pod.Spec.SetHostnameAsFQDN || h.Domain == "" {
 		return h.Host, nil
@@ -49,10 +49,9 @@ func (h Hostname) Kernel(pod *v1.Pod) (string, error) {
 
 // HostnameOf returns the hostname of a pod.
 //
-// The host is spec.hostname, or else the pod's name, cut to the 63 characters of
-// a DNS label. The domain is <subdomain>.<namespace>.svc.<clusterDomain> for a
-// pod with a spec.subdomain. A spec.hostnameOverride (KEP-4762) takes the place
-// of both. It is an error if one of them is used and is no DNS name.
+// The host is spec.hostname, or else the pod's name, truncated to the 63 characters of a DNS label. The domain is
+// <subdomain>.<namespace>.svc.<clusterDomain> for a pod with a spec.subdomain. A spec.hostnameOverride (KEP-4762)
+// replaces both. HostnameOf returns an error if a used name is not a DNS name.
 func HostnameOf(pod *v1.Pod, clusterDomain string) (Hostname, error) {
 	if pod == nil {
 		return Hostname{}, errors.New("hostname: the pod is nil")
@@ -92,8 +91,8 @@ func overridden(name string) (Hostname, error) {
 	return Hostname{Host: name}, nil
 }
 
-// host is the part of the name before the domain. A pod's name is a DNS
-// subdomain and may be longer than a label.
+// host returns the part of the name before the domain. A pod's name is a DNS subdomain and may be longer than a
+// label.
 func host(pod *v1.Pod) (string, error) {
 	if name := pod.Spec.Hostname; name != "" {
 		return name, label("spec.hostname", name)

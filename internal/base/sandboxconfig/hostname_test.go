@@ -54,7 +54,7 @@ func TestHostnameOf(t *testing.T) {
 	}
 }
 
-// matches reports whether err is as expected: none, or one that says what.
+// matches reports whether err is nil as expected, or contains the expected text.
 func matches(err error, what string) bool {
 	if what == "" {
 		return err == nil

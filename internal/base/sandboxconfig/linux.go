@@ -24,8 +24,8 @@ func (in *Input) linux() (*runtimeapi.LinuxPodSandboxConfig, error) {
 	}, nil
 }
 
-// security describes the sandbox's own process. It always runs under the
-// runtime's default seccomp profile, whatever the containers ask for.
+// security returns the security context of the sandbox's own process. It always has the runtime's default seccomp
+// profile, whatever the containers request.
 func (in *Input) security() (*runtimeapi.LinuxSandboxSecurityContext, error) {
 	spec := &in.Pod.Spec
 	security := &runtimeapi.LinuxSandboxSecurityContext{
@@ -56,8 +56,8 @@ func (in *Input) security() (*runtimeapi.LinuxSandboxSecurityContext, error) {
 	return security, nil
 }
 
-// privileged reports whether any container of the pod is: a sandbox has to be
-// privileged for a runtime to run such a container in it.
+// privileged reports whether any container of the pod is privileged: a runtime runs such a container only in a privileged
+// sandbox.
 func privileged(spec *v1.PodSpec) bool {
 	for i := range spec.InitContainers {
 		if isPrivileged(spec.InitContainers[i].SecurityContext) {
@@ -92,9 +92,8 @@ func sysctls(sc *v1.PodSecurityContext) map[string]string {
 	return settings
 }
 
-// dotted returns the name of a sysctl with dots between its parts, which is what
-// runtimes take. The separator a name uses first is the one between its parts;
-// the other then stands for itself within a part (sysctl.d(5)).
+// dotted returns the name of a sysctl with dots between its parts, as runtimes require. The first separator in a name
+// separates its parts; the other character is then part of a name (sysctl.d(5)).
 func dotted(name string) string {
 	i := strings.IndexAny(name, "./")
 	if i < 0 || name[i] == '.' {

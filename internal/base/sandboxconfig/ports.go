@@ -15,9 +15,8 @@ func portMappings(spec *v1.PodSpec) []*runtimeapi.PortMapping {
 	return mappings
 }
 
-// appendPorts adds the ports of one container. A port that repeats an earlier
-// one of the same container, by its name or, without one, in all it says, is
-// left out: the runtime would bind a host port twice.
+// appendPorts adds the ports of one container. It omits a port that repeats an earlier port of the same container, by its
+// name or, without a name, in all fields, because the runtime would bind a host port twice.
 func appendPorts(mappings []*runtimeapi.PortMapping, ports []v1.ContainerPort) []*runtimeapi.PortMapping {
 	for i := range ports {
 		if repeats(ports[:i], &ports[i]) {
@@ -42,7 +41,7 @@ func repeats(earlier []v1.ContainerPort, p *v1.ContainerPort) bool {
 	return false
 }
 
-// protocol is TCP when none is given, as the API defaults it.
+// protocol returns the protocol, by default TCP, as in the API.
 func protocol(p v1.Protocol) runtimeapi.Protocol {
 	switch p {
 	case v1.ProtocolUDP:

@@ -6,8 +6,7 @@ import (
 	"github.com/podsync/podsync/internal/base/linux"
 )
 
-// podAmounts returns what the containers of a pod need together, its overhead
-// left out.
+// podAmounts returns the sum of the resources of a pod's containers, without its overhead.
 func podAmounts(spec *v1.PodSpec) linux.Amounts {
 	return linux.Amounts{
 		CPURequest:  linux.Total(spec, linux.Requests, v1.ResourceCPU),

@@ -29,10 +29,10 @@ type Created struct {
 // Create runs a sandbox for a pod. It uses the attempt number of config, or a higher one if that number was used
 // before. It adds the owner's mark to a copy of config.
 //
-// When Create fails, it removes the sandbox that it may have created, in a context of its own, because the usual
-// reason of a failure is the end of ctx. If the answer of the runtime does not tell whether a sandbox was created (a
-// timeout, an unavailable runtime, a reserved name: containerd #9947, cri-o #7010), the attempt is unresolved, and Create
-// lists the sandboxes of the pod:
+// If Create fails, it removes the sandbox that it may have created, in a context of its own, because the usual reason
+// of a failure is the end of ctx. If the runtime's response does not show whether a sandbox was created (a timeout, an
+// unavailable runtime, a reserved name: containerd #9947, cri-o #7010), the attempt is unresolved, and Create lists the
+// sandboxes of the pod:
 //
 //   - A ready sandbox of the attempt is adopted, or removed if ctx has ended.
 //   - A sandbox that is not ready is removed.
@@ -109,7 +109,7 @@ func (c *creating) run(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 		return Created{}, errors.Join(err, c.undo(ctx))
 	}
 	c.made(c.pod, c.attempt)
-	// Sandboxes of unresolved attempts may have appeared meanwhile.
+	// Sandboxes of unresolved attempts may have appeared in the meantime.
 	c.logError(c.Resolve(ctx, c.pod, id), "sandboxes of lost attempts remain")
 	return Created{ID: id, Attempt: c.attempt}, nil
 }
@@ -148,7 +148,7 @@ func (c *creating) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 	return resp.GetPodSandboxId(), nil
 }
 
-// resolveCreate finds the result of an attempt whose answer does not tell it.
+// resolveCreate determines the result of an attempt that the runtime's response does not show.
 func (c *creating) resolveCreate(ctx context.Context, cause error) (Created, error) {
 	c.markUnresolved(c.pod, c.attempt)
 	if deadline.Over(ctx) {
@@ -168,7 +168,7 @@ func (c *creating) resolveCreate(ctx context.Context, cause error) (Created, err
 	return Created{}, cause
 }
 
-// lookup finds the sandboxes of the requested attempt and of the unresolved ones.
+// lookup returns the Lookup for the sandboxes of the requested attempt and of the unresolved ones.
 func (c *creating) lookup() creation.Lookup[runtimeapi.PodSandbox] {
 	return creation.Lookup[runtimeapi.PodSandbox]{
 		List: c.listed, Fits: c.best,

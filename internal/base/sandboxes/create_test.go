@@ -47,7 +47,7 @@ func (n *node) newRunner(o cri.Owner) *sandboxes.Runner {
 	return r
 }
 
-// ready are the attempts of the ready sandboxes.
+// ready returns the attempts of the ready sandboxes.
 func (n *node) ready() (attempts []uint32) {
 	n.Helper()
 	for _, s := range n.Sandboxes() {
@@ -116,7 +116,7 @@ func podConfig() *runtimeapi.PodSandboxConfig {
 	}
 }
 
-// bothStyles runs a test in virtual time for each way to treat a taken name.
+// bothStyles runs a test in virtual time for each way in which runtimes treat a taken name.
 func bothStyles(t *testing.T, f func(t *testing.T, n *node)) {
 	for name, model := range map[string]critest.Model{"reserved": critest.Containerd2, "returned": critest.CRIO} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestCreate(t *testing.T) {
 		if err != nil || !(cri.Owner{}).Owns(resp.GetStatus().GetLabels()) {
 			t.Errorf("the sandbox does not carry the owner's mark: %v, %v", resp.GetStatus().GetLabels(), err)
 		}
-		// The same attempt, when requested again, belongs to another sandbox by now (C2).
+		// By now, the same attempt belongs to another sandbox, if it is requested again (C2).
 		if err := n.runner.Remove(t.Context(), c.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -370,8 +370,7 @@ type lagging struct {
 
 func (c lagging) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// S1 (c): the runtime knows the deadline of a call, and may report its expiry before the
-// context has ended.
+// S1 (c): the runtime has the deadline of a call, and may report its expiry before the context has ended.
 func TestS1_RuntimeIsFirstToEndACreation(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Hang: &faults.Gate{}, IgnoreCancel: true})
@@ -384,7 +383,7 @@ func TestS1_RuntimeIsFirstToEndACreation(t *testing.T) {
 	})
 }
 
-// S1 (c): a refused creation after which nothing could be listed is unresolved.
+// S1 (c): a rejected creation whose result could not be listed is unresolved.
 func TestS1_RefusalThatCannotBeLookedAt(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: status.Error(codes.Internal, "made, and then refused")})
@@ -419,7 +418,7 @@ func TestS1_LostAnswerOfAnotherHandler(t *testing.T) {
 	})
 }
 
-// The sandboxes of earlier attempts are history, for others to remove.
+// The sandboxes of earlier attempts are history; Create does not remove them.
 func TestCreateLeavesHistoryAlone(t *testing.T) {
 	for _, code := range []codes.Code{codes.Internal, codes.Unavailable} {
 		bothStyles(t, func(t *testing.T, n *node) {
@@ -487,7 +486,7 @@ func TestCreateUndoesADefiniteFailure(t *testing.T) {
 	})
 }
 
-// What another agent has under the same name is not touched.
+// The objects of another agent under the same name are not changed.
 func TestAnotherAgentsSandboxIsLeftAlone(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.runner = n.newRunner(cri.Owner{AdoptUnmarked: true})

@@ -25,8 +25,7 @@ func whereTheLateAreListed(t *testing.T, f func(t *testing.T, n *node)) {
 	synctest.Test(t, func(t *testing.T) { f(t, newNode(t, critest.Containerd2)) })
 }
 
-// hang makes the next creation of an attempt continue in the runtime until the gate
-// is open.
+// hang makes the next creation of an attempt continue in the runtime until the gate opens.
 func (n *node) hang(attempt uint32) *faults.Gate {
 	n.Helper()
 	late := &faults.Gate{}
@@ -52,8 +51,7 @@ func (n *node) comesUpUnnoticed() (id string) {
 	return all[0].GetId()
 }
 
-// givesUpEarly returns a Runner that gives up an attempt after one failed
-// retry.
+// givesUpEarly makes the Runner give up an attempt after one failed retry.
 func (n *node) givesUpEarly() {
 	n.Helper()
 	var err error
@@ -62,7 +60,7 @@ func (n *node) givesUpEarly() {
 	}
 }
 
-// dies makes a sandbox not ready, as the death of its process does.
+// dies makes a sandbox not ready, as if its process had died.
 func (n *node) dies(id string) {
 	n.EditSandbox(id, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY })
 }
@@ -131,7 +129,7 @@ func TestS1_LowerAttemptIsNotAdopted(t *testing.T) {
 	})
 }
 
-// S1 (a): a given-up attempt appears next to its replacement.
+// S1 (a): the sandbox of a given-up attempt appears next to its replacement.
 func TestS1_GivenUpComesUpLater(t *testing.T) {
 	whereTheLateAreListed(t, func(t *testing.T, n *node) {
 		late := n.hang(0)
@@ -152,7 +150,7 @@ func TestS1_GivenUpComesUpLater(t *testing.T) {
 	})
 }
 
-// S1 (a): of two unresolved attempts the lower comes up first, and is adopted.
+// S1 (a): of two unresolved attempts, the sandbox of the lower appears first, and is adopted.
 func TestS1_HigherComesUpAfterTheLowerWasAdopted(t *testing.T) {
 	for name, dead := range map[string]bool{"ready": false, "dead": true} {
 		t.Run(name, func(t *testing.T) {
@@ -254,7 +252,7 @@ func TestGivenUpAttemptIsNotAskedForAgain(t *testing.T) {
 	})
 }
 
-// What an embedder has found and uses is not a leftover, nor is it after its death.
+// A sandbox that an embedder has found and uses is not an orphan, not even after its death.
 func TestResolveKeepsWhatIsUsed(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		id := n.comesUpUnnoticed()
@@ -305,8 +303,8 @@ func TestResolveTriesAgain(t *testing.T) {
 	})
 }
 
-// A sandbox that cannot be removed keeps neither the others from being tried nor
-// the ready one from being adopted.
+// A sandbox that cannot be removed prevents neither the removal of the others nor the adoption of the ready
+// one.
 func TestResolveGoesOnPastAFailure(t *testing.T) {
 	whereTheLateAreListed(t, func(t *testing.T, n *node) {
 		n.givesUpEarly()

@@ -27,7 +27,7 @@ type Runtime interface {
 	RemovePodSandbox(context.Context, *runtimeapi.RemovePodSandboxRequest, ...grpc.CallOption) (*runtimeapi.RemovePodSandboxResponse, error)
 }
 
-// RunnerConfig is what a [Runner] needs.
+// RunnerConfig configures a [Runner].
 type RunnerConfig struct {
 	// Runtime makes the sandboxes. Required.
 	Runtime Runtime
@@ -124,7 +124,7 @@ func (r *Runner) Unresolved(pod types.UID) bool {
 	return a != nil && len(a.unresolved) > 0
 }
 
-// Resolve removes sandboxes that have appeared late, beside the pod's sandbox. keep is the ID of that sandbox, "" if
+// Resolve removes sandboxes that have appeared late, next to the pod's sandbox. keep is the ID of the pod's sandbox, "" if
 // there is none. The sandbox of an attempt that was given up can appear at any time, and two ready sandboxes make a pod
 // start over: while Unresolved is true, call Resolve for each status of the pod, before the decision. Without unresolved
 // attempts it makes no call.

@@ -31,7 +31,7 @@ func ExampleRunner() {
 	for range 2 {
 		created, err := runner.Create(ctx, podConfig(), "")
 		if err != nil {
-			log.Fatal(err) // the next Create resolves what this one left open
+			log.Fatal(err) // the next Create resolves the unfinished attempt
 		}
 		fmt.Println("attempt", created.Attempt)
 		if err := runner.Remove(ctx, created.ID); err != nil {

@@ -63,7 +63,7 @@ func TestS6_RemoveOnlyAfterAStop(t *testing.T) {
 	})
 }
 
-// K3: a stop that never succeeds ends with its context, and says why.
+// K3: a stop that never succeeds ends with its context, and returns the reason.
 func TestK3_StopEndsWithItsContext(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)
@@ -190,7 +190,7 @@ func TestCancelPendingEndsStopsInFlight(t *testing.T) {
 	})
 }
 
-// A stop that the runtime never answers is given up and tried again.
+// A stop to which the runtime never responds is given up and retried.
 func TestStopTimeout(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		var err error

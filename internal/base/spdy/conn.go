@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// Protocol is what an HTTP connection is upgraded to.
+// Protocol is the protocol to which an HTTP connection is upgraded.
 const Protocol = "SPDY/3.1"
 
 // A Conn is one end of a connection. One goroutine may read while others write and close.
@@ -36,7 +36,7 @@ type Conn struct {
 	answering chan struct{}
 }
 
-// maxAnswers is how many pings are answered at a time.
+// maxAnswers is the maximum number of pings that are answered at a time.
 const maxAnswers = 4
 
 // Client returns the end that opens streams.
@@ -73,8 +73,8 @@ type Message struct {
 	Data   []byte // until the next Read
 }
 
-// Read returns the next message, with data in chunks of bounded size. It returns io.EOF when the
-// peer has said that there are no more messages, or has closed the connection between two frames.
+// Read returns the next message, with data in chunks of bounded size. It returns io.EOF when the peer has announced the
+// end of its messages, or has closed the connection between two frames.
 func (c *Conn) Read() (Message, error) {
 	for {
 		if c.left > 0 {
@@ -176,7 +176,7 @@ func (c *Conn) Open(header map[string]string) (stream uint32, err error) {
 	return stream, err
 }
 
-// Accept accepts a stream that the other end has opened.
+// Accept accepts a stream that the peer has opened.
 func (c *Conn) Accept(stream uint32) error {
 	return c.write(func(b []byte) []byte { return appendControl(b, synReply, stream, c.block(nil, nil)) })
 }

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// maxPiece is how much data is handed on at a time.
+	// maxPiece is the maximum size of data returned at a time.
 	maxPiece = 32 << 10
-	// maxData is how much data is sent in a frame.
+	// maxData is the maximum size of data sent in a frame.
 	maxData = 1 << 20
-	// maxControl is how long a frame may be that is about a stream or the connection.
+	// maxControl is the maximum size of a frame that controls a stream or the connection.
 	maxControl = 64 << 10
 )
 
@@ -25,7 +25,7 @@ const (
 	goAway    = 7
 )
 
-// flagFin says that a frame is the last of a stream from this end.
+// flagFin marks the last frame of a stream from this end.
 const flagFin = 1
 
 // version is the version of SPDY 3.1's frames.
@@ -40,7 +40,7 @@ type frame struct {
 	kind    uint16
 	stream  uint32
 	final   bool
-	size    int // of what follows
+	size    int // of the rest of the frame
 }
 
 // readHead reads the head of a frame: up to the data, or up to the stream of a control frame.

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// maxHeaders is how many headers a stream may have.
+	// maxHeaders is the maximum number of headers of a stream.
 	maxHeaders = 64
-	// maxField is how long the name of one may be, and its value.
+	// maxField is the maximum length of a header's name, and of its value.
 	maxField = 8 << 10
 )
 

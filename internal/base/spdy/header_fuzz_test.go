@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzHeader: headers that are written one after the other are read as they were, whatever is in
-// them; those with fields that are too long are refused.
+// FuzzHeader: consecutive headers are read as they were written, whatever they contain. Headers with fields that are too
+// long are rejected.
 func FuzzHeader(f *testing.F) {
 	f.Add("streamtype", "data", "port", "80")
 	f.Add("", "", "", "\x00")
@@ -26,7 +26,7 @@ func FuzzHeader(f *testing.F) {
 				}
 			}
 			if len(header) > 1 && http.CanonicalHeaderKey(name) == http.CanonicalHeaderKey(other) {
-				return // the order of their values is that of the names
+				return // the values are in the order of the names
 			}
 			block := appendHeader(nil, header, i == 0)
 			if len(block) > 1<<16 {

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// pair are both ends of a connection in memory.
+// pair returns both ends of an in-memory connection.
 func pair(t *testing.T) (client, server *Conn) {
 	a, b := net.Pipe()
 	t.Cleanup(func() { a.Close(); b.Close() })
 	return Client(a), Server(b)
 }
 
-// next reads what has to be of some kind.
+// next reads a message, which must have this kind and stream.
 func next(t *testing.T, c *Conn, kind int, stream uint32) Message {
 	t.Helper()
 	m, err := c.Read()
@@ -86,7 +86,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// TestPings are answered by who reads, each once.
+// TestPings: a reader answers each ping once.
 func TestPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := pair(t)
@@ -109,14 +109,14 @@ func TestPings(t *testing.T) {
 	})
 }
 
-// TestDictionary: it is that of SPDY 3, by its checksum.
+// TestDictionary: the dictionary is that of SPDY 3, by its checksum.
 func TestDictionary(t *testing.T) {
 	if got := adler32.Checksum([]byte(dictionary)); got != 0xe3c6a7c2 {
 		t.Errorf("%#x, want %#x", got, 0xe3c6a7c2)
 	}
 }
 
-// refused is the error of reading what a client says that does not know how.
+// refused returns the error of reading invalid data from a client.
 func refused(t *testing.T, text string) error {
 	t.Helper()
 	c := Server(struct {
@@ -158,7 +158,7 @@ func TestWhatIsWrong(t *testing.T) {
 	}
 }
 
-// header is a stream that is opened with something that is no header.
+// header returns the opening of a stream with an invalid header.
 func header(text string) string {
 	b := append(make([]byte, 6), zlibBegin...)
 	b = append(b, 0, byte(len(text)), 0, ^byte(len(text)), 0xff)
@@ -166,7 +166,7 @@ func header(text string) string {
 	return string(appendControl(nil, synStream, 1, b))
 }
 
-// A client opens streams, and nobody else.
+// Only a client opens streams.
 func TestOpenOfAServer(t *testing.T) {
 	_, server := pair(t)
 	if _, err := server.Open(nil); err == nil {
@@ -181,7 +181,7 @@ func TestOpenOfAServer(t *testing.T) {
 	}
 }
 
-// FuzzRead: what is read ends, and takes little memory, whatever it is.
+// FuzzRead: reading any data ends, and takes little memory.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(header("\x00\x00\x00\x00")))
 	f.Add([]byte("\x00\x00\x00\x01\x01\x00\x00\x03abc"))
@@ -192,7 +192,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestAnnouncedData: a frame of data takes memory as its bytes come, and not as it announces them.
+// TestAnnouncedData: a frame of data takes memory for the bytes that arrive, and not for the announced length.
 func TestAnnouncedData(t *testing.T) {
 	c := Client(struct {
 		io.Reader

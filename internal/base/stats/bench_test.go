@@ -19,7 +19,7 @@ import (
 
 const benchPods = 100
 
-// manyPods are pods of two containers each, and their cgroups.
+// manyPods returns pods of two containers each, and their cgroups.
 func manyPods() ([]*runtime.PodStatus, fstest.MapFS) {
 	tree := layouts[0].tree()
 	var pods []*runtime.PodStatus
@@ -40,7 +40,7 @@ func manyPods() ([]*runtime.PodStatus, fstest.MapFS) {
 	return pods, tree
 }
 
-// BenchmarkReadCgroups reads a node of 100 pods whose runtime tells nothing, from files.
+// BenchmarkReadCgroups reads a node of 100 pods from files, because the runtime reports no stats.
 func BenchmarkReadCgroups(b *testing.B) {
 	pods, tree := manyPods()
 	dir := b.TempDir()
@@ -55,8 +55,7 @@ func BenchmarkReadCgroups(b *testing.B) {
 	bench(b, &told{}, os.DirFS(dir), pods)
 }
 
-// BenchmarkReadRuntime reads a node of 100 pods over gRPC from a runtime that tells of
-// them.
+// BenchmarkReadRuntime reads a node of 100 pods from a runtime that reports stats, over gRPC.
 func BenchmarkReadRuntime(b *testing.B) {
 	_, conn := critest.Start(b, critest.Config{})
 	client := cri.NewClient(conn)

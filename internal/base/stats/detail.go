@@ -45,13 +45,13 @@ type Detail struct {
 
 // A Device has the transfers between a cgroup and one disk.
 type Device struct {
-	// Name is a path such as /dev/sda, or numbers such as 8:0 if it is not known.
+	// Name is a path such as /dev/sda, or numbers such as 8:0 if the path is unknown.
 	Name                                   string
 	Reads, ReadBytes, Writes, WrittenBytes uint64
 }
 
-// ReadDetails returns what the cgroups of these pods and of their running containers use. A cgroup that is not found is left
-// out. With an error it returns what it could read.
+// ReadDetails returns the usage of the cgroups of these pods and of their running containers. It omits a cgroup that it
+// does not find. With an error it returns the figures that it could read.
 func (r *Reader) ReadDetails(ctx context.Context, pods []*runtime.PodStatus) ([]Detail, error) {
 	read := &run{files: files{FS: r.config.Root}, now: time.Now(), all: true}
 	r.mu.Lock()
@@ -164,7 +164,7 @@ func (f *files) pairs(name string) map[string]*uint64 {
 	return found
 }
 
-// maxDevices is the highest number of disks that are reported of one cgroup.
+// maxDevices is the maximum number of disks that are reported for one cgroup.
 const maxDevices = 256
 
 // device returns the disk with a name, nil if there are too many.
@@ -199,7 +199,7 @@ func (f *files) devicesV1(name string, d *Detail, fields func(*Device) (reads, w
 	})
 }
 
-// devices calls add for each line of a file that begins with the numbers of a disk, with the other words of the line.
+// devices calls add for each line of a file that begins with the numbers of a disk, with the rest of the line.
 func (f *files) devices(name string, d *Detail, add func(v *Device, words []string)) {
 	text, err := f.readAll(name)
 	if err != nil {
@@ -232,7 +232,7 @@ func (f *files) noteUnlessGone(err error) {
 	}
 }
 
-// isNumbers reports whether a text is the numbers of a device, which may become a path.
+// isNumbers reports whether a text has the form of a device's numbers. The text may become part of a path.
 func isNumbers(text string) bool {
 	major, minor, ok := strings.Cut(text, ":")
 	return ok && major != "" && minor != "" && strings.Trim(major+minor, "0123456789") == ""

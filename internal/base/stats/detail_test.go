@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// withDetails adds what cAdvisor reports to the cgroup of the container.
+// withDetails adds the figures of cAdvisor to the cgroup of the container.
 func withDetails(l layout) fstest.MapFS {
 	tree := l.tree()
 	tree["sys/dev/block/8:0/uevent"] = file("MAJOR=8\nMINOR=0\nDEVNAME=sda\n")
@@ -43,7 +43,7 @@ func withDetails(l layout) fstest.MapFS {
 // trimContainer returns the cgroup that has the ID of the container in its name.
 func trimContainer(at string) string { return strings.TrimSuffix(at, "/container") }
 
-// What the kernel reports of a container is the same with both versions and all drivers.
+// The figures of a container are the same with both versions and all drivers.
 func TestDetails(t *testing.T) {
 	n := func(v uint64) *uint64 { return &v }
 	for _, l := range layouts {

@@ -1,5 +1,5 @@
-// Package stats reads what a node, its pods and its containers use: CPU, memory, network
-// and file systems.
+// Package stats reads the resource usage of a node, its pods and its containers: CPU, memory, network and file
+// systems.
 //
 //	r, err := stats.New(stats.Config{Runtime: client})
 //	all, err := r.Read(ctx, pods) // of a runtime.Cache
@@ -15,11 +15,10 @@
 //
 // # Meaning
 //
-// The figures mean what they mean in a kubelet. The working set is the memory in use without the
-// inactive part of the page cache, and never below 0. Available memory is the limit minus the
-// working set; it is not reported for a cgroup without a limit. CPU time counts from the start of
-// the container, the pod or the node. The rate of CPU use is the one the runtime reports. If it
-// reports none, the rate is computed from an earlier reading that is between a second and two
+// The figures have the same meaning as in a kubelet. The working set is the memory in use without the inactive part of the
+// page cache, and never below 0. Available memory is the limit minus the working set; it is not reported for a cgroup
+// without a limit. CPU time counts from the start of the container, the pod or the node. The rate of CPU use is the
+// runtime's. If the runtime reports none, the rate is computed from an earlier reading that is between a second and two
 // minutes old, so the first reading has none.
 //
 // # Errors

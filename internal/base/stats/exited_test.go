@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Of each container that does not run the newest instance that was started is read, and of one that runs no earlier one.
+// Of each container that does not run, the newest started instance is read. Of a running container, no earlier instance is read.
 func TestExited(t *testing.T) {
 	exited := func(name, id string, attempt uint32) runtime.ContainerStatus {
 		return runtime.ContainerStatus{Name: name, ID: runtime.ContainerID{ID: id}, Attempt: attempt, State: runtime.ContainerExited, SandboxID: "sand"}

@@ -18,8 +18,7 @@ const (
 	maxFile = 8 << 20
 	// firstBuffer is large enough for most of them.
 	firstBuffer = 4 << 10
-	// noLimit is the value from which on a number of bytes means "no limit": version 1 reports
-	// about 1<<63.
+	// noLimit is the smallest number of bytes that means "no limit": version 1 reports about 1<<63.
 	noLimit = 1 << 62
 )
 

@@ -50,7 +50,7 @@ func (f *files) interfaces(file string, text []byte, without []string) (list []I
 			continue
 		}
 		number := func(i int) *uint64 { return f.parse(file, name, columns[i]) }
-		known := func(i int) *uint64 { // a column more that is wrong says nothing new
+		known := func(i int) *uint64 { // a further invalid column adds no information
 			if n, err := strconv.ParseUint(columns[i], 10, 64); err == nil {
 				return &n
 			}

@@ -5,7 +5,7 @@ import "time"
 const (
 	minWindow = time.Second      // a shorter window is too noisy
 	window    = 10 * time.Second // as in a kubelet
-	maxWindow = 2 * time.Minute  // a longer window says nothing about the present
+	maxWindow = 2 * time.Minute  // a longer window does not describe the present
 )
 
 // A meter keeps readings of CPU time to compute rates.

@@ -75,7 +75,7 @@ func (r *run) ask(ctx context.Context, rt Runtime, node *Node) {
 
 // pods returns the usage of each pod.
 func (r *run) pods(pods []*runtime.PodStatus) []Pod {
-	list := make([]Pod, 0, len(pods)) // which does not move
+	list := make([]Pod, 0, len(pods)) // never reallocated
 	var lacking []lack
 	for _, status := range pods {
 		sandbox := status.ActiveSandbox()

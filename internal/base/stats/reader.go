@@ -24,8 +24,8 @@ type Config struct {
 	Dir string
 }
 
-// A Source reads the usage of the node and of pods: a *Reader, or what replaces it in a test.
-// With an error it returns the usage that it could read.
+// A Source reads the usage of the node and of pods. A *Reader implements it; tests replace it. With an error it returns
+// the usage that it could read.
 type Source interface {
 	ReadNode(ctx context.Context) (Node, error)
 	Read(ctx context.Context, pods []*runtime.PodStatus) (Stats, error)

@@ -174,7 +174,7 @@ func (d *disks) imageFS(ctx context.Context, rt Runtime) (images, containers *FS
 	}
 	images, containers = first(resp.GetImageFilesystems()), first(resp.GetContainerFilesystems())
 	if containers == nil {
-		containers = images // CRI: then both are the same file system
+		containers = images // by CRI, both are then the same file system
 	}
 	return images, containers
 }

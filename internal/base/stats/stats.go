@@ -109,7 +109,7 @@ type Interface struct {
 	RxErrors *uint64 `json:"rxErrors,omitempty"`
 	TxBytes  *uint64 `json:"txBytes,omitempty"`
 	TxErrors *uint64 `json:"txErrors,omitempty"`
-	// Packets, and those that were dropped, are known of interfaces that the kernel reports, and not of those of the runtime.
+	// Packets and dropped packets are only known if the kernel reports the interface, and not if the runtime does.
 	RxPackets *uint64 `json:"-"`
 	RxDropped *uint64 `json:"-"`
 	TxPackets *uint64 `json:"-"`

@@ -23,7 +23,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// told is a runtime that answers what a test says, or that it does not have a call.
+// told is a runtime that returns what a test sets, or that does not implement a call.
 type told struct {
 	pods       []*runtimeapi.PodSandboxStats
 	containers []*runtimeapi.ContainerStats
@@ -60,7 +60,7 @@ func (t *told) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest, ...g
 	return t.images, t.fault(t.images != nil)
 }
 
-// proc is what a kernel tells of a node.
+// proc is the /proc of a node.
 var proc = fstest.MapFS{
 	"proc/stat": file("cpu  1000 100 500 90000 700 10 20 33 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\nintr 5 5 5\nbtime 1790000000\nprocesses 7\n"),
 	"proc/meminfo": file("MemTotal:        8000000 kB\nMemFree:         3000000 kB\nBuffers:           10000 kB\nCached:          2000000 kB\nSwapCached:         5000 kB\n" +
@@ -74,7 +74,7 @@ const netHead = "Inter-|   Receive                                              
 
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
-// A layout is where a kind of node keeps the cgroups of the pod of these tests.
+// A layout is the place of a pod's cgroups on a kind of node.
 type layout struct {
 	name                    string
 	unified                 bool
@@ -93,8 +93,8 @@ var layouts = []layout{
 		"kubepods.slice/kubepods-podu_1_2.slice/cri-containerd-sand.scope", "kubepods.slice/kubepods-podu_1_2.slice/cri-containerd-cont.scope"},
 }
 
-// tree is a node with that pod: the container has used cpu seconds, and has memory of
-// usage, inactive of it, beneath a limit.
+// tree returns a node with that pod: the container has used cpu seconds, and its memory has the given usage, inactive
+// part and limit.
 func (l layout) tree() fstest.MapFS {
 	tree := maps.Clone(proc)
 	tree["proc/77/net/dev"] = file(netHead + "  eth0: 600 6 0 0 0 0 0 0 300 3 0 0 0 0 0 0\n")
@@ -144,7 +144,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// pod is one with a container that runs, and one that has ended.
+// pod returns a pod with a container that runs, and one that has ended.
 func pod() *runtime.PodStatus {
 	return &runtime.PodStatus{
 		UID: "u-1-2", Name: "web", Namespace: "default",
@@ -165,7 +165,7 @@ func reader(t testing.TB, rt stats.Runtime, root fs.FS) *stats.Reader {
 	return r
 }
 
-// bare is what was read without the times of reading, as JSON.
+// bare returns the figures without the times of reading, as JSON.
 func bare(t testing.TB, v any) string {
 	t.Helper()
 	var tree any
@@ -211,7 +211,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// What a node has left is read without asking for any pod.
+// The node's own usage is read without a call for any pod.
 func TestReadNode(t *testing.T) {
 	tree := maps.Clone(proc)
 	tree["proc/loadavg"] = file("0.10 0.20 0.30 2/345 6789\n")
@@ -274,7 +274,7 @@ func TestPodWithoutCgroupUsesWhatItsContainersUse(t *testing.T) {
 	same(t, "pod", got.Pods[0].Memory, `{"majorPageFaults":4,"pageFaults":6,"rssBytes":80,"usageBytes":3000,"workingSetBytes":2500}`)
 }
 
-// The CPU time of such a pod does not fall when one of its containers is gone.
+// The CPU time of such a pod does not decrease when one of its containers is removed.
 func TestSumOfContainersDoesNotFall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := layout{unified: true, pod: "elsewhere", sandbox: "k8s.io/sand", container: "k8s.io/cont"}
@@ -301,8 +301,8 @@ func TestSumOfContainersDoesNotFall(t *testing.T) {
 	})
 }
 
-// Before a pod's cgroup was looked for nothing is told of it that is to be taken back: what
-// init containers have used is there, and not in the sum of those that run.
+// Before the agent has searched for a pod's cgroup, it reports no figure that it would have to take back: the usage of init
+// containers is in the cgroup, and not in the sum of the running containers.
 func TestPodIsNotSummedUpBeforeItIsLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := layouts[0]
@@ -328,7 +328,7 @@ func TestPodIsNotSummedUpBeforeItIsLookedFor(t *testing.T) {
 	})
 }
 
-// However long the runtime takes, what is read of cgroups has the time when that was.
+// However long the runtime takes, the figures of cgroups have the time at which they were read.
 func TestTimeIsThatOfTheReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reader(t, &told{takes: 3 * time.Second}, layouts[0].tree())
@@ -340,7 +340,7 @@ func TestTimeIsThatOfTheReading(t *testing.T) {
 	})
 }
 
-// A runtime that hangs takes nothing away of what the kernel tells, and not for long.
+// A runtime that hangs hides no figure of the kernel, and delays the read only for a bounded time.
 func TestRuntimeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reader(t, &told{takes: time.Hour}, layouts[0].tree())
@@ -453,7 +453,7 @@ func TestWhatARuntimeDoesNotTellIsReadElsewhere(t *testing.T) {
 
 const huge = "18446744073709551615" // the largest number of 64 bits
 
-// Damage is done to one file at a time: the error names it, and all else is as it was.
+// One file at a time is damaged: the error names it, and all other figures are unchanged.
 func TestDamage(t *testing.T) {
 	for _, l := range layouts {
 		whole, err := reader(t, &told{}, l.tree()).Read(t.Context(), []*runtime.PodStatus{pod()})
@@ -473,7 +473,7 @@ func TestDamage(t *testing.T) {
 			} {
 				limit := strings.Contains(name, "limit") || strings.HasSuffix(name, "memory.max")
 				if what == "negative" && !strings.Contains(string(f.Data), " ") || limit && what == "huge" || string(f.Data) == "max\n" {
-					continue // which is no damage
+					continue // this is not damaged
 				}
 				tree := l.tree()
 				tree[name] = file(text)
@@ -481,7 +481,7 @@ func TestDamage(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), name) || len(err.Error()) > 1000 {
 					t.Errorf("%s: %s %s: %v, want an error and %v in it and at most 1000", l.name, what, name, err, name)
 				}
-				if same := agree(whole, got); same < 13 { // of 18: five come from memory.stat
+				if same := agree(whole, got); same < 13 { // of 18; five come from memory.stat
 					t.Errorf("%s: %s %s: only %d figures are as they were", l.name, what, name, same)
 				}
 			}
@@ -489,7 +489,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// agree counts the figures that are in both and the same.
+// agree counts the figures that are in both and equal.
 func agree(a, b stats.Stats) (n int) {
 	memories := func(s stats.Stats) []*stats.Memory {
 		list := []*stats.Memory{s.Node.Memory}
@@ -576,7 +576,7 @@ func TestRate(t *testing.T) {
 			want    int64 // -1 is none
 		}{
 			{0, 0, -1},
-			{100 * time.Millisecond, 1, -1}, // too soon to tell
+			{100 * time.Millisecond, 1, -1}, // too short an interval
 			{3900 * time.Millisecond, 1, 500_000_000},
 			{8 * time.Second, 10, 1_000_000_000}, // since the first
 			{100 * time.Millisecond, 0, 1_000_000_000},
@@ -604,8 +604,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// FuzzRead has any text in any of the files: it is a figure or an error, and never a
-// working set beyond what is used.
+// FuzzRead puts any text into any file: the result is a figure or an error, and never a working set that exceeds the
+// usage.
 func FuzzRead(f *testing.F) {
 	names := slices.Sorted(maps.Keys(layouts[0].tree()))
 	for i, name := range names {

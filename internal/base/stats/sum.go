@@ -6,7 +6,7 @@ type sums map[string]*podSum
 
 type podSum struct {
 	gone uint64            // of removed containers, in nanoseconds
-	last map[string]uint64 // of the others, by container ID
+	last map[string]uint64 // of the other containers, by container ID
 	seen bool
 }
 

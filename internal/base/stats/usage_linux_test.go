@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// spent is the CPU time of this process, which other processes do not change as they do
-// the time that passes.
+// spent returns the CPU time of this process. Unlike the elapsed time, it does not depend on other processes.
 func spent(t testing.TB) time.Duration {
 	t.Helper()
 	var u syscall.Rusage

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A Pod is a runtime.PodStatus without who the pod is and when it was read.
+// A Pod is a runtime.PodStatus without the identity of the pod and the time of the read.
 type Pod struct {
 	Sandboxes  []Sandbox          `json:"sandboxes,omitempty"`
 	Containers []ContainerInState `json:"containers,omitempty"`

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// full is a status with all that there is, and each state.
+// full returns a status with all fields, and with each state.
 func full() *runtime.PodStatus {
 	at := time.Unix(1_700_000_000, 123456789).UTC()
 	s := &runtime.PodStatus{UID: "u", Name: "web", Namespace: "default"}
@@ -81,7 +81,7 @@ func TestNamesOfFields(t *testing.T) {
 	}
 }
 
-// What a later version has written is not taken for anything else.
+// Values of a later version are not mistaken for others.
 func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 	var read statusjson.Pod
 	err := json.Unmarshal([]byte(`{"sandboxes":[{"id":"a","state":"paused","networkMode":"pod"},{"id":"b","state":"ready","networkMode":"none"},{"id":"c","state":"ready","networkMode":"pod"}],

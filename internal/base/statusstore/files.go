@@ -45,7 +45,7 @@ type storedPod struct {
 	sum  [sha256.Size]byte
 }
 
-// NewFiles returns Files in a directory, which is made when it is needed.
+// NewFiles returns Files in a directory, which is created when it is needed.
 func NewFiles(dir string) (*Files, error) {
 	if dir == "" {
 		return nil, errors.New("the directory of the statuses is empty: it must be the path of one")
@@ -70,7 +70,7 @@ func (s *Files) Load(ctx context.Context) ([]Status, error) {
 	lost := true
 	for _, r := range read {
 		switch {
-		case errors.Is(r.err, fs.ErrNotExist): // deleted meanwhile
+		case errors.Is(r.err, fs.ErrNotExist): // deleted in the meantime
 		case r.err != nil:
 			errs = append(errs, r.err)
 			lost = lost && isBroken(r.err)
@@ -91,8 +91,8 @@ type loaded struct {
 	err    error
 }
 
-// loadAll reads files until ctx ends, as many at a time as there are processors: to parse
-// them is what takes time.
+// loadAll reads files until ctx ends, as many at a time as there are processors, because parsing takes most of the
+// time.
 func (s *Files) loadAll(ctx context.Context, uids []types.UID) []loaded {
 	all := make([]loaded, len(uids))
 	var next atomic.Int64
@@ -112,7 +112,7 @@ func (s *Files) loadAll(ctx context.Context, uids []types.UID) []loaded {
 	return all[:min(int(next.Load()), len(uids))]
 }
 
-// know records which pods have a file, so that files of others are not looked up.
+// know records which pods have a file, so that no file of another pod is read.
 func (s *Files) know(uids []types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *Files) know(uids []types.UID) {
 	s.listed = true
 }
 
-// brokenFile says that a file was read, and that no status is in it.
+// brokenFile means that a file was read, and contains no status.
 type brokenFile struct{ error }
 
 func isBroken(err error) bool {
@@ -151,7 +151,7 @@ func (s *Files) SetStatus(_ context.Context, stored Status) error {
 	p := s.lock(stored.UID)
 	defer p.mu.Unlock()
 	if !p.read {
-		_, _ = s.read(stored.UID, p) // what cannot be read is replaced
+		_, _ = s.read(stored.UID, p) // an unreadable file is replaced
 	}
 	sum := sha256.Sum256(text)
 	if p.sum == sum {
@@ -164,7 +164,7 @@ func (s *Files) SetStatus(_ context.Context, stored Status) error {
 	return nil
 }
 
-// write replaces a file. If it is to last, it is on the disk in the end.
+// write replaces a file. If lasting is set, the file is on the disk when write returns.
 func (s *Files) write(uid types.UID, text []byte, lasting bool) error {
 	defer s.turns.Take()()
 	if err := s.dir.Replace(uid, text, lasting); err != nil || !lasting {
@@ -206,7 +206,7 @@ func (s *Files) lock(uid types.UID) *storedPod {
 	return p
 }
 
-// read returns what the file of a pod says and notes its sum in p.
+// read returns the contents of the file of a pod, and records its sum in p.
 func (s *Files) read(uid types.UID, p *storedPod) (Status, error) {
 	p.read, p.sum = true, [sha256.Size]byte{}
 	text, err := s.dir.Read(uid)

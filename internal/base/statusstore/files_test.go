@@ -185,7 +185,7 @@ func TestFilesSaysWhatFailed(t *testing.T) {
 	if _, err := s.Load(t.Context()); err == nil {
 		t.Error("a file was listed")
 	}
-	// It is tried again with the same status.
+	// The same status is written again.
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func BenchmarkFileStore(b *testing.B) {
 	}
 }
 
-// What the runtime had reported can be asked for again: a status is not lost because of it.
+// The runtime's part can be read again from the runtime, so damage to it does not lose the status.
 func TestStoredStatusWithoutWhatCannotBeRead(t *testing.T) {
 	for _, runtime := range []string{`"odd"`, `{"sandboxes":{}}`, `{"containers":[{"id":3}]}`, `null`} {
 		var stored Status

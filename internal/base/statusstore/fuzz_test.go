@@ -19,7 +19,7 @@ func FuzzStoredStatus(f *testing.F) {
 		}
 		once, err := json.Marshal(s)
 		if err != nil {
-			return // a time beyond what JSON can say
+			return // JSON cannot express this time
 		}
 		if err := json.Unmarshal(once, &again); err != nil {
 			t.Errorf("%s became %s: %v", text, once, err)

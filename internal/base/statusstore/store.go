@@ -20,8 +20,8 @@ import (
 // It holds the reported statuses, and the runtime's: a restarted agent inspects only what has changed since, by ID,
 // because runtimes do not reuse IDs. The other state of the work on a pod is in the records below the Root.
 type Store interface {
-	// SetStatus stores the status of a pod, in the place of an earlier one. A store that leaves Runtime out makes
-	// the next agent inspect the pod.
+	// SetStatus stores the status of a pod. It replaces an earlier one. If the store omits Runtime, the next agent
+	// inspects the pod.
 	SetStatus(ctx context.Context, s Status) error
 	// Load returns all stored statuses, sorted by UID. Unreadable ones are left out, and the error
 	// describes them; the result is valid nevertheless. If the error is [ErrLost], they
@@ -42,8 +42,8 @@ type Status struct {
 	UID       types.UID
 	// Status is the one last reported.
 	Status v1.PodStatus
-	// Runtime is what the runtime had reported of the pod by then, nil if that is not known. It
-	// is not written to. Its ObservedAt is not remembered.
+	// Runtime is the last status of the pod in the runtime, nil if it is unknown. It is read-only. Its
+	// ObservedAt is not stored.
 	Runtime *runtime.PodStatus
 }
 
@@ -56,7 +56,7 @@ type statusJSON struct {
 	Runtime   *statusjson.Pod `json:"runtime,omitempty"`
 }
 
-// MarshalJSON writes the status as [Files] has it.
+// MarshalJSON writes the status in the format of [Files].
 func (s Status) MarshalJSON() ([]byte, error) {
 	written := statusJSON{Namespace: s.Namespace, Name: s.Name, UID: s.UID, Status: s.Status}
 	if s.Runtime != nil {
@@ -65,7 +65,7 @@ func (s Status) MarshalJSON() ([]byte, error) {
 	return json.Marshal(written)
 }
 
-// UnmarshalJSON reads it, also as written without what the runtime had reported.
+// UnmarshalJSON parses a status, with or without the runtime's part.
 func (s *Status) UnmarshalJSON(text []byte) error {
 	var read statusJSON
 	if err := json.Unmarshal(text, &read); err != nil {

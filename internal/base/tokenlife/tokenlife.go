@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// These are the API's: the default lifetime of a token, the minimum that can be requested, and the age at which a token is
-	// renewed at the latest.
+	// These are the API's: the default lifetime of a token, the minimum that can be requested, and the maximum age before a
+	// token is renewed.
 	defaultLife = time.Hour
 	minLife     = 10 * time.Minute
 	maxAge      = 24 * time.Hour
@@ -34,9 +34,9 @@ func Of(asked *int64, token []byte) time.Duration {
 // Renewal returns the age at which a token with that lifetime is renewed.
 func Renewal(life time.Duration) time.Duration { return min(life*8/10, maxAge) }
 
-// granted returns the time between the issue of a JSON Web Token and its expiry (RFC 7519),
-// zero if it is not one or has no expiry. It counts from when the token was received, so a
-// difference to the issuer's clock does not matter, and the next agent knows it too.
+// granted returns the time between the issue of a JSON Web Token and its expiry (RFC 7519), zero if the token is not one or
+// has no expiry. The caller counts it from the time of receipt, so that a difference to the issuer's clock does not matter;
+// the next agent can compute it, too.
 func granted(token []byte) time.Duration {
 	_, rest, _ := bytes.Cut(token, []byte("."))
 	payload, _, signed := bytes.Cut(rest, []byte("."))

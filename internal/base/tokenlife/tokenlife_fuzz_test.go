@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// FuzzGrantedLife: whatever a token says of its life, it is none or one that can be lived.
+// FuzzGrantedLife: whatever a token contains, its lifetime is zero or a valid duration.
 func FuzzGrantedLife(f *testing.F) {
 	for _, text := range []string{
 		"", "..", "a.eyJpYXQiOjEsImV4cCI6MzYwMX0.b", "a.eyJpYXQiOjEsImV4cCI6MWUzMDh9.b", "a.eyJpYXQiOi0xZTMwOCwiZXhwIjoxZTMwOH0.b", "a.eyJpYXQiOiIxIn0.b", "a.eyJpYXQiOjEsImV4cCI6MX0",

@@ -32,10 +32,10 @@ type Config struct {
 	// Events streams the runtime's container events. A *cri.Client implements it for all runtimes;
 	// the Watcher detects that a runtime has no events. Nil means that only lists are used.
 	Events EventStreamer
-	// Owner is the owner whose events are used. It should be the Reader's. Default: the owner of
-	// of what podsync made.
+	// Owner is the owner whose events are used. It should be the Reader's. Default: the zero Owner, for
+	// objects that podsync created.
 	Owner cri.Owner
-	// Cache is filled. Nothing else should write to it. Default one of the
+	// Cache receives the statuses. No other component should write to it. Default: a Cache of the
 	// Watcher's own.
 	Cache *runtime.Cache
 

@@ -18,10 +18,10 @@ type EventStreamer interface {
 	GetContainerEvents(context.Context, *runtimeapi.GetEventsRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.ContainerEventResponse], error)
 }
 
-// EventType is what happened to a container or sandbox.
+// EventType is the kind of change of a container or sandbox.
 type EventType uint8
 
-// The types of events, in CRI's words.
+// The types of events, as in CRI.
 const (
 	EventCreated EventType = iota
 	EventStarted
@@ -74,13 +74,14 @@ type EventHandler interface {
 	StreamLost(error)
 }
 
-// EventsConfig is what Events needs.
+// EventsConfig configures Events.
 type EventsConfig struct {
 	// Runtime streams. Required.
 	Runtime EventStreamer
 	// Handler gets the events. Required.
 	Handler EventHandler
-	// Owner says whose pods' events are handed on. Default: those podsync made.
+	// Owner is the owner whose pods' events are forwarded. Default: the zero Owner, for pods that podsync
+	// created.
 	Owner cri.Owner
 	// Log gets a line when a stream is opened or lost. Default silent.
 	Log logr.Logger

@@ -15,8 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// A sandbox appears in the runtime, and the Watcher tells of it. In an agent the
-// client is that of cri.Dial.
+// A sandbox is created in the runtime, and the Watcher reports it. In an agent, cri.Dial returns the client.
 func Example() {
 	rt, err := critest.New(critest.Config{})
 	if err != nil {

@@ -231,7 +231,7 @@ func TestP2_OneUnavailablePodIsNoRuntimeAway(t *testing.T) {
 	})
 }
 
-// A consumer that does not return holds up its own pod, and gets the newest state.
+// A consumer that does not return delays only its own pod, and gets the newest state.
 func TestP3_NothingIsDropped(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		ids := map[types.UID]string{"a": n.pod("a"), "b": n.pod("b")}
@@ -306,7 +306,7 @@ func TestP4_LookInFlightIsNotFreshEnough(t *testing.T) {
 	})
 }
 
-// A read that began in the same instant as what happened may have been before it.
+// A read that began at the same instant as a change may have happened before it.
 func TestP4_ReadOfTheSameInstantIsNotFreshEnough(t *testing.T) {
 	for _, inFlight := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in flight %v", inFlight), func(t *testing.T) {

@@ -104,8 +104,8 @@ func TestEventsWaitForTheEndOfTheWork(t *testing.T) {
 	}
 }
 
-// The end of the work on a pod causes an inspection if the work has changed something, or if an
-// event has arrived whose cause was not seen.
+// The end of the work on a pod causes an inspection if the work has changed something, or if an event has arrived whose
+// cause was not observed.
 func TestReleaseLooksIfThereIsReason(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -289,7 +289,7 @@ func TestW6_ListOfWhatAnEventHasShownIsNews(t *testing.T) {
 	})
 }
 
-// A bare event has only a container ID. Its pod is found even if the pod has another container meanwhile, or is
+// A bare event has only a container ID. Its pod is found even if the pod has another container in the meantime, or is
 // new.
 func TestF9_BareEventsFindTheirPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

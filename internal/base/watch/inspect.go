@@ -133,7 +133,7 @@ func (w *Watcher) retryLater(p *pod) {
 	p.tries++
 }
 
-// retryPause is the pause after a failure that follows that many others.
+// retryPause returns the pause after a failure that follows a number of others.
 func retryPause(failures int) time.Duration {
 	pause := minRetry
 	for range failures {
@@ -145,7 +145,7 @@ func retryPause(failures int) time.Duration {
 	return pause
 }
 
-// observe keeps Pods up to date after an inspection.
+// observe updates Pods after an inspection.
 func (p *pod) observe(status *runtime.PodStatus) {
 	switch {
 	case status.Empty():

@@ -47,7 +47,7 @@ func (n *node) pods(prefix string, count int) (ids []string) {
 type word struct {
 	at     time.Duration
 	uid    types.UID
-	status *runtime.PodStatus // nil if the word is about the runtime
+	status *runtime.PodStatus // nil if the report is about the runtime
 	err    error
 }
 
@@ -58,7 +58,7 @@ func (w word) String() string {
 	return fmt.Sprintf("%v %s %s", w.at, w.uid, states(w.status))
 }
 
-// states is a status in short.
+// states returns a status in short.
 func states(s *runtime.PodStatus) string {
 	if s == nil {
 		return "nil"

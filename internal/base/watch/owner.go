@@ -11,8 +11,8 @@ import (
 // the first such event.
 type owners map[string]*pod
 
-// ownerOf returns the pod that has a container or sandbox, or nil if it is not known. It
-// must be called with mu held, as all below.
+// ownerOf returns the pod that has a container or sandbox, nil if it is unknown. It must be called with mu held, and so
+// must all functions below.
 func (w *Watcher) ownerOf(id string) *pod {
 	if w.owners == nil {
 		w.owners = owners{}

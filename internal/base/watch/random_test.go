@@ -102,7 +102,7 @@ func askAround(t *testing.T, w *watch, stop chan struct{}) {
 	}
 }
 
-// afflict makes calls and events go wrong.
+// afflict injects faults into calls and events.
 func (n *node) afflict(r *rand.Rand, injected *[]faults.Injected) (events []faults.Injected) {
 	for _, m := range []critest.Method{critest.ListContainers, critest.ListPodSandbox, critest.ContainerStatus, critest.PodSandboxStatus} {
 		salt := r.Uint32()
@@ -144,8 +144,8 @@ func (n *node) disturb(r *rand.Rand) {
 	}
 }
 
-// BenchmarkEvent is the time from the end of a container's process, in a node of
-// 1,000 pods, to the call of Changed; the runtime in memory and gRPC included.
+// BenchmarkEvent measures the time from the end of a container's process, in a node of 1,000 pods, to the call of Changed,
+// including the in-memory runtime and gRPC.
 func BenchmarkEvent(b *testing.B) {
 	n := &node{testnode.New(b, critest.Config{JournalLimit: 10}).Dial(cri.Config{})}
 	n.pods("u", 1000)
@@ -180,8 +180,7 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkList is a list of 1,000 pods in which nothing has changed, without the
-// runtime's part.
+// BenchmarkList measures a list of 1,000 pods in which nothing has changed, without the runtime's part.
 func BenchmarkList(b *testing.B) {
 	n := &node{testnode.New(b, critest.Config{}).Dial(cri.Config{})}
 	n.pods("u", 1000)

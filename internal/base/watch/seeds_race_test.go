@@ -2,6 +2,5 @@
 
 package watch
 
-// seeds is how many random lives are tried: the race detector makes each cost several
-// times as much.
+// seeds is the number of random lives that are tried. Each takes several times as long with the race detector.
 const seeds = 6

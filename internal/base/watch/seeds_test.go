@@ -2,5 +2,5 @@
 
 package watch
 
-// seeds is how many random lives are tried.
+// seeds is the number of random lives that are tried.
 const seeds = 20

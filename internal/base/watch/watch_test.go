@@ -167,7 +167,7 @@ func TestF9_EventsGoWrong(t *testing.T) {
 	}
 }
 
-// An event that does not name its pod, of a container that is not known.
+// An event that does not name its pod, for an unknown container.
 func TestF9_BareEventOfUnknownContainer(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		w := n.run()
@@ -182,7 +182,7 @@ func TestF9_BareEventOfUnknownContainer(t *testing.T) {
 	})
 }
 
-// What happens between a stream and the next is seen when the next one opens.
+// Changes between one stream and the next are observed when the next one opens.
 func TestF9_StreamBreaks(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
@@ -237,7 +237,7 @@ func TestF9_StreamThatStaysAway(t *testing.T) {
 	})
 }
 
-// streaming is an observer of one thing.
+// streaming is an observer of Streaming only.
 type streaming struct {
 	pleg.NopObserver
 	mu  sync.Mutex
@@ -276,7 +276,7 @@ func TestListsAndLooksAreObserved(t *testing.T) {
 	})
 }
 
-// observed is an observer that writes down what it is told.
+// observed is an observer that records its calls.
 type observed struct {
 	pleg.NopObserver
 	mu  sync.Mutex
@@ -338,7 +338,7 @@ func TestF9_StreamThatFlaps(t *testing.T) {
 	})
 }
 
-// An upgrade of the runtime brings events.
+// An upgrade of the runtime adds the event stream.
 func TestUnimplementedStreamIsTriedAgainAfterRestart(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		fault := n.Fault(faults.Fault{Match: faults.Match{Method: critest.GetContainerEvents}, Times: faults.Always, Err: status.Error(codes.Unimplemented, "unknown method")})
@@ -392,7 +392,7 @@ func TestListsFollowWhatHappens(t *testing.T) {
 	})
 }
 
-// The time that lists take bounds how many there are.
+// The duration of lists limits their number.
 func TestListsLeaveTheRuntimeAlone(t *testing.T) {
 	inBubble(t, critest.Config{Like: critest.Containerd16, Latency: map[critest.Method]time.Duration{critest.ListContainers: 2 * time.Second}}, func(t *testing.T, n *node) {
 		n.pod("u")
@@ -451,9 +451,8 @@ func TestFreshIsShared(t *testing.T) {
 	})
 }
 
-// After a restart of the agent all pods are asked for while what the first list has shown is
-// still looked at: that list serves, and nobody has the runtime go through all it has for
-// each pod.
+// After a restart of the agent, all pods are requested while the results of the first list are still being inspected: that
+// list suffices, and the runtime need not list all its objects for each pod.
 func TestFreshOfWhatIsListedMakesNoList(t *testing.T) {
 	const pods = 40
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: 50 * time.Millisecond}}, func(t *testing.T, n *node) {
@@ -518,7 +517,7 @@ func TestP4_FreshOfTheFuture(t *testing.T) {
 	})
 }
 
-// What GetNewerThan has returned is known; what nobody has taken is told.
+// A status that GetNewerThan has returned is not reported; a status that no caller has taken is.
 func TestFreshCountsAsTold(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListPodSandbox: time.Second}}, func(t *testing.T, n *node) {
 		id := n.pod("u")
@@ -548,12 +547,12 @@ func TestFreshCountsAsTold(t *testing.T) {
 	})
 }
 
-// What is read for callers of GetNewerThan is told if all of them have left, and it is news.
+// A status read for callers of GetNewerThan is reported if it is new and all callers have left.
 func TestFreshThatNobodyTakesIsTold(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		news  bool
-		taken []bool // by each caller, as it leaves
+		taken []bool // by each caller, when it leaves
 		told  int
 	}{
 		{"nobody", true, []bool{false, false}, 1},
@@ -590,7 +589,7 @@ func TestFreshThatNobodyTakesIsTold(t *testing.T) {
 	}
 }
 
-// Who is slow to take an older status does not undo that a newer one was told.
+// A caller that takes an older status late does not undo the report of a newer one.
 func TestFreshTakenLate(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
@@ -669,7 +668,7 @@ func TestPodsAreThoseOfTheList(t *testing.T) {
 	})
 }
 
-// Two lists disagree with what a look has found since: the look counts.
+// Two lists disagree with a later inspection: the inspection counts.
 func TestOlderListDoesNotUndoALook(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.RunSandbox("u")
@@ -697,8 +696,8 @@ func TestOlderListDoesNotUndoALook(t *testing.T) {
 	})
 }
 
-// The list began before a look that found the pod gone, when nothing else was known of it any
-// more: it does not come back.
+// The list began before an inspection that did not find the pod, after which the pod was forgotten: the pod does not
+// appear again.
 func TestOlderListDoesNotBringBackAPod(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
@@ -727,8 +726,8 @@ func TestOlderListDoesNotBringBackAPod(t *testing.T) {
 	})
 }
 
-// W11: who saw the pod among Pods is told when it is not among them any more, though no
-// look has ever found anything of it.
+// W11: a caller that saw the pod in Pods is notified when the pod is no longer there, even if no inspection has ever found
+// it.
 func TestW11_PodThatOnlyAListHasSeen(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		w := n.settled(listsOnly)
@@ -874,7 +873,7 @@ func TestCallbacksMayCallBack(t *testing.T) {
 	})
 }
 
-// A pod whose containers have ended runs as long as its sandbox is ready: there is something to stop.
+// A pod whose containers have ended counts as running as long as its sandbox is ready, because the sandbox must be stopped.
 func TestPodWithAReadySandboxRuns(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")

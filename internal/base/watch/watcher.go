@@ -14,8 +14,8 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-// A Watcher watches the pods of a runtime. Its methods may be called
-// concurrently, Changed and the other functions of its Config included.
+// A Watcher watches the pods of a runtime. Its methods may be called concurrently, also from Changed and the other
+// functions of its Config.
 type Watcher struct {
 	config Config
 	cache  *runtime.Cache
@@ -38,7 +38,7 @@ type Watcher struct {
 	stream    *stream // nil while the gate is not open, or without events
 }
 
-// gate says whether inspections may start.
+// gate determines whether inspections may start.
 type gate uint8
 
 const (
@@ -62,9 +62,8 @@ func New(c Config) (*Watcher, error) {
 	}, nil
 }
 
-// Run watches until ctx ends. It returns the error of ctx after the last goroutine has
-// ended, which takes until all calls of the runtime have returned. After that it may be called
-// again.
+// Run watches until ctx ends. It returns the error of ctx after its last goroutine has ended, which takes until all calls
+// of the runtime have returned. After that it may be called again.
 func (w *Watcher) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -156,8 +155,8 @@ func (w *Watcher) unavailable() error {
 type Pod struct {
 	UID             types.UID
 	Name, Namespace string
-	// Source is the agent's source that the pod came from, as recorded with its
-	// sandbox; see podreader.ListedPod.Source.
+	// Source is the agent's source that the pod came from, as recorded in its sandbox; see
+	// podreader.ListedPod.Source.
 	Source string
 	// Running means that the pod has a ready sandbox, or a container that runs or may run.
 	Running bool

@@ -23,7 +23,7 @@ type Conn struct {
 	in   frame
 	size int
 	more bool
-	// piece is what ReadPiece has returned last.
+	// piece is the last result of ReadPiece.
 	piece []byte
 
 	// turn has a value while no goroutine writes. It is not a mutex, so that tests in virtual time
@@ -76,7 +76,7 @@ func (c *Conn) ReadPiece() (piece []byte, first, last bool, err error) {
 	return c.piece, first, false, nil
 }
 
-// nextFrame reads the head of the next frame of a message. It answers those about the connection.
+// nextFrame reads the head of the next frame of a message. It answers frames that control the connection.
 func (c *Conn) nextFrame() error {
 	for {
 		if !c.more {
@@ -110,7 +110,7 @@ func (c *Conn) control(f frame) error {
 		if err := c.write(opPong, data); !errors.Is(err, net.ErrClosed) {
 			return err
 		}
-		return nil // after CloseWrite there is no answer
+		return nil // after CloseWrite nothing is sent
 	case opPong:
 		return nil
 	case opClose:

@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// maxMessage is how long a message may be, in bytes.
+// maxMessage is the maximum size of a message, in bytes.
 const maxMessage = 1 << 20
 
-// What frames are, of those in RFC 6455.
+// The types of frames of RFC 6455 that this package supports.
 const (
 	opContinue = 0
 	opText     = 1
@@ -22,18 +22,17 @@ const (
 	opPong     = 10
 )
 
-// maxControl is how long a frame may be that is about the connection.
+// maxControl is the maximum size of a frame that controls the connection.
 const maxControl = 125
 
 // maxPiece is the size of a chunk in which messages are read, in bytes.
 const maxPiece = 32 << 10
 
-// A frame is a part of a message, or says something about the connection. Its data has not been
-// read yet.
+// A frame is a part of a message, or controls the connection. Its data has not been read yet.
 type frame struct {
 	op    byte
 	final bool
-	// left is how many bytes of the data are still to be read, done how many have been.
+	// left is the number of bytes of the data that are not read yet, done the number of those that are.
 	left, done int
 	masked     bool
 	mask       [4]byte

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// magic is what RFC 6455 has both ends hash with the key.
+// magic is the text that both ends hash with the key, by RFC 6455.
 const magic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 // A RefusedError is a response of a server that refuses the WebSocket.
@@ -29,7 +29,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%d %s: %s", e.Code, http.StatusText(e.Code), strings.TrimSpace(e.Text))
 }
 
-// Is reports whether a request asks for a WebSocket.
+// Is reports whether a request is for a WebSocket.
 func Is(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket") && hasToken(r.Header["Connection"], "upgrade")
 }
@@ -90,7 +90,7 @@ func choose(offers, protocols []string) string {
 	return ""
 }
 
-// accept is the answer to a key.
+// accept returns the response to a key.
 func accept(key string) string {
 	sum := sha1.Sum([]byte(key + magic))
 	return base64.StdEncoding.EncodeToString(sum[:])
@@ -128,7 +128,7 @@ func ask(conn net.Conn, reader *bufio.Reader, r *http.Request, key string, proto
 		return "", err
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // as much as there is
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // as much as can be read
 		return "", &RefusedError{Code: resp.StatusCode, Text: string(text)}
 	}
 	protocol = resp.Header.Get("Sec-WebSocket-Protocol")

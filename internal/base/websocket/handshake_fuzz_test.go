@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// FuzzHandshake: whatever a client asks and a server answers, a connection becomes a WebSocket only
-// if both speak one protocol, and what is kept of a refusal is bounded.
+// FuzzHandshake: whatever a client requests and a server responds, a connection becomes a WebSocket only if both use one
+// protocol, and the stored part of a rejection is bounded.
 func FuzzHandshake(f *testing.F) {
 	const ask = "GET /x HTTP/1.1\r\nHost: n\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: a\r\nSec-WebSocket-Protocol: a, b\r\n\r\n"
 	f.Add(ask, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n")

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// pair is a WebSocket over a real server.
+// pair returns both ends of a WebSocket over a real server.
 func pair(t *testing.T, protocols ...string) (client, server *Conn) {
 	t.Helper()
 	accepted := make(chan *Conn, 1)
@@ -155,7 +155,7 @@ func TestFragments(t *testing.T) {
 	far.Close()
 }
 
-// A message comes in pieces: memory is taken for bytes that come, and not for a length that was announced.
+// A message arrives in pieces: memory is used for bytes that arrive, and not for the announced length.
 func TestPieces(t *testing.T) {
 	long := strings.Repeat("abcdefg", maxMessage/7)
 	half := len(long) / 2
