@@ -14,11 +14,9 @@ import (
 
 const recorded = "../internal/rig/conformance/testdata/actions.jsonl.gz"
 
-// An op is one decision. BenchmarkCompute/vectors decides on recorded pods in
-// random states, on each several times before the next, which shows the cost of
-// deciding; BenchmarkCompute/cold on each once, so that every pod has to come from
-// memory first, which costs as much again. BenchmarkCompute/settled decides on a
-// pod with nothing to do.
+// An op is one decision. BenchmarkCompute/vectors decides on recorded pods in random states, several times in a row for
+// each, which shows the cost of the decision. BenchmarkCompute/cold decides on each once, so that every pod has to be
+// loaded from memory first, which costs as much again. BenchmarkCompute/settled decides on a pod with nothing to do.
 func BenchmarkCompute(b *testing.B) {
 	b.Run("vectors", func(b *testing.B) { benchmarkRecorded(b, 16) })
 	b.Run("cold", func(b *testing.B) { benchmarkRecorded(b, 1) })
@@ -64,8 +62,8 @@ func recordedInputs(tb testing.TB) []actions.Input {
 	return inputs
 }
 
-// settled is a pod with a finished init container, a sidecar and two regular
-// containers, all as they should be.
+// settled returns a pod with a finished init container, a sidecar and two regular containers, all in their desired
+// state.
 func settled() actions.Input {
 	always := v1.ContainerRestartPolicyAlways
 	pod := &v1.Pod{Spec: v1.PodSpec{

@@ -90,7 +90,7 @@ func TestRestartAllWithoutAnythingInTheRuntime(t *testing.T) {
 	}
 }
 
-// A container that the pod does not have is left alone, and asked about says so.
+// A container that the pod does not have is left alone, and Explain reports that.
 func TestContainersThePodDoesNotHave(t *testing.T) {
 	in := settled()
 	in.Status.Containers = append(in.Status.Containers, runtime.ContainerStatus{Name: "stranger", State: runtime.ContainerRunning, SandboxID: "s0"})
@@ -173,7 +173,7 @@ func TestRestartAllRequested(t *testing.T) {
 	}
 }
 
-// Every reason has words of its own, and so has one that does not exist.
+// Every reason has a text of its own, and so has an unknown reason.
 func TestReasonsHaveWords(t *testing.T) {
 	seen := map[string]actions.Reason{}
 	for r := actions.ReasonNone; r <= actions.EndsWithPod; r++ {

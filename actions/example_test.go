@@ -21,7 +21,7 @@ func shop() *v1.Pod {
 	}
 }
 
-// A pod of which the runtime knows nothing yet.
+// The runtime has no object of the pod yet.
 func ExampleCompute() {
 	plan := actions.Compute(actions.Input{Pod: shop()})
 	fmt.Print(plan)
@@ -51,7 +51,7 @@ func ExampleExplain() {
 	// Init container "migrate" is left alone: initialization is over. The runtime reports attempt 0 of it as exited with exit code 0; its restart policy is OnFailure.
 }
 
-// A program acts on the typed reasons, not on words.
+// A program matches the typed reasons, not their texts.
 func ExampleReason() {
 	pod := shop()
 	id := runtime.ContainerID{Type: "containerd", ID: "a1"}

@@ -16,10 +16,10 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// exhaustHere is how long pods are enumerated where PODSYNC_EXHAUST does not say.
+// exhaustHere is how long pods are enumerated unless PODSYNC_EXHAUST sets it.
 const exhaustHere = 3 * time.Second
 
-// exhaustTime is how long PODSYNC_EXHAUST says to enumerate, zero to the end.
+// exhaustTime returns the duration in PODSYNC_EXHAUST, zero for no limit.
 func exhaustTime(t *testing.T) time.Duration {
 	s := os.Getenv("PODSYNC_EXHAUST")
 	if s == "" {
@@ -35,8 +35,8 @@ func exhaustTime(t *testing.T) time.Duration {
 	return d
 }
 
-// odometer answers each question for a number below n in every way: each round of questions
-// has the answers that follow those of the round before.
+// odometer enumerates all sequences of choices: it makes each choice of a number below n in every way, and each round has
+// the next sequence.
 type odometer struct {
 	at, of []int
 	next   int
@@ -50,7 +50,7 @@ func (o *odometer) draw(n int) int {
 	return o.at[o.next-1]
 }
 
-// turn goes to the next round, and reports whether there is one.
+// turn advances to the next round, and reports whether there is one.
 func (o *odometer) turn() bool {
 	o.next = 0
 	for i := len(o.at) - 1; i >= 0; i-- {
@@ -62,9 +62,9 @@ func (o *odometer) turn() bool {
 	return false
 }
 
-// TestEveryPod judges every pod of at most one init container, one sidecar and two regular
-// containers, in each combination of restart policies, states, hashes, probe results and
-// sandboxes, with PODSYNC_EXHAUST=all. Else it judges pods drawn from them for some time.
+// TestEveryPod judges every pod of at most one init container, one sidecar and two regular containers, in each combination
+// of restart policies, states, hashes, probe results and sandboxes, with PODSYNC_EXHAUST=all. Otherwise it judges some of
+// these pods at random, for a limited time.
 func TestEveryPod(t *testing.T) {
 	limit, begin := exhaustTime(t), time.Now()
 	judged := 0
@@ -91,7 +91,7 @@ func TestEveryPod(t *testing.T) {
 	t.Logf("all %d pods judged in %v", judged, time.Since(begin).Round(time.Second/10))
 }
 
-// everyPod makes a pod and what a runtime reports of it, by answers to questions.
+// everyPod returns a pod and its status in a runtime, according to choices.
 func everyPod(draw func(int) int) *model {
 	m := newModel(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}})
 	m.pod.Spec.RestartPolicy = []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever}[draw(3)]
@@ -139,7 +139,7 @@ func everySandbox(m *model, draw func(int) int) {
 	m.status.Sandboxes = append(m.status.Sandboxes, sb)
 }
 
-// everyState adds what the runtime has of a container: nothing, or an instance in each state.
+// everyState adds a container to the status: none, or an instance in each state.
 func everyState(m *model, spec *v1.Container, draw func(int) int) {
 	shape := draw(10)
 	if shape == 0 {
@@ -174,8 +174,8 @@ func everyState(m *model, spec *v1.Container, draw func(int) int) {
 	m.status.Containers = append(m.status.Containers, c)
 }
 
-// judgePod checks what every plan promises, and that carrying out plan after plan brings the
-// pod to rest on an ideal runtime, which complains of steps that none could carry out.
+// judgePod checks the properties of every plan, and that carrying out plan after plan settles the pod on an ideal runtime.
+// The runtime reports steps that no real one could carry out.
 func judgePod(m *model, plan actions.Plan) error {
 	in := m.input()
 	for _, check := range []func(actions.Input, actions.Plan) error{startsNoneKilled, startsNoneRunning, startsNoneEnded, startsInOrder} {
@@ -238,8 +238,8 @@ func startsNoneEnded(in actions.Input, plan actions.Plan) error {
 	return nil
 }
 
-// startsInOrder: init containers come in the order of the spec before regular ones, and nothing
-// is started after an init container that has to end first.
+// startsInOrder: init containers start in the order of the spec before regular ones, and nothing starts after an init
+// container that must end first.
 func startsInOrder(in actions.Input, plan actions.Plan) error {
 	place := map[actions.ContainerKind]int{actions.EphemeralContainer: 0, actions.InitContainer: 1, actions.RegularContainer: 2}
 	for i, s := range plan.Start {

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// An explanation says what happens to the pod and to each container, and until when what waits.
+// An explanation describes what happens to the pod and to each container, and until when a step waits.
 func TestExplainPod(t *testing.T) {
 	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -76,7 +76,7 @@ func TestExplainPod(t *testing.T) {
 	}
 }
 
-// The sentences about stops are those of a kubelet's events.
+// The texts about stops are those of a kubelet's events.
 func TestKillMessage(t *testing.T) {
 	for _, c := range []struct {
 		why     actions.Reason
@@ -97,7 +97,7 @@ func TestKillMessage(t *testing.T) {
 	}
 }
 
-// A sandbox is said to have changed if it is replaced, and not if it is the pod's first.
+// A sandbox is described as changed if it is replaced, and not if it is the pod's first.
 func TestSandboxMessage(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*actions.Input)

@@ -19,8 +19,8 @@ func memoryLimit(limit string) v1.ResourceRequirements {
 	return v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceMemory: resource.MustParse(limit)}}
 }
 
-// once makes the pod one that runs once, with a sidecar and an init container that have run
-// in a sandbox that is not ready any more.
+// once makes the pod one that runs once, with a sidecar and an init container that have run in a sandbox that is no longer
+// ready.
 func once(in *actions.Input) {
 	in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
 	in.Status.Sandboxes[0].State = runtime.SandboxNotReady
@@ -35,7 +35,7 @@ func ran(in *actions.Input, name string, code int32) {
 	})
 }
 
-// What a caller remembers decides, by the lines of the plan that follow from it.
+// The facts that a caller remembers determine lines of the plan.
 func TestFacts(t *testing.T) {
 	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	crashed := map[string]actions.Hold{"web": {Reason: actions.CrashBackOff, Until: noon}}
@@ -246,7 +246,7 @@ run the postStart handler of container "web" containerd://id-web: it has not bee
 	}
 }
 
-// The record of the exit that asks for all containers to restart is removed last.
+// The container whose exit requests a restart of all containers is removed last.
 func TestResetOrder(t *testing.T) {
 	for _, asks := range []string{"web", "proxy"} {
 		plan := actions.Compute(settledWith(func(in *actions.Input) {
@@ -270,12 +270,12 @@ func TestResetOrder(t *testing.T) {
 	}
 }
 
-// A container that gives memory back is resized before one that takes more. A limit that is
-// lifted takes more, and a first limit does not.
+// A container that releases memory is resized before one that takes more. Removing a limit takes more, and a first limit
+// does not.
 func TestResizeOrder(t *testing.T) {
 	for name, c := range map[string]struct {
 		want   string
-		before []int64 // of web and of worker, whose limits are to be want
+		before []int64 // the limits of web and of worker, to be changed to want
 		first  string
 	}{
 		"web takes more":         {"64Mi", []int64{32 << 20, 128 << 20}, "worker"},
@@ -298,7 +298,7 @@ func TestResizeOrder(t *testing.T) {
 	}
 }
 
-// The number of a plan's sandbox is that of the one there is until it is replaced.
+// A plan has the attempt of the existing sandbox until the sandbox is replaced.
 func TestSandboxAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *actions.Input)

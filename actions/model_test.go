@@ -10,14 +10,14 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// model is the simplest node there is: it carries a plan out at once, and
-// complains about any step that could not be carried out on a real one.
+// model is the simplest node: it carries a plan out immediately, and reports any step that a real node could not carry
+// out.
 type model struct {
 	pod        *v1.Pod
 	status     *runtime.PodStatus
 	probes     map[runtime.ContainerID]actions.ProbeResults
 	restartAll bool
-	complete   bool // what StatusComplete says
+	complete   bool // the value of StatusComplete
 	made       int  // sandboxes and containers so far, for their IDs
 }
 
@@ -34,7 +34,7 @@ func (m *model) id(prefix string) string {
 	return fmt.Sprintf("%s%d", prefix, m.made)
 }
 
-// carryOut does what the plan says, in the order that Plan documents.
+// carryOut carries out the plan, in the order that Plan documents.
 func (m *model) carryOut(p actions.Plan) error {
 	if p.KillPod {
 		m.stopAll()
@@ -197,7 +197,7 @@ func resourcesOf(c *v1.Container) *runtime.ContainerResources {
 	}
 }
 
-// pass lets time pass: init containers succeed, startup probes pass.
+// pass makes time pass: init containers succeed, and startup probes pass.
 func (m *model) pass() {
 	for i := range m.pod.Spec.InitContainers {
 		spec := &m.pod.Spec.InitContainers[i]
@@ -213,8 +213,8 @@ func (m *model) pass() {
 	}
 }
 
-// over reports whether the pod has come to its end: every regular container has
-// exited and is not to run again. An agent stops asking for plans then.
+// over reports whether the pod has ended: every regular container has exited and must not run again. An agent then
+// requests no more plans.
 func (m *model) over() bool {
 	for i := range m.pod.Spec.Containers {
 		spec := &m.pod.Spec.Containers[i]

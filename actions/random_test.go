@@ -16,8 +16,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// FuzzCompute makes of the bytes a pod in some state, and checks what Compute
-// promises for all of them.
+// FuzzCompute derives a pod in some state from the bytes, and checks the properties of Compute that hold for all
+// pods.
 func FuzzCompute(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
 	f.Add([]byte("an init container, a sidecar and an app, all of an earlier sandbox"))
@@ -44,7 +44,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// The same holds for the pods of the recorded cases.
+// The same properties hold for the pods of the recorded cases.
 func TestPropertiesOfRecordedPods(t *testing.T) {
 	for _, in := range recordedInputs(t) {
 		checkProperties(t, &model{pod: in.Pod, status: in.Status, probes: in.Probes, restartAll: in.RestartAll})
@@ -79,7 +79,7 @@ func checkProperties(t *testing.T, m *model) {
 		fail("the input was written to")
 	}
 	if m.pod.DeletionTimestamp != nil {
-		return // such a pod is stopped, not brought to rest
+		return // such a pod is stopped, and does not settle
 	}
 	bound := 10 + 2*len(m.pod.Spec.InitContainers)
 	if _, err := m.run(bound, nil); err != nil {
@@ -87,7 +87,7 @@ func checkProperties(t *testing.T, m *model) {
 	}
 }
 
-// checkWords checks that what is said of a container is what the plan has for it.
+// checkWords checks that the text about a container matches the plan.
 func checkWords(in actions.Input, plan actions.Plan, name string, fail func(string, ...any)) {
 	why, ok := actions.Why(in, name)
 	if !ok || why == actions.ReasonNone {
@@ -160,8 +160,8 @@ func describe(m *model) string {
 	return b.String()
 }
 
-// randomModel makes a pod and what a runtime might report of it, by what draw
-// answers: a number below its argument.
+// randomModel returns a pod and a possible status in a runtime. draw makes its choices: it returns a number below its
+// argument.
 func randomModel(draw func(n int) int) *model {
 	m := newModel(randomPod(draw))
 	m.restartAll = draw(20) == 0

@@ -33,15 +33,14 @@ func debug(in *actions.Input, state runtime.ContainerState) {
 	in.Status.Containers = append(in.Status.Containers, runtime.ContainerStatus{Name: "debug", SandboxID: "s0", State: state})
 }
 
-// sidecarFirst leaves a pod with its two init containers, the sidecar before the other one.
+// sidecarFirst reduces a pod to its two init containers, with the sidecar first.
 func sidecarFirst(in *actions.Input) {
 	inits := in.Pod.Spec.InitContainers
 	inits[0], inits[1] = inits[1], inits[0]
 	in.Status.Containers = in.Status.Containers[:2]
 }
 
-// resizedInit leaves a pod with its first init container, which runs with more memory than its spec
-// has now.
+// resizedInit reduces a pod to its first init container, which runs with more memory than its spec now has.
 func resizedInit(in *actions.Input) {
 	in.Pod.Spec.InitContainers[0].Resources = memoryLimit("64Mi")
 	in.Status.Containers = in.Status.Containers[:1]
@@ -50,8 +49,7 @@ func resizedInit(in *actions.Input) {
 	c.Resources.MemoryLimit = 128 << 20
 }
 
-// A regular container shows that initialization is over. One that has ended, of which the runtime
-// does not say in which sandbox, shows nothing.
+// A regular container shows that the initialization is complete. One that has exited in an unknown sandbox does not.
 func TestPastInitialization(t *testing.T) {
 	for state, past := range map[runtime.ContainerState]bool{
 		runtime.ContainerCreated: true, runtime.ContainerRunning: true, runtime.ContainerExited: false, runtime.ContainerUnknown: false,
@@ -94,8 +92,8 @@ start container "more19", attempt 2: it has ended and its restart policy asks fo
 	}
 }
 
-// I3: an init container that was created, and not started as its agent ended, is not waited
-// for: another one takes its place.
+// I3: an init container that was created, but not started because its agent ended, is not waited for: another one replaces
+// it.
 func TestI3_CreatedInitContainerIsNotWaitedFor(t *testing.T) {
 	for name, state := range map[string]runtime.ContainerState{"created": runtime.ContainerCreated, "running": runtime.ContainerRunning} {
 		in := settled()
@@ -118,7 +116,7 @@ func TestOneThingAtATime(t *testing.T) {
 		"a sidecar's startup probe cannot tell": {func(in *actions.Input) {
 			in.Pod.Spec.InitContainers[1].StartupProbe = &v1.Probe{}
 			in.Probes[container(in, "proxy").ID] = actions.ProbeResults{Startup: actions.ProbeUnknown}
-			in.Status.Containers = in.Status.Containers[:2] // nothing shows that initialization is over
+			in.Status.Containers = in.Status.Containers[:2] // no container shows that the initialization is complete
 		}, "nothing to do"},
 		"an older instance was only created": {func(in *actions.Input) {
 			old := *container(in, "web")
@@ -318,7 +316,7 @@ func TestNilIsAnswered(t *testing.T) {
 	}
 }
 
-// In logs and reports a plan says by words what it does, and why.
+// In logs and reports, a plan describes its steps and their reasons in words.
 func TestPlanAsJSON(t *testing.T) {
 	text, err := json.Marshal(actions.Compute(actions.Input{Pod: shop()}))
 	if err != nil {
@@ -331,7 +329,7 @@ func TestPlanAsJSON(t *testing.T) {
 	}
 }
 
-// A reason for each way of being left alone.
+// Every case in which a container is left alone has a reason.
 func TestWhy(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *actions.Input)

@@ -21,9 +21,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what was seen into the scenario files")
 
-// The files in testdata are stories: prose, lines that begin with "> " and say
-// what happens, and below each what came of it. With -rewrite they are written
-// anew. The words are the cases of (*story).happen and (*story).container.
+// The files in testdata are stories: prose, lines that begin with "> " and describe events, and below each the result. With
+// -rewrite the results are written again. The words are the cases of (*story).happen and (*story).container.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -52,7 +51,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// tell returns the story as it is seen now.
+// tell returns the story with its current results.
 func tell(told string) (string, error) {
 	var b strings.Builder
 	s := &story{}
@@ -70,7 +69,7 @@ func tell(told string) (string, error) {
 			}
 			b.WriteString(seen)
 			outcome = true
-		case outcome && line != "": // what was seen before
+		case outcome && line != "": // an earlier result
 		default:
 			outcome = false
 			b.WriteString(line + "\n")
@@ -125,8 +124,7 @@ func (s *story) untilNoOp() (string, error) {
 	return b.String(), err
 }
 
-// begin makes the pod: a restart policy, then its containers as
-// kind:name[,property...].
+// begin creates the pod: a restart policy, followed by its containers as kind:name[,property...].
 func (s *story) begin(words []string) error {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "default", UID: "uid"}}
 	s.model = newModel(pod)
@@ -170,7 +168,7 @@ func add(pod *v1.Pod, kind string, c v1.Container) error {
 	return nil
 }
 
-// specOf makes a container of name[,property...].
+// specOf parses a container from name[,property...].
 func specOf(text string) (v1.Container, error) {
 	properties := strings.Split(text, ",")
 	c := v1.Container{Name: properties[0], Image: "img:v1"}
@@ -233,7 +231,7 @@ func (s *story) sandboxIs(what string) error {
 	return nil
 }
 
-// container is what happens to one container: a word, its name, and more.
+// container processes the event of one container: a word, its name, and more.
 func (s *story) container(words []string) error {
 	spec := s.spec(words[1])
 	if spec == nil {

@@ -156,8 +156,8 @@ func TestForgetAndCollect(t *testing.T) {
 	}
 }
 
-// B4: whatever the clocks say, a wait is never longer than the key's delay, and
-// a step of the wall clock moves the next try by one delay at most.
+// B4: whatever the clocks do, a wait is never longer than the key's delay, and a step of the wall clock moves the next
+// try by at most one delay.
 func TestB4_ClockSteps(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, -5 * time.Second, 5 * time.Second, time.Hour} {
 		b := newBackoff(t, backoff.Config[string]{WaitFirst: true})
@@ -254,7 +254,7 @@ func TestTheSameFailureInAnotherZone(t *testing.T) {
 	}
 }
 
-// Preview answers as Check does after Advance, whatever came before, and changes nothing.
+// Preview returns the result that Check has after Advance, whatever happened before, and changes nothing.
 func TestPreview(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	b := newBackoff(t, backoff.Config[string]{})

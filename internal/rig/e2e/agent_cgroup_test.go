@@ -12,8 +12,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// TestCgroups: a container of a burstable pod stands in the cgroup in which a kubelet
-// would have put it, with the pod's limits, and nothing is left of that in the end.
+// TestCgroups: a container of a burstable pod is in the same cgroup as with a kubelet, with the pod's limits, and no cgroup
+// of it is left at the end.
 func TestCgroups(t *testing.T) {
 	mount, file, limited := "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "67108864"
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
@@ -51,7 +51,7 @@ containers:
 	})
 }
 
-// cgroupOf is what the kernel says of a container's process.
+// cgroupOf returns the kernel's entry of a container's process.
 func (n *node) cgroupOf(container string) string {
 	n.Helper()
 	resp, err := n.runtime.ContainerStatus(n.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: container, Verbose: true})
@@ -63,7 +63,7 @@ func (n *node) cgroupOf(container string) string {
 	return string(text)
 }
 
-// removeTree removes the cgroups that stay when all pods are gone.
+// removeTree removes the cgroups that remain after all pods have been removed.
 func removeTree(n *node, root string) {
 	trees, err := filepath.Glob("/sys/fs/cgroup/*/" + root)
 	n.must(err)

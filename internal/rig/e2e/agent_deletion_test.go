@@ -27,8 +27,7 @@ containers:
 	p.within(time.Since(deleted), grace, grace+2*time.Second)
 }
 
-// A process that ends when it is told to is waited for, and no longer. Nothing of
-// its pod is left then.
+// The agent waits for a process that ends on its stop signal, and not longer. Then no object of its pod is left.
 func deletionOfTheWilling(n *node, a *agent) {
 	s := n.story()
 	p := a.pod(n, "willing", `
@@ -53,8 +52,7 @@ containers:
 	})
 }
 
-// A manifest that is changed is another pod, of the same name: the old one ends
-// before the new one starts.
+// A changed manifest is another pod of the same name: the old one ends before the new one starts.
 func changedInPlace(n *node, a *agent) {
 	s := n.story()
 	p := a.pod(n, "changed", `
@@ -84,8 +82,8 @@ containers:
 	}
 }
 
-// A manifest that is back before its pod has ended is the same pod, and has the
-// same UID: it ends, and then starts anew.
+// A manifest that is removed and added again before its pod has ended is the same pod with the same UID: it ends, and then
+// starts anew.
 func deletedAndBack(n *node, a *agent) {
 	s := n.story()
 	spec := `
@@ -113,7 +111,7 @@ containers:
 	if was, is := old.GetLabels()[runtime.LabelPodUID], again.GetLabels()[runtime.LabelPodUID]; was != is {
 		n.Errorf("the UID was %s and is %s", was, is)
 	}
-	p.awaitLog(again, 1) // it can be told to end
+	p.awaitLog(again, 1) // it is ready for its stop signal
 }
 
 func deletedWhileInitializing(n *node, a *agent) {

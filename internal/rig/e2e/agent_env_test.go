@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// objects are what the pods refer to.
+// objects are the ConfigMaps and Secrets that the pods refer to.
 const objects = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: texts, namespace: nodeagent}
@@ -65,7 +65,7 @@ containers:
 	}
 }
 
-// ip is the address of the pod's newest sandbox.
+// ip returns the address of the pod's newest sandbox.
 func (p *pod) ip() string {
 	p.Helper()
 	sandboxes := p.sandboxes()

@@ -17,8 +17,7 @@ import (
 
 const nobody = 65534
 
-// TestAgentExits: an agent that cannot do its work says so with its exit code, and
-// what to do about it.
+// TestAgentExits: an agent that cannot work exits with a code for the reason, and a message that says what to do.
 func TestAgentExits(t *testing.T) {
 	runtime := endpoints(t)[0]
 	for _, test := range []struct {
@@ -59,7 +58,7 @@ func TestAgentExits(t *testing.T) {
 	}
 }
 
-// serverOfNothing is the endpoint of a gRPC server that has no service.
+// serverOfNothing returns the endpoint of a gRPC server without services.
 func serverOfNothing(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "grpc.sock")
 	listener, err := net.Listen("unix", path)

@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// What the runtime runs for these tests.
+// The pod of these tests.
 const twoContainers = `
 initContainers:
 - {name: init, image: localhost/busybox:e2e, command: ["true"]}
@@ -20,8 +20,7 @@ containers:
 - {name: other, image: localhost/busybox:e2e, command: [sleep, infinity]}
 `
 
-// kill kills the process of a container or sandbox, of which the runtime tells in
-// words of its own.
+// kill kills the process of a container or sandbox. Each runtime reports the process in its own form.
 func (n *node) kill(info map[string]string) {
 	n.Helper()
 	var about struct{ Pid int }
@@ -66,7 +65,7 @@ func (p *pod) only(name string, was *runtimeapi.ContainerStatus) {
 	}
 }
 
-// A sandbox takes all containers with it, and the pod begins anew in another.
+// If a sandbox dies, all its containers end, and the pod starts over in another sandbox.
 func sandboxKilled(n *node, a *agent) {
 	p := a.pod(n, "sandbox-killed", twoContainers)
 	first := p.sandboxOf(p.running("other", 0))
@@ -81,14 +80,14 @@ func sandboxRemoved(n *node, a *agent) {
 	first := p.sandboxOf(p.running("other", 0))
 	_, err := n.runtime.StopPodSandbox(context.Background(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: first})
 	n.must(err)
-	n.eventually(func() error { // containerd removes none in which a start has not returned yet
+	n.eventually(func() error { // containerd removes no container whose start has not returned yet
 		_, err := n.runtime.RemovePodSandbox(context.Background(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: first})
 		return err
 	})
 	p.anew(first)
 }
 
-// anew waits until the pod runs in another sandbox than it did, and in that alone.
+// anew waits until the pod runs only in a sandbox other than its first.
 func (p *pod) anew(first string) {
 	p.Helper()
 	p.running("app", 1)
@@ -109,7 +108,7 @@ func (p *pod) anew(first string) {
 	}
 }
 
-// Containers that are gone without a trace are made again. Attempts go on.
+// Containers that the runtime has lost are created again. Attempts continue.
 func containersRemoved(n *node, a *agent) {
 	p := a.pod(n, "containers-removed", twoContainers)
 	app, other := p.running("app", 0), p.running("other", 0)
@@ -128,7 +127,7 @@ func containersRemoved(n *node, a *agent) {
 	})
 }
 
-// sandboxOf is the ID of the sandbox that a container is in.
+// sandboxOf returns the ID of a container's sandbox.
 func (p *pod) sandboxOf(c *runtimeapi.ContainerStatus) string {
 	p.Helper()
 	list, err := p.runtime.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: c.GetId()}})

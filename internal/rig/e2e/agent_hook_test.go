@@ -48,8 +48,7 @@ containers:
 	}
 }
 
-// The hook's time is part of the grace, and what is left over by it is not given
-// again.
+// The hook's time is part of the grace period, and its remaining time is not granted twice.
 func preStopTakesTooLong(n *node, a *agent) {
 	const grace = 8 * time.Second
 	p := a.pod(n, "pre-stop-hangs", `
@@ -67,7 +66,7 @@ containers:
 	p.within(time.Since(deleted), grace, grace+2*time.Second)
 }
 
-// within checks how long something took, which the machine may have made longer.
+// within checks a duration, which may be longer on a busy machine.
 func (p *pod) within(took, least, most time.Duration) {
 	p.Helper()
 	if took < least || took > most+slack {

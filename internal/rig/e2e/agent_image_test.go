@@ -2,7 +2,7 @@ package e2e
 
 import "fmt"
 
-// There is no registry at the image's address.
+// No registry serves the image's address.
 func noSuchImage(n *node, a *agent) {
 	p := a.pod(n, "no-image", `
 containers:
@@ -10,7 +10,7 @@ containers:
 - {name: other, image: localhost/busybox:e2e, command: [sleep, infinity]}
 `)
 	p.running("other", 0)
-	p.saidWaiting("ErrImagePull", "RegistryUnavailable") // CRI-O tells it apart
+	p.saidWaiting("ErrImagePull", "RegistryUnavailable") // CRI-O reports this reason
 	p.saidWaiting("ImagePullBackOff")
 	p.event("Failed", "localhost:1/none:v1")
 	if runs := p.runs("app"); len(runs) > 0 {

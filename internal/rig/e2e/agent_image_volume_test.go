@@ -7,8 +7,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// TestImageVolume: an image is mounted as a volume, a directory of it, too, for reading.
-// containerd 1.6 does not know such mounts: then it is said what cannot be made, and why.
+// TestImageVolume: an image, or a directory of it, is mounted as a read-only volume. containerd 1.6 does not support such
+// mounts: then the agent reports what cannot be mounted, and why.
 func TestImageVolume(t *testing.T) {
 	onNodes(t, func(n *node) {
 		version, err := n.runtime.Version(n.Context(), &runtimeapi.VersionRequest{})

@@ -30,8 +30,7 @@ containers:
 `
 )
 
-// TestAgentRestarts: an agent that ends leaves the pods, and the next one takes
-// them over.
+// TestAgentRestarts: an agent that ends keeps its pods running, and the next one adopts them.
 func TestAgentRestarts(t *testing.T) {
 	onNodes(t, func(n *node) {
 		strangers := n.strangers()
@@ -95,8 +94,7 @@ func TestAgentRestarts(t *testing.T) {
 	})
 }
 
-// strangers makes pods of other agents: one of a kubelet, and one of an agent like
-// ours that has a name.
+// strangers creates pods of other agents: one of a kubelet, and one of a podsync agent with another name.
 func (n *node) strangers() (ids []string) {
 	n.Helper()
 	labels := map[string]string{runtime.LabelPodName: "stranger", runtime.LabelPodNamespace: "e2e", runtime.LabelPodUID: "stranger"}
@@ -136,8 +134,7 @@ func (n *node) drained() {
 	}
 }
 
-// TestAgentDrains: pods that an agent has stopped at its end are started anew by the
-// next one.
+// TestAgentDrains: the next agent starts the pods that an agent has stopped at its end.
 func TestAgentDrains(t *testing.T) {
 	onNodes(t, func(n *node) {
 		s := n.story()

@@ -22,7 +22,7 @@ func (p *pod) awaitLog(c *runtimeapi.ContainerStatus, count int) (lines []string
 	return lines
 }
 
-// Log shippers know the paths of logs, and the kubelet's names in them.
+// Log shippers depend on the paths of logs, and on the kubelet's names in them.
 func logs(n *node, a *agent) {
 	p := a.pod(n, "logs", `
 restartPolicy: OnFailure

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A manifest that cannot be read or is not valid is complained of, and leaves the
-// others alone, and what its file said before.
+// The agent reports a manifest that is unreadable or invalid. The other pods, and the previous version of this one, keep
+// running.
 func badManifest(n *node, a *agent) {
 	const spec = `
 containers:
@@ -36,7 +36,7 @@ containers:
 	good.only("app", first)
 }
 
-// complains waits until the agent says something with all the words.
+// complains waits for a message of the agent that contains all the words.
 func (a *agent) complains(n *node, words ...string) {
 	n.Helper()
 	n.eventually(func() error {

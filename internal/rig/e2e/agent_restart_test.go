@@ -8,8 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// history collects the runs of a container until there are so many. The runtime
-// need not have all of them at one time.
+// history collects a number of runs of a container. The runtime need not have all of them at the same time.
 func (p *pod) history(container string, count int) []*runtimeapi.ContainerStatus {
 	p.Helper()
 	history := make([]*runtimeapi.ContainerStatus, count)
@@ -43,7 +42,7 @@ func (p *pod) history(container string, count int) []*runtimeapi.ContainerStatus
 	return history
 }
 
-// The waits are those of a kubelet: none, 10 s, 20 s.
+// The back-offs are those of a kubelet: none, 10 s, 20 s.
 func crashLoop(n *node, a *agent) {
 	p := a.pod(n, "crash-loop", `
 containers:

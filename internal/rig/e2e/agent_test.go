@@ -16,8 +16,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestAgent runs examples/nodeagent on real runtimes, with a pod for each thing
-// that pods do. What is checked is the runtime, and the agent's word second.
+// TestAgent runs examples/nodeagent on real runtimes, with a pod for each feature. It checks the runtime first, and the
+// agent's reports second.
 func TestAgent(t *testing.T) {
 	onNodes(t, func(n *node) {
 		n.write("objects.yaml", objects)
@@ -64,7 +64,7 @@ func TestAgent(t *testing.T) {
 	})
 }
 
-// A line is what the agent has said, with -o json.
+// A line is a line of the agent's output, with -o json.
 type line struct {
 	Kind, Namespace, Name, UID string
 	Type, Reason, Message      string
@@ -76,7 +76,7 @@ type line struct {
 type agent struct {
 	*node
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when there is nothing more to read
+	ended chan struct{} // closed at the end of the output
 
 	mu     sync.Mutex
 	lines  []line
@@ -122,7 +122,7 @@ func (a *agent) hear(text []byte) {
 	a.lines = append(a.lines, l)
 }
 
-// end tells the agent to end, and waits until it has.
+// end requests the end of the agent, and waits for it.
 func (a *agent) end() {
 	a.Helper()
 	if err := a.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -144,7 +144,7 @@ func (a *agent) wait() {
 	}
 }
 
-// said are the lines of a kind on a pod, or on all for none.
+// said returns the lines of a kind about a pod, or about all pods for "".
 func (a *agent) said(kind, pod string) []line {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -153,7 +153,7 @@ func (a *agent) said(kind, pod string) []line {
 	})
 }
 
-// story is what the agent has said of a pod, for whoever finds out why a test failed.
+// story returns the agent's output about a pod, to explain a failed test.
 func (a *agent) story(pod string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -62,8 +62,8 @@ containers:
 	}
 }
 
-// A mount that the node makes in a volume appears in a running container that asks for it, also on a node whose
-// mounts are private: the agent shares its root.
+// A mount that the node makes in a volume appears in a running container that requests propagation, even on a node whose
+// mounts are private, because the agent shares its root.
 func mountsPropagate(n *node, a *agent) {
 	p := a.pod(n, "mounts-propagate", `
 volumes: [{name: scratch, emptyDir: {}}]

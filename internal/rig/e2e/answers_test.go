@@ -24,9 +24,8 @@ import (
 
 const image = "localhost/busybox:e2e"
 
-// TestAnswers holds critest to the very codes that runtimes answer with, and
-// to its words where agents read them: package conformance asks for no more than an agent
-// may rely on, and a fake must not be kinder than what it stands for.
+// TestAnswers compares critest with the exact error codes of runtimes, and with their texts if agents read them. Package
+// conformance checks only what an agent may rely on, but a fake must not be more lenient than the runtime that it imitates.
 func TestAnswers(t *testing.T) {
 	for _, endpoint := range endpoints(t) {
 		conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -43,7 +42,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// fakeLike is a critest of the model that an endpoint is.
+// fakeLike returns a critest with the model of a runtime.
 func fakeLike(t *testing.T, conn *grpc.ClientConn) *grpc.ClientConn {
 	v, err := runtimeapi.NewRuntimeServiceClient(conn).Version(t.Context(), &runtimeapi.VersionRequest{})
 	if err != nil {
@@ -65,7 +64,7 @@ func fakeLike(t *testing.T, conn *grpc.ClientConn) *grpc.ClientConn {
 	return fake
 }
 
-// A caller makes calls for one pod and notes what they were answered with.
+// A caller makes calls for one pod and records the responses.
 type caller struct {
 	testing.TB
 	rt      runtimeapi.RuntimeServiceClient
@@ -110,7 +109,7 @@ func (c *caller) note(what string, err error) { c.notes[what] = status.Code(err)
 
 var id = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// noteText notes the end of an error's text, from a word on.
+// noteText records the end of an error's text, beginning with a word.
 func (c *caller) noteText(what, from string, err error) {
 	text := id.ReplaceAllString(status.Convert(err).Message(), "ID")
 	text = strings.ReplaceAll(text, c.pod.GetMetadata().GetUid(), "UID")
@@ -260,7 +259,7 @@ func (c *caller) images() {
 	c.note("remove an image that is not there", err)
 }
 
-// logs asks for a container whose log directory nobody has made.
+// logs creates a container whose log directory does not exist.
 func (c *caller) logs() {
 	pod := proto.CloneOf(c.pod)
 	pod.Metadata.Attempt, pod.LogDirectory = 1, filepath.Join(c.TempDir(), "none")

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/conformance"
 )
 
-// endpoints are those of PODSYNC_E2E.
+// endpoints returns the endpoints in PODSYNC_E2E.
 func endpoints(t *testing.T) []string {
 	t.Helper()
 	value := os.Getenv("PODSYNC_E2E")

@@ -29,7 +29,7 @@ import (
 	podimage "github.com/podsync/podsync/runtime/image"
 )
 
-// fakeNode is a runtime in memory, and a client of it.
+// fakeNode returns an in-memory runtime, and a client of it.
 func fakeNode(t *testing.T, c critest.Config) (*critest.Runtime, *cri.Client) {
 	t.Helper()
 	r, err := critest.New(c)
@@ -47,7 +47,7 @@ func fakeNode(t *testing.T, c critest.Config) (*critest.Runtime, *cri.Client) {
 	return r, client
 }
 
-// start makes a container as the documentation of package cri counts it.
+// start starts a container with the calls that the documentation of package cri counts.
 func (e *edge) start(m *images.Manager, sandboxID, name string, config *runtimeapi.PodSandboxConfig) {
 	e.t.Helper()
 	img, err := m.EnsureImage(e.t.Context(), images.Request{Image: "app:v1"})
@@ -102,8 +102,8 @@ func TestNumberOfCallsOfANewPod(t *testing.T) {
 	}
 }
 
-// G1: while a container is being created, a pass that removes images leaves its
-// image alone; when the container is gone and no lease is left, it goes.
+// G1: while a container is created, a pass that removes images keeps its image. When neither a container nor a lease is
+// left, the image is removed.
 func TestG1_ImagesAreRemovedBesideACreation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := fakeNode(t, critest.Config{Images: []critest.Image{{Name: "app:v1"}, {Name: "old:v1"}}})
@@ -132,7 +132,7 @@ func TestG1_ImagesAreRemovedBesideACreation(t *testing.T) {
 	})
 }
 
-// removeImages is a pass that removes all images that nobody has leased.
+// removeImages makes a pass that removes all images without a lease.
 func removeImages(t *testing.T, client *cri.Client, l *images.Leases) (names []string) {
 	t.Helper()
 	list, err := client.ListImages(t.Context(), &runtimeapi.ListImagesRequest{})
@@ -154,8 +154,8 @@ func removeImages(t *testing.T, client *cri.Client, l *images.Leases) (names []s
 	return names
 }
 
-// An agent that may adopt a kubelet's pods reads, stops and removes them; what
-// another agent has, and the images of both, stay as they are.
+// An agent that may adopt a kubelet's pods reads, stops and removes them. The objects of another agent, and the images of
+// both, are not changed.
 func TestAKubeletsPodIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := fakeNode(t, critest.Config{Images: []critest.Image{{Name: "app:v1"}}})
@@ -203,7 +203,7 @@ func ownedEdge(t *testing.T, client *cri.Client, o cri.Owner) *edge {
 	return e
 }
 
-// What a pod's config holds, which may be secrets, is in no log line.
+// No log line contains the contents of a pod's config, which may be secret.
 func TestLogLinesHoldNoSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := fakeNode(t, critest.Config{})
@@ -225,7 +225,7 @@ func TestLogLinesHoldNoSecrets(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { _ = events.Run(ctx) }) // ends with ctx
-		synctest.Wait()                            // until the stream that is to be lost is open
+		synctest.Wait()                            // until the stream that will be lost is open
 		config := newEdge(t, client, cri.DefaultOwner).config("secretive")
 		config.Annotations = map[string]string{"token": "hunter2"}
 		config.Labels["token"] = "hunter2"

@@ -14,7 +14,7 @@ import (
 	podimage "github.com/podsync/podsync/runtime/image"
 )
 
-// careful is a runtime that only notes which images are to be removed.
+// careful is a runtime that only records the requested removals of images.
 type careful struct {
 	*cri.Client
 	removed map[string]bool // by ID
@@ -25,7 +25,7 @@ func (c careful) RemoveImage(_ context.Context, req *runtimeapi.RemoveImageReque
 	return &runtimeapi.RemoveImageResponse{}, nil
 }
 
-// removable are the images that a collector would remove from a full disk.
+// removable returns the images that a collector would remove from a full disk.
 func (e *edge) removable() map[string]bool {
 	e.t.Helper()
 	runtime := careful{e.client, map[string]bool{}}
@@ -59,8 +59,8 @@ func (e *edge) imageID(name string) string {
 	return resp.GetImage().GetId()
 }
 
-// G1: as runtimes name images, the one that sandboxes are made of stays, and so does one
-// of which there is a container that has never run.
+// G1: whatever names a runtime reports, the image of sandboxes is kept, and so is the image of a container that has never
+// run.
 func TestEdgeG1_ImagesInUseStay(t *testing.T) {
 	onEdges(t, func(t *testing.T, e *edge) {
 		pause, busybox := e.imageID("localhost/pause:e2e"), e.imageID("localhost/busybox:e2e")

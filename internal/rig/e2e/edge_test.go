@@ -67,8 +67,8 @@ func (e *edge) config(uid string) *runtimeapi.PodSandboxConfig {
 	}
 }
 
-// sandbox makes a pod's sandbox and sees to its end. The first tries are cut off
-// after the times given.
+// sandbox creates a pod's sandbox and removes it at the end of the test. The first tries are cancelled after the given
+// times.
 func (e *edge) sandbox(config *runtimeapi.PodSandboxConfig, cutOff ...time.Duration) sandboxes.Created {
 	e.t.Helper()
 	for i := range 30 {
@@ -154,7 +154,7 @@ func TestEdgeStatus(t *testing.T) {
 	})
 }
 
-// K2: what a real runtime says of what it does not know.
+// K2: the responses of a real runtime for unknown IDs.
 func TestEdgeK2_UnknownIDs(t *testing.T) {
 	onEdges(t, func(t *testing.T, e *edge) {
 		_, status := e.client.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: "unknown"})
@@ -208,8 +208,8 @@ func TestEdgeImages(t *testing.T) {
 	})
 }
 
-// seen passes on that there was an event of the pod "events". A runtime may keep
-// events for the next stream, so there may be older ones of other pods.
+// seen reports events of the pod "events". A runtime may keep events for the next stream, so there may be older events of
+// other pods.
 type seen chan struct{}
 
 func (seen) StreamOpened()    {}
@@ -239,7 +239,7 @@ func TestEdgeEvents(t *testing.T) {
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Errorf("Run: %v", err)
 			}
-		case err := <-ended: // containerd 1.6 has no stream, and says so
+		case err := <-ended: // containerd 1.6 has no stream, and returns an error
 			if !errors.Is(err, cri.ErrUnimplemented) {
 				t.Errorf("Run: %v", err)
 			}

@@ -14,8 +14,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// TestEvents holds critest to the events that runtimes send of a pod's life,
-// and to what each of them says of the pod.
+// TestEvents compares critest with the events that runtimes send during a pod's life, and with the pod's status in each of
+// them.
 func TestEvents(t *testing.T) {
 	for _, endpoint := range endpoints(t) {
 		t.Run(endpoint, func(t *testing.T) {
@@ -32,8 +32,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// podEvents is what is told of a pod whose container exits and whose sandbox
-// is stopped and removed after it.
+// podEvents returns the events of a pod whose container exits, and whose sandbox is then stopped and removed.
 func podEvents(t *testing.T, conn *grpc.ClientConn) []string {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	c := &caller{TB: t, notes: map[string]string{}, rt: runtimeapi.NewRuntimeServiceClient(conn), pod: &runtimeapi.PodSandboxConfig{
@@ -50,7 +49,7 @@ func podEvents(t *testing.T, conn *grpc.ClientConn) []string {
 		select {
 		case <-time.After(500 * time.Millisecond): // the runtime has the call by now
 			c.live(ctx)
-			time.Sleep(time.Second) // the last events come
+			time.Sleep(time.Second) // for the last events
 		case <-ctx.Done():
 		}
 	}()
@@ -86,7 +85,7 @@ func podEvents(t *testing.T, conn *grpc.ClientConn) []string {
 	}
 }
 
-// live is the pod's life. What fails in it is missing from the events.
+// live runs the pod's life. A step that fails has no events.
 func (c *caller) live(ctx context.Context) {
 	resp, err := c.rt.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: c.pod})
 	if err != nil {
@@ -103,6 +102,6 @@ func (c *caller) live(ctx context.Context) {
 	}
 	time.Sleep(2 * time.Second)
 	_, _ = c.rt.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: c.sandbox})
-	time.Sleep(500 * time.Millisecond) // containerd tells of the sandbox's end on its own time
+	time.Sleep(500 * time.Millisecond) // containerd reports the sandbox's end some time later
 	_, _ = c.rt.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: c.sandbox})
 }

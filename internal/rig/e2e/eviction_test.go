@@ -23,12 +23,12 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// A relief is an agent in this process, of pods that are not static: those are never evicted.
+// A relief is an agent in this process. Its pods are not static, because static pods are never evicted.
 type relief struct {
 	*nodeagent.Agent
 	t    *testing.T
 	pods *source.Push
-	// detach ends the agent, and leaves its pods as they are.
+	// detach ends the agent, and keeps its pods running.
 	detach func()
 
 	mu     sync.Mutex
@@ -36,7 +36,7 @@ type relief struct {
 	last   map[types.UID]v1.PodStatus
 }
 
-// onRelief runs a test on each endpoint, with an agent that sees its own pods alone.
+// onRelief runs a test on each endpoint, with an agent that sees only its own pods.
 func onRelief(t *testing.T, policy eviction.Policy, test func(r *relief)) {
 	onEdges(t, func(t *testing.T, e *edge) {
 		r := newRelief(t, e, func(c *nodeagent.Config) { c.NoEviction, c.EvictionPolicy = false, policy })
@@ -44,8 +44,8 @@ func onRelief(t *testing.T, policy eviction.Policy, test func(r *relief)) {
 	})
 }
 
-// newRelief starts an agent with what is changed of its configuration. Its pods stop with the test,
-// unless it was detached from them.
+// newRelief starts an agent with a changed configuration. Its pods stop with the test, unless the test detached the
+// agent.
 func newRelief(t *testing.T, e *edge, change func(c *nodeagent.Config)) *relief {
 	t.Helper()
 	r := &relief{t: t, pods: source.NewPush(), last: map[types.UID]v1.PodStatus{}}
@@ -84,7 +84,7 @@ func newRelief(t *testing.T, e *edge, change func(c *nodeagent.Config)) *relief 
 			t.Error(err)
 		}
 		_ = r.pods.Set()
-		time.Sleep(time.Second) // what is left of them is removed
+		time.Sleep(time.Second) // for the removal of the rest of the pods
 		r.detach()
 	})
 	return r
@@ -97,7 +97,7 @@ func (r *relief) reported(_ context.Context, pod *v1.Pod, status v1.PodStatus) e
 	return nil
 }
 
-// status is the last that was reported of a pod.
+// status returns the last reported status of a pod.
 func (r *relief) status(uid types.UID) v1.PodStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ func (r *relief) event(about k8sruntime.Object, _, reason, format string, args .
 	r.events = append(r.events, ref.Name+" "+reason+": "+fmt.Sprintf(format, args...))
 }
 
-// wantEvent waits for an event that has these words.
+// wantEvent waits for an event that contains these words.
 func (r *relief) wantEvent(words ...string) {
 	r.t.Helper()
 	r.until("event "+strings.Join(words, ", "), func() bool {
@@ -137,7 +137,7 @@ func (r *relief) until(what string, ok func() bool) {
 	}
 }
 
-// pod is a pod that asks for some memory, and runs a script.
+// pod returns a pod that requests some memory, and runs a script.
 func (r *relief) pod(name, script string) *v1.Pod {
 	p := &v1.Pod{Spec: v1.PodSpec{
 		RestartPolicy: v1.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64(1)),
@@ -169,7 +169,7 @@ func disruption(s v1.PodStatus) *v1.PodCondition {
 	return nil
 }
 
-// A node that wants nearly all of its memory to be free is short of it: the pod goes that may.
+// If the threshold is nearly all of the memory, the node is under pressure, and the pod that may be evicted is evicted.
 func TestEvictionByMemory(t *testing.T) {
 	policy := eviction.Policy{Hard: map[eviction.Signal]string{eviction.MemoryAvailable: "99.9%"}, Interval: 5 * time.Second}
 	onRelief(t, policy, func(r *relief) {
@@ -197,7 +197,7 @@ func TestEvictionByMemory(t *testing.T) {
 	})
 }
 
-// A pod that writes more into an emptyDir than that may hold goes, and one that does not stays.
+// A pod that exceeds the limit of an emptyDir is evicted, and a pod that does not is kept.
 func TestEvictionByEmptyDir(t *testing.T) {
 	onRelief(t, eviction.Policy{Hard: map[eviction.Signal]string{}, Interval: 2 * time.Second}, func(r *relief) {
 		limit := resource.MustParse("1Mi")
@@ -220,8 +220,8 @@ func TestEvictionByEmptyDir(t *testing.T) {
 	})
 }
 
-// A container that takes more memory than it may is killed, and so is a process of one that goes
-// on without it: both are told, with the process.
+// A container that exceeds its memory limit is killed, and so is a single process of a container that continues without it.
+// Both are reported, with the process.
 func TestOOMKilled(t *testing.T) {
 	if log, err := os.Open("/dev/kmsg"); err != nil {
 		t.Skip(err)
@@ -234,8 +234,8 @@ func TestOOMKilled(t *testing.T) {
 			p.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceMemory: resource.MustParse("24Mi")}
 			return p
 		}
-		// A container that is killed in the moment of its start may have the reason Error:
-		// containerd 1.6 hears of the kill when the end is written down.
+		// A container that is killed while it starts may have the reason Error: containerd 1.6 receives the kill when it
+		// has already recorded the exit.
 		whole, part := limited("whole", "sleep 2; exec /bin/busybox tail /dev/zero"), limited("part", "/bin/busybox tail /dev/zero; sleep 1000")
 		r.run(whole, part)
 		r.until("end", func() bool { return r.status(whole.UID).Phase == v1.PodFailed })

@@ -35,8 +35,8 @@ func (n nulls) Allocate(context.Context, *v1.Pod, *v1.Container) (device.Allocat
 
 func (nulls) Release(context.Context, types.UID) error { return nil }
 
-// What a container is given of devices is in it: the device node, which works and is no other, the
-// mount, which cannot be written to, and the variable.
+// A container has its allocated devices: the device node, which works and is the right one, the mount, which is read-only,
+// and the variable.
 func TestDevicesInContainers(t *testing.T) {
 	t.Parallel()
 	onEdges(t, func(t *testing.T, e *edge) {
@@ -67,8 +67,8 @@ func TestDevicesInContainers(t *testing.T) {
 	})
 }
 
-// Before the node is switched off pods stop in groups: the critical one runs until the others have
-// stopped, each has its signal and its time, and all are told why.
+// Before the node is switched off, pods stop in groups: the critical pod runs until the others have stopped, each gets its
+// signal and its time, and each status has the reason.
 func TestShutdownByPriority(t *testing.T) {
 	t.Parallel()
 	onEdges(t, func(t *testing.T, e *edge) {
@@ -105,7 +105,7 @@ func TestShutdownByPriority(t *testing.T) {
 	})
 }
 
-// shelf has one ConfigMap, while the server is there.
+// shelf has one ConfigMap while the server is available.
 type shelf struct {
 	mu   sync.Mutex
 	away bool
@@ -120,8 +120,8 @@ func (s *shelf) ConfigMap(_ context.Context, namespace, name string) (*v1.Config
 	return &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"greeting": "hello"}}, nil
 }
 
-// A node that was switched off and starts while its server is away runs what it ran, with its
-// ConfigMap, and stops what the server does not want when that is back.
+// A node that was switched off and starts while its server is unavailable runs its previous pods, with the ConfigMap. When
+// the server is available again, it stops the pods that the server does not want.
 func TestE5_StartWithoutTheServer(t *testing.T) {
 	t.Parallel()
 	onEdges(t, func(t *testing.T, e *edge) {
@@ -146,7 +146,7 @@ func TestE5_StartWithoutTheServer(t *testing.T) {
 		}}}}
 		first.run(pod)
 		first.detach()
-		for _, s := range first.sandboxes(e, pod) { // as a node has it that was switched off
+		for _, s := range first.sandboxes(e, pod) { // as on a node that was switched off
 			if _, err := e.client.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.GetId()}); err != nil {
 				t.Fatal(err)
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
-// lookAround prints what a container is to see of its pod's directory, and leaves
-// the secret as its message.
+// lookAround prints the files that a container should see of its pod's directory, and writes the secret to its termination
+// message.
 const lookAround = `cat /etc/hosts; cat /conf/greeting; cat /sub/greeting; ls -ld /scratch; touch /scratch/x /part/y; ls /scratch
 touch /conf/x 2>/dev/null && echo WRITABLE; cat /keys/word > /dev/termination-log; exit 3`
 
@@ -46,8 +46,8 @@ func filesPod() *v1.Pod {
 	return podspec.Default(pod)
 }
 
-// A container of a real runtime sees its volumes, /etc/hosts and the file for its
-// message, and its pod leaves nothing mounted on the node.
+// A container of a real runtime sees its volumes, /etc/hosts and the file for its message, and its pod leaves no mount on
+// the node.
 func TestFilesOfAPod(t *testing.T) {
 	onEdges(t, func(t *testing.T, e *edge) {
 		root, logs, pod := t.TempDir(), t.TempDir(), filesPod()

@@ -26,14 +26,14 @@ import (
 )
 
 const (
-	// maxResident is how much memory the agent may have resident, in kB.
+	// maxResident is the maximum resident memory of the agent, in kB.
 	maxResident = 64 << 10
-	// deadly is how much it may have before it is killed, so that the machine lives on.
+	// deadly is the resident memory at which the agent is killed, to protect the machine.
 	deadly = 1 << 20
 )
 
-// hostileProgram is the path of the program of package hostile, which containers run as well,
-// in a directory of its own.
+// hostileProgram returns the path of the program of package hostile, in a directory of its own. Containers run it as
+// well.
 var hostileProgram = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(binaries, "hostile")
 	path := filepath.Join(dir, "hostile")
@@ -49,7 +49,7 @@ var hostileProgram = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// A target is the agent that is attacked, a process of its own.
+// A target is the agent under attack, a process of its own.
 type target struct {
 	*testing.T
 	cmd    *exec.Cmd
@@ -136,7 +136,7 @@ func (a *target) end() {
 	a.stderr.Close()
 }
 
-// tail is the end of what the agent has logged, from the line on with which it has died.
+// tail returns the end of the agent's log, from the line at which it died.
 func (a *target) tail() string {
 	text, _ := os.ReadFile(a.stderr.Name())
 	for _, words := range []string{"\nfatal error:", "\npanic:"} {
@@ -174,7 +174,7 @@ func (a *target) request(method, path string, body []byte) (int, error) {
 	return resp.StatusCode, err
 }
 
-// put has the agent run a pod.
+// put makes the agent run a pod.
 func (a *target) put(pod *v1.Pod) error {
 	text, err := json.Marshal(pod)
 	if err == nil {
@@ -183,7 +183,7 @@ func (a *target) put(pod *v1.Pod) error {
 	return err
 }
 
-// remove takes a pod away, and returns when the agent has forgotten it, with all of its files.
+// remove removes a pod, and returns when the agent has forgotten it and removed all of its files.
 func (a *target) remove(pod *v1.Pod, within time.Duration) error {
 	if _, err := a.request(http.MethodDelete, "/pods/"+string(pod.UID), nil); err != nil {
 		return err
@@ -203,14 +203,14 @@ func (a *target) remove(pod *v1.Pod, within time.Duration) error {
 	})
 }
 
-// forget drops what was said of a pod.
+// forget drops the reports about a pod.
 func (a *target) forget(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.lines, string(uid))
 }
 
-// until waits until something is so. It does not wait for an agent that has ended.
+// until waits until a condition holds. It does not wait for an agent that has ended.
 func (a *target) until(within time.Duration, what func() error) error {
 	for end := time.Now().Add(within); ; time.Sleep(25 * time.Millisecond) {
 		err := what()
@@ -225,7 +225,7 @@ func (a *target) until(within time.Duration, what func() error) error {
 	}
 }
 
-// status is the last that was reported of a pod, the zero status if nothing was.
+// status returns the last reported status of a pod, the zero status if there is none.
 func (a *target) status(uid types.UID) (last v1.PodStatus) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -237,7 +237,7 @@ func (a *target) status(uid types.UID) (last v1.PodStatus) {
 	return last
 }
 
-// events are those of a pod with a reason, as "name: message".
+// events returns a pod's events with a reason, as "name: message".
 func (a *target) events(uid types.UID, reason string) (messages []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -249,7 +249,7 @@ func (a *target) events(uid types.UID, reason string) (messages []string) {
 	return messages
 }
 
-// story is what was said of a pod.
+// story returns the reports about a pod.
 func (a *target) story(uid types.UID) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -260,8 +260,8 @@ func (a *target) story(uid types.UID) string {
 	return story.String()
 }
 
-// resident looks at how much memory is resident, in kB, and at the most it has been since
-// the last look. An agent that would take all that the machine has is killed.
+// resident returns the maximum resident memory since the last call, in kB. It kills the agent if it uses so much that the
+// machine could run out of memory.
 func (a *target) resident() (peak int) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid)) // it may have ended
 	now := 0
@@ -278,7 +278,7 @@ func (a *target) resident() (peak int) {
 	if now > deadly {
 		_ = a.cmd.Process.Signal(syscall.SIGKILL)
 	}
-	// 5 has the kernel begin anew with the highest.
+	// 5 makes the kernel reset the maximum.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", a.cmd.Process.Pid), []byte("5"), 0)
 	return peak
 }

@@ -22,9 +22,9 @@ type offence struct {
 	change func(s *siege, l level, p *v1.Pod)
 	// root: without root in the container it is none.
 	root bool
-	// evicted begins the message with which the pod is evicted, empty if it is not.
+	// evicted is the beginning of the message of the pod's eviction, empty if it is not evicted.
 	evicted string
-	// event is the reason of an event that names the pod, and words are in its message.
+	// event is the reason of an event that names the pod, and its message contains words.
 	event, words string
 	// check waits while the pod runs. Default: a moment.
 	check func(s *siege, p *v1.Pod) error
@@ -33,10 +33,10 @@ type offence struct {
 const (
 	byVolume  = `Usage of EmptyDir volume "scratch" exceeds the limit "8Mi"`
 	byPod     = "Pod ephemeral local storage usage exceeds the total limit of containers 8Mi"
-	byStorage = "ephemeral" // the words differ with the part that exceeds
+	byStorage = "ephemeral" // the words depend on the part that exceeds its limit
 )
 
-// gluttons are those that write too much. They are evicted, wherever and however they do it.
+// gluttons returns the attacks that write too much. Their pods are evicted, wherever and however they write.
 func (s *siege) gluttons() []offence {
 	return []offence{
 		{name: "volume", attack: []string{"fill", "/scratch/data"}, change: limitVolume, evicted: byVolume},
@@ -53,7 +53,7 @@ func (s *siege) gluttons() []offence {
 	}
 }
 
-// pests are those that do something else to the node. They are as quickly over as they are begun.
+// pests returns the attacks that do something else to the node. They end soon after they begin.
 func (s *siege) pests() []offence {
 	all := []offence{
 		{name: "sparse", attack: []string{"sparse"}, check: runsAgain},
@@ -82,17 +82,17 @@ func (s *siege) pests() []offence {
 	return all
 }
 
-// fallsBack has the end of the log be the message of a container that failed.
+// fallsBack makes the end of the log the message of a container that failed.
 func fallsBack(_ *siege, _ level, p *v1.Pod) {
 	p.Spec.Containers[0].TerminationMessagePolicy = v1.TerminationMessageFallbackToLogsOnError
 }
 
-// preStopWithoutEnd gives the container a handler that prints without end.
+// preStopWithoutEnd gives the container a handler that prints endlessly.
 func preStopWithoutEnd(_ *siege, _ level, p *v1.Pod) {
 	p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/yes"}}}}
 }
 
-// envFile has the attack leave a file of variables, of which the next container gets one.
+// envFile makes the attack leave a file of variables, from which the next container gets one.
 func envFile(_ *siege, l level, p *v1.Pod) {
 	p.Spec.InitContainers = p.Spec.Containers
 	p.Spec.InitContainers[0].Name = "before"
@@ -101,7 +101,7 @@ func envFile(_ *siege, l level, p *v1.Pod) {
 	p.Spec.Containers = []v1.Container{app}
 }
 
-// endlessProbes adds containers whose probes get answers without end, other ones at each level.
+// endlessProbes adds containers whose probes get endless responses, other ones at each level.
 func endlessProbes(_ *siege, l level, p *v1.Pod) {
 	handlers := []v1.ProbeHandler{
 		{Exec: &v1.ExecAction{Command: []string{"/bin/yes"}}},
@@ -136,7 +136,7 @@ func largeOutputs(_ *siege, l level, p *v1.Pod) {
 	}
 }
 
-// probedForAWhile lets the probes run at the same time.
+// probedForAWhile makes the probes run at the same time.
 func (s *siege) probedForAWhile(p *v1.Pod) error {
 	if err := s.running(p); err != nil {
 		return err
@@ -200,7 +200,7 @@ func outOfMemory(s *siege, p *v1.Pod) error {
 	})
 }
 
-// volumesBelow has pods ask for directories of the node below the one that the pod changes.
+// volumesBelow creates pods that request directories of the node below the one that the pod changes.
 func (s *siege) volumesBelow(p *v1.Pod) error {
 	if err := s.running(p); err != nil {
 		return err
@@ -224,8 +224,8 @@ func (s *siege) volumesBelow(p *v1.Pod) error {
 	return nil
 }
 
-// lookInside has commands in the container print without end, for one who reads it all, one who
-// reads nothing, and one who wants it whole.
+// lookInside runs commands in the container that print endlessly, for a caller that reads everything, a caller that reads
+// nothing, and a caller that requests the whole output.
 func (s *siege) lookInside(p *v1.Pod) error {
 	if err := s.running(p); err != nil {
 		return err
@@ -240,8 +240,8 @@ func (s *siege) lookInside(p *v1.Pod) error {
 	return err
 }
 
-// readLogs follows the pod's log, for one who reads it all and one who reads nothing, and asks
-// for its end.
+// readLogs follows the pod's log, for a caller that reads everything and a caller that reads nothing, and requests the end
+// of the log.
 func (s *siege) readLogs(p *v1.Pod) error {
 	if err := s.running(p); err != nil {
 		return err
@@ -263,8 +263,7 @@ func (s *siege) running(p *v1.Pod) error {
 	})
 }
 
-// commit has a pod attack the node, and takes it away. It calls settled once the pod does nothing
-// more but wait.
+// commit runs a pod that attacks the node, and removes it. It calls settled when the pod only waits.
 func (s *siege) commit(o offence, l level, settled func()) error {
 	p := s.pod(o.name, l)
 	p.Spec.Containers = []v1.Container{attacker(l, "app", o.attack...)}
@@ -286,7 +285,7 @@ func (s *siege) commit(o offence, l level, settled func()) error {
 	return err
 }
 
-// judge waits until the attack has come to what it is to come to.
+// judge waits until the attack has its expected result.
 func (s *siege) judge(o offence, p *v1.Pod, settled func()) error {
 	if o.evicted != "" {
 		return s.eviction(o, p, settled)
@@ -314,7 +313,7 @@ func (s *siege) judge(o offence, p *v1.Pod, settled func()) error {
 	return nil
 }
 
-// eviction waits until the pod was evicted, and looks at what was said of it.
+// eviction waits until the pod was evicted, and checks the reports about it.
 func (s *siege) eviction(o offence, p *v1.Pod, settled func()) error {
 	if err := s.running(p); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A level is how much Pod Security lets a pod do.
+// A level is a level of Pod Security: what a pod may do.
 type level string
 
 const (
@@ -19,12 +19,11 @@ const (
 	baseline   level = "baseline"
 )
 
-// limitOfStorage is less than what an attack writes, and more than what an honest pod does.
+// limitOfStorage is less than an attack writes, and more than an honest pod writes.
 const limitOfStorage = "8Mi"
 
-// pod returns a pod of the level without containers. Its volumes are an emptyDir on disk, one
-// in memory, and the directory of the program that its containers run, which no pod of the
-// level may have by itself.
+// pod returns a pod of the level without containers. Its volumes are an emptyDir on disk, one in memory, and the directory
+// of the program that its containers run, which a pod of the level may not mount by itself.
 func (s *siege) pod(name string, l level) *v1.Pod {
 	full := fmt.Sprintf("%s-%s-%d", name, l, s.made.Add(1))
 	p := &v1.Pod{Spec: v1.PodSpec{
@@ -82,7 +81,7 @@ func limitStorage(_ *siege, _ level, p *v1.Pod) {
 	p.Spec.Containers[0].Resources.Limits[v1.ResourceEphemeralStorage] = resource.MustParse(limitOfStorage)
 }
 
-// spies adds containers that look at the volume by paths which another container changes.
+// spies adds containers that read the volume by paths that another container changes.
 func spies(_ *siege, l level, p *v1.Pod) {
 	for i, sub := range []string{"sub", "sub/inner", "sub", "sub/new/deep", "sub", "sub/secret"} {
 		c := attacker(l, fmt.Sprint("spy", i), "spy", "/spied")
@@ -99,8 +98,8 @@ func shared(s *siege, _ level, p *v1.Pod) {
 	c.Resources.Limits[v1.ResourceCPU] = resource.MustParse("600m")
 }
 
-// below returns a pod with many volumes below the directory that another pod changes. The last
-// one is not there, so that nothing of it is started.
+// below returns a pod with many volumes below the directory that another pod changes. The last one does not exist, so
+// that no container of the pod is started.
 func (s *siege) below() *v1.Pod {
 	p := s.pod("below", baseline)
 	p.Spec.Containers = []v1.Container{attacker(baseline, "app", "deaf")}

@@ -16,7 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// shells are attacks on what the agent shares with a container: processes, watches, leases, sessions and paths.
+// shells returns attacks on resources that the agent shares with a container: processes, watches, leases, sessions, paths.
 func (s *siege) shells() []offence {
 	all := []offence{
 		{name: "slaughter", attack: []string{"slaughter"}, change: sharesProcesses, check: runsAgain},
@@ -57,7 +57,7 @@ func (s *siege) listen(t *testing.T) {
 	})
 }
 
-// sharesProcesses adds a container that sees the processes of the other one, which kills them.
+// sharesProcesses adds a container that shares its processes with the other one, which kills them.
 func sharesProcesses(_ *siege, l level, p *v1.Pod) {
 	p.Spec.ShareProcessNamespace = new(true)
 	p.Spec.Containers = append(p.Spec.Containers, attacker(l, "victim", "deaf"))
@@ -73,7 +73,7 @@ func leavesDaemons(_ *siege, l level, p *v1.Pod) {
 	}
 }
 
-// mountsOddPaths adds containers that have what the attack leaves mounted by a subPath.
+// mountsOddPaths adds containers that mount, by a subPath, the files that the attack leaves.
 func mountsOddPaths(_ *siege, l level, p *v1.Pod) {
 	p.Spec.InitContainers = p.Spec.Containers
 	p.Spec.InitContainers[0].Name = "before"
@@ -107,7 +107,7 @@ func crashesAtOnce(_ *siege, l level, p *v1.Pod) {
 
 func longNames(_ *siege, _ level, p *v1.Pod) { p.Name += strings.Repeat("-x", (253-len(p.Name))/2) }
 
-// leaveSessions opens sessions in the container, and leaves them.
+// leaveSessions opens sessions in the container, and abandons them.
 func (s *siege) leaveSessions(p *v1.Pod) error {
 	if err := s.running(p); err != nil {
 		return err

@@ -31,8 +31,8 @@ func mountedBySibling(_ *siege, l level, p *v1.Pod) {
 	p.Spec.Containers = append(p.Spec.Containers, c)
 }
 
-// movedWhileMounted waits until the attack has renamed the directory, and the container that has it mounted was
-// started again.
+// movedWhileMounted waits until the attack has renamed the directory, and the container that mounts it was started
+// again.
 func movedWhileMounted(s *siege, p *v1.Pod) error {
 	err := s.until(patience, func() error {
 		_, err := os.Lstat(filepath.Join(s.emptyDir(p.UID, "scratch"), "moved"))

@@ -25,21 +25,20 @@ import (
 )
 
 const (
-	// lanes is how many pests are at work at a time.
+	// lanes is the number of concurrent pests.
 	lanes = 6
 	// evictedWithin is how long a pod may exceed a limit. Pods are measured every one to two minutes,
 	// for 2 s at first and then for 4, 8 and 16 s: as long as a million files take on a busy machine.
 	evictedWithin = 10 * time.Minute
 )
 
-// TestHostileContainers has containers attack the node that they run on, with what Pod Security's
-// levels restricted and baseline let them do. Each attack is made once, with one of them that is drawn;
-// PODSYNC_HOSTILE=1h has attacks drawn at random for so long, and PODSYNC_HOSTILE_SEED repeats
-// what another run has drawn. All the time
+// TestHostileContainers makes containers attack their node, with everything that Pod Security's levels restricted and
+// baseline allow. Each attack is made once, at a level that is drawn at random. PODSYNC_HOSTILE=1h instead draws attacks at
+// random for that long, and PODSYNC_HOSTILE_SEED repeats the draw of another run. All the time
 //
 //   - the agent has less than 64 MB of memory resident,
 //   - pods that do nothing start at most a second later than without attacks, at the runtime's speed,
-//   - pods that exceed a limit are evicted, and events name those that do wrong,
+//   - pods that exceed a limit are evicted, and events name the pods that do wrong,
 //   - and in the end nothing outside the directories of the pods has changed, and no mount is left or missing.
 func TestHostileContainers(t *testing.T) {
 	for _, endpoint := range endpoints(t) {
@@ -55,19 +54,19 @@ type siege struct {
 	node   *node
 	random *rand.Rand
 	began  time.Time
-	// lasts is how long it goes on, 0 if each attack is made once.
+	// lasts is how long the test runs, 0 if each attack is made once.
 	lasts time.Duration
-	// files and levels are how many files and directories some attacks make.
+	// files and levels are the numbers of files and directories that some attacks create.
 	files, levels int
-	// programs is the directory of the program that containers run. Those of canary and shared
-	// are directories of the node: none of it may change, and only links may.
+	// programs is the directory of the program that containers run. canary and shared are directories
+	// of the node: nothing in canary may change, and only links in shared may.
 	programs, canary, shared string
-	// port is a port of the node, to which nothing may connect.
+	// port is a port of the node to which no attack may connect.
 	port string
 	made atomic.Int64
 
-	// highest is the most memory of the agent that was resident at any time, in kB, and during are
-	// the attacks of that time.
+	// highest is the maximum resident memory of the agent, in kB, and during are the attacks of that
+	// time.
 	highest int
 	during  string
 
@@ -110,7 +109,7 @@ func newSiege(t *testing.T, endpoint string) *siege {
 	return s
 }
 
-// makeCanary makes a directory that links lead to: what is in it is nobody's but the node's.
+// makeCanary creates a directory that links point to. Only the node may use its contents.
 func (s *siege) makeCanary() {
 	for name, mode := range map[string]os.FileMode{"": 0o711, "inner": 0o700} {
 		dir := filepath.Join(s.canary, name)
@@ -134,7 +133,7 @@ func (s *siege) run() {
 		more = time.Since(s.began) < s.lasts
 	}
 	stop()
-	watching.Wait() // the last pods that do nothing have gone
+	watching.Wait() // the last pods that do nothing have been removed
 	if s.alive() {
 		s.compare(before)
 		s.leave()
@@ -169,8 +168,8 @@ func (s *siege) draw(offences []offence) (turns []turn) {
 	})
 }
 
-// round has gluttons write and pests at work, a few at a time. A glutton that has begun waits
-// beside the others until it is evicted.
+// round runs gluttons and pests, a few at a time. After a glutton has begun, the others do not wait until it is
+// evicted.
 func (s *siege) round() {
 	var attacks sync.WaitGroup
 	slots := make(chan struct{}, lanes)
@@ -205,14 +204,14 @@ func (s *siege) attack(of turn, settled func()) {
 	})
 }
 
-// attacking are the attacks at work, for the message of what they do.
+// attacking returns the attacks in progress, for messages about their effects.
 func (s *siege) attacking() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.active, ", ")
 }
 
-// watchMemory looks at the agent's memory until ctx ends.
+// watchMemory checks the agent's memory until ctx ends.
 func (s *siege) watchMemory(ctx context.Context) {
 	var alarm time.Time
 	for ctx.Err() == nil && s.alive() {
@@ -228,7 +227,7 @@ func (s *siege) watchMemory(ctx context.Context) {
 	}
 }
 
-// looks asks the agent's server, and returns how much it answers within a time.
+// looks makes a request to the agent's server, and returns the size of the response within a time.
 func (s *siege) looks(method, path string, within time.Duration) (int64, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.dir, "sockets", "looks"))

@@ -24,16 +24,16 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// maxDelay is how much later a pod may start than it would if nothing attacked the agent: than it
-// started before, or, if the runtime has become slower since, by as much later. It is in time of
-// the undisturbed runtime: where that takes twice as long, so does a delay of the same cause.
+// maxDelay is the maximum delay of a pod's start because of the attacks: compared with starts before the attacks, plus the
+// time by which the runtime itself has become slower since. It is in the time of the undisturbed runtime: if the runtime
+// takes twice as long, so does a delay of the same cause.
 const maxDelay = time.Second
 
-// starts are what was seen of pods that do nothing. An attack that delays pods delays all while it
-// lasts, so two in a row must not be late. One alone may be so on a busy machine, as few are.
+// starts has the starts of pods that do nothing. An attack that delays pods delays all of them while it lasts, so two
+// consecutive starts must not be late. A single start may be late on a busy machine, because few are.
 type starts struct {
 	quiet, bare           time.Duration // how long the agent, and the runtime by itself, took before the attacks
-	ratio                 float64       // of that to what the runtime took by itself, at least 1
+	ratio                 float64       // of that to the time of the runtime by itself, at least 1
 	count, late, inARow   int
 	longest, worst, total time.Duration // the longest start, the longest delay, all delays
 }
@@ -61,7 +61,7 @@ func (s *starts) String() string {
 		s.late, maxDelay, s.quiet.Round(time.Millisecond), s.ratio)
 }
 
-// prepare starts pods that are there all the time, and returns what the node has.
+// prepare starts pods that run all the time, and returns a snapshot of the node.
 func (s *siege) prepare() map[string]string {
 	for range 3 {
 		s.node.must(s.put(s.quiet("bystander")))
@@ -78,7 +78,7 @@ func (s *siege) prepare() map[string]string {
 	slices.Sort(ratios)
 	middle := len(took) / 2
 	s.starts.quiet, s.starts.bare, s.starts.ratio = took[middle], alone[middle], max(1, ratios[middle])
-	time.Sleep(3 * time.Second) // what is left of them is removed
+	time.Sleep(3 * time.Second) // for the removal of the rest of the pods
 	return s.snapshot()
 }
 
@@ -89,8 +89,7 @@ func (s *siege) quiet(name string) *v1.Pod {
 	return p
 }
 
-// pair starts a pod by the agent, and one with bare calls at the same time, and returns how
-// long either took.
+// pair starts a pod by the agent, and another one with bare calls at the same time, and returns both durations.
 func (s *siege) pair() (agent, bare time.Duration, err error) {
 	var both sync.WaitGroup
 	var errs [2]error
@@ -124,7 +123,7 @@ func (s *siege) startedAfter(id string, began time.Time) (time.Duration, error) 
 	return time.Unix(0, c.GetStatus().GetStartedAt()).Sub(began), nil
 }
 
-// startBare starts a pod with the calls that this needs and nothing else.
+// startBare starts a pod with only the necessary calls.
 func (s *siege) startBare() (took time.Duration, err error) {
 	name, began := fmt.Sprint("bare-", s.made.Add(1)), time.Now()
 	ctx, rt := context.Background(), s.node.runtime
@@ -169,8 +168,8 @@ func (s *siege) watchStarts(ctx context.Context) {
 	}
 }
 
-// snapshot returns what the node has, by path: mode, owner and content of each file. Logs of
-// pods that have ended may be there, for they are collected later.
+// snapshot returns the files of the node by path, with mode, owner and content. Logs of pods that have ended may exist,
+// because they are collected later.
 func (s *siege) snapshot() map[string]string {
 	found := map[string]string{}
 	logs := filepath.Join(s.dir, "logs")
@@ -196,7 +195,7 @@ func (s *siege) snapshot() map[string]string {
 	return found
 }
 
-// mounts adds what is mounted below the node's directories.
+// mounts adds the mounts below the node's directories.
 func (s *siege) mounts(found map[string]string) error {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -210,7 +209,7 @@ func (s *siege) mounts(found map[string]string) error {
 	return nil
 }
 
-// look returns what there is to say of a file.
+// look returns a description of a file.
 func look(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -231,9 +230,9 @@ func look(path string) (string, error) {
 	return text, nil
 }
 
-// compare waits until the node has what it had before, and nothing else.
+// compare waits until the node equals the earlier snapshot.
 func (s *siege) compare(before map[string]string) {
-	time.Sleep(3 * time.Second) // what is left of pods is removed
+	time.Sleep(3 * time.Second) // for the removal of the rest of the pods
 	var wrong []string
 	after := s.snapshot()
 	paths := maps.Clone(before)
@@ -264,7 +263,7 @@ func (s *siege) leave() {
 	}
 }
 
-// clear removes what an agent that has died has left.
+// clear removes the remains of an agent that has died.
 func (s *siege) clear(owner string) {
 	ctx, rt := context.Background(), s.node.runtime
 	list, err := rt.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
@@ -288,14 +287,14 @@ func (s *siege) clear(owner string) {
 		}
 	}
 	for _, pattern := range []string{"*/%s/*/*", "*/%s/*", "*/%s", "%s/*/*", "%s/*", "%s"} {
-		found, _ := filepath.Glob(filepath.Join("/sys/fs/cgroup", fmt.Sprintf(pattern, owner))) // the patterns are good ones
+		found, _ := filepath.Glob(filepath.Join("/sys/fs/cgroup", fmt.Sprintf(pattern, owner))) // the patterns are valid
 		for _, dir := range found {
 			_ = syscall.Rmdir(dir) // most of these are files
 		}
 	}
 }
 
-// bystanders are the pods that are there all the time.
+// bystanders returns the pods that run all the time.
 func (s *siege) bystanders() map[types.UID]bool {
 	s.target.mu.Lock()
 	defer s.target.mu.Unlock()

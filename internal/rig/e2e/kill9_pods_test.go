@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// The labels of the pods of these tests, which sandboxes have, too.
+// The labels of the pods of these tests. Sandboxes have them, too.
 const (
 	labelRun        = "kill9-run"        // the run of a test
 	labelGeneration = "kill9-generation" // the version of a manifest, new with each edit
 )
 
-// kind is what a pod is made of.
+// kind describes the pods of one kind.
 type kind struct {
 	name string
-	// runs are the containers that run until the pod is to end.
+	// runs are the containers that run until the pod ends.
 	runs []string
-	// once are those that end by themselves, and must not run again after that: by
-	// name, how often each is started.
+	// once are the containers that end by themselves and must not run again after that: by name, how
+	// often each is started.
 	once map[string]int
-	// phase is what the pod comes to, and exit how its container ended.
+	// phase is the pod's final phase, and exit the exit code of its container.
 	phase string
 	exit  int
 	yaml  string
 }
 
-// Scripts of containers. $0 marks the process, $T is the file in which the pod's
-// containers leave a line for each start.
+// Scripts of containers. $0 marks the process, $T is the file to which the pod's containers append a line at each
+// start.
 const (
 	forever  = `echo $0 >> $T; trap 'exit 0' TERM; sleep 2147483647 & wait`
 	briefly  = `echo $0 >> $T; sleep 0.%d`
@@ -84,7 +84,7 @@ type subject struct {
 	kind
 	generation, file string
 	wanted           bool
-	// unwanted is when its file was about to go, by the clock of the handlers.
+	// unwanted is when its file was about to be removed, by the clock of the handlers.
 	unwanted time.Duration
 }
 
@@ -93,12 +93,12 @@ type manifests struct {
 	dir, truth, run string
 	random          *rand.Rand
 	made            int
-	// change is called with what is about to be true.
+	// change is called with the state that is about to become true.
 	change func(func(all map[string]*subject))
 	now    []*subject
 }
 
-// disturb adds a pod, removes one or edits one. About twenty are there.
+// disturb adds, removes or edits a pod. There are about twenty pods.
 func (m *manifests) disturb() error {
 	switch dice := m.random.IntN(20); {
 	case len(m.now) == 0 || dice >= len(m.now)/2+2:
@@ -116,7 +116,7 @@ func (m *manifests) disturb() error {
 
 func (m *manifests) pick() string { return m.now[m.random.IntN(len(m.now))].file }
 
-// forget enters that a file is about to go.
+// forget records that a file is about to be removed.
 func (m *manifests) forget(file string) {
 	m.change(func(map[string]*subject) {
 		for i, s := range m.now {
@@ -129,7 +129,7 @@ func (m *manifests) forget(file string) {
 	})
 }
 
-// add writes a file, in place of the one there is.
+// add writes a file, and replaces an existing one.
 func (m *manifests) add(file string) error {
 	s := &subject{kind: kinds[m.random.IntN(len(kinds))], generation: fmt.Sprint(m.made), file: file, wanted: true}
 	m.made++

@@ -33,7 +33,7 @@ type agentProcess struct {
 	args         []string
 	pid          int
 	ended        chan struct{}
-	// killed: it is to end.
+	// killed means that the process must end.
 	killed *bool
 	mu     sync.Mutex
 }
@@ -104,7 +104,7 @@ func (a *agentProcess) used() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// reported returns what the agent has said last of each pod, by UID.
+// reported returns the agent's last status of each pod, by UID.
 func (a *agentProcess) reported() map[string]v1.PodStatus {
 	a.t.Helper()
 	last := map[string]v1.PodStatus{}
@@ -131,7 +131,7 @@ func (a *agentProcess) lines() (lines []line) {
 	return lines
 }
 
-// story is what the agent has said of a pod, and of itself.
+// story returns the agent's output about a pod, and about itself.
 func (a *agentProcess) story(uid string) string {
 	var story strings.Builder
 	for _, l := range a.lines() {
@@ -187,17 +187,17 @@ func (d *daemon) pid() int {
 	return pid
 }
 
-// alive reports whether it runs. Nobody may have waited for it, for it is no child.
+// alive reports whether the daemon runs. It is not a child of this process, so no one waits for it.
 func (d *daemon) alive() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.pid()))
 	return err == nil && !bytes.Contains(stat, []byte(") Z "))
 }
 
-// story is what the daemon's log has on any of these IDs.
+// story returns the lines of the daemon's log about any of these IDs.
 func (d *daemon) story(ids []string) string {
 	var story strings.Builder
 	for _, name := range []string{"containerd.log", "crio.log"} {
-		text, _ := os.ReadFile(filepath.Join(d.dir, name)) // the other one is not there
+		text, _ := os.ReadFile(filepath.Join(d.dir, name)) // only one of the two exists
 		for line := range strings.Lines(string(text)) {
 			if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(line, id) }) {
 				story.WriteString(line)
@@ -220,8 +220,8 @@ func (d *daemon) start() {
 	}
 }
 
-// processes counts the processes of containers whose name begins with a mark, by
-// that name. What a shell forks has its name, too, for a moment.
+// processes counts the processes of containers whose name begins with a mark, by that name. A process that a shell has
+// forked has the shell's name for a moment.
 func processes(mark string) map[string]int {
 	marked, parent := map[string]string{}, map[string]string{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")

@@ -14,10 +14,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// checkNew looks at a container that has come: its attempt is one that was not
-// there, and an init container does not come after its success. The number of an
-// instance that was removed before it was started leaves no trace, and may come
-// again.
+// checkNew checks a new container: its attempt is new, and an init container is not created again after its success. The
+// number of an instance that was removed before it was started leaves no trace, and may be used again.
 func (w *watcher) checkNew(c *containerSeen) {
 	for _, other := range w.others(c) {
 		if c.attempt < other.attempt && other.created < c.created || c.attempt == other.attempt && other.ran {
@@ -29,8 +27,8 @@ func (w *watcher) checkNew(c *containerSeen) {
 	}
 }
 
-// checkStarts looks at a container that was started: one that ends by itself is
-// not started too often in its sandbox, or in its pod if that does not go on.
+// checkStarts checks a started container: one that ends by itself is not started too often in its sandbox, or in its pod if
+// the pod does not continue.
 func (w *watcher) checkStarts(c *containerSeen) {
 	s := w.subjects[c.generation]
 	if s == nil || s.once[c.name] == 0 {
@@ -47,14 +45,14 @@ func (w *watcher) checkStarts(c *containerSeen) {
 	}
 }
 
-// checkStopped looks at a container that ran, and does not any more.
+// checkStopped checks a container that ran and no longer runs.
 func (w *watcher) checkStopped(c *containerSeen, state string) {
 	if s := w.subjects[c.generation]; s != nil && s.wanted && slices.Contains(s.runs, c.name) {
 		w.wrong("%v ran and is wanted, and now is %s", c, state)
 	}
 }
 
-// checkGone looks at the containers that were there and are not any more.
+// checkGone checks the containers that existed before and no longer exist.
 func (w *watcher) checkGone(before []*containerSeen) {
 	for _, c := range before {
 		if c.state == runtimeapi.ContainerState_CONTAINER_RUNNING && !slices.Contains(w.latest, c) {
@@ -76,7 +74,7 @@ func (w *watcher) checkDoubles() {
 	}
 }
 
-// unsettled returns what is not as it should be in the end, nil if all is.
+// unsettled returns the differences from the desired state at the end, nil if there are none.
 func (w *watcher) unsettled(reported map[string]v1.PodStatus) (errs []string) {
 	uids := w.uids()
 	w.mu.Lock()
@@ -96,7 +94,7 @@ func (w *watcher) unsettled(reported map[string]v1.PodStatus) (errs []string) {
 	return errs
 }
 
-// unfinished returns what a pod that is wanted lacks.
+// unfinished returns what a desired pod lacks.
 func (w *watcher) unfinished(s *subject, status v1.PodStatus) error {
 	for _, name := range s.runs {
 		if w.running(s.generation, name) != 1 {
@@ -122,9 +120,8 @@ func (w *watcher) unfinished(s *subject, status v1.PodStatus) error {
 	return nil
 }
 
-// leftOver returns what there is of a pod that is gone. What is left of a start that
-// was cut short may stay: containerd can lose its task, and then says that it has
-// exited but removes neither it nor its sandbox until it is restarted.
+// leftOver returns the remains of a removed pod. The remains of an interrupted start may stay: containerd can lose its task,
+// and then reports that it has exited, but removes neither it nor its sandbox until containerd is restarted.
 func (w *watcher) leftOver(generation string) error {
 	if n := w.ready[generation]; n > 0 {
 		return fmt.Errorf("it is gone, and %d sandboxes are ready", n)
@@ -148,7 +145,7 @@ func (w *watcher) lost(generation string) bool {
 	return false
 }
 
-// ends returns how a pod's containers have ended, as the runtime says.
+// ends returns how the pod's containers exited, according to the runtime.
 func (w *watcher) ends(generation string) (ends []string) {
 	for _, c := range w.seen {
 		if c.generation == generation && c.exit >= 0 {
@@ -178,8 +175,8 @@ func (w *watcher) running(generation, name string) (n int) {
 	return n
 }
 
-// checkTruth looks at what the containers themselves have left: how often each was
-// started, whatever the runtime says.
+// checkTruth checks the files that the containers themselves have written: how often each was started, whatever the runtime
+// reports.
 func (w *watcher) checkTruth(dir, mark string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,10 +199,9 @@ func (w *watcher) checkTruth(dir, mark string) {
 	}
 }
 
-// checkHooks looks at the preStop handlers: one that has ended does not run again,
-// unless the agent that asked for it was killed before it could note that. A runtime may
-// need any time to begin a handler that an agent has asked for before it was killed. So
-// all kills count since the pod was to stop, each for one run more.
+// checkHooks checks the preStop handlers: a handler that has ended does not run again, unless the agent that requested it was
+// killed before it could record the end. A runtime may take any time to begin a handler that was requested by an agent that
+// was then killed. So all kills since the pod's termination count, each for one run more.
 func (w *watcher) checkHooks(dir string, kills []time.Duration) (ran int) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*-hook"))
 	for _, file := range files {
@@ -241,11 +237,11 @@ func (w *watcher) checkHooks(dir string, kills []time.Duration) (ran int) {
 	return ran
 }
 
-// noteTime is what the runtime may need to say that a handler has ended, and the
-// agent to note it, on a machine with much else to do.
+// noteTime is how long the runtime may take to report the end of a handler, and the agent to record it, on a busy
+// machine.
 const noteTime = time.Second
 
-// uptime is the clock that the handlers use.
+// uptime returns the time of the clock that the handlers use.
 func uptime() time.Duration {
 	text, err := os.ReadFile("/proc/uptime")
 	if err != nil {

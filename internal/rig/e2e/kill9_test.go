@@ -24,7 +24,7 @@ func TestKill9OfTheAgent(t *testing.T) {
 	})
 }
 
-// The same with the runtime killed. Containers live on without it.
+// The same test kills the runtime. Containers keep running without it.
 func TestKill9OfTheRuntime(t *testing.T) {
 	onKill9Nodes(t, func(n *kill9Node) {
 		n.play(n.daemon)
@@ -33,7 +33,7 @@ func TestKill9OfTheRuntime(t *testing.T) {
 	})
 }
 
-// kill9Node is a runtime with an agent, and what goes on there.
+// kill9Node is a runtime with an agent and their pods.
 type kill9Node struct {
 	*manifests
 	t      *testing.T
@@ -44,9 +44,8 @@ type kill9Node struct {
 	kills []time.Duration
 }
 
-// onKill9Nodes runs a test on each endpoint. PODSYNC_KILL9_ROUNDS is how many rounds it
-// has, and PODSYNC_KILL9_SEED repeats what another has done, as far as that goes.
-// go test -artifacts keeps what the agent has said.
+// onKill9Nodes runs a test on each endpoint. PODSYNC_KILL9_ROUNDS is the number of rounds, and PODSYNC_KILL9_SEED repeats
+// another run as far as possible. go test -artifacts keeps the agent's output.
 func onKill9Nodes(t *testing.T, f func(n *kill9Node)) {
 	for _, endpoint := range endpoints(t) {
 		t.Run(strings.ReplaceAll(strings.TrimPrefix(endpoint, "unix://"), "/", "-"), func(t *testing.T) {
@@ -114,8 +113,7 @@ func (n *kill9Node) must(err error) {
 	}
 }
 
-// round kills the victim while pods come and go, and lets some come and go while
-// it is down.
+// round kills the victim while pods are added and removed, and adds and removes some while it is down.
 func (n *kill9Node) round(v victim) {
 	n.disturbFor(time.Duration(n.random.IntN(1500)) * time.Millisecond)
 	n.kill(v)
@@ -159,8 +157,7 @@ func (n *kill9Node) settle() {
 	n.w.accuse("not as it should be:\n%s", strings.Join(wrong, "\n"))
 }
 
-// explain logs, if the test has failed, what agent and runtime have said of the pods
-// that it complains of.
+// explain logs, if the test has failed, the output of agent and runtime about the pods in the complaints.
 func (n *kill9Node) explain() {
 	if !n.t.Failed() {
 		return
@@ -171,8 +168,8 @@ func (n *kill9Node) explain() {
 	n.t.Logf("once more, after the stories:\n%s", strings.Join(n.w.accusations(), "\n"))
 }
 
-// stayAway keeps the runtime away for a while: the agent waits without much ado,
-// and goes on soon after it is back (kubernetes #97404).
+// stayAway keeps the runtime down for a while: the agent waits without frequent calls, and continues soon after the runtime
+// is available (kubernetes #97404).
 func (n *kill9Node) stayAway() {
 	const outage = 4 * time.Second
 	n.kill(n.daemon)

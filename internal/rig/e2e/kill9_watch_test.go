@@ -38,30 +38,29 @@ type watcher struct {
 
 type sandboxSeen struct{ uid, generation string }
 
-// containerSeen is all that was seen of a container.
+// containerSeen is everything that was observed about a container.
 type containerSeen struct {
 	id, sandbox, uid, generation, name string
 	attempt                            uint32
 	created                            int64
 	state                              runtimeapi.ContainerState
 	ran                                bool
-	// exit is how it ended, -1 as long as that is not known.
+	// exit is its exit code, -1 as long as it is unknown.
 	exit int
-	// unknown tells that the runtime has said that it does not know its state.
+	// unknown means that the runtime has reported an unknown state.
 	unknown bool
-	// older: it was there when agent or runtime were killed.
+	// older means that it existed when the agent or the runtime was killed.
 	older bool
 }
 
-// lost reports whether the runtime has lost a container while it was down itself: it
-// says that it does not know, or that it has ended, with the code that it gives what it
+// lost reports whether the runtime has lost a container while it was down itself: it reports an unknown state, or an exit
+// with the code that it uses for unknown exits. Such a run may have to be repeated, or its pod has failed.
 // knows nothing of. Such a run may have to be done again, or its pod has failed.
 func (c *containerSeen) lost() bool { return c.unknown || c.exit == 255 }
 
-// interrupted reports whether agent or runtime were killed before a container was said
-// to run. Its process may have begun all the same. A runtime that was killed has
-// forgotten that, and the container is CREATED; one whose client was killed takes the
-// start back, and kills the process.
+// interrupted reports whether the agent or the runtime was killed before the runtime reported that a container ran. Its
+// process may have started nevertheless. A runtime that was killed has forgotten the start, and the container is CREATED. A
+// runtime whose client was killed aborts the start, and kills the process.
 func (c *containerSeen) interrupted() bool { return c.older && !c.ran }
 
 func (c *containerSeen) String() string {
@@ -119,15 +118,15 @@ func (w *watcher) enterDeath() {
 	}
 }
 
-// change changes what is wanted.
+// change changes the desired state.
 func (w *watcher) change(f func(map[string]*subject)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f(w.subjects)
 }
 
-// look looks once. Containers are listed before sandboxes, so that those of a
-// sandbox that was just made are not taken for somebody else's.
+// look inspects the runtime once. It lists containers before sandboxes, so that the containers of a new sandbox are not
+// attributed to another pod.
 func (w *watcher) look(ctx context.Context) error {
 	containers, err := w.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
 	if err != nil {
@@ -153,7 +152,7 @@ func (w *watcher) look(ctx context.Context) error {
 	return nil
 }
 
-// exits asks how containers have ended.
+// exits returns the exits of containers.
 func (w *watcher) exits(ctx context.Context, listed []*runtimeapi.Container) (map[string]int, error) {
 	exits := map[string]int{}
 	for _, c := range listed {
@@ -204,7 +203,7 @@ func (w *watcher) enterContainers(listed []*runtimeapi.Container, exits map[stri
 	w.checkDoubles()
 }
 
-// enter enters what was seen of one container.
+// enter records the observation of one container.
 func (w *watcher) enter(c *runtimeapi.Container, of sandboxSeen, exits map[string]int) *containerSeen {
 	known := w.seen[c.Id]
 	if known == nil {
@@ -234,7 +233,7 @@ func (w *watcher) enter(c *runtimeapi.Container, of sandboxSeen, exits map[strin
 	return known
 }
 
-// wrong tells of something once.
+// wrong reports a violation once.
 func (w *watcher) wrong(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !w.told[text] {
@@ -243,14 +242,14 @@ func (w *watcher) wrong(format string, args ...any) {
 	}
 }
 
-// accuse tells of something wrong, which names its pods.
+// accuse reports a violation that names its pods.
 func (w *watcher) accuse(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wrong(format, args...)
 }
 
-// accusations returns all that was told.
+// accusations returns all reported violations.
 func (w *watcher) accusations() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -279,8 +278,7 @@ func (w *watcher) accused() map[string][]string {
 	return ids
 }
 
-// others returns what was seen of the same container of the same pod besides, in
-// the order of creation.
+// others returns the other observed instances of the same container of the same pod, in the order of creation.
 func (w *watcher) others(c *containerSeen) []*containerSeen {
 	var all []*containerSeen
 	for _, other := range w.seen {

@@ -24,18 +24,16 @@ import (
 const (
 	namespace = "nodeagent"
 	nodeName  = "node"
-	// patience is how long something that is to happen at once may take on a busy
-	// machine.
+	// patience is how long a busy machine may take for something that should happen immediately.
 	patience = time.Minute
-	// slack is how much later than it should something may be seen to end there.
+	// slack is how much later than it should an end may be observed on such a machine.
 	slack = 5 * time.Second
 )
 
-// binaries is where programs are built, once for all tests.
+// binaries is the directory in which programs are built, once for all tests.
 var binaries string
 
-// TestMain lets many pods live side by side: their tests wait for the runtime, and
-// not for a processor.
+// TestMain lets many pods run concurrently, because their tests wait for the runtime and not for a processor.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	asked := false
@@ -102,7 +100,7 @@ func newNode(t *testing.T, endpoint string) *node {
 	return n
 }
 
-// clear takes away the pods that agents have left. None of them runs any more.
+// clear removes the pods that agents have left. None of them runs any more.
 func (n *node) clear() {
 	for _, s := range n.all() {
 		if _, err := n.runtime.StopPodSandbox(context.Background(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.GetId()}); err != nil {
@@ -115,7 +113,7 @@ func (n *node) clear() {
 	unmountRoot(n.T, n.root)
 }
 
-// unmountRoot unmounts the root of an agent, which the agent leaves mounted, or its directory is not removed.
+// unmountRoot unmounts the root of an agent. The agent leaves it mounted, and its directory could not be removed.
 func unmountRoot(t *testing.T, root string) {
 	at, err := mounts.At(root)
 	if errors.Is(err, os.ErrNotExist) {
@@ -129,7 +127,7 @@ func unmountRoot(t *testing.T, root string) {
 	}
 }
 
-// all are the sandboxes of all pods.
+// all returns the sandboxes of all pods.
 func (n *node) all() []*runtimeapi.PodSandbox {
 	n.Helper()
 	list, err := n.runtime.ListPodSandbox(context.Background(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
@@ -146,7 +144,7 @@ func (n *node) must(err error) {
 	}
 }
 
-// in is the node as a subtest sees it.
+// in returns the node for a subtest.
 func (n *node) in(t *testing.T) *node {
 	in := *n
 	in.T = t
@@ -168,7 +166,7 @@ func (n *node) remove(file string) {
 	}
 }
 
-// eventually waits until something is so. What is not so yet is an error.
+// eventually waits until what returns nil.
 func (n *node) eventually(what func() error) {
 	n.Helper()
 	var err error

@@ -23,11 +23,11 @@ type pod struct {
 	*node
 	agent *agent
 	file  string
-	name  string // as the agent has it
+	name  string // in the agent's form
 }
 
-// pod writes the manifest of a pod. At the end of the test the manifest goes, and
-// nothing of the pod may be left.
+// pod writes the manifest of a pod. At the end of the test the manifest is removed, and no object of the pod may be
+// left.
 func (a *agent) pod(n *node, name, spec string) *pod {
 	n.Helper()
 	p := &pod{node: n, agent: a, file: name + ".yaml", name: name + "-" + nodeName}
@@ -36,7 +36,7 @@ func (a *agent) pod(n *node, name, spec string) *pod {
 			n.Log(p.agent.story(p.name))
 		}
 		p.delete()
-		if p.agent.cmd.ProcessState == nil { // and the agent is there to see it
+		if p.agent.cmd.ProcessState == nil { // if an agent runs that notices it
 			p.gone()
 		}
 	})
@@ -44,14 +44,14 @@ func (a *agent) pod(n *node, name, spec string) *pod {
 	return p
 }
 
-// change writes the manifest anew.
+// change writes the manifest again.
 func (p *pod) change(spec string) {
 	p.Helper()
 	p.write(p.file, manifest(p.name, spec))
 }
 
-// manifest is that of a pod whose name the agent ends with that of the node. It
-// has little time to stop if its spec says nothing else.
+// manifest returns the manifest of a pod; the agent appends the node's name to the pod's. The pod has a short grace period,
+// unless its spec sets one.
 func manifest(name, spec string) string {
 	name = strings.TrimSuffix(name, "-"+nodeName)
 	if !strings.Contains(spec, "terminationGracePeriodSeconds") {
@@ -63,7 +63,7 @@ func manifest(name, spec string) string {
 
 func (p *pod) delete() { p.remove(p.file) }
 
-// sandboxes are those that the runtime has of the pod, the newest last.
+// sandboxes returns the runtime's sandboxes of the pod, the newest last.
 func (p *pod) sandboxes() []*runtimeapi.PodSandbox {
 	p.Helper()
 	resp, err := p.runtime.ListPodSandbox(context.Background(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
@@ -75,7 +75,7 @@ func (p *pod) sandboxes() []*runtimeapi.PodSandbox {
 	})
 }
 
-// runs are the containers that the runtime has of one in the spec, the newest last.
+// runs returns the runtime's instances of a container in the spec, the newest last.
 func (p *pod) runs(container string) []*runtimeapi.ContainerStatus {
 	p.Helper()
 	list, err := p.runtime.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
@@ -124,7 +124,7 @@ func (p *pod) await(container string, attempt uint32, state runtimeapi.Container
 	return found
 }
 
-// gone waits until the runtime has nothing of the pod.
+// gone waits until the runtime has no object of the pod.
 func (p *pod) gone() {
 	p.Helper()
 	p.eventually(func() error {
@@ -150,7 +150,7 @@ func (p *pod) stopped(c *runtimeapi.ContainerStatus) {
 	})
 }
 
-// exec runs a command in a container, and returns what it prints.
+// exec runs a command in a container, and returns its output.
 func (p *pod) exec(c *runtimeapi.ContainerStatus, command ...string) string {
 	p.Helper()
 	resp, err := p.runtime.ExecSync(context.Background(), &runtimeapi.ExecSyncRequest{ContainerId: c.GetId(), Cmd: command, Timeout: 30})
@@ -161,7 +161,7 @@ func (p *pod) exec(c *runtimeapi.ContainerStatus, command ...string) string {
 	return string(resp.GetStdout())
 }
 
-// said waits until the agent says of the pod what is asked for.
+// said waits until the agent's status of the pod fulfills a condition.
 func (p *pod) said(about string, ok func(s *v1.PodStatus) bool) (found *v1.PodStatus) {
 	p.Helper()
 	p.eventually(func() error {
@@ -181,8 +181,7 @@ func (p *pod) saidPhase(phase v1.PodPhase) *v1.PodStatus {
 	return p.said("phase "+string(phase), func(s *v1.PodStatus) bool { return s.Phase == phase })
 }
 
-// saidWaiting waits until the agent says of the first container that it waits for a
-// reason.
+// saidWaiting waits until the agent reports that the first container waits for one of the reasons.
 func (p *pod) saidWaiting(reasons ...string) *v1.PodStatus {
 	p.Helper()
 	return p.said("waiting: "+strings.Join(reasons, " or "), func(s *v1.PodStatus) bool {
@@ -203,7 +202,7 @@ func (p *pod) event(reason, words string) {
 	})
 }
 
-// log reads what a container has written, which CRI has a format for.
+// log returns a container's output from its log in CRI's format.
 func (p *pod) log(c *runtimeapi.ContainerStatus) []string {
 	p.Helper()
 	log, err := os.ReadFile(p.logPath(c))
@@ -222,13 +221,13 @@ func (p *pod) log(c *runtimeapi.ContainerStatus) []string {
 	return texts
 }
 
-// logPath is where log shippers look for the log.
+// logPath returns the path at which log shippers read the log.
 func (p *pod) logPath(c *runtimeapi.ContainerStatus) string {
 	uid := c.GetLabels()[runtime.LabelPodUID]
 	return filepath.Join(p.logs, namespace+"_"+p.name+"_"+uid, c.GetMetadata().GetName(), fmt.Sprint(c.GetMetadata().GetAttempt())+".log")
 }
 
-// began and over are when a container did, as the runtime has it.
+// began and over return when a container started and finished, according to the runtime.
 func began(c *runtimeapi.ContainerStatus) time.Time { return time.Unix(0, c.GetStartedAt()) }
 
 func over(c *runtimeapi.ContainerStatus) time.Time { return time.Unix(0, c.GetFinishedAt()) }

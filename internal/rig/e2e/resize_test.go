@@ -53,7 +53,7 @@ func (n *node) resizer() *resizer {
 	return r
 }
 
-// start starts the agent, or one after it with the same files.
+// start starts the agent, or the next one with the same files.
 func (r *resizer) start() {
 	r.Helper()
 	client, err := cri.Dial(r.Context(), cri.Config{Endpoint: r.endpoint})
@@ -78,7 +78,7 @@ func (r *resizer) start() {
 	go func() { r.ended <- errors.Join(agent.Run(ctx), client.Close()) }()
 }
 
-// detach ends the agent, and leaves its pods.
+// detach ends the agent, and keeps its pods running.
 func (r *resizer) detach() {
 	r.end()
 	if err := <-r.ended; err != nil && !errors.Is(err, context.Canceled) {
@@ -113,7 +113,7 @@ func (r *resizer) status(uid types.UID) v1.PodStatus {
 	return *s.DeepCopy()
 }
 
-// set has a pod wanted, or changed, and drop has it wanted no more.
+// set adds a pod or changes it, and drop removes it.
 func (r *resizer) set(pod *v1.Pod) {
 	r.Helper()
 	if before := r.wanted[pod.UID]; before != nil {
@@ -142,7 +142,7 @@ func list(cpu, memory string) v1.ResourceList {
 	return v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// sized is a container that requests and is limited to so much.
+// sized returns a container with these requests and limits.
 func sized(name string, requests, limits v1.ResourceList) v1.Container {
 	return v1.Container{
 		Name: name, Image: "localhost/busybox:e2e", Command: []string{"sleep", "infinity"}, ImagePullPolicy: v1.PullNever,
@@ -150,7 +150,7 @@ func sized(name string, requests, limits v1.ResourceList) v1.Container {
 	}
 }
 
-// sizedPod is a pod of such containers.
+// sizedPod returns a pod of such containers.
 func (r *resizer) sizedPod(name string, containers ...v1.Container) *v1.Pod {
 	r.Helper()
 	p := &v1.Pod{}
@@ -159,8 +159,8 @@ func (r *resizer) sizedPod(name string, containers ...v1.Container) *v1.Pod {
 	return podspec.Default(p)
 }
 
-// settled waits until a pod has what it asks for, as its status has it, with no condition
-// of a resize. It returns the containers' statuses by name.
+// settled waits until a pod has its requested resources, according to its status, without a condition of a resize. It returns
+// the containers' statuses by name.
 func (r *resizer) settled(pod *v1.Pod) map[string]v1.ContainerStatus {
 	r.Helper()
 	by := map[string]v1.ContainerStatus{}
@@ -206,7 +206,7 @@ func (r *resizer) waits(pod *v1.Pod, kind v1.PodConditionType, reason, message s
 	})
 }
 
-// inKernel is what the kernel has of a cgroup: shares or weight, quota, and memory.
+// inKernel returns the kernel's values of a cgroup: shares or weight, quota, and memory.
 func (r *resizer) inKernel(cpu, memory string) [3]string {
 	r.Helper()
 	read := func(dir, file string) string {
@@ -220,7 +220,7 @@ func (r *resizer) inKernel(cpu, memory string) [3]string {
 	return [3]string{read(cpu, "cpu.shares"), read(cpu, "cpu.cfs_quota_us"), read(memory, "memory.limit_in_bytes")}
 }
 
-// dir is where a controller has a cgroup.
+// dir returns the directory of a controller's cgroup.
 func dir(controller, at string) string {
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
 		return filepath.Join("/sys/fs/cgroup", at)
@@ -228,8 +228,8 @@ func dir(controller, at string) string {
 	return filepath.Join("/sys/fs/cgroup", controller, at)
 }
 
-// wantKernel holds what the kernel has of a pod's cgroup, or that of a container in it,
-// against amounts: thousandths of a CPU that are requested, and limits.
+// wantKernel compares the kernel's values of a pod's cgroup, or of a container's in it, with amounts: thousandths of a CPU
+// that are requested, and limits.
 func (r *resizer) wantKernel(pod *v1.Pod, container v1.ContainerStatus, request, limit, memory int64) {
 	r.Helper()
 	at := filepath.Join(r.cgroup, "burstable", "pod"+string(pod.UID))
@@ -252,8 +252,8 @@ func (r *resizer) wantKernel(pod *v1.Pod, container v1.ContainerStatus, request,
 
 const mib = 1 << 20
 
-// TestResize: what a running pod asks for anew is decided, done by the kernel, and told;
-// cgroups of others stay.
+// TestResize: a resize of a running pod is decided, done by the kernel, and reported. Cgroups of other owners are not
+// changed.
 func TestResize(t *testing.T) {
 	onNodes(t, func(n *node) {
 		r := n.resizer()
@@ -334,8 +334,8 @@ func absent(path string) error {
 	return nil
 }
 
-// deferred has a pod wait for the room that another takes, over a restart of the agent,
-// until that is gone.
+// deferred makes a pod wait for the room that another pod uses, over a restart of the agent, until that pod is
+// removed.
 func (r *resizer) deferred() {
 	r.Helper()
 	full := r.sizedPod("full", sized("a", list("1200m", "32Mi"), list("1200m", "64Mi")))
@@ -368,8 +368,8 @@ func (r *resizer) deferred() {
 	r.drop(p.UID)
 }
 
-// whole has a pod resized that has resources as a whole: its cgroup has them, and the container
-// that has no limits of its own.
+// whole resizes a pod with pod-level resources: its cgroup has them, and so does the container that has no limits of its
+// own.
 func (r *resizer) whole() {
 	r.Helper()
 	with := func(cpu, memory string) *v1.Pod {
@@ -399,15 +399,15 @@ func (r *resizer) whole() {
 	r.drop(with("1", "1Gi").UID)
 }
 
-// dirOf is where a container's cgroup is for CPU and memory.
+// dirOf returns the directories of a container's cgroup for CPU and memory.
 func dirOf(r *resizer, p *v1.Pod, k v1.ContainerStatus) (cpu, memory string) {
 	_, id, _ := strings.Cut(k.ContainerID, "://")
 	at := filepath.Join(r.cgroup, "burstable", "pod"+string(p.UID), id)
 	return dir("cpu", at), dir("memory", at)
 }
 
-// othersCgroup makes a cgroup that nobody has asked for, with a process in it, and returns
-// what looks after it in the end.
+// othersCgroup creates a cgroup that does not belong to the agent, with a process in it, and returns a function that checks
+// at the end that it is unchanged.
 func othersCgroup(n *node, at string) (check func()) {
 	n.Helper()
 	path := dir("memory", at)

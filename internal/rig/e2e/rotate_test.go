@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// printed is how many lines the chatty container prints, in some seconds.
+// printed is the number of lines that the chatty container prints, in some seconds.
 const printed = 20000
 
 // A container prints as much as it can while its log is rotated, compressed and followed:
@@ -109,7 +109,7 @@ func chattyPod(uid string) *v1.Pod {
 	}
 }
 
-// wantLines fails unless all lines are there, once and in order.
+// wantLines fails unless all lines are present, once and in order.
 func wantLines(t *testing.T, how, text string) {
 	t.Helper()
 	next := 0

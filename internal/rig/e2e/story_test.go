@@ -11,8 +11,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A story is a file in which containers write down what happens, one line each.
-// Their pods have its directory as the volume "story".
+// A story is a file to which containers write events, one line each. Their pods mount its directory as the volume
+// "story".
 type story struct {
 	*node
 	dir string
@@ -32,7 +32,7 @@ func (s *story) lines() []string {
 	return strings.Fields(string(text))
 }
 
-// has waits until there are these lines.
+// has waits until the story has these lines.
 func (s *story) has(want ...string) {
 	s.Helper()
 	s.eventually(func() error {
@@ -43,15 +43,14 @@ func (s *story) has(want ...string) {
 	})
 }
 
-// ending is a container that ends when it is told to, after it has written a word
-// into the story. It can be told to from when it has written into its log, and made
-// a file of that name beside the story.
+// ending returns a container that ends on its stop signal, after it has written a word to the story. It is ready for the
+// signal when it has written to its log, and created a file of that name next to the story.
 func ending(word string) string {
 	return fmt.Sprintf(`image: localhost/busybox:e2e, volumeMounts: [{name: story, mountPath: /story}],
   command: [sh, -c, "trap 'sleep 0.5; echo %[1]s >> /story/story; exit 0' TERM; echo up; touch /story/%[1]s; while :; do sleep 0.05; done"]`, word)
 }
 
-// listening waits until a container can be told to end.
+// listening waits until a container is ready for its stop signal.
 func (p *pod) listening(container string) *runtimeapi.ContainerStatus {
 	p.Helper()
 	c := p.running(container, 0)

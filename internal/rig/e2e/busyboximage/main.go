@@ -1,9 +1,9 @@
-// Command busyboximage writes an image that holds nothing but a static busybox, and at most
-// one more program, to standard output, in the form that "ctr images import" reads:
+// Command busyboximage writes an image to standard output in the format of "ctr images import". The image contains only a
+// static busybox, and optionally one more program:
 //
 //	busyboximage [-file NAME=PROGRAM] [-command WORD] BUSYBOX NAME [ENTRYPOINT...] > image.tar
 //
-// No registry is needed for it, and no other tool.
+// It needs no registry and no other tool.
 package main
 
 import (
@@ -46,7 +46,7 @@ func run(out io.Writer, args []string) error {
 	return writeImage(out, args[1], args[2:], strings.Fields(*command), layer)
 }
 
-// busyboxLayer is a root file system with a link for each of busybox's applets.
+// busyboxLayer returns a root file system with a link for each of busybox's applets.
 func busyboxLayer(busybox, file string) ([]byte, error) {
 	program, err := os.ReadFile(busybox)
 	if err != nil {

@@ -21,19 +21,18 @@ import (
 
 const (
 	execs, followers = 100, 200
-	// loadPatience is how long all of it may take on a machine that does other things.
+	// loadPatience is the maximum duration of the test on a busy machine.
 	loadPatience = 3 * time.Minute
-	// perStream bounds what is held for a stream, of the server and of the client, which are
-	// in one process here.
+	// perStream is the maximum memory for a stream, of the server and of the client, which are in one
+	// process here.
 	perStream = 512 << 10
 )
 
-// printer prints a line, and another one again and again once it is told to.
+// printer prints a line, and repeats another line after a signal file exists.
 const printer = "echo begun; while true; do if test -e /tmp/go; then echo line; fi; sleep 0.2; done"
 
-// TestLoad: 100 commands that run at once, over either protocol, and 200 followers of a log
-// get all of theirs; what is held for each is bounded, and nothing is left of them, in this
-// process or in the container.
+// TestLoad: 100 concurrent commands over either protocol, and 200 followers of a log, all get their data. The memory for
+// each is bounded, and nothing of them is left, in this process or in the container.
 func TestLoad(t *testing.T) {
 	nodes := onRuntimes(t)
 	if len(nodes) == 0 {
@@ -59,7 +58,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// held is what may be left of a stream.
+// held is the resources that a stream may leave behind.
 type held struct {
 	bytes                      uint64
 	goroutines, files, watches int
@@ -79,7 +78,7 @@ func (n *node) held(t *testing.T) (h held) {
 	}
 	h.files = len(files)
 	for _, f := range files {
-		text, _ := os.ReadFile(f) // one that is closed meanwhile watches nothing
+		text, _ := os.ReadFile(f) // a descriptor that was closed in the meantime watches nothing
 		h.watches += bytes.Count(text, []byte("inotify wd:"))
 	}
 	return h
@@ -88,7 +87,7 @@ func (n *node) held(t *testing.T) (h held) {
 // alone makes a connection for each request, so that none is left.
 var alone = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 
-// ask sends a request of somebody who may, over a connection of its own.
+// ask sends a request of an allowed user, over a connection of its own.
 func (n *node) ask(ctx context.Context, t *testing.T, method, path string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, n.config.Host+path, nil)
@@ -106,7 +105,7 @@ func (n *node) ask(ctx context.Context, t *testing.T, method, path string) *http
 	return resp
 }
 
-// post returns what is answered.
+// post returns the response to a POST.
 func (n *node) post(t *testing.T, path string) []byte {
 	t.Helper()
 	resp := n.ask(t.Context(), t, http.MethodPost, path)
@@ -118,7 +117,7 @@ func (n *node) post(t *testing.T, path string) []byte {
 	return text
 }
 
-// load has them all come and go, and returns what is held while all are there.
+// load opens and closes all streams, and returns the resources in use while all are open.
 func (n *node) load(t *testing.T, execs, followers int) (during held) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), loadPatience)
@@ -159,8 +158,8 @@ func (n *node) load(t *testing.T, execs, followers int) (during held) {
 	return during
 }
 
-// repeat runs cat in the container, which repeats a line, and goes on until it is told to
-// leave: then its input ends, and so does it.
+// repeat runs cat in the container, which repeats a line until leave is closed: then the input of cat ends, and so does
+// cat.
 func (n *node) repeat(ctx context.Context, i int, there *sync.WaitGroup, leave <-chan struct{}) error {
 	once := sync.OnceFunc(there.Done)
 	defer once()

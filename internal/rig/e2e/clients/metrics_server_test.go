@@ -52,8 +52,8 @@ var (
 	young = types.NamespacedName{Namespace: "default", Name: "young"}
 )
 
-// TestMetricsServer: its decoder finds node, pods and containers, also beside an init container
-// that has ended and a pod that has just begun, and its storage makes rates of them.
+// TestMetricsServer: its decoder finds the node, pods and containers, even next to an init container that has ended and a
+// pod that has just started, and its storage computes rates from them.
 func TestMetricsServer(t *testing.T) {
 	for name, node := range allNodes(t) {
 		t.Run(name, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestMetricsServer(t *testing.T) {
 	}
 }
 
-// whole reports whether all is there of the node and of the pod that has been running for
-// some time, and says what of it cannot be.
+// whole reports whether all figures of the node and of a pod that has run for some time are present, and logs those that
+// cannot be.
 func whole(t *testing.T, b *storage.MetricsBatch) bool {
 	t.Helper()
 	_, node := b.Nodes["node1"]
@@ -111,7 +111,7 @@ type rates interface {
 	GetPodMetrics(pods ...*metav1.PartialObjectMetadata) ([]metrics.PodMetrics, error)
 }
 
-// checkRates: kubectl top has what the node and the pod use, over the time between two scrapes.
+// checkRates: kubectl top has the usage of the node and the pod over the time between two scrapes.
 func checkRates(t *testing.T, r rates, first *storage.MetricsBatch) {
 	t.Helper()
 	nodes, err := r.GetNodeMetrics(itself())

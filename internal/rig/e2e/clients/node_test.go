@@ -33,10 +33,10 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// patience is how long a test waits for what is about to happen.
+// patience is the maximum time for which a test waits for an expected event.
 const patience = time.Minute
 
-// A node is an agent with a server that lets in whoever has the token.
+// A node is an agent whose server accepts everyone who has the token.
 type node struct {
 	config *rest.Config
 	agent  *agent.Agent
@@ -55,7 +55,7 @@ func (token) Authorize(context.Context, server.Attributes) (bool, string, error)
 	return true, "", nil
 }
 
-// inMemory is a node on critest.
+// inMemory returns a node on critest.
 func inMemory(t *testing.T) *node {
 	t.Helper()
 	rt, conn := critest.Start(t, critest.Config{Programs: map[string]critest.Program{"httpd": httpd}})
@@ -108,7 +108,7 @@ func (s otherStreams) PortForward(_ context.Context, req *runtimeapi.PortForward
 	return s.streams.GetPortForward(req)
 }
 
-// process is what runs behind that server: the scripts of these tests.
+// process runs the scripts of these tests behind that server.
 type process struct{}
 
 func (process) Exec(_ context.Context, _ string, command []string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
@@ -137,7 +137,7 @@ func (process) PortForward(_ context.Context, _ string, _ int32, stream io.ReadW
 	return nil
 }
 
-// answer is what the server on the port of the pod says.
+// answer writes the response of the server on the port of the pod.
 func answer(conn io.Writer) { fmt.Fprint(conn, "HTTP/1.0 404 Not Found\r\n\r\n") }
 
 func httpd(ctx context.Context, c *critest.Command) int {
@@ -156,7 +156,7 @@ func httpd(ctx context.Context, c *critest.Command) int {
 	}
 }
 
-// onRuntimes are the nodes on the endpoints of PODSYNC_E2E.
+// onRuntimes returns the nodes on the endpoints of PODSYNC_E2E.
 func onRuntimes(t *testing.T) map[string]func(*testing.T) *node {
 	t.Helper()
 	nodes := map[string]func(*testing.T) *node{}
@@ -222,13 +222,13 @@ const (
 	fails  = "echo out; echo err >&2; exit 7"
 )
 
-// run runs the pod that clients look into.
+// run runs the pod that clients access.
 func (n *node) run(t *testing.T, command ...string) {
 	t.Helper()
 	n.start(t, n.pod("web", command...))
 }
 
-// pod is one of a container that runs a command.
+// pod returns a pod with one container that runs a command.
 func (n *node) pod(name string, command ...string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: n.uid + types.UID("-"+name)},
@@ -266,7 +266,7 @@ func (n *node) wait(t *testing.T, is func() bool) {
 	}
 }
 
-// get returns what is answered to somebody who may.
+// get returns the response to a GET of an allowed user.
 func (n *node) get(t *testing.T, path string) []byte {
 	t.Helper()
 	transport, err := rest.TransportFor(n.config)

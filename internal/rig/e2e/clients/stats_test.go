@@ -41,7 +41,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// decode knows all fields that there are.
+// decode rejects unknown fields.
 func decode(t *testing.T, n *node, path string) stats.Summary {
 	t.Helper()
 	text := n.get(t, path)
@@ -79,7 +79,7 @@ func check(t *testing.T, s stats.Summary, uid types.UID, network bool) {
 	}
 }
 
-// What metrics-server reads, by its names, as Prometheus reads it.
+// Prometheus' parser finds the metrics that metrics-server reads, by their names.
 func TestResourceMetrics(t *testing.T) {
 	for name, node := range allNodes(t) {
 		t.Run(name, func(t *testing.T) {

@@ -40,14 +40,14 @@ func execPath(script string, options string) string {
 	return "/exec/default/web/app?" + url.Values{"command": {"sh", "-c", script}}.Encode() + "&" + options
 }
 
-// nodes are all that speak SPDY, as runtimes do.
+// nodes returns the nodes that support SPDY, as runtimes do.
 func nodes(t *testing.T) map[string]func(*testing.T) *node {
 	all := map[string]func(*testing.T) *node{"critest": inMemory, "streaming server": withSPDY}
 	maps.Copy(all, onRuntimes(t))
 	return all
 }
 
-// TestExec: over SPDY, and over a WebSocket in a protocol that no runtime speaks.
+// TestExec: over SPDY, and over a WebSocket in a protocol that no runtime supports.
 func TestExec(t *testing.T) {
 	for name, node := range nodes(t) {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func testExec(t *testing.T, n *node, through executor) {
 		return e.StreamWithContext(ctx, streams)
 	}
 
-	// The end of the input arrives, and all that was sent before comes back.
+	// The end of the input arrives, and everything sent before is returned.
 	input := strings.Repeat("0123456789abcdef\n", 64<<10)
 	var out, errOut bytes.Buffer
 	err := run(copies, "input=1&output=1", remotecommand.StreamOptions{Stdin: strings.NewReader(input), Stdout: &out})
@@ -88,7 +88,7 @@ func testExec(t *testing.T, n *node, through executor) {
 	}
 }
 
-// Whoever has no token gets no stream.
+// A caller without a token gets no stream.
 func TestExecOfAStranger(t *testing.T) {
 	n := withSPDY(t)
 	n.run(t, "sleep", "1000")
@@ -175,8 +175,8 @@ func testPortForward(t *testing.T, n *node, through forwarder) {
 	}
 }
 
-// ask sends a request for what is not there to a port of this machine, and returns the
-// first line of the answer.
+// ask requests a path that does not exist from a port of this machine, and returns the first line of the
+// response.
 func ask(t *testing.T, port uint16) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))

@@ -33,7 +33,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// podPIDs is how many processes and threads a pod may have.
+// podPIDs is the maximum number of processes and threads of a pod.
 const podPIDs = 256
 
 // A said is a line of the agent's output.
@@ -44,7 +44,7 @@ type said struct {
 	Time                       time.Time
 }
 
-// A speaker writes what the agent reports.
+// A speaker writes the agent's reports.
 type speaker struct {
 	mu  sync.Mutex
 	out *json.Encoder
@@ -130,8 +130,8 @@ func newAgent(client *cri.Client, pods source.Source, dir, name string) (*agent.
 	})
 }
 
-// control takes pods: PUT /pods with a pod as JSON, DELETE /pods/UID. GET /pods/UID answers
-// 404 if the agent has forgotten the pod.
+// control receives pods: PUT /pods with a pod as JSON, DELETE /pods/UID. GET /pods/UID returns 404 when the agent has
+// forgotten the pod.
 func control(ctx context.Context, socket string, pods *source.Push, agent *agent.Agent) error {
 	if err := pods.Set(); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Where an attack finds what it writes to. Volumes that a pod does not have are not there.
+// The paths that attacks write to. Volumes that a pod does not have do not exist.
 const (
 	scratch = "/scratch"             // an emptyDir
 	memory  = "/memory"              // an emptyDir in memory
@@ -18,7 +18,7 @@ const (
 	hosts   = "/etc/hosts"
 )
 
-// attacks are functions by name. One that returns ends the container.
+// attacks returns functions by name. When one returns, the container ends.
 func attacks() map[string]func(args []string) {
 	return map[string]func(args []string){
 		"sparse": func([]string) { sparse() }, "fill": func(args []string) { fill(args[0]); forever() },

@@ -27,12 +27,12 @@ func number(text string) int {
 	return n
 }
 
-// sparse makes every file that it may write to huge, without a block on the disk, and ends, so
-// that the agent reads them. The second time it stays.
+// sparse makes every writable file huge, without a block on the disk, and exits, so that the agent reads the files. The
+// second time it keeps running.
 func sparse() {
 	ran := again()
 	for _, path := range []string{hosts, message, "/etc/resolv.conf", "/etc/hostname", scratch + "/f", memory + "/f", layer + "/f"} {
-		for _, size := range []int64{15 * terabyte, 4 * terabyte, terabyte} { // the most that the file system lets it
+		for _, size := range []int64{15 * terabyte, 4 * terabyte, terabyte} { // the largest size that the file system allows
 			if f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644); err == nil {
 				err = f.Truncate(size)
 				f.Close()
@@ -63,7 +63,7 @@ func fill(path string) {
 			return
 		}
 	}
-	_ = f.Sync() // what has no blocks yet counts as nothing
+	_ = f.Sync() // data without blocks counts as nothing
 }
 
 // names writes too much below directories whose names are no text, and makes files with all
@@ -80,7 +80,7 @@ func names(dir string) {
 	_ = os.Chmod(closed, 0)
 }
 
-// deep makes a tree of so many levels, and writes too much at its end.
+// deep creates a tree with a number of levels, and writes too much at its end.
 func deep(levels int) {
 	if err := os.Chdir(scratch); err != nil {
 		return
@@ -93,7 +93,7 @@ func deep(levels int) {
 	fill("data")
 }
 
-// many makes so many files, and writes too much besides.
+// many creates a number of files, and writes too much in addition.
 func many(files int) {
 	fill(scratch + "/data")
 	for i := range files {
@@ -124,7 +124,7 @@ func churn() {
 	}
 }
 
-// odd makes a file that is none: a pipe, a socket, a device, a link or a directory.
+// odd creates a file that is not regular: a pipe, a socket, a device, a link or a directory.
 func odd(kind, path string) error {
 	switch kind {
 	case "pipe":
@@ -153,7 +153,7 @@ func odd(kind, path string) error {
 	return os.ErrInvalid
 }
 
-// masquerade puts such files everywhere, also where the agent has made a file.
+// masquerade puts such files everywhere, even in place of the agent's files.
 func masquerade() {
 	for i, kind := range []string{"pipe", "socket", "zero", "disk", "link", "loop", "out", "dir"} {
 		for _, path := range []string{hosts, message, "/etc/resolv.conf"} {
@@ -185,6 +185,6 @@ func envFile(kind string) {
 		err = odd(kind, path)
 	}
 	if err != nil {
-		_ = os.WriteFile(path, []byte("\xff\x00"), 0o644) // it has to be wrong in any case
+		_ = os.WriteFile(path, []byte("\xff\x00"), 0o644) // the content must be invalid in any case
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"path/filepath"
 )
 
-// flip has the name sub stand for a directory of the volume, for a link to it, for a link out of
-// the volume and for nothing, in turns, as fast as it can. In the directory there is no inner,
-// but where the link leads out there is.
+// flip changes the name sub, as fast as it can, between a directory of the volume, a link to it, a link out of the volume,
+// and nothing. The directory has no file inner, but the target of the link that leads out has one.
 func flip(volume, out string) {
 	at := func(name string) string { return filepath.Join(volume, name) }
 	for {
@@ -35,7 +34,7 @@ func flip(volume, out string) {
 	}
 }
 
-// spy ends with 7 if it sees a file that is no business of the pod.
+// spy exits with 7 if it sees a file that does not belong to the pod.
 func spy(dir string) {
 	for _, name := range []string{"secret", "inner/secret"} {
 		if text, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
@@ -44,5 +43,5 @@ func spy(dir string) {
 		}
 	}
 	_ = os.WriteFile(filepath.Join(dir, "written"), nil, 0o644)
-	os.Exit(1) // to be started again, with a new look at the path
+	os.Exit(1) // so that it starts again and resolves the path anew
 }

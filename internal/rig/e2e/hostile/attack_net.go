@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// answers serves probes and handlers with answers that never end, each at a port of its own:
-// a body, headers, redirects, one of them to a port of the node, half a line, nothing, garbage, and a gRPC
-// server's greeting with floods of frames after it.
+// answers serves probes and handlers with endless responses, each at a port of its own: a body, headers, redirects, one of
+// them to a port of the node, half a line, nothing, garbage, and a gRPC server's greeting followed by floods of frames.
 func answers(port string) {
 	const settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	block := bytes.Repeat([]byte("x"), 64<<10)

@@ -71,7 +71,7 @@ func cgroups() {
 	}
 }
 
-// eat takes memory until the kernel ends it: files in memory first, then its own.
+// eat allocates memory until the kernel kills it: first files in memory, then its own.
 func eat() {
 	for i := range 1 << 10 {
 		if os.WriteFile(filepath.Join(memory, strconv.Itoa(i)), bytes.Repeat([]byte{1}, 1<<20), 0o644) != nil {

@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// slaughter ends all processes that it sees: if the containers of the pod share a PID namespace, also those of the
-// other containers, and the first process, which the kernel protects unless it handles a signal.
+// slaughter kills all processes that it sees. If the containers of the pod share a PID namespace, these include the processes
+// of other containers, and the first process, which the kernel protects unless it handles a signal.
 func slaughter() {
 	for ; ; time.Sleep(100 * time.Millisecond) {
 		for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGSTOP, syscall.SIGKILL} {
@@ -23,7 +23,7 @@ func slaughter() {
 	}
 }
 
-// watches takes all inotify instances of its user, who is the agent's user if both are root, and many watches.
+// watches takes many watches, and all inotify instances of its user, who is the agent's user if both are root.
 func watches() {
 	taken := 0
 	for {
@@ -92,7 +92,7 @@ func attributes() {
 	setImmutable(scratch)
 }
 
-// setImmutable sets the flag for which nothing of a file can be changed or removed.
+// setImmutable sets the flag of a file that forbids changes and removal.
 func setImmutable(path string) {
 	const setFlags, immutable = 0x40086602, 0x10
 	if f, err := os.Open(path); err == nil {
@@ -102,7 +102,7 @@ func setImmutable(path string) {
 	}
 }
 
-// oddPaths leaves files of all kinds, of which other containers get each by a subPath.
+// oddPaths creates files of all kinds; other containers mount each of them by a subPath.
 func oddPaths() {
 	for _, kind := range []string{"pipe", "socket", "zero", "whiteout", "link", "loop", "out"} {
 		path := filepath.Join(scratch, kind)

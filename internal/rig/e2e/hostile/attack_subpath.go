@@ -52,13 +52,13 @@ func sink() {
 	}
 }
 
-// forge renames the directory to paths that look like another line of the table of mounts, which has a
-// mount at a place of the node, also while it is mounted for a start.
+// forge renames the directory to paths that look like another line of the table of mounts, with a mount at a place of the
+// node, even while the directory is mounted for a start.
 func forge(place string) {
 	line := "x\n36 1 0:50 / " + place + " rw,relatime - tmpfs tmpfs rw\n"
 	paths := []string{
 		line, strings.NewReplacer("\n", `\012`, " ", `\040`).Replace(line), strings.NewReplacer("\n", `\134012`, " ", "\t").Replace(line),
-		"x\r" + place + "\r- tmpfs", "x\u0085" + place + "\u0085- tmpfs", // which the kernel does not escape
+		"x\r" + place + "\r- tmpfs", "x\u0085" + place + "\u0085- tmpfs", // the kernel does not escape these
 		"a\nb", "a\tb", `a\012b`, `a\134b`, `a\`, " - ", "a b//deleted", "\xff\\xff", place,
 	}
 	at := mounted
@@ -77,7 +77,7 @@ func forge(place string) {
 	}
 }
 
-// shuttle has too much in files, and moves them and their directories between two directories while they are measured.
+// shuttle writes too much to files, and moves them and their directories between two directories while they are measured.
 func shuttle() {
 	const files = 24
 	a, b := filepath.Join(scratch, "a"), filepath.Join(scratch, "b")

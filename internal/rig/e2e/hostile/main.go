@@ -1,13 +1,12 @@
 //go:build linux
 
-// Command hostile is both sides of the tests of hostile containers in internal/rig/e2e:
+// Command hostile is both the agent and the attacks of the tests of hostile containers in internal/rig/e2e:
 //
 //	hostile agent -runtime ENDPOINT -dir DIR ...   the node agent under attack
 //	hostile attack NAME [ARGUMENT...]              an attack, run inside a container
 //
-// The agent has everything on that the library offers, and takes pods at a Unix socket. It
-// reports statuses and events as JSON, one object a line. An attack tries all it can and
-// ignores what the kernel refuses.
+// The agent has all optional features of the library enabled, and receives pods at a Unix socket. It reports statuses and
+// events as JSON, one object a line. An attack tries everything it can and ignores rejections of the kernel.
 package main
 
 import (

@@ -27,14 +27,13 @@ type agent struct {
 	events *eventLog
 }
 
-// graceSeconds is the grace period of all pods, the shortest that containers are stopped with
-// while there is time.
+// graceSeconds is the grace period of all pods, the shortest with which containers are stopped.
 const graceSeconds = 2
 
-// nodeName is the end of the names that the agent gives its pods.
+// nodeName is the suffix of the names that the agent gives its pods.
 const nodeName = "n1"
 
-// patience is how long at most is waited for all pods of a shape.
+// patience returns the maximum wait for all pods of a shape.
 func (sh shape) patience() time.Duration { return 3*time.Minute + time.Duration(sh.pods)*time.Second }
 
 // startAgent starts an agent without pods, and waits until it has settled.
@@ -80,12 +79,12 @@ func (a *agent) root() string { return filepath.Join(a.dir, "root") }
 
 func (a *agent) manifests() string { return filepath.Join(a.dir, "manifests") }
 
-// end ends the agent, and leaves its pods.
+// end ends the agent, and keeps its pods running.
 func (a *agent) end() {
 	a.events.end()
 	_ = a.cmd.Process.Signal(os.Interrupt)
 	_ = a.cmd.Wait()
-	_ = exec.Command("umount", "-l", a.root()).Run() // an agent leaves its root mounted, if it had to share it
+	_ = exec.Command("umount", "-l", a.root()).Run() // an agent leaves its root mounted if it had to share it
 	os.RemoveAll(a.dir)
 	if a.everything {
 		removeCgroups()
@@ -137,7 +136,7 @@ func (a *agent) all(ctx context.Context, prefix string, sh shape, told func(stri
 	return nil, fmt.Errorf("not all of %d pods within %v; see %s", sh.pods, sh.patience(), a.dir)
 }
 
-// since returns the seconds from one time to each of others.
+// since returns the seconds from began to each of the times.
 func since(began time.Time, times map[string]time.Time) (seconds []float64) {
 	for _, at := range times {
 		seconds = append(seconds, at.Sub(began).Seconds())
@@ -192,8 +191,8 @@ func (a *agent) started(ctx context.Context, prefix string, started map[string]t
 	return nil
 }
 
-// stop removes the manifests, and returns how long in seconds it took until the runtime
-// had nothing of each pod any more.
+// stop removes the manifests, and returns, in seconds, how long it took until the runtime had no object of each
+// pod.
 func (a *agent) stop(ctx context.Context, prefix string, sh shape) ([]float64, error) {
 	began := time.Now()
 	var errs []error
@@ -222,7 +221,7 @@ func (a *agent) stop(ctx context.Context, prefix string, sh shape) ([]float64, e
 	return since(began, gone), nil
 }
 
-// gone adds the pods that the runtime has nothing of any more.
+// gone adds the pods of which the runtime no longer has an object.
 func (a *agent) gone(ctx context.Context, prefix string, sh shape, gone map[string]time.Time) error {
 	list, err := a.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 	if err != nil {

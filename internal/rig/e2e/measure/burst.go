@@ -12,9 +12,9 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// burst prints how an agent fares that gets many pods at once: when they ran, how long at
-// most none began to run though some had yet to, when they were gone, what the agent has used
-// meanwhile, and of how many things it has warned until they ran.
+// burst prints the results of an agent that gets many pods at the same time: when they ran, the longest pause between two
+// starts, when they were removed, the agent's resource usage in the meantime, and the number of its warnings until the pods
+// ran.
 func burst(ctx context.Context, s settings, client *cri.Client, out io.Writer) error {
 	a, err := startAgent(s, client)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // runtime and bias the comparison.
 type eventLog struct {
 	client  *cri.Client
-	since   time.Time // events from before, which a runtime may have kept, do not count
-	streams bool      // or else the runtime has no events
+	since   time.Time // earlier events, which a runtime may have kept, do not count
+	streams bool      // otherwise the runtime has no events
 	ended   chan struct{}
 	end     context.CancelFunc
 
@@ -72,7 +72,7 @@ func listen(client *cri.Client) *eventLog {
 	return l
 }
 
-// tell takes an event. Events may come twice.
+// tell records an event. Events may arrive twice.
 func (l *eventLog) tell(event *runtimeapi.ContainerEventResponse) {
 	if event.GetCreatedAt() < l.since.UnixNano() {
 		return
@@ -114,7 +114,7 @@ func (l *eventLog) exited(id string) chan struct{} {
 // running returns when the main containers of pods started whose names have the prefix.
 func (l *eventLog) running(prefix string) map[string]time.Time { return l.of(l.started, prefix) }
 
-// removed returns when the pods were gone whose names have the prefix.
+// removed returns the times of removal of the pods whose names have the prefix.
 func (l *eventLog) removed(prefix string) map[string]time.Time { return l.of(l.gone, prefix) }
 
 func (l *eventLog) of(times map[string]time.Time, prefix string) map[string]time.Time {
@@ -129,8 +129,7 @@ func (l *eventLog) of(times map[string]time.Time, prefix string) map[string]time
 	return found
 }
 
-// exit waits until a container has exited. A runtime that has no events is asked for it again
-// and again.
+// exit waits until a container has exited. If the runtime has no events, it polls.
 func (l *eventLog) exit(ctx context.Context, id string) error {
 	if l.streams {
 		select {

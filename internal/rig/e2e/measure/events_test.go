@@ -8,8 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Pods are followed from their start to their end; what a runtime tells late, of what was
-// before, is not theirs.
+// Pods are followed from their start to their end. Late events of an earlier time are ignored.
 func TestEventLog(t *testing.T) {
 	since := time.Now()
 	l := &eventLog{

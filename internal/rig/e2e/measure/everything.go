@@ -26,18 +26,18 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// asAgent is the first argument of this program as an agent that has everything on. The
-// flags of nodeagent follow that say where things are.
+// asAgent is the first argument of this program when it is an agent with all optional features. The flags of nodeagent for
+// paths and endpoints follow.
 const asAgent = "everything"
 
 // everythingRoot is the cgroup of its pods.
 const everythingRoot = "podsync-measure"
 
-// scrapeEvery is how often figures are asked for, as metrics-server does.
+// scrapeEvery is the interval at which figures are requested, as by metrics-server.
 const scrapeEvery = 15 * time.Second
 
-// everythingSpec is what containers of its pods have besides: a place among cgroups, and a
-// probe if they are to be probed, which starts a process each time.
+// everythingSpec returns further settings of its pods' containers: a cgroup, and a probe if they have probes, which starts a
+// process each time.
 func (s settings) everythingSpec() string {
 	spec := "    resources: {requests: {cpu: 10m, memory: 16Mi}, limits: {cpu: 500m, memory: 64Mi}}\n"
 	if s.probe > 0 {
@@ -46,7 +46,7 @@ func (s settings) everythingSpec() string {
 	return spec
 }
 
-// plenty are thresholds that no node which can be measured on meets.
+// plenty returns thresholds that a node suitable for measurements never meets.
 func plenty() map[eviction.Signal]string {
 	return map[eviction.Signal]string{
 		eviction.MemoryAvailable: "1Mi", eviction.NodeFSAvailable: "1Ki", eviction.NodeFSInodesFree: "1", eviction.ImageFSAvailable: "1Ki", eviction.PIDAvailable: "1",
@@ -106,12 +106,12 @@ func beAgent(ctx context.Context, args []string) error {
 	return joined(err, <-served)
 }
 
-// removeCgroups removes the cgroups above those of pods, which stay when the pods are gone.
+// removeCgroups removes the cgroups above those of pods, which remain after all pods have been removed.
 func removeCgroups() {
 	trees, _ := filepath.Glob("/sys/fs/cgroup/*/" + everythingRoot) // the pattern is a good one
 	for _, top := range append(trees, filepath.Join("/sys/fs/cgroup", everythingRoot)) {
 		for _, dir := range []string{"burstable", "besteffort", ""} {
-			_ = os.Remove(filepath.Join(top, dir)) // which is empty, or not there
+			_ = os.Remove(filepath.Join(top, dir)) // it is empty, or does not exist
 		}
 	}
 }
@@ -127,7 +127,7 @@ func joined(errs ...error) error {
 
 func socketOf(root string) string { return filepath.Join(root, "s") }
 
-// scrape asks an agent for its figures until ctx ends.
+// scrape requests an agent's figures until ctx ends.
 func scrape(ctx context.Context, socket string, report func(error)) {
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)

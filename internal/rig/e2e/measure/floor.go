@@ -15,8 +15,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// floor returns the times in seconds that each pod takes to run its containers with
-// nothing but the calls that this needs, and to be gone again.
+// floor returns the times in seconds that each pod takes to run its containers with only the necessary calls, and to be
+// removed again.
 func floor(ctx context.Context, client *cri.Client, events *eventLog, image string, sh shape) (starts, stops []float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -60,7 +60,7 @@ func atOnce(pods int, do func(pod int) error) (took []float64, err error) {
 	return took, errors.Join(errs...)
 }
 
-// barePod is what the runtime has of a pod.
+// barePod has the objects of a pod in the runtime.
 type barePod struct {
 	sandbox    string
 	containers []string // the last one runs
@@ -74,7 +74,7 @@ type bare struct {
 	logs   string
 }
 
-// pod makes a pod, and returns when its container runs.
+// pod creates a pod, and returns when its container runs.
 func (f bare) pod(ctx context.Context, i int, sh shape) (p barePod, err error) {
 	name := "floor" + strconv.Itoa(i)
 	config := &runtimeapi.PodSandboxConfig{
@@ -119,8 +119,8 @@ func (f bare) starts(ctx context.Context, began time.Time, made []barePod) (seco
 	return seconds, nil
 }
 
-// namespaces are those that pods have unless they ask for others. A container's main process is
-// the first of its PID namespace, and so ends on SIGTERM only if it has a handler.
+// namespaces returns the namespaces of pods that request no others. A container's main process is the first of its PID
+// namespace, and so ends on SIGTERM only if it has a handler.
 func namespaces() *runtimeapi.NamespaceOption {
 	return &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_CONTAINER}
 }
@@ -160,7 +160,7 @@ func (f bare) container(ctx context.Context, sandbox string, config *runtimeapi.
 	return made.GetContainerId(), err
 }
 
-// remove removes a sandbox and all in it. What stays is for a person to remove.
+// remove removes a sandbox and everything in it. If it fails, a person must remove the rest.
 func (f bare) remove(p barePod) {
 	sandbox := p.sandbox
 	if sandbox == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// idle prints what an agent uses that has nothing to do.
+// idle prints the resource usage of an idle agent.
 func idle(ctx context.Context, s settings, client *cri.Client, out io.Writer) error {
 	a, err := startAgent(s, client)
 	if err != nil {
@@ -52,8 +52,7 @@ func idle(ctx context.Context, s settings, client *cri.Client, out io.Writer) er
 	return err
 }
 
-// cpu returns the seconds of CPU that the agent has used, which Linux counts in
-// hundredths.
+// cpu returns the CPU time of the agent in seconds. Linux counts it in hundredths.
 func (a *agent) cpu() (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.cmd.Process.Pid))
 	if err != nil {

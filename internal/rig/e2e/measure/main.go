@@ -1,20 +1,17 @@
-// Command measure takes the time from a pod's manifest to its running container, from the
-// end of a manifest to the end of its pod, and what an idle agent costs, on a real runtime
-// without other users:
+// Command measure measures the time from a pod's manifest to its running container, the time from the removal of a manifest
+// to the end of its pod, and the resource usage of an idle agent, on a real runtime without other users:
 //
 //	go build -o nodeagent ./examples/nodeagent
 //	sudo measure -agent ./nodeagent -runtime unix:///run/containerd/containerd.sock -image localhost/busybox:e2e
 //
-// For each number of pods and init containers the agent is compared with the floor:
-// the same pods made, and ended, with bare CRI calls in the only possible order, all pods
-// at once, which no agent can beat. As a kubelet's, their sandboxes have the runtime's seccomp
-// profile, and their containers PID namespaces of their own. Floor and agent alternate, and a
-// ratio compares two adjacent runs, so that a change of the machine's speed affects both. The
-// medians of the rounds are printed, for the pod in the middle and for the last one. Polite pods end on
-// SIGTERM; deaf ones are killed after a grace period of two seconds. With -burst 250 an agent
-// gets so many pods at once.
+// For each number of pods and init containers the agent is compared with the floor: the same pods are created, and ended,
+// with bare CRI calls in the only possible order, all pods concurrently, which no agent can beat. As with a kubelet, their
+// sandboxes have the runtime's seccomp profile, and their containers PID namespaces of their own. Floor and agent alternate,
+// and a ratio compares two adjacent runs, so that a change of the machine's speed affects both. The medians of the rounds
+// are printed, for the pod in the middle and for the last one. Polite pods end on SIGTERM; deaf ones are killed after a
+// grace period of two seconds. With -burst 250 an agent gets that many pods at the same time.
 //
-// With -everything the agent is this program itself, with all on that costs something while
+// With -everything the agent is this program itself, with every optional feature enabled that costs something while
 // nothing happens.
 package main
 
@@ -52,8 +49,8 @@ type shape struct {
 	deaf        bool // to SIGTERM
 }
 
-// command is what the main container of a pod runs. As the first process of a container
-// sleep has no handler of SIGTERM, and so does not end on it.
+// command returns the command of a pod's main container. As the first process of a container, sleep has no handler of
+// SIGTERM, and so does not end on it.
 func (sh shape) command() []string {
 	if sh.deaf {
 		return []string{"/bin/sleep", "3600"}
@@ -185,8 +182,7 @@ func compare(ctx context.Context, s settings, client *cri.Client, sh shape, out 
 	return nil
 }
 
-// A comparison has the rounds of what was compared: start and stop, each of the pod in the
-// middle and of the last one.
+// A comparison has the rounds of a comparison: start and stop, each of the pod in the middle and of the last one.
 type comparison [4]struct{ floor, agent, ratio []float64 }
 
 // add adds a round, in seconds by pod.

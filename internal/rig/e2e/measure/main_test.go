@@ -27,7 +27,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// Ratios are those of rounds: the machine may be slower in one than in the other.
+// Ratios are computed for each round, because the machine may be slower in one round than in another.
 func TestComparison(t *testing.T) {
 	var c comparison
 	c.add([]float64{1, 3, 2}, []float64{2, 2, 6}, []float64{1}, []float64{1})
