@@ -7,7 +7,7 @@ import (
 )
 
 // The clock stepped back an hour between two attempts. The later attempt is the
-// current one, whatever its creation time says.
+// current one, whatever its creation time.
 func ExamplePodStatus_Latest() {
 	status := &runtime.PodStatus{Containers: []runtime.ContainerStatus{
 		{Name: "app", Attempt: 4, State: runtime.ContainerExited},

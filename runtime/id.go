@@ -16,8 +16,8 @@ type ContainerID struct {
 	ID string
 }
 
-// ParseContainerID parses the form "type://id". Neither part may be empty; the error says which one
-// is.
+// ParseContainerID parses the form "type://id". Neither part may be empty; the error names the empty
+// one.
 func ParseContainerID(s string) (ContainerID, error) {
 	typ, id, ok := strings.Cut(s, "://")
 	switch {

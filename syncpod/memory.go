@@ -13,7 +13,7 @@ import (
 
 // podMemory guards a Syncer's memory of one pod. With Records, the part in its Record outlives the
 // agent. The rest is lost with the agent: then a step that failed before a container ran may be
-// retried sooner than its back-off says.
+// retried before the end of its back-off.
 type podMemory struct {
 	uid types.UID
 	// firstSeen is when the Syncer was first called for the pod.

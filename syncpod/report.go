@@ -88,8 +88,8 @@ func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outloo
 	r.deliveries.Go(func() { r.deliver(ctx) })
 }
 
-// ended reports whether the pod has finished, by its observed or its reported phase. A status says
-// so only when nothing of the pod runs any more.
+// ended reports whether the pod has finished, by its observed or its reported phase. A status
+// has a terminal phase only when no container of the pod runs any more.
 func (r *report) ended(status *runtime.PodStatus) bool {
 	previous := r.memory.status.reported(&r.pod.Status)
 	return r.memory.status.ended() || runtime.IsTerminal(r.compute(previous, status, outlook{failed: r.memory.lastFailed()}).Phase)

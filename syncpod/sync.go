@@ -248,9 +248,9 @@ func (w syncing) result() Result {
 }
 
 // Observe records a pod status that another component has read. It may be called at any time, also
-// while the pod is being synced: the runtime may have lost what the status shows when the sync ends.
-// Statuses of unknown pods are ignored. The status must not be nil, is not written to, and may be
-// older than others.
+// while the pod is being synced: when the sync ends, the runtime may have lost the state in the status.
+// Statuses of unknown pods are ignored. The status must not be nil, is not modified, and may be older
+// than others.
 func (s *Syncer) Observe(ctx context.Context, status *runtime.PodStatus) {
 	if m := s.known.get(status.UID); m != nil && ask(m, func(p *memory.Pod) bool { return p.Observe(status) }) {
 		s.record(ctx, m)

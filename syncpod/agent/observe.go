@@ -43,7 +43,7 @@ func (c *Config) Observe(o Observers) {
 	}
 }
 
-// add returns one observer in the place of two, of which either may be nil.
+// add combines two observers into one. Either of them may be nil.
 func add[O comparable](first, second O, both func([]O) O) O {
 	var none O
 	switch {

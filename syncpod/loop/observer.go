@@ -27,7 +27,7 @@ func (o observer) PodSeen(uid types.UID, at time.Time) {
 }
 
 // PhaseChanged removes finished pods immediately. Two steps of a short life may be reported in
-// either order, and no life goes back: the next one begins with PodSeen.
+// either order. A life never moves back: the next one begins with PodSeen.
 func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 	switch {
 	case to < podworkers.Forgotten:

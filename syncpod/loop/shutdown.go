@@ -82,7 +82,7 @@ func (l *Loop) forgetStatic(ctx context.Context, pods []*v1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// stopGroup stops the pods of a group, and returns when they have stopped or their time is over.
+// stopGroup stops the pods of a group, and returns when they have stopped or their time has passed.
 // Errors are reported at the end, for all pods that are still stopping.
 func (l *Loop) stopGroup(ctx context.Context, group shutdownorder.Group) {
 	ctx, cancel := context.WithTimeout(ctx, group.GracePeriod)

@@ -28,7 +28,7 @@ type sink struct {
 var _ deps.Sink = sink{}
 
 // KeepPodStatus stores the status before the embedder gets it, so that the next agent cannot take
-// back what was reported. The Syncer shares the status; neither modifies it.
+// back a reported status. The Syncer shares the status; neither modifies it.
 func (s sink) KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error {
 	s.update(pod.UID, func(s *podState) { s.status, s.undelivered = status, false })
 	return s.deliver(ctx, pod, *status.DeepCopy())
@@ -37,9 +37,9 @@ func (s sink) KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStat
 // repeatTimeout bounds a delivery, as a Syncer's are.
 const repeatTimeout = 5 * time.Second
 
-// repeat delivers the status of a pod that the Syncer has not delivered, if there is one. It comes
-// after the Syncer's work: the stored status of an earlier agent may be older than the one it
-// reported.
+// repeat delivers the status of a pod that the Syncer has not delivered, if there is one. It is
+// called after the Syncer's work: the stored status of an earlier agent may be older than the one that
+// the agent reported.
 func (s sink) repeat(ctx context.Context, pod *v1.Pod) error {
 	state := s.get(pod.UID)
 	if !state.undelivered || state.status == nil || ctx.Err() != nil {

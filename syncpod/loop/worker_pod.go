@@ -29,7 +29,7 @@ type workerPod struct {
 }
 
 // differs reports whether a pod has changed in a way that matters for its sync. Its status mostly
-// repeats what was reported, so only the parts that others write matter.
+// repeats the reported one, so only the parts that other components write matter.
 func differs(before, after *v1.Pod) bool {
 	if before == after {
 		return false

@@ -47,7 +47,7 @@ type podHistory struct {
 	Finished bool
 	// Restarts are those of all its containers, as they were reported last.
 	Restarts int
-	// Dropped is how many entries had to make room for others.
+	// Dropped is the number of entries that were dropped because of the limits.
 	Dropped int
 	// Entries are in the order in which they began.
 	Entries []entry
@@ -69,7 +69,7 @@ type entry struct {
 	Count int
 }
 
-// kind is what an entry is about.
+// kind is the kind of an entry.
 type kind string
 
 // The kinds. The first three are states: of a pod, or container, there is one at a time.

@@ -87,7 +87,7 @@ func lineName(container string, lane int) string {
 	return fmt.Sprintf("%s: what was done (%d)", container, lane)
 }
 
-// title says what an entry is in a few words.
+// title describes an entry in a few words.
 func (e *entry) title() string {
 	name := e.Name
 	if e.Kind == kindPull || e.Kind == kindVolume || e.Kind == kindHook {

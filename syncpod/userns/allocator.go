@@ -22,7 +22,7 @@ type Runtime interface {
 type Config struct {
 	// Dir is the directory of the pods' directories, an absolute path: pods below the root of the agent. Required.
 	Dir string
-	// IDs are the IDs of the node that pods may have. Default: all but the first 65536, of which each pod has 65536.
+	// IDs are the IDs of the node that pods may have. Default: all but the first 65536, and 65536 for each pod.
 	IDs IDs
 	// Runtime is the container runtime. Required.
 	Runtime Runtime

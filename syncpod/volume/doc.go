@@ -1,4 +1,4 @@
-// Package volume has what a program provides for the volumes of pods: a [Plugin] for those that need a driver, and
+// Package volume has the interfaces of a program to the volumes of pods: a [Plugin] for those that need a driver, and
 // [Tokens] of service accounts. [ShareRoot] lets mounts propagate between volumes and containers.
 //
 // The agent sets up the other volumes itself: emptyDir, hostPath, configMap, secret, downwardAPI and projected.

@@ -55,10 +55,10 @@ type Tokens interface {
 type Error struct {
 	// Volume is the name of the volume.
 	Volume string
-	// Kind is the field of the API that says what the volume is, such as configMap, and
+	// Kind is the field of the API that determines the kind of the volume, such as configMap, and
 	// Pod its pod as namespace/name.
 	Kind, Pod string
-	// Operation is what failed, in a kubelet's words: "MountVolume.MountDevice" if a [Plugin] could not prepare the
+	// Operation is the operation that failed, as a kubelet names it: "MountVolume.MountDevice" if a [Plugin] could not prepare the
 	// volume for the node. Empty means "MountVolume.SetUp".
 	Operation string
 	// Err is the cause. It does not contain the volume's contents.

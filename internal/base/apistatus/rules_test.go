@@ -453,8 +453,8 @@ func TestLastStateIsTheLatestEnd(t *testing.T) {
 	}
 }
 
-// A pod that has ended is no longer blocked, and a pod of the API server is not static, whatever its annotations
-// say.
+// A pod that has ended is no longer blocked, and a pod of the API server is not static, whatever its
+// annotations.
 func TestEndsThatStay(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(exited("app", "a0", 0, 0)), Blocked: &apistatus.Problem{Reason: "x"}}
 	if got := apistatus.Compute(in); got.Phase != v1.PodSucceeded || got.Reason != "" {

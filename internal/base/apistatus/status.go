@@ -43,7 +43,7 @@ type view struct {
 	before *v1.PodStatus
 	// sandbox is the latest sandbox, to which current containers belong.
 	sandbox *runtime.SandboxStatus
-	// begun means that a regular container has a record in that sandbox, so initialization is over;
+	// begun means that a regular container has a record in that sandbox, so initialization is complete;
 	// initialized means that the init containers have succeeded, because that container was
 	// certainly created.
 	begun, initialized bool

@@ -20,7 +20,7 @@
 // # Where each rule lives
 //
 //	resolve.go     Resolve: the order of the sources, and the env field
-//	room.go        the bound of what is read
+//	room.go        the limit on the bytes that are read
 //	set.go         the variables, limited to what the kernel accepts for a process
 //	fields.go      fields of the pod
 //	resources.go   requests and limits

@@ -66,8 +66,8 @@ type Image struct {
 	lease *Lease
 }
 
-// Release lets the image be removed when no container uses it. Call it once the container is
-// listed, or when it will not be created.
+// Release ends the lease, so that the image may be removed when no container uses it. Call it when the
+// container is listed, or will not be created.
 func (i *Image) Release() { i.lease.Release() }
 
 // EnsureImage returns the image once it is present, after a pull if the policy requires one. It

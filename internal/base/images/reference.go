@@ -19,7 +19,7 @@ type imageRef struct {
 	full string
 }
 
-// parseReference parses an image name. The error says why the name is invalid.
+// parseReference parses an image name. The error is the reason why the name is invalid.
 func parseReference(name string) (imageRef, error) {
 	if name == "" {
 		return imageRef{}, errors.New("the image's name is empty")

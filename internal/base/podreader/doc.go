@@ -8,11 +8,11 @@
 //
 //	one pod of 1 container               containerd   CRI-O   a kubelet
 //	  new                                         4       3           4
-//	  settled, looked at again                    2       2           4
+//	  settled, inspected again                    2       2           4
 //	  its container exited                        3       3           4
 //	one pod of 3 containers
 //	  new                                         6       3           6
-//	  settled, looked at again                    2       2           6
+//	  settled, inspected again                    2       2           6
 //	  one container exited                        3       3           6
 //	all pods of a node
 //	  nothing changed                             2       2           2

@@ -48,7 +48,7 @@
 // pause between lists is 20 ms after a change and doubles up to 1 s; while no pod is in transition
 // it slowly grows to 10 s. It is at least four times the duration of the last list.
 //
-// # What a status says
+// # The time of a status
 //
 // The time of a status is the beginning of the read that produced it. A list of all pods counts as
 // a read of each pod that it shows unchanged, and of each pod that it does not show. Nothing else

@@ -55,7 +55,7 @@ func (c *Conn) Read() ([]byte, error) {
 
 // ReadPiece returns the next part of a message, of at most 32 KiB; a shorter message is returned
 // whole. The slice is valid until the next call. first and last report whether the piece begins and
-// ends the message. Memory is allocated only for bytes that have arrived or are about to. The
+// ends the message. Memory is allocated only for bytes that have arrived, or will arrive next. The
 // errors are those of Read.
 func (c *Conn) ReadPiece() (piece []byte, first, last bool, err error) {
 	first, c.piece = !c.more, c.piece[:0]

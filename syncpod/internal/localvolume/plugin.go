@@ -29,7 +29,7 @@ func (v *Volumes) provides(vol *v1.Volume) bool {
 	return v.config.Plugin != nil && vol.HostPath == nil && vol.Image == nil && volumedir.Of(vol) == "" && v.config.Plugin.Provides(vol)
 }
 
-// setUpByPlugin has the plugin mount all volumes that it provides at the same time: each may wait for a driver.
+// setUpByPlugin makes the plugin mount all its volumes concurrently, because each may wait for a driver.
 // The returned function waits for the error of one volume.
 func (v *Volumes) setUpByPlugin(ctx context.Context, pod *v1.Pod, dir string) (wait func(*v1.Volume) error) {
 	var running sync.WaitGroup

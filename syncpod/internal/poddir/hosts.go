@@ -83,7 +83,7 @@ func (d *Dirs) hosts(pod *v1.Pod, ips []string) ([]byte, error) {
 	return podHosts(name, ips, pod.Spec.HostAliases), nil
 }
 
-// The first line of the file says which component manages it. Tools match this
+// The first line of the file names the component that manages it. Tools match this
 // text.
 const (
 	managedHosts     = "# Kubernetes-managed hosts file.\n"
