@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -37,6 +38,21 @@ func (s *Server) serveNodeLogs(w http.ResponseWriter, r *http.Request) error {
 type regularFS struct{ root *os.Root }
 
 // Open opens a file.
+// maxNames is the number of names of a directory that are listed.
+const maxNames = 10_000
+
+// A shortDir is a directory of which only the first names are listed: a container may make more than fit in memory.
+type shortDir struct{ *os.File }
+
+// ReadDir returns the first names, whatever their number.
+func (d shortDir) ReadDir(int) ([]fs.DirEntry, error) {
+	names, err := d.File.ReadDir(maxNames)
+	if errors.Is(err, io.EOF) {
+		err = nil // the directory is empty
+	}
+	return names, err
+}
+
 func (f regularFS) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return nil, fmt.Errorf("%q is no name: %w", name, fs.ErrNotExist)
@@ -56,7 +72,11 @@ func (f regularFS) Open(name string) (fs.File, error) {
 		return nil, fmt.Errorf("%s is no regular file: %w", name, fs.ErrPermission)
 	}
 	if info.IsDir() {
-		return f.root.Open(name + "/.") // not a FIFO, even if one has replaced it
+		dir, err := f.root.Open(name + "/.") // not a FIFO, even if one has replaced it
+		if err != nil {
+			return nil, err
+		}
+		return shortDir{dir}, nil
 	}
 	file, _, err := regular.Open(f.root, name)
 	return file, err

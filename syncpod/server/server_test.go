@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -231,6 +232,20 @@ func TestNodeLogs(t *testing.T) {
 		if code, text := n.ask("GET", path); code == 200 || strings.Contains(text, "root:") {
 			t.Errorf("%s: %d %q, want not 200 and no %q in it", path, code, text, "root:")
 		}
+	}
+}
+
+// Of a directory with more names than fit in memory, the first are listed.
+func TestNodeLogsOfAWideDirectory(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 10_050 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("log-%d", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := newNode(t, func(c *server.Config) { c.NodeLogs = dir })
+	if code, text := n.ask("GET", "/logs/"); code != 200 || strings.Count(text, "<a href") != 10_000 {
+		t.Errorf("%d with %d names, want %d", code, strings.Count(text, "<a href"), 10_000)
 	}
 }
 

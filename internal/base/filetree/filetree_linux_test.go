@@ -347,10 +347,32 @@ func TestEmptyOfAWideTree(t *testing.T) {
 	if most > before && most-before > 4<<20 {
 		t.Errorf("a walk keeps %d bytes", most-before)
 	}
-	if err := empty(t.Context(), dir); err != nil {
+	sampled := &sampling{Context: t.Context()}
+	before = heap()
+	if err := empty(sampled, dir); err != nil {
 		t.Fatal(err)
 	}
 	isEmpty(t, dir)
+	if sampled.most > before && sampled.most-before > 8<<20 {
+		t.Errorf("a removal keeps %d bytes", sampled.most-before)
+	}
+	if sampled.calls < n/2 {
+		t.Errorf("the removal asked %d times whether it should end, want it to ask for each entry", sampled.calls)
+	}
+}
+
+// A sampling is a context that measures the heap at each 10,000th question whether it has ended.
+type sampling struct {
+	context.Context
+	calls int
+	most  uint64
+}
+
+func (s *sampling) Err() error {
+	if s.calls++; s.calls%10_000 == 0 {
+		s.most = max(s.most, heap())
+	}
+	return s.Context.Err()
 }
 
 // Entries that an interrupted call has left, or that were created under the name of its directory, are removed.

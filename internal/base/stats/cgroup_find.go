@@ -1,8 +1,11 @@
 package stats
 
 import (
+	"errors"
+	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,6 +16,8 @@ const (
 	searchPause = 10 * time.Second
 	// maxDepth is the depth to which cgroups of pods are searched.
 	maxDepth = 12
+	// maxNames and maxSearched bound the names of one directory, and of a search: a container may make cgroups without end.
+	maxNames, maxSearched = 4096, 65_536
 )
 
 // A finder maps keys to cgroups. A key is the ID of a sandbox or a container, or "pod" followed by
@@ -25,7 +30,9 @@ type finder struct {
 }
 
 // find searches for the keys that are not known yet, and drops all others.
-func (c *finder) find(f *files, h hierarchy, keys map[string]bool, now time.Time) {
+//
+// all are the keys of all pods, at whose containers a search stops.
+func (c *finder) find(f *files, h hierarchy, keys, all map[string]bool, now time.Time) {
 	known, missing := map[string]string{}, false
 	for key := range keys {
 		if at, ok := c.known[key]; ok {
@@ -39,33 +46,54 @@ func (c *finder) find(f *files, h hierarchy, keys map[string]bool, now time.Time
 		return
 	}
 	c.searched = now
-	c.search(f, h.memory, "", keys, 0)
+	left := maxSearched
+	c.search(f, h.memory, "", keys, all, &left, 0)
 	c.absent = map[string]bool{}
 	for key := range keys {
 		c.absent[key] = c.known[key] == ""
 	}
 }
 
-// search walks down the tree. It does not descend into containers, which may have created cgroups
-// of their own.
-func (c *finder) search(f *files, root, at string, keys map[string]bool, depth int) {
-	entries, err := fs.ReadDir(f.FS, path.Join(root, at))
+// search walks down the tree, until it has read left names. It does not descend into containers, which may have created
+// cgroups of their own.
+func (c *finder) search(f *files, root, at string, keys, all map[string]bool, left *int, depth int) {
+	entries, err := readDir(f.FS, path.Join(root, at), min(maxNames, *left))
 	if err != nil && !isGone(err) {
 		f.errs = append(f.errs, err)
 	}
+	*left -= len(entries)
 	for _, e := range entries {
 		if !e.IsDir() {
 			continue
 		}
 		below := path.Join(at, e.Name())
-		key := keyOf(e.Name(), keys)
-		if key != "" && c.known[key] == "" {
+		key := keyOf(e.Name(), all)
+		if keys[key] && c.known[key] == "" {
 			c.known[key] = below
 		}
-		if (key == "" || strings.HasPrefix(key, "pod")) && depth < maxDepth {
-			c.search(f, root, below, keys, depth+1)
+		if (key == "" || strings.HasPrefix(key, "pod")) && depth < maxDepth && *left > 0 {
+			c.search(f, root, below, keys, all, left, depth+1)
 		}
 	}
+}
+
+// readDir returns at most max entries of a directory.
+func readDir(in fs.FS, dir string, max int) ([]fs.DirEntry, error) {
+	f, err := in.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	list, ok := f.(fs.ReadDirFile)
+	if !ok {
+		return nil, &fs.PathError{Op: "readdir", Path: dir, Err: errors.ErrUnsupported}
+	}
+	entries, err := list.ReadDir(max)
+	if errors.Is(err, io.EOF) {
+		err = nil // the directory is empty
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
 }
 
 // keyOf returns the key that a cgroup belongs to, or "". Runtimes and systemd may add a prefix to

@@ -73,7 +73,7 @@ func (r *Reader) ReadDetails(ctx context.Context, pods []*runtime.PodStatus) ([]
 		}
 	}
 	read.hierarchy = hierarchyOf(read.FS)
-	read.finder.find(&read.files, read.hierarchy, keys, read.now)
+	read.finder.find(&read.files, read.hierarchy, keys, keys, read.now)
 	var details []Detail
 	for _, l := range active {
 		if err := ctx.Err(); err != nil {

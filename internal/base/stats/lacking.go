@@ -1,6 +1,8 @@
 package stats
 
 import (
+	"maps"
+
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -32,7 +34,7 @@ func (r *run) lacksNetwork(l lack) bool {
 
 // fromCgroups reads missing figures from cgroups. An error of the runtime is reported only if the
 // cgroups lack a figure too.
-func (r *run) fromCgroups(lacking []lack) {
+func (r *run) fromCgroups(lacking []lack, pods []*runtime.PodStatus) {
 	keys := map[string]bool{}
 	for _, l := range lacking {
 		keys[podKey(l.pod)], keys[l.sandbox.ID] = true, true
@@ -40,8 +42,21 @@ func (r *run) fromCgroups(lacking []lack) {
 			keys[c.ID.ID] = true
 		}
 	}
+	all := maps.Clone(keys)
+	for _, pod := range pods {
+		if pod == nil {
+			continue
+		}
+		all["pod"+string(pod.UID)] = true
+		for i := range pod.Sandboxes {
+			all[pod.Sandboxes[i].ID] = true
+		}
+		for i := range pod.Containers {
+			all[pod.Containers[i].ID.ID] = true
+		}
+	}
 	r.hierarchy = hierarchyOf(r.FS)
-	r.finder.find(&r.files, r.hierarchy, keys, r.now)
+	r.finder.find(&r.files, r.hierarchy, keys, all, r.now)
 	still := false
 	for _, l := range lacking {
 		r.fill(l)

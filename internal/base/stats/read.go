@@ -88,7 +88,7 @@ func (r *run) pods(pods []*runtime.PodStatus) []Pod {
 		}
 	}
 	if len(lacking) > 0 {
-		r.fromCgroups(lacking)
+		r.fromCgroups(lacking, pods)
 	}
 	return list
 }
