@@ -51,7 +51,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// tell returns the story with its current results.
+// tell runs the commands of a story, and returns the story with the results that they have now.
 func tell(told string) (string, error) {
 	var b strings.Builder
 	s := &story{}

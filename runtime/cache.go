@@ -111,7 +111,7 @@ func (c *Cache) Newer(uid types.UID, since time.Time) (status *PodStatus, ok boo
 }
 
 // WaitNewer is Newer, but waits for such a read if there is none yet. It does not trigger a read.
-// The error is that of the read, or that of ctx.
+// The error is the error of the read, or of ctx.
 func (c *Cache) WaitNewer(ctx context.Context, uid types.UID, since time.Time) (*PodStatus, error) {
 	for {
 		status, updated, err := c.newerOrUpdated(uid, since)

@@ -125,7 +125,7 @@ func expect(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// tells fails unless the log has a line with this level and message.
+// tells fails the test unless the log has a line with this level and message.
 func tells(t *testing.T, log, level, message string) {
 	t.Helper()
 	for line := range strings.Lines(log) {

@@ -5,8 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // While a container swaps files during setOwnership, no file gets the mode of another one: none becomes setuid.
@@ -64,4 +67,55 @@ func TestGroupIsGivenWhileFilesAreSwapped(t *testing.T) {
 	if err := <-swapped; err != nil {
 		t.Error(err)
 	}
+}
+
+// A container that swaps a directory for a FIFO during setOwnership does not make the agent wait for a writer.
+func TestGroupIsGivenWhileADirectoryIsSwapped(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("files are given to another group by root alone")
+	}
+	dir := t.TempDir()
+	swapped, fifo, third := filepath.Join(dir, "d"), filepath.Join(dir, "fifo"), filepath.Join(dir, "third")
+	if err := errors.Join(os.Mkdir(swapped, 0o700), syscall.Mkfifo(fifo, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mount, err := mountOf(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done atomic.Bool
+	var running sync.WaitGroup
+	running.Go(func() {
+		for !done.Load() {
+			for _, rename := range [][2]string{{swapped, third}, {fifo, swapped}, {swapped, fifo}, {third, swapped}} {
+				_ = os.Rename(rename[0], rename[1])
+			}
+		}
+	})
+	returned := make(chan struct{})
+	running.Go(func() {
+		defer close(returned)
+		for range 20_000 {
+			_ = ownership{ctx: t.Context(), group: 4711, mount: mount}.changeContents(root, 0) // what is swapped may be gone
+		}
+	})
+	for waiting := true; waiting; {
+		select {
+		case <-returned:
+			waiting = false
+		case <-time.After(time.Minute):
+			t.Error("setOwnership waits for a writer of the FIFO")
+			for _, name := range []string{swapped, fifo, third} { // releases the reader
+				if f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+					f.Close()
+				}
+			}
+		}
+	}
+	done.Store(true)
+	running.Wait()
 }

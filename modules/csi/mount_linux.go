@@ -119,7 +119,7 @@ func (g ownership) changeEntry(dir *os.Root, name string, depth int) error {
 	if depth >= maxDepth {
 		return fmt.Errorf("the volume has more than %d levels of directories", maxDepth)
 	}
-	below, err := dir.OpenRoot(name + "/.") // which is no FIFO even if one took its place
+	below, err := dir.OpenRoot(name + "/.") // not a FIFO, even if one has replaced it
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func number(name string, value uint64) units.Property {
 	return units.Property{Name: name, Value: dbus.MakeVariant(value)}
 }
 
-// unitOf returns the name of the slice of a cgroup, and the name of the slice above it, "" if there is none.
+// unitOf returns the names of a cgroup's slice and of the slice above it. The latter is "" for the topmost slice.
 func unitOf(at string) (name, above string, err error) {
 	name = path.Base(at)
 	if !strings.HasSuffix(name, ".slice") || !path.IsAbs(at) {

@@ -52,7 +52,7 @@ func TestTailOfAFileThatShrinks(t *testing.T) {
 	}
 }
 
-// FuzzRead compares the output for any log with that of the simple model. The log is in one file, or
+// FuzzRead compares the output for any log with the output of the simple model. The log is in one file, or
 // was rotated at any place, and compressed or not.
 func FuzzRead(f *testing.F) {
 	log := "2026-01-02T03:04:05Z stdout F one\n2026-01-02T03:04:06Z stderr P tw\n2026-01-02T03:04:06Z stdout F x\n2026-01-02T03:04:07Z stderr F o\n"

@@ -43,7 +43,7 @@ func New(c Config) (*Agent, error) {
 	return a, err
 }
 
-// parts creates the parts of the agent that run besides the pods.
+// parts creates the parts of the agent that run alongside the pods.
 func (a *Agent) parts(c *Config, manager *images.Manager) (all []loop.Part, err error) {
 	probes, err := c.makeProbes()
 	if err != nil {

@@ -40,7 +40,7 @@ type Config struct {
 	Sync syncpod.Config
 	// Admission decides which new pods may run on the node. Default: all may.
 	Admission Admission
-	// Parts run besides the pods, from the start of Run until its end.
+	// Parts run alongside the pods, from the start of Run until its end.
 	Parts []Part
 
 	// Watch configures the detection of changes in the runtime. Syncs inspect pods through the watcher.

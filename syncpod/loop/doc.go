@@ -28,7 +28,7 @@
 //	remove.go      RemovePod removes a pod from the node
 //
 //	work.go        the work on a pod, done with package syncpod
-//	reader.go      reads of pods, which use the statuses of an earlier agent; looks.go, the reads
+//	reader.go      reads of pods, which use the statuses of an earlier agent; inspections.go, the reads
 //	               of the work
 //	available.go   work waits while the runtime is unavailable
 //	observer.go    records the progress of the work

@@ -74,7 +74,7 @@ func (l *Loop) assemble() error {
 	c := &l.config
 	syncConfig := c.Sync
 	syncConfig.Sink = nil // the Loop delivers the statuses
-	syncConfig.Deps = syncConfig.Deps.With(func(d *deps.Dependencies) { d.Statuses, d.Sink = looks{c.reader, l}, l.sink })
+	syncConfig.Deps = syncConfig.Deps.With(func(d *deps.Dependencies) { d.Statuses, d.Sink = inspections{c.reader, l}, l.sink })
 	syncer, err := syncpod.New(syncConfig)
 	if err != nil {
 		return fmt.Errorf("loop: Config.Sync: %w", err)
@@ -83,7 +83,7 @@ func (l *Loop) assemble() error {
 	watchConfig := watch.Config{
 		Config: c.Watch, Reader: reader{c.reader, l.before}, Events: c.Client, Owner: c.Sync.Owner, Cache: c.cache, Log: c.Log,
 		Observed:         syncer.Observe, // a container may exit, and its record be lost, between two works
-		Changed:          func(uid types.UID, _ *runtime.PodStatus) { l.table.lookAgain(uid) },
+		Changed:          func(uid types.UID, _ *runtime.PodStatus) { l.table.requestSync(uid) },
 		AvailableChanged: l.availableChanged,
 		Busy:             func(uid types.UID) bool { state := l.states.get(uid); return state.busy() },
 	}
@@ -103,10 +103,10 @@ func (l *Loop) assemble() error {
 	}
 	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission}
 	if allocations := c.Sync.Extensions.Allocations; allocations != nil {
-		allocations.Notify(l.table.lookAgain)
+		allocations.Notify(l.table.requestSync)
 	}
 	if devices := c.Sync.Extensions.Devices; devices != nil {
-		devices.Notify(l.table.lookAgain)
+		devices.Notify(l.table.requestSync)
 	}
 	return nil
 }

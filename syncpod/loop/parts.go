@@ -31,7 +31,7 @@ func (f AdmissionFunc) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejecti
 	return f(pod, activePods)
 }
 
-// A Part runs besides the pods of a Loop: it rotates logs, for example, or evicts pods. Package
+// A Part runs alongside the pods of a Loop: it rotates logs, for example, or evicts pods. Package
 // [github.com/podsync/podsync/syncpod/agent] has the parts of a kubelet.
 type Part interface {
 	// Run runs until ctx ends. An error that it returns before then ends the Loop.

@@ -93,9 +93,9 @@ func (t *podTable) ofSource(pod *v1.Pod) *v1.Pod {
 	return pod
 }
 
-// lookAgain requests a sync of a pod because something of it has changed. Pods that no source wants, or that have
+// requestSync requests a sync of a pod because something of it has changed. Pods that no source wants, or that have
 // ended, are left to the housekeeping.
-func (t *podTable) lookAgain(uid types.UID) {
+func (t *podTable) requestSync(uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	wp := t.pods[uid]
@@ -123,7 +123,7 @@ func (t *podTable) lookAtConfigs() {
 	uids := slices.DeleteFunc(t.uids(), func(uid types.UID) bool { return !mountsConfigs(t.pods[uid].pod) })
 	t.mu.Unlock()
 	for _, uid := range uids {
-		t.lookAgain(uid)
+		t.requestSync(uid)
 	}
 }
 

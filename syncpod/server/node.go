@@ -41,7 +41,7 @@ type regularFS struct{ root *os.Root }
 // maxNames is the number of names of a directory that are listed.
 const maxNames = 10_000
 
-// A shortDir is a directory of which only the first names are listed: a container may make more than fit in memory.
+// A shortDir lists only the first names of a directory, because a container may create more than fit in memory.
 type shortDir struct{ *os.File }
 
 // ReadDir returns the first names, whatever their number.

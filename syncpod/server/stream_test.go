@@ -290,7 +290,7 @@ type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
-// TestSlowReader checks that a caller that does not read delays no other.
+// TestSlowReader checks that a caller that does not read does not delay other callers.
 func TestSlowReader(t *testing.T) {
 	n := newNode(t, nil)
 	b := newBackend(t, 0)

@@ -320,7 +320,7 @@ func TestFolderConfigs(t *testing.T) {
 	})
 }
 
-// A snapshot reports changed ConfigMaps or Secrets if, and only if, they differ from those of the previous
+// A snapshot reports changed ConfigMaps or Secrets exactly if they differ from the ones of the previous
 // snapshot.
 func TestFolderTellsOfConfigs(t *testing.T) {
 	dir := t.TempDir()

@@ -20,8 +20,8 @@ type Config struct {
 type Timeline struct {
 	config Config
 	began  time.Time
-	// maxEntries is the maximum number of all entries, about 200 bytes each, and maxPodEntries that of
-	// the entries of one pod.
+	// maxEntries is the maximum number of all entries, about 200 bytes each. maxPodEntries is the maximum number of one
+	// pod's entries.
 	maxEntries, maxPodEntries int
 
 	mu      sync.Mutex

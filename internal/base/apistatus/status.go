@@ -1,12 +1,12 @@
 package apistatus
 
 import (
-	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podsync/podsync/internal/base/order"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
@@ -119,14 +119,7 @@ func (v *view) block(s *v1.PodStatus) {
 func sortByName(list []v1.ContainerStatus) {
 	for i := 1; i < len(list); i++ {
 		if list[i].Name < list[i-1].Name {
-			order := make([]*v1.ContainerStatus, len(list)) // pointers, because a sort of structs adds 7 kB to a program
-			for n, status := range list {
-				order[n] = &status
-			}
-			slices.SortStableFunc(order, func(a, b *v1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
-			for n, status := range order {
-				list[n] = *status
-			}
+			copy(list, order.Sorted(list, func(a, b *v1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) }))
 			return
 		}
 	}

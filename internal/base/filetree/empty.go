@@ -214,7 +214,7 @@ func (e *emptier) move(dir string) error {
 
 // each calls do with each entry of a directory; do may remove the entry. It reports whether there were any entries.
 func (e *emptier) each(dir string, do func(in *os.Root, name string) error) (found bool, err error) {
-	in, err := e.root.OpenRoot(dir + "/.") // which is no FIFO even if one took its place
+	in, err := e.root.OpenRoot(dir + "/.") // not a FIFO, even if one has replaced it
 	if err != nil {
 		return false, err
 	}

@@ -309,7 +309,7 @@ func (w *walker) close() {
 func sameMount(root *os.Root, name string) (bool, error) {
 	var ids [2]string
 	for i, name := range []string{".", name} {
-		dir, err := root.Open(name + "/.") // which is no FIFO even if one took its place
+		dir, err := root.Open(name + "/.") // not a FIFO, even if one has replaced it
 		if err != nil {
 			return false, err
 		}

@@ -4,13 +4,13 @@ package order
 
 import "slices"
 
-// By returns pointers to the elements of a slice, in the order of compare. It does not modify the slice.
+// By returns pointers to the elements of a slice, in the order of compare. Equal elements keep their order. It does not modify the slice.
 func By[T any](list []T, compare func(a, b *T) int) []*T {
 	sorted := make([]*T, len(list))
 	for i := range list {
 		sorted[i] = &list[i]
 	}
-	slices.SortFunc(sorted, compare)
+	slices.SortStableFunc(sorted, compare)
 	return sorted
 }
 

@@ -85,7 +85,7 @@ func TestNothingIsWrittenOutsideTheDirectory(t *testing.T) {
 	}
 }
 
-// A write that fails leaves the old file and no other.
+// A write that fails leaves only the old file.
 func TestFailedReplaceLeavesNothing(t *testing.T) {
 	root := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "a.json"), 0o700); err != nil { // a directory in place of the file

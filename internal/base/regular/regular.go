@@ -50,7 +50,7 @@ func readAll(file *os.File, info fs.FileInfo, name string, limit int64) ([]byte,
 // included under its old or its new name: ReadDir of a Root stats each file after it has read the
 // names, and omits files whose names have changed in between.
 func Names(root *os.Root, dir string) ([]string, error) {
-	inside, err := root.OpenRoot(dir + "/.") // which is no FIFO even if one took its place
+	inside, err := root.OpenRoot(dir + "/.") // not a FIFO, even if one has replaced it
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (r *Reader) ReadDetails(ctx context.Context, pods []*runtime.PodStatus) ([]
 		}
 		p := read.fromRuntime(status, sandbox)
 		active = append(active, lack{&p, sandbox})
-		keys[podKey(&p)], keys[sandbox.ID] = true, true
+		keys[podKey(p.UID)], keys[sandbox.ID] = true, true
 		for i := range status.Containers {
 			c := &status.Containers[i]
 			keys[c.ID.ID], images[c.ID.ID] = true, c.Image
@@ -90,7 +90,7 @@ func (r *Reader) ReadDetails(ctx context.Context, pods []*runtime.PodStatus) ([]
 // details returns the figures of a pod and of its containers.
 func (r *run) details(l lack, images map[string]string) (list []Detail) {
 	of := Detail{Namespace: l.pod.Namespace, Pod: l.pod.Name, UID: l.pod.UID, StartTime: l.pod.StartTime, Time: r.now}
-	if d, ok := r.detail(podKey(l.pod), of); ok {
+	if d, ok := r.detail(podKey(l.pod.UID), of); ok {
 		if l.sandbox.NetworkMode != runtime.NamespaceNode {
 			if n := r.networkOf(l); n != nil {
 				d.Network = n.Interfaces

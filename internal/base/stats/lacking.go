@@ -3,6 +3,8 @@ package stats
 import (
 	"maps"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -13,7 +15,7 @@ type lack struct {
 }
 
 // podKey returns the finder's key of the pod's cgroup.
-func podKey(p *Pod) string { return "pod" + string(p.UID) }
+func podKey(uid types.UID) string { return "pod" + string(uid) }
 
 // lacks reports whether any figure of the pod is missing.
 func (r *run) lacks(l lack) bool {
@@ -37,7 +39,7 @@ func (r *run) lacksNetwork(l lack) bool {
 func (r *run) fromCgroups(lacking []lack, pods []*runtime.PodStatus) {
 	keys := map[string]bool{}
 	for _, l := range lacking {
-		keys[podKey(l.pod)], keys[l.sandbox.ID] = true, true
+		keys[podKey(l.pod.UID)], keys[l.sandbox.ID] = true, true
 		for _, c := range l.pod.Containers {
 			keys[c.ID.ID] = true
 		}
@@ -47,7 +49,7 @@ func (r *run) fromCgroups(lacking []lack, pods []*runtime.PodStatus) {
 		if pod == nil {
 			continue
 		}
-		all["pod"+string(pod.UID)] = true
+		all[podKey(pod.UID)] = true
 		for i := range pod.Sandboxes {
 			all[pod.Sandboxes[i].ID] = true
 		}
@@ -73,8 +75,8 @@ func (r *run) fill(l lack) {
 		c := &l.pod.Containers[i]
 		r.fillOne(c.ID.ID, &c.CPU, &c.Memory)
 	}
-	r.fillOne(podKey(l.pod), &l.pod.CPU, &l.pod.Memory)
-	if r.finder.absent[podKey(l.pod)] { // a cgroup that was not searched for yet may exist, with other figures
+	r.fillOne(podKey(l.pod.UID), &l.pod.CPU, &l.pod.Memory)
+	if r.finder.absent[podKey(l.pod.UID)] { // a cgroup that was not searched for yet may exist, with other figures
 		l.pod.addUp()
 	}
 	if r.lacksNetwork(l) {

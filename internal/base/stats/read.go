@@ -50,9 +50,9 @@ func (r *Reader) rate(s *Stats) {
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if p.summed {
-			p.CPU.UsageCoreNanoSeconds = new(r.sums.total(podKey(p), p.Containers))
+			p.CPU.UsageCoreNanoSeconds = new(r.sums.total(podKey(p.UID), p.Containers))
 		}
-		r.rates.fill(podKey(p), p.CPU)
+		r.rates.fill(podKey(p.UID), p.CPU)
 		for j := range p.Containers {
 			r.rates.fill(p.Containers[j].ID.ID, p.Containers[j].CPU)
 		}

@@ -124,8 +124,8 @@ func (w *Watcher) wake(p *pod) {
 	case w.gate != gateOpen:
 	case p.wakeup == nil:
 		p.wakeup = make(chan struct{}, 1)
-		ctx, kick := w.ctx, p.wakeup
-		w.tasks.Go(func() { w.work(ctx, p, kick) })
+		ctx, wakeup := w.ctx, p.wakeup
+		w.tasks.Go(func() { w.work(ctx, p, wakeup) })
 	default:
 		select {
 		case p.wakeup <- struct{}{}:
@@ -145,7 +145,7 @@ const (
 )
 
 // work does the work of a pod until none is due.
-func (w *Watcher) work(ctx context.Context, p *pod, kick <-chan struct{}) {
+func (w *Watcher) work(ctx context.Context, p *pod, wakeup <-chan struct{}) {
 	var last *inspection
 	for {
 		step, wait := w.step(ctx, p)
@@ -161,7 +161,7 @@ func (w *Watcher) work(ctx context.Context, p *pod, kick <-chan struct{}) {
 				w.config.Observed(ctx, last.status)
 			}
 		case stepWait:
-			pause(ctx, wait, kick)
+			pause(ctx, wait, wakeup)
 		case stepEnd:
 			return
 		}
@@ -190,12 +190,12 @@ func (w *Watcher) step(ctx context.Context, p *pod) (step, time.Duration) {
 }
 
 // pause waits until d has passed, or until wakeup or ctx ends the wait.
-func pause(ctx context.Context, d time.Duration, kick <-chan struct{}) {
+func pause(ctx context.Context, d time.Duration, wakeup <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-kick:
+	case <-wakeup:
 	case <-ctx.Done():
 	}
 }

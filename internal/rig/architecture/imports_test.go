@@ -65,7 +65,7 @@ var rooms = []room{
 		"it reads what a node has left and has decided what follows; whose pods these are it is told through an interface"},
 	{"syncpod/podspec", []string{"internal/base/quantities", "runtime"}, "defaults and validation concern a pod before anything is done for it"},
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
-	{"internal/base/apistatus", []string{"actions", "internal/base/linux", "runtime", "syncpod/podspec/qos"},
+	{"internal/base/apistatus", []string{"actions", "internal/base/linux", "internal/base/order", "runtime", "syncpod/podspec/qos"},
 		"a status is made from what was observed, not by asking those who act; that a container is to run again it must say as the plan does, so it asks the same pure rules"},
 	{"syncpod/internal/hook", []string{"runtime", "runtime/cri"}, "a handler is run when it is asked for: by whom is not its business"},
 	{"syncpod/probe", []string{"actions"}, "a check is a value, for observers"},

@@ -93,7 +93,7 @@ type published struct {
 type agentSpan struct {
 	span
 	owner string
-	// told is the time of the first delivery of each source.
+	// told is the time at which each source first delivered.
 	told map[string]time.Time
 	// readable is the time when it could read the records: it does nothing before.
 	readable time.Time

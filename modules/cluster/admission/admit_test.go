@@ -170,7 +170,7 @@ func tainted(effects ...v1.TaintEffect) *v1.Node {
 	return node
 }
 
-// A pod that the last known Node rejects is checked again with the newest Node, which is read for no other pod.
+// A pod that the last known Node rejects is checked again with the newest Node. For other pods the Node is not read again.
 func TestTheNewestNodeCounts(t *testing.T) {
 	a := admissionTo(object{known: tainted(v1.TaintEffectNoExecute), newest: tainted()})
 	if refused := a.Admit(podOf(nil), nil); refused != nil {

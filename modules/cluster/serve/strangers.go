@@ -19,7 +19,7 @@ const (
 type strangers[K, T comparable] struct {
 	// total limits the number of entries, and perKey the number of each key.
 	total, perKey int
-	// spares reports whether an item is dropped only if the key has no other. Optional.
+	// spares reports whether other items of the key are dropped before this one. Optional.
 	spares func(T) bool
 
 	byKey    map[K][]entry[T] // the oldest first
@@ -33,7 +33,7 @@ type entry[T comparable] struct {
 	number uint64
 }
 
-// add adds an item. If that exceeds a limit, it removes and returns the one to drop.
+// add adds an item. If that exceeds a limit, add removes another item and returns it.
 func (s *strangers[K, T]) add(key K, one T) (victim T, full bool) {
 	victim, from, full := s.victim(key)
 	if full {

@@ -1,6 +1,6 @@
 package status
 
-// Kept returns the number of pods of which the Manager has any state.
+// Kept returns the number of pods that the Manager keeps state for.
 func (m *Manager) Kept() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -59,7 +59,7 @@ type Manager struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*entry
-	// finished are the pods of which nothing is left on the node.
+	// finished are the pods that have left nothing on the node.
 	finished map[types.UID]bool
 	// synced is closed and replaced when the API server has the newest status of one more pod.
 	synced chan struct{}

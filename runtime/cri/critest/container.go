@@ -43,7 +43,7 @@ type container struct {
 	signalled  bool  // a stop with a timeout has sent its signal
 	ended      *Exit // the exit to record instead of the real one
 	unseen     bool  // the runtime was down when the process ended: no event
-	stubborn   faults.IgnoreSignals
+	ignores    faults.IgnoreSignals
 	usage      Usage
 	unkilled   bool // a SIGKILL is pending until the process no longer ignores it
 }

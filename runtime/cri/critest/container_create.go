@@ -105,7 +105,7 @@ func (s service) create(ctx context.Context, c *container) error {
 	c.unclaimed = s.cfg.Like == CRIO && callerHasGone(ctx)
 	c.resources = proto.CloneOf(c.config.GetLinux().GetResources())
 	if f := faultOf(ctx); f != nil {
-		c.stubborn = f.IgnoreSignals
+		c.ignores = f.IgnoreSignals
 	}
 	s.made++
 	c.seq = s.made

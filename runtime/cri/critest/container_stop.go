@@ -56,7 +56,7 @@ func (s service) stopContainer(ctx context.Context, c *container, timeout time.D
 		c.endIdle()
 	}
 	first := stoppable && timeout > 0 && !c.signalled
-	joins := c.stubborn.FirstStopOnly && c.signalled
+	joins := c.ignores.FirstStopOnly && c.signalled
 	c.signalled = c.signalled || first
 	s.mu.Unlock()
 	if !stoppable {
@@ -101,7 +101,7 @@ func (c *container) lose() {
 
 func (r *Runtime) terminate(c *container) {
 	r.mu.Lock()
-	deaf := c.stubborn.Term
+	deaf := c.ignores.Term
 	r.mu.Unlock()
 	if !deaf {
 		c.process.Signal(linuxSignal(c.stopSignal()))
@@ -110,7 +110,7 @@ func (r *Runtime) terminate(c *container) {
 
 func (r *Runtime) killContainer(c *container) {
 	r.mu.Lock()
-	c.unkilled = c.stubborn.Kill
+	c.unkilled = c.ignores.Kill
 	deaf := c.unkilled
 	r.mu.Unlock()
 	if !deaf {

@@ -100,7 +100,7 @@ func (r *Runtime) SetIgnoreSignals(id string, s faults.IgnoreSignals) error {
 		r.mu.Unlock()
 		return fmt.Errorf("critest: container %q: %w", id, errNoID)
 	}
-	c.stubborn = s
+	c.ignores = s
 	late := c.unkilled && !s.Kill
 	c.unkilled = c.unkilled && s.Kill
 	p := c.process

@@ -129,7 +129,7 @@ func TestF11_DeafProcess(t *testing.T) {
 
 func TestF11_Stubborn(t *testing.T) {
 	for name, tc := range map[string]struct {
-		stubborn      faults.IgnoreSignals
+		ignores       faults.IgnoreSignals
 		first, second int64         // timeouts; the second call begins a second later
 		takes         time.Duration // until both calls have returned
 	}{
@@ -142,8 +142,8 @@ func TestF11_Stubborn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onBubble(t, Config{}, func(n *node) {
 				sandbox := n.newSandbox("uid")
-				if tc.stubborn != (faults.IgnoreSignals{}) {
-					n.inject(faults.Fault{Match: faults.Match{Method: CreateContainer}, IgnoreSignals: tc.stubborn})
+				if tc.ignores != (faults.IgnoreSignals{}) {
+					n.inject(faults.Fault{Match: faults.Match{Method: CreateContainer}, IgnoreSignals: tc.ignores})
 				}
 				id := n.newContainer(sandbox, "uid", "serve")
 				n.ok(n.startIt(id))
@@ -178,7 +178,7 @@ func TestF11_Unkillable(t *testing.T) {
 		synctest.Wait()
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_EXITED, 137)
 		if n.SetIgnoreSignals("none", faults.IgnoreSignals{}) == nil {
-			n.Error("what is not there is stubborn")
+			n.Error("a container that does not exist ignores signals")
 		}
 	})
 }

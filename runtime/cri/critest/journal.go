@@ -90,9 +90,9 @@ func (r *Runtime) end(e *entry, resp any, f *faults.Fault, err error) {
 	}
 }
 
-// OnCall calls f for every call that has had its effect, before the caller gets the response. f gets the
-// call and the number of calls that have ended so far. f runs in the call's goroutine and may use the
-// runtime's methods. The returned function removes f. A nil f is never called.
+// OnCall calls f for each call to the runtime: after its effect, and before the caller receives the response. The
+// arguments of f are the number of calls that have ended so far, and the call. f runs in the call's goroutine and may
+// use the runtime's methods. The returned function removes f. A nil f is never called.
 func (r *Runtime) OnCall(f func(done int, c Call)) (stop func()) {
 	if f == nil {
 		return func() {}

@@ -67,7 +67,7 @@ type Usage struct {
 	RootFSBytes uint64
 }
 
-// SetUsage changes the reported usage of a container, and with it that of its pod.
+// SetUsage changes the reported usage of a container. The usage of its pod includes it.
 func (r *Runtime) SetUsage(container string, u Usage) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -72,7 +72,7 @@ func pin(root *os.Root, below, target string) error {
 	return nil
 }
 
-// makeTarget creates an empty directory or file to mount on. It replaces that of an earlier container.
+// makeTarget creates an empty directory or file to mount on. It removes the target of an earlier container first.
 func makeTarget(target string, dir bool) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
 		return err

@@ -317,3 +317,29 @@ func TestRenamedPinIsTornDown(t *testing.T) {
 		t.Errorf("mounted after TearDown: %q, %v", points, err)
 	}
 }
+
+// While a container swaps what a subPath names for a link that leads out, the mount shows nothing outside of the volume.
+func TestSubPathIsPinnedWhileItIsSwapped(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pod")
+	needsMount(t, dir)
+	v := newVolumes(t, localvolume.Config{})
+	setUp(t, v, podWith(named("vol", emptyDir())), dir)
+	victim := flip(t, filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol/name"))
+	if err := os.WriteFile(filepath.Join(victim, "secret"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mounted := 0
+	for range 2000 {
+		got, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: "name"})
+		if err != nil {
+			continue
+		}
+		mounted++
+		if _, err := os.Stat(filepath.Join(got, "secret")); err == nil {
+			t.Fatal("the mount shows what lies outside of the volume")
+		}
+	}
+	if mounted == 0 {
+		t.Error("nothing was mounted, so that nothing was tried")
+	}
+}

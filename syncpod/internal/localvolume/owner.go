@@ -122,7 +122,7 @@ func (o owners) file(f file) access {
 	return access{f.user, o.group, mode}
 }
 
-// token returns the mode of a file with a token: only its owners may read it, if it has any. file adds the
+// token returns the mode of a file with a token. If the file has owners, only they may read it. file adds the
 // permissions of the group.
 func (o owners) token(mode int32) int32 {
 	if o == (owners{group: keep, user: keep}) {

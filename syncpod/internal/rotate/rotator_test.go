@@ -307,7 +307,7 @@ func TestRuntimeWithoutLogFiles(t *testing.T) {
 	})
 }
 
-// A failed rotation is retried with increasing back-off, as is that of a missing log.
+// A failed rotation is retried with increasing back-off. So is the rotation of a missing log.
 func TestFailuresAreTriedAgainEverMoreRarely(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
 		w := newWriter(t, root)

@@ -221,7 +221,7 @@ func (a *agent) stop(ctx context.Context, prefix string, sh shape) ([]float64, e
 	return since(began, gone), nil
 }
 
-// gone adds the pods of which the runtime no longer has an object.
+// gone records each pod whose sandbox the runtime no longer lists.
 func (a *agent) gone(ctx context.Context, prefix string, sh shape, gone map[string]time.Time) error {
 	list, err := a.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 	if err != nil {

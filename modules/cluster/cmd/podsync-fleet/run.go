@@ -91,7 +91,7 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 	return err
 }
 
-// partsOf returns the functions that run besides the nodes.
+// partsOf returns the functions that run alongside the nodes.
 func partsOf(o options, kube kubernetes.Interface, f *fleet.Fleet, nodes nodesServer, r *report, out io.Writer) ([]func(context.Context) error, error) {
 	parts := []func(context.Context) error{
 		func(ctx context.Context) error { r.printLines(ctx, o.every); return nil },

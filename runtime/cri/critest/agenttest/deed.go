@@ -154,7 +154,7 @@ func (s *stage) disarm() {
 	s.kills.Wait()
 }
 
-// heard is called for each call that has had its effect, before its response.
+// heard is called after the effect of each call, and before its response.
 func (s *stage) heard(_ int, c critest.Call) {
 	if !ofAgent(c) || !s.isLast(c) {
 		return

@@ -93,7 +93,7 @@ func timeLeft(deadline time.Time, ok bool) func() bool {
 	}
 }
 
-// tell passes, fails or skips the test of a promise.
+// tell passes, fails or skips the test of a promise, by what the report says.
 func tell[T test[T]](t T, o Outcome) {
 	switch o.State {
 	case Broken:

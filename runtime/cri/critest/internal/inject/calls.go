@@ -119,7 +119,7 @@ func Describe(f *faults.Fault) string {
 		parts = append(parts, "hang")
 	}
 	if f.IgnoreCancel {
-		parts = append(parts, "deaf")
+		parts = append(parts, "ignores cancellation")
 	}
 	if f.Err != nil {
 		parts = append(parts, "error")
@@ -128,7 +128,7 @@ func Describe(f *faults.Fault) string {
 		parts = append(parts, "late address")
 	}
 	if f.IgnoreSignals != (faults.IgnoreSignals{}) {
-		parts = append(parts, "stubborn")
+		parts = append(parts, "ignores signals")
 	}
 	return [...]string{"before", "midway", "after"}[f.When] + ": " + strings.Join(parts, ", ")
 }

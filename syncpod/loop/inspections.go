@@ -13,16 +13,16 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// looks reads statuses for a Syncer. It inspects pods through the watcher, so that the cache
+// inspections reads statuses for a Syncer. It inspects pods through the watcher, so that the cache
 // has the newest status and no pod is inspected twice.
-type looks struct {
+type inspections struct {
 	deps.Statuses
 	loop *Loop
 }
 
 // PodStatus inspects a pod. While the watcher considers the runtime unavailable, it still calls the
 // runtime: the pod may wait only for this call.
-func (l looks) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
+func (l inspections) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	since := time.Now()
 	status, err := l.loop.watcher.GetNewerThan(ctx, uid, since)
 	if _, away := errors.AsType[*watch.UnavailableError](err); away {

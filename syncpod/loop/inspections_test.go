@@ -28,11 +28,11 @@ func TestStopAsksForNothingTwice(t *testing.T) {
 		}
 		calls := n.Journal().After(before)
 		got := calls.Counts()
-		looks := max(got[critest.ListPodSandbox], got[critest.ListContainers])
+		lists := max(got[critest.ListPodSandbox], got[critest.ListContainers])
 		delete(got, critest.ListPodSandbox)
 		delete(got, critest.ListContainers)
-		if looks != 3 || !maps.Equal(got, want) {
-			t.Errorf("it took %d looks, want 3, and %v, want %v\n%v", looks, got, want, calls)
+		if lists != 3 || !maps.Equal(got, want) {
+			t.Errorf("it took %d lists, want 3, and %v, want %v\n%v", lists, got, want, calls)
 		}
 	})
 }
