@@ -23,7 +23,7 @@ const (
 	// scanPause is the interval between reads of the directory, and registerPause the pause before a socket that failed
 	// to register is tried again.
 	scanPause, registerPause = time.Second, 10 * time.Second
-	// maxSockets is the maximum number of sockets in the directory; further ones are ignored. maxAsked is the number of
+	// maxSockets is the maximum number of sockets in the directory; further ones are ignored. maxCalling is the number of
 	// sockets that are called at the same time.
 	maxSockets, maxCalling = 256, 16
 	// maxSocketPath is the maximum length of the path of a Unix socket.

@@ -26,7 +26,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// agent is an agent with a Timeline.
+// An observedAgent is an agent with a Timeline.
 type observedAgent struct {
 	*nodeagent.Agent
 	t       *testing.T

@@ -84,7 +84,7 @@ func TestNumberOfCallsOfARelist(t *testing.T) {
 	}
 }
 
-// fresh is the number of calls for ten new pods.
+// numberOfCallsOfARelist checks the number of calls of a list: fresh for ten new pods, two for unchanged ones, three if one has changed.
 func numberOfCallsOfARelist(t *testing.T, model critest.Model, fresh int) {
 	n := testnode.New(t, critest.Config{Like: model}).Dial(cri.Config{})
 	for i := range 10 {

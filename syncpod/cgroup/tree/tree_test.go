@@ -503,7 +503,7 @@ func TestMissingController(t *testing.T) {
 	}
 }
 
-// slices records its calls.
+// fakeSlices records its calls.
 type fakeSlices struct {
 	asked []string
 	fail  error

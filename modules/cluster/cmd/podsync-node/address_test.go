@@ -86,7 +86,7 @@ func TestE5_AddressDoesNotFlap(t *testing.T) {
 	}
 }
 
-// interfaceAddresses returns the addresses of this machine.
+// The addresses of this machine include the loopback address.
 func TestInterfaceAddresses(t *testing.T) {
 	ips, err := interfaceAddresses()
 	if err != nil || !slices.Contains(ips, netip.MustParseAddr("127.0.0.1")) {
