@@ -84,53 +84,62 @@ func shorter(err error) error {
 // forwardTail is tailStart for a file that can only be read forwards. It reads the file twice. In a
 // damaged file, only the readable entries count.
 func forwardTail(open func() (io.ReadCloser, error), c *counter) (start int64, whole bool, err error) {
-	lines, err := countLines(open, c)
+	lines, incomplete, err := countLines(open, c)
 	if err != nil {
 		return 0, false, err
 	}
 	if c.found += lines; c.found <= c.want {
 		return 0, false, nil
 	}
-	start, err = afterLines(open, c.wanted, c.found-c.want)
+	start, err = afterLines(open, c.wanted, incomplete, c.found-c.want)
 	c.found = c.want
 	return start, true, err
 }
 
-// countLines counts the lines of a file that belong to the selected streams.
-func countLines(open func() (io.ReadCloser, error), c *counter) (lines int64, err error) {
-	var there, partial [2]bool
-	_, err = eachEntry(open, func(e entry) bool {
-		there[e.stream], partial[e.stream] = true, e.partial
-		if c.wanted[e.stream] && !e.partial {
+// countLines counts the lines of a file that belong to the selected streams. For each stream, it also
+// returns the offset of the last entry if that entry leaves its line incomplete and no later file has an
+// entry of the stream, and -1 otherwise. Such an entry ends a line.
+func countLines(open func() (io.ReadCloser, error), c *counter) (lines int64, incomplete [2]int64, err error) {
+	var there [2]bool
+	incomplete = [2]int64{-1, -1}
+	_, err = eachEntry(open, func(e entry, offset int64) bool {
+		there[e.stream], incomplete[e.stream] = true, -1
+		if e.partial {
+			incomplete[e.stream] = offset
+		} else if c.wanted[e.stream] {
 			lines++
 		}
 		return true
 	})
 	for s := range there {
-		if c.wanted[s] && there[s] && partial[s] && !c.seen[s] {
-			lines++ // an incomplete line that no later entry continues
+		if !c.wanted[s] || c.seen[s] {
+			incomplete[s] = -1
+		}
+		if incomplete[s] >= 0 {
+			lines++
 		}
 		c.seen[s] = c.seen[s] || there[s]
 	}
-	return lines, err
+	return lines, incomplete, err
 }
 
-// afterLines returns the offset after the given number of lines.
-func afterLines(open func() (io.ReadCloser, error), wanted [2]bool, lines int64) (offset int64, err error) {
-	return eachEntry(open, func(e entry) bool {
+// afterLines returns the offset after the given number of lines. The entries at the offsets in incomplete
+// end a line too.
+func afterLines(open func() (io.ReadCloser, error), wanted [2]bool, incomplete [2]int64, lines int64) (offset int64, err error) {
+	return eachEntry(open, func(e entry, offset int64) bool {
 		if lines == 0 {
 			return false
 		}
-		if wanted[e.stream] && !e.partial {
+		if wanted[e.stream] && (!e.partial || offset == incomplete[e.stream]) {
 			lines--
 		}
 		return true
 	})
 }
 
-// eachEntry calls f with each entry until f returns false, and returns the offset of that entry, or
-// of the end of the file. It skips damage, which is reported when the file is printed.
-func eachEntry(open func() (io.ReadCloser, error), f func(entry) bool) (offset int64, err error) {
+// eachEntry calls f with each entry and its offset until f returns false, and returns the offset of that
+// entry, or of the end of the file. It skips damage, which is reported when the file is printed.
+func eachEntry(open func() (io.ReadCloser, error), f func(e entry, offset int64) bool) (offset int64, err error) {
 	r, err := open()
 	if err != nil {
 		return 0, err
@@ -141,7 +150,7 @@ func eachEntry(open func() (io.ReadCloser, error), f func(entry) bool) (offset i
 		if err != nil {
 			return s.read(), nil
 		}
-		if e, ok := parse(p.text); ok && p.begins && !f(e) {
+		if e, ok := parse(p.text); ok && p.begins && !f(e, p.offset) {
 			return p.offset, nil
 		}
 	}

@@ -59,6 +59,8 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(log), uint16(40), true, int64(2), int64(9), uint8(0), false)
 	f.Add([]byte(log), uint16(0), false, int64(-1), int64(-1), uint8(1), true)
 	f.Add([]byte(log[:len(log)-9]+"\nrubbish\n\n"), uint16(70), false, int64(1), int64(0), uint8(2), true)
+	// A compressed file ends with an incomplete line of one stream, and the tail is of the other stream.
+	f.Add([]byte(log[:99]+"rubbish\n"), uint16(103), true, int64(1), int64(0), uint8(0), true)
 	f.Add([]byte("\x00\n"+strings.Repeat(log, 30)), uint16(2000), true, int64(70), int64(-1), uint8(0), false)
 	f.Fuzz(func(t *testing.T, log []byte, cut uint16, gz bool, tail, limit int64, stream uint8, stamps bool) {
 		o := &v1.PodLogOptions{Timestamps: stamps, Stream: new([]string{v1.LogStreamAll, v1.LogStreamStdout, v1.LogStreamStderr}[stream%3])}
@@ -72,12 +74,17 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReadLikeTheModel does the same with logs that are larger than the reader's buffers.
+// TestReadLikeTheModel does the same with logs that are larger than the reader's buffers, and with short
+// logs, in which a stream often has no entry in one of the files.
 func TestReadLikeTheModel(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(360) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		log := randomLog(rnd, 100)
-		o := &v1.PodLogOptions{Timestamps: rnd.IntN(2) == 0, TailLines: new(rnd.Int64N(110))}
+		entries := 100
+		if seed >= 60 {
+			entries = 1 + rnd.IntN(8)
+		}
+		log := randomLog(rnd, entries)
+		o := &v1.PodLogOptions{Timestamps: rnd.IntN(2) == 0, TailLines: new(rnd.Int64N(int64(entries + 10)))}
 		compare(t, log, rnd.IntN(len(log)), rnd.IntN(2) == 0, o)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
