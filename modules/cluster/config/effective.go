@@ -53,7 +53,7 @@ func completeDurations(c *kubelet.KubeletConfiguration) {
 // completeRest sets the defaults of the other empty fields, including fields without effect here.
 func completeRest(c *kubelet.KubeletConfiguration) {
 	for _, field := range []**bool{
-		&c.EnableControllerAttachDetach, &c.MakeIPTablesUtilChains, &c.EnableSystemLogHandler, &c.EnableProfilingHandler, &c.EnableDebugFlagsHandler,
+		&c.EnableControllerAttachDetach, &c.MakeIPTablesUtilChains, &c.EnableProfilingHandler, &c.EnableDebugFlagsHandler,
 		&c.FailCgroupV1, &c.RegisterNode,
 	} {
 		orElse(field, true)

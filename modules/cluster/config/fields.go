@@ -60,7 +60,7 @@ var honoured = strings.Fields(`
 	address allowedUnsafeSysctls apiVersion authentication.anonymous.enabled authentication.webhook.cacheTTL authentication.webhook.enabled
 	authentication.x509.clientCAFile authorization.mode authorization.webhook.cacheAuthorizedTTL authorization.webhook.cacheUnauthorizedTTL
 	cgroupDriver cgroupRoot cgroupsPerQOS clusterDNS clusterDomain containerLogMaxFiles containerLogMaxSize containerRuntimeEndpoint
-	cpuCFSQuota cpuCFSQuotaPeriod crashLoopBackOff.maxContainerRestartPeriod enableDebuggingHandlers enableServer enforceNodeAllocatable
+	cpuCFSQuota cpuCFSQuotaPeriod crashLoopBackOff.maxContainerRestartPeriod enableDebuggingHandlers enableServer enableSystemLogHandler enforceNodeAllocatable
 	eventBurst eventRecordQPS evictionHard evictionMaxPodGracePeriod evictionMinimumReclaim evictionPressureTransitionPeriod evictionSoft
 	evictionSoftGracePeriod failCgroupV1 failSwapOn healthzBindAddress healthzPort imageGCHighThresholdPercent imageGCLowThresholdPercent
 	imageMaximumGCAge imageMinimumGCAge imagePullCredentialsVerificationPolicy kind kubeAPIBurst kubeAPIQPS kubeReserved
@@ -82,8 +82,7 @@ var others = []Field{
 	{Name: "enableContentionProfiling", Treatment: Meaningless, Reason: "no profiles are served, which is stricter", Granted: []string{"false"}},
 	{Name: "enableProfilingHandler", Treatment: Meaningless, Reason: "no profiles are served, which is stricter", Granted: []string{"false"}},
 	{Name: "enableDebugFlagsHandler", Treatment: Meaningless, Reason: "no debug flags are served, which is stricter", Granted: []string{"false"}},
-	{Name: "enableSystemLogHandler", Treatment: Meaningless, Reason: "the logs of the machine are not served, which is stricter", Granted: []string{"false"}},
-	{Name: "enableSystemLogQuery", Treatment: Meaningless, Reason: "the logs of the machine are not served, which is stricter", Granted: []string{"false"}},
+	{Name: "enableSystemLogQuery", Treatment: Meaningless, Reason: "/logs serves files and has no queries, which is stricter", Granted: []string{"false"}},
 	{Name: "volumeStatsAggPeriod", Treatment: Meaningless, Reason: "volumes are measured when an eviction or a request needs their size"},
 	{Name: "kubeletCgroups", Treatment: Meaningless, Reason: "the agent does not move itself: Slice= of its unit decides it"},
 	{Name: "systemCgroups", Treatment: Refused, Reason: "the agent does not move processes of the machine: set Slice= in their units"},

@@ -67,7 +67,7 @@ func TestTableHasAllFields(t *testing.T) {
 // it.
 var harmless = strings.Fields(`
 	configMapAndSecretChangeDetectionStrategy containerLogMaxWorkers containerLogMonitorInterval contentType cpuManagerReconcilePeriod
-	enableContentionProfiling enableDebugFlagsHandler enableProfilingHandler enableSystemLogHandler enableSystemLogQuery featureGates
+	enableContentionProfiling enableDebugFlagsHandler enableProfilingHandler enableSystemLogQuery featureGates
 	fileCheckFrequency hairpinMode httpCheckFrequency iptablesDropBit iptablesMasqueradeBit kernelMemcgNotification kubeReservedCgroup
 	kubeletCgroups logging makeIPTablesUtilChains memoryThrottlingFactor podCIDR runtimeRequestTimeout showHiddenMetricsForVersion
 	syncFrequency systemReservedCgroup topologyManagerScope volumePluginDir volumeStatsAggPeriod`)

@@ -128,6 +128,7 @@ func setDefaults(c *kubelet.KubeletConfiguration) {
 	orElse(&c.RegistryPullQPS, 5)
 	orZero(&c.RegistryBurst, 10)
 	orElse(&c.EnableDebuggingHandlers, true)
+	orElse(&c.EnableSystemLogHandler, true)
 	orElse(&c.FailSwapOn, true)
 	orElse(&c.HealthzPort, 10248)
 	orZero(&c.HealthzBindAddress, "127.0.0.1")

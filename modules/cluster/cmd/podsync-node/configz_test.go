@@ -44,3 +44,27 @@ func TestConfigzAndHealthz(t *testing.T) {
 		t.Errorf("/healthz: %d %q %v", resp.StatusCode, text, err)
 	}
 }
+
+// The node serves the machine's logs, unless enableSystemLogHandler is false. A request for a checkpoint reaches the
+// runtime in memory, which does not implement it.
+func TestMachineLogsAndCheckpoints(t *testing.T) {
+	for _, test := range []struct {
+		line string
+		want int
+	}{
+		{"enableSystemLogHandler: true", http.StatusOK},
+		{"enableSystemLogHandler: false", http.StatusMethodNotAllowed},
+	} {
+		n := newTarget(t, test.line)
+		if code, text, err := n.ask("127.0.0.1", "good-ann", "/logs/"); err != nil || code != test.want {
+			t.Errorf("%s: /logs/ returns %d %q, %v, want %d", test.line, code, text, err, test.want)
+		}
+		if code, text, err := n.ask("127.0.0.1", "good-bob", "/logs/"); err != nil || code != http.StatusForbidden {
+			t.Errorf("%s: a user without the right gets %d %q, %v", test.line, code, text, err)
+		}
+		path := "/checkpoint/default/web-n1/app"
+		if code, text, err := n.send(http.MethodPost, "127.0.0.1", "good-ann", path); err != nil || code != http.StatusNotImplemented {
+			t.Errorf("%s returns %d %q, %v, want the runtime's 501", path, code, text, err)
+		}
+	}
+}

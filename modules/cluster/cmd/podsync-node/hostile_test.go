@@ -170,9 +170,14 @@ var anyServer = &tls.Config{InsecureSkipVerify: true}
 
 // ask sends a request on a new connection.
 func (n *target) ask(from, token, path string) (code int, text string, err error) {
+	return n.send(http.MethodGet, from, token, path)
+}
+
+// send sends a request with the given method as ask does.
+func (n *target) send(method, from, token, path string) (code int, text string, err error) {
 	transport := &http.Transport{TLSClientConfig: anyServer, DialContext: dialer(from).DialContext, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: patience}
-	req, err := http.NewRequest(http.MethodGet, "https://"+n.address+path, nil)
+	req, err := http.NewRequest(method, "https://"+n.address+path, nil)
 	if err != nil {
 		return 0, "", err
 	}

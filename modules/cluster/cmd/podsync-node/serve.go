@@ -6,11 +6,14 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/modules/cluster/certificates"
 	"github.com/podsync/podsync/modules/cluster/config"
@@ -50,11 +53,16 @@ func (a *agent) serve(ctx context.Context, l *nodeagent.Agent, n *node.Node) err
 		return err
 	}
 	authz := k.Authorization.Webhook
+	checkpoints := filepath.Join(a.root, "checkpoints")
+	if err := os.MkdirAll(checkpoints, 0o700); err != nil {
+		return err
+	}
 	s, err := server.New(server.Config{
 		Agent: l, Client: a.runtime, NodeName: a.name, Metrics: metrics, Stats: l.Stats(), Log: a.log,
 		Configz:       map[string]any{"kubeletconfig": config.Effective(k)},
 		Authenticator: serve.NewAuthenticator(tokens, clients, k.Authentication.Webhook.CacheTTL.Duration),
-		NoDebugging:   !*k.EnableDebuggingHandlers, StreamIdleTimeout: k.StreamingConnectionIdleTimeout.Duration,
+		NodeLogs:      nodeLogs(k), Checkpoints: checkpoints,
+		NoDebugging: !*k.EnableDebuggingHandlers, StreamIdleTimeout: k.StreamingConnectionIdleTimeout.Duration,
 		Authorizer: serve.NewAuthorizer(a.reviews, authz.CacheAuthorizedTTL.Duration, authz.CacheUnauthorizedTTL.Duration),
 	})
 	if err != nil {
@@ -67,6 +75,14 @@ func (a *agent) serve(ctx context.Context, l *nodeagent.Agent, n *node.Node) err
 	return together.Run(ctx, run, func(ctx context.Context) error {
 		return serve.Serve(ctx, serve.Config{Handler: s, Address: net.JoinHostPort(k.Address, strconv.Itoa(int(k.Port))), Certificate: certificate, Clients: clients, TLS: restrictions, Log: a.log})
 	})
+}
+
+// nodeLogs returns the directory of the machine's logs, as a kubelet serves it, or "" if enableSystemLogHandler is false.
+func nodeLogs(k *kubelet.KubeletConfiguration) string {
+	if !*k.EnableSystemLogHandler {
+		return ""
+	}
+	return "/var/log"
 }
 
 // serveHealth answers /healthz for peers on this machine until ctx ends, unless healthzPort is 0.
