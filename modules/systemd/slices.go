@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
+	units "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
 
 	"github.com/podsync/podsync/syncpod/cgroup"
@@ -53,10 +55,35 @@ func (s *Systemd) SetSlice(ctx context.Context, at string, r cgroup.Resources) e
 	case reflect.DeepEqual(r, cgroup.Resources{}):
 		return nil
 	}
+	return setProperties(ctx, conn, name, properties)
+}
+
+// setProperties sets properties of a unit until the machine restarts.
+func setProperties(ctx context.Context, conn *units.Conn, name string, properties []units.Property) error {
 	if err := conn.SetUnitPropertiesContext(ctx, name, true, properties...); err != nil {
 		return fmt.Errorf("systemd: properties of %s: %w", name, err)
 	}
 	return nil
+}
+
+// LimitSlice sets the properties of an existing slice for which r has a value; see [tree.Slices].
+func (s *Systemd) LimitSlice(ctx context.Context, at string, r cgroup.Resources) error {
+	name, _, err := unitOf(at)
+	if err != nil {
+		return err
+	}
+	properties, err := propertiesOf(s.config.Version, r)
+	if err != nil {
+		return err
+	}
+	properties = slices.DeleteFunc(properties, func(p units.Property) bool { return p.Value.Value() == uint64(unlimited) })
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	conn, err := s.manager(ctx)
+	if err != nil {
+		return err
+	}
+	return setProperties(ctx, conn, name, properties)
 }
 
 // RemoveSlice stops the slice of a cgroup; see [tree.Slices].

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,22 @@ func TestSliceAboveKeepsItsProperties(t *testing.T) {
 	}
 	if b.units["edge.slice"]["MemoryMax"] != uint64(7) {
 		t.Errorf("the slice is %v", b.units["edge.slice"])
+	}
+}
+
+// LimitSlice sets the limits that it has, and keeps all other properties.
+func TestLimitSlice(t *testing.T) {
+	b := newBus(t)
+	b.units["system.slice"] = map[string]any{"MemoryMax": uint64(7), "TasksMax": uint64(8), "CPUQuotaPerSecUSec": uint64(9)}
+	if err := on(t, b, cgroup.V2).LimitSlice(t.Context(), "/system.slice", cgroup.Resources{CPUShares: 1024, PIDs: new(int64(100))}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"MemoryMax": uint64(7), "TasksMax": uint64(100), "CPUQuotaPerSecUSec": uint64(9), "CPUWeight": uint64(39)}
+	if got := b.units["system.slice"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("the slice is %v, want %v", got, want)
+	}
+	if calls := b.called("StartTransientUnit"); len(calls) > 0 {
+		t.Errorf("a slice was started: %q", calls)
 	}
 }
 

@@ -63,12 +63,12 @@ var honoured = strings.Fields(`
 	cpuCFSQuota cpuCFSQuotaPeriod crashLoopBackOff.maxContainerRestartPeriod enableDebuggingHandlers enableServer enableSystemLogHandler enforceNodeAllocatable
 	eventBurst eventRecordQPS evictionHard evictionMaxPodGracePeriod evictionMinimumReclaim evictionPressureTransitionPeriod evictionSoft
 	evictionSoftGracePeriod failCgroupV1 failSwapOn healthzBindAddress healthzPort imageGCHighThresholdPercent imageGCLowThresholdPercent
-	imageMaximumGCAge imageMinimumGCAge imagePullCredentialsVerificationPolicy kind kubeAPIBurst kubeAPIQPS kubeReserved
+	imageMaximumGCAge imageMinimumGCAge imagePullCredentialsVerificationPolicy kind kubeAPIBurst kubeAPIQPS kubeReserved kubeReservedCgroup
 	localStorageCapacityIsolation maxOpenFiles maxParallelImagePulls maxPods memorySwap.swapBehavior mergeDefaultEvictionSettings nodeLeaseDurationSeconds
 	nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj podLogsDir podPidsLimit podsPerCore port
 	preloadedImagesVerificationAllowlist protectKernelDefaults providerID registerWithTaints registryBurst registryPullQPS resolvConf
 	rotateCertificates seccompDefault serializeImagePulls serverTLSBootstrap shutdownGracePeriod shutdownGracePeriodByPodPriority shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodPath
-	streamingConnectionIdleTimeout systemReserved tlsCertFile tlsCipherSuites tlsCurvePreferences tlsMinVersion tlsPrivateKeyFile tracing
+	streamingConnectionIdleTimeout systemReserved systemReservedCgroup tlsCertFile tlsCipherSuites tlsCurvePreferences tlsMinVersion tlsPrivateKeyFile tracing
 	userNamespaces.idsPerPod`)
 
 // others are the fields that are refused or meaningless.
@@ -86,8 +86,6 @@ var others = []Field{
 	{Name: "volumeStatsAggPeriod", Treatment: Meaningless, Reason: "volumes are measured when an eviction or a request needs their size"},
 	{Name: "kubeletCgroups", Treatment: Meaningless, Reason: "the agent does not move itself: Slice= of its unit decides it"},
 	{Name: "systemCgroups", Treatment: Refused, Reason: "the agent does not move processes of the machine: set Slice= in their units"},
-	{Name: "systemReservedCgroup", Treatment: Meaningless, Reason: `only enforceNodeAllocatable with "system-reserved" reads it, which is refused`},
-	{Name: "kubeReservedCgroup", Treatment: Meaningless, Reason: `only enforceNodeAllocatable with "kube-reserved" reads it, which is refused`},
 	{Name: "cpuManagerPolicy", Treatment: Refused, Reason: "there is no CPU manager: no container would have CPUs of its own", Granted: []string{`"none"`}},
 	{Name: "cpuManagerPolicyOptions", Treatment: Refused, Reason: "there is no CPU manager"},
 	{Name: "cpuManagerReconcilePeriod", Treatment: Meaningless, Reason: "there is no CPU manager"},

@@ -68,9 +68,9 @@ func TestTableHasAllFields(t *testing.T) {
 var harmless = strings.Fields(`
 	configMapAndSecretChangeDetectionStrategy containerLogMaxWorkers containerLogMonitorInterval contentType cpuManagerReconcilePeriod
 	enableContentionProfiling enableDebugFlagsHandler enableProfilingHandler enableSystemLogQuery featureGates
-	fileCheckFrequency hairpinMode httpCheckFrequency iptablesDropBit iptablesMasqueradeBit kernelMemcgNotification kubeReservedCgroup
+	fileCheckFrequency hairpinMode httpCheckFrequency iptablesDropBit iptablesMasqueradeBit kernelMemcgNotification
 	kubeletCgroups logging makeIPTablesUtilChains memoryThrottlingFactor podCIDR runtimeRequestTimeout showHiddenMetricsForVersion
-	syncFrequency systemReservedCgroup topologyManagerScope volumePluginDir volumeStatsAggPeriod`)
+	syncFrequency topologyManagerScope volumePluginDir volumeStatsAggPeriod`)
 
 func TestNoProtectionIsMeaningless(t *testing.T) {
 	for _, f := range config.Fields() {

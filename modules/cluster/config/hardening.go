@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/syncpod/userns"
@@ -40,13 +42,58 @@ func refuse(c *kubelet.KubeletConfiguration) error {
 	if n := c.UserNamespaces; n != nil && n.IDsPerPod != nil && (*n.IDsPerPod < userns.Unit || *n.IDsPerPod%userns.Unit != 0 || *n.IDsPerPod > math.MaxUint32) {
 		return fmt.Errorf("userNamespaces.idsPerPod is %d, want a multiple of %d below 2^32", *n.IDsPerPod, userns.Unit)
 	}
-	for _, what := range c.EnforceNodeAllocatable {
-		if what != "pods" && what != "none" && what != "" {
-			return fmt.Errorf("enforceNodeAllocatable has %q, want \"pods\" or \"none\": nothing else would be held to its reservation", what)
-		}
+	if _, err := Reservations(c); err != nil {
+		return err
 	}
 	_, err := TLS(c)
 	return err
+}
+
+// Reservation is a cgroup of the machine, and the resources to which enforceNodeAllocatable limits it.
+type Reservation struct {
+	// Cgroup is the value of systemReservedCgroup or kubeReservedCgroup.
+	Cgroup string
+	// Resources is systemReserved or kubeReserved, or the CPU of it for a compressible reservation.
+	Resources v1.ResourceList
+}
+
+// Reservations returns the reservations that enforceNodeAllocatable names, besides that for pods.
+func Reservations(c *kubelet.KubeletConfiguration) (list []Reservation, err error) {
+	for _, what := range c.EnforceNodeAllocatable {
+		field, compressible := strings.CutSuffix(what, "-compressible")
+		var cgroup, cgroupField string
+		var resources v1.ResourceList
+		switch field {
+		case "system-reserved":
+			cgroup, cgroupField = c.SystemReservedCgroup, "systemReservedCgroup"
+			resources, err = Amounts("systemReserved", c.SystemReserved)
+		case "kube-reserved":
+			cgroup, cgroupField = c.KubeReservedCgroup, "kubeReservedCgroup"
+			resources, err = Amounts("kubeReserved", c.KubeReserved)
+		case "pods", "none", "":
+			if !compressible {
+				continue
+			}
+			fallthrough
+		default:
+			return nil, fmt.Errorf("enforceNodeAllocatable has %q, want pods, none, system-reserved, system-reserved-compressible, kube-reserved or kube-reserved-compressible", what)
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case cgroup == "":
+			return nil, fmt.Errorf("enforceNodeAllocatable has %q, and %s is empty: nothing would be held to the reservation", what, cgroupField)
+		case !*c.CgroupsPerQOS:
+			return nil, fmt.Errorf("enforceNodeAllocatable has %q, and cgroupsPerQOS is false: nothing would be held to the reservation", what)
+		case compressible && slices.Contains(c.EnforceNodeAllocatable, field):
+			return nil, fmt.Errorf("enforceNodeAllocatable has %q and %q, want one of them", field, what)
+		}
+		if compressible {
+			maps.DeleteFunc(resources, func(name v1.ResourceName, _ resource.Quantity) bool { return name != v1.ResourceCPU })
+		}
+		list = append(list, Reservation{Cgroup: cgroup, Resources: resources})
+	}
+	return list, nil
 }
 
 // TLS returns the TLS restrictions of the node's server, from the kubelet's tls* fields.

@@ -9,44 +9,74 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 const hardeningHead = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncontainerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n"
 
 func TestProtectionIsHeededOrRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"tlsMinVersion: VersionTLS13\n":                            "",
-		"tlsMinVersion: VersionTLS11\n":                            "tlsMinVersion",
-		"tlsCipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]": "",
-		"tlsCipherSuites: [TLS_NULL]":                              "tlsCipherSuites",
-		"tlsCurvePreferences: [29, 4588]":                          "",
-		"tlsCurvePreferences: [1]":                                 "tlsCurvePreferences",
-		"streamingConnectionIdleTimeout: -1s":                      "streamingConnectionIdleTimeout",
-		"streamingConnectionIdleTimeout: 5m":                       "",
-		"enableDebuggingHandlers: false":                           "",
-		"protectKernelDefaults: true":                              "",
-		"maxOpenFiles: -1":                                         "maxOpenFiles",
-		"podsPerCore: -1":                                          "podsPerCore",
-		"podsPerCore: 10":                                          "",
-		"oomScoreAdj: -1001":                                       "oomScoreAdj",
-		"oomScoreAdj: -999":                                        "",
-		"eventRecordQPS: -1":                                       "eventRecordQPS",
-		"registryPullQPS: -1":                                      "registryPullQPS",
-		"registryBurst: -1":                                        "registryPullQPS",
-		"registryPullQPS: 0":                                       "",
-		"defaultPodSysctls: {net.ipv4.ip_forward: \"0\"}":          "defaultPodSysctls",
-		"defaultPodSysctls: {}":                                    "",
-		"qosReserved: {memory: 50%}":                               "qosReserved",
-		"podPidsLimit: 100\ncgroupsPerQOS: false":                  "podPidsLimit",
-		"podPidsLimit: -1\ncgroupsPerQOS: false":                   "",
-		"enforceNodeAllocatable: [pods]\ncgroupsPerQOS: false":     "enforceNodeAllocatable",
-		"enforceNodeAllocatable: [pods, kube-reserved]":            "enforceNodeAllocatable",
-		"enforceNodeAllocatable: [none]\ncgroupsPerQOS: false":     "",
+		"tlsMinVersion: VersionTLS13\n":                                      "",
+		"tlsMinVersion: VersionTLS11\n":                                      "tlsMinVersion",
+		"tlsCipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]":           "",
+		"tlsCipherSuites: [TLS_NULL]":                                        "tlsCipherSuites",
+		"tlsCurvePreferences: [29, 4588]":                                    "",
+		"tlsCurvePreferences: [1]":                                           "tlsCurvePreferences",
+		"streamingConnectionIdleTimeout: -1s":                                "streamingConnectionIdleTimeout",
+		"streamingConnectionIdleTimeout: 5m":                                 "",
+		"enableDebuggingHandlers: false":                                     "",
+		"protectKernelDefaults: true":                                        "",
+		"maxOpenFiles: -1":                                                   "maxOpenFiles",
+		"podsPerCore: -1":                                                    "podsPerCore",
+		"podsPerCore: 10":                                                    "",
+		"oomScoreAdj: -1001":                                                 "oomScoreAdj",
+		"oomScoreAdj: -999":                                                  "",
+		"eventRecordQPS: -1":                                                 "eventRecordQPS",
+		"registryPullQPS: -1":                                                "registryPullQPS",
+		"registryBurst: -1":                                                  "registryPullQPS",
+		"registryPullQPS: 0":                                                 "",
+		"defaultPodSysctls: {net.ipv4.ip_forward: \"0\"}":                    "defaultPodSysctls",
+		"defaultPodSysctls: {}":                                              "",
+		"qosReserved: {memory: 50%}":                                         "qosReserved",
+		"podPidsLimit: 100\ncgroupsPerQOS: false":                            "podPidsLimit",
+		"podPidsLimit: -1\ncgroupsPerQOS: false":                             "",
+		"enforceNodeAllocatable: [pods]\ncgroupsPerQOS: false":               "enforceNodeAllocatable",
+		"enforceNodeAllocatable: [pods, kube-reserved]":                      "enforceNodeAllocatable",
+		"enforceNodeAllocatable: [pods, none-compressible]":                  "enforceNodeAllocatable",
+		"enforceNodeAllocatable: [everything]":                               "enforceNodeAllocatable",
+		"enforceNodeAllocatable: [kube-reserved]\nkubeReservedCgroup: /kube": "",
+		"enforceNodeAllocatable: [kube-reserved]\nkubeReservedCgroup: /kube\ncgroupsPerQOS: false":               "enforceNodeAllocatable",
+		"enforceNodeAllocatable: [system-reserved, system-reserved-compressible]\nsystemReservedCgroup: /system": "enforceNodeAllocatable",
+		"enforceNodeAllocatable: [none]\ncgroupsPerQOS: false":                                                   "",
 	} {
 		_, warnings, err := parse([]byte(hardeningHead+text), nil)
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) || len(warnings) > 0 {
 			t.Errorf("%q: warnings %q, error %v, want an error of %q", text, warnings, err, want)
 		}
+	}
+}
+
+// A compressible reservation limits only the CPU.
+func TestReservations(t *testing.T) {
+	c, warnings, err := parse([]byte(hardeningHead+`enforceNodeAllocatable: [pods, system-reserved-compressible, kube-reserved]
+systemReservedCgroup: /system
+systemReserved: {cpu: 500m, memory: 1Gi}
+kubeReservedCgroup: /kube
+kubeReserved: {cpu: "1", memory: 2Gi, pid: "100"}
+`), nil)
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	got, err := Reservations(c)
+	want := []Reservation{
+		{"/system", v1.ResourceList{"cpu": resource.MustParse("500m")}},
+		{"/kube", v1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("2Gi"), "pid": resource.MustParse("100")}},
+	}
+	if err != nil || !apiequality.Semantic.DeepEqual(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 }
 

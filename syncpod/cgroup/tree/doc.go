@@ -31,6 +31,7 @@
 //	tree.go       Tree: ensure, raise and remove the cgroup of a pod
 //	config.go     Config, and which trees the kernel has mounted
 //	slices.go     Slices, DriverOf
+//	reserved.go   LimitCgroup: limits of cgroups that are not the pods'
 //	apply.go      writes settings, with checks
 //	current.go    the settings of a cgroup that this agent has not written
 //	pages.go      the limits of huge pages of slices, for which systemd has no property

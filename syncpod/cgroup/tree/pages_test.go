@@ -36,6 +36,8 @@ func (s systemd) SetSlice(_ context.Context, at string, _ cgroup.Resources) erro
 	return nil
 }
 
+func (systemd) LimitSlice(context.Context, string, cgroup.Resources) error { return nil }
+
 func (systemd) RemoveSlice(context.Context, string) error { return nil }
 
 // A slice has the limits of huge pages of its pod, though systemd has no property for them.

@@ -18,6 +18,9 @@ type Slices interface {
 	// the name of the unit; the slices above it exist. The settings of r are properties: CPUWeight
 	// or CPUShares, CPUQuotaPerSecUSec, MemoryMax, TasksMax. Do not set Delegate.
 	SetSlice(ctx context.Context, path string, r cgroup.Resources) error
+	// LimitSlice updates the properties of an existing slice for which r has a value. All others keep
+	// theirs.
+	LimitSlice(ctx context.Context, path string, r cgroup.Resources) error
 	// RemoveSlice stops a slice without processes. It succeeds if the slice does not exist.
 	RemoveSlice(ctx context.Context, path string) error
 }

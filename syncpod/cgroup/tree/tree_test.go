@@ -514,6 +514,11 @@ func (s *fakeSlices) SetSlice(_ context.Context, path string, r cgroup.Resources
 	return s.fail
 }
 
+func (s *fakeSlices) LimitSlice(_ context.Context, path string, r cgroup.Resources) error {
+	s.asked = append(s.asked, fmt.Sprintf("limit %s %d %d", path, r.CPUShares, *r.Memory))
+	return s.fail
+}
+
 func (s *fakeSlices) RemoveSlice(_ context.Context, path string) error {
 	s.asked = append(s.asked, "remove "+path)
 	return s.fail

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	goos "runtime"
 	"slices"
@@ -38,8 +37,6 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
-	"github.com/podsync/podsync/syncpod/cgroup"
-	"github.com/podsync/podsync/syncpod/cgroup/tree"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/resize"
@@ -402,34 +399,4 @@ func (a *agent) recursiveReadOnly(ctx context.Context) (handlers []string, err e
 		}
 	}
 	return handlers, nil
-}
-
-// cgroups creates the manager of the pods' cgroups.
-func (a *agent) cgroups(ctx context.Context, enforced v1.ResourceList) (syncpod.Cgroups, error) {
-	driver, err := tree.DriverOf(ctx, a.runtime)
-	if err != nil {
-		if !errors.Is(err, cri.ErrUnimplemented) {
-			return nil, err
-		}
-		driver = cgroup.Driver(a.kubelet.CgroupDriver) // the runtime does not report its driver
-	}
-	return tree.New(a.cgroupConfig(driver, enforced))
-}
-
-// cgroupConfig returns the configuration of the pods' cgroups with the driver of the runtime.
-func (a *agent) cgroupConfig(driver cgroup.Driver, enforced v1.ResourceList) tree.Config {
-	c := tree.Config{State: filepath.Join(a.root, "cgroups"), Driver: driver, NoCPUQuota: !*a.kubelet.CPUCFSQuota, PodPIDs: max(*a.kubelet.PodPidsLimit, 0), Log: a.log}
-	if driver == cgroup.Systemd {
-		c.Slices = a.systemd
-	}
-	if root := strings.Trim(a.kubelet.CgroupRoot, "/"); root != "" {
-		c.Root = path.Join("/", root, cgroup.DefaultRoot)
-	}
-	if a.kubelet.CPUCFSQuotaPeriod != nil {
-		c.CPUPeriod = a.kubelet.CPUCFSQuotaPeriod.Duration
-	}
-	if a.kubelet.EnforceNodeAllocatable == nil || slices.Contains(a.kubelet.EnforceNodeAllocatable, "pods") {
-		c.Allocatable = enforced
-	}
-	return c
 }
