@@ -147,12 +147,12 @@ func (m *Metrics) Collector(agent Agent) client.Collector {
 // pod.
 func (m *Metrics) ProbeCollector() client.Collector { return m.probes }
 
-// Handler serves the metrics of the agent, of Go and of the process at /metrics, and those of
-// probes at /metrics/probes. Use it as server.Config.Metrics.
-func (m *Metrics) Handler(agent Agent) (http.Handler, error) {
+// Handler serves the metrics of the agent, of Go and of the process at /metrics, with more metrics of
+// the caller, and those of probes at /metrics/probes. Use it as server.Config.Metrics.
+func (m *Metrics) Handler(agent Agent, more ...client.Collector) (http.Handler, error) {
 	mux := http.NewServeMux()
 	for path, all := range map[string][]client.Collector{
-		"/metrics":        {m.Collector(agent), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})},
+		"/metrics":        append([]client.Collector{m.Collector(agent), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}, more...),
 		"/metrics/probes": {m.ProbeCollector()},
 	} {
 		registry := client.NewRegistry()

@@ -32,6 +32,8 @@ type ClientConfig struct {
 	Dir string
 	// NodeName is the name of the node. Required with Bootstrap or Rotate.
 	NodeName string
+	// RenewFailures counts failed requests for a certificate. Default: they are not counted.
+	RenewFailures certificate.Counter
 	// Log receives a line for each new certificate and for errors. Default: no log.
 	Log logr.Logger
 }
@@ -111,7 +113,7 @@ func (c *Client) manage(own *rest.Config) (err error) {
 	c.manager, err = certificate.NewManager(&certificate.Config{
 		ClientsetFn: c.clientset, Template: &x509.CertificateRequest{Subject: subject(c.config.NodeName)},
 		SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, GetUsages: certificate.DefaultKubeletClientGetUsages,
-		CertificateStore: c.store, BootstrapCertificatePEM: certPEM, BootstrapKeyPEM: keyPEM, Ctx: &logs,
+		CertificateStore: c.store, BootstrapCertificatePEM: certPEM, BootstrapKeyPEM: keyPEM, CertificateRenewFailure: c.config.RenewFailures, Ctx: &logs,
 	})
 	return err
 }
@@ -133,6 +135,14 @@ func (c *Client) clientset(current *tls.Certificate) (kubernetes.Interface, erro
 // REST returns a configuration for clients, which the caller owns. Before Ready has returned, requests may have no
 // certificate and count as anonymous.
 func (c *Client) REST() *rest.Config { return rest.CopyConfig(c.rest) }
+
+// Certificate returns the current client certificate, nil if there is none or if it is not renewed.
+func (c *Client) Certificate() *tls.Certificate {
+	if c.manager == nil {
+		return nil
+	}
+	return c.manager.Current()
+}
 
 // Run requests and renews certificates until ctx ends. It must be called once.
 func (c *Client) Run(ctx context.Context) {

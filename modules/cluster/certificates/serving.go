@@ -35,6 +35,8 @@ type ServingConfig struct {
 	Dir string
 	// CertFile and KeyFile contain an initial certificate. Default: none.
 	CertFile, KeyFile string
+	// RenewFailures counts failed requests for a certificate. Default: they are not counted.
+	RenewFailures certificate.Counter
 	// Log receives errors. Default: no log.
 	Log logr.Logger
 }
@@ -60,7 +62,7 @@ func NewServing(c ServingConfig) (*Serving, error) {
 		ClientsetFn: func(*tls.Certificate) (kubernetes.Interface, error) { return c.Kube, nil },
 		GetTemplate: func() *x509.CertificateRequest { return template(c.NodeName, c.Addresses()) },
 		SignerName:  certificatesv1.KubeletServingSignerName, GetUsages: certificate.DefaultKubeletServingGetUsages,
-		CertificateStore: store, Ctx: &logs,
+		CertificateStore: store, CertificateRenewFailure: c.RenewFailures, Ctx: &logs,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)

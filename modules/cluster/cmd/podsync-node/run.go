@@ -49,6 +49,7 @@ type agent struct {
 	heartbeatFailed func()
 	runtime         *cri.Client
 	metrics         *prometheus.Metrics
+	api             *apiMetrics
 	// tracing is nil if tracing is off.
 	tracing *otel.Tracing
 	// policy is the eviction policy. stats is the source of usage measurements; nil means the node itself.
@@ -77,7 +78,7 @@ func run(ctx context.Context, o options) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	a := &agent{options: o, log: klog.Background(), route: routeTo, interfaces: interfaceAddresses, devicePlugins: devices.DefaultDirectory}
+	a := &agent{options: o, log: klog.Background(), route: routeTo, interfaces: interfaceAddresses, devicePlugins: devices.DefaultDirectory, api: newAPIMetrics()}
 	var warnings []string
 	var err error
 	if a.kubelet, warnings, err = config.Load(o.sources()); err != nil {
@@ -108,7 +109,7 @@ func run(ctx context.Context, o options) error {
 // connect creates the client of the API server. It makes no request.
 func (a *agent) connect() (err error) {
 	a.client, err = certificates.NewClient(certificates.ClientConfig{
-		Kubeconfig: a.kubeconfig, Bootstrap: a.bootstrap, Rotate: a.kubelet.RotateCertificates, Dir: a.certDir, NodeName: a.name, Log: a.log,
+		Kubeconfig: a.kubeconfig, Bootstrap: a.bootstrap, Rotate: a.kubelet.RotateCertificates, Dir: a.certDir, NodeName: a.name, RenewFailures: a.api.clientErrors, Log: a.log,
 	})
 	if err != nil {
 		return err
@@ -117,6 +118,7 @@ func (a *agent) connect() (err error) {
 	a.server = main.Host
 	main.QPS, main.Burst = float32(*a.kubelet.KubeAPIQPS), int(a.kubelet.KubeAPIBurst)
 	main.UserAgent = "podsync-node"
+	main.Wrap(a.api.wrap)
 	main.ContentType = "application/vnd.kubernetes.protobuf"
 	main.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	if len(a.ips) == 0 {
@@ -146,6 +148,7 @@ func (a *agent) clientsets(main *rest.Config) (err error) {
 	timeout := min(a.kubelet.NodeStatusUpdateFrequency.Duration, seconds(a.kubelet.NodeLeaseDurationSeconds))
 	heartbeat, failed := a.client.Heartbeat(timeout)
 	heartbeat.UserAgent, heartbeat.ContentType, heartbeat.AcceptContentTypes = main.UserAgent, main.ContentType, main.AcceptContentTypes
+	heartbeat.Wrap(a.api.wrap)
 	a.heartbeatFailed = failed
 	a.heartbeats, err = kubernetes.NewForConfig(heartbeat)
 	return err

@@ -44,7 +44,15 @@ func (a *agent) serve(ctx context.Context, l *nodeagent.Agent, n *node.Node) err
 	if *k.Authentication.Webhook.Enabled {
 		tokens = a.reviews
 	}
-	metrics, err := a.metrics.Handler(l)
+	certificate, run, err := a.certificate(n)
+	if err != nil {
+		return err
+	}
+	served := func() *tls.Certificate {
+		now, _ := certificate() // without a certificate there is an error
+		return now
+	}
+	metrics, err := a.metrics.Handler(l, a.api.collectors(a.client.Certificate, served)...)
 	if err != nil {
 		return err
 	}
@@ -65,10 +73,6 @@ func (a *agent) serve(ctx context.Context, l *nodeagent.Agent, n *node.Node) err
 		NoDebugging: !*k.EnableDebuggingHandlers, StreamIdleTimeout: k.StreamingConnectionIdleTimeout.Duration,
 		Authorizer: serve.NewAuthorizer(a.reviews, authz.CacheAuthorizedTTL.Duration, authz.CacheUnauthorizedTTL.Duration),
 	})
-	if err != nil {
-		return err
-	}
-	certificate, run, err := a.certificate(n)
 	if err != nil {
 		return err
 	}
@@ -101,7 +105,7 @@ func (a *agent) certificate(n *node.Node) (get func() (*tls.Certificate, error),
 	if k.ServerTLSBootstrap {
 		s, err := certificates.NewServing(certificates.ServingConfig{
 			Kube: a.kube, NodeName: a.name, Addresses: func() []v1.NodeAddress { return n.Object().Status.Addresses },
-			Dir: a.certDir, CertFile: k.TLSCertFile, KeyFile: k.TLSPrivateKeyFile, Log: a.log,
+			Dir: a.certDir, CertFile: k.TLSCertFile, KeyFile: k.TLSPrivateKeyFile, RenewFailures: a.api.serverErrors, Log: a.log,
 		})
 		if err != nil {
 			return nil, nil, err

@@ -1,0 +1,62 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"testing"
+
+	client "github.com/prometheus/client_golang/prometheus"
+)
+
+// /metrics has the requests to the API server, by code, and the validity of the certificates.
+func TestMetricsOfRequestsAndCertificates(t *testing.T) {
+	n := newTarget(t)
+	code, text, err := n.ask("127.0.0.1", "good-ann", "/metrics")
+	if err != nil || code != http.StatusOK {
+		t.Fatalf("%d %.200q %v", code, text, err)
+	}
+	for _, line := range []string{
+		`rest_client_requests_total\{code="20[01]",host="[^"]+",method="POST"\} [1-9]`,
+		`rest_client_request_duration_seconds_count\{host="[^"]+",verb="GET"\} [1-9]`,
+		`kubelet_certificate_manager_client_ttl_seconds \+Inf`,
+		`kubelet_certificate_manager_server_ttl_seconds 3\.15\d+e\+07`,
+		`kubelet_certificate_manager_client_expiration_renew_errors 0`,
+		`kubelet_server_expiration_renew_errors 0`,
+	} {
+		if !regexp.MustCompile(`(?m)^` + line).MatchString(text) {
+			t.Errorf("no line %s in\n%s", line, text)
+		}
+	}
+}
+
+type noServer struct{}
+
+func (noServer) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("connection refused")
+}
+
+// A request without a response is counted, too.
+func TestFailedRequestsAreCounted(t *testing.T) {
+	m := newAPIMetrics()
+	r, err := http.NewRequest(http.MethodGet, "https://server:6443/api", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := m.wrap(noServer{}).RoundTrip(r); err == nil {
+		resp.Body.Close()
+		t.Error("no error")
+	}
+	registry := client.NewRegistry()
+	registry.MustRegister(m.requests)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 {
+		t.Fatal(families, err)
+	}
+	metric := families[0].GetMetric()[0]
+	if label := metric.GetLabel()[0].GetValue(); metric.GetCounter().GetValue() != 1 || label != "<error>" {
+		t.Errorf("%v requests with the code %q, want 1 with <error>", metric.GetCounter().GetValue(), label)
+	}
+}
