@@ -103,7 +103,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, route route, 
 			return false
 		}
 		if err != nil {
-			s.line("", "review").Error(err, "A request cannot be authorized", "user", user.Name, "verb", a.Verb, "subresource", subresource)
+			s.line("", "review").Error(err, "A request cannot be authorized", append(userValues(r, user), "verb", a.Verb, "subresource", subresource)...)
 			http.Error(w, "Authorization error", http.StatusInternalServerError)
 			return false
 		}
@@ -111,7 +111,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, route route, 
 			return true
 		}
 	}
-	s.line(user.Name, "forbidden").Info("Request is forbidden", "user", user.Name, "uid", user.UID, "address", r.RemoteAddr, "verb", a.Verb, "subresource", a.Subresource)
+	s.line(user.Name, "forbidden").Info("Request is forbidden", append(userValues(r, user), "verb", a.Verb, "subresource", a.Subresource)...)
 	http.Error(w, "Forbidden: "+a.Verb+" of nodes/"+a.Subresource, http.StatusForbidden)
 	return false
 }

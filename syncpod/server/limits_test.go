@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
-
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -83,7 +81,8 @@ func (l *ledger) add(prefix, args string) {
 	l.lines = append(l.lines, prefix+args)
 }
 
-func (l *ledger) has(words ...string) bool {
+// countAll returns the number of lines that have all words.
+func (l *ledger) countAll(words ...string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, line := range l.lines {
@@ -92,67 +91,25 @@ func (l *ledger) has(words ...string) bool {
 			all = all && strings.Contains(line, w)
 		}
 		if all {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
-// TestStreamsAreAudited: the user, the verb, the pod and the container of each stream are in the
-// log, at its beginning and at its end.
-func TestStreamsAreAudited(t *testing.T) {
-	var log ledger
-	n := newNode(t, func(c *server.Config) {
-		c.Log = funcr.New(log.add, funcr.Options{})
-		c.Authenticator = named{}
-	})
-	b := newBackend(t, 0)
-	n.streams = b.url
-	n.run("web", "echo hello; sleep infinity", isRunning)
-	user := http.Header{"User": {"ann"}, "Connection": {"Upgrade"}, "Upgrade": {"SPDY/3.1"}}
-	for path, verb := range map[string]string{
-		execPath: "exec", "/attach/default/web/app?output=1": "attach", "/portForward/default/web?port=80": "portForward",
-		"/run/default/web/app?cmd=true+hunter2": "run", "/containerLogs/default/web/app?follow=true": "containerLogs",
-	} {
-		ctx, cancel := context.WithCancel(t.Context())
-		method := "POST"
-		if verb == "containerLogs" {
-			method = "GET"
-		}
-		req, err := http.NewRequestWithContext(ctx, method, n.url+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header = user.Clone()
-		resp, err := http.DefaultTransport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		who := []string{`"user"="ann"`, `"verb"="` + verb + `"`, `"pod"="default/web"`}
-		if verb != "portForward" {
-			who = append(who, `"container"="app"`)
-		}
-		if !log.has(append(who, "Stream begins")...) {
-			t.Errorf("%s: there is no line for its beginning", verb)
-		}
-		resp.Body.Close()
-		cancel()
-		n.wait(func() bool { return log.has(append(who, "Stream has ended", `"duration"`)...) })
-	}
-	if log.has("hunter2") {
-		t.Error("a command is in the log")
-	}
-}
+func (l *ledger) has(words ...string) bool { return l.countAll(words...) > 0 }
 
 // A follower opens streams, one for each log that it follows, until cancel is called.
 type follower struct {
 	*node
+	log    ledger
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
 func newFollower(t *testing.T) *follower {
-	f := &follower{node: newNode(t, func(c *server.Config) { c.Authenticator = named{} })}
+	f := &follower{}
+	f.node = newNode(t, func(c *server.Config) { c.Authenticator, c.Log = named{}, f.log.logger(t) })
 	f.ctx, f.cancel = context.WithCancel(t.Context())
 	t.Cleanup(f.cancel)
 	return f
@@ -192,11 +149,14 @@ func (f *follower) fill(user, pod string, n int) {
 	}
 }
 
-// refused checks that one more stream is answered 429, with the limit.
+// refused checks that one more stream is answered 429, with the limit, and that a line of the log has the user.
 func (f *follower) refused(user, pod, limit string) {
 	f.Helper()
 	if code, text := f.follow(user, pod); code != 429 || text != "too many streams are open: the limit of a "+limit+"\n" {
 		f.Errorf("one more stream of %s to %s: %d %q, want 429 and the limit of a %s", user, pod, code, text, limit)
+	}
+	if !f.log.has("Stream is refused", `"user"="`+user+`"`, `"verb"="containerLogs"`, `"reason"="`) {
+		f.Errorf("no line of the log has the refusal of %s", user)
 	}
 }
 
@@ -370,7 +330,7 @@ func TestBusyIsTooManyRequests(t *testing.T) {
 		var log ledger
 		n := newNode(t, func(c *server.Config) {
 			c.Authenticator, c.Authorizer = overloaded{authenticates}, overloaded{}
-			c.Log = funcr.New(log.add, funcr.Options{})
+			c.Log = log.logger(t)
 		})
 		if w := ask(n.handler, "GET", "/pods"); w.Code != 429 || w.Header().Get("Retry-After") == "" {
 			t.Errorf("%d %v, want 429 and Retry-After", w.Code, w.Header())
@@ -387,7 +347,7 @@ func TestFailedReviewsAreLoggedOnce(t *testing.T) {
 	who := &asked{err: io.ErrUnexpectedEOF}
 	n := newNode(t, func(c *server.Config) {
 		c.Authenticator, c.Authorizer = who, who
-		c.Log = funcr.New(log.add, funcr.Options{})
+		c.Log = log.logger(t)
 	})
 	begin := time.Now()
 	for range 1000 {

@@ -2,6 +2,8 @@ package server
 
 import (
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,8 +76,22 @@ func (s *Server) line(user, event string) logr.Logger {
 	return s.config.Log
 }
 
-// note writes the line of a request that shows more than the state of the node.
+// note writes the line of a request that shows more than the state of the node. Its path is escaped.
 func (s *Server) note(r *http.Request) {
 	user := callerOf(r)
-	s.line(user.Name, r.Pattern).Info("Request is answered", "user", user.Name, "uid", user.UID, "address", r.RemoteAddr, "method", r.Method, "path", r.URL.Path)
+	s.line(user.Name, r.Pattern).Info("Request is answered", append(userValues(r, user), "method", r.Method, "path", r.URL.EscapedPath())...)
+}
+
+// userValues returns the values of log lines that name the user of a request.
+func userValues(r *http.Request, user User) []any {
+	return []any{"user", oneLine(user.Name), "uid", oneLine(user.UID), "address", r.RemoteAddr}
+}
+
+// oneLine quotes a name that has control characters. Some logs print the lines of a value below each other, so a user
+// with a line break in the name could forge lines about other users.
+func oneLine(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
 }

@@ -128,11 +128,8 @@ func (s *Server) enter(r *http.Request, verb string) ([]streamLimit, error) {
 
 // streamValues returns the values of the log lines of a stream.
 func streamValues(r *http.Request, verb, container, id string) []any {
-	user := callerOf(r)
-	return []any{
-		"user", user.Name, "uid", user.UID, "address", r.RemoteAddr,
-		"verb", verb, "pod", r.PathValue("namespace") + "/" + r.PathValue("pod"), "container", container, "id", id,
-	}
+	return append(userValues(r, callerOf(r)),
+		"verb", verb, "pod", r.PathValue("namespace")+"/"+r.PathValue("pod"), "container", container, "id", id)
 }
 
 // An activeConn closes its connection when nothing was read or written for a time.

@@ -131,23 +131,3 @@ func TestServeUnixReplacesNoFile(t *testing.T) {
 		t.Errorf("%q, %v, want %q and no error", text, err, "precious")
 	}
 }
-
-// TestOtherUsersAreNotLetIn: their connections are closed before anything is read.
-func TestOtherUsersAreNotLetIn(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "s")
-	lis, err := listenUnix(socket, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o666 {
-		t.Errorf("%v, %v, want 0o666 and no error", info.Mode(), err)
-	}
-	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") })}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(checkedListener{lis, []int{os.Geteuid() + 1}}) }()
-	if got, err := over(socket, "/pods"); err == nil {
-		t.Errorf("%q", got)
-	}
-	server.Close()
-	<-ended
-}

@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// countedAgent counts how often the server asks it for its pods.
+type countedAgent struct {
+	idle
+	asked atomic.Int32
+}
+
+func (a *countedAgent) Pods() []loop.Pod {
+	a.asked.Add(1)
+	return nil
+}
+
+// dialAs connects to a Unix socket as a user. The kernel keeps credentials for each thread, and records at a connection
+// those of the thread that connects.
+func dialAs(t *testing.T, uid int, socket string) (net.Conn, error) {
+	t.Helper()
+	goruntime.LockOSThread()
+	defer goruntime.UnlockOSThread()
+	become := func(uid int) {
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); errno != 0 {
+			t.Fatalf("setresuid %d: %v", uid, errno)
+		}
+	}
+	become(uid)
+	defer become(0)
+	return net.Dial("unix", socket)
+}
+
+// askAs requests the pods as a user, and returns the answer, which is empty if the server closes the connection.
+func askAs(t *testing.T, uid int, socket string) string {
+	t.Helper()
+	conn, err := dialAs(t, uid, socket)
+	if err != nil {
+		t.Fatalf("user %d cannot connect: %v", uid, err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(time.Minute))
+	_, _ = io.WriteString(conn, "GET /pods HTTP/1.0\r\n\r\n") // it fails if the server has closed the connection
+	text, _ := io.ReadAll(conn)
+	return string(text)
+}
+
+// ServeUnix asks nobody who a caller is: the user of its process alone decides. A caller that is not named is
+// refused, whether the socket admits some other user, or whether somebody has changed the mode of the socket.
+func TestServeUnixRefusesOtherUsers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can act as other users")
+	}
+	const named, foreign = 64123, 64124
+	for name, uids := range map[string][]int{"a user is named": {named}, "no user is named": nil} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			agent := &countedAgent{}
+			s, err := New(Config{Agent: agent, Client: new(cri.Client)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			socket := filepath.Join(dir, "s")
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- s.ServeUnix(ctx, socket, uids...) }()
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+				if got, err := over(socket, "/pods"); err == nil && strings.HasPrefix(got, "200 ") {
+					break
+				} else if time.Now().After(deadline) {
+					t.Fatalf("%q, %v", got, err)
+				}
+			}
+			if len(uids) == 0 {
+				if conn, err := dialAs(t, foreign, socket); err == nil {
+					conn.Close()
+					t.Error("another user can open the socket")
+				}
+				if err := os.Chmod(socket, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := agent.asked.Load()
+			if got := askAs(t, foreign, socket); got != "" {
+				t.Errorf("another user is answered %q", got)
+			}
+			if got := askAs(t, named, socket); len(uids) == 0 && got != "" || len(uids) > 0 && !strings.Contains(got, " 200 ") {
+				t.Errorf("user %d is answered %q, and those named are %v", named, got, uids)
+			}
+			if asked := agent.asked.Load() - before; int(asked) != len(uids) {
+				t.Errorf("the agent was asked %d times, want %d", asked, len(uids))
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
