@@ -2,14 +2,26 @@ package devices
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 	v1 "k8s.io/api/core/v1"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
@@ -43,35 +55,120 @@ func TestCallersOfPodResourcesAreBounded(t *testing.T) {
 		<-begun
 	}
 
-	var open []net.Conn
-	for range maxConnections - 1 { // the first connection makes the calls
+	open := connect(t, path, maxConnections-1) // the first connection makes the calls
+	wantFull(t, path)
+	if len(begun) > 0 {
+		t.Errorf("%d calls of one connection run at a time, want %d", maxCalls+len(begun), maxCalls)
+	}
+
+	must(t, open[0].Close())
+	connect(t, path, 1)
+	close(release)
+	asking.Wait()
+	cancel()
+	must(t, <-ended)
+}
+
+// connect opens connections that the server keeps. It retries while the server has not noticed yet that an earlier one is closed.
+func connect(t *testing.T, path string, n int) (open []net.Conn) {
+	t.Helper()
+	eventually(t, "the connections are served", func() bool {
 		c, err := net.Dial("unix", path)
 		must(t, err)
-		defer c.Close()
-		_, err = c.Read(make([]byte, 1)) // the server sends a byte once it has accepted
-		must(t, err)
+		if _, err := c.Read(make([]byte, 1)); err != nil { // the server sends a byte once it has accepted
+			c.Close()
+			return false
+		}
+		t.Cleanup(func() { c.Close() })
 		open = append(open, c)
-	}
+		return len(open) == n
+	})
+	return open
+}
+
+// wantFull checks that the server closes one more connection.
+func wantFull(t *testing.T, path string) {
+	t.Helper()
 	late, err := net.Dial("unix", path)
 	must(t, err)
 	defer late.Close()
 	if n, err := late.Read(make([]byte, 1)); err == nil {
 		t.Errorf("connection %d is served: %d bytes", maxConnections+1, n)
 	}
+}
+
+// The registration socket serves a limited number of connections and of calls of each, requests and headers of a limited size, and
+// waits a limited time for the plugin.
+func TestCallersOfTheRegistrationSocketAreBounded(t *testing.T) {
+	r := newRig(t)
+	path := filepath.Join(r.dir, socketName)
+	p := r.plugin(card)
+	const calls = 5 * maxCalls
+	begun, release := make(chan time.Duration, calls), make(chan struct{})
+	p.asked = func(ctx context.Context) {
+		deadline, _ := ctx.Deadline()
+		begun <- time.Until(deadline)
+		<-release
+	}
+	p.serve()
+	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	defer conn.Close()
+	register := func(ctx context.Context, resource string) error {
+		_, err := pluginapi.NewRegistrationClient(conn).Register(ctx, &pluginapi.RegisterRequest{Version: pluginapi.Version, Endpoint: p.endpoint, ResourceName: resource})
+		return err
+	}
+	if err := register(t.Context(), strings.Repeat("x", maxRequest)); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "larger than max") {
+		t.Errorf("a request of %d bytes: %v", maxRequest, err)
+	}
+	long := metadata.AppendToOutgoingContext(t.Context(), "x", strings.Repeat("x", maxHeaders))
+	if err := register(long, card); err == nil || !strings.Contains(err.Error(), "header list size") {
+		t.Errorf("headers of %d bytes: %v", maxHeaders, err)
+	}
+
+	var asking sync.WaitGroup
+	for i := range calls {
+		asking.Go(func() { _ = register(t.Context(), card+strconv.Itoa(i)) }) // on a busy machine the plugin may be too late
+	}
+	for range maxCalls {
+		if left := <-begun; left <= 0 || left > connectTimeout {
+			t.Errorf("the plugin has %v for its answer, want at most %v", left, connectTimeout)
+		}
+	}
+	open := connect(t, path, maxConnections-1)
+	wantFull(t, path)
 	if len(begun) > 0 {
 		t.Errorf("%d calls of one connection run at a time, want %d", maxCalls+len(begun), maxCalls)
 	}
-
 	must(t, open[0].Close())
-	for served := false; !served; { // until the server has noticed the close
-		c, err := net.Dial("unix", path)
-		must(t, err)
-		_, err = c.Read(make([]byte, 1))
-		served = err == nil
-		c.Close()
-	}
+	connect(t, path, 1)
 	close(release)
 	asking.Wait()
-	cancel()
-	must(t, <-ended)
+}
+
+// A caller that sends nothing, or makes no call, is disconnected, also if it does not answer the server's ping.
+func TestIdleCallersAreDisconnected(t *testing.T) {
+	for what, sent := range map[string]string{
+		"sends nothing": "", "sends half of a preface": "PRI * HTTP/2.0\r\n",
+		"makes no call": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			listener := bufconn.Listen(64 << 10)
+			server := newServer()
+			ended := make(chan error, 1)
+			go func() { ended <- server.Serve(&boundedListener{Listener: listener}) }()
+			conn, err := listener.Dial()
+			must(t, err)
+			_, err = conn.Write([]byte(sent))
+			must(t, err)
+			begun := time.Now()
+			must(t, conn.SetReadDeadline(begun.Add(time.Hour)))
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) > 3*time.Minute {
+				t.Errorf("a caller that %s is connected for %v: %v", what, time.Since(begun), err)
+			}
+			conn.Close()
+			server.Stop()
+			must(t, <-ended)
+		})
+	}
 }

@@ -162,6 +162,7 @@ type fakePlugin struct {
 	allocate           func(ids []string) (*pluginapi.AllocateResponse, error)
 	prefer             func(available, must []string, n int) []string
 	preStart, optionsE error
+	asked              func(context.Context) // before the options are returned
 
 	server  *grpc.Server
 	reports chan []*pluginapi.Device
@@ -243,7 +244,10 @@ func (p *fakePlugin) journal() string {
 	return all
 }
 
-func (p *fakePlugin) GetDevicePluginOptions(context.Context, *pluginapi.Empty) (*pluginapi.DevicePluginOptions, error) {
+func (p *fakePlugin) GetDevicePluginOptions(ctx context.Context, _ *pluginapi.Empty) (*pluginapi.DevicePluginOptions, error) {
+	if p.asked != nil {
+		p.asked(ctx)
+	}
 	return p.options, p.optionsE
 }
 
