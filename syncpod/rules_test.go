@@ -158,9 +158,10 @@ func TestWaitSince(t *testing.T) {
 func TestTotalMemory(t *testing.T) {
 	for text, want := range map[string]int64{
 		"MemFree: 1 kB\nMemTotal:       16 kB\n": 16 << 10, "": DefaultMemoryBytes, "MemTotal: much\n": DefaultMemoryBytes, "MemTotal: 0 kB\n": DefaultMemoryBytes,
+		strings.Repeat("x", 64<<10) + "\nMemTotal: 16 kB\n": DefaultMemoryBytes, // a line that long is not read
 	} {
 		if got := totalMemory(strings.NewReader(text)); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
+			t.Errorf("%.100q: %d, want %d", text, got, want)
 		}
 	}
 }

@@ -137,7 +137,8 @@ func TestV7_AVolumeIsInUseUntilItIsUnstaged(t *testing.T) {
 }
 
 func TestV8_ADamagedRecordKeepsNoPodFromItsVolume(t *testing.T) {
-	for name, damage := range map[string]string{"lost": "", "cut": `{"Source":`, "empty": "{}", "null pod": `{"Pods":{"a":null}}`} {
+	for name, damage := range map[string]string{"lost": "", "cut": `{"Source":`, "empty": "{}", "null pod": `{"Pods":{"a":null}}`,
+		"too large": strings.Repeat(" ", 1<<20) + "{}"} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 				n.start()

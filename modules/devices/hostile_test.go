@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +35,9 @@ func TestErrorsOfPluginsAreBounded(t *testing.T) {
 		_, err := r.allocate(podOf("web", map[string]int64{card: 1}), "app")
 		if err == nil || !strings.Contains(err.Error(), "Allocate of the plugin of "+card) || len(err.Error()) > maxText+200 {
 			t.Errorf("an error of %d bytes: %.300v", len(text), err)
+		}
+		if received := strings.Contains(fmt.Sprint(err), "xxxx"); received != (len(text) < maxHeaders) {
+			t.Errorf("an error of %d bytes is received: %v", len(text), received)
 		}
 	}
 	refused := r.plugin(port)
@@ -118,6 +124,54 @@ func TestEndlessReportsAreRead(t *testing.T) {
 			t.Errorf("%d reports are read in a minute, want %d to %d", endless.reports, least, most)
 		}
 	})
+}
+
+// countedConn counts the bytes that a plugin sends.
+type countedConn struct {
+	net.Conn
+	sent *atomic.Int64
+}
+
+func (c countedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.sent.Add(int64(n))
+	return n, err
+}
+
+type countedListener struct {
+	net.Listener
+	sent *atomic.Int64
+}
+
+func (l countedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return countedConn{conn, l.sent}, err
+}
+
+// A plugin whose reports are not read can send as much as the window allows, which does not grow.
+func TestReportsThatAreNotReadWait(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card)
+	listener, err := net.Listen("unix", filepath.Join(r.dir, p.endpoint))
+	must(t, err)
+	sent, server := &atomic.Int64{}, grpc.NewServer()
+	p.reports = make(chan []*pluginapi.Device, 100)
+	for range cap(p.reports) {
+		p.reports <- []*pluginapi.Device{{ID: strings.Repeat("x", 1<<20)}}
+	}
+	pluginapi.RegisterDevicePluginServer(server, p)
+	go func() { _ = server.Serve(countedListener{listener, sent}) }()
+	t.Cleanup(server.Stop)
+	dialed, err := r.dial(t.Context(), card, filepath.Join(r.dir, p.endpoint))
+	must(t, err)
+	defer dialed.conn.Close()
+	_, err = dialed.api.ListAndWatch(t.Context(), &pluginapi.Empty{})
+	must(t, err)
+	eventually(t, "the window is full", func() bool { return sent.Load() >= window })
+	time.Sleep(200 * time.Millisecond) // a window that grows does so in a round trip
+	if got := sent.Load(); got > window+maxHeaders {
+		t.Errorf("the plugin has sent %d bytes, want %d at most", got, window+maxHeaders)
+	}
 }
 
 // The manager ignores the devices of a report that exceed the limit, and writes one line to the log for all of them.

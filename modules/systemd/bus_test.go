@@ -35,6 +35,10 @@ type bus struct {
 	// locks receives the bus's end of each lock: a read from it returns once the client has closed its own end.
 	locks chan *os.File
 	jobs  int
+	// logind is the connection of logind, empty while it does not run. forgesJobs means that a peer announces the success
+	// of each job before systemd announces its result.
+	logind     string
+	forgesJobs bool
 	// silent is the name of calls that the bus does not answer.
 	silent string
 }
@@ -52,7 +56,7 @@ func newBus(t *testing.T) *bus {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bus{T: t, listener: l, units: map[string]map[string]any{}, delayMax: 5_000_000, locks: make(chan *os.File, 8)}
+	b := &bus{T: t, listener: l, units: map[string]map[string]any{}, delayMax: 5_000_000, logind: ":1.logind", locks: make(chan *os.File, 8)}
 	go b.accept()
 	t.Cleanup(func() { l.Close(); b.drop() })
 	return b
@@ -140,7 +144,9 @@ func (p *peer) messages(in *bufio.Reader) {
 // send sends a message. Callers hold the lock of the bus.
 func (p *peer) send(kind dbus.Type, headers map[dbus.HeaderField]dbus.Variant, body ...any) {
 	p.serial++
-	headers[dbus.FieldSender] = dbus.MakeVariant("org.freedesktop.DBus")
+	if _, set := headers[dbus.FieldSender]; !set {
+		headers[dbus.FieldSender] = dbus.MakeVariant("org.freedesktop.DBus")
+	}
 	m := &dbus.Message{Type: kind, Headers: headers, Body: body}
 	if len(body) > 0 {
 		headers[dbus.FieldSignature] = dbus.MakeVariant(dbus.SignatureOf(body...))
@@ -186,7 +192,10 @@ func (b *bus) answer(p *peer, m *dbus.Message) {
 		if len(b.results) > 0 {
 			result, b.results = b.results[0], b.results[1:]
 		}
-		b.signal("/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "JobRemoved", uint32(b.jobs), body[0], m.Body[0], result)
+		if b.forgesJobs {
+			b.signal(":1.99", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "JobRemoved", uint32(b.jobs), body[0], m.Body[0], "done")
+		}
+		b.signal(":1.systemd", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "JobRemoved", uint32(b.jobs), body[0], m.Body[0], result)
 	}
 }
 
@@ -231,6 +240,14 @@ func (b *bus) result(p *peer, member string, body []any) (answer []any, failure 
 		delete(b.units, body[0].(string))
 	case "ResetFailedUnit":
 		return nil, "org.freedesktop.systemd1.NoSuchUnit"
+	case "GetNameOwner":
+		if body[0] == "org.freedesktop.systemd1" {
+			return []any{":1.systemd"}, ""
+		}
+		if b.logind == "" {
+			return nil, "org.freedesktop.DBus.Error.NameHasNoOwner"
+		}
+		return []any{b.logind}, ""
 	case "Get":
 		return []any{dbus.MakeVariant(b.delayMax)}, ""
 	case "KillUnit":
@@ -268,18 +285,30 @@ func (b *bus) set(name string, properties [][]any) {
 	}
 }
 
-// signal sends a signal to all peers. Callers hold the lock.
-func (b *bus) signal(path dbus.ObjectPath, iface, member string, body ...any) {
+// signal sends a signal of a connection to all peers. Callers hold the lock.
+func (b *bus) signal(sender string, path dbus.ObjectPath, iface, member string, body ...any) {
 	for _, p := range b.peers {
 		p.send(dbus.TypeSignal, map[dbus.HeaderField]dbus.Variant{
-			dbus.FieldPath: dbus.MakeVariant(path), dbus.FieldInterface: dbus.MakeVariant(iface), dbus.FieldMember: dbus.MakeVariant(member),
+			dbus.FieldSender: dbus.MakeVariant(sender), dbus.FieldPath: dbus.MakeVariant(path), dbus.FieldInterface: dbus.MakeVariant(iface), dbus.FieldMember: dbus.MakeVariant(member),
 		}, body...)
 	}
 }
 
-// shutdown announces a shutdown, or that it is cancelled.
-func (b *bus) shutdown(begins bool) {
+// shutdown announces a shutdown, or that it is cancelled, as logind does.
+func (b *bus) shutdown(begins bool) { b.shutdownFrom(b.logind, begins) }
+
+func (b *bus) shutdownFrom(sender string, begins bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.signal("/org/freedesktop/login1", "org.freedesktop.login1.Manager", "PrepareForShutdown", begins)
+	b.signal(sender, "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "PrepareForShutdown", begins)
+}
+
+// restartLogind gives logind's name to another connection. The sender is that of the bus, unless a peer forges it.
+func (b *bus) restartLogind(sender, owner string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.signal(sender, "/org/freedesktop/DBus", "org.freedesktop.DBus", "NameOwnerChanged", "org.freedesktop.login1", b.logind, owner)
+	if sender == "org.freedesktop.DBus" {
+		b.logind = owner
+	}
 }

@@ -87,7 +87,7 @@ type lock struct {
 func (s *Systemd) takeLock(ctx context.Context, d Delay) (*lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	conn, err := s.dial(ctx)
+	conn, err := s.dial(ctx, logind)
 	if err != nil {
 		return nil, err
 	}

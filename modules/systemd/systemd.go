@@ -88,7 +88,7 @@ func (s *Systemd) manager(ctx context.Context) (*units.Conn, error) {
 func (s *Systemd) newManager(ctx context.Context) (*units.Conn, error) {
 	var pending []func() bool // each function keeps its connection open after ctx ends, and reports whether it was called in time
 	conn, err := units.NewConnection(func() (*dbus.Conn, error) {
-		c, err := s.dial(ctx)
+		c, err := s.dial(ctx, "org.freedesktop.systemd1")
 		if err == nil {
 			pending = append(pending, context.AfterFunc(ctx, func() { c.Close() }))
 		}
@@ -108,11 +108,18 @@ func (s *Systemd) newManager(ctx context.Context) (*units.Conn, error) {
 	return conn, nil
 }
 
-// dial connects to the bus. ctx bounds only the handshake: the connection outlives it.
-func (s *Systemd) dial(ctx context.Context) (*dbus.Conn, error) {
+// dial connects to the bus, for the calls and signals of the owner of a name. ctx bounds only the handshake: the
+// connection outlives it.
+func (s *Systemd) dial(ctx context.Context, name string) (*dbus.Conn, error) {
 	life, end := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, end)
-	conn, err := s.connect(life)
+	own := newSignals(name)
+	conn, err := s.connect(dbus.WithContext(life), dbus.WithSignalHandler(own))
+	if err == nil {
+		if err = own.follow(ctx, conn); err != nil {
+			conn.Close()
+		}
+	}
 	if err == nil && !stop() {
 		conn.Close()
 		err = context.Cause(ctx)
@@ -125,11 +132,11 @@ func (s *Systemd) dial(ctx context.Context) (*dbus.Conn, error) {
 	return conn, nil
 }
 
-func (s *Systemd) connect(life context.Context) (conn *dbus.Conn, err error) {
+func (s *Systemd) connect(options ...dbus.ConnOption) (conn *dbus.Conn, err error) {
 	if s.config.Address == "" {
-		conn, err = dbus.SystemBusPrivate(dbus.WithContext(life))
+		conn, err = dbus.SystemBusPrivate(options...)
 	} else {
-		conn, err = dbus.Dial(s.config.Address, dbus.WithContext(life))
+		conn, err = dbus.Dial(s.config.Address, options...)
 	}
 	if err != nil {
 		return nil, err

@@ -263,6 +263,54 @@ func TestShutdownIsCancelled(t *testing.T) {
 	}
 }
 
+// Any user of the bus may send signals to the agent: only those of logind count, also after logind has restarted, or has been started
+// by the agent's first call.
+func TestForgedShutdownIsIgnored(t *testing.T) {
+	for _, first := range []string{":1.logind", ""} {
+		b := newBus(t)
+		b.delayMax, b.logind = 60_000_000, first
+		stopping, release, ended, cancel := delayed(t, b, "")
+		lock := <-b.locks
+		wantIgnored := func(what string) {
+			t.Helper()
+			select {
+			case <-stopping:
+				t.Fatalf("the pods are stopped for %s", what)
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		for range 100 {
+			b.shutdownFrom(":1.99", true)
+		}
+		wantIgnored("a signal of another process")
+		b.restartLogind(":1.99", ":1.99")
+		b.shutdownFrom(":1.99", true)
+		wantIgnored("a process that says that it is logind")
+		b.restartLogind("org.freedesktop.DBus", ":1.restarted")
+		if first != "" {
+			b.shutdownFrom(first, true)
+			wantIgnored("a signal of an earlier logind")
+		}
+		b.shutdown(true)
+		<-stopping
+		close(release)
+		released(t, lock)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A process that announces the success of a job is not systemd: the job counts as systemd announces it.
+func TestForgedResultOfAJobIsIgnored(t *testing.T) {
+	b := newBus(t)
+	b.results, b.forgesJobs = []string{"failed"}, true
+	if err := on(t, b, cgroup.V2).SetSlice(t.Context(), pod, cgroup.Resources{}); err == nil || !strings.Contains(err.Error(), `"failed"`) {
+		t.Errorf("a job that fails: %v", err)
+	}
+}
+
 // After a restart of the bus DelayShutdown takes the lock again.
 func TestLockOutlivesTheBus(t *testing.T) {
 	b := newBus(t)

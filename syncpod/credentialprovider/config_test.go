@@ -3,6 +3,7 @@ package credentialprovider_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -62,6 +63,32 @@ func TestFolderOfConfigurations(t *testing.T) {
 	secrets, err := n.provider().PullSecrets(t.Context(), podOf("p", "a.example.com/one"))
 	if err != nil || len(secrets) != 2 || secrets[0].Name != "credential-provider.first" || secrets[1].Name != "credential-provider.second" {
 		t.Errorf("%d secrets, %v", len(secrets), err)
+	}
+}
+
+// A file above 1 MiB, a folder with too many files and a FIFO are not read.
+func TestConfigurationFilesAreBounded(t *testing.T) {
+	n := newNode(t, one("ecr"))
+	n.plugin("ecr", "")
+	if err := os.Truncate(n.config.File, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := credentialprovider.New(n.config); err == nil || !strings.Contains(err.Error(), n.config.File) {
+		t.Errorf("a terabyte: %v", err)
+	}
+	n.config.File = t.TempDir()
+	for i := range 65 {
+		n.write(filepath.Join(n.config.File, fmt.Sprintf("%d.yaml", i)), head+one("ecr"), 0o600)
+	}
+	if _, err := credentialprovider.New(n.config); err == nil || !strings.Contains(err.Error(), "has 65 files") {
+		t.Errorf("65 files: %v", err)
+	}
+	n.config.File = t.TempDir()
+	if err := exec.Command("mkfifo", filepath.Join(n.config.File, "a.yaml")).Run(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := credentialprovider.New(n.config); err == nil {
+		t.Error("a FIFO is read")
 	}
 }
 

@@ -77,6 +77,13 @@ func (n *node) provider() *credentialprovider.Provider {
 	return p
 }
 
+// manyLogins is the script of a plugin that returns logins for many registries.
+func manyLogins(n int) string {
+	return fmt.Sprintf(`echo '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","auth":{'
+i=1; while [ $i -lt %d ]; do echo "\"r$i.example.com\":{\"username\":\"u\",\"password\":\"top-secret\"},"; i=$((i+1)); done
+echo '"last.example.com":{"username":"u","password":"top-secret"}}}'`, n)
+}
+
 // answer is the script of a plugin that returns a login for a registry.
 func answer(version, keyType, duration, registry, password string) string {
 	if duration != "" {
@@ -236,6 +243,7 @@ func TestPluginsThatFail(t *testing.T) {
 		"is not a Credential":   answer("v1beta1", "Image", "", "a.example.com", "top-secret"),
 		"cacheKeyType":          answer("v1", "Some", "", "a.example.com", "top-secret"),
 		"no registry":           answer("v1", "Image", "", "top secret", "top-secret"),
+		"auth has 1025 items":   manyLogins(1025),
 		"more than":             "yes top-secret | head -c 3000000",
 		"has not ended":         "sleep 60",
 		"has not ended in 50ms": "sh -c 'trap \"\" TERM; sleep 60' & sleep 60",

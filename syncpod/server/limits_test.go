@@ -62,6 +62,36 @@ func TestRefusalHasNoHeadersOfTheRuntime(t *testing.T) {
 	}
 }
 
+// TestRefusalsOfTheRuntimeAreBounded: of a text without an end 64 KiB are handed on, and headers above 64 KiB are not read.
+func TestRefusalsOfTheRuntimeAreBounded(t *testing.T) {
+	n := newNode(t, nil)
+	n.run("web", "sleep infinity", isRunning)
+	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/headers" {
+			w.Header().Set("X", strings.Repeat("x", 128<<10))
+		}
+		w.WriteHeader(404)
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(w, strings.Repeat("x", 32<<10))
+		}
+	}))
+	defer runtime.Close()
+	for _, protocol := range []string{"SPDY/3.1", "websocket"} {
+		for at, want := range map[string]int{"/headers": 502, "/text": 404} {
+			n.streams = runtime.URL + at
+			resp, _, _ := n.open("POST", execPath, protocol)
+			text, err := io.ReadAll(resp.Body)
+			if resp.StatusCode != want || err != nil || len(text) > 64<<10+1 {
+				t.Errorf("%s over %s: %d with %d bytes, %v, want %d and 64 KiB at most", at, protocol, resp.StatusCode, len(text), err, want)
+			}
+		}
+	}
+	n.streams = runtime.URL + "/text"
+	if _, err := n.dialWebSocket("/attach/default/web/app?output=1", closes); err == nil || !strings.HasPrefix(err.Error(), "404 ") {
+		t.Errorf("%.100v, want 404", err)
+	}
+}
+
 // named is an Authenticator that takes the name of the user from a header.
 type named struct{ everybody }
 

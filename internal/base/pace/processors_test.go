@@ -3,6 +3,7 @@ package pace
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -57,5 +58,23 @@ func TestReadTicks(t *testing.T) {
 	}
 	if got, ok := readTicks(path); got.idle != 45 || !ok {
 		t.Errorf("read %+v, %v, want 45 and ok", got, ok)
+	}
+}
+
+// Of a huge file the beginning is read.
+func TestTicksOfAHugeFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "stat")
+	if err := os.WriteFile(path, []byte("cpu  1 2 3 40 5 6 7 8\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 1<<28); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, ok := readTicks(path)
+	runtime.ReadMemStats(&after)
+	if allocated := after.TotalAlloc - before.TotalAlloc; !ok || got.idle != 45 || allocated > 1<<20 {
+		t.Errorf("read %+v, %v, want 45 and ok, and %d bytes were allocated", got, ok, allocated)
 	}
 }

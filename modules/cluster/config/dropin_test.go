@@ -3,6 +3,7 @@ package config_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -74,5 +75,12 @@ func TestWrongDropIns(t *testing.T) {
 	}
 	if _, _, err := config.Load(dropIns(t, whole, many)); err == nil || !strings.Contains(err.Error(), "more than 256") {
 		t.Errorf("257 drop-ins: %v", err)
+	}
+	others := map[string]string{}
+	for i := range 4096 {
+		others[strconv.Itoa(i)+".txt"] = ""
+	}
+	if _, _, err := config.Load(dropIns(t, whole, others)); err == nil || !strings.Contains(err.Error(), "more than 4096") {
+		t.Errorf("4096 other files: %v", err)
 	}
 }

@@ -1,51 +1,54 @@
 package serve
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// Authorities rejects a FIFO in place of a file. Opening it would wait for a writer.
-func TestAuthoritiesInAFIFO(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ca.crt")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
+// wantNotRead checks that a read rejects a FIFO, of which opening would wait for a writer, and a file of a terabyte.
+func wantNotRead(t *testing.T, name string, read func(path string) error) {
+	t.Helper()
+	fifo, huge := filepath.Join(t.TempDir(), "fifo"), filepath.Join(t.TempDir(), "huge")
+	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(huge, nil, 0o600), os.Truncate(huge, 1<<40)); err != nil {
 		t.Fatal(err)
 	}
-	answer := make(chan error, 1)
-	go func() {
-		_, err := Authorities(path, func(error) {})
-		answer <- err
-	}()
-	select {
-	case err := <-answer:
-		if err == nil {
-			t.Error("authorities are read from a FIFO")
+	for path, want := range map[string]string{fifo: "not a regular file", huge: "more than 4194304 bytes"} {
+		answer := make(chan error, 1)
+		go func() { answer <- read(path) }()
+		select {
+		case err := <-answer:
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v, want %q in it", name, err, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: the server waits for a writer of the FIFO", name)
 		}
-	case <-time.After(10 * time.Second):
-		t.Error("the server waits for a writer of the FIFO")
 	}
 }
 
-// TestCertificateInAFIFO: the files of the server's certificate are replaced by FIFOs while the server runs.
+func TestAuthoritiesInAFIFO(t *testing.T) {
+	wantNotRead(t, "authorities", func(path string) error {
+		_, err := Authorities(path, func(error) {})
+		return err
+	})
+}
+
 func TestCertificateInAFIFO(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "tls.crt")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
+	wantNotRead(t, "certificate", func(path string) error {
+		_, err := Files(path, path, func(error) {})
+		return err
+	})
+	certificate := filepath.Join(t.TempDir(), "tls.crt")
+	if err := os.WriteFile(certificate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	answer := make(chan error, 1)
-	go func() {
-		_, err := Files(path, filepath.Join(dir, "tls.key"), func(error) {})
-		answer <- err
-	}()
-	select {
-	case err := <-answer:
-		if err == nil {
-			t.Error("a certificate is read from a FIFO")
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("the server waits for a writer of the FIFO")
-	}
+	wantNotRead(t, "key", func(path string) error {
+		_, err := Files(certificate, path, func(error) {})
+		return err
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -182,6 +183,39 @@ func TestTokenThatIsTooLargeIsNotRead(t *testing.T) {
 		setUp(t, v, pod, dir)
 		if text, err := os.ReadFile(path); asked != before+1 || err != nil || string(text) != fmt.Sprintf("token-%d", asked) {
 			t.Errorf("%s: asked %d times, %q, %v", name, asked-before, text, err)
+		}
+	}
+}
+
+// Files of a volume that exist already are compared up to the size of the new contents. A sparse file, a FIFO or a link in the place of
+// one is replaced, and neither read nor followed.
+func TestFilesOfAVolumeAreComparedUpToTheirSize(t *testing.T) {
+	dir := t.TempDir()
+	s := newStore()
+	v := newVolumes(t, localvolume.Config{ConfigMaps: s, Unprivileged: true})
+	s.configMaps["shop/conf"] = &v1.ConfigMap{Data: map[string]string{"a.conf": "A"}}
+	pod := podWith(named("vol", v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "conf"}}}))
+	setUp(t, v, pod, dir)
+	path := filepath.Join(dir, "volumes/kubernetes.io~configmap/vol/..data/a.conf")
+	same := filepath.Join(t.TempDir(), "same")
+	if err := os.WriteFile(same, []byte("A"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range map[string]func() error{
+		"sparse": func() error { return os.Truncate(path, 1<<40) },
+		"pipe":   func() error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o644)) },
+		"link":   func() error { return errors.Join(os.Remove(path), os.Symlink(same, path)) },
+	} {
+		if err := damage(); err != nil {
+			t.Fatal(err)
+		}
+		var before, after goruntime.MemStats
+		goruntime.ReadMemStats(&before)
+		setUp(t, v, pod, dir)
+		goruntime.ReadMemStats(&after)
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() || info.Size() != 1 || after.TotalAlloc-before.TotalAlloc > 1<<20 {
+			t.Errorf("%s: %v, %v, and %d bytes were allocated", name, info, err, after.TotalAlloc-before.TotalAlloc)
 		}
 	}
 }

@@ -13,12 +13,18 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// The node rejects a FIFO in place of a file. Opening it would wait for a writer.
+// The node rejects a FIFO in place of a file, of which opening would wait for a writer, and a file of a terabyte.
 func TestFIFOsAreNotOpened(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
+	fifo, huge := filepath.Join(t.TempDir(), "fifo"), filepath.Join(t.TempDir(), "huge")
+	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(huge, nil, 0o600), os.Truncate(huge, 1<<40)); err != nil {
 		t.Fatal(err)
 	}
+	for _, path := range []string{fifo, huge} {
+		wantNotRead(t, path)
+	}
+}
+
+func wantNotRead(t *testing.T, path string) {
 	for name, read := range map[string]func() error{
 		"the resolver configuration": func() error {
 			_, err := newResolver(&kubelet.KubeletConfiguration{ResolverConfig: &path}, "n1", logr.Discard(), record.NewFakeRecorder(1))
@@ -34,7 +40,7 @@ func TestFIFOsAreNotOpened(t *testing.T) {
 		select {
 		case err := <-answer:
 			if err == nil {
-				t.Errorf("%s is read from a FIFO", name)
+				t.Errorf("%s is read from %s", name, path)
 			}
 		case <-time.After(10 * time.Second):
 			t.Errorf("%s: the agent waits for a writer of the FIFO", name)
