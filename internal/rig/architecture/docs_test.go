@@ -82,6 +82,88 @@ func TestBoundsNameFilesAndTests(t *testing.T) {
 	}
 }
 
+// opensFile matches a line of code that opens or reads a file, and readsAll one that reads to the end of a file or an answer.
+var (
+	opensFile = regexp.MustCompile(`\bos\.(Open|ReadFile)\(|\bregular\.(Read|Open)(Path)?\(|\bsyscall\.Open\(|\b(os|root|dir|mount|machine|in|inside|f|links)\.Open(File)?\(|\bReadFile\(`)
+	readsAll  = regexp.MustCompile(`\bio\.ReadAll\(|\bos\.ReadFile\(|\.ReadDir\((-1|0)\)|\.Readdirnames\((-1|0)\)`)
+)
+
+// unlistedReads are the files that open files and are not in docs/BOUNDS.md, with the reason.
+var unlistedReads = map[string]string{
+	"internal/base/durable/durable.go":                 "it creates the file that it opens",
+	"internal/base/durable/sync.go":                    "it opens a directory, and reads nothing",
+	"internal/base/regular/open_linux.go":              "the type is checked by its callers' descriptor",
+	"internal/base/regular/open_other.go":              "the type is checked by its callers' descriptor",
+	"internal/base/regular/regular.go":                 "names of a directory; the page has its callers",
+	"modules/csi/local.go":                             "it creates the file that it opens",
+	"modules/cluster/cmd/podsync-fleet/shapes.go":      "the program simulates nodes, and its user chooses the file",
+	"modules/cluster/cmd/podsync-fleet/usage_linux.go": "the program simulates nodes, and the file is the kernel's",
+	"modules/cluster/internal/fleet/root.go":           "the program simulates nodes, and writes the files itself",
+	"modules/cluster/clustertest/apply.go":             "it is for tests",
+	"runtime/cri/pipe_windows.go":                      "it connects to the runtime",
+}
+
+// TestReadsAreListed checks that docs/BOUNDS.md lists each file of the library and of podsync-node that opens files, and that no such
+// file reads anything without a bound.
+func TestReadsAreListed(t *testing.T) {
+	page, opening := read(t, "docs/BOUNDS.md"), 0
+	var listed []string
+	for _, m := range boundsPath.FindAllStringSubmatch(page, -1) {
+		listed = append(listed, m[1])
+	}
+	for _, name := range libraryFiles(t) {
+		opens := false
+		for line := range strings.Lines(read(t, name)) {
+			line, _, _ = strings.Cut(line, "//")
+			opens = opens || opensFile.MatchString(line) && !strings.Contains(line, `.Open(".")`)
+			bounded := strings.Contains(line, "io.LimitReader(") || strings.Contains(line, "io.NewSectionReader(")
+			if readsAll.MatchString(line) && !bounded && unlistedReads[name] == "" {
+				t.Errorf("%s reads without a bound: %s", name, strings.TrimSpace(line))
+			}
+		}
+		if !opens {
+			continue
+		}
+		opening++
+		if !slices.Contains(listed, name) && !slices.Contains(listed, path.Dir(name)) && unlistedReads[name] == "" {
+			t.Errorf("docs/BOUNDS.md lists neither %s nor its directory", name)
+		}
+	}
+	if opening < 40 {
+		t.Errorf("%d files open files", opening)
+	}
+	for name := range unlistedReads {
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// libraryFiles returns the files of the library and of podsync-node: neither tests, nor examples, nor runtimes and drivers in memory.
+func libraryFiles(t *testing.T) (names []string) {
+	t.Helper()
+	for _, top := range []string{"actions", "backoff", "internal/base", "modules", "podworkers", "runtime", "sandbox", "syncpod"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() && slices.Contains([]string{"critest", "csitest", "testdata", "tracked", "hours"}, d.Name()) {
+				return filepath.SkipDir
+			}
+			if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				name, err := filepath.Rel(root, path)
+				names = append(names, filepath.ToSlash(name))
+				return err
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return names
+}
+
 // TestProofNamesFuzzTargets: the tables of fuzz targets name those that exist, by package, and all
 // of them: a parser without a target is a row that is missing.
 func TestProofNamesFuzzTargets(t *testing.T) {

@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/tls"
 	"errors"
+	"io/fs"
 	"net"
 	"net/http"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
 const hardeningHead = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncontainerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n"
@@ -174,5 +176,29 @@ func TestMachineIsChecked(t *testing.T) {
 		if err := CheckMachine(c, tt.machine); (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%q: %v, want an error of %q", tt.text, err, tt.want)
 		}
+	}
+}
+
+// endlessFiles is a machine whose files have no end.
+type endlessFiles struct{}
+
+func (endlessFiles) Open(name string) (fs.File, error) {
+	file, err := fstest.MapFS{name: {}}.Open(name)
+	return endlessFile{file}, err
+}
+
+type endlessFile struct{ fs.File }
+
+func (endlessFile) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = '1'
+	}
+	return len(b), nil
+}
+
+func TestFilesOfTheMachineAreBounded(t *testing.T) {
+	err := CheckMachine(&kubelet.KubeletConfiguration{ProtectKernelDefaults: true}, endlessFiles{})
+	if err == nil || !strings.Contains(err.Error(), "protectKernelDefaults") {
+		t.Errorf("%.100v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -134,6 +135,28 @@ func TestV1_FilesOfForeignVolumesStay(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A directory that the agent did not make may be a volume full of files: a bounded number of names is read in one call, and
+// the next call continues.
+func TestForeignVolumesAreReadInParts(t *testing.T) {
+	dir := t.TempDir()
+	disk := filepath.Join(dir, "volumes/example.com~disk")
+	for i := range 1500 {
+		if err := os.MkdirAll(filepath.Join(disk, strconv.Itoa(i)), 0o750); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := newVolumes(t, localvolume.Config{})
+	if err := v.TearDown(t.Context(), "uid", dir); err == nil {
+		t.Error("the pod's directory may be removed")
+	}
+	if left, err := os.ReadDir(disk); err != nil || len(left) != 1500-1024 {
+		t.Errorf("%d directories are left, %v, want %d", len(left), err, 1500-1024)
+	}
+	if err := v.TearDown(t.Context(), "uid", dir); err != nil {
+		t.Error(err)
 	}
 }
 
