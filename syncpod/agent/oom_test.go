@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
@@ -184,7 +186,15 @@ func TestOOMKillsWithoutEnd(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		killed, src := make(kills), source.NewPush()
 		events := &heard{}
-		n.start([]source.Source{src}, tellingOOM(killed, events))
+		var lines atomic.Int32
+		n.start([]source.Source{src}, func(c *agent.Config) {
+			tellingOOM(killed, events)(c)
+			c.Log = funcr.New(func(_, line string) {
+				if strings.Contains(line, "kill") {
+					lines.Add(1)
+				}
+			}, funcr.Options{Verbosity: 10})
+		})
 		set(t, src, asking("web", ""), asking("db", ""))
 		time.Sleep(30 * time.Second)
 		at := "/kubepods/podweb/" + n.instances("web").Containers[0].ID.ID
@@ -207,6 +217,9 @@ func TestOOMKillsWithoutEnd(t *testing.T) {
 		}
 		if got := events.all(); !slices.Equal(got, want) {
 			t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if got := int(lines.Load()); got != len(want) {
+			t.Errorf("2002 kills have %d lines in the log, want %d, one for each event", got, len(want))
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package localvolume_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -53,13 +54,23 @@ func TestVolumesInMemory(t *testing.T) {
 	dir := t.TempDir()
 	needsMount(t, dir)
 	s := newStore()
-	v := newVolumes(t, localvolume.Config{ConfigMaps: s, Secrets: s})
+	v := newVolumes(t, localvolume.Config{ConfigMaps: s, Secrets: s, Tokens: tokensFunc(func(context.Context, *v1.Pod, *v1.ServiceAccountTokenProjection) (string, error) {
+		return "sesame", nil
+	})})
+	projected := func(source v1.VolumeProjection) v1.VolumeSource {
+		return v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{ConfigMap: &v1.ConfigMapProjection{LocalObjectReference: conf().LocalObjectReference}}, source}}}
+	}
 	pod := podWith(
 		named("scratch", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory, SizeLimit: ptr(resource.MustParse("1Mi"))}}),
 		named("keys", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "keys"}}),
 		named("conf", v1.VolumeSource{ConfigMap: conf()}),
+		named("some-keys", projected(v1.VolumeProjection{Secret: &v1.SecretProjection{LocalObjectReference: v1.LocalObjectReference{Name: "keys"}}})),
+		named("token", projected(v1.VolumeProjection{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token"}})),
+		named("no-secret", v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: projected(v1.VolumeProjection{}).Projected.Sources[:1]}}),
 	)
 	scratch, keys := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/scratch"), filepath.Join(dir, "volumes/kubernetes.io~secret/keys")
+	someKeys, token := filepath.Join(dir, "volumes/kubernetes.io~projected/some-keys"), filepath.Join(dir, "volumes/kubernetes.io~projected/token")
+	inMemory := []string{scratch, someKeys, token, keys}
 	for round := range 2 {
 		setUp(t, v, pod, dir)
 		if round == 0 {
@@ -69,8 +80,8 @@ func TestVolumesInMemory(t *testing.T) {
 		} else if got := tree(t, scratch); len(got) != 1 {
 			t.Errorf("after another SetUp: %q", got)
 		}
-		if points, err := mounts.Below(dir); err != nil || !slices.Equal(points, []string{keys, scratch}) {
-			t.Fatalf("mounted: %q, %v, want %q and no error", points, err, []string{keys, scratch})
+		if points, err := mounts.Below(dir); err != nil || !slices.Equal(slices.Sorted(slices.Values(points)), inMemory) {
+			t.Fatalf("mounted: %q, %v, want %q and no error", points, err, inMemory)
 		}
 	}
 	if f := fileSystem(t, scratch); f.Type != tmpfsMagic || int64(f.Blocks)*f.Bsize != 1<<20 {
@@ -79,8 +90,10 @@ func TestVolumesInMemory(t *testing.T) {
 	if info, err := os.Stat(scratch); err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("%v, %v, want a directory for all", info.Mode(), err)
 	}
-	if f := fileSystem(t, keys); f.Type != tmpfsMagic {
-		t.Errorf("a secret is on a file system of type %x", f.Type)
+	for _, path := range inMemory[1:] {
+		if f := fileSystem(t, path); f.Type != tmpfsMagic {
+			t.Errorf("%s with a secret is on a file system of type %x", path, f.Type)
+		}
 	}
 	if got, want := tree(t, keys), []string{"tls.crt 0644 hello", "tls.key 0644 hush"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
