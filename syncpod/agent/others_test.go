@@ -57,14 +57,15 @@ func TestPodsOfOtherAgentsAreNotTouched(t *testing.T) {
 		theirs := runOthers(n)
 		before := len(n.Journal())
 		for range 2 {
-			src := source.NewPush()
+			src := source.NewStaticPush("file") // all sandboxes say that they are of this source
+			web, db := pod("file", "web", "web", forever), pod("file", "db", "db", forever)
 			a := n.start([]source.Source{src}, func(c *agent.Config) { c.NoImageGC = false })
-			set(t, src, asking("web", ""), asking("db", ""))
+			n.Must(src.Set(web, db))
 			time.Sleep(10 * time.Minute)
 			n.wantRunning(1, "web", "db")
 			n.Exit(n.instances("web").Containers[0].ID.ID, 1)
 			time.Sleep(10 * time.Minute)
-			set(t, src, asking("db", ""))
+			n.Must(src.Set(db))
 			time.Sleep(2 * time.Hour)
 			n.wantRunning(0, "web")
 			a.stop()
