@@ -132,6 +132,7 @@ func (a *access) dropIntents(name string, drop func(*intent) bool) {
 	}
 	if a.intents[name] = left; len(left) == 0 {
 		delete(a.intents, name)
+		delete(a.read, name) // pods choose the names: those of pulls that failed must not add up
 	}
 	a.files.report(a.files.saveIntents(name, left))
 }

@@ -3,6 +3,7 @@ package images
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -208,6 +209,23 @@ func TestG4_ARefusedPullIsForgotten(t *testing.T) {
 		r.add("r.io/app:v1")
 		if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "b", Policy: v1.PullNever}); err != nil {
 			t.Errorf("an image loaded onto the node: %v", err)
+		}
+	})
+}
+
+// Authors of pods choose the names of images: failed pulls leave nothing in memory.
+func TestFailedPullsDoNotAddUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestManager(t, image.Config{Runtime: &registry{password: "right"}})
+		for i := range 100 {
+			name := fmt.Sprintf("r.io/app:%d", i)
+			if err := ensure(t, m, Request{Image: name, PodUID: "a", Secrets: []v1.Secret{loginSecret("s", "r.io", "eve", "wrong")}}); !errors.Is(err, image.ErrImagePull) {
+				t.Fatal(err)
+			}
+		}
+		m.Forget("a")
+		if a := &m.access; len(a.read)+len(a.intents)+len(a.grants) > 0 || len(m.retries.causes) > 0 {
+			t.Errorf("left are %d names, %d pulls, %d grants and %d causes", len(a.read), len(a.intents), len(a.grants), len(m.retries.causes))
 		}
 	})
 }
