@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/modules/csi/csitest"
 )
 
-// A Driver reports each call that breaks a rule of CSI. Here a volume is published before it is staged.
+// A Driver rejects and records each call that breaks a rule of CSI. Here a volume is published before it is staged.
 func Example() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -29,6 +29,6 @@ func Example() {
 	}
 	fmt.Println("violations:", len(driver.Violations()))
 	// Output:
-	// NodePublish disk-1 OK
+	// NodePublish disk-1 FailedPrecondition
 	// violations: 1
 }
