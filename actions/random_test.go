@@ -91,7 +91,7 @@ func checkProperties(t *testing.T, m *model) {
 func checkWords(in actions.Input, plan actions.Plan, name string, fail func(string, ...any)) {
 	why, ok := actions.Why(in, name)
 	if !ok || why == actions.ReasonNone {
-		fail("nobody knows why %s is touched or left", name)
+		fail("the plan has no reason for container %s", name)
 	}
 	touched, started := false, false
 	for _, s := range plan.Start {

@@ -128,7 +128,7 @@ func TestOneThingAtATime(t *testing.T) {
 		"a state that does not exist": {func(in *actions.Input) { container(in, "web").State = 7 },
 			`kill container "web" containerd://id-web: the runtime cannot tell whether it is alive, then start it again
 start container "web", attempt 1: the runtime cannot tell whether it is alive`},
-		"an unknown state of what is to run once": {func(in *actions.Input) {
+		"an unknown state of a container that runs once": {func(in *actions.Input) {
 			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
 			c := container(in, "web")
 			c.State, c.StartedAt = runtime.ContainerUnknown, time.Unix(1, 0)
@@ -156,7 +156,7 @@ start init container "migrate", attempt 1: the pod starts in a new sandbox`},
 			in.Status.Containers = append(in.Status.Containers, old)
 		}, `clear container "web" containerd://old: a newer instance has taken its place
 start container "web", attempt 2: it has ended and its restart policy asks for another run`},
-		"a pod that is to run once, of which nothing is known": {func(in *actions.Input) {
+		"a pod that runs once, without any container": {func(in *actions.Input) {
 			in.Pod.Spec.RestartPolicy, in.Status = v1.RestartPolicyNever, nil
 		}, `create sandbox, attempt 0: the pod has no sandbox
 start init container "migrate", attempt 0: the pod starts in a new sandbox`},

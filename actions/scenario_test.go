@@ -45,7 +45,7 @@ func TestScenarios(t *testing.T) {
 				return
 			}
 			if seen != string(told) {
-				t.Errorf("told in %s, and seen otherwise (go test ./actions -rewrite writes what is seen):\n%s", file, seen)
+				t.Errorf("%s records other results (go test ./actions -rewrite records these):\n%s", file, seen)
 			}
 		})
 	}

@@ -82,7 +82,7 @@ func TestNewNamesTheField(t *testing.T) {
 	}
 }
 
-func TestCheckTellsUntilWhenAndChangesNothing(t *testing.T) {
+func TestCheckReturnsTheEndAndChangesNothing(t *testing.T) {
 	b := newBackoff(t, backoff.Config[string]{})
 	if _, wait := b.Check("k", start); wait {
 		t.Error("an unknown key waits")
@@ -113,7 +113,7 @@ func TestTheSameFailureCountsOnce(t *testing.T) {
 	again := b.Advance("k", start.Add(3*time.Second), start)
 	over := b.Advance("k", start.Add(time.Minute), start)
 	if !again.Equal(first) || !over.Equal(start.Add(time.Minute)) || b.Failures("k") != 2 {
-		t.Errorf("told three times of one failure: %v, %v and %v, %d failures", first, again, over, b.Failures("k"))
+		t.Errorf("one failure that is reported three times: %v, %v and %v, %d failures", first, again, over, b.Failures("k"))
 	}
 }
 
@@ -216,7 +216,7 @@ func TestKnownFailureAfterTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-func TestFailureToldLateEndsNoWait(t *testing.T) {
+func TestFailureReportedLateEndsNoWait(t *testing.T) {
 	b := newBackoff(t, backoff.Config[string]{})
 	b.Advance("k", start, start.Add(-time.Second))
 	want := b.Advance("k", start, start)

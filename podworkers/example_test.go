@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/podworkers"
 )
 
-// A pod is created, and deleted before it has come up. Whoever owns the Set does
-// the work it hands out and tells how it ended.
+// A pod is created, and deleted before it runs. The owner of the Set does the work that Next returns, and reports the result
+// with Done.
 func ExampleSet() {
 	var set podworkers.Set
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// newExplorer has two pods, of which that many are static.
+// newExplorer returns an explorer with two pods; the given number of them are static.
 func newExplorer(statics int) *explorer {
 	x := &explorer{pods: []types.UID{"a", "b"}, seed: maphash.MakeSeed(), seen: map[[2]uint64]struct{}{}}
 	for i, uid := range x.pods {

@@ -39,8 +39,8 @@ func TestEveryInterleaving(t *testing.T) {
 	}
 }
 
-// explorer knows the states that have been seen. A state is kept as the events that lead there:
-// what a Set holds may change without a change here.
+// An explorer records the states that it has reached. It stores a state as the events that lead to it, so that the fields
+// of a Set can change without a change here.
 type explorer struct {
 	pods        []types.UID
 	events      []exploredEvent
@@ -357,7 +357,7 @@ func (e *explored) check(p *path) {
 		s, known := e.set.pods[uid]
 		state := e.set.State(uid)
 		if _, busy := e.busy[uid]; known && s.ready() && !e.ready[uid] && !e.failed[uid] && !busy && !s.isHeldUp(&e.set) {
-			e.breaks("W4: %s has work, and nothing said so", uid)
+			e.breaks("W4: %s has work, and no effect reported it", uid)
 		}
 		if known && s.phase != Syncing && s.phase != Finished && !e.follows(uid) {
 			e.breaks("W4: %s is %v, and nothing follows", uid, s.phase)

@@ -42,9 +42,9 @@ type fuzzed struct {
 
 	lent   []lent
 	nextID StopID
-	asked  map[StopID]int // times answered
-	ready  []types.UID    // pods with work, as the effects said
-	failed []types.UID    // pods to try again, as the effects said
+	asked  map[StopID]int // the number of answers to each stop
+	ready  []types.UID    // pods with work, according to the effects
+	failed []types.UID    // pods to retry, according to the effects
 	busy   map[types.UID]Work
 	lives  map[types.UID]*life
 }
@@ -310,8 +310,8 @@ func (z *fuzzed) check(t *testing.T) {
 	}
 }
 
-// rest takes all sources away and lets every pod come to its end, doing only
-// what the effects ask for: nothing may be left, and no request unanswered.
+// rest removes all sources, and does only the work that the effects report until every pod has finished. Then no pod may be
+// left, and every request must have an answer.
 func (z *fuzzed) rest(t *testing.T) {
 	for range 50 {
 		for len(z.ready) > 0 || len(z.busy) > 0 {

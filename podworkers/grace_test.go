@@ -50,7 +50,7 @@ func TestEffectiveGrace(t *testing.T) {
 		want   int64
 	}{
 		"the spec's":                      {0, spec(nil, ptr(int64(30))), nil, 30},
-		"nobody says":                     {0, spec(nil, nil), nil, 1},
+		"no grace period is set":          {0, spec(nil, nil), nil, 1},
 		"the source's":                    {0, spec(ptr(int64(5)), ptr(int64(30))), nil, 5},
 		"asked for less":                  {0, spec(ptr(int64(5)), ptr(int64(30))), ptr(int64(2)), 2},
 		"asked for more":                  {0, spec(ptr(int64(5)), ptr(int64(30))), ptr(int64(9)), 5},
@@ -68,9 +68,9 @@ func TestEffectiveGrace(t *testing.T) {
 	}
 }
 
-// The time of a pod that nobody asked to stop runs from when it is first told to,
-// and does not begin again with the next try.
-func TestDeadlineOfAPodThatNobodyAskedToStop(t *testing.T) {
+// If no caller requested the stop of a pod, its grace period starts with the first attempt to stop it, and does not start
+// again with the next attempt.
+func TestDeadlineWithoutARequestStartsWithTheFirstAttempt(t *testing.T) {
 	for name, stop := range map[string]func(*harness, Work){
 		"over by itself": func(h *harness, w Work) { h.set.Done(w, SucceededTerminal) },
 		"orphan":         func(h *harness, w Work) { h.set.SyncKnownPods(nil); h.set.Done(w, Failed) },

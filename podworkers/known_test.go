@@ -155,8 +155,8 @@ func TestContentThatIsToBeRemoved(t *testing.T) {
 	}
 }
 
-// What is known comes in the order of UIDs, with what is known of each.
-func TestKnownSaysWhatItKnows(t *testing.T) {
+// Known returns the pods in the order of their UIDs, with the state of each.
+func TestKnownReturnsPodsInOrder(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: static("b")})
 	h.do("b", SyncPod)
@@ -186,7 +186,7 @@ func TestUnknownPods(t *testing.T) {
 	}
 }
 
-// W2: the loss of the last source ends what is in flight, once.
+// W2: when the last source no longer has a pod, its work in flight is cancelled once.
 func TestW2_OrphanIsInterruptedOnce(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})

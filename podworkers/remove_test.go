@@ -41,8 +41,8 @@ func TestW11_ForgottenWhenRemoved(t *testing.T) {
 	}
 }
 
-// W6: what is found to run of a pod that is being removed is stopped, and the removal is done once
-// more, also if it had succeeded by then.
+// W6: if a container of a pod still runs during the pod's removal, it is stopped, and the removal is repeated, even if it has
+// succeeded meanwhile.
 func TestW6_OrphanThatRunsIsStopped(t *testing.T) {
 	for _, o := range []Outcome{Succeeded, Failed} {
 		h := orphaned(t)

@@ -81,10 +81,10 @@ func TestUnusableUpdates(t *testing.T) {
 			t.Errorf("error %v, want %q in it", err, want)
 		}
 	}
-	if w, ok, _ := s.Next(now, "nobody"); ok {
+	if w, ok, _ := s.Next(now, "unknown"); ok {
 		t.Errorf("an unknown pod has work %v", w)
 	}
-	if e := s.Done(Work{UID: "nobody", revision: 1}, Succeeded); e.Work || e.Retry {
+	if e := s.Done(Work{UID: "unknown", revision: 1}, Succeeded); e.Work || e.Retry {
 		t.Errorf("work of an unknown pod has effects %+v", e)
 	}
 	if len(s.pods) != 0 {

@@ -49,9 +49,9 @@ func TestW1_SyncAfterKillStaysKill(t *testing.T) {
 	h.next("a", SyncTerminatingPod)
 }
 
-// W1: whatever says that a pod is to stop, nothing that comes later unsays it, and
-// from when it is being stopped on nobody may start anything of it.
-func TestW1_WhatMakesAPodStop(t *testing.T) {
+// W1: no later event cancels the stop of a pod, whatever has caused the stop. Once the stop has begun, no container of the
+// pod may be started.
+func TestW1_NothingCancelsAStop(t *testing.T) {
 	deleted, over := pod("a"), pod("a")
 	deleted.DeletionTimestamp, over.Status.Phase = new(metav1.Now()), v1.PodFailed
 	for name, u := range map[string]Update{
@@ -66,11 +66,11 @@ func TestW1_WhatMakesAPodStop(t *testing.T) {
 			h.update(u)
 			h.update(Update{Type: Changed, Pod: pod("a")})
 			if h.set.State("a").ContainersShouldBeTerminating {
-				t.Error("said to be stopping before it is")
+				t.Error("ContainersShouldBeTerminating is true before the stop")
 			}
 			h.next("a", SyncTerminatingPod)
 			if !h.set.State("a").ContainersShouldBeTerminating {
-				t.Error("not said to be stopping while it is")
+				t.Error("ContainersShouldBeTerminating is false during the stop")
 			}
 		})
 	}
@@ -290,19 +290,18 @@ func TestPodThatWasOverBefore(t *testing.T) {
 	}
 }
 
-func TestPodThatSaysItIsOverStops(t *testing.T) {
+func TestPodWithATerminalPhaseStops(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
 	if e := h.set.Done(h.next("a", SyncPod), SucceededTerminal); !e.Work || !h.set.State("a").ContainersShouldBeTerminating {
 		t.Errorf("effects %+v, want work, and nothing started from now on", e)
 	}
 	if w := h.next("a", SyncTerminatingPod); w.GracePeriodSeconds != nil {
-		t.Errorf("%+v, want the pod's own grace period: nobody asked for a stop", w)
+		t.Errorf("%+v, want the pod's own grace period, because no caller requested the stop", w)
 	}
 }
 
-// What is to be reported of a pod is what the first request to stop it said that
-// said anything, until it is cleaned up after.
+// The status of a pod has the reason of the first stop request with a reason, until the pod is cleaned up.
 func TestReportOfTheFirstRequestCounts(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
@@ -345,7 +344,7 @@ func TestNewsDuringTheStopOfARuntimePod(t *testing.T) {
 	}
 }
 
-// News of a pod that is to stop itself gives it its time, from when it is told.
+// The update of a deleted pod sets the grace period of a pod that only the runtime had; it starts with the update.
 func TestDeletionDuringTheStopOfARuntimePod(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a"}})
@@ -360,7 +359,7 @@ func TestDeletionDuringTheStopOfARuntimePod(t *testing.T) {
 	}
 }
 
-// A source that tells of a pod anew, as after it was away, has news like any other.
+// A source that creates a known pod again, for example after a reconnect, is treated like an update.
 func TestPodThatRunsIsCreatedAgain(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})

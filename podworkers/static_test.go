@@ -43,7 +43,7 @@ func TestM1_StaticPodsTakeTurns(t *testing.T) {
 	h.update(kill(static("2"), 0, nil))
 	h.idle("2")
 	if _, orphaned := h.set.SyncKnownPods([]types.UID{"1", "2", "4"}); len(orphaned) != 1 || orphaned[0].Effects.Successors != nil {
-		t.Errorf("orphaned %+v, want 3, which held up nobody", orphaned)
+		t.Errorf("orphaned %+v, want 3, which no pod waited for", orphaned)
 	}
 	h.update(kill(static("1"), 0, nil))
 	h.do("1", SyncTerminatingPod)
@@ -112,7 +112,7 @@ func TestStaticPodOfTheRuntimeIsStopped(t *testing.T) {
 }
 
 // A static pod that turns out not to be one does not hold up those behind it.
-func TestStaticPodThatIsNoneAnyMore(t *testing.T) {
+func TestStaticPodThatIsNoLongerStatic(t *testing.T) {
 	h := newHarness(t)
 	for _, uid := range []types.UID{"1", "2", "3"} {
 		h.update(Update{Type: Create, Pod: static(uid)})
@@ -150,7 +150,7 @@ func TestOrderOfTurns(t *testing.T) {
 
 // A place in line is the pod's, and not that of its UID: a pod that was forgotten
 // while it waited does not pass those that came before it comes again.
-func TestM1_AStaticPodThatComesAgainIsLast(t *testing.T) {
+func TestM1_StaticPodThatReturnsIsLast(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: static("1")})
 	h.do("1", SyncPod)

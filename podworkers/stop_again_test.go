@@ -23,8 +23,8 @@ func stoppedPod(t *testing.T, phase Phase) *harness {
 	return h
 }
 
-// W6: what runs of a pod that has finished is stopped, although the pod is
-// wanted, and until then nobody is told that it is gone.
+// W6: a running container of a finished pod is stopped, even if the pod is still desired. Until then no caller sees the pod
+// as terminated.
 func TestW6_StrayOfFinishedPodIsStopped(t *testing.T) {
 	h := stoppedPod(t, Finished)
 	if e := h.set.KillRuntimePod(now, strayA); !e.Work || h.set.State("a").Terminated || !h.set.State("a").MayHaveRunningContainers || h.set.State("a").RuntimeShouldBeRemoved {
@@ -139,7 +139,7 @@ func TestStrayDuringSweepIsSweptAgain(t *testing.T) {
 func TestStrayOfOtherPods(t *testing.T) {
 	h := newHarness(t)
 	if e := h.set.KillRuntimePod(now, strayA); !e.Work {
-		t.Errorf("a pod nobody knows: %+v, want work", e)
+		t.Errorf("an unknown pod: %+v, want work", e)
 	}
 	h.do("a", SyncTerminatingRuntimePod)
 	h.do("a", RemovePod)
@@ -171,8 +171,7 @@ func TestStrayOfPodThatNeverStarted(t *testing.T) {
 	}
 }
 
-// A static pod that waits for its turn, and of which the runtime has something
-// from before, is no stray: it waits on, and takes that over.
+// A waiting static pod with containers from an earlier agent is not an orphan: it keeps waiting, and adopts them.
 func TestStrayOfWaitingStaticPodKeepsItsPlace(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: static("a")})
@@ -186,8 +185,7 @@ func TestStrayOfWaitingStaticPodKeepsItsPlace(t *testing.T) {
 	h.do("b", SyncPod)
 }
 
-// One that is to stop before its turn came is stopped if the runtime has
-// something of it, and its name is nobody's until then.
+// A waiting static pod that must stop is stopped if the runtime has containers of it. Until then no other pod gets its name.
 func TestStrayOfStaticPodThatIsToStop(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: static("a")})
@@ -200,9 +198,9 @@ func TestStrayOfStaticPodThatIsToStop(t *testing.T) {
 	h.do("b", SyncPod)
 }
 
-// News of a static pod that has finished takes its name from nobody, whatever the
-// runtime once had of it.
-func TestFinishedStaticPodBlocksNobody(t *testing.T) {
+// An update of a finished static pod does not take the name from another pod, even if the runtime once had containers of the
+// finished one.
+func TestFinishedStaticPodBlocksNoOther(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: static("a")})
 	h.do("a", SyncPod)

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// countingSyncer does nothing and tells when it was called.
+// countingSyncer does nothing, and counts its calls.
 type countingSyncer struct{ calls sync.WaitGroup }
 
 func (s *countingSyncer) SyncPod(context.Context, Work, *runtime.PodStatus) (Result, error) {

@@ -86,7 +86,7 @@ func TestDrainWaitsForStrays(t *testing.T) {
 		}
 		b.update(create(pod("a")))
 		b.update(kill(pod("a"), 0, nil))
-		for i, uid := range []types.UID{"a", "nobody's"} { // the second comes up when all was drained
+		for i, uid := range []types.UID{"a", "unknown"} { // the second is reported after the drain
 			if err := b.KillRuntimePod(RuntimePod{UID: uid, Name: "a", Namespace: "ns"}); err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +117,7 @@ func TestDrainStopsInOrder(t *testing.T) {
 	})
 }
 
-func TestDrainSaysThatRunEnded(t *testing.T) {
+func TestDrainReturnsAnErrorAfterRunEnded(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = func(ctx context.Context, _ Work) (Result, error) {
 			<-ctx.Done()

@@ -41,8 +41,7 @@ func (b *bubble) answered(answer <-chan error, want error) {
 	}
 }
 
-// W9: whoever asks for a pod to be stopped is answered when it has stopped, not
-// before, and at once if there is nothing to stop.
+// W9: KillPod returns when the pod has stopped, not before, and at once if there is no pod to stop.
 func TestW9_KillPodWaitsForTheEnd(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = func(_ context.Context, w Work) (Result, error) {
@@ -115,8 +114,8 @@ func TestKillPodDoesNotWriteToTheRequest(t *testing.T) {
 	})
 }
 
-// Who waits in vain is told what stopping fails with.
-func TestW9_InVainMeansWithAReason(t *testing.T) {
+// If KillPod times out, its error contains the error of the last attempt to stop the pod.
+func TestW9_TimeoutReturnsTheLastError(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = func(_ context.Context, w Work) (Result, error) {
 			if w.Type == SyncTerminatingPod {
@@ -142,7 +141,7 @@ func TestW9_InVainMeansWithAReason(t *testing.T) {
 }
 
 // What failed before, and has succeeded since, is no reason.
-func TestW9_InVainWithoutAReason(t *testing.T) {
+func TestW9_TimeoutWithoutAnError(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = failures(SyncPod, errBroken)
 		b.update(create(pod("a")))

@@ -15,8 +15,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// W5: a pod that only the runtime knows is stopped and gone.
-func TestW5_RuntimePodIsStoppedAndGone(t *testing.T) {
+// W5: a pod that only the runtime has is stopped and forgotten.
+func TestW5_RuntimePodIsStoppedAndForgotten(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.update(Update{Type: Kill, RuntimePod: &strayA})
 		b.wants("a", SyncTerminatingRuntimePod, RemovePod)
@@ -25,7 +25,7 @@ func TestW5_RuntimePodIsStoppedAndGone(t *testing.T) {
 }
 
 // W6: what the runtime still runs of a pod that has finished is stopped.
-func TestW6_StrayIsStoppedWhateverThePodsPhase(t *testing.T) {
+func TestW6_StrayIsStoppedInEveryPhase(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.update(create(pod("a")))
 		b.update(kill(pod("a"), 0, nil))
@@ -86,8 +86,7 @@ func TestW7_OverBeforeTheAgentStartedIsOnlyCleanedUp(t *testing.T) {
 	})
 }
 
-// W8: a pod that is first heard of when it is deleted, and of which the runtime
-// knows nothing, comes to its end (kubernetes #118472).
+// W8: a pod whose first update is its deletion, and of which the runtime has no container, finishes (kubernetes #118472).
 func TestW8_DeletedBeforeItStartedIsFinished(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		p := pod("a")
@@ -101,8 +100,8 @@ func TestW8_DeletedBeforeItStartedIsFinished(t *testing.T) {
 	})
 }
 
-// W10: wherever a pod stands when it is removed, one that is added with its UID
-// begins after the old one is cleaned up after, within a look at what is known.
+// W10: a new pod with the UID of a removed pod starts after the cleanup of the removed one, in whichever phase that was, and
+// within one housekeeping interval.
 func TestW10_UIDReuseInEveryPhase(t *testing.T) {
 	at := map[string]WorkType{"starting": SyncPod, "stopping": SyncTerminatingPod, "cleaned up after": SyncTerminatedPod}
 	for name, phase := range at {
@@ -165,7 +164,7 @@ func TestNewsDuringTheStopOfARuntimePodBeginsALife(t *testing.T) {
 		if want := []string{
 			"a seen", "a syncing-terminating", "a terminating-finished", "a finished-orphaned", "a orphaned-removing", "a removing-forgotten", "a seen",
 		}; !slices.Equal(b.lives, want) {
-			t.Errorf("told %q, want %q", b.lives, want)
+			t.Errorf("observed %q, want %q", b.lives, want)
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// retryAt is an error that knows when to try again.
+// retryAt is an error with the time of the next retry.
 type retryAt struct {
 	error
 	at time.Time
@@ -72,9 +72,8 @@ func TestKnownPodsDoNotHurryRetries(t *testing.T) {
 	})
 }
 
-// W4: a pod that is to stop comes to its end without any news, however its work
-// fails, as does one that nobody wants any more.
-func TestW4_FailedWorkComesBackByItself(t *testing.T) {
+// W4: a pod that must stop finishes without further updates, even if its work fails. So does a pod that is no longer desired.
+func TestW4_FailedWorkIsRetriedByItself(t *testing.T) {
 	for _, failing := range []WorkType{SyncTerminatingPod, SyncTerminatedPod} {
 		t.Run(failing.String(), func(t *testing.T) {
 			inBubble(t, Config{}, func(b *bubble) {
@@ -113,7 +112,7 @@ func TestW4_FailedWorkComesBackByItself(t *testing.T) {
 
 // W4: a stop that failed is tried again when the pod's time is over, if that is before the retry is
 // due. The failures before that do not count for the retries after it.
-func TestW4_FailedStopIsRetriedWhenItsTimeIsOver(t *testing.T) {
+func TestW4_FailedStopIsRetriedAfterItsDeadline(t *testing.T) {
 	inBubble(t, Config{retryInitial: 2 * time.Second, retryMax: time.Hour}, func(b *bubble) {
 		b.do = failures(SyncTerminatingPod, errBroken, errBroken, errBroken, errBroken)
 		b.update(create(pod("a")))
@@ -148,9 +147,8 @@ func TestW4_BackoffGrowsToItsCap(t *testing.T) {
 	})
 }
 
-// W4: an error that names a time is heeded to the moment, one that says it is
-// temporary soon, wherever in the error it is said.
-func TestW4_ErrorsSayWhen(t *testing.T) {
+// W4: work is retried exactly at the time in its error, and soon after a temporary error, even if that error is wrapped.
+func TestW4_ErrorsSetTheTimeOfTheRetry(t *testing.T) {
 	for name, c := range map[string]struct {
 		err      func(now time.Time) error
 		min, max time.Duration
@@ -192,7 +190,7 @@ func TestW4_ErrorsSayWhen(t *testing.T) {
 }
 
 // News does not wait for a retry, and the retry is not made besides.
-func TestNewsTakesTheRetrysPlace(t *testing.T) {
+func TestUpdateReplacesARetry(t *testing.T) {
 	inBubble(t, Config{ResyncInterval: time.Hour}, func(b *bubble) {
 		b.do = failures(SyncPod, errBroken)
 		b.update(create(pod("a")))

@@ -24,10 +24,10 @@ type scripted struct {
 	t *testing.T
 	// do answers a call; nil succeeds at once.
 	do func(ctx context.Context, w Work) (Result, error)
-	// fresh answers for a status; nil returns one.
+	// fresh returns a status in place of the runtime; with nil every read returns one.
 	fresh func(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error)
 
-	// told is called when something is told, and abandoned when it is that work was.
+	// told is called with each call of the observer, and abandoned with each report of abandoned work.
 	told, abandoned func()
 
 	mu    sync.Mutex
@@ -35,7 +35,7 @@ type scripted struct {
 	busy  map[types.UID]inFlight
 	moves []string
 	seen  []types.UID
-	// lives are moves and seen together, in the order in which they were told.
+	// lives are moves and seen together, in the order of the observer's calls.
 	lives []string
 	ended []time.Duration
 }

@@ -195,7 +195,7 @@ func TestW3_ShorterGraceActsAtOnce(t *testing.T) {
 
 // The look at what late work may have started begins after it has come back, also
 // if the pod was orphaned since.
-func TestW2_LateReturnIsLookedAtAfterwards(t *testing.T) {
+func TestW2_LateReturnIsInspectedAfterwards(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		const late = 7 * time.Second
 		var since []time.Duration
@@ -221,9 +221,9 @@ func TestW2_LateReturnIsLookedAtAfterwards(t *testing.T) {
 	})
 }
 
-// What runs of a pod that has ended, or that only the runtime knows, is stopped by a status
-// that was read after it was seen: one from before may not have it.
-func TestW6_StrayIsLookedAtAfterItWasSeen(t *testing.T) {
+// If a finished pod, or a pod that only the runtime has, has a running container, it is stopped with a status that was read
+// afterwards: an older status may lack the container.
+func TestW6_StrayIsInspectedAfterItWasSeen(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		since := map[types.UID]time.Time{}
 		b.fresh = func(_ context.Context, uid types.UID, at time.Time) (*runtime.PodStatus, error) {

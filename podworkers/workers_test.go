@@ -20,7 +20,7 @@ import (
 
 // P1: a pod whose work hangs holds up no other, nor does one whose status cannot
 // be had.
-func TestP1_HungPodDelaysNobody(t *testing.T) {
+func TestP1_HungPodDelaysNoOther(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = func(ctx context.Context, w Work) (Result, error) {
 			if w.UID == "hung" {
@@ -122,7 +122,7 @@ func TestP6_WholeLifeTakesNoTime(t *testing.T) {
 	})
 }
 
-// A pod that says it is over stops without anybody's asking.
+// A pod whose sync returns a terminal result is stopped without a request.
 func TestTerminalResultStopsThePod(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = func(_ context.Context, w Work) (Result, error) {
@@ -198,8 +198,8 @@ func TestObserver(t *testing.T) {
 	})
 }
 
-// The Syncer works with the context that Trace has made of its own, and the end is told with
-// what the call has returned. A status that cannot be had is no work to trace.
+// The Syncer gets the context that Trace returns, and the end of the trace gets the result of the call. A status that cannot
+// be read is not traced.
 func TestTrace(t *testing.T) {
 	type key struct{}
 	var told []string
@@ -241,8 +241,8 @@ func TestTrace(t *testing.T) {
 	})
 }
 
-// What comes due while Run tells of something else is done all the same.
-func TestTimerIsHeardWhileTheObserverIsTold(t *testing.T) {
+// Work that becomes due while Run calls an observer is still done.
+func TestTimerFiresDuringACallOfTheObserver(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.abandoned = func() { time.Sleep(5 * time.Second) }
 		failed := false

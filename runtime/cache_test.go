@@ -23,7 +23,7 @@ func TestP4_CacheKeepsTheReadThatBeganLast(t *testing.T) {
 	var c Cache
 	newer, older := statusAt("u", 2), statusAt("u", 1)
 	if !c.Set("u", newer, nil, at(2)) || c.Set("u", older, nil, at(1)) {
-		t.Error("Set did not tell a newer read from an older one")
+		t.Error("Set stored an older read, or rejected a newer one")
 	}
 	if got, err := c.Get("u"); got != newer || err != nil {
 		t.Errorf("Get: %v, %v, want the newer status", got, err)
@@ -37,7 +37,7 @@ func TestP4_CacheKeepsTheReadThatBeganLast(t *testing.T) {
 	}
 }
 
-func TestP4_CacheClaimsWhatWasRead(t *testing.T) {
+func TestP4_CacheHasTheTimeOfTheRead(t *testing.T) {
 	broken := errors.New("broken")
 	for _, tt := range []struct {
 		name   string
@@ -102,7 +102,7 @@ func TestP4_CacheClaimsWhatWasRead(t *testing.T) {
 }
 
 // A pod that was never read is not newer than any time. Only a read satisfies the zero time.
-func TestP4_WhatWasNotReadIsNotNewerThanAnything(t *testing.T) {
+func TestP4_UnreadStatusIsNeverNewer(t *testing.T) {
 	var c Cache
 	for range 2 {
 		if s, ok, _ := c.Newer("u", time.Time{}); ok {
@@ -157,12 +157,12 @@ func TestP5_WaitNewerIsInterrupted(t *testing.T) {
 		c.Set("known", statusAt("known", 2), nil, time.Now()) // goroutines that still wait go on waiting
 		all.Wait()
 		if len(c.entries) != 1 || c.entries["known"].waiting != 0 || c.entries["known"].updated != nil {
-			t.Errorf("left when nobody waits: %+v", c.entries)
+			t.Errorf("entries after all callers have returned: %+v", c.entries)
 		}
 	})
 }
 
-func TestP5_WhoLeavesTakesNobodyAlong(t *testing.T) {
+func TestP5_CancelledCallerCancelsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Cache
 		since := time.Now()
@@ -185,7 +185,7 @@ func TestP5_WhoLeavesTakesNobodyAlong(t *testing.T) {
 				t.Error(err)
 			}
 		default:
-			t.Error("who still waits is not told")
+			t.Error("a caller still waits after a newer status")
 		}
 	})
 }
@@ -210,7 +210,7 @@ func TestCacheHoldsNoMoreThanTheRuntime(t *testing.T) {
 		c.Set(uid, statusAt(uid, i), nil, at(i))
 		c.SetListed([]types.UID{uid}, at(i))
 		if !c.Set("gone", &PodStatus{UID: "gone"}, nil, at(i)) {
-			t.Fatal("what the list has said is not taken")
+			t.Fatal("Set rejects the state of the list")
 		}
 		if got := c.UIDs(); !slices.Equal(got, []types.UID{uid}) {
 			t.Fatalf("after a list of %s: %v", uid, got)

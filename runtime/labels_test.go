@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-func TestStaticIsWhatComesFromTheNode(t *testing.T) {
+func TestPodsOfTheNodeAreStatic(t *testing.T) {
 	pod := &v1.Pod{}
 	if IsStatic(pod) || IsStatic(nil) {
 		t.Error("a pod without a source is static")

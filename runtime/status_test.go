@@ -79,7 +79,7 @@ func TestNilPodStatus(t *testing.T) {
 	}
 	var c *ContainerStatus
 	if c.In(nil) || c.Live() || (&ContainerStatus{SandboxID: "s"}).In(nil) {
-		t.Error("what is not there is somewhere")
+		t.Error("a missing container or sandbox is found")
 	}
 }
 
@@ -121,7 +121,7 @@ func TestStateWords(t *testing.T) {
 }
 
 // K6: a pod is alive while one of its containers runs, or may run, or one of its sandboxes is ready.
-func TestK6_WhatIsAlive(t *testing.T) {
+func TestK6_StatesThatCountAsAlive(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status *PodStatus
 		want   bool

@@ -76,7 +76,7 @@ func TestS4_RunningPodLosesItsAddress(t *testing.T) {
 	}
 }
 
-func TestS4_WaitingForAnAddressHoldsUpStartsOnly(t *testing.T) {
+func TestS4_WaitingForAnAddressDelaysStartsOnly(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("app"), ctr("b")))
 		n.settle(pod, time.Minute)
@@ -245,7 +245,7 @@ func (r reader) SandboxStatus(ctx context.Context, id string) (runtime.SandboxSt
 
 // S4: if a runtime reports no network, the agent does not wait for an address. No container
 // starts in a sandbox that cannot be inspected.
-func TestS4_WhatIsToldOfANewSandbox(t *testing.T) {
+func TestS4_EventsOfANewSandbox(t *testing.T) {
 	cause := errors.New("no answer")
 	for want, edit := range map[error]func(*runtime.SandboxStatus) error{
 		nil:   func(s *runtime.SandboxStatus) error { s.Network = nil; return nil },

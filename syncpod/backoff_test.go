@@ -65,7 +65,7 @@ func TestB1_CrashesAreDelayedByTheSequence(t *testing.T) {
 	})
 }
 
-func TestB1_BackOffIsNoErrorAndSaysWhen(t *testing.T) {
+func TestB1_BackOffIsNoErrorAndHasATime(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("app", "false"), ctr("b")))
 		n.sync(pod)
@@ -117,7 +117,7 @@ func TestB1_AChangeOfResourcesEndsTheWait(t *testing.T) {
 // B2: a start that fails before the container runs is retried with back-off, and each
 // attempt pulls at most once.
 // A failed pull is soon reported as ImagePullBackOff, because operators search for it.
-func TestB2_FailedPullIsSoonToldAsWaiting(t *testing.T) {
+func TestB2_FailedPullIsSoonReportedAsWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: faults.Always, Err: errBroken})
 		pod := testPod()
@@ -202,7 +202,7 @@ func TestB2_ReasonIsKeptWhileItWaits(t *testing.T) {
 }
 
 // An unavailable runtime causes no back-off of a pod.
-func TestB2_RuntimeAwayCostsNoWait(t *testing.T) {
+func TestB2_UnavailableRuntimeCausesNoBackOff(t *testing.T) {
 	for code, want := range map[codes.Code]error{codes.Unavailable: cri.ErrUnavailable, codes.Canceled: cri.ErrCanceled} {
 		t.Run(code.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -219,7 +219,7 @@ func TestB2_RuntimeAwayCostsNoWait(t *testing.T) {
 
 // If the same call keeps failing with Unavailable while other calls succeed, the call itself crashes the runtime. Only the
 // first such failure causes no back-off, until the call has succeeded.
-func TestB2_RuntimeAwayForOneStepBacksOff(t *testing.T) {
+func TestB2_RuntimeUnavailableForOneStepBacksOff(t *testing.T) {
 	for _, method := range []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer} {
 		t.Run(string(method), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -365,7 +365,7 @@ func TestNextTryIsTheFirst(t *testing.T) {
 }
 
 // A step that may be retried at any time does not remove the retry time of another step.
-func TestNextTryOfWhatHasNone(t *testing.T) {
+func TestNextTryWithoutAScheduledOne(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer, Container: "a"}, Err: errBroken})
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer, Container: "b"}, Err: status.Error(codes.Unavailable, "gone")})

@@ -90,7 +90,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	})
 }
 
-func TestWhatIsLentIsNotWrittenTo(t *testing.T) {
+func TestBorrowedValuesAreNotModified(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(ctr("one", "true"), sidecar("proxy")), containers(preStop(postStart(ctr("app"), "true"), "true")))
 		kept := pod.DeepCopy()
@@ -112,7 +112,7 @@ func TestWhatIsLentIsNotWrittenTo(t *testing.T) {
 	})
 }
 
-func TestAPodThatHasHadItsRunIsOver(t *testing.T) {
+func TestFinishedPodStaysFinished(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(sidecar("proxy")), func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever })
 		n.settle(pod, time.Minute)
@@ -211,7 +211,7 @@ func TestLogLink(t *testing.T) {
 		n.wantStates("app 5 running") // one more than any log on disk
 	}, func(c *critest.Config) { c.Dir = dir })
 	if links, err := os.ReadDir(elsewhere); err != nil || len(links) > 0 {
-		t.Errorf("links %v, %v that nobody asked for", links, err)
+		t.Errorf("links %v, %v, want none without the setting", links, err)
 	}
 	links, err := os.ReadDir(filepath.Join(dir, "links"))
 	must(t, err)
@@ -271,7 +271,7 @@ func TestClientAlone(t *testing.T) {
 }
 
 // The text of a failure names the container or the pod, and the cause if there is one.
-func TestWhatAStepErrorSays(t *testing.T) {
+func TestTextOfAStepError(t *testing.T) {
 	app := actions.ContainerRef{Kind: actions.RegularContainer, Name: "app"}
 	for want, e := range map[string]*syncpod.StepError{
 		"pod: CreatePodSandboxError: CreatePodSandboxError": {Reason: syncpod.ErrCreatePodSandbox},

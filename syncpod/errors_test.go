@@ -26,7 +26,7 @@ func TestErrorsSayWhenToComeAgain(t *testing.T) {
 	}{
 		"a container cannot be made": {refusals: []faults.Fault{refused("app")}, retryIn: 10 * time.Second},
 		"two cannot":                 {refusals: []faults.Fault{refused("app"), refused("b")}, retryIn: 10 * time.Second},
-		"the runtime is away":        {refusals: []faults.Fault{away}, temporary: true},
+		"the runtime is unavailable": {refusals: []faults.Fault{away}, temporary: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -72,7 +72,7 @@ func TestBackOffIsNoError(t *testing.T) {
 			t.Errorf("reported %+v, want some w and %q", n.report.last(), "ImagePullBackOff")
 		}
 		if n.events.count("Failed spec.containers{app} Error: ") != 1 || n.events.count("Failed spec.containers{app} Error: ErrImagePull") != 1 {
-			t.Errorf("events %q, want the failure told once, by its reason", n.events.all)
+			t.Errorf("events %q, want one event of the failure, with its reason", n.events.all)
 		}
 	})
 }

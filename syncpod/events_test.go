@@ -45,7 +45,7 @@ func (noConfigMap) ConfigMap(context.Context, string, string) (*v1.ConfigMap, er
 
 // Failures that concern the whole pod appear in no container status, so they are reported as
 // events: at each attempt, and not during the back-off.
-func TestFailuresOfAPodAreTold(t *testing.T) {
+func TestFailuresOfAPodAreReported(t *testing.T) {
 	nfs := v1.VolumeSource{NFS: &v1.NFSVolumeSource{Server: "nfs.test", Path: "/"}}
 	host := v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/nosuch", Type: new(v1.HostPathDirectory)}}
 	rooted := func(n *node, c *syncpod.Config) {
@@ -93,7 +93,7 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 					t.Helper()
 					for _, want := range tc.want {
 						if n.events.count(want) != times {
-							t.Errorf("told %d times, want %d: %s\n%s", n.events.count(want), times, want, strings.Join(n.events.all, "\n"))
+							t.Errorf("%d events, want %d: %s\n%s", n.events.count(want), times, want, strings.Join(n.events.all, "\n"))
 						}
 					}
 				}
@@ -117,14 +117,14 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 }
 
 // A sandbox without an address delays a pod, which is reported once for each wait.
-func TestS4_WantOfAnAddressIsTold(t *testing.T) {
+func TestS4_MissingAddressIsReported(t *testing.T) {
 	const told = "FailedCreatePodSandBox  Failed to create pod sandbox: the sandbox has no address yet"
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		n.address("")
 		for want := range 2 {
 			if n.events.count(told) != want {
-				t.Errorf("told %d times, want %d", n.events.count(told), want)
+				t.Errorf("%d events, want %d", n.events.count(told), want)
 			}
 			for range 2 {
 				n.SyncPod(t.Context(), testPod(), nil)
@@ -134,7 +134,7 @@ func TestS4_WantOfAnAddressIsTold(t *testing.T) {
 }
 
 // Failures to inspect or stop a pod are reported as by a kubelet.
-func TestWorkInVainIsTold(t *testing.T) {
+func TestFailedStopIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Times: faults.Always, Err: status.Error(codes.Internal, "broken")})
@@ -155,7 +155,7 @@ func TestWorkInVainIsTold(t *testing.T) {
 }
 
 // Failures because the agent must end cause no events.
-func TestTheEndOfTheAgentIsNotTold(t *testing.T) {
+func TestEndOfTheAgentCausesNoEvent(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		ctx, cancel := context.WithCancel(t.Context())
 		n.restart(func(c *syncpod.Config) {

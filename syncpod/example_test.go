@@ -36,7 +36,7 @@ func Example() {
 	defer os.RemoveAll(root)
 	syncer, err := syncpod.New(syncpod.Config{
 		Client:      cri.NewClient(conn),
-		RuntimeName: "critest", // a client that cri.Dial has made knows it
+		RuntimeName: "critest", // not needed for a client of cri.Dial
 		Root:        root,
 		Node:        syncpod.Node{LogsRoot: filepath.Join(root, "logs")}, // by default /var/log/pods
 	})

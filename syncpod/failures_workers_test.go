@@ -48,7 +48,7 @@ func (c *crew) finished(within time.Duration) (took time.Duration) {
 func (n *node) startsNothing(since int) {
 	n.Helper()
 	if late := n.Journal().After(since).Of(critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer); len(late) > 0 {
-		n.Errorf("after the pod was told to stop:\n%v", late)
+		n.Errorf("calls after the stop of the pod had begun:\n%v", late)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestC1_CreatedIsStoppedBeforeItIsRemoved(t *testing.T) {
 }
 
 // W3: an interrupted stop does not count as failed, and is reported once.
-func TestW3_InterruptedStopIsToldOnce(t *testing.T) {
+func TestW3_InterruptedStopIsReportedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(preStop(ctr("hooked"), "sleep", "10"), ctr("deaf")))
 		n.settle(pod, time.Minute)
@@ -164,7 +164,7 @@ func TestK6_NothingHasEndedUnseen(t *testing.T) {
 
 // K4: the reason why a container could not be stopped is reported, even if its sandbox was stopped while
 // the container keeps running.
-func TestK4_WhyItStillRunsIsTold(t *testing.T) {
+func TestK4_ReasonWhyItStillRunsIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.NotFound, "not found")})
@@ -178,7 +178,7 @@ func TestK4_WhyItStillRunsIsTold(t *testing.T) {
 
 // W3: the end of the grace period leads to a kill, even if the runtime is the first to report the timeout.
 // A container that stops at that moment is not killed. The sandbox is stopped last.
-func TestW3_WhoeverSaysThatTheTimeIsOver(t *testing.T) {
+func TestW3_AnySourceMayEndTheGracePeriod(t *testing.T) {
 	for answer, kills := range map[error]bool{errDeadline: true, nil: false} {
 		t.Run(fmt.Sprint(answer), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {

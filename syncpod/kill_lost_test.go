@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/hook"
 )
 
-// For a pod that only the runtime knows, the agent runs the preStop handlers with which its
+// For a pod that only the runtime has, the agent runs the preStop handlers with which its
 // containers were created, within the grace period of one second.
 func TestRuntimePodRunsItsPreStopHandlers(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -77,7 +77,7 @@ func TestRuntimePodEndsWithoutItsHandlers(t *testing.T) {
 }
 
 // A handler gets the pod's addresses, although the pod has no status.
-func TestHandlersAreToldThePodsAddress(t *testing.T) {
+func TestHandlersGetThePodsAddress(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		var hosts []string
 		n.restart(func(c *syncpod.Config) {
@@ -101,7 +101,7 @@ func TestHandlersAreToldThePodsAddress(t *testing.T) {
 }
 
 // A failed handler is reported, and does not prevent the stop of a container.
-func TestFailedPreStopIsTold(t *testing.T) {
+func TestFailedPreStopIsReported(t *testing.T) {
 	for command, want := range map[string]int{"true": 0, "false": 1} {
 		t.Run(command, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -110,7 +110,7 @@ func TestFailedPreStopIsTold(t *testing.T) {
 				n.end(pod, nil)
 				n.wantEnded()
 				if n.events.count("FailedPreStopHook spec.containers{app}") != want {
-					t.Errorf("events %q, want it told %d times", n.events.all, want)
+					t.Errorf("events %q, want %d of the hook's failure", n.events.all, want)
 				}
 			})
 		})
@@ -148,7 +148,7 @@ func TestK1_TimeOfOneContainer(t *testing.T) {
 
 // K1: the timeout of the call does not end the grace period of the containers,
 // even if the runtime is the first to report it: they are not killed earlier.
-func TestK1_ACallThatIsOverKillsNothing(t *testing.T) {
+func TestK1_CancelledCallKillsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		var all []v1.Container // many, for it is open which of two timers of one instant is first
 		for i := range 40 {
@@ -163,7 +163,7 @@ func TestK1_ACallThatIsOverKillsNothing(t *testing.T) {
 			t.Error("no error although they run")
 		}
 		if told, calls := n.events.count("ExceededGracePeriod"), n.Journal().Of(critest.StopContainer, critest.StopPodSandbox); told != 0 || len(calls) != 0 {
-			t.Errorf("told %d times that their time is over, and there was\n%v", told, calls)
+			t.Errorf("%d events of an exceeded grace period, and the calls\n%v", told, calls)
 		}
 	})
 }

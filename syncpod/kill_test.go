@@ -414,7 +414,7 @@ func TestW3_ShorterDeadlineActsAtOnce(t *testing.T) {
 }
 
 // W3: a process that has got the signal gets only the remaining time.
-func TestW3_ASecondStopHasWhatIsLeft(t *testing.T) {
+func TestW3_SecondStopHasTheRemainingTime(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		n.stubborn("app")
@@ -555,7 +555,7 @@ func TestK6_AllThatIsAliveIsStopped(t *testing.T) {
 }
 
 // K6: an interrupted start takes effect while the pod is being stopped.
-func TestK6_WhatBecomesAliveMeanwhileIsStopped(t *testing.T) {
+func TestK6_ContainerThatStartsMeanwhileIsStopped(t *testing.T) {
 	for _, late := range []time.Duration{10 * time.Second, 70 * time.Second} {
 		t.Run(late.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -578,7 +578,7 @@ func TestK6_WhatBecomesAliveMeanwhileIsStopped(t *testing.T) {
 }
 
 // K6: an outdated status does not show the running container; the last inspection does.
-func TestK6_TheLastLookFindsWhatTheFirstDidNot(t *testing.T) {
+func TestK6_TheLastInspectionFindsLaterContainers(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(containers(ctr("app"), ctr("b"))), time.Minute)
 		stale := n.status()

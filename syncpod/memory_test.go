@@ -25,7 +25,7 @@ func TestW11_OnlyKnownPodsAreObserved(t *testing.T) {
 func TestE4_FailedDeliveryIsTriedOncePerCall(t *testing.T) {
 	box, calls := new(statusBox), 0
 	box.replace(&v1.PodStatus{}, func(*v1.PodStatus) v1.PodStatus { return v1.PodStatus{Phase: v1.PodPending} })
-	fail := func(*v1.PodStatus) error { calls++; return errors.New("away") }
+	fail := func(*v1.PodStatus) error { calls++; return errors.New("unavailable") }
 	for want := range 3 {
 		box.retry()
 		box.deliver(t.Context(), fail)
@@ -37,7 +37,7 @@ func TestE4_FailedDeliveryIsTriedOncePerCall(t *testing.T) {
 }
 
 // E4: a status is the sink's to keep, and none is delivered when there is no time.
-func TestE4_WhatIsDelivered(t *testing.T) {
+func TestE4_DeliveredPods(t *testing.T) {
 	box := new(statusBox)
 	box.replace(&v1.PodStatus{}, func(*v1.PodStatus) v1.PodStatus {
 		return v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady}}}

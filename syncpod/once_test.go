@@ -43,7 +43,7 @@ func (n *node) wantLost(container string) {
 	n.Helper()
 	s := n.report.container(container)
 	if end := s.State.Terminated; end == nil || end.Reason != string(apistatus.StatusUnknown) || end.ContainerID != "" || s.RestartCount != 0 {
-		n.Errorf("%s is told to be %+v, want it lost", container, s)
+		n.Errorf("the state of %s is %+v, want a lost container", container, s)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestC5_ExitedAndLostWithTheSandbox(t *testing.T) {
 		n.wantStarts("b", 1)
 		n.wantLost("b")
 		if end := n.report.container("app").State.Terminated; end == nil || end.ExitCode != 0 {
-			t.Errorf("app is told to have ended as %+v", end)
+			t.Errorf("the end of app is reported as %+v", end)
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestC5_StartWithoutAnAnswerIsRepeated(t *testing.T) {
 }
 
 // C5: a status that another component has read shows the run, even during work on the pod.
-func TestC5_SeenWhileTheWorkGoesOn(t *testing.T) {
+func TestC5_ObservedDuringTheSync(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -186,7 +186,7 @@ func TestC5_SeenWhileTheWorkGoesOn(t *testing.T) {
 
 // T2: it shows the exit code, too. Neither later nor earlier statuses
 // replace it.
-func TestT2_SeenWhileTheWorkGoesOn(t *testing.T) {
+func TestT2_ObservedDuringTheSync(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -206,7 +206,7 @@ func TestT2_SeenWhileTheWorkGoesOn(t *testing.T) {
 				}
 				n.settle(pod, time.Minute)
 				if end := n.report.container("app").LastTerminationState.Terminated; end == nil || end.ExitCode != 42 || end.Message != "bye" && !restarts {
-					t.Errorf("app is told to have ended as %+v", end)
+					t.Errorf("the end of app is reported as %+v", end)
 				}
 			})
 		})
@@ -304,7 +304,7 @@ func TestC5_UnknownStateIsStoppedAndNotRepeated(t *testing.T) {
 				n.wantStates("app 0 exited", "b 0 exited")
 				n.wantStarts("app", 1)
 				if end := n.report.container("app").State.Terminated; end == nil || end.ContainerID == "" {
-					t.Errorf("app is told to have ended as %+v", end)
+					t.Errorf("the end of app is reported as %+v", end)
 				}
 			})
 		})
@@ -363,7 +363,7 @@ func TestC5_SuccessCountsThoughAFailureIsLeft(t *testing.T) {
 		n.live(pod)
 		n.wantStates("app 0 exited", "b 0 running")
 		if end := n.report.container("app").State.Terminated; end == nil || end.ExitCode != 0 {
-			t.Errorf("app is told to have ended as %+v", end)
+			t.Errorf("the end of app is reported as %+v", end)
 		}
 	})
 }
@@ -438,7 +438,7 @@ func restartAllOn88(p *v1.Pod) {
 
 // I1: init containers run again when all containers start over, even if a status from
 // before their removal arrives late.
-func TestI1_ALateLookBringsNoResetContainerBack(t *testing.T) {
+func TestI1_LateInspectionBringsNoResetContainerBack(t *testing.T) {
 	for _, times := range []int{1, 2} {
 		bubble(t, func(t *testing.T, n *node) {
 			pod := testPod(inits(ctr("one", "true")), restartAllOn88)
@@ -460,7 +460,7 @@ func TestI1_ALateLookBringsNoResetContainerBack(t *testing.T) {
 }
 
 // A run-once container starts over with all others if one container requests it.
-func TestRestartAllStartsWhatRunsOnce(t *testing.T) {
+func TestRestartAllStartsRunOnceContainers(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("app"), ctr("b")), never, restartAllOn88)
 		n.settle(pod, time.Minute)
@@ -557,7 +557,7 @@ func TestT2_JustStartedIsNotLost(t *testing.T) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer, Container: "b"}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(containers(ctr("app"), ctr("b")), never), nil)
 		if s := n.report.container("app").State; s.Waiting == nil {
-			t.Errorf("app is told to be %+v", s)
+			t.Errorf("the state of app is %+v", s)
 		}
 	})
 }

@@ -120,7 +120,7 @@ func TestP1_StartsThatHangHoldUpNoOthers(t *testing.T) {
 
 // A pod whose sync is cancelled in the queue leaves no trace: no call of the runtime was
 // made, and the next attempt does not wait.
-func TestGivenUpBeforeItsTurn(t *testing.T) {
+func TestCancelledWhileQueued(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts = 1 })
 		pods := crowd(2)
@@ -143,7 +143,7 @@ func TestGivenUpBeforeItsTurn(t *testing.T) {
 }
 
 // G1: nor does it keep an image.
-func TestG1_ImageOfAStartGivenUpBeforeItsTurn(t *testing.T) {
+func TestG1_ImageOfAStartThatWasCancelledWhileQueued(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts = 1 })
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Delay: 40 * time.Millisecond})

@@ -75,7 +75,7 @@ func TestCgroupsOfAPod(t *testing.T) {
 	})
 }
 
-// noMounts is a part that knows no volumes.
+// noMounts is a part without volumes.
 type noMounts struct{}
 
 func (noMounts) Mounts(context.Context, containerconfig.MountRequest) (containerconfig.Mounts, error) {
@@ -145,12 +145,12 @@ func (noSecret) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) {
 	return nil, errors.New(`secret "registry" not found`)
 }
 
-func TestMissingPullSecretIsTold(t *testing.T) {
+func TestMissingPullSecretIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) { c.Objects.PullSecrets = noSecret{} })
 		n.settle(testPod(containers(ctr("app"), ctr("b"))), time.Minute)
 		if told := n.events.count(`FailedToRetrieveImagePullSecret  Unable to retrieve some image pull secrets (secret "registry" not found); attempting to pull`); told != 1 {
-			t.Errorf("told %d times: %q", told, n.events.all)
+			t.Errorf("%d events: %q", told, n.events.all)
 		}
 	})
 }
@@ -172,15 +172,15 @@ func TestResolverOfAPod(t *testing.T) {
 		warnings int
 		left     bool // to the runtime
 	}{
-		"cluster":                         {node: cluster, policy: v1.DNSClusterFirst, servers: []string{"10.96.0.10"}, hostname: "web.sub.default.svc.cluster.local"},
-		"node":                            {node: cluster, policy: v1.DNSDefault, servers: []string{"192.0.2.1"}, hostname: "web.sub.default.svc.cluster.local"},
-		"left to the runtime":             {policy: v1.DNSClusterFirst, hostname: "web.sub.default.svc", left: true},
-		"only a cluster domain":           {node: domain, policy: v1.DNSClusterFirst, hostname: "web.sub.default.svc.cluster.local", left: true},
-		"none":                            {policy: v1.DNSNone, hostname: "web.sub.default.svc"},
-		"too many of the pod's own":       {policy: v1.DNSClusterFirst, own: many, servers: many.Nameservers[:3], hostname: "web.sub.default.svc", warnings: 1},
-		"only the pod's own":              {policy: v1.DNSClusterFirst, own: own, servers: []string{"192.0.2.7"}, hostname: "web.sub.default.svc"},
-		"given by what prepares":          {node: cluster, policy: v1.DNSClusterFirst, given: given, servers: []string{"192.0.2.9"}, hostname: "web.sub.default.svc.given.local"},
-		"a node that knows of no cluster": {node: noCluster, policy: v1.DNSClusterFirst, servers: []string{"192.0.2.1"}, hostname: "web.sub.default.svc", warnings: 1},
+		"cluster":                      {node: cluster, policy: v1.DNSClusterFirst, servers: []string{"10.96.0.10"}, hostname: "web.sub.default.svc.cluster.local"},
+		"node":                         {node: cluster, policy: v1.DNSDefault, servers: []string{"192.0.2.1"}, hostname: "web.sub.default.svc.cluster.local"},
+		"left to the runtime":          {policy: v1.DNSClusterFirst, hostname: "web.sub.default.svc", left: true},
+		"only a cluster domain":        {node: domain, policy: v1.DNSClusterFirst, hostname: "web.sub.default.svc.cluster.local", left: true},
+		"none":                         {policy: v1.DNSNone, hostname: "web.sub.default.svc"},
+		"too many of the pod's own":    {policy: v1.DNSClusterFirst, own: many, servers: many.Nameservers[:3], hostname: "web.sub.default.svc", warnings: 1},
+		"only the pod's own":           {policy: v1.DNSClusterFirst, own: own, servers: []string{"192.0.2.7"}, hostname: "web.sub.default.svc"},
+		"given by Prepare":             {node: cluster, policy: v1.DNSClusterFirst, given: given, servers: []string{"192.0.2.9"}, hostname: "web.sub.default.svc.given.local"},
+		"a node without a cluster DNS": {node: noCluster, policy: v1.DNSClusterFirst, servers: []string{"192.0.2.1"}, hostname: "web.sub.default.svc", warnings: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -278,7 +278,7 @@ func TestRootIsAbsolute(t *testing.T) {
 
 // The configurations of a sandbox and its containers follow the node, the agent and the pod's runtime
 // class.
-func TestWhatASandboxIsMadeWith(t *testing.T) {
+func TestConfigurationOfANewSandbox(t *testing.T) {
 	for limited, of := range map[bool]container.Node{true: {MemoryBytes: 1 << 30}, false: {MemoryBytes: 1 << 30, NoCPUQuota: true}} {
 		bubble(t, func(t *testing.T, n *node) {
 			n.restart(func(c *syncpod.Config) {

@@ -31,7 +31,7 @@ func TestB1_TheNextAgentContinuesTheWait(t *testing.T) {
 		}
 		next := waits().NextTry
 		if wait := time.Until(next); wait < 90*time.Second || wait > 160*time.Second {
-			t.Fatalf("the next start is in %v, want what is left of 160 s", wait)
+			t.Fatalf("the next start is in %v, want the rest of 160 s", wait)
 		}
 		n.restart(agent)
 		for range 3 {

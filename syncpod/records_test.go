@@ -175,7 +175,7 @@ func TestC5_OnlyRunIsNotRepeated(t *testing.T) {
 }
 
 // C5: if its exit is unknown, it runs again, and that is reported.
-func TestC5_SecondRunIsTold(t *testing.T) {
+func TestC5_SecondRunIsReported(t *testing.T) {
 	for policy, want := range map[v1.RestartPolicy]int{v1.RestartPolicyNever: 1, v1.RestartPolicyAlways: 0} {
 		bubble(t, func(t *testing.T, n *node) {
 			pod := testPod(containers(ctr("app"), ctr("b")), func(p *v1.Pod) { p.Spec.RestartPolicy = policy })
@@ -194,7 +194,7 @@ func TestC5_SecondRunIsTold(t *testing.T) {
 
 // C5: the same holds if only the agent's record shows the start call, but not if
 // the runtime has rejected the call.
-func TestC5_OnlyWhatMayHaveRunIsToldToRunAgain(t *testing.T) {
+func TestC5_OnlyAContainerThatMayHaveRunIsReportedAsRestarted(t *testing.T) {
 	starts := faults.Match{Method: critest.StartContainer, Container: "app"}
 	for name, tc := range map[string]struct {
 		refusals []faults.Fault
@@ -222,7 +222,7 @@ func TestC5_OnlyWhatMayHaveRunIsToldToRunAgain(t *testing.T) {
 					t.Errorf("app is %v, want %v", c.State, runtime.ContainerRunning)
 				}
 				if told := n.events.count("ContainerRecordLost spec.containers{app}"); told != tc.want {
-					t.Errorf("told %d times, want %d; events %q", told, tc.want, n.events.all)
+					t.Errorf("%d events, want %d: %q", told, tc.want, n.events.all)
 				}
 			})
 		})
@@ -257,7 +257,7 @@ func TestC6_HookAfterACrash(t *testing.T) {
 				}
 				for _, ip := range n.hooks.ips {
 					if ip != n.status().IPs()[0] {
-						t.Errorf("the hook was told the address %q", ip)
+						t.Errorf("the hook got the address %q", ip)
 					}
 				}
 				if hooked != want {

@@ -43,11 +43,11 @@ func TestVolumesAreRefreshed(t *testing.T) {
 		})
 		n.settle(testPod(), time.Minute)
 		before, calls := len(n.Journal()), r.calls
-		r.err = errors.New("the server is away")
+		r.err = errors.New("the server is unavailable")
 		if got := n.sync(testPod()); !got.NextTry.Equal(r.next) || r.calls != calls+1 {
 			t.Errorf("next try at %v, want %v, after %d calls", got.NextTry, r.next, r.calls-calls)
 		}
-		if n.events.count("FailedMount") != 1 || n.events.count("FailedMount  Unable to attach or mount volumes: the server is away") != 1 || n.report.last().Phase != v1.PodRunning {
+		if n.events.count("FailedMount") != 1 || n.events.count("FailedMount  Unable to attach or mount volumes: the server is unavailable") != 1 || n.report.last().Phase != v1.PodRunning {
 			t.Errorf("%v, events %q, want 1 and 1 and Phase %v", n.report.last().Phase, n.events.all, v1.PodRunning)
 		}
 		if changes := n.Journal().After(before).Changes(); len(changes) > 0 {
@@ -66,7 +66,7 @@ func TestVolumesAreRefreshed(t *testing.T) {
 
 // Volumes are kept up to date by default where they are made by default: a Prepare
 // that is not podsync's is not interfered with.
-func TestWhoRefreshes(t *testing.T) {
+func TestRefresher(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		root := t.TempDir()
 		bubble(t, func(t *testing.T, n *node) {

@@ -85,7 +85,7 @@ func TestSlowSinkDoesNotHoldUpTheWork(t *testing.T) {
 	})
 }
 
-func TestNewAgentGoesOnFromTheStatusOfThePod(t *testing.T) {
+func TestNewAgentContinuesFromTheStatusOfThePod(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("app"), ctr("b")), never)
 		n.settle(pod, time.Minute)
@@ -137,7 +137,7 @@ func TestS2_OverBeforeANewSandbox(t *testing.T) {
 	})
 }
 
-func TestW1_DeletedPodIsOver(t *testing.T) {
+func TestW1_DeletedPodIsFinished(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod()
 		pod.DeletionTimestamp = new(metav1.Now())
@@ -246,7 +246,7 @@ func (o *took) ContainerStopped(_ *v1.Pod, container string, d time.Duration, er
 	o.note("stop "+container, d, err)
 }
 
-func TestWhatTakesItsTimeIsObserved(t *testing.T) {
+func TestDurationsAreObserved(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		observer := &took{}
 		n.restart(func(c *syncpod.Config) { c.Observer = observer })

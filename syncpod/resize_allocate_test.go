@@ -174,7 +174,7 @@ func TestC10_MemoryInUseIsNotTaken(t *testing.T) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ContainerStats}, Err: errBroken})
 		n.settle(testPod(limited("1", "1000Ki")), time.Minute)
 		if r := n.inForce(); r.GetMemoryLimitInBytes() != 1000<<10 {
-			t.Errorf("memory %d, though the runtime does not say what is in use", r.GetMemoryLimitInBytes())
+			t.Errorf("memory limit %d, although the runtime does not report the usage", r.GetMemoryLimitInBytes())
 		}
 	})
 }

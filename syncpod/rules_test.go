@@ -59,7 +59,7 @@ func TestEventsHaveNoIDs(t *testing.T) {
 	}
 }
 
-// C10: only a limit that there was is said to be no more.
+// C10: an event reports the removal of a limit only if the limit was set.
 func TestC10_LiftedLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before        runtime.ContainerResources

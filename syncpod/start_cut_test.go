@@ -54,7 +54,7 @@ func TestF14_CutStartIsNoRun(t *testing.T) {
 
 // S3: a created container without a start call is stopped in order to be removed, and the removal
 // fails. Its exit because of the stop does not count as a run: the pod has not run yet.
-func TestS3_WhatIsStoppedBeforeItsStartIsNoRun(t *testing.T) {
+func TestS3_ContainerStoppedBeforeItsStartHasNotRun(t *testing.T) {
 	for name, restarts := range map[string]bool{"new agent": true, "same agent": false} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -36,7 +36,7 @@ func TestResultsAreKept(t *testing.T) {
 	})
 }
 
-// failing are parts, one of which fails.
+// failing are parts; one of them fails.
 type failing struct {
 	directory, attempts, mounts error
 }
@@ -49,7 +49,7 @@ func (f failing) Mounts(context.Context, containerconfig.MountRequest) (containe
 	return containerconfig.Mounts{}, f.mounts
 }
 
-func TestNothingIsMadeOfWhatIsNotReady(t *testing.T) {
+func TestNoVolumeIsMadeFromUnreadySources(t *testing.T) {
 	for name, tc := range map[string]struct {
 		want  syncpod.Reason
 		parts failing
@@ -74,7 +74,7 @@ func TestNothingIsMadeOfWhatIsNotReady(t *testing.T) {
 }
 
 // What an event says of a container that cannot be made has no identifier in it.
-func TestFailedCreateIsToldWithoutIDs(t *testing.T) {
+func TestFailedCreateIsReportedWithoutIDs(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("app"), ctr("b")))
 		n.settle(pod, time.Minute)
@@ -90,7 +90,7 @@ func TestFailedCreateIsToldWithoutIDs(t *testing.T) {
 
 // C6: if a container's handler has failed and the container could not be stopped,
 // the handler is run again. Its failure has a separate event.
-func TestC6_FailedHandlerOfWhatStillRuns(t *testing.T) {
+func TestC6_FailedHandlerOfARunningContainer(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(postStart(ctr("app"), "false")))
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Err: errBroken})
@@ -108,7 +108,7 @@ func TestC6_FailedHandlerOfWhatStillRuns(t *testing.T) {
 }
 
 // C6: the handler of a container that must stop is not run.
-func TestC6_NoHandlerForWhatIsToGo(t *testing.T) {
+func TestC6_NoHandlerForARemovedContainer(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(recorded(dir))
@@ -247,7 +247,7 @@ func TestEventOfAHandlerInPlainHTTP(t *testing.T) {
 }
 
 // C6: a handler is not run if it or its container has been removed.
-func TestC6_HandlerThatIsGone(t *testing.T) {
+func TestC6_MissingHandler(t *testing.T) {
 	for name, edit := range map[string]func(*node, *v1.Pod){
 		"handler":   func(_ *node, p *v1.Pod) { p.Spec.Containers[1].Lifecycle = nil },
 		"container": func(_ *node, p *v1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] },
@@ -290,7 +290,7 @@ func TestSandboxWithoutItsRuntimeClass(t *testing.T) {
 
 // The event SandboxChanged is recorded for a pod that gets a new sandbox, and not for a pod
 // without an earlier sandbox, or one that no longer needs a sandbox.
-func TestChangeOfASandboxIsTold(t *testing.T) {
+func TestChangeOfASandboxIsReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pod  *v1.Pod
 		act  func(*node)
@@ -306,7 +306,7 @@ func TestChangeOfASandboxIsTold(t *testing.T) {
 				tc.act(n)
 				n.sync(tc.pod)
 				if told := n.events.count("SandboxChanged"); told != tc.want {
-					t.Errorf("told %d times, want %d", told, tc.want)
+					t.Errorf("%d events, want %d", told, tc.want)
 				}
 			})
 		})
@@ -315,7 +315,7 @@ func TestChangeOfASandboxIsTold(t *testing.T) {
 
 // If a runtime does not answer the list call after a lost answer, the sync is delayed
 // for Config.Limits.CleanupTimeout.
-func TestLooksAreBounded(t *testing.T) {
+func TestInspectionsAreBounded(t *testing.T) {
 	for _, m := range []critest.Method{critest.CreateContainer, critest.StartContainer} {
 		for timeout, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 7 * time.Second: 7 * time.Second} {
 			t.Run(fmt.Sprint(m, timeout), func(t *testing.T) {
@@ -335,15 +335,15 @@ func TestLooksAreBounded(t *testing.T) {
 }
 
 // C2: a number is given up for a name that is refused, and for nothing else.
-func TestC2_WhatGivesANumberUp(t *testing.T) {
+func TestC2_AttemptsThatFreeANumber(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault faults.Fault
 		calls time.Duration
 		want  string
 	}{
-		"the name is taken":   {faults.Fault{Err: status.Error(codes.AlreadyExists, "it exists")}, time.Hour, "app 1 running"},
-		"the runtime is away": {faults.Fault{Err: status.Error(codes.Unavailable, "gone")}, time.Hour, "app 0 running"},
-		"the calls are short": {faults.Fault{When: faults.Midway, Hang: &faults.Gate{}}, time.Second, "app 0 running"},
+		"the name is taken":          {faults.Fault{Err: status.Error(codes.AlreadyExists, "it exists")}, time.Hour, "app 1 running"},
+		"the runtime is unavailable": {faults.Fault{Err: status.Error(codes.Unavailable, "gone")}, time.Hour, "app 0 running"},
+		"the calls are short":        {faults.Fault{When: faults.Midway, Hang: &faults.Gate{}}, time.Second, "app 0 running"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {

@@ -42,7 +42,7 @@ func TestMountsOfAStartAreReleased(t *testing.T) {
 				for _, f := range tc.refusals {
 					n.Fault(f)
 				}
-				_, _ = n.SyncPod(t.Context(), testPod(), nil) // the test is about what is done after a failure
+				_, _ = n.SyncPod(t.Context(), testPod(), nil) // the test is about the sync after a failure
 				if mounts.times != tc.want {
 					t.Errorf("released %d times, want %d\n%v", mounts.times, tc.want, n.Journal())
 				}

@@ -135,7 +135,7 @@ func TestS4_SandboxWithoutAddress(t *testing.T) {
 	}
 }
 
-func TestS7_NoNewSandboxBesideWhatDoesNotStop(t *testing.T) {
+func TestS7_NoNewSandboxBesideAContainerThatDoesNotStop(t *testing.T) {
 	for _, m := range []critest.Method{critest.StopContainer, critest.StopPodSandbox} {
 		t.Run(string(m), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -281,7 +281,7 @@ func TestC1_CreatedIsAdopted(t *testing.T) {
 	})
 }
 
-func TestC1_NoStartBesideAStrayThatDoesNotGo(t *testing.T) {
+func TestC1_NoStartBesideAnOrphanThatDoesNotStop(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
@@ -300,7 +300,7 @@ func TestC1_NoStartBesideAStrayThatDoesNotGo(t *testing.T) {
 
 // C1: a container with the requested name, but with another spec or in another sandbox, is not started in
 // place of the requested one.
-func TestC1_OnlyWhatWasAskedForIsAdopted(t *testing.T) {
+func TestC1_OnlyRequestedContainersAreAdopted(t *testing.T) {
 	for name, change := range map[string]func(n *node, pod *v1.Pod){
 		"spec": func(_ *node, pod *v1.Pod) { pod.Spec.Containers[0].Image += "2" },
 		"sandbox": func(n *node, _ *v1.Pod) {
@@ -371,7 +371,7 @@ func TestC1_HolderThatStays(t *testing.T) {
 }
 
 // C1: a start call without an answer does not count if the container has been removed.
-func TestC1_StartedAndGone(t *testing.T) {
+func TestC1_StartedContainerDisappears(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, When: faults.After, Err: errDeadline})
 		n.OnCall(func(_ int, c critest.Call) {
@@ -385,7 +385,7 @@ func TestC1_StartedAndGone(t *testing.T) {
 	})
 }
 
-func TestC2_AttemptsGrowWhateverTheClockSays(t *testing.T) {
+func TestC2_AttemptsGrowDespiteTheClock(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		n.exit("app", 1)
@@ -400,7 +400,7 @@ func TestC2_AttemptsGrowWhateverTheClockSays(t *testing.T) {
 	})
 }
 
-func TestC2_LostNameIsGivenUp(t *testing.T) {
+func TestC2_LostNameIsAbandoned(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.HoldName("app_web_default_" + podUID + "_0")
 		n.settle(testPod(), time.Hour)
@@ -641,7 +641,7 @@ func TestW2_CancelEndsAPullAndACreate(t *testing.T) {
 						t.Errorf("returned after %v, want at once when it was cancelled", took)
 					}
 					if n.events.count("Failed") != 0 {
-						t.Errorf("told as a failure: %q", n.events.all)
+						t.Errorf("events of a failure: %q", n.events.all)
 					}
 					before := len(n.Journal())
 					gate.Open()
@@ -655,7 +655,7 @@ func TestW2_CancelEndsAPullAndACreate(t *testing.T) {
 	}
 }
 
-func TestW2_WhatACancelledCreateHasMadeIsRemoved(t *testing.T) {
+func TestW2_ContainerOfACancelledCreateIsRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, When: faults.After, Hang: &faults.Gate{}})
 		ctx := giveUp(t, time.Minute)

@@ -117,7 +117,7 @@ func TestRuntimeRestarts(t *testing.T) {
 		node.Restart(faults.Restart{Down: 20 * time.Second, Disconnect: true})
 		time.Sleep(10 * time.Second)
 		if agent.Health().Runtime.Err == nil {
-			t.Error("the agent did not see that the runtime is away")
+			t.Error("the agent did not notice that the runtime is unavailable")
 		}
 		time.Sleep(time.Minute)
 		if health := agent.Health(); !health.OK() {

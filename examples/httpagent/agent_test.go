@@ -179,7 +179,7 @@ func TestDeleteAgainShortensTheTime(t *testing.T) {
 }
 
 // A pod that has finished or never started is deleted immediately.
-func TestDeleteOfWhatDoesNotRun(t *testing.T) {
+func TestDeleteOfAPodThatDoesNotRun(t *testing.T) {
 	onNode(t, func(n *served) {
 		n.ask("PUT", web, strings.Replace(manifest("exit 0"), `{"containers"`, `{"restartPolicy": "Never", "containers"`, 1), 201)
 		if pod := n.pod(web); pod.Status.Phase != v1.PodSucceeded {

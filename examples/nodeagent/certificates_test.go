@@ -47,7 +47,7 @@ func authority(t *testing.T, name string) []string {
 }
 
 // Only clients with a certificate of the CA may inspect an agent that serves on an address.
-func TestLookAtAnAddress(t *testing.T) {
+func TestInspectionForAnAddress(t *testing.T) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

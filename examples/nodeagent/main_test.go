@@ -150,7 +150,7 @@ func TestRun(t *testing.T) {
 }
 
 // The agent prints the reason why a pod does not start.
-func TestRunSaysWhyAPodDoesNotStart(t *testing.T) {
+func TestRunReportsWhyAPodDoesNotStart(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t)
 	volume := "  volumes: [{name: data, configMap: {name: nosuch}}]\n  containers:\n"

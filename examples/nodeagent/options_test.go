@@ -67,7 +67,7 @@ func TestParseHelp(t *testing.T) {
 	}
 	for _, want := range []string{"nodeagent COMMAND [-serve ENDPOINT]", serveVariable, "\n  get           print", "\n  port-forward  forward", "Ctrl-C", "-manifests folder", "-runtime endpoint", "-drain", "-root", "-pod-logs", "-node", "-owner name", "-cgroups cgroup", "-container-log-max-size size", "-container-log-max-files number", "-o "} {
 		if !strings.Contains(help.String(), want) {
-			t.Errorf("help does not tell of %s:\n%s", want, &help)
+			t.Errorf("help lacks %s:\n%s", want, &help)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestQuestions(t *testing.T) {
 		missing = slices.DeleteFunc(slices.Clone(seen), func(line string) bool { return slices.Contains(said, line) })
 	}
 	if len(missing) > 0 {
-		t.Errorf("not said is\n%s\nbut\n%s", strings.Join(missing, "\n"), strings.Join(said, "\n"))
+		t.Errorf("missing answers\n%s\ngot\n%s", strings.Join(missing, "\n"), strings.Join(said, "\n"))
 	}
 	a.end()
 }

@@ -27,7 +27,7 @@ import (
 func TestObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, conn := critest.Start(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.RunPodSandbox: 500 * time.Millisecond}})
-		_, err := rt.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: 2, Err: status.Error(codes.Unavailable, "registry away")})
+		_, err := rt.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: 2, Err: status.Error(codes.Unavailable, "registry unavailable")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func expect(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// tells fails the test unless the log has a line with this level and message.
+// tells fails the test if the log has no line with this level and message.
 func tells(t *testing.T, log, level, message string) {
 	t.Helper()
 	for line := range strings.Lines(log) {

@@ -69,7 +69,7 @@ func TestAgentThatIsNotThere(t *testing.T) {
 		t.Errorf("code %d, error %v", code, err)
 	}
 	if !strings.Contains(progress.String(), "[1/1] idle") || !strings.Contains(out.String(), "NOT PLAYED  idle") {
-		t.Errorf("said was %s and %s", progress.String(), out.String())
+		t.Errorf("progress %s, output %s", progress.String(), out.String())
 	}
 	var report agenttest.Report
 	text, err := os.ReadFile(filepath.Join(dir, "r.json"))

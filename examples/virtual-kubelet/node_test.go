@@ -275,7 +275,7 @@ func TestPodOfConfigMapAndSecret(t *testing.T) {
 		}
 		text, err := s.get("web").Marshal()
 		if err != nil || strings.Contains(string(text), "s3cret") {
-			s.Errorf("the API server was told the secret, %v", err)
+			s.Errorf("the API server received the secret, %v", err)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func (n *node) countCalls(method string) (count int) {
 }
 
 // The next agent does not unmount volumes of a running pod, even if the pod's claim cannot be read.
-func TestV2_NothingIsUnmountedBecauseTheAPIServerIsAway(t *testing.T) {
+func TestV2_NothingIsUnmountedWhileTheAPIServerIsUnavailable(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		n.start()
 		a := podOf("a", "data")

@@ -100,7 +100,7 @@ func TestGroupIsGivenWhileADirectoryIsSwapped(t *testing.T) {
 	running.Go(func() {
 		defer close(returned)
 		for range 20_000 {
-			_ = ownership{ctx: t.Context(), group: 4711, mount: mount}.changeContents(root, 0) // what is swapped may be gone
+			_ = ownership{ctx: t.Context(), group: 4711, mount: mount}.changeContents(root, 0) // a swapped file may no longer exist
 		}
 	})
 	for waiting := true; waiting; {

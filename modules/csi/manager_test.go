@@ -197,7 +197,7 @@ func TestADriverWithoutStage(t *testing.T) {
 }
 
 // The start of a pod takes no longer than the calls to the driver.
-func TestNothingIsWaitedForBesideTheDriver(t *testing.T) {
+func TestOnlyTheDriverIsWaitedFor(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		n.start()
 		n.driver.Inject(csitest.Fault{Method: "NodeStage", Delay: 3 * time.Second})

@@ -59,7 +59,7 @@ func TestContainerIsGivenDevices(t *testing.T) {
 	}
 
 	r.restart()
-	r.refused(pod, "app", "the plugin of vendor.test/card, of which container \"app\" has [c a], has not registered yet")
+	r.refused(pod, "app", "the plugin of vendor.test/card has not registered yet, and container \"app\" has its devices [c a]")
 	cards.again().start("a", "b", "c", "d")
 	ports.again().start("p")
 	r.counts(port, 1, 1)
@@ -160,7 +160,7 @@ func TestPluginRegistersAgain(t *testing.T) {
 }
 
 // After the kubelet's grace period a disconnected plugin has no devices, and its pods are rejected.
-func TestPluginStaysAway(t *testing.T) {
+func TestPluginStaysUnavailable(t *testing.T) {
 	r := newRig(t)
 	r.mu.Lock()
 	r.ledger = ledger.New(20 * time.Millisecond)

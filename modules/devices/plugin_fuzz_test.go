@@ -57,7 +57,7 @@ func FuzzReport(f *testing.F) {
 		}
 		known, err := m.known.read()
 		if err != nil || len(known[p.resource]) != len(distinct) {
-			t.Errorf("%q: the next agent knows %q, %v", ids, known, err)
+			t.Errorf("%q: the next agent reads the devices %q, %v", ids, known, err)
 		}
 	})
 }

@@ -175,17 +175,17 @@ func TestSpans(t *testing.T) {
 			if strings.HasPrefix(s.Name, "runtime.v1.") {
 				calls++
 				if parent := "00-" + s.SpanContext.TraceID().String() + "-" + s.SpanContext.SpanID().String() + "-01"; !slices.Contains(told.told, parent) {
-					t.Errorf("the runtime was not told of %s", parent)
+					t.Errorf("the runtime did not receive the trace context of %s", parent)
 				}
 			}
 		}
 		if calls != len(told.told) {
-			t.Errorf("%d calls, %d were told of", calls, len(told.told))
+			t.Errorf("%d calls, %d with a trace context", calls, len(told.told))
 		}
 	})
 }
 
-func TestWhatIsMissingOrTaken(t *testing.T) {
+func TestMissingAndTakenFields(t *testing.T) {
 	if _, err := otel.New(otel.Config{}); err == nil || !strings.Contains(err.Error(), "Config.TracerProvider is missing") {
 		t.Errorf("%v, want an error and %q in it", err, "Config.TracerProvider is missing")
 	}

@@ -151,6 +151,6 @@ func TestObserversThatWereThere(t *testing.T) {
 	c.ProbeObserver.Checked(probe.Check{Pod: &v1.Pod{}})
 	c.ProbeObserver.PodForgotten("")
 	if n != 6 {
-		t.Errorf("%d of 6 were told", n)
+		t.Errorf("%d of 6 observers were called", n)
 	}
 }

@@ -138,7 +138,7 @@ func pod(name, script string) *v1.Pod {
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgent(t)
-		_, err := a.rt.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: 1, Err: status.Error(codes.Unavailable, "registry away")})
+		_, err := a.rt.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: 1, Err: status.Error(codes.Unavailable, "registry unavailable")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestInterval(t *testing.T) {
 		watch.Listed(1, 2*time.Second, nil)
 		seen := float64(time.Now().Unix())
 		time.Sleep(time.Minute)
-		watch.Listed(0, time.Second, errors.New("away"))
+		watch.Listed(0, time.Second, errors.New("unavailable"))
 		families := map[string]*dto.MetricFamily{}
 		metrics := make(chan client.Metric, 100)
 		go func() { defer close(metrics); m.Collector(none{}).Collect(metrics) }()
@@ -350,6 +350,6 @@ func TestEvictions(t *testing.T) {
 	m.Observe(&config)
 	config.Evicted(eviction.Eviction{Signal: eviction.EmptyDirLimit})
 	if got := value(scrape(t, m, none{}, "/metrics"), "kubelet_evictions", "eviction_signal", "emptydirfs.limit"); got != 1 || told != 1 {
-		t.Errorf("counted %v, told %d", got, told)
+		t.Errorf("counted %v, the callback was called %d times, want 1 and 1", got, told)
 	}
 }

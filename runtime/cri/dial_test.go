@@ -165,7 +165,7 @@ func TestF8_ReconnectsAfterARestart(t *testing.T) {
 		s.shutdown()
 		time.Sleep(10 * time.Minute)
 		if _, err := c.Version(t.Context(), &runtimeapi.VersionRequest{}); !errors.Is(Classify(err), ErrUnavailable) {
-			t.Errorf("while away: %v, want %q", err, ErrUnavailable)
+			t.Errorf("while the runtime is unavailable: %v, want %q", err, ErrUnavailable)
 		}
 		time.Sleep(10 * time.Minute)
 		s.start()

@@ -17,7 +17,7 @@ func TestParseEndpoint(t *testing.T) {
 	}
 }
 
-func TestParseEndpointSaysWhatIsWrong(t *testing.T) {
+func TestParseEndpointErrors(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                                    "empty",
 		"run/containerd.sock":                 "neither a URL nor an absolute path",

@@ -323,7 +323,7 @@ func TestLook(t *testing.T) {
 	})
 }
 
-func TestJoinOfADirectoryThatIsGone(t *testing.T) {
+func TestJoinOfARemovedDirectory(t *testing.T) {
 	var w watches
 	_, leave := w.join(filepath.Join(t.TempDir(), "gone"))
 	leave()

@@ -140,7 +140,7 @@ func TestReadOverRotation(t *testing.T) {
 	compress(t, path+".20260102-000002.gz", "while it is compressed there are both")
 	compress(t, path+".20260102-000003.gz", entry(5, "stdout F", "fourth")+entry(6, "stdout P", "not "))
 	write(t, path+".20260102-000003.gz.tmp", "half of it")
-	write(t, path+".bak", entry(9, "stdout F", "somebody's copy"))
+	write(t, path+".bak", entry(9, "stdout F", "an administrator's copy"))
 	write(t, filepath.Join(filepath.Dir(path), "1.log"), entry(9, "stdout F", "another instance"))
 	all := []string{"first\n", "cut by rotation\n", "third\n", "fourth\n", "not ended\n", "newest\n"}
 	if got := read(t, path, nil); got != strings.Join(all, "") {
@@ -182,7 +182,7 @@ func TestReadInMidRotation(t *testing.T) {
 	}
 }
 
-func TestReadWhatIsWrong(t *testing.T) {
+func TestReadErrors(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "ok"), entry(1, "stdout F", "secret"))
 	if err := os.Symlink("ok", filepath.Join(dir, "link")); err != nil {
@@ -218,7 +218,7 @@ func TestReadWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestReadLeavesOutWhatIsDamaged(t *testing.T) {
+func TestReadSkipsDamagedFiles(t *testing.T) {
 	head := entry(1, "stdout F", "one")
 	path := logAt(t, head+"\x00\x00\x00\n{\"log\":\"of another kind\"}\n"+entry(2, "stdlog F", "x")+entry(3, "stdout F", "two"))
 	write(t, path+".20260102-000001.gz", "this is not compressed")

@@ -19,7 +19,7 @@ func (p RotationPolicy) Validate() error {
 		return fmt.Errorf("MaxSize is negative: %d", p.MaxSize)
 	}
 	if p.MaxFiles != 0 && p.MaxFiles < 2 {
-		return fmt.Errorf("MaxFiles is %d: it must be 2 at least, one to write to and one that was rotated away", p.MaxFiles)
+		return fmt.Errorf("MaxFiles is %d: it must be 2 at least, one to write to and one rotated file", p.MaxFiles)
 	}
 	return nil
 }

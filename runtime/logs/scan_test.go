@@ -9,7 +9,7 @@ import (
 )
 
 // A read error is not mistaken for a truncated file: the scanner keeps the error.
-func TestScannerKnowsWhyItEnds(t *testing.T) {
+func TestScannerReturnsTheErrorThatEndedIt(t *testing.T) {
 	broken := errors.New("input/output error")
 	for name, tt := range map[string]struct {
 		then error

@@ -20,7 +20,7 @@ func TestP7_HealthBeforeTheFirstLook(t *testing.T) {
 }
 
 // The lines begin with problems of the whole runtime and end with problems of single pods.
-func TestHealthSaysAllInOrder(t *testing.T) {
+func TestHealthListsAllInOrder(t *testing.T) {
 	now := time.Now()
 	h := Health{
 		At: now, Listing: now.Add(-6 * time.Second), ListErr: errors.New("refused"), ListFailing: now.Add(-time.Minute), StreamErr: errors.New("cut"),
@@ -32,7 +32,7 @@ func TestHealthSaysAllInOrder(t *testing.T) {
 	}
 }
 
-func TestHealthSaysEachThingOnce(t *testing.T) {
+func TestHealthListsEachFaultOnce(t *testing.T) {
 	at, fire := time.Unix(100, 0), errors.New("fire")
 	ago := func(d time.Duration) time.Time { return at.Add(-d) }
 	for _, tt := range []struct {

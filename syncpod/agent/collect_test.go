@@ -171,7 +171,7 @@ func TestE2_AHangingImageCollector(t *testing.T) {
 			t.Errorf("it took %v to stop", took)
 		}
 		if got := events.all(); len(got) > 0 {
-			t.Errorf("%q was told of the end of the agent", got)
+			t.Errorf("events %q at the end of the agent, want none", got)
 		}
 	})
 }

@@ -75,7 +75,7 @@ func TestLogsAreRotated(t *testing.T) {
 		a := run()
 		for i, fault := range []faults.Fault{
 			{Err: status.Error(codes.Unknown, "failed to reopen")},
-			{Err: status.Error(codes.Unknown, "failed to tell"), When: faults.After},
+			{Err: status.Error(codes.Unknown, "failed to answer"), When: faults.After},
 			{Err: status.Error(codes.DeadlineExceeded, "no answer")},
 			{Err: status.Error(codes.Unavailable, "EOF"), When: faults.After},
 		} {

@@ -42,13 +42,13 @@ func TestTokenIsHeld(t *testing.T) {
 		want("t3", "p", "new", "x")
 		want("t4", "p", "a", "y")
 		time.Sleep(48 * time.Minute)
-		source.err = errors.New("the API server is away")
+		source.err = errors.New("the API server is unavailable")
 		want("t1", "p", "a", "x")
 		source.err = nil
 		want("t6", "p", "a", "x")
 		want("t6", "p", "a", "x")
 		time.Sleep(time.Hour)
-		source.err = errors.New("the API server is away")
+		source.err = errors.New("the API server is unavailable")
 		want("", "p", "a", "x")
 	})
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // The error for a Config names the missing or invalid field.
-func TestConfigNamesWhatIsWrong(t *testing.T) {
+func TestConfigNamesTheInvalidField(t *testing.T) {
 	_, conn := critest.Start(t, critest.Config{})
 	for _, tt := range []struct {
 		want   string

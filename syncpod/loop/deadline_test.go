@@ -57,10 +57,10 @@ func TestW3_TimeRunsBeforeTheFirstList(t *testing.T) {
 		second bool // a second deletion with a shorter grace period
 		want   time.Duration
 	}{
-		"told at first":      {first: true, want: 30 * time.Second},
-		"told later":         {want: 35 * time.Second},
-		"told twice":         {first: true, second: true, want: 25 * time.Second},
-		"told later, sooner": {second: true, want: 25 * time.Second},
+		"reported at first":              {first: true, want: 30 * time.Second},
+		"reported later":                 {want: 35 * time.Second},
+		"reported twice":                 {first: true, second: true, want: 25 * time.Second},
+		"reported later, an earlier one": {second: true, want: 25 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -115,7 +115,7 @@ func TestW3_DeletedAndRemovedBeforeTheFirstList(t *testing.T) {
 
 // W3: a source drops a pod, adds it again, and then deletes it: both the waiting pod and the first one must
 // stop.
-func TestW3_DeletedWhileItComesAgain(t *testing.T) {
+func TestW3_DeletedWhileItReturns(t *testing.T) {
 	for name, between := range map[string]bool{"as it is": true, "as one that is deleted": false} {
 		t.Run("it comes again "+name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -147,9 +147,9 @@ func TestW3_DeletedWhileItComesAgain(t *testing.T) {
 
 // K7: a pod is deleted while the runtime is unavailable or hangs, and the agent is restarted
 // meanwhile: the grace period does not start again.
-func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {
+func TestK7_RestartWhileTheRuntimeIsUnavailable(t *testing.T) {
 	for name, trouble := range map[string]func(*node) error{
-		"away": func(n *node) error { return n.Restart(faults.Restart{Down: 30 * time.Second}) },
+		"unavailable": func(n *node) error { return n.Restart(faults.Restart{Down: 30 * time.Second}) },
 		"hangs": func(n *node) error {
 			gate := &faults.Gate{}
 			hang := n.inject(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Times: faults.Always, Hang: gate})

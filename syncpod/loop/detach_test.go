@@ -38,7 +38,7 @@ func TestE3_RunWaitsForStopsOfSandboxes(t *testing.T) {
 }
 
 // E3, S1: so is the removal of a sandbox whose creation the end of Run cuts short.
-func TestE3_RunCutsTheRemovalOfWhatIsHalfMade(t *testing.T) {
+func TestE3_RunCancelsTheRemovalOfAnUnfinishedSandbox(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.inject(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Times: faults.Always, Delay: time.Hour})
 		src := source.NewStaticPush("file")
@@ -71,7 +71,7 @@ func (a *agent) detachIn(want time.Duration) {
 
 // An agent that ends while a container is being created removes it. The next one does not use its
 // number again: the runtime, or a reader of logs, may know it still.
-func TestC2_AttemptOfAContainerThatIsNotWantedAnyMore(t *testing.T) {
+func TestC2_AttemptOfAContainerThatIsNoLongerDesired(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, When: faults.Midway, Delay: 3 * time.Second, IgnoreCancel: true})
 		records := deps.FileRecords{Dir: t.TempDir()}

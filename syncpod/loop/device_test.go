@@ -161,7 +161,7 @@ func TestDevicesAreChosenBeforeTheImage(t *testing.T) {
 }
 
 // The devices of a pod that was removed while no agent ran are released, even if nothing else is known about the pod.
-func TestDevicesOfAPodThatIsGone(t *testing.T) {
+func TestDevicesOfARemovedPod(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "devices")
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		given := &cards{}
@@ -176,7 +176,7 @@ func TestDevicesOfAPodThatIsGone(t *testing.T) {
 		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Extensions.Devices = keeper })
 		time.Sleep(10 * time.Second)
 		if gone := given.released(); len(gone) > 0 {
-			t.Errorf("given back were the cards of %v before the source has said what it wants", gone)
+			t.Errorf("the cards of %v were released before the source delivered its pods", gone)
 		}
 		set(t, src)
 		time.Sleep(10 * time.Second)

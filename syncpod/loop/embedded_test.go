@@ -45,7 +45,7 @@ func (r *recorder) all() []string {
 // The runtime is unavailable for an hour while fifty pods run, and pods are changed, added and removed. The agent calls it
 // every 5 s. When the runtime is available again, the agent first lists it, and then
 // does all pending work.
-func TestE1_RuntimeAwayForAnHour(t *testing.T) {
+func TestE1_RuntimeUnavailableForAnHour(t *testing.T) {
 	for _, like := range []critest.Model{critest.Containerd2, critest.Containerd16} {
 		inBubble(t, critest.Config{Like: like}, func(t *testing.T, n *node) {
 			src := source.NewStaticPush("file")
@@ -86,7 +86,7 @@ func TestE1_RuntimeAwayForAnHour(t *testing.T) {
 }
 
 // A clean-up call hangs: a new pod is started at once all the same.
-func TestE2_HousekeepingHoldsUpNobody(t *testing.T) {
+func TestE2_HousekeepingDelaysNoPod(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		first := n.start([]source.Source{src}, nil)
@@ -155,7 +155,7 @@ func TestE3_StopLeavesPodsRunning(t *testing.T) {
 }
 
 // An agent that must end does not wait for an unavailable runtime, and tells its parts that it is unavailable.
-func TestE3_StopWhileTheRuntimeIsAway(t *testing.T) {
+func TestE3_StopWhileTheRuntimeIsUnavailable(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, seen := source.NewStaticPush("file"), &asker{}
 		a := n.start([]source.Source{src}, func(c *nodeagent.Config) {
@@ -170,7 +170,7 @@ func TestE3_StopWhileTheRuntimeIsAway(t *testing.T) {
 		set(t, src, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
 		time.Sleep(time.Minute)
 		if seen.host().Available() == nil {
-			t.Error("a part is told that the runtime is available")
+			t.Error("Available returns no error, and the runtime is unavailable")
 		}
 		began := time.Now()
 		if a.stop(); time.Since(began) > time.Second {
@@ -216,7 +216,7 @@ func TestE4_NeitherForgetsNorInvents(t *testing.T) {
 			t.Errorf("the pod whose sandbox was removed is %s", got)
 		}
 		a.sink.mu.Lock()
-		a.sink.err = errors.New("the server is away")
+		a.sink.err = errors.New("the server is unavailable")
 		a.sink.mu.Unlock()
 		before := time.Now()
 		set(t, src, pod("file", "other", "o", forever))
@@ -315,7 +315,7 @@ func TestP6_CrashIsSeenAtOnce(t *testing.T) {
 }
 
 // Health reports failed work during its back-off, but not a crashed container.
-func TestHealthTellsOfWhatWaits(t *testing.T) {
+func TestHealthListsWaitingWork(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		a := n.start([]source.Source{src}, nil)
@@ -347,7 +347,7 @@ func TestHealthTellsOfWhatWaits(t *testing.T) {
 }
 
 // Health reports failures with the pod and the time of the first failure.
-func TestHealthTellsOfPods(t *testing.T) {
+func TestHealthListsPods(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		a := n.start([]source.Source{src}, nil)

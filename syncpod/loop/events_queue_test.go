@@ -52,7 +52,7 @@ func TestFullQueueOfEvents(t *testing.T) {
 	go q.send()
 	q.flush()
 	if len(told) != maxEvents || told[0] != "loud Normal Pulled 6 100%" || told[maxEvents-1] != "new Normal Pulled 0 100%" {
-		t.Errorf("%d told, from %s to %s", len(told), told[0], told[len(told)-1])
+		t.Errorf("%d events, from %s to %s", len(told), told[0], told[len(told)-1])
 	}
 	tell("late", 0)
 	if got := observer.subjects[7]; got != "late" || len(told) != maxEvents {

@@ -30,7 +30,7 @@ func (r *recorder) has(text string) bool {
 }
 
 // A pod that cannot be inspected is reported as an event, as by a kubelet.
-func TestPodThatCannotBeLookedAtIsTold(t *testing.T) {
+func TestPodThatCannotBeInspectedIsReported(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, told := source.NewStaticPush("file"), &recorder{}
 		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Events = told })
@@ -47,7 +47,7 @@ func TestPodThatCannotBeLookedAtIsTold(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if !told.has("Warning FailedSync error determining status: ") {
-			t.Errorf("told %q; %v", told.all(), a.Health())
+			t.Errorf("events %q; %v", told.all(), a.Health())
 		}
 		fault.Remove()
 		time.Sleep(10 * time.Minute)
@@ -209,7 +209,7 @@ func TestProbeObserver(t *testing.T) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if want := map[types.UID][]string{"u": {"Readiness", "forgotten"}, "p": {"forgotten"}}; !reflect.DeepEqual(c.told, want) {
-			t.Errorf("told %v, want %v", c.told, want)
+			t.Errorf("observed %v, want %v", c.told, want)
 		}
 	})
 }

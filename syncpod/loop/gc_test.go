@@ -162,7 +162,7 @@ func (a *asker) want(t *testing.T, why string, uid types.UID, dead, content bool
 // Objects of an unknown pod may be removed once all sources have delivered,
 // and if none of them wants the pod. A pod that is added again waits for the removal of
 // its earlier objects (W10).
-func TestM3_PartsMayRemoveWhatIsCertain(t *testing.T) {
+func TestM3_PartsMayRemoveCertainOrphans(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, other, a, asked := source.NewStaticPush("file"), source.NewStaticPush("other"), &asker{}, map[types.UID]int{}
 		n.start([]source.Source{src, other}, func(c *nodeagent.Config) {

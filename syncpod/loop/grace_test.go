@@ -17,10 +17,10 @@ import (
 // W3: the last grace period counts, regardless of other changes in the same snapshot.
 func TestW3_GraceOfADeletionInTheSameBreath(t *testing.T) {
 	for name, remove := range map[string]func(t *testing.T, src *source.Push, deleted, shorter *v1.Pod){
-		"deleted":                  func(t *testing.T, src *source.Push, deleted, _ *v1.Pod) { update(t, src, deleted) },
-		"deleted and taken away":   func(t *testing.T, src *source.Push, deleted, _ *v1.Pod) { update(t, src, deleted); src.Delete("u") },
-		"deleted and not set":      func(t *testing.T, src *source.Push, deleted, _ *v1.Pod) { update(t, src, deleted); set(t, src) },
-		"shortened and taken away": func(t *testing.T, src *source.Push, _, shorter *v1.Pod) { update(t, src, shorter); src.Delete("u") },
+		"deleted":               func(t *testing.T, src *source.Push, deleted, _ *v1.Pod) { update(t, src, deleted) },
+		"deleted and removed":   func(t *testing.T, src *source.Push, deleted, _ *v1.Pod) { update(t, src, deleted); src.Delete("u") },
+		"deleted and not set":   func(t *testing.T, src *source.Push, deleted, _ *v1.Pod) { update(t, src, deleted); set(t, src) },
+		"shortened and removed": func(t *testing.T, src *source.Push, _, shorter *v1.Pod) { update(t, src, shorter); src.Delete("u") },
 	} {
 		for _, from := range []string{runtime.ConfigSourceAPI, "file"} {
 			t.Run(name+" of "+from, func(t *testing.T) {

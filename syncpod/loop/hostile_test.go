@@ -19,8 +19,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// hostileMemory is how much more an agent may hold after a runtime's lies than before, while it
-// still knows the lies: a single text of the runtime's has 16 MiB at most.
+// hostileMemory bounds the growth of an agent's memory by false answers of a runtime, while the agent still holds them: a
+// single text of the runtime has at most 16 MiB.
 const hostileMemory = 128 << 20
 
 // TestHostileRuntime has a whole agent live with a runtime whose answers are changed at random, in

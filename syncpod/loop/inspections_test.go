@@ -39,7 +39,7 @@ func TestStopAsksForNothingTwice(t *testing.T) {
 
 // If an agent does not know whether a sandbox that is not ready was stopped, it stops the sandbox before it
 // removes it: the sandbox may still have a network (containerd #5768).
-func TestSandboxIsStoppedByWhoRemovesIt(t *testing.T) {
+func TestRemovalOfASandboxStopsIt(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		push := source.NewStaticPush("file")
 		a := n.start([]source.Source{push}, nil)

@@ -225,7 +225,7 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 
 // A pod is removed and added again with the same UID, at every point of its life:
 // the new one starts as soon as the old one has stopped.
-func TestW10_UIDComesAgain(t *testing.T) {
+func TestW10_UIDReturns(t *testing.T) {
 	for _, tt := range []struct {
 		name, script string
 		after, later time.Duration
@@ -271,7 +271,7 @@ func TestW10_UIDComesAgain(t *testing.T) {
 
 // The source removes a pod and adds it again before the loop has reconciled: the pod stops and starts again, as it does if
 // the loop is faster.
-func TestW10_UIDComesAgainAtOnce(t *testing.T) {
+func TestW10_UIDReturnsAtOnce(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		a := n.start([]source.Source{&blinking{src}}, nil)
@@ -403,7 +403,7 @@ func TestW6_KillPodThatWasAdopted(t *testing.T) {
 				a.t.Error(err)
 			}
 			if s := a.sink.of("u"); s.Phase != v1.PodFailed || s.Reason != "Evicted" {
-				a.t.Errorf("told: %+v, want Phase %v and Reason %q", s, v1.PodFailed, "Evicted")
+				a.t.Errorf("reported: %+v, want Phase %v and Reason %q", s, v1.PodFailed, "Evicted")
 			}
 		},
 		"removed": func(a *agent, p *source.Push) {
@@ -453,7 +453,7 @@ func TestKillPodThatNeverHadItsTurn(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if s := a.sink.of("second"); s.Phase != v1.PodFailed || s.Reason != "Evicted" || s.Message != "no room" {
-			t.Errorf("told: %+v, want Phase %v and Reason %q and Message %q", s, v1.PodFailed, "Evicted", "no room")
+			t.Errorf("reported: %+v, want Phase %v and Reason %q and Message %q", s, v1.PodFailed, "Evicted", "no room")
 		}
 		n.wantRunning(0, "first", "second")
 	})

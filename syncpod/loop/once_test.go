@@ -15,7 +15,7 @@ import (
 
 // T2: a container exits, and its record is lost, while the handler of another container runs:
 // no work on the pod begins before the handler has ended.
-func TestT2_ExitIsSeenWhileTheWorkGoesOn(t *testing.T) {
+func TestT2_ExitIsObservedDuringTheSync(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Watch.EventRelist = 10 * time.Second })
@@ -31,7 +31,7 @@ func TestT2_ExitIsSeenWhileTheWorkGoesOn(t *testing.T) {
 		time.Sleep(31 * time.Second)
 		for _, c := range a.sink.of("u").ContainerStatuses {
 			if end := c.LastTerminationState.Terminated; c.Name == "app" && (end == nil || end.ExitCode != 3) {
-				t.Errorf("app is told to be %+v, its last state %+v", c.State, end)
+				t.Errorf("the state of app is %+v, its last state %+v", c.State, end)
 			}
 		}
 	})
@@ -39,7 +39,7 @@ func TestT2_ExitIsSeenWhileTheWorkGoesOn(t *testing.T) {
 
 // C5: a job is started, the runtime restarts, the job exits, and its record is removed
 // before the same agent or another one inspects the runtime again.
-func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
+func TestC5_JobThatExitsWhileTheRuntimeIsUnavailable(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 		t.Run(name, func(t *testing.T) {
 			records := deps.FileRecords{Dir: t.TempDir()}
@@ -72,7 +72,7 @@ func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
 				}
 				s := a.sink.of("u")
 				if s.Phase != v1.PodFailed || s.ContainerStatuses[0].State.Terminated == nil || s.ContainerStatuses[0].State.Terminated.Reason != "ContainerStatusUnknown" {
-					t.Errorf("it is told to be %s, %+v, want Phase %v and some s.ContainerStatuses[0].State.Terminated and Reason %q", s.Phase, s.ContainerStatuses, v1.PodFailed, "ContainerStatusUnknown")
+					t.Errorf("the pod is %s, %+v, want the phase %v and a terminated container with the reason %q", s.Phase, s.ContainerStatuses, v1.PodFailed, "ContainerStatusUnknown")
 				}
 			})
 		})

@@ -61,7 +61,7 @@ func TestE1_OrphanIsNotStoppedInAHotLoop(t *testing.T) {
 
 // M2: the containers that an earlier agent has left of a pod are being stopped, or cannot be stopped, when the
 // pod is added again. It starts once they have been stopped.
-func TestM2_PodComesAgainWhileItsOrphanStops(t *testing.T) {
+func TestM2_PodReturnsWhileItsOrphanStops(t *testing.T) {
 	for _, failing := range stops {
 		t.Run(string(failing), func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {

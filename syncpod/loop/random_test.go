@@ -89,7 +89,7 @@ func (h *truth) serve(ctx context.Context, c *critest.Command) int {
 			return 137
 		case s := <-c.Signals:
 			if s == int(syscall.SIGTERM) {
-				h.stopped(pod, container, "told to stop")
+				h.stopped(pod, container, "SIGTERM")
 				return 0
 			}
 		}

@@ -26,7 +26,7 @@ func (s plainStore) SetStatus(ctx context.Context, stored statusstore.Status) er
 
 // After a restart, the agent reads only objects that have changed since an earlier agent read
 // them. The reported statuses are the same with and without the records of that agent.
-func TestTakeOverAsksForWhatHasChanged(t *testing.T) {
+func TestTakeOverInspectsChangedPods(t *testing.T) {
 	asks := []critest.Method{critest.PodSandboxStatus, critest.ContainerStatus}
 	for _, tt := range []struct {
 		name  string

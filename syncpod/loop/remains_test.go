@@ -85,7 +85,7 @@ func TestM3_PodOfAnUnknownSourceWaitsForAll(t *testing.T) {
 		set(t, src)
 		time.Sleep(time.Minute)
 		if n.Journal().After(before).Count(critest.StopContainer) == 0 {
-			t.Error("the pod is wanted by nobody and was not stopped")
+			t.Error("the pod is not desired, and was not stopped")
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
 
 // G5: the files of a removed pod cannot be deleted for a while. The deletion is retried
 // with back-off, and the files of other pods are deleted meanwhile.
-func TestG5_WhatIsKeptIsDeletedInTheEnd(t *testing.T) {
+func TestG5_KeptContainersAreRemovedInTheEnd(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
 		removeAll(t, n)

@@ -74,18 +74,18 @@ func TestAdmittedPods(t *testing.T) {
 	r.stopUndesired(desiredPods{pods: []desiredPod{{pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "00002"}}}}})
 	for _, p := range r.table.admitted() {
 		if p != r.table.pods[p.UID].pod {
-			t.Errorf("pod %s is told of as it was before", p.UID)
+			t.Errorf("admitted returns the old version of pod %s", p.UID)
 		}
 	}
 }
 
 // The cost of the question whether a removed pod may return does not depend on the number of pods, because
 // the question is asked for each removed pod with objects left.
-func TestToAskOfOnePodIsNotToWalkThroughAll(t *testing.T) {
+func TestCostOfOneQuestionDoesNotGrowWithThePods(t *testing.T) {
 	r := reconcilerOf(t, 1000)
 	states := host{&Loop{workers: r.table.workers, sources: r.sources}}
 	if states.isCertain("other") != true || r.sources.unwanted("00007") {
-		t.Error("what is not wanted is said to be, or the other way round")
+		t.Error("an undesired pod counts as desired, or a desired one does not")
 	}
 	if allocations := testing.AllocsPerRun(10, func() { states.isCertain("other") }); allocations > 0 {
 		t.Errorf("%v allocations, want none", allocations)

@@ -225,7 +225,7 @@ func TestShutdownOfRandomNodes(t *testing.T) {
 }
 
 // A pod that cannot be stopped delays no other pod, and the error names it.
-func TestShutdownOfWhatCannotBeKilled(t *testing.T) {
+func TestShutdownOfAPodThatCannotBeKilled(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewPush()
 		a := n.start([]source.Source{src}, nil)

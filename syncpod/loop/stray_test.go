@@ -58,7 +58,7 @@ func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 		time.Sleep(time.Minute)
 		for _, c := range a.sink.of("u").ContainerStatuses {
 			if end := c.State.Terminated; end == nil || c.Name == "app" && end.ExitCode != 3 {
-				t.Errorf("container %s is told to be %+v", c.Name, c.State)
+				t.Errorf("the state of container %s is %+v", c.Name, c.State)
 			}
 		}
 	})

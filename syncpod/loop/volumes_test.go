@@ -117,13 +117,13 @@ func TestVolumesWhoseSourceFails(t *testing.T) {
 		set(t, src, withConfig(pod("file", "web", "u", forever)))
 		time.Sleep(time.Minute)
 		before := len(n.Journal())
-		settings.change(func(c *configs) { c.err = errors.New("the server is away") })
+		settings.change(func(c *configs) { c.err = errors.New("the server is unavailable") })
 		time.Sleep(10 * time.Minute)
 		wantConf(t, root, "u", "one")
 		n.wantUndisturbed(before, "u")
 		got := strings.Join(events.all(), "\n")
 		if count := strings.Count(got, "Warning FailedMount MountVolume.SetUp failed for volume \"settings\" : "); count < 10 || count > 25 {
-			t.Errorf("told %d times in 10 minutes:\n%s", count, got)
+			t.Errorf("%d events in 10 minutes:\n%s", count, got)
 		}
 		if h := a.Health(); !h.OK() {
 			t.Errorf("health is %v", h)

@@ -285,7 +285,7 @@ func TestValidate(t *testing.T) {
 				t.Errorf("wrong are\n%s, want\n%s:\n%v", got, tc.want, err)
 			}
 			if err != nil && strings.Contains(err.Error(), "s3cret") {
-				t.Errorf("a secret is told: %v", err)
+				t.Errorf("the error contains a secret: %v", err)
 			}
 			if !reflect.DeepEqual(pod, before) {
 				t.Error("the pod was changed")

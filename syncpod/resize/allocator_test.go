@@ -71,7 +71,7 @@ func TestAllocator(t *testing.T) {
 	}
 	wantAllocate(t, a, pod("b", "1", "1Gi"), "1", "") // which makes room
 	if !slices.Equal(told, []types.UID{"a"}) {
-		t.Errorf("told of %v, want %v", told, []types.UID{"a"})
+		t.Errorf("reported %v, want %v", told, []types.UID{"a"})
 	}
 	wantAllocate(t, a, pod("a", "3", "1Gi"), "3", "")
 	wantAllocate(t, a, pod("b", "4", "1Gi"), "1", resize.Deferred)
@@ -79,7 +79,7 @@ func TestAllocator(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(told, []types.UID{"a", "b"}) {
-		t.Errorf("told of %v, want %v", told, []types.UID{"a", "b"})
+		t.Errorf("reported %v, want %v", told, []types.UID{"a", "b"})
 	}
 	wantAllocate(t, a, pod("b", "4", "1Gi"), "4", "")
 	wantAllocate(t, a, pod("a", "3", "1Gi"), "3", "") // a new one: admission has let it in
@@ -133,7 +133,7 @@ func TestWishChanges(t *testing.T) {
 
 // Freed resources go to the oldest pending resizes, and a resize that does not fit does not
 // block later ones.
-func TestRoomGoesByOrder(t *testing.T) {
+func TestRoomIsGivenInOrder(t *testing.T) {
 	a := agent(t, t.TempDir())
 	var told []types.UID
 	a.Notify(func(uid types.UID) { told = append(told, uid) })
@@ -149,7 +149,7 @@ func TestRoomGoesByOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(told, []types.UID{"high", "low"}) {
-		t.Errorf("told of %v, want %v", told, []types.UID{"high", "low"})
+		t.Errorf("reported %v, want %v", told, []types.UID{"high", "low"})
 	}
 	wantAllocate(t, a, pod("big", "4", "1Gi", second), "500m", resize.Deferred)
 }

@@ -82,7 +82,7 @@ func TestDecide(t *testing.T) {
 	}
 	got := resize.Decide(resize.Request{Pod: pod("a", "99", "99Gi"), Allocated: pod("a", "1", "1Gi")})
 	if got.Outcome != resize.Accepted {
-		t.Errorf("on a node of which nothing is known: %+v", got)
+		t.Errorf("on a node without known resources: %+v", got)
 	}
 	whole := func(cpu string) *v1.Pod {
 		return pod("a", "1", "1Gi", func(p *v1.Pod) {

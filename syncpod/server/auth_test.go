@@ -82,7 +82,7 @@ func ask(h http.Handler, method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestNobodyMayAnythingByDefault(t *testing.T) {
+func TestNoUserIsAuthorizedByDefault(t *testing.T) {
 	n := newNode(t, func(c *server.Config) { c.Authenticator, c.Authorizer = nil, nil })
 	for _, way := range ways {
 		w := ask(n.handler, way.method, way.path)
@@ -98,7 +98,7 @@ func TestNobodyMayAnythingByDefault(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotKnownMayNothing(t *testing.T) {
+func TestUnknownUsersAreRejected(t *testing.T) {
 	for _, who := range []*asked{{}, {user: true, err: errors.New("no token review")}} {
 		n := newNode(t, func(c *server.Config) { c.Authenticator, c.Authorizer = who, who })
 		for _, way := range ways {
@@ -107,7 +107,7 @@ func TestWhoIsNotKnownMayNothing(t *testing.T) {
 			}
 		}
 		if len(who.attributes) > 0 {
-			t.Errorf("it was asked what nobody may: %v", who.attributes)
+			t.Errorf("the Authorizer was called for requests that no user may make: %v", who.attributes)
 		}
 	}
 }
@@ -186,8 +186,8 @@ func FuzzServe(f *testing.F) {
 		for len(n.asked) > 0 {
 			<-n.asked
 		}
-		ran := strings.HasPrefix(req.URL.Path, "/run/") // what it ended with is told so
-		gone := ctx.Err() != nil                        // who has gone is answered anything
+		ran := strings.HasPrefix(req.URL.Path, "/run/") // reports the end of the command with status 500
+		gone := ctx.Err() != nil                        // a caller that has left sees no answer
 		if w.Code >= 500 && w.Code != 502 && !ran && !gone {
 			t.Errorf("%s %s: %d %q, want no other status of 500 and above than 502", method, req.URL, w.Code, w.Body)
 		}
@@ -197,7 +197,7 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// bearer knows who has a token.
+// bearer authenticates every request with a token.
 type bearer struct{ everybody }
 
 func (bearer) AuthenticateRequest(r *http.Request) (server.User, bool, error) {

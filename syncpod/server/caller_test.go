@@ -48,7 +48,7 @@ func TestLastWordsOfAProcess(t *testing.T) {
 	go sendWithoutEnd(ws)
 	const size = 4 << 20
 	go func() {
-		_ = errors.Join(rt.Write(5, make([]byte, size)), rt.Write(1, []byte(`{"status":"Success"}`))) // what is missing is noticed
+		_ = errors.Join(rt.Write(5, make([]byte, size)), rt.Write(1, []byte(`{"status":"Success"}`))) // the reader below notices missing bytes
 	}()
 	time.Sleep(300 * time.Millisecond) // until all buffers are full
 	for got := 0; got < size; {
@@ -61,11 +61,11 @@ func TestLastWordsOfAProcess(t *testing.T) {
 	if got := said(ws); got != "\x03"+`{"status":"Success"}` {
 		t.Errorf("%q, want the status", got)
 	}
-	if got := said(ws); got != "true, all is told" {
+	if got := said(ws); got != "true, the stream ended" {
 		t.Errorf("%q, want the end", got)
 	}
 	ws.Close()
-	wantReturn(t, returned, "process whose caller has heard its end")
+	wantReturn(t, returned, "process whose caller has received its status")
 }
 
 // TestLastWordsOfAPort checks that the last data of a port reaches a caller that still sends unread data.
@@ -78,7 +78,7 @@ func TestLastWordsOfAPort(t *testing.T) {
 	ws := opened()
 	const size = 4 << 20
 	go func() {
-		_, _ = theirs.Write(make([]byte, size)) // what is missing is noticed
+		_, _ = theirs.Write(make([]byte, size)) // the reader below notices missing bytes
 		_ = theirs.Conn.(*net.TCPConn).CloseWrite()
 	}()
 	go sendWithoutEnd(ws)
@@ -90,7 +90,7 @@ func TestLastWordsOfAPort(t *testing.T) {
 		}
 		got += len(message)
 	}
-	if got := said(ws); got != "true, all is told" {
+	if got := said(ws); got != "true, the stream ended" {
 		t.Errorf("%q, want the end", got)
 	}
 }
@@ -104,9 +104,9 @@ func wantReturn(t *testing.T, returned <-chan struct{}, what string) {
 	}
 }
 
-// TestCallerGoesAndDoesNotRead checks that nothing is left of a stream after its caller has left in any way,
+// TestCallerLeavesWithoutReading checks that nothing is left of a stream after its caller has left in any way,
 // although unread output has filled all buffers.
-func TestCallerGoesAndDoesNotRead(t *testing.T) {
+func TestCallerLeavesWithoutReading(t *testing.T) {
 	n, b := newNode(t, nil), newBackend(t, 0)
 	n.streams = b.url
 	n.run("web", "sleep infinity", isRunning)

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// refusing knows each user by its name and lets those alone do something who are not named dan.
+// refusing authenticates each user by name, and authorizes all users except dan.
 type refusing struct{ named }
 
 func (refusing) Authorize(_ context.Context, a server.Attributes) (bool, string, error) {
@@ -47,7 +47,7 @@ func TestAdmittedUsersCannotFillTheLog(t *testing.T) {
 	most := 1 + int(time.Since(begin)/(10*time.Second)) + 1
 	for words, least := range map[string]int{
 		`"path"="/pods"`: 1, `"path"="/runningpods/"`: 1, `"path"="/explain/default/web"`: 1, `"path"="/configz"`: 1, "Log is read": 1,
-		"Request is forbidden": 1, "Some of what is used cannot be read": 1,
+		"Request is forbidden": 1, "Some figures of usage cannot be read": 1,
 	} {
 		if got := log.countAll(words); got < least || got > 2*most {
 			t.Errorf("%d lines with %s for %d requests, want %d to %d", got, words, times, least, 2*most)

@@ -222,8 +222,8 @@ func TestFollowOverARestart(t *testing.T) {
 	}
 }
 
-// TestFollowOfARuntimeThatStaysAway ends with the caller.
-func TestFollowOfARuntimeThatStaysAway(t *testing.T) {
+// TestFollowOfARuntimeThatStaysUnavailable ends with the caller.
+func TestFollowOfARuntimeThatStaysUnavailable(t *testing.T) {
 	n := loaded(t)
 	n.run("web", "echo one; sleep infinity", isRunning)
 	conn, resp := n.follow(t, "default/web", "")

@@ -23,7 +23,7 @@ func (s *Server) serveMetrics(a *answer, r *http.Request) error {
 // serveTimeline serves the embedder's history of pods.
 func (s *Server) serveTimeline(a *answer, r *http.Request) error {
 	if s.config.Timeline == nil {
-		return notFound("nobody remembers what happened to pods")
+		return notFound("no timeline is recorded")
 	}
 	s.config.Timeline.ServeHTTP(a, r)
 	return nil

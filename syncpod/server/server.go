@@ -130,7 +130,7 @@ func New(c Config) (*Server, error) {
 		}
 	}
 	s := &Server{config: c, answers: answers{ofUser: map[string]int{}}, encoding: make(chan struct{}, maxEncoding)}
-	failed := func(err error) { s.line("", "figures").Error(err, "Some of what is used cannot be read") }
+	failed := func(err error) { s.line("", "figures").Error(err, "Some figures of usage cannot be read") }
 	s.allStats = figures[stats.Stats]{read: c.Stats.Read, failed: failed}
 	s.cpuAndMemory = figures[stats.Stats]{read: c.Stats.ReadCPUAndMemory, failed: failed}
 	s.details = figures[[]stats.Detail]{read: c.Stats.ReadDetails, failed: failed}

@@ -80,11 +80,11 @@ func (n *node) process(b *backend, path string, kinds ...string) (*websocket.Con
 	return ws(), rt, conn
 }
 
-// said is the next message, or what ended the stream.
+// said returns the next message, or the error that ended the stream.
 func said(ws *websocket.Conn) string {
 	message, err := ws.Read()
 	if err != nil {
-		return fmt.Sprint(errors.Is(err, io.EOF)) + ", all is told"
+		return fmt.Sprint(errors.Is(err, io.EOF)) + ", the stream ended"
 	}
 	return string(message)
 }
@@ -120,17 +120,17 @@ func TestTranslatedProcess(t *testing.T) {
 	for out.Len() < len(text) {
 		message := said(ws)
 		if message[0] != 1 {
-			t.Fatalf("%.100q, want what is printed", message)
+			t.Fatalf("%.100q, want output of the process", message)
 		}
 		out.WriteString(message[1:])
 	}
 	if out.String() != text {
-		t.Error("what is printed is not what comes")
+		t.Error("the received text differs from the output of the process")
 	}
 	if got := said(ws); got != "\x03"+`{"status":"Success"}` {
 		t.Errorf("%q, want the status", got)
 	}
-	if got := said(ws); got != "true, all is told" {
+	if got := said(ws); got != "true, the stream ended" {
 		t.Errorf("%q, want the end", got)
 	}
 	if _, err := io.ReadAll(conn); err != nil { // which the server closes
@@ -154,7 +154,7 @@ func TestTranslatedProcessThatBreaks(t *testing.T) {
 		if err := die(rt, conn); err != nil {
 			t.Fatal(err)
 		}
-		if got := said(ws); got != "false, all is told" {
+		if got := said(ws); got != "false, the stream ended" {
 			t.Errorf("%s: %q, want a broken stream", name, got)
 		}
 	}
@@ -175,7 +175,7 @@ func TestTranslatedProcessEnds(t *testing.T) {
 	returned := n.watched(ctx)
 	_, rt, _ = n.process(b, "/attach/default/web/app?output=1", "error", "stdout")
 	go func() {
-		for rt.Write(3, make([]byte, 1<<20)) == nil { // which nobody reads
+		for rt.Write(3, make([]byte, 1<<20)) == nil { // no caller reads it
 		}
 	}()
 	time.Sleep(50 * time.Millisecond) // until all buffers are full
@@ -228,7 +228,7 @@ func TestTunnel(t *testing.T) {
 		conn := ws()
 		talk(t, sender{conn}, theirs, theirs)
 		text := strings.Repeat("0123456789", 30_000)
-		go func() { _, _ = io.WriteString(theirs, text) }() // what is missing is noticed
+		go func() { _, _ = io.WriteString(theirs, text) }() // the reader below notices missing bytes
 		for got := ""; got != text; {
 			if got += said(conn); len(got) > len(text) {
 				t.Fatal("more comes than was sent")
@@ -242,7 +242,7 @@ func TestTunnel(t *testing.T) {
 			continue
 		}
 		theirs.Close()
-		if got := said(conn); got != "true, all is told" {
+		if got := said(conn); got != "true, the stream ended" {
 			t.Errorf("%q, want the end", got)
 		}
 	}

@@ -211,7 +211,7 @@ func TestMetricsOfTheEmbedder(t *testing.T) {
 	n.want("GET", "/metrics", 200, "of /metrics")
 	n.want("GET", "/metrics/probes", 200, "of /metrics/probes")
 	n.want("GET", "/metrics/others", 404, "not found")
-	n.want("GET", "/timeline", 404, "nobody remembers")
+	n.want("GET", "/timeline", 404, "no timeline is recorded")
 	n = newNode(t, func(c *server.Config) {
 		c.Timeline = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("of " + r.URL.RawQuery)) })
 	})
@@ -227,7 +227,7 @@ func (o *odd) Cache() *runtime.Cache { return &o.cache }
 
 func (*odd) Explain(types.UID) string { return "" }
 
-// tells is a runtime that reports the usage of that pod.
+// tells is a runtime that reports the usage of one pod.
 type tells struct {
 	runtimeapi.RuntimeServiceClient
 }

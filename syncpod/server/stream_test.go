@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// token is in the URL of a stream: who knows it may use the stream.
+// token is in the URL of a stream: a caller with the token may use the stream.
 const token = "/exec/jR2fT9"
 
 // A backend is the streaming server of a runtime, for one stream at a time.
@@ -138,7 +138,7 @@ func TestStreamsAreHandedOn(t *testing.T) {
 func talk(t *testing.T, from io.Writer, conn net.Conn, to io.Reader) {
 	t.Helper()
 	text := strings.Repeat("0123456789", 30_000)
-	go func() { _, _ = io.WriteString(from, text) }() // what is missing is noticed
+	go func() { _, _ = io.WriteString(from, text) }() // the reader below notices missing bytes
 	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +227,8 @@ func TestRuntimeRefusesAStream(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotSaid checks that errors and logs contain neither the command nor the URL of the stream.
-func TestSecretsAreNotSaid(t *testing.T) {
+// TestErrorsContainNoSecrets checks that errors and logs contain neither the command nor the URL of the stream.
+func TestErrorsContainNoSecrets(t *testing.T) {
 	var lines []string
 	n := newNode(t, func(c *server.Config) {
 		c.Log = funcr.New(func(prefix, args string) { lines = append(lines, prefix+args) }, funcr.Options{Verbosity: 10})
@@ -247,7 +247,7 @@ func TestSecretsAreNotSaid(t *testing.T) {
 	}
 	said := strings.Join(lines, "\n") + string(text)
 	if len(lines) < 2 || strings.Contains(said, "hunter2") || strings.Contains(said, token) {
-		t.Errorf("it is said, want at least 2 and no %q in it and no %v in it\n%s", "hunter2", token, said)
+		t.Errorf("want at least 2 log lines, and no %q and no %v in\n%s", "hunter2", token, said)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestStreamEnds(t *testing.T) {
 	n.url = web.URL
 	n.open("POST", execPath, "SPDY/3.1")
 	theirs = b.conn(t)
-	go func() { _, _ = io.Copy(theirs, endless{}) }() // which nobody reads
+	go func() { _, _ = io.Copy(theirs, endless{}) }() // no caller reads it
 	time.Sleep(50 * time.Millisecond)                 // until all buffers are full
 	cancel()
 	select {

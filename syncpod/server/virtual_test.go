@@ -46,7 +46,7 @@ func greeter(ctx context.Context, c *critest.Command) int {
 		if err != nil {
 			return 0
 		}
-		_, _ = io.WriteString(conn, "hello") // whoever has gone
+		_, _ = io.WriteString(conn, "hello") // the caller may have left
 		conn.Close()
 	}
 }
@@ -171,7 +171,7 @@ func TestExecEndToEnd(t *testing.T) {
 	})
 }
 
-// TestCallerStays: who has heard the end of a process and does not go is cut off.
+// TestCallerStays: the connection of a caller that does not close it after the end of a process is closed.
 func TestCallerStays(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *critest.Runtime, dial func(string, ...string) *websocket.Conn) {
 		ws := dial("/exec/default/web/app?command=true&output=1", "v5.channel.k8s.io")

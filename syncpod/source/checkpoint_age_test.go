@@ -92,8 +92,8 @@ func (d pickyDisk) rename(from, to string) error {
 	return d.disk.rename(from, to)
 }
 
-// A confirmation is written once a minute at most, and none before the source has said all or
-// while the file of the pods cannot be written.
+// A confirmation is written at most once a minute, and not before the source has delivered all pods or while the file of
+// the pods cannot be written.
 func TestConfirmationsAreWrittenAtIntervals(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		var writes atomic.Int64
@@ -111,7 +111,7 @@ func TestConfirmationsAreWrittenAtIntervals(t *testing.T) {
 		must(t, l.push.Update(pushed("a", "a:1")))
 		time.Sleep(time.Minute)
 		if n := confirm(time.Hour); n != 0 {
-			t.Errorf("%d confirmations are written of a source that has not said all, want 0", n)
+			t.Errorf("%d confirmations are written before the source has delivered all pods, want 0", n)
 		}
 		must(t, l.push.Set(pushed("a", "a:1")))
 		time.Sleep(time.Minute)
@@ -217,8 +217,8 @@ func (hinting) Run(ctx context.Context, deliver func(Snapshot)) error {
 	return nil
 }
 
-// Pods that the source has not confirmed are not younger because it has said something else. Once it has said all, they are.
-func TestE5_AgeOfWhatIsNotConfirmed(t *testing.T) {
+// A delivery of other pods does not reset the age of unconfirmed pods. A complete delivery does.
+func TestE5_AgeOfUnconfirmedPods(t *testing.T) {
 	for name, tc := range map[string]struct {
 		source Source
 		say    func(*Push) error

@@ -182,7 +182,7 @@ func TestM5_CheckpointedPodsOfOneName(t *testing.T) {
 	}
 }
 
-// failing is a source that fails before it has said anything.
+// failing is a source that fails before its first delivery.
 type failing struct{ *Push }
 
 var errFails = errors.New("it fails")
@@ -207,7 +207,7 @@ func TestCheckpointOfASourceThatFails(t *testing.T) {
 	})
 }
 
-// The file is written when something worth it has changed, and not more often than is said.
+// The file is written after changes of pods or objects, at most once for each interval.
 func TestCheckpointIsWrittenAtIntervals(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		var writes atomic.Int64
@@ -380,7 +380,7 @@ func TestCheckpointFileThatIsOfNoUse(t *testing.T) {
 				must(t, second.push.Update(pushed("b", "b:1"))) // which is not all
 				time.Sleep(time.Minute)
 				if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
-					t.Errorf("the file was replaced before the source has said all: %q, %v", after, err)
+					t.Errorf("the file was replaced before a complete delivery of the source: %q, %v", after, err)
 				}
 				must(t, second.push.Set(pushed("a", "a:2")))
 				time.Sleep(time.Minute)
@@ -537,7 +537,7 @@ func TestE5_ObjectsAnswerFromMemory(t *testing.T) {
 		}
 		there.away = apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "s")
 		if got := second.secret("s"); !strings.Contains(got, "not found") {
-			t.Errorf("what is not there is %q", got)
+			t.Errorf("a missing Secret is %q", got)
 		}
 		there.away = refused
 		if got := second.secret("s"); got != "connection refused" {
@@ -562,7 +562,7 @@ func (s *shelf) Token(_ context.Context, pod *v1.Pod, ask *v1.ServiceAccountToke
 
 // The checkpoint also has Services, runtime classes and, with a key, tokens. A token
 // from the checkpoint is returned together with the error, because it may have expired.
-func TestE5_WhatPodsNeedBesideObjects(t *testing.T) {
+func TestE5_PodsNeedMoreThanObjects(t *testing.T) {
 	pod := pushed("a", "a:1")
 	pod.Spec.RuntimeClassName = new("kata")
 	ask := &v1.ServiceAccountTokenProjection{Audience: "vault", Path: "token"}
@@ -605,18 +605,18 @@ func TestE5_WhatPodsNeedBesideObjects(t *testing.T) {
 				check(second, "a.b.c")
 			}
 			if services, err := second.mem.Services(ctx, "other"); err == nil {
-				t.Errorf("services of a namespace that nobody asked for: %v", services)
+				t.Errorf("services of a namespace that no pod requested: %v", services)
 			}
 			there.away = nil
 			delete(there.data, "a-vault")
 			if token, err := second.mem.Token(ctx, pod, ask); err == nil || token != "" {
-				t.Errorf("token %q of what is not there, %v", token, err)
+				t.Errorf("token %q without a stored one, %v", token, err)
 			}
 		})
 	}
 }
 
-// Without a key no Secret is on the disk, and that is said to who asks.
+// Without a key no Secret is stored on disk, and a request for one returns that reason.
 func TestCheckpointSecretsNeedAKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		there := &shelf{data: map[string]string{"c": "one", "s": "sesame"}}
@@ -753,7 +753,7 @@ func TestCheckpointInRandomLives(t *testing.T) {
 	}
 }
 
-// said reports whether the source has spoken of a pod.
+// said reports whether the source has delivered a pod.
 func (l *life) said(name string) bool {
 	synctest.Wait()
 	l.mem.mu.Lock()
@@ -769,7 +769,7 @@ func (l *life) check(seed uint64, server, last map[string]string, took map[strin
 		return
 	}
 	if s.Incomplete == speaks {
-		l.t.Errorf("seed %d: incomplete is %v, and the source has said all: %v", seed, s.Incomplete, speaks)
+		l.t.Errorf("seed %d: incomplete is %v, and the source has delivered all pods: %v", seed, s.Incomplete, speaks)
 	}
 	got := map[string]string{}
 	for _, pod := range s.Pods {
@@ -779,9 +779,9 @@ func (l *life) check(seed uint64, server, last map[string]string, took map[strin
 		got[pod.Name] = pod.Spec.Containers[0].Image
 		switch image := got[pod.Name]; {
 		case took[pod.Name]:
-			l.t.Errorf("seed %d: pod %s was taken away and is delivered", seed, pod.Name)
+			l.t.Errorf("seed %d: pod %s was removed and is delivered", seed, pod.Name)
 		case image != server[pod.Name] && (speaks || image != last[pod.Name]):
-			l.t.Errorf("seed %d: pod %s runs %s, which nobody has said: %s, before %s", seed, pod.Name, image, server[pod.Name], last[pod.Name])
+			l.t.Errorf("seed %d: pod %s runs %s, which the source has not delivered: %s, before %s", seed, pod.Name, image, server[pod.Name], last[pod.Name])
 		}
 	}
 	if speaks && !reflect.DeepEqual(got, server) {

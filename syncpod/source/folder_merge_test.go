@@ -28,7 +28,7 @@ func TestFolderTwoFilesOfOneName(t *testing.T) {
 		ft.write("1.yaml", podText("w", "1:1"))
 		ft.expect("w-node-1=0:1 x-node-1=a:1 z-node-1=z:1 \nDIR/1.yaml: document 1: Pod default/w-node-1: another of that name is in DIR/0.yaml, document 1, which counts")
 		if got, _ := ft.got.last(); kept(got.Errors[0]) {
-			t.Error("what was never read is said to be kept")
+			t.Error("the error claims an earlier version of a file that was never read")
 		}
 	})
 }
@@ -53,7 +53,7 @@ func kept(err error) bool {
 }
 
 // An error states whether the earlier version of its pod stays in effect.
-func TestFolderTellsWhatIsKept(t *testing.T) {
+func TestFolderReportsKeptVersions(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		ft := runFolder(t, dir)

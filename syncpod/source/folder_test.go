@@ -173,7 +173,7 @@ func TestFolderKeepsTheLastGoodVersion(t *testing.T) {
 
 // Pods in the runtime may belong to files that were not read yet: they must not
 // count as orphans (kubernetes #105547).
-func TestM3_FolderTellsWhatItDoesNotKnow(t *testing.T) {
+func TestM3_FolderReportsThatItIsIncomplete(t *testing.T) {
 	dir := t.TempDir()
 	away := filepath.Join(dir, "away")
 	synctest.Test(t, func(t *testing.T) {
@@ -284,7 +284,7 @@ func TestFolderPassesOver(t *testing.T) {
 	})
 }
 
-func TestFolderSaysThatItCannotWatch(t *testing.T) {
+func TestFolderReportsThatItCannotWatch(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		ft := runFolder(t, dir)
@@ -322,7 +322,7 @@ func TestFolderConfigs(t *testing.T) {
 
 // A snapshot reports changed ConfigMaps or Secrets exactly if they differ from the ones of the previous
 // snapshot.
-func TestFolderTellsOfConfigs(t *testing.T) {
+func TestFolderReportsChangedConfigs(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		ft := runFolder(t, dir)
@@ -487,7 +487,7 @@ func TestFolderRemovedAndWritten(t *testing.T) {
 
 // The folder is created between the attempt to watch it and its scan. It is watched soon,
 // and no error is reported.
-func TestFolderThatComesAfterItWasToBeWatched(t *testing.T) {
+func TestFolderThatIsCreatedAfterTheWatch(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "manifests")
 	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour})
 	if err != nil {
@@ -549,7 +549,7 @@ func TestFolderFollowsMountedConfigMaps(t *testing.T) {
 }
 
 // Most of the time a folder is read and nothing has changed: then nothing is parsed.
-func TestFolderParsesWhatChanged(t *testing.T) {
+func TestFolderParsesChangedFilesOnly(t *testing.T) {
 	f, path := testFolder(t), filepath.Join(t.TempDir(), "a.yaml")
 	write := func(text string) {
 		t.Helper()
@@ -571,7 +571,7 @@ func TestFolderParsesWhatChanged(t *testing.T) {
 
 // The missing objects of an unread folder are unknown: a running pod must
 // not lose the files of an optional ConfigMap.
-func TestFolderDoesNotDenyWhatItHasNotRead(t *testing.T) {
+func TestFolderReportsUnreadObjectsAsUnknown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "late")
 	synctest.Test(t, func(t *testing.T) {
 		unread, err := NewFolder(FolderConfig{Path: dir, NodeName: "n"})

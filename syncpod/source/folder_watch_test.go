@@ -50,7 +50,7 @@ func TestFolderWaitsForTheWriter(t *testing.T) {
 		"moved":                             {[]fsnotify.Event{create("/d/.a"), rename("/d/.a"), create("/d/a")}, 0},
 		"moved, and then written":           {[]fsnotify.Event{rename("/d/.a"), create("/d/a"), {Name: "/d/a", Op: fsnotify.Write}}, quiet},
 		"moved, and another one is written": {[]fsnotify.Event{create("/d/b"), rename("/d/.a"), create("/d/a")}, quiet},
-		"moved away":                        {[]fsnotify.Event{rename("/d/a")}, quiet},
+		"moved out":                         {[]fsnotify.Event{rename("/d/a")}, quiet},
 		"a mounted ConfigMap":               {[]fsnotify.Event{rename("/d/..data_tmp"), create("/d/..data")}, quiet},
 	} {
 		if goruntime.GOOS != "linux" {

@@ -81,13 +81,13 @@ func TestDecode(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 			if strings.Contains(fmt.Sprint(m.errors, m.warnings), "s3cret") {
-				t.Errorf("a secret is told: %v %v", m.errors, m.warnings)
+				t.Errorf("an error or warning contains a secret: %v %v", m.errors, m.warnings)
 			}
 		})
 	}
 }
 
-// said describes the contents of a manifest, without the values of invalid fields.
+// said returns a description of the contents of a manifest, without the values of invalid fields.
 func said(m manifest) string {
 	var words []string
 	for _, o := range m.objects {
@@ -141,7 +141,7 @@ func FuzzDecode(f *testing.F) {
 			t.Error("a file that says nothing, and nothing is wrong with it")
 		}
 		if (m.unread || len(m.broken) > 0) && len(m.errors) == 0 {
-			t.Error("something is wrong, and it is not said")
+			t.Error("the manifest is invalid, and there is no error")
 		}
 		for _, o := range m.objects {
 			if pod, ok := o.Object.(*v1.Pod); ok && podspec.Validate(pod) != nil {

@@ -122,7 +122,7 @@ func (m *misfits) leaf(at *field.Path, t reflect.Type, value any) any {
 	if want := wanted(t); want != "" {
 		problem.Detail = fmt.Sprintf("it must be %s, and is %s", want, kindOf(value))
 		if want == aText && isScalar(value) {
-			problem.Detail += ": what is meant as text needs quotes"
+			problem.Detail += ": quote the value if it is meant as text"
 		}
 	} else if problem.Detail = err.Error(); m.values && isScalar(value) {
 		problem.BadValue = value

@@ -22,8 +22,8 @@ func TestManifestErrorsNameFields(t *testing.T) {
 		},
 		"a number where a text is wanted": {
 			pod(", env: [{name: A, value: 1234}], args: [true]"),
-			"[] [E /f: document 1: Pod default/a: [spec.containers[0].args[0]: Invalid value: it must be a text, and is true or false: what is meant as text needs quotes, " +
-				"spec.containers[0].env[0].value: Invalid value: it must be a text, and is a number: what is meant as text needs quotes]]",
+			"[] [E /f: document 1: Pod default/a: [spec.containers[0].args[0]: Invalid value: it must be a text, and is true or false: quote the value if it is meant as text, " +
+				"spec.containers[0].env[0].value: Invalid value: it must be a text, and is a number: quote the value if it is meant as text]]",
 		},
 		"other types": {
 			pod(", stdin: 1, ports: {a: b}, securityContext: [], env: [{name: {a: b}}], terminationMessagePath: [a], imagePullPolicy: a, livenessProbe: {periodSeconds: a}"),
@@ -36,12 +36,12 @@ func TestManifestErrorsNameFields(t *testing.T) {
 		},
 		"a name that is no text": {
 			strings.Replace(pod(""), "name: a", "name: y", 1),
-			"[] [E /f: document 1: metadata.name: Invalid value: it must be a text, and is true or false: what is meant as text needs quotes]",
+			"[] [E /f: document 1: metadata.name: Invalid value: it must be a text, and is true or false: quote the value if it is meant as text]",
 		},
 		"values of a Secret": {
 			"{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {a: 's3cret!', b: YQ==}, stringData: {c: 1234}}",
 			"[] [E /f: document 1: Secret default/a: [data[a]: Invalid value: illegal base64 data at input byte 6, " +
-				"stringData[c]: Invalid value: it must be a text, and is a number: what is meant as text needs quotes]]",
+				"stringData[c]: Invalid value: it must be a text, and is a number: quote the value if it is meant as text]]",
 		},
 		"a kind of volume that is not known": {
 			pod("") + "  volumes:\n  - {name: a, floppyDisk: {drive: A}}\n  - {name: b, emptyDir: {}, medium: Memory}\n  - {name: c}\n",
@@ -71,7 +71,7 @@ func TestManifestErrorsNameFields(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}
 			if all := fmt.Sprint(slices.Concat(m.errors, m.warnings)); strings.Contains(all, "s3cret") || strings.Contains(all, "1234") {
-				t.Errorf("a secret is told: %s", all)
+				t.Errorf("an error or warning contains a secret: %s", all)
 			}
 		})
 	}

@@ -115,13 +115,13 @@ func TestPushDeliversTheLastWord(t *testing.T) {
 		change func(p *Push, a, deleted *v1.Pod)
 		want   string
 	}{
-		"deleted, then taken away":        {func(p *Push, _, deleted *v1.Pod) { p.Update(deleted); p.Delete("uid-a") }, "[a=gone] []"},
-		"changed, then taken away":        {func(p *Push, a, _ *v1.Pod) { p.Update(image(a, "a:2")); p.Delete("uid-a") }, "[a=a:2] []"},
-		"deleted, then not set":           {func(p *Push, _, deleted *v1.Pod) { p.Update(deleted); p.Set() }, "[a=gone] []"},
-		"set as deleted, then not set":    {func(p *Push, _, deleted *v1.Pod) { p.Set(deleted); p.Set() }, "[a=gone] []"},
-		"taken away":                      {func(p *Push, _, _ *v1.Pod) { p.Delete("uid-a") }, "[]"},
-		"deleted, taken away, comes back": {func(p *Push, a, deleted *v1.Pod) { p.Update(deleted); p.Delete("uid-a"); p.Update(image(a, "a:3")) }, "[a=a:3]"},
-		"comes and goes":                  {func(p *Push, _, _ *v1.Pod) { p.Update(pushed("b", "b:1")); p.Delete("uid-b") }, ""},
+		"deleted, then removed":         {func(p *Push, _, deleted *v1.Pod) { p.Update(deleted); p.Delete("uid-a") }, "[a=gone] []"},
+		"changed, then removed":         {func(p *Push, a, _ *v1.Pod) { p.Update(image(a, "a:2")); p.Delete("uid-a") }, "[a=a:2] []"},
+		"deleted, then not set":         {func(p *Push, _, deleted *v1.Pod) { p.Update(deleted); p.Set() }, "[a=gone] []"},
+		"set as deleted, then not set":  {func(p *Push, _, deleted *v1.Pod) { p.Set(deleted); p.Set() }, "[a=gone] []"},
+		"removed":                       {func(p *Push, _, _ *v1.Pod) { p.Delete("uid-a") }, "[]"},
+		"deleted, removed, added again": {func(p *Push, a, deleted *v1.Pod) { p.Update(deleted); p.Delete("uid-a"); p.Update(image(a, "a:3")) }, "[a=a:3]"},
+		"comes and goes":                {func(p *Push, _, _ *v1.Pod) { p.Update(pushed("b", "b:1")); p.Delete("uid-b") }, ""},
 		"comes deleted and goes": {func(p *Push, a, deleted *v1.Pod) {
 			b := image(deleted, "b:1")
 			b.Name, b.UID = "b", "uid-b"

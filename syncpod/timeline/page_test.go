@@ -23,7 +23,7 @@ import (
 
 const hostile = "</script><script>alert(1)</script><!--\u2028'\"&@SCRIPT@@DATA@"
 
-// told has pods, the first one with hostile names.
+// told returns a timeline of n pods; the first one has hostile names.
 func told(t *testing.T, n int) *Timeline {
 	t.Helper()
 	h := New(Config{NodeName: hostile})
@@ -193,7 +193,7 @@ func TestSeenLate(t *testing.T) {
 }
 
 // A pod counts as finished even if the next phase is reported before Finished, because two goroutines report them.
-func TestOverWhenALaterStepComesFirst(t *testing.T) {
+func TestFinishedWhenALaterStepArrivesFirst(t *testing.T) {
 	h := New(Config{})
 	var c nodeagent.Config
 	h.Observe(&c)

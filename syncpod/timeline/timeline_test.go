@@ -251,7 +251,7 @@ func TestTrouble(t *testing.T) {
 		if err := errors.Join(a.history.writeHTML(&page, a.history.pods()), writeTrace(&trace, a.history.pods())); err != nil {
 			t.Fatal(err)
 		}
-		for what, text := range map[string]string{"the page": page.String(), "the trace": trace.String(), "what is kept": fmt.Sprintf("%+v", a.history.pods())} {
+		for what, text := range map[string]string{"the page": page.String(), "the trace": trace.String(), "the stored timeline": fmt.Sprintf("%+v", a.history.pods())} {
 			if strings.Contains(text, secret) || !strings.Contains(text, "CrashLoopBackOff") {
 				t.Errorf("%s, want no %v in it and %q in it\n%s", what, secret, "CrashLoopBackOff", text)
 			}

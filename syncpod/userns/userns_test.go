@@ -25,7 +25,7 @@ func (h handlers) Status(context.Context, *runtimeapi.StatusRequest, ...grpc.Cal
 		resp.RuntimeHandlers = append(resp.RuntimeHandlers, &runtimeapi.RuntimeHandler{Name: name, Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: supports}})
 	}
 	if h == nil {
-		return nil, errors.New("away")
+		return nil, errors.New("unavailable")
 	}
 	return resp, nil
 }
@@ -100,7 +100,7 @@ func TestRuntimeWithoutUserNamespaces(t *testing.T) {
 	}
 	a.runtime = handlers(nil)
 	if _, err := a.UserNamespace(t.Context(), podWith("p"), ""); err == nil {
-		t.Error("the runtime is away, and the pod runs")
+		t.Error("the pod gets a range while the runtime is unavailable")
 	}
 }
 

@@ -199,7 +199,7 @@ func TestT2_AGuessGivesWayToAnObservation(t *testing.T) {
 
 // A guessed exit is not left as the last state either when the runtime knows the instance again. In the meantime a
 // new instance was counted, which never ran.
-func TestT2_AGuessGivesWayToWhatIsFoundAgain(t *testing.T) {
+func TestT2_FoundContainerReplacesAGuess(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(created("app", "a1", 1)), Ended: true}
 	guess := next(&in).ContainerStatuses[0]
 	if end := guess.State.Terminated; end == nil || end.Reason != string(apistatus.StatusUnknown) || guess.RestartCount != 1 {
@@ -369,7 +369,7 @@ func TestT5_ReadyAndStartedAreThoseOfTheSameInstance(t *testing.T) {
 	}
 }
 
-func TestT6_WhatRunsIsReportedAsRunning(t *testing.T) {
+func TestT6_RunningContainerIsReportedAsRunning(t *testing.T) {
 	for name, status := range map[string]*runtime.PodStatus{
 		"a later one is created": node(created("app", "a1", 1), running("app", "a0", 0)),
 		"a later one has ended":  node(exited("app", "a1", 1, 1), running("app", "a0", 0)),
@@ -442,7 +442,7 @@ func TestC8_CreatedCountsAsWaiting(t *testing.T) {
 
 // A container has exited and waits for a restart, and the wait ends without a new instance. Its exit is reported
 // once, and not also as that of an earlier instance.
-func TestT2_AnEndIsToldOnce(t *testing.T) {
+func TestT2_AnEndIsReportedOnce(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(exited("app", "a0", 0, 42))}
 	in.StartErrors = map[string]apistatus.Problem{"app": {Reason: "CreateContainerError"}}
 	if s := next(&in).ContainerStatuses[0]; s.State.Waiting == nil || s.LastTerminationState.Terminated == nil {
@@ -455,7 +455,7 @@ func TestT2_AnEndIsToldOnce(t *testing.T) {
 }
 
 // The record of the instance with the pod's last exit was lost and is found again: the exit is reported once.
-func TestT2_AnEndIsToldOnceWhenItsRecordComesBack(t *testing.T) {
+func TestT2_AnEndIsReportedOnceWhenItsRecordReturns(t *testing.T) {
 	status := node(exited("app", "a0", 0, 42))
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: status}
 	in.StartErrors = map[string]apistatus.Problem{"app": {Reason: "CreateContainerError"}}

@@ -67,7 +67,7 @@ func TestResourcesInForce(t *testing.T) {
 	}{
 		{"nothing is known", func(*apistatus.Input) {}, amounts("2", "1G"), amounts("2", "1G"), amounts("2", "1G")},
 		{"what was set holds", set(small), amounts("1m", ""), amounts("100m", "1Mi"), amounts("2", "1G")},
-		{"before what is reported", func(in *apistatus.Input) {
+		{"the allocated resources, before the reported ones", func(in *apistatus.Input) {
 			set(small)(in)
 			in.Status.Containers[0].Reported = &runtime.ReportedResources{CPULimit: new(int64(10)), MemoryLimit: new(int64(5))}
 		}, amounts("1m", ""), amounts("100m", "1Mi"), amounts("2", "1G")},

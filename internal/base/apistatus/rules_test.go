@@ -174,7 +174,7 @@ func TestLastStatusOfAStaticPod(t *testing.T) {
 		}
 		in.Previous = &got
 		if again := apistatus.Compute(in); again.Phase != tc.want {
-			t.Errorf("%s: %s when it is told again, want %s", name, again.Phase, tc.want)
+			t.Errorf("%s: %s when it is computed again, want %s", name, again.Phase, tc.want)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestPodAddresses(t *testing.T) {
 		"IPv4 first":                        {sandbox: []string{"fd00::7", "10.0.0.7"}, want: []string{"10.0.0.7", "fd00::7"}},
 		"the node's family first":           {sandbox: []string{"10.0.0.7", "fd00::7"}, host: []string{"2001:db8::1"}, want: []string{"fd00::7", "10.0.0.7"}},
 		"one of a family":                   {sandbox: []string{"10.0.0.7", "10.0.0.8", "fd00::7"}, want: []string{"10.0.0.7", "fd00::7"}},
-		"what is no address":                {sandbox: []string{"", "x", "10.0.0.7"}, want: []string{"10.0.0.7"}},
+		"invalid addresses":                 {sandbox: []string{"", "x", "10.0.0.7"}, want: []string{"10.0.0.7"}},
 		"new ones replace all":              {sandbox: []string{"10.0.0.8"}, last: []string{"10.0.0.7", "fd00::7"}, want: []string{"10.0.0.8"}},
 		"the node's":                        {hostNetwork: true, host: []string{"192.0.2.1"}, want: []string{"192.0.2.1"}},
 		"the node's stay":                   {hostNetwork: true, host: []string{"192.0.2.2"}, last: []string{"192.0.2.1"}, want: []string{"192.0.2.1"}},
@@ -374,7 +374,7 @@ func TestReadyToStartContainers(t *testing.T) {
 	}
 }
 
-func TestStartErrorCountsOnlyForWhatIsToStart(t *testing.T) {
+func TestStartErrorCountsOnlyForAContainerToStart(t *testing.T) {
 	deleted := pod(v1.RestartPolicyAlways, "app")
 	deleted.DeletionTimestamp = &metav1.Time{Time: noon}
 	for name, tc := range map[string]struct {
@@ -398,7 +398,7 @@ func TestStartErrorCountsOnlyForWhatIsToStart(t *testing.T) {
 	}
 }
 
-func TestWhatElseIsReported(t *testing.T) {
+func TestOtherReports(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "web", "app"), Now: noon, Status: node(running("app", "a0", 0))}
 	in.Status.Containers[0].ImageID = "sha256:i"
 	in.Pod.Generation = 7
@@ -468,7 +468,7 @@ func TestEndsThatStay(t *testing.T) {
 }
 
 // T5: the readiness of the same instance is kept only if it was ready or started before.
-func TestT5_WhatWasNotReadyIsNot(t *testing.T) {
+func TestT5_UnreadyContainerStaysUnready(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a0", 0))}
 	in.Pod.Spec.Containers[0].StartupProbe, in.Pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{}, &v1.Probe{}
 	next(&in)

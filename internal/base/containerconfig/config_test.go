@@ -117,7 +117,7 @@ func TestCommandSeesTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestWhatIsHandedThrough(t *testing.T) {
+func TestCallsArePassedOn(t *testing.T) {
 	in := fullInput()
 	c := &in.Pod.Spec.Containers[0]
 	c.StdinOnce, c.TTY = true, true

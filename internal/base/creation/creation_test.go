@@ -30,7 +30,7 @@ func TestResolve(t *testing.T) {
 		"it is there":        {listed: []string{"mine"}, adopted: "mine"},
 		"something else is":  {listed: []string{"other"}, removed: []string{"other"}, again: true},
 		"both are":           {listed: []string{"other", "mine"}, adopted: "mine", removed: []string{"other"}},
-		"nobody wants it":    {listed: []string{"mine"}, gone: true, removed: []string{"mine"}},
+		"it is not wanted":   {listed: []string{"mine"}, gone: true, removed: []string{"mine"}},
 		"no look":            {listErr: errBroken, failed: true},
 		"no removal":         {listed: []string{"other"}, rmErr: errBroken, removed: []string{"other"}, failed: true},
 		"no removal, but it": {listed: []string{"other", "mine"}, rmErr: errBroken, adopted: "mine", removed: []string{"other"}, remains: true},

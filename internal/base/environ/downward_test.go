@@ -41,6 +41,6 @@ func TestFieldAndResource(t *testing.T) {
 	_, fieldErr := environ.Field(environ.Input{}, &v1.ObjectFieldSelector{})
 	_, resourceErr := environ.Resource(in, nil)
 	if fieldErr == nil || resourceErr == nil {
-		t.Error("what is missing is no error")
+		t.Error("a missing field or resource is no error")
 	}
 }

@@ -180,22 +180,22 @@ func TestOptionalAndRequired(t *testing.T) {
 		want   string
 		fails  string
 	}{
-		"ConfigMap key":                  {cmKey("cm", "K", nil), "from-cm", ""},
-		"ConfigMap without the key":      {cmKey("cm", "X", nil), "", `key "X" in ConfigMap "cm"`},
-		"no ConfigMap":                   {cmKey("x", "K", ptr(false)), "", `ConfigMap "x"`},
-		"optional ConfigMap key":         {cmKey("cm", "X", ptr(true)), "before", ""},
-		"optional ConfigMap":             {cmKey("x", "K", ptr(true)), "before", ""},
-		"Secret key":                     {secretKey("s", "K", nil), "from-secret", ""},
-		"Secret without the key":         {secretKey("s", "X", ptr(false)), "", `key "X" in Secret "s"`},
-		"no Secret":                      {secretKey("x", "K", nil), "", `Secret "x"`},
-		"optional Secret key":            {secretKey("s", "X", ptr(true)), "before", ""},
-		"optional Secret":                {secretKey("x", "K", ptr(true)), "before", ""},
-		"file key":                       {fileKey("K", nil), "from-file", ""},
-		"no file key":                    {fileKey("X", nil), "", `key "X" of file "f" in volume "v"`},
-		"optional file key":              {fileKey("X", ptr(true)), "before", ""},
-		"a source of no kind":            {v1.EnvVarSource{}, "", "no source"},
-		"what is optional may be there":  {cmKey("cm", "K", ptr(true)), "from-cm", ""},
-		"what is optional may be there.": {secretKey("s", "K", ptr(true)), "from-secret", ""},
+		"ConfigMap key":                         {cmKey("cm", "K", nil), "from-cm", ""},
+		"ConfigMap without the key":             {cmKey("cm", "X", nil), "", `key "X" in ConfigMap "cm"`},
+		"no ConfigMap":                          {cmKey("x", "K", ptr(false)), "", `ConfigMap "x"`},
+		"optional ConfigMap key":                {cmKey("cm", "X", ptr(true)), "before", ""},
+		"optional ConfigMap":                    {cmKey("x", "K", ptr(true)), "before", ""},
+		"Secret key":                            {secretKey("s", "K", nil), "from-secret", ""},
+		"Secret without the key":                {secretKey("s", "X", ptr(false)), "", `key "X" in Secret "s"`},
+		"no Secret":                             {secretKey("x", "K", nil), "", `Secret "x"`},
+		"optional Secret key":                   {secretKey("s", "X", ptr(true)), "before", ""},
+		"optional Secret":                       {secretKey("x", "K", ptr(true)), "before", ""},
+		"file key":                              {fileKey("K", nil), "from-file", ""},
+		"no file key":                           {fileKey("X", nil), "", `key "X" of file "f" in volume "v"`},
+		"optional file key":                     {fileKey("X", ptr(true)), "before", ""},
+		"a source of no kind":                   {v1.EnvVarSource{}, "", "no source"},
+		"an optional key of a ConfigMap exists": {cmKey("cm", "K", ptr(true)), "from-cm", ""},
+		"an optional key of a Secret exists":    {secretKey("s", "K", ptr(true)), "from-secret", ""},
 	} {
 		got, err := resolve(t, w(), pod(v1.Container{Env: []v1.EnvVar{text("V", "before"), from("V", tc.source)}}))
 		if tc.fails == "" {

@@ -46,7 +46,7 @@ func TestVariablesOfOneService(t *testing.T) {
 	}
 }
 
-func TestWhichServicesAPodIsToldOf(t *testing.T) {
+func TestServicesInTheEnvironmentOfAPod(t *testing.T) {
 	w := &world{services: map[string][]*v1.Service{
 		"default": {service("kubernetes", "10.0.0.1"), service("elsewhere", "10.0.0.2")},
 		"ns":      {service("zeta", "10.0.0.3"), service("alpha", "10.0.0.4"), service("headless", "None"), service("pending", ""), nil},
@@ -97,6 +97,6 @@ func TestE5_StaticPodDoesNotNeedServices(t *testing.T) {
 	}
 	w.fail = nil
 	if got, err := resolve(); err != nil || !slices.Equal(got, []string{"KUBERNETES_SERVICE_HOST=10.0.0.1", "A=b"}) {
-		t.Errorf("a static pod: %q, error %v; want what is known", got, err)
+		t.Errorf("a static pod: %q, error %v; want the known Services", got, err)
 	}
 }

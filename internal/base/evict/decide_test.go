@@ -159,10 +159,10 @@ func TestReadingsThatDoNotCount(t *testing.T) {
 	for want, break_ := range map[string]func(*State, time.Time){
 		"it could not be read":                      func(s *State, _ time.Time) { s.Readings = nil },
 		"it was read 1m1s ago":                      func(s *State, now time.Time) { s.Readings[0].Time = now.Add(-61 * time.Second) },
-		"it is said to be read 1m1s from now":       func(s *State, now time.Time) { s.Readings[0].Time = now.Add(61 * time.Second) },
-		"nobody knows when it was read":             func(s *State, _ time.Time) { s.Readings[0].Time = time.Time{} },
-		"it is said that there is none at all":      func(s *State, _ time.Time) { s.Readings[0].Capacity, s.Readings[0].Available = 0, 0 },
-		"5 are said to be available of 4":           func(s *State, _ time.Time) { s.Readings[0].Available, s.Readings[0].Capacity = 5, 4 },
+		"its time is 1m1s in the future":            func(s *State, now time.Time) { s.Readings[0].Time = now.Add(61 * time.Second) },
+		"it has no time":                            func(s *State, _ time.Time) { s.Readings[0].Time = time.Time{} },
+		"its capacity is zero":                      func(s *State, _ time.Time) { s.Readings[0].Capacity, s.Readings[0].Available = 0, 0 },
+		"5 of 4 are available":                      func(s *State, _ time.Time) { s.Readings[0].Available, s.Readings[0].Capacity = 5, 4 },
 		"the threshold is more than the node has, ": func(s *State, _ time.Time) { s.Readings[0].Available, s.Readings[0].Capacity = 5, 6 },
 	} {
 		n := newNode(t, eviction.Policy{Hard: map[eviction.Signal]string{eviction.MemoryAvailable: "100Mi"}}, candidate("a", 0, 0, gi))

@@ -56,7 +56,7 @@ func TestInvariants(t *testing.T) {
 			}
 			holds(t, seed, r, s, d, now)
 			if mustEvict(r, s, now) && len(d.Evict) == 0 {
-				t.Fatalf("seed %d: a hard threshold is met, nothing is in the way, and nobody goes:\n%v", seed, d)
+				t.Fatalf("seed %d: a hard threshold is met, nothing prevents an eviction, and no pod is evicted:\n%v", seed, d)
 			}
 			s.Memory = d.Memory
 			for _, e := range d.Evict {
@@ -76,7 +76,7 @@ func holds(t *testing.T, seed uint64, r Rules, s State, d Decision, now time.Tim
 			fail("a critical pod goes")
 		}
 		if slices.ContainsFunc(s.Pods, func(p Candidate) bool { return p.Pod == e.Pod && p.Usage == nil }) {
-			fail("a pod goes of which nothing is known")
+			fail("a pod without usage is evicted")
 		}
 		if !slices.ContainsFunc(s.Pods, func(p Candidate) bool { return p.Pod == e.Pod }) {
 			fail("a pod goes that does not run")
@@ -105,7 +105,7 @@ func holds(t *testing.T, seed uint64, r Rules, s State, d Decision, now time.Tim
 			fail("a threshold is met that is more than there is")
 		}
 		if d.Conditions[conditionOf(m.Signal)].Status != v1.ConditionTrue {
-			fail("a threshold is met and its condition is not told")
+			fail("a threshold is met and its condition is not reported")
 		}
 		if m.Due && now.Sub(m.Since) < m.Grace {
 			fail("a threshold is due before its time")

@@ -42,10 +42,10 @@ func TestRank(t *testing.T) {
 		{"who exceeds the request goes first, whatever the priority", eviction.MemoryAvailable,
 			[]Candidate{candidate("within", -5, 100, 99), candidate("beyond", 5, 100, 101)}, []string{"beyond", "within"}},
 		{"then the lesser priority", eviction.MemoryAvailable, []Candidate{candidate("high", 5, 0, 900), candidate("low", 1, 0, 5)}, []string{"low", "high"}},
-		{"then what is used beyond the request", eviction.MemoryAvailable, []Candidate{candidate("less", 0, 100, 200), candidate("more", 0, 10, 150)}, []string{"more", "less"}},
+		{"then the larger usage above the request", eviction.MemoryAvailable, []Candidate{candidate("less", 0, 100, 200), candidate("more", 0, 10, 150)}, []string{"more", "less"}},
 		{"who is unknown goes before all", eviction.MemoryAvailable, []Candidate{candidate("beyond", 0, 0, 9), unknown}, []string{"unknown", "beyond"}},
 		{"processes by priority", eviction.PIDAvailable, []Candidate{candidate("a", 5, 0, 900), unknown, candidate("b", 1, 0, 5), candidate("c", 1, 0, 6)}, []string{"c", "b", "a", "unknown"}},
-		{"what is equal stays in its order", eviction.NodeFSAvailable, []Candidate{candidate("b", 0, 1, 5), candidate("a", 0, 1, 5)}, []string{"b", "a"}},
+		{"equal pods stay in their order", eviction.NodeFSAvailable, []Candidate{candidate("b", 0, 1, 5), candidate("a", 0, 1, 5)}, []string{"b", "a"}},
 	} {
 		if got := uidsOf(Rank(tc.pods, tc.signal, OneDisk)); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
@@ -104,7 +104,7 @@ func TestAmounts(t *testing.T) {
 }
 
 // A sorted list stays sorted, and Rank does not modify its argument.
-func TestRankOfWhatIsRanked(t *testing.T) {
+func TestRankIsStable(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		var pods []Candidate

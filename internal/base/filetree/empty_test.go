@@ -53,7 +53,7 @@ func rootOf(t *testing.T, dir string) *os.Root {
 
 // A call removes the directories that earlier calls have moved before it moves others: the trash directory does not
 // grow with each call.
-func TestEmptyBeginsWithWhatWasMoved(t *testing.T) {
+func TestEmptyBeginsWithMovedFiles(t *testing.T) {
 	dir := t.TempDir()
 	const n = 100
 	filled(t, filepath.Join(dir, trash), n)

@@ -177,7 +177,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A tree of 10,000 levels, each of which has a file, is walked in linear time with few descriptors.
+// A tree of 10,000 levels with a file in each level is walked in linear time with few descriptors.
 func TestWalkOfADeepTree(t *testing.T) {
 	dir := tempDir(t)
 	const levels = 10_000

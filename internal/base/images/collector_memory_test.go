@@ -15,7 +15,7 @@ import (
 )
 
 // The collector forgets images that no longer exist, whichever component removed them.
-func TestCollectorForgetsImagesThatAreGone(t *testing.T) {
+func TestCollectorForgetsRemovedImages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, conn := critest.Start(t, critest.Config{})
 		client := cri.NewClient(conn)

@@ -24,7 +24,7 @@ import (
 
 // G1: an image that an agent without these leases has begun to use since the list is not removed: its use is checked
 // once more.
-func TestG1_UseIsLookedAtAgain(t *testing.T) {
+func TestG1_UseIsCheckedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, localImages("a", "b"), nil)
 		s.collect(85)
@@ -45,7 +45,7 @@ func TestG1_UseIsLookedAtAgain(t *testing.T) {
 }
 
 // G1: during the check and the removal, no request is answered that the image is present.
-func TestG1_WhoComesDuringTheRemovalGetsItAnew(t *testing.T) {
+func TestG1_PullDuringTheRemovalPullsAgain(t *testing.T) {
 	for _, m := range []critest.Method{critest.ListContainers, critest.RemoveImage} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore(t, localImages("a"), nil)
@@ -77,7 +77,7 @@ func TestG1_WhoComesDuringTheRemovalGetsItAnew(t *testing.T) {
 
 // G1: at whatever times images are requested, used and released, no container's image is missing, although everything
 // removable is removed.
-func TestG1_NoContainerFindsItsImageGone(t *testing.T) {
+func TestG1_NoContainerMissesItsImage(t *testing.T) {
 	removed := 0
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestG5_NotFoundIsSuccess(t *testing.T) {
 
 // A runtime that becomes unavailable during a pass, or cannot list the images in use, ends the pass. This does not
 // count against the image, nor as a full disk.
-func TestCollectFromARuntimeThatGoesAway(t *testing.T) {
+func TestCollectFromARuntimeThatBecomesUnavailable(t *testing.T) {
 	for _, f := range []faults.Fault{
 		{Match: faults.Match{Method: critest.ListContainers}, Skip: 1, Err: status.Error(codes.Unavailable, "trouble")},
 		{Match: faults.Match{Method: critest.ListContainers}, Skip: 1, Err: status.Error(codes.Unknown, "trouble")},

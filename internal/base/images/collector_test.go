@@ -169,7 +169,7 @@ func TestRemoveUnused(t *testing.T) {
 }
 
 // If the runtime does not report the image of sandboxes, no image is treated as such.
-func TestCollectFromARuntimeThatDoesNotTell(t *testing.T) {
+func TestCollectFromARuntimeWithoutImageUsage(t *testing.T) {
 	for _, config := range []string{"", "{}", "[plugins]\nsandbox_image = 1", `{"sandboxImage": 1}`, `{"sandboxImage": "r.io/other:v1"}`} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore(t, localImages("a"), func(c *images.CollectorConfig) { c.Runtime = telling{c.Runtime.(*cri.Client), config} })
@@ -294,7 +294,7 @@ func TestCollectAnImageThatIsBack(t *testing.T) {
 }
 
 // An image is in use, whichever of its names the runtime reports for a container.
-func TestCollectKnowsAnImageByEachName(t *testing.T) {
+func TestCollectFindsAnImageByEachName(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("d", 64)
 	for _, c := range []*runtimeapi.Container{
 		{ImageId: idOf("a")}, {ImageId: strings.TrimPrefix(idOf("a"), "sha256:")}, {ImageRef: idOf("a")}, {ImageRef: "app" + digest},

@@ -229,7 +229,7 @@ func TestPullsAreShared(t *testing.T) {
 }
 
 // W2: a request ends with its own context; the pull ends with the last request.
-func TestW2_APullEndsWhenNobodyWaits(t *testing.T) {
+func TestW2_PullEndsWhenNoCallerWaits(t *testing.T) {
 	for _, stubborn := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			r := &registry{pullTime: time.Hour, stubborn: stubborn}
@@ -270,7 +270,7 @@ func TestW2_APullEndsWhenNobodyWaits(t *testing.T) {
 }
 
 // A pull that continues without a waiting request is not used for the next request.
-func TestW2_AnAbandonedPullIsNobodys(t *testing.T) {
+func TestW2_AbandonedPullBelongsToNoPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{pullTime: time.Minute, stubborn: true}
 		m := newTestManager(t, image.Config{Runtime: r})
@@ -407,7 +407,7 @@ func TestObserver(t *testing.T) {
 			`finished app:v1 in 25s: pull app:v1: 401 for password "[redacted]" (Unknown)`,
 		}
 		if !slices.Equal(n.lines, want) {
-			t.Errorf("told %q, want %q", n.lines, want)
+			t.Errorf("events %q, want %q", n.lines, want)
 		}
 	})
 }
@@ -482,6 +482,6 @@ func TestARequestDoesNotPrintItsSecrets(t *testing.T) {
 		}
 	}
 	if text := req.String(); !strings.Contains(text, "a:v1") {
-		t.Errorf("%s does not say what is asked for", text)
+		t.Errorf("%s does not name the requested image", text)
 	}
 }

@@ -61,7 +61,7 @@ func TestDecideGarbage(t *testing.T) {
 		{"down to the low one", three, full(90), image.GCPolicy{LowPercent: 70}, "c b", 20, 0},
 		{"another high one", three, full(60), image.GCPolicy{HighPercent: 60, LowPercent: 59}, "c", 1, 0},
 		{"never for the disk", three, full(100), image.GCPolicy{HighPercent: 100}, "", 0, 0},
-		{"a disk of which nothing is known", three, images.Disk{}, image.GCPolicy{}, "", 0, 0},
+		{"a disk without measurements", three, images.Disk{}, image.GCPolicy{}, "", 0, 0},
 		{"more available than there is", three, images.Disk{Capacity: 1, Available: 2}, image.GCPolicy{}, "", 0, 0},
 		{"not enough", three[:1], full(100), image.GCPolicy{}, "b", 20, 10},
 		{"one that was never used", []images.Stored{unused("a", 10), with(unused("z", 0), func(s *images.Stored) { s.LastUsed = time.Time{} })}, full(85), image.GCPolicy{}, "z", 5, 0},
@@ -80,9 +80,9 @@ func TestDecideGarbage(t *testing.T) {
 		{"too old", three, full(1), image.GCPolicy{MaxAge: 15 * time.Hour}, "c b", 0, 0},
 		{"not too old yet", three, full(1), image.GCPolicy{MaxAge: 30 * time.Hour}, "", 0, 0},
 		{"never used, too old since it was seen", []images.Stored{{ID: "a", FirstSeen: now.Add(-2 * time.Hour)}}, full(1), image.GCPolicy{MaxAge: time.Hour}, "a", 0, 0},
-		{"an age though nothing is known of the disk", three, images.Disk{}, image.GCPolicy{MaxAge: 25 * time.Hour}, "c", 0, 0},
-		{"what is too old makes room, too", three, full(85), image.GCPolicy{MaxAge: 25 * time.Hour}, "c", 5, 0},
-		{"what is too old does not make enough", three, full(95), image.GCPolicy{MaxAge: 25 * time.Hour}, "c b", 15, 0},
+		{"an age and a disk without measurements", three, images.Disk{}, image.GCPolicy{MaxAge: 25 * time.Hour}, "c", 0, 0},
+		{"the removal of an old image frees enough space", three, full(85), image.GCPolicy{MaxAge: 25 * time.Hour}, "c", 5, 0},
+		{"the removal of an old image does not free enough space", three, full(95), image.GCPolicy{MaxAge: 25 * time.Hour}, "c b", 15, 0},
 	} {
 		before := slices.Clone(tt.images)
 		g := images.DecideGC(tt.images, tt.disk, tt.policy, now)

@@ -61,7 +61,7 @@ func TestG1_AnImageInUseStays(t *testing.T) {
 		}
 		b.Release()
 		if !r.remove(t, l, "app:v1", 0) {
-			t.Error("not removed when nobody needs it")
+			t.Error("an image that no pod needs is not removed")
 		}
 	})
 }

@@ -30,7 +30,7 @@ func TestUsesAreBounded(t *testing.T) {
 	}
 }
 
-func TestUsesOfWhatIsGoneAreForgotten(t *testing.T) {
+func TestUsesOfRemovedImagesAreForgotten(t *testing.T) {
 	l, then := &Leases{}, time.Now()
 	l.noteUse(then.Add(-1), "there", "gone")
 	l.noteUse(then, "since")

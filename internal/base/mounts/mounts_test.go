@@ -31,7 +31,7 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-func TestBelowRefusesWhatItCannotRead(t *testing.T) {
+func TestBelowFailsForUnreadableDirectories(t *testing.T) {
 	if points, err := below(strings.NewReader("22 1 259:1\n"), "/"); err == nil {
 		t.Errorf("a line without a mount point: %q", points)
 	}
@@ -50,13 +50,13 @@ func TestBelowOfTheNode(t *testing.T) {
 		t.Errorf("a new directory is a mount point: %t, %v", at, err)
 	}
 	if _, err := At(filepath.Join(dir, "none")); err == nil {
-		t.Error("what is not there is no error")
+		t.Error("a missing path is no error")
 	}
 }
 
 // The fourth field is the path, within its file system, of the mounted directory. A container that owns the directory can
 // rename it: no name of any length hides a line, forges a mount point or makes the read fail.
-func TestBelowIgnoresWhatIsMounted(t *testing.T) {
+func TestBelowIgnoresMounts(t *testing.T) {
 	const victim = "/pods/victim/volumes/kubernetes.io~secret/s"
 	for name, root := range map[string]string{
 		"long":              "/" + strings.Repeat(strings.Repeat(`\040`, 255)+"/", 1100),

@@ -41,7 +41,7 @@ func (m *model) take() waiter {
 }
 
 // Whenever waiters of two priorities arrive and give up, turns are in the order of the model.
-func TestOrderIsThatOfTheModel(t *testing.T) {
+func TestOrderMatchesTheModel(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) { tryOrder(t, rand.New(rand.NewPCG(seed, 1))) })
 		if t.Failed() {

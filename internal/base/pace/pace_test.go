@@ -15,7 +15,7 @@ import (
 func never() bool  { return false }
 func always() bool { return true }
 
-// run begins pieces of work at the same time, each of which takes took. It returns when each of them started, in
+// run begins pieces of work at the same time; each takes the duration took. It returns when each of them started, in
 // milliseconds.
 func run(t *testing.T, p *pace.Pace, took time.Duration, priorities ...pace.Priority) []int {
 	t.Helper()
@@ -102,7 +102,7 @@ func TestGivenUp(t *testing.T) {
 }
 
 // However much work arrives with a higher priority, work that has waited for long is started.
-func TestNobodyIsOvertakenForEver(t *testing.T) {
+func TestNoCallerStarves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, start := pace.New(1, never), time.Now()
 		take := func(priority pace.Priority) func() {

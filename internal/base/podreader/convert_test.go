@@ -78,7 +78,7 @@ func TestContainerStatusWithoutAnnotations(t *testing.T) {
 	}
 }
 
-func TestConversionTakesNothing(t *testing.T) {
+func TestConversionAllocatesNothing(t *testing.T) {
 	if got := ContainerStatus(nil, "x", ""); got.ID.ID != "" || got.Resources != nil || !got.CreatedAt.IsZero() {
 		t.Errorf("%+v, want %q and no got.Resources and got.CreatedAt.IsZero()", got, "")
 	}

@@ -203,7 +203,7 @@ func TestF8_ReadsOverARestart(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		if s, err := r.PodStatus(t.Context(), "u", before); !cri.Ambiguous(err) || s != nil {
-			t.Errorf("while away: %+v, %v", s, err)
+			t.Errorf("while the runtime is unavailable: %+v, %v", s, err)
 		}
 		time.Sleep(31500 * time.Millisecond)
 		after, err := r.PodStatus(t.Context(), "u", before)

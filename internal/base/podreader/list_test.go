@@ -20,7 +20,7 @@ func TestListedPodChanged(t *testing.T) {
 		containers: []*runtimeapi.Container{{Id: "c", State: runtimeapi.ContainerState_CONTAINER_UNKNOWN}},
 	}
 	if listed.Changed(known()) || !listed.Changed(nil) {
-		t.Error("what is known is a change, or what is not is none")
+		t.Error("a known list counts as a change, or an unknown one does not")
 	}
 	for name, change := range map[string]func(*runtime.PodStatus){
 		"a sandbox is gone":         func(s *runtime.PodStatus) { s.Sandboxes = append(s.Sandboxes, runtime.SandboxStatus{ID: "old"}) },

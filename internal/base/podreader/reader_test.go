@@ -60,7 +60,7 @@ func (s stutter) ListContainers(ctx context.Context, r *runtimeapi.ListContainer
 	return l, err
 }
 
-func TestWhatIsListedTwiceIsReadOnce(t *testing.T) {
+func TestPodThatIsListedTwiceIsReadOnce(t *testing.T) {
 	n := &fakeRuntime{}
 	n.container(n.sandbox(cri.DefaultOwner, "u", 0), "a", 0)
 	got := read(t, newTestReader(t, stutter{n}, cri.Owner{}), n, nil, "PodSandboxStatus s-u-0", "ContainerStatus c-u-a-0")
@@ -166,7 +166,7 @@ func TestReadErrors(t *testing.T) {
 	for _, fails := range []string{"ListPodSandbox", "ListContainers", "s-u-0", "c-u-a-0"} {
 		n := &fakeRuntime{}
 		n.container(n.sandbox(cri.DefaultOwner, "u", 0), "a", 0)
-		n.gone = map[string]error{fails: status.Error(codes.Unavailable, "gone away")}
+		n.gone = map[string]error{fails: status.Error(codes.Unavailable, "unavailable")}
 		got, err := newTestReader(t, n, cri.Owner{}).PodStatus(t.Context(), "u", nil)
 		if !errors.Is(err, cri.ErrUnavailable) || got != nil {
 			t.Errorf("%s fails: %v, %v; want no status and class %q", fails, got, err, cri.ErrUnavailable)

@@ -384,7 +384,7 @@ func TestS1_RuntimeIsFirstToEndACreation(t *testing.T) {
 }
 
 // S1 (c): a rejected creation whose result could not be listed is unresolved.
-func TestS1_RefusalThatCannotBeLookedAt(t *testing.T) {
+func TestS1_RefusalThatCannotBeInspected(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: status.Error(codes.Internal, "made, and then refused")})
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.ListPodSandbox}, Err: status.Error(codes.Unavailable, "lost")})

@@ -130,7 +130,7 @@ func TestS1_LowerAttemptIsNotAdopted(t *testing.T) {
 }
 
 // S1 (a): the sandbox of a given-up attempt appears next to its replacement.
-func TestS1_GivenUpComesUpLater(t *testing.T) {
+func TestS1_AbandonedSandboxAppearsLater(t *testing.T) {
 	whereTheLateAreListed(t, func(t *testing.T, n *node) {
 		late := n.hang(0)
 		c := n.create(10)
@@ -151,7 +151,7 @@ func TestS1_GivenUpComesUpLater(t *testing.T) {
 }
 
 // S1 (a): of two unresolved attempts, the sandbox of the lower appears first, and is adopted.
-func TestS1_HigherComesUpAfterTheLowerWasAdopted(t *testing.T) {
+func TestS1_HigherAttemptAppearsAfterTheLowerWasAdopted(t *testing.T) {
 	for name, dead := range map[string]bool{"ready": false, "dead": true} {
 		t.Run(name, func(t *testing.T) {
 			whereTheLateAreListed(t, func(t *testing.T, n *node) {
@@ -226,7 +226,7 @@ func (l listOrder) ListPodSandbox(ctx context.Context, req *runtimeapi.ListPodSa
 }
 
 // Adopting a lower attempt does not lead back to a name that stays taken.
-func TestGivenUpAttemptIsNotAskedForAgain(t *testing.T) {
+func TestAbandonedAttemptIsNotRequestedAgain(t *testing.T) {
 	whereTheLateAreListed(t, func(t *testing.T, n *node) {
 		n.givesUpEarly()
 		late := n.hang(0)
@@ -253,7 +253,7 @@ func TestGivenUpAttemptIsNotAskedForAgain(t *testing.T) {
 }
 
 // A sandbox that an embedder has found and uses is not an orphan, not even after its death.
-func TestResolveKeepsWhatIsUsed(t *testing.T) {
+func TestResolveKeepsUsedObjects(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		id := n.comesUpUnnoticed()
 		n.wantUnresolved(true)
@@ -305,7 +305,7 @@ func TestResolveTriesAgain(t *testing.T) {
 
 // A sandbox that cannot be removed prevents neither the removal of the others nor the adoption of the ready
 // one.
-func TestResolveGoesOnPastAFailure(t *testing.T) {
+func TestResolveContinuesAfterAFailure(t *testing.T) {
 	whereTheLateAreListed(t, func(t *testing.T, n *node) {
 		n.givesUpEarly()
 		gates := []*faults.Gate{n.hang(0), n.hang(1), n.hang(2)}

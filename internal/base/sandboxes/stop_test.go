@@ -83,7 +83,7 @@ func TestK3_StopEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestStopReturnsWhatNoRepetitionChanges(t *testing.T) {
+func TestStopReturnsPermanentErrors(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.PermissionDenied, "no")})
 		began := time.Now()

@@ -137,20 +137,20 @@ func (nowhere) Close() error                { return nil }
 
 func TestWhatIsWrong(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"nothing":           {"", "EOF"},
-		"cut":               {"\x80\x03\x00", "unexpected EOF"},
-		"cut data":          {"\x00\x00\x00\x01\x00\x00\x00\x05abc", "unexpected EOF"},
-		"cut control":       {"\x80\x03\x00\x06\x00\x00\x00\x04\x00", "unexpected EOF"},
-		"version":           {"\x80\x02\x00\x06\x00\x00\x00\x04\x00\x00\x00\x01", "a frame is of version 2"},
-		"long control":      {"\x80\x03\x00\x01\x00\xff\xff\xff", "has 16777215 bytes, more than 65536"},
-		"short control":     {"\x80\x03\x00\x06\x00\x00\x00\x03\x00\x00\x00", "has 3 bytes"},
-		"short stream":      {"\x80\x03\x00\x01\x00\x00\x00\x05\x00\x00\x00\x01\x00", "stream 1 cannot be opened like this"},
-		"no compression":    {"\x80\x03\x00\x01\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00ab", "the header of stream 1: zlib: invalid header"},
-		"cut header":        {header("\x00\x00\x00\x01\x00\x00\x00\x05por"), "the header of stream 1: unexpected EOF"},
-		"many headers":      {header("\xff\xff\xff\xff"), "4294967295 headers are more than 64"},
-		"long name":         {header("\x00\x00\x00\x01\x7f\xff\xff\xff"), "a field is too long"},
-		"said to be over":   {"\x80\x03\x00\x07\x00\x00\x00\x08\x00\x00\x00\x01\x00\x00\x00\x00", "EOF"},
-		"settings and over": {"\x80\x03\x00\x04\x00\x00\x00\x04\x00\x00\x00\x00", "EOF"},
+		"nothing":            {"", "EOF"},
+		"cut":                {"\x80\x03\x00", "unexpected EOF"},
+		"cut data":           {"\x00\x00\x00\x01\x00\x00\x00\x05abc", "unexpected EOF"},
+		"cut control":        {"\x80\x03\x00\x06\x00\x00\x00\x04\x00", "unexpected EOF"},
+		"version":            {"\x80\x02\x00\x06\x00\x00\x00\x04\x00\x00\x00\x01", "a frame is of version 2"},
+		"long control":       {"\x80\x03\x00\x01\x00\xff\xff\xff", "has 16777215 bytes, more than 65536"},
+		"short control":      {"\x80\x03\x00\x06\x00\x00\x00\x03\x00\x00\x00", "has 3 bytes"},
+		"short stream":       {"\x80\x03\x00\x01\x00\x00\x00\x05\x00\x00\x00\x01\x00", "stream 1 cannot be opened like this"},
+		"no compression":     {"\x80\x03\x00\x01\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00ab", "the header of stream 1: zlib: invalid header"},
+		"cut header":         {header("\x00\x00\x00\x01\x00\x00\x00\x05por"), "the header of stream 1: unexpected EOF"},
+		"many headers":       {header("\xff\xff\xff\xff"), "4294967295 headers are more than 64"},
+		"long name":          {header("\x00\x00\x00\x01\x7f\xff\xff\xff"), "a field is too long"},
+		"closed by the peer": {"\x80\x03\x00\x07\x00\x00\x00\x08\x00\x00\x00\x01\x00\x00\x00\x00", "EOF"},
+		"settings and over":  {"\x80\x03\x00\x04\x00\x00\x00\x04\x00\x00\x00\x00", "EOF"},
 	} {
 		if err := refused(t, tt.text); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want an error and %q in it", name, err, tt.want)

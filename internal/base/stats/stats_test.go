@@ -260,7 +260,7 @@ func TestWorkingSetIsNotNegative(t *testing.T) {
 	}
 }
 
-func TestPodWithoutCgroupUsesWhatItsContainersUse(t *testing.T) {
+func TestUsageOfAPodWithoutCgroupIsThatOfItsContainers(t *testing.T) {
 	l := layout{unified: true, pod: "elsewhere", sandbox: "k8s.io/sand", container: "k8s.io/cont"}
 	tree := l.tree()
 	l.add(tree, "k8s.io/cont2", 10, 1000, 0, 0)
@@ -321,7 +321,7 @@ func TestPodIsNotSummedUpBeforeItIsLookedFor(t *testing.T) {
 		read(other)
 		time.Sleep(time.Second)
 		if got := read(pod()); got != nil {
-			t.Errorf("1 s after a search the pod is told to use %s, want nothing", bare(t, got))
+			t.Errorf("1 s after a search the usage of the pod is %s, want none", bare(t, got))
 		}
 		time.Sleep(10 * time.Second)
 		same(t, "pod", read(pod()), `{"usageCoreNanoSeconds":5000000000}`)
@@ -329,7 +329,7 @@ func TestPodIsNotSummedUpBeforeItIsLookedFor(t *testing.T) {
 }
 
 // However long the runtime takes, the figures of cgroups have the time at which they were read.
-func TestTimeIsThatOfTheReading(t *testing.T) {
+func TestTimeIsTheTimeOfTheReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reader(t, &told{takes: 3 * time.Second}, layouts[0].tree())
 		began := time.Now()
@@ -347,7 +347,7 @@ func TestRuntimeThatHangs(t *testing.T) {
 		began := time.Now()
 		got, err := r.Read(t.Context(), []*runtime.PodStatus{pod()})
 		if took := time.Since(began); err != nil || got.Node.CPU == nil || got.Pods[0].CPU == nil || took > 5*time.Second {
-			t.Errorf("%s, %v after %v, want all that the kernel tells after 5 s", bare(t, got), err, took)
+			t.Errorf("%s, %v after %v, want all that the kernel reports after 5 s", bare(t, got), err, took)
 		}
 	})
 }
@@ -429,7 +429,7 @@ func TestRuntimeIsAskedFirst(t *testing.T) {
 	}
 }
 
-func TestWhatARuntimeDoesNotTellIsReadElsewhere(t *testing.T) {
+func TestMissingStatsOfTheRuntimeAreReadFromTheKernel(t *testing.T) {
 	broken := &told{err: status.Error(codes.Unknown, "broken disk")}
 	got, err := reader(t, broken, layouts[0].tree()).ReadCPUAndMemory(t.Context(), []*runtime.PodStatus{pod()})
 	if err != nil || *got.Pods[0].CPU.UsageCoreNanoSeconds != 5e9 {
@@ -524,7 +524,7 @@ func agree(a, b stats.Stats) (n int) {
 	return n
 }
 
-func TestWhatHasToBeThere(t *testing.T) {
+func TestRequiredFields(t *testing.T) {
 	for name := range proc {
 		tree := maps.Clone(proc)
 		delete(tree, name)

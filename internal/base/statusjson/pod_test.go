@@ -33,7 +33,7 @@ func full() *runtime.PodStatus {
 	return s
 }
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestWrittenFilesAreRead(t *testing.T) {
 	for _, want := range []*runtime.PodStatus{full(), {UID: "u", Name: "web", Namespace: "default"}} {
 		text, err := json.Marshal(statusjson.OfPod(want))
 		if err != nil {
@@ -82,7 +82,7 @@ func TestNamesOfFields(t *testing.T) {
 }
 
 // Values of a later version are not mistaken for others.
-func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
+func TestUnknownFiguresAreOmitted(t *testing.T) {
 	var read statusjson.Pod
 	err := json.Unmarshal([]byte(`{"sandboxes":[{"id":"a","state":"paused","networkMode":"pod"},{"id":"b","state":"ready","networkMode":"none"},{"id":"c","state":"ready","networkMode":"pod"}],
 		"containers":[{"id":"d","state":"paused"},{"id":"e","state":"running"},{"id":"f"}]}`), &read)

@@ -110,7 +110,7 @@ func TestFilesWritesChangesOnly(t *testing.T) {
 	}
 }
 
-func TestFilesPassesOverWhatIsBroken(t *testing.T) {
+func TestFilesSkipsBrokenEntries(t *testing.T) {
 	dir := t.TempDir()
 	s := storeIn(t, dir)
 	for _, uid := range []types.UID{"a", "b", "c"} {
@@ -146,7 +146,7 @@ func TestFilesPassesOverWhatIsBroken(t *testing.T) {
 		t.Errorf("%d errors: %v, want 3", n, err)
 	}
 	if !errors.Is(err, ErrLost) {
-		t.Errorf("what is in no file any more can never be read: %v", err)
+		t.Errorf("the status of a deleted file can still be read: %v", err)
 	}
 	// The next status repairs it.
 	if err := setStatus(t.Context(), s, podOf("a"), statusOf(v1.PodRunning)); err != nil {
@@ -173,7 +173,7 @@ func TestFilesStaysInItsDirectory(t *testing.T) {
 	}
 }
 
-func TestFilesSaysWhatFailed(t *testing.T) {
+func TestFilesNamesTheFailedEntry(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func BenchmarkFileStore(b *testing.B) {
 }
 
 // The runtime's part can be read again from the runtime, so damage to it does not lose the status.
-func TestStoredStatusWithoutWhatCannotBeRead(t *testing.T) {
+func TestStoredStatusWithoutUnreadableFields(t *testing.T) {
 	for _, runtime := range []string{`"odd"`, `{"sandboxes":{}}`, `{"containers":[{"id":3}]}`, `null`} {
 		var stored Status
 		err := json.Unmarshal([]byte(`{"namespace":"default","name":"web","uid":"u","status":{"phase":"Succeeded"},"runtime":`+runtime+`}`), &stored)

@@ -140,7 +140,7 @@ func TestF9_StreamIsOpenedAgain(t *testing.T) {
 }
 
 // A stream that delivers an event resets the pauses.
-func TestF9_PausesStartAnew(t *testing.T) {
+func TestF9_PausesStartAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := streams(func(send func(*runtimeapi.ContainerEventResponse), _ context.Context) error {
 			send(message(cri.DefaultOwner, "u", "c", runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT))

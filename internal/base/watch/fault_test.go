@@ -65,7 +65,7 @@ func TestP1_HungPodsDelayNoOther(t *testing.T) {
 			t.Errorf("health: %v, before anything took long", h)
 		}
 		if len(told) != len(well) {
-			t.Errorf("%d pods were told of, want %d: %v", len(told), len(well), told)
+			t.Errorf("%d pods were reported, want %d: %v", len(told), len(well), told)
 		}
 		since := time.Now()
 		if _, err := w.GetNewerThan(t.Context(), "well00", since); err != nil || time.Since(since) > slowInspection {
@@ -79,7 +79,7 @@ func TestP1_HungPodsDelayNoOther(t *testing.T) {
 		gate.Open()
 		time.Sleep(time.Second)
 		if got := len(w.heard()); got != len(stuck) {
-			t.Errorf("%d pods told after they no longer hung, want %d", got, len(stuck))
+			t.Errorf("%d pods reported after they no longer hung, want %d", got, len(stuck))
 		}
 		if h := w.Health(); !h.OK() {
 			t.Errorf("health: %v, want ok", h)
@@ -88,7 +88,7 @@ func TestP1_HungPodsDelayNoOther(t *testing.T) {
 }
 
 // Slow inspections run concurrently.
-func TestP1_SlowLooksAddUpToLittle(t *testing.T) {
+func TestP1_SlowInspectionsCauseLittleDelay(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: 300 * time.Millisecond}}, func(t *testing.T, n *node) {
 		ids := n.pods("u", 100)
 		w := n.run()
@@ -99,24 +99,24 @@ func TestP1_SlowLooksAddUpToLittle(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		if got := len(w.heard()); got != len(ids) {
-			t.Errorf("%d of %d pods told within 2 s, each look taking 300 ms", got, len(ids))
+			t.Errorf("%d of %d pods reported within 2 s, with inspections of 300 ms", got, len(ids))
 		}
 	})
 }
 
 // A finished inspection releases its slot at once.
-func TestP1_QuickLooksAddUpToNothing(t *testing.T) {
+func TestP1_FastInspectionsCauseNoDelay(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pods("u", 20)
 		w := n.run()
 		synctest.Wait()
 		if got := len(w.heard()); got != 21 {
-			t.Errorf("told %d words at once, want 20 pods and that the runtime is there", got)
+			t.Errorf("%d reports at once, want 20 pods and an available runtime", got)
 		}
 	})
 }
 
-func TestP1_LooksAtATimeAreBounded(t *testing.T) {
+func TestP1_ConcurrentInspectionsAreBounded(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: slowInspection / 2}}, func(t *testing.T, n *node) {
 		n.pods("u", 40)
 		n.run()
@@ -127,7 +127,7 @@ func TestP1_LooksAtATimeAreBounded(t *testing.T) {
 	})
 }
 
-func TestP2_FailedLookIsRepeatedUntilItSucceeds(t *testing.T) {
+func TestP2_FailedInspectionIsRepeatedUntilItSucceeds(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		id := n.pod("u")
 		w := n.settled(changes...)
@@ -143,7 +143,7 @@ func TestP2_FailedLookIsRepeatedUntilItSucceeds(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		if got, want := w.heardOf("u"), []string{"sandbox ready, app/0 exited 3"}; !slices.Equal(got, want) {
-			t.Errorf("told %q, want %q", got, want)
+			t.Errorf("reported %q, want %q", got, want)
 		}
 		if s, err := w.cache.Get("u"); err != nil || s.Latest("app").ExitCode != 3 || !w.Health().OK() {
 			t.Errorf("cache: %v, %v; health: %v", states(s), err, w.Health())
@@ -152,7 +152,7 @@ func TestP2_FailedLookIsRepeatedUntilItSucceeds(t *testing.T) {
 }
 
 // A pod that is readable again is reported, even with an unchanged status, because callers got an error before.
-func TestP2_RecoveryIsToldOnce(t *testing.T) {
+func TestP2_RecoveryIsReportedOnce(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.settled()
@@ -164,7 +164,7 @@ func TestP2_RecoveryIsToldOnce(t *testing.T) {
 			time.Sleep(time.Minute)
 		})
 		if got := w.heardOf("u"); len(got) != 1 {
-			t.Errorf("told %q, want once", got)
+			t.Errorf("reported %q, want once", got)
 		}
 		if got := calls.Count(critest.ListContainers); got != 2 {
 			t.Errorf("%d lists, want those of the look and of its repetition", got)
@@ -174,7 +174,7 @@ func TestP2_RecoveryIsToldOnce(t *testing.T) {
 
 // Each failure in a row doubles the pause, and a success resets it. A failed inspection does not
 // answer a later request.
-func TestP2_PauseBeginsAnew(t *testing.T) {
+func TestP2_PauseStartsAgain(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.run()
@@ -217,7 +217,7 @@ func TestP2_FailingPodIsNotHammered(t *testing.T) {
 
 // If inspections of one pod fail with Unavailable while lists succeed, only that pod is
 // affected.
-func TestP2_OneUnavailablePodIsNoRuntimeAway(t *testing.T) {
+func TestP2_OneUnavailablePodIsNoUnavailableRuntime(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		stuck, well := n.pod("stuck"), n.pod("well")
 		w := n.settled(changes...)
@@ -226,7 +226,7 @@ func TestP2_OneUnavailablePodIsNoRuntimeAway(t *testing.T) {
 		n.Exit(well, 2)
 		time.Sleep(time.Minute)
 		if got := w.heard(); len(got) != 1 || got[0].uid != "well" {
-			t.Errorf("told %v, want the pod that is well, and not that the runtime is away", got)
+			t.Errorf("reported %v, want the healthy pod, and no unavailable runtime", got)
 		}
 	})
 }
@@ -266,7 +266,7 @@ func TestP3_NothingIsDropped(t *testing.T) {
 		close(stall)
 		time.Sleep(2 * time.Second)
 		if got := w.heardOf("a"); len(got) == 0 || len(got) > 2 || got[len(got)-1] != "sandbox ready, app/200 running 0" {
-			t.Errorf("told of a after the stall: %q, want the newest state", got)
+			t.Errorf("reported of pod a after the stall: %q, want the newest state", got)
 		}
 	})
 }
@@ -289,7 +289,7 @@ func TestP4_FreshDoesNotWaitForTheEvent(t *testing.T) {
 }
 
 // An inspection in flight does not show later changes.
-func TestP4_LookInFlightIsNotFreshEnough(t *testing.T) {
+func TestP4_InspectionInFlightIsTooOld(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: time.Second}}, func(t *testing.T, n *node) {
 		n.RunSandbox("u")
 		w := n.run()
@@ -331,7 +331,7 @@ func TestP4_ReadOfTheSameInstantIsNotFreshEnough(t *testing.T) {
 }
 
 // The result of an inspection is dropped if a later list does not have the pod.
-func TestP4_LookOlderThanAListSaysNothing(t *testing.T) {
+func TestP4_InspectionOlderThanAListIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := New(Config{Reader: &podreader.Reader{}})
 		if err != nil {
@@ -365,7 +365,7 @@ func TestP4_EveryStampIsTheBeginningOfARead(t *testing.T) {
 				s, ok, err := w.cache.Newer(uid, time.Time{})
 				n.Must(err)
 				if _, later, _ := w.cache.Newer(uid, s.ObservedAt.Add(1)); !ok || later {
-					t.Errorf("%s is said to be newer than its read", uid)
+					t.Errorf("the status of %s counts as newer than its read", uid)
 				}
 				if !slices.ContainsFunc(n.Journal().Of(critest.ListPodSandbox), func(c critest.Call) bool { return c.Start.Equal(s.ObservedAt) }) {
 					t.Errorf("%s was observed at %v, when no read began", uid, s.ObservedAt)
@@ -411,7 +411,7 @@ func TestP4_FreshAfterAFailedLook(t *testing.T) {
 }
 
 // A list does not show addresses, so it does not replace an inspection of a pod without one.
-func TestF12_ListIsNoLookAtAPodWithoutAddress(t *testing.T) {
+func TestF12_ListIsNoInspectionOfAPodWithoutAddress(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, IPAfter: time.Hour})
 		n.RunSandbox("u")
@@ -496,7 +496,7 @@ func TestP7_HungListIsVisible(t *testing.T) {
 			t.Errorf("the list is %v old, health says %q", age, h)
 		}
 		if age := h.At.Sub(h.Listed); age < 30*time.Second {
-			t.Errorf("the last list that succeeded is said to have begun %v ago", age)
+			t.Errorf("the last successful list is %v old, want at least 30 s", age)
 		}
 		gate.Open()
 		time.Sleep(time.Second)
@@ -507,7 +507,7 @@ func TestP7_HungListIsVisible(t *testing.T) {
 }
 
 // A list or inspection that never returns times out, and the next one succeeds.
-func TestP7_WhatHangsIsGivenUp(t *testing.T) {
+func TestP7_HungInspectionIsAbandoned(t *testing.T) {
 	for _, m := range []critest.Method{critest.ListPodSandbox, critest.ContainerStatus} {
 		t.Run(fmt.Sprint(m), func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -518,14 +518,14 @@ func TestP7_WhatHangsIsGivenUp(t *testing.T) {
 				w.heard()
 				time.Sleep(readTimeout + 2*time.Second)
 				if got := w.heardOf("u"); len(got) != 1 {
-					t.Errorf("told %q after it was given up, want once", got)
+					t.Errorf("reported %q after the inspection was abandoned, want one report", got)
 				}
 			})
 		})
 	}
 }
 
-func TestP8_ContainerThatLivedBetweenLooksIsSeen(t *testing.T) {
+func TestP8_ContainerThatLivedBetweenInspectionsIsSeen(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		n.RunSandbox("u")
 		w := n.run(changes...)
@@ -537,7 +537,7 @@ func TestP8_ContainerThatLivedBetweenLooksIsSeen(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(20 * time.Second)
 		if got, want := w.heardOf("u"), []string{"sandbox ready, app/0 exited 3"}; !slices.Equal(got, want) {
-			t.Errorf("told %q, want %q", got, want)
+			t.Errorf("reported %q, want %q", got, want)
 		}
 	})
 }
@@ -563,7 +563,7 @@ func TestP8_ListedButNotFoundIsLeftOut(t *testing.T) {
 }
 
 // During a long outage of the runtime, calls are made with back-off, and the first answer resumes everything.
-func TestE1_RuntimeAway(t *testing.T) {
+func TestE1_RuntimeUnavailable(t *testing.T) {
 	for _, disconnect := range []bool{false, true} {
 		t.Run(fmt.Sprintf("disconnected %v", disconnect), func(t *testing.T) {
 			bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
@@ -575,11 +575,11 @@ func TestE1_RuntimeAway(t *testing.T) {
 					time.Sleep(away - time.Second)
 				})
 				if most := int(away/maxRetry) + 20; len(calls) > most || !disconnect && len(calls) < most-40 {
-					t.Errorf("%d calls while away, want about %d: %v", len(calls), most, calls.Counts())
+					t.Errorf("%d calls while the runtime is unavailable, want about %d: %v", len(calls), most, calls.Counts())
 				}
 				gone := w.heard()
 				if len(gone) != 1 || !errors.Is(gone[0].err, cri.ErrUnavailable) {
-					t.Errorf("told %v, want once that the runtime is away", gone)
+					t.Errorf("reported %v, want one report of the unavailable runtime", gone)
 				}
 				turnedAway(t, w)
 				calls = n.Calls(func() { time.Sleep(10 * time.Second) })
@@ -589,7 +589,7 @@ func TestE1_RuntimeAway(t *testing.T) {
 				}
 				words := w.heard()
 				if len(words) != 31 || !slices.ContainsFunc(words[30:], func(h word) bool { return h.status == nil && h.err == nil }) {
-					t.Errorf("told\n%v\nwant 30 pods that have changed, and then that the runtime is there", words)
+					t.Errorf("reported\n%v\nwant 30 changed pods, and then an available runtime", words)
 				}
 				if _, err := w.Available(); err != nil || !w.Health().OK() {
 					t.Errorf("available: %v; health: %v", err, w.Health())
@@ -618,24 +618,24 @@ func turnedAway(t *testing.T, w *watch) {
 }
 
 // The runtime is unavailable when Run begins.
-func TestE1_RuntimeAwayFromTheBeginning(t *testing.T) {
+func TestE1_RuntimeUnavailableFromTheBeginning(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		n.Must(n.Restart(faults.Restart{Down: time.Minute}))
 		w := n.run()
 		if _, err := w.GetNewerThan(t.Context(), "u", time.Time{}); !errors.Is(err, cri.ErrUnavailable) {
-			t.Errorf("GetNewerThan: %v, want that the runtime is away", err)
+			t.Errorf("GetNewerThan: %v, want an unavailable runtime", err)
 		}
 		time.Sleep(time.Minute + 6*time.Second)
 		if got := len(w.heard()); got != 3 {
-			t.Errorf("told %d words, want away, the pod, and there", got)
+			t.Errorf("%d reports, want three: unavailable, the pod, and available", got)
 		}
 	})
 }
 
 // An inspection that fails with Unavailable causes a list at once, although the stream of
 // events is still open.
-func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
+func TestE1_InspectionFindsTheRuntimeUnavailable(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.settled()
@@ -645,7 +645,7 @@ func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := w.heard(); len(got) != 1 || !errors.Is(got[0].err, cri.ErrUnavailable) {
-			t.Errorf("told %v, want that the runtime is away", got)
+			t.Errorf("reported %v, want an unavailable runtime", got)
 		}
 		fault.Remove()
 		time.Sleep(minRetry)
@@ -657,7 +657,7 @@ func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
 }
 
 // A queued inspection does not run after the runtime has become unavailable.
-func TestE1_LookWaitsForTheReturn(t *testing.T) {
+func TestE1_InspectionWaitsForTheRuntime(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.run(listsOnly)
@@ -673,7 +673,7 @@ func TestE1_LookWaitsForTheReturn(t *testing.T) {
 			synctest.Wait()
 		})
 		if _, err := w.Available(); err == nil || len(calls) != 0 {
-			t.Errorf("%v made while the runtime is away: %v", calls.Counts(), err)
+			t.Errorf("%v calls while the runtime is unavailable: %v", calls.Counts(), err)
 		}
 	})
 }
@@ -707,7 +707,7 @@ func TestFailingListsDoNotStopLooks(t *testing.T) {
 		n.Exit(id, 1)
 		time.Sleep(time.Second)
 		if got := w.heardOf("u"); len(got) != 1 {
-			t.Errorf("told %q, want the exit", got)
+			t.Errorf("reported %q, want the exit", got)
 		}
 		if h := w.Health(); h.ListErr == nil || h.OK() || !strings.Contains(h.String(), "list: fails for") {
 			t.Errorf("health: %v, want an error and not h.OK() and %q in it", h, "list: fails for")
@@ -721,7 +721,7 @@ func TestFailingListsDoNotStopLooks(t *testing.T) {
 
 // A pod that was unreadable is reported when it is readable again, although it has not changed: until then its
 // status was an error.
-func TestRecoveredPodIsTold(t *testing.T) {
+func TestRecoveredPodIsReported(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		w := n.settled(listsOnly)
@@ -739,7 +739,7 @@ func TestRecoveredPodIsTold(t *testing.T) {
 		edit(runtimeapi.ContainerState_CONTAINER_RUNNING)
 		time.Sleep(time.Minute)
 		if got := w.heardOf("u"); len(got) != 1 {
-			t.Errorf("told %q, want the status once", got)
+			t.Errorf("reported %q, want the status once", got)
 		}
 	})
 }

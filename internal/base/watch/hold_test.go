@@ -15,7 +15,7 @@ import (
 )
 
 // An event whose cause the newest inspection has shown causes no inspection.
-func TestEventOfWhatIsKnownCostsNothing(t *testing.T) {
+func TestEventOfAKnownStateCausesNoCall(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		w := n.run()
@@ -86,7 +86,7 @@ func TestEventsWaitForTheEndOfTheWork(t *testing.T) {
 					n.Start("u", "app", 1, "sleep infinity")
 					time.Sleep(100*time.Millisecond - 1)
 					if got := w.heard(); len(got) != 0 {
-						t.Errorf("told %v while the pod is worked on", got)
+						t.Errorf("reported %v while a worker syncs the pod", got)
 					}
 					if tt.worked {
 						w.Release("u", false)
@@ -94,7 +94,7 @@ func TestEventsWaitForTheEndOfTheWork(t *testing.T) {
 					time.Sleep(tt.within)
 				})
 				if got := w.heardOf("u"); len(got) != 1 || got[0] != "sandbox ready, app/1 running 0, app/0 exited 1" {
-					t.Errorf("told %q, want 1 of them and %q", got, "sandbox ready, app/1 running 0, app/0 exited 1")
+					t.Errorf("reported %q, want 1 of them and %q", got, "sandbox ready, app/1 running 0, app/0 exited 1")
 				}
 				if got := calls.Count(critest.ListContainers); got != 1 {
 					t.Errorf("%d looks, want one", got)
@@ -106,7 +106,7 @@ func TestEventsWaitForTheEndOfTheWork(t *testing.T) {
 
 // The end of the work on a pod causes an inspection if the work has changed something, or if an event has arrived whose
 // cause was not observed.
-func TestReleaseLooksIfThereIsReason(t *testing.T) {
+func TestReleaseInspectsIfNeeded(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		holds   int
@@ -119,8 +119,8 @@ func TestReleaseLooksIfThereIsReason(t *testing.T) {
 		{"something was changed", 1, false, false, true, 1},
 		{"an event came", 1, true, false, false, 1},
 		{"an event was looked after", 1, true, true, false, 0},
-		{"somebody else works on", 2, true, false, false, 0},
-		{"nobody had worked", 0, false, false, true, 0},
+		{"another worker continues", 2, true, false, false, 0},
+		{"no worker had synced", 0, false, false, true, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -260,7 +260,7 @@ func TestEventDuringALook(t *testing.T) {
 				}
 				got := w.heardOf("u")
 				if want := "sandbox ready, third/0 exited 3, other/0 exited 2, app/0 exited 1"; len(got) == 0 || got[len(got)-1] != want {
-					t.Errorf("told %q, want %q in the end", got, want)
+					t.Errorf("reported %q, want %q in the end", got, want)
 				}
 			})
 		})
@@ -269,22 +269,22 @@ func TestEventDuringALook(t *testing.T) {
 
 // A pod that an event has shown is in Pods from the next list on. It is then reported again, because the receiver of the
 // first report did not find it in Pods.
-func TestW6_ListOfWhatAnEventHasShownIsNews(t *testing.T) {
+func TestW6_ListIsReportedAfterAnEventOfTheSamePod(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		w := n.run()
 		time.Sleep(time.Minute)
 		n.pod("u")
 		time.Sleep(10 * time.Second)
 		if len(w.heardOf("u")) == 0 || len(w.Pods()) != 0 {
-			t.Fatalf("the event is to be told, and %d pods to be listed before it", len(w.Pods()))
+			t.Fatalf("the event is not reported, or %d pods are listed before it, want 0", len(w.Pods()))
 		}
 		time.Sleep(w.config.EventRelist)
 		if got := w.heardOf("u"); len(got) != 1 || len(w.Pods()) != 1 {
-			t.Errorf("told %q with %d pods, want it to be told once", got, len(w.Pods()))
+			t.Errorf("reported %q with %d pods, want one report and one pod", got, len(w.Pods()))
 		}
 		time.Sleep(2 * w.config.EventRelist)
 		if got := w.heardOf("u"); len(got) != 0 {
-			t.Errorf("told %q by later lists", got)
+			t.Errorf("later lists reported %q, want nothing", got)
 		}
 	})
 }
@@ -350,7 +350,7 @@ func BenchmarkBareEvent(b *testing.B) {
 
 // It is reported regardless of the state of the pod: an earlier inspection is
 // in flight, another one is requested, or the pod has no address.
-func TestW6_ListIsNewsWhateverElseIsKnown(t *testing.T) {
+func TestW6_ListIsReportedDespiteNewerEvents(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		known  func(*runtime.PodStatus)
@@ -404,7 +404,7 @@ func TestW6_ListIsNewsWhateverElseIsKnown(t *testing.T) {
 					tt.after(w, p, &older)
 				}
 				if !p.unreported || len(w.Pods()) != 1 {
-					t.Errorf("untold is %v with %d pods, want it to be told that there is one", p.unreported, len(w.Pods()))
+					t.Errorf("unreported is %v with %d pods, want true and one pod", p.unreported, len(w.Pods()))
 				}
 			})
 		})

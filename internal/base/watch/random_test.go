@@ -81,7 +81,7 @@ func endsWell(t *testing.T, r *rand.Rand, model critest.Model) {
 	defer w.Watcher.mu.Unlock()
 	for uid, p := range w.pods {
 		if !p.reported.Equal(p.latest) || p.due() || p.wakeup != nil || !there[uid] {
-			t.Errorf("%s: told %q, newest %q, due %v, at work %v", uid, states(p.reported), states(p.latest), p.due(), p.wakeup != nil)
+			t.Errorf("%s: reported %q, newest %q, due %v, at work %v", uid, states(p.reported), states(p.latest), p.due(), p.wakeup != nil)
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-func TestChangesAreTold(t *testing.T) {
+func TestChangesAreReported(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		w := n.run(changes...)
 		time.Sleep(time.Minute)
@@ -35,7 +35,7 @@ func TestChangesAreTold(t *testing.T) {
 			time.Sleep(15 * time.Second)
 			got := w.heardOf("u")
 			if len(got) == 0 || got[len(got)-1] != want {
-				t.Errorf("told %q, want %q in the end", got, want)
+				t.Errorf("reported %q, want %q in the end", got, want)
 			}
 			if s, err := w.cache.Get("u"); err != nil || states(s) != want {
 				t.Errorf("cache: %q, %v, want %q", states(s), err, want)
@@ -49,7 +49,7 @@ func TestChangesAreTold(t *testing.T) {
 		n.Must(n.Remove(n.SandboxIDs["u"]))
 		time.Sleep(15 * time.Second)
 		if got := w.heardOf("u"); len(got) == 0 || got[len(got)-1] != "" {
-			t.Errorf("told %q, want that the pod is gone", got)
+			t.Errorf("reported %q, want that the pod no longer exists", got)
 		}
 		if len(w.Pods()) != 0 {
 			t.Errorf("pods %v, want none", w.Pods())
@@ -59,7 +59,7 @@ func TestChangesAreTold(t *testing.T) {
 
 // Each report differs from the previous one. The existing pods are reported first, and then that the runtime is
 // available.
-func TestNothingIsToldTwice(t *testing.T) {
+func TestNothingIsReportedTwice(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		ids := n.pods("u", 3)
 		w := n.run(changes...)
@@ -71,7 +71,7 @@ func TestNothingIsToldTwice(t *testing.T) {
 		n.Exit(ids[0], 1)
 		time.Sleep(time.Hour)
 		if got := w.heard(); len(got) != 1 {
-			t.Errorf("told %v of one change", got)
+			t.Errorf("reported %v, want one report of one change", got)
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestQuietNodeCostsNearlyNothing(t *testing.T) {
 	}
 }
 
-func TestEventsCostALookAtTheirPod(t *testing.T) {
+func TestEventsCauseOneInspectionOfTheirPod(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		ids := n.pods("u", 30)
 		w := n.settled()
@@ -112,7 +112,7 @@ func TestEventsCostALookAtTheirPod(t *testing.T) {
 			t.Errorf("calls after an exit: %v", got)
 		}
 		if got := w.heard(); len(got) != 1 || got[0].uid != "u07" {
-			t.Errorf("told %v, want u07 at once", got)
+			t.Errorf("reported %v, want u07 at once", got)
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestF9_EventsGoWrong(t *testing.T) {
 				n.Exit(id, 1)
 				time.Sleep(tt.within)
 				if got := w.heardOf("u"); len(got) != 1 {
-					t.Errorf("told %q within %v, want once", got, tt.within)
+					t.Errorf("reported %q within %v, want one report", got, tt.within)
 				}
 			})
 		})
@@ -177,7 +177,7 @@ func TestF9_BareEventOfUnknownContainer(t *testing.T) {
 		n.pod("u")
 		synctest.Wait()
 		if got := w.heardOf("u"); len(got) == 0 || got[len(got)-1] != "sandbox ready, app/0 running 0" {
-			t.Errorf("told %q, want the pod at once", got)
+			t.Errorf("reported %q, want the pod at once", got)
 		}
 	})
 }
@@ -197,7 +197,7 @@ func TestF9_StreamBreaks(t *testing.T) {
 		n.Exit(id, 1)
 		time.Sleep(100 * time.Millisecond)
 		if got := w.heardOf("u"); len(got) != 1 {
-			t.Errorf("told %q soon after the stream broke, want once", got)
+			t.Errorf("reported %q soon after the stream broke, want once", got)
 		}
 		if h := w.Health(); h.Streaming || !h.OK() {
 			t.Errorf("health right after the stream broke: %+v", h)
@@ -213,7 +213,7 @@ func TestF9_StreamBreaks(t *testing.T) {
 }
 
 // A stream breaks and no other one opens: lists take its place, the first one at once.
-func TestF9_StreamThatStaysAway(t *testing.T) {
+func TestF9_StreamThatStaysUnavailable(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		first, second := n.pod("u"), n.pod("v")
 		w := n.settled(func(*Config) {})
@@ -226,13 +226,13 @@ func TestF9_StreamThatStaysAway(t *testing.T) {
 		n.Exit(first, 1)
 		time.Sleep(100 * time.Millisecond)
 		if got := w.heardOf("u"); len(got) != 1 {
-			t.Errorf("told %q soon after the stream broke, want the exit", got)
+			t.Errorf("reported %q soon after the stream broke, want the exit", got)
 		}
 		time.Sleep(time.Minute)
 		n.Exit(second, 1)
 		time.Sleep(quietRelist)
 		if got := w.heardOf("v"); len(got) != 1 {
-			t.Errorf("told %q without a stream, want the exit", got)
+			t.Errorf("reported %q without a stream, want the exit", got)
 		}
 	})
 }
@@ -257,7 +257,7 @@ func (s *streaming) said() []bool {
 }
 
 // The results and durations of lists and inspections are observed.
-func TestListsAndLooksAreObserved(t *testing.T) {
+func TestListsAndInspectionsAreObserved(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		seen := &observed{}
@@ -333,7 +333,7 @@ func TestF9_StreamThatFlaps(t *testing.T) {
 		n.Exit(id, 1)
 		time.Sleep(quietRelist)
 		if got := w.heardOf("u"); len(got) != 1 {
-			t.Errorf("told %q, want the exit", got)
+			t.Errorf("reported %q, want the exit", got)
 		}
 	})
 }
@@ -359,7 +359,7 @@ func TestUnimplementedStreamIsTriedAgainAfterRestart(t *testing.T) {
 	})
 }
 
-func TestListsFollowWhatHappens(t *testing.T) {
+func TestListsFollowChanges(t *testing.T) {
 	inBubble(t, critest.Config{Like: critest.Containerd16}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		var busy atomic.Bool
@@ -387,7 +387,7 @@ func TestListsFollowWhatHappens(t *testing.T) {
 		}
 		time.Sleep(time.Second + time.Second/2)
 		if got, want := w.heardOf("u"), "sandbox ready, app/1 exited 0, app/0 exited 1"; len(got) != 1 || got[0] != want {
-			t.Errorf("told %q soon after %s ended, want %q", got, next, want)
+			t.Errorf("reported %q soon after %s ended, want %q", got, next, want)
 		}
 	})
 }
@@ -422,7 +422,7 @@ func TestF12_LateAddressIsLookedFor(t *testing.T) {
 			t.Errorf("no address %v after it came", maxRetry)
 		}
 		if got := w.heardOf("u"); len(got) != 1 {
-			t.Errorf("told %d times of the address, want once", len(got))
+			t.Errorf("%d reports of the address, want one", len(got))
 		}
 	})
 }
@@ -453,7 +453,7 @@ func TestFreshIsShared(t *testing.T) {
 
 // After a restart of the agent, all pods are requested while the results of the first list are still being inspected: that
 // list suffices, and the runtime need not list all its objects for each pod.
-func TestFreshOfWhatIsListedMakesNoList(t *testing.T) {
+func TestGetNewerThanOfAListedPodMakesNoList(t *testing.T) {
 	const pods = 40
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: 50 * time.Millisecond}}, func(t *testing.T, n *node) {
 		n.pods("u", pods)
@@ -481,7 +481,7 @@ func TestFreshOfWhatIsListedMakesNoList(t *testing.T) {
 	})
 }
 
-func TestFreshOfWhatIsKnownMakesNoCall(t *testing.T) {
+func TestGetNewerThanOfAKnownStateMakesNoCall(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.run()
@@ -518,7 +518,7 @@ func TestP4_FreshOfTheFuture(t *testing.T) {
 }
 
 // A status that GetNewerThan has returned is not reported; a status that no caller has taken is.
-func TestFreshCountsAsTold(t *testing.T) {
+func TestGetNewerThanCountsAsReported(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListPodSandbox: time.Second}}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		_, err := n.InjectEvent(faults.Event{Action: faults.Drop, Times: faults.Always})
@@ -532,7 +532,7 @@ func TestFreshCountsAsTold(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if got := w.heard(); len(got) != 0 {
-			t.Errorf("told %v what GetNewerThan has returned", got)
+			t.Errorf("reported %v, which GetNewerThan had already returned", got)
 		}
 		n.Start("u", "app", 1, "sleep infinity")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
@@ -542,23 +542,23 @@ func TestFreshCountsAsTold(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if got := w.heard(); len(got) != 1 {
-			t.Errorf("told %v, want what nobody has waited for", got)
+			t.Errorf("reported %v, want the status that no caller waited for", got)
 		}
 	})
 }
 
 // A status read for callers of GetNewerThan is reported if it is new and all callers have left.
-func TestFreshThatNobodyTakesIsTold(t *testing.T) {
+func TestResultWithoutAWaitingCallerIsReported(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		news  bool
 		taken []bool // by each caller, when it leaves
 		told  int
 	}{
-		{"nobody", true, []bool{false, false}, 1},
+		{"no caller waits", true, []bool{false, false}, 1},
 		{"the last", true, []bool{false, true}, 0},
 		{"the first", true, []bool{true, false}, 0},
-		{"nobody, and nothing is new", false, []bool{false}, 0},
+		{"no caller waits, and nothing is new", false, []bool{false}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -582,7 +582,7 @@ func TestFreshThatNobodyTakesIsTold(t *testing.T) {
 					synctest.Wait()
 				}
 				if got := w.heardOf("u"); len(got) != tt.told {
-					t.Errorf("told %q, want %d times", got, tt.told)
+					t.Errorf("reported %q, want %d times", got, tt.told)
 				}
 			})
 		})
@@ -605,12 +605,12 @@ func TestFreshTakenLate(t *testing.T) {
 		w.Inspect("u")
 		synctest.Wait()
 		if got := w.heardOf("u"); len(got) != 0 {
-			t.Errorf("told %q once more", got)
+			t.Errorf("reported %q once more", got)
 		}
 	})
 }
 
-func TestW11_FreshLeavesNothingOfAPodThatIsGone(t *testing.T) {
+func TestW11_GetNewerThanKeepsNothingOfARemovedPod(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.run()
@@ -630,7 +630,7 @@ func TestW11_FreshLeavesNothingOfAPodThatIsGone(t *testing.T) {
 	})
 }
 
-func TestLookIsDoneSoon(t *testing.T) {
+func TestInspectionIsDoneSoon(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		id := n.pod("u")
 		w := n.run(changes...)
@@ -642,7 +642,7 @@ func TestLookIsDoneSoon(t *testing.T) {
 		w.Inspect("u")
 		synctest.Wait()
 		if got := w.heardOf("u"); len(got) != 1 {
-			t.Errorf("told %q, want the exit at once", got)
+			t.Errorf("reported %q, want the exit at once", got)
 		}
 	})
 }
@@ -691,7 +691,7 @@ func TestOlderListDoesNotUndoALook(t *testing.T) {
 			t.Errorf("cache: %s, %v; the list that began before the start has undone it", states(s), err)
 		}
 		if got := w.heard(); len(got) != 0 {
-			t.Errorf("told %v, want no such", got)
+			t.Errorf("reported %v, want no report", got)
 		}
 	})
 }
@@ -721,7 +721,7 @@ func TestOlderListDoesNotBringBackAPod(t *testing.T) {
 			t.Errorf("pods %v, want none", got)
 		}
 		if got := w.heard(); len(got) != 0 {
-			t.Errorf("told %v, want nothing", got)
+			t.Errorf("reported %v, want nothing", got)
 		}
 	})
 }
@@ -742,12 +742,12 @@ func TestW11_PodThatOnlyAListHasSeen(t *testing.T) {
 		gate.Open()
 		time.Sleep(time.Minute)
 		if got := w.heardOf("u"); !slices.Equal(got, []string{""}) || len(w.Pods()) != 0 {
-			t.Errorf("told %q with pods %v, want once that it is gone", got, w.Pods())
+			t.Errorf("reported %q with pods %v, want one report that the pod no longer exists", got, w.Pods())
 		}
 	})
 }
 
-func TestW11_NothingIsLeftOfPodsThatAreGone(t *testing.T) {
+func TestW11_NothingIsKeptOfRemovedPods(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		w := n.run(changes...)
 		time.Sleep(2 * time.Second)
@@ -825,7 +825,7 @@ func TestRunAndRunAgain(t *testing.T) {
 	})
 }
 
-func TestNewNamesWhatIsWrong(t *testing.T) {
+func TestNewNamesTheInvalidField(t *testing.T) {
 	r := &podreader.Reader{}
 	for want, c := range map[string]Config{
 		"Config.Reader is missing":    {},
@@ -868,7 +868,7 @@ func TestCallbacksMayCallBack(t *testing.T) {
 		n.Exit(id, 1)
 		time.Sleep(quietRelist)
 		if got := w.heardOf("u"); len(got) != 2 {
-			t.Errorf("told %q, want 2 of them", got)
+			t.Errorf("reported %q, want 2 of them", got)
 		}
 	})
 }

@@ -78,7 +78,7 @@ func TestBreaksAreAnnounced(t *testing.T) {
 	slices.Sort(released)
 	slices.Sort(named)
 	if !slices.Equal(released, named) {
-		t.Errorf("docs/api has the releases %q, and CHANGELOG.md tells of %q", released, named)
+		t.Errorf("docs/api has the releases %q, and CHANGELOG.md has %q", released, named)
 	}
 	last := Latest(released)
 	if last == "" {

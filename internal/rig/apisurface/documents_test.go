@@ -42,7 +42,7 @@ func documents(t *testing.T) []string {
 }
 
 // What documents name is there.
-func TestDocumentsNameWhatIsThere(t *testing.T) {
+func TestDocumentsNameExistingFiles(t *testing.T) {
 	s := public(t)
 	var packages []string
 	for _, p := range s.packages {

@@ -94,7 +94,7 @@ func TestUnannounced(t *testing.T) {
 		}
 	}
 	if got := Versions(changelog("")); !slices.Equal(got, []string{"v0.2.0", "v0.1.0"}) {
-		t.Errorf("it tells of %q, want %q", got, []string{"v0.2.0", "v0.1.0"})
+		t.Errorf("releases %q, want %q", got, []string{"v0.2.0", "v0.1.0"})
 	}
 }
 

@@ -130,7 +130,7 @@ func addsTable(list map[string]cost) string {
 func TestWhatPackagesAdd(t *testing.T) {
 	list := costs(t)
 	if len(list) < 30 || len(list["syncpod/loop"]) < 100 {
-		t.Fatalf("%d imports, of which the loop brings %d packages", len(list), len(list["syncpod/loop"]))
+		t.Fatalf("%d imports; the loop adds %d packages", len(list), len(list["syncpod/loop"]))
 	}
 	page := read(t, addsFile)
 	before, rest, found := strings.Cut(page, addsBegin)

@@ -58,7 +58,7 @@ func modFaults(m goMod) []string {
 	return broken
 }
 
-// overBudget returns what is too much in the library's dependencies.
+// overBudget returns one line for each count of dependencies that is above the budget of the library.
 func overBudget(deps []*pkg, packages, modules int) []string {
 	var foreign []string
 	from := map[string]bool{}

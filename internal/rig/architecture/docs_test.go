@@ -202,8 +202,7 @@ const manyFiles = 8
 
 var fileName = regexp.MustCompile(`[a-z0-9_*]+\.go\b`)
 
-// mapFaults returns what is wrong with the map of files in a package's doc.go. One
-// that does not name a file has none.
+// mapFaults returns the errors in a package's list of files in doc.go. A doc.go that names no file has no list.
 func mapFaults(doc string, files []string) []string {
 	names := slices.DeleteFunc(fileName.FindAllString(doc, -1), func(name string) bool { return strings.HasSuffix(name, "_test.go") })
 	if len(names) == 0 && len(files) < manyFiles {
@@ -213,7 +212,7 @@ func mapFaults(doc string, files []string) []string {
 	stands := func(name, file string) bool { ok, _ := path.Match(name, file); return ok }
 	for _, file := range files {
 		if file != "doc.go" && !slices.ContainsFunc(names, func(name string) bool { return stands(name, file) }) {
-			broken = append(broken, "does not say what is in "+file)
+			broken = append(broken, "does not describe "+file)
 		}
 	}
 	for _, name := range names {

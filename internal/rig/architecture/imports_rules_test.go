@@ -22,7 +22,7 @@ func graphOf(text string) graph {
 func TestOwnImportsRule(t *testing.T) {
 	table := []room{
 		{"a", nil, "a is at the bottom"},
-		{"b", []string{"a"}, "b knows a"},
+		{"b", []string{"a"}, "b uses a"},
 		{"b/...", []string{"a", "b"}, "below b"},
 		{"top", []string{"..."}, "anything"},
 	}
@@ -33,9 +33,9 @@ func TestOwnImportsRule(t *testing.T) {
 		{"allowed", "~a fmt\n~b ~a fmt\n~b/c ~b ~a\n~top ~a ~b ~b/c", nil},
 		{"a package below follows the entry for the tree", "~b/c/d ~a ~b", nil},
 		{"packages of a tree share its entry", "~b/c ~a\n~b/d ~b", nil},
-		{"allowed, and used by nobody", "~b/c ~b", []string{"b/... does not import a: take it out of the table of rooms"}},
+		{"allowed, and not used", "~b/c ~b", []string{"b/... does not import a: take it out of the table of rooms"}},
 		{"upwards", "~a ~b\n~b ~a", []string{"a must not import b: a is at the bottom"}},
-		{"into a package below", "~b ~a ~b/c\n~b/c ~a ~b", []string{"b must not import b/c: b knows a"}},
+		{"into a package below", "~b ~a ~b/c\n~b/c ~a ~b", []string{"b must not import b/c: b uses a"}},
 		{"between neighbours", "~b/c ~a ~b ~b/d\n~b/d", []string{"b/c must not import b/d: below b"}},
 		{"unknown room", "~new", []string{"new has no entry in the table of rooms: say what it may import and why"}},
 		{"elsewhere is not its matter", "~a k8s.io/api", nil},

@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// moduleRooms says what the packages of the other modules import of this repository: public
-// packages, and of internal/base what files need that have to outlive a crash or that others write.
+// moduleRooms lists the packages of this repository that the other modules import: public packages, and a few of
+// internal/base, mostly for files that must survive a crash or that others write.
 var moduleRooms = []room{
-	{"examples/agenttest", []string{"runtime/cri", "syncpod", "syncpod/..."}, "it is an agent of a reader's own, tried in the agent's module"},
-	{"examples/controllers", nil, "its tests use modules/cluster/clustertest, as those of a reader do"},
+	{"examples/agenttest", []string{"runtime/cri", "syncpod", "syncpod/..."}, "it is the agent of a reader, checked in the reader's module"},
+	{"examples/controllers", nil, "its tests use modules/cluster/clustertest, like a reader's tests"},
 	{"examples/virtual-kubelet", []string{"runtime/cri/...", "syncpod", "syncpod/..."}, "it is a provider of virtual-kubelet on the library"},
-	{"internal/rig/e2e/clients", nil, "its clients are those of the field; only its tests know the library"},
+	{"internal/rig/e2e/clients", nil, "its clients are client-go's and Prometheus'; only its tests import the library"},
 
 	{"modules/cluster/admission", []string{"internal/base/containerconfig", "internal/base/evict", "internal/base/fits", "internal/base/podref", "podworkers", "runtime", "syncpod", "syncpod/loop"},
 		"which pods fit follows from the pods and the Node object, which an interface returns"},
@@ -32,32 +32,31 @@ var moduleRooms = []room{
 	{"modules/cluster/internal/fleet", []string{"..."}, "it assembles whole nodes in memory"},
 	{"modules/cluster/internal/tracked", []string{"runtime", "syncpod/podspec/..."}, "it keeps objects as an API server does, which sets defaults"},
 	{"modules/cluster/internal/watched", []string{"modules/cluster/internal/cached"}, "a watch keeps no managed fields"},
-	{"modules/cluster/internal/...", nil, "caches, queues and log lines know no pods"},
+	{"modules/cluster/internal/...", nil, "caches, queues and log lines do not depend on pods"},
 	{"modules/cluster/mirrors", []string{"modules/cluster/internal/queue", "runtime", "syncpod/podspec", "syncpod/source"}, "a mirror pod follows from a static pod"},
 	{"modules/cluster/node", []string{"internal/base/evict", "internal/base/regular", "modules/cluster/internal/watched", "syncpod/eviction"},
-		"the Node follows from the machine and the runtime, and knows no pods"},
+		"the Node follows from the machine and the runtime, not from pods"},
 	{"modules/cluster/objects", []string{"modules/cluster/internal/cached", "syncpod", "syncpod/container/env", "syncpod/podspec", "syncpod/source"},
 		"it reads the objects that pods refer to"},
 	{"modules/cluster/pods", []string{"modules/cluster/internal/watched", "syncpod/source"}, "the API server is a source of pods"},
-	{"modules/cluster/serve", []string{"internal/base/regular", "syncpod/server"}, "it authenticates callers; the server knows the requests"},
+	{"modules/cluster/serve", []string{"internal/base/regular", "syncpod/server"}, "it authenticates callers; the server answers the requests"},
 	{"modules/cluster/status", []string{"internal/base/apistatus", "internal/base/podref", "modules/cluster/internal/queue", "modules/cluster/mirrors", "podworkers", "runtime", "syncpod"},
 		"statuses, events and deletions go to the API server"},
 
-	{"modules/cluster/volumes", []string{"internal/base/tokenlife", "modules/cluster/internal/cached", "modules/csi", "syncpod/container/env"}, "the API server has the objects of volumes: who mounts them is told by the objects alone"},
+	{"modules/cluster/volumes", []string{"internal/base/tokenlife", "modules/cluster/internal/cached", "modules/csi", "syncpod/container/env"}, "the API server has the objects of volumes, and package csi mounts them"},
 	{"modules/csi", []string{"backoff", "internal/base/durable", "internal/base/mounts", "internal/base/regular", "internal/base/safepath", "syncpod/container/env", "syncpod/volume"},
 		"a driver provides volumes of pods, and needs no runtime"},
-	{"modules/csi/csitest", nil, "it stands in for a driver, and knows CSI alone"},
+	{"modules/csi/csitest", nil, "it replaces a driver, and knows CSI only"},
 	{"modules/devices", []string{"internal/base/durable", "modules/devices/internal/ledger", "runtime", "syncpod", "syncpod/device", "syncpod/loop"},
 		"plugins provide the devices of containers"},
 	{"modules/devices/internal/ledger", []string{"runtime"}, "the choice of devices is pure"},
 	{"modules/otel", []string{"podworkers", "syncpod", "syncpod/agent"}, "spans follow from the calls of observers"},
 	{"modules/prometheus", []string{"actions", "podworkers", "runtime", "runtime/pleg", "syncpod", "syncpod/agent", "syncpod/eviction", "syncpod/loop", "syncpod/probe"},
 		"metrics follow from the calls of observers"},
-	{"modules/systemd", []string{"internal/base/podcgroup", "syncpod/cgroup", "syncpod/cgroup/tree"}, "slices follow from settings of cgroups; which pods stop before a shutdown is the agent's to decide"},
+	{"modules/systemd", []string{"internal/base/podcgroup", "syncpod/cgroup", "syncpod/cgroup/tree"}, "slices follow from settings of cgroups; the agent decides which pods stop before a shutdown"},
 }
 
-// modulesGraph has the packages of the other modules, with what they import on any platform, tests
-// left out.
+// modulesGraph has the packages of the other modules with their imports on all platforms, without those of tests.
 func modulesGraph(t *testing.T) graph {
 	t.Helper()
 	files := repositoryFiles(t)

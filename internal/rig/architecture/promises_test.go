@@ -33,7 +33,7 @@ func TestMechanismsOfPromises(t *testing.T) {
 	}
 }
 
-// mechanismFaults returns what is wrong with a line.
+// mechanismFaults returns the errors of a line.
 func mechanismFaults(line string, tests []testFunction) (faults []string) {
 	fields := strings.SplitN(line, " ", 3)
 	if len(fields) != 3 {

@@ -12,61 +12,61 @@ import (
 var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "internal/base/sandboxconfig", "internal/base/containerconfig", "internal/base/sandboxes", "internal/base/apistatus",
 	"syncpod/cgroup", "internal/base/podcgroup", "internal/base/evict", "syncpod/eviction", "syncpod/internal/memory", "syncpod/internal/stop", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "syncpod/internal/shutdownorder", "syncpod/internal/rotate", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
 
-// edges are the files of pure packages that carry out what the others decide.
+// edges are the files of pure packages that carry out the decisions of the other files.
 var edges = map[string]string{
 	"podworkers/workers.go":                  "holds the lock, and gives each busy pod a goroutine",
-	"podworkers/workers_ask.go":              "puts questions to a Set that many share",
+	"podworkers/workers_ask.go":              "reads the shared Set under a lock",
 	"podworkers/workers_config.go":           "takes a log",
 	"podworkers/workers_drain.go":            "waits for all pods to stop",
 	"podworkers/workers_job.go":              "calls the Syncer",
 	"podworkers/workers_kill.go":             "waits for a pod to stop",
 	"podworkers/workers_scheduler.go":        "holds the context of all work",
-	"podworkers/workers_syncer.go":           "says what is called with a context",
+	"podworkers/workers_syncer.go":           "declares the interface whose methods take a context",
 	"podworkers/workers_timers.go":           "wakes up when something is due",
 	"podworkers/workers_work.go":             "makes the context of one work",
 	"runtime/cache.go":                       "lets a caller wait for a newer status",
 	"syncpod/internal/rotate/compress.go":    "compresses a file",
-	"syncpod/internal/rotate/files.go":       "does with files what was decided",
-	"syncpod/internal/rotate/owner_other.go": "stands for owner_unix.go",
-	"syncpod/internal/rotate/owner_unix.go":  "asks whose a directory is",
-	"syncpod/internal/rotate/rotator.go":     "looks at logs, and asks a runtime for new files",
+	"syncpod/internal/rotate/files.go":       "renames and removes files as decided",
+	"syncpod/internal/rotate/owner_other.go": "replaces owner_unix.go on other platforms",
+	"syncpod/internal/rotate/owner_unix.go":  "reads the owner of a directory",
+	"syncpod/internal/rotate/rotator.go":     "lists logs, and lets the runtime reopen them",
 	"internal/base/sandboxes/create.go":      "creates a sandbox over CRI",
-	"sandbox/sandbox.go":                     "declares who is asked for runtime classes",
-	"internal/base/sandboxconfig/handler.go": "asks which runtime handler a class names",
+	"sandbox/sandbox.go":                     "declares the interface that resolves runtime classes",
+	"internal/base/sandboxconfig/handler.go": "reads the runtime handler of a class",
 	"internal/base/sandboxes/runner.go":      "runs sandboxes over CRI",
 	"internal/base/sandboxes/stop.go":        "stops and removes a sandbox over CRI",
 	"syncpod/internal/stop/container.go":     "stops a container over CRI",
 	"syncpod/internal/stop/pod.go":           "stops the containers and the sandboxes of a pod",
 	"syncpod/internal/stop/prestop.go":       "runs preStop handlers",
 	"syncpod/internal/stop/stopper.go":       "calls the runtime",
-	"syncpod/resize/allocator.go":            "keeps what pods are allocated in files",
+	"syncpod/resize/allocator.go":            "stores allocated resources in files",
 }
 
-// impureImports are what pure code must not import.
+// impureImports are the imports that pure code must not have.
 var impureImports = []struct {
 	patterns []string
 	because  string
 }{
-	{[]string{"context"}, "a decision has nothing to wait for"},
-	{[]string{"os/...", "syscall/...", "io/fs", "golang.org/x/sys/..."}, "what is read from the node is an argument"},
-	{[]string{"net", "net/http/...", "net/rpc/...", "net/smtp", "google.golang.org/grpc/..."}, "a decision calls nobody"},
-	{[]string{"log/...", "github.com/go-logr/...", "k8s.io/klog/..."}, "what there is to say is data in the result"},
+	{[]string{"context"}, "a decision does not wait"},
+	{[]string{"os/...", "syscall/...", "io/fs", "golang.org/x/sys/..."}, "values that are read from the node are arguments"},
+	{[]string{"net", "net/http/...", "net/rpc/...", "net/smtp", "google.golang.org/grpc/..."}, "a decision makes no call"},
+	{[]string{"log/...", "github.com/go-logr/...", "k8s.io/klog/..."}, "a decision does not log: the result has all details"},
 	{[]string{"math/rand/...", "crypto/rand", "k8s.io/apimachinery/pkg/util/rand", "k8s.io/apimachinery/pkg/util/uuid"}, "the same input gives the same result"},
 	{[]string{"sync/...", "k8s.io/apimachinery/pkg/util/wait"}, "nothing is shared between goroutines"},
 	{[]string{"k8s.io/utils/clock/..."}, "now is an argument"},
 }
 
-// impureNames are what pure code must not use of packages that it may import.
+// impureNames are names that pure code must not use, of packages that it may import.
 var impureNames = []struct {
 	from    string
 	names   []string
 	because string
 }{
 	{"time", []string{"Now", "Since", "Until"}, "now is an argument"},
-	{"time", []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Sleep", "Tick"}, "a decision has nothing to wait for"},
+	{"time", []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Sleep", "Tick"}, "a decision does not wait"},
 	{"time", []string{"Local", "LoadLocation"}, "the result must not depend on the node's time zone"},
 	{"k8s.io/apimachinery/pkg/apis/meta/v1", []string{"Now", "NowMicro"}, "now is an argument"},
-	{"fmt", []string{"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"}, "a decision is a value; who asked for it prints it"},
+	{"fmt", []string{"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"}, "a decision is a value; its caller prints it"},
 }
 
 // impurities returns what keeps a file from being pure.
@@ -194,16 +194,16 @@ func TestPureRule(t *testing.T) {
 			type T struct{}
 			func (T) Read(p []byte) (int, error) { t := time.Unix(0, 0).Add(time.Second); _ = t.After(t); return 0, nil }
 			func Addr() netip.Addr { return netip.Addr{} }`, nil},
-		{"context", `import "context"`, []string{"p/p.go:2: import of context: a decision has nothing to wait for"}},
-		{"files", `import "os/exec"`, []string{"p/p.go:2: import of os/exec: what is read from the node is an argument"}},
-		{"log", `import "log/slog"`, []string{"p/p.go:2: import of log/slog: what there is to say is data in the result"}},
-		{"network", `import "net"`, []string{"p/p.go:2: import of net: a decision calls nobody"}},
+		{"context", `import "context"`, []string{"p/p.go:2: import of context: a decision does not wait"}},
+		{"files", `import "os/exec"`, []string{"p/p.go:2: import of os/exec: values that are read from the node are arguments"}},
+		{"log", `import "log/slog"`, []string{"p/p.go:2: import of log/slog: a decision does not log: the result has all details"}},
+		{"network", `import "net"`, []string{"p/p.go:2: import of net: a decision makes no call"}},
 		{"random", `import "math/rand/v2"`, []string{"p/p.go:2: import of math/rand/v2: the same input gives the same result"}},
 		{"locks", `import "sync/atomic"`, []string{"p/p.go:2: import of sync/atomic: nothing is shared between goroutines"}},
 		{"dot", `import . "time"`, []string{"p/p.go:2: import . time: what comes from where must be seen"}},
 		{"clock", `import "time"; var _ = time.Now().Unix()`, []string{"p/p.go:2: time.Now: now is an argument"}},
-		{"clock under another name", `import clock "time"; func f() { clock.Sleep(1) }`, []string{"p/p.go:2: clock.Sleep: a decision has nothing to wait for"}},
-		{"clock as a value", `import "time"; func f() { g(time.After) }`, []string{"p/p.go:2: time.After: a decision has nothing to wait for"}},
+		{"clock under another name", `import clock "time"; func f() { clock.Sleep(1) }`, []string{"p/p.go:2: clock.Sleep: a decision does not wait"}},
+		{"clock as a value", `import "time"; func f() { g(time.After) }`, []string{"p/p.go:2: time.After: a decision does not wait"}},
 		{"clock of apimachinery", `import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"; var _ = metav1.Now()`, []string{"p/p.go:2: metav1.Now: now is an argument"}},
 		{"zone", `import "time"; func f(t time.Time) { t.In(time.Local) }`, []string{"p/p.go:2: time.Local: the result must not depend on the node's time zone"}},
 		{"output", `import "fmt"; func f() { fmt.Println(); println() }`, []string{

@@ -49,14 +49,14 @@ func vaguelyNamed(files []string) []string {
 		}
 		base = strings.TrimSuffix(base, "_test")
 		if slices.Contains(vague, base) || slices.Contains(vague, path.Base(path.Dir(file))) {
-			broken = append(broken, file+": a name must say what is in it")
+			broken = append(broken, file+": a name must describe the contents")
 		}
 	}
 	return broken
 }
 
-// repositoryFiles are the files that git knows, so that what a developer has
-// lying about does not count, or all there are where there is no repository.
+// repositoryFiles are the files that git tracks, so that other
+// files of a developer do not count. Without a repository they are all files.
 func repositoryFiles(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("git", "-C", root, "ls-files", "-z").Output()

@@ -117,7 +117,7 @@ func wrongCalls(want *record.WorkersWant, deviation string, wrong func(string)) 
 	want.Calls = calls
 }
 
-// A promise that is not kept is told, though no record speaks of it.
+// A broken promise is reported, even if no record mentions it.
 func TestPromisesAreHeld(t *testing.T) {
 	waiting := (&record.WorkersDo{Type: "create", UID: "a", Pod: &record.WorkersPod{Static: true}})
 	over := (&record.WorkersDo{Type: "create", UID: "a", Pod: &record.WorkersPod{Static: true, Phase: v1.PodFailed}})

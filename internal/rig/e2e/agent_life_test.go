@@ -88,7 +88,7 @@ func TestAgentRestarts(t *testing.T) {
 			resp, err := n.runtime.PodSandboxStatus(n.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 			n.must(err)
 			if resp.GetStatus().GetState() != runtimeapi.PodSandboxState_SANDBOX_READY {
-				n.Errorf("a pod of somebody else is stopped: %v", resp)
+				n.Errorf("the pod of another agent is stopped: %v", resp)
 			}
 		}
 	})

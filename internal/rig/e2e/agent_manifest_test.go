@@ -45,6 +45,6 @@ func (a *agent) complains(n *node, words ...string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("nobody complains of %q", words)
+		return fmt.Errorf("no error contains %q", words)
 	})
 }

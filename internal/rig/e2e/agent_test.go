@@ -144,7 +144,7 @@ func (a *agent) wait() {
 	}
 }
 
-// said returns the lines of a kind about a pod, or about all pods for "".
+// said returns the agent's lines of a kind about a pod, or about all pods for "".
 func (a *agent) said(kind, pod string) []line {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -157,7 +157,7 @@ func (a *agent) said(kind, pod string) []line {
 func (a *agent) story(pod string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	story := fmt.Sprintf("what the agent said:\n%s", &a.stderr)
+	story := fmt.Sprintf("output of the agent:\n%s", &a.stderr)
 	for _, l := range a.lines {
 		if l.Name == pod || l.Kind != "Pod" && l.Kind != "Event" && l.Kind != "Gone" {
 			story += fmt.Sprintf("%s %s %s %s %s\n", l.Time.Format(time.StampMilli), l.Kind, l.UID, l.Reason, l.Message)

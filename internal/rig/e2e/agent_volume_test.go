@@ -127,7 +127,7 @@ containers:
 		return nil
 	})
 	if got := p.exec(app, "cat", "/one"); got != "one" {
-		n.Errorf("what is mounted by a subPath holds %q", got)
+		n.Errorf("the file that a subPath mounts holds %q", got)
 	}
 	if runs := p.runs("app"); len(runs) != 1 || runs[0].GetId() != app.GetId() {
 		n.Errorf("the container did not run on: %v", runs)

@@ -254,7 +254,7 @@ func (c *caller) images() {
 	_, err := c.img.ImageStatus(c.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: "localhost/none:1"}})
 	c.note("status of an image that is not there", err)
 	_, err = c.img.PullImage(c.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: "NOT A NAME"}})
-	c.note("pull of what is no name", err)
+	c.note("pull of an invalid name", err)
 	_, err = c.img.RemoveImage(c.Context(), &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: "localhost/none:1"}})
 	c.note("remove an image that is not there", err)
 }

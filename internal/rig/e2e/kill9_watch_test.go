@@ -55,7 +55,6 @@ type containerSeen struct {
 
 // lost reports whether the runtime has lost a container while it was down itself: it reports an unknown state, or an exit
 // with the code that it uses for unknown exits. Such a run may have to be repeated, or its pod has failed.
-// knows nothing of. Such a run may have to be done again, or its pod has failed.
 func (c *containerSeen) lost() bool { return c.unknown || c.exit == 255 }
 
 // interrupted reports whether the agent or the runtime was killed before the runtime reported that a container ran. Its

@@ -161,7 +161,7 @@ func (p *pod) exec(c *runtimeapi.ContainerStatus, command ...string) string {
 	return string(resp.GetStdout())
 }
 
-// said waits until the agent's status of the pod fulfills a condition.
+// said waits until the status that the agent reports for the pod meets a condition.
 func (p *pod) said(about string, ok func(s *v1.PodStatus) bool) (found *v1.PodStatus) {
 	p.Helper()
 	p.eventually(func() error {
@@ -171,7 +171,7 @@ func (p *pod) said(about string, ok func(s *v1.PodStatus) bool) (found *v1.PodSt
 				return nil
 			}
 		}
-		return fmt.Errorf("the agent has not said: %s", about)
+		return fmt.Errorf("the agent has not reported: %s", about)
 	})
 	return found
 }

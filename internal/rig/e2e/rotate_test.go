@@ -88,9 +88,9 @@ func TestRotatedWhileFollowed(t *testing.T) {
 		wantLines(t, "read in the end", read.String())
 		parts, _ := filepath.Glob(log + ".*")
 		packed, _ := filepath.Glob(log + ".*.gz")
-		t.Logf("%d parts were rotated away, %d of them compressed", len(parts), len(packed))
+		t.Logf("%d rotated files, %d of them compressed", len(parts), len(packed))
 		if len(parts) < 5 || len(packed) != len(parts)-1 {
-			t.Errorf("%d parts were rotated away, %d of them compressed", len(parts), len(packed))
+			t.Errorf("%d rotated files, %d of them compressed", len(parts), len(packed))
 		}
 	})
 }

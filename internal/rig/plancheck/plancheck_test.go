@@ -173,7 +173,7 @@ func TestC12_Checker(t *testing.T) {
 	held := actions.Hold{Reason: actions.CrashBackOff}
 	for name, tc := range map[string]struct {
 		does func(*agent)
-		want string // the beginning of what is wrong, empty if nothing is
+		want string // the beginning of the reported error, empty if there is none
 	}{
 		"as planned": {func(a *agent) {
 			a.plans(restart())

@@ -45,7 +45,7 @@ func isRunning(id string) v1.PodStatus {
 	return v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "c0", ContainerID: id, State: running}}}
 }
 
-// one is a trace of one pod, of which nothing has happened.
+// one is a trace of one pod without any call or report.
 func one() *trace {
 	tr := newTrace()
 	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c0"}}}}
@@ -74,11 +74,11 @@ func TestUnknownStartIsNoRun(t *testing.T) {
 		return critest.Journal{call(critest.StartContainer, 1, change)}
 	}
 	for what, calls := range map[string]critest.Journal{
-		"no answer yet":               start(func(c *critest.Call) { c.End = time.Time{} }),
-		"an error":                    start(func(c *critest.Call) { c.Err = context.Canceled }),
-		"answered to nobody":          start(func(c *critest.Call) { c.End = at(5) }),
-		"answered as the agent ended": start(func(c *critest.Call) { c.End = at(4) }),
-		"of another":                  start(func(c *critest.Call) { c.ContainerID = "b" }),
+		"no answer yet": start(func(c *critest.Call) { c.End = time.Time{} }),
+		"an error":      start(func(c *critest.Call) { c.Err = context.Canceled }),
+		"the caller was killed before the answer": start(func(c *critest.Call) { c.End = at(5) }),
+		"answered as the agent ended":             start(func(c *critest.Call) { c.End = at(4) }),
+		"of another":                              start(func(c *critest.Call) { c.ContainerID = "b" }),
 	} {
 		tr := one()
 		job(tr)
@@ -143,7 +143,7 @@ func TestRulesKnowBetter(t *testing.T) {
 			tell(tr, 1, v1.PodStatus{Phase: v1.PodPending})
 			tr.calls = critest.Journal{call(critest.RunPodSandbox, 40, func(c *critest.Call) { c.Fault = "before: late address" }), call(critest.StopPodSandbox, 41, unchanged)}
 		}},
-		{"P3", "an end that is told when the sandbox after it has come", func(tr *trace) {
+		{"P3", "an end that is reported after the next sandbox was created", func(tr *trace) {
 			two(tr)
 			tr.end, tr.instances["b"].Ended = at(1500), at(1000)
 			tr.calls = critest.Journal{call(critest.RunPodSandbox, 1001, func(c *critest.Call) { c.End = at(1020) })}
@@ -198,9 +198,9 @@ func TestRulesNotice(t *testing.T) {
 		{"C2", "an attempt comes again", func(tr *trace) {
 			tr.calls = critest.Journal{call(critest.CreateContainer, 1, unchanged), call(critest.CreateContainer, 2, func(c *critest.Call) { c.ContainerID = "b" })}
 		}},
-		{"C5", "a job runs twice whose start was answered", func(tr *trace) { job(tr); tr.calls = answered }},
-		{"C5", "a job runs twice that was said to run", func(tr *trace) { job(tr); tell(tr, 2, isRunning("x://a")) }},
-		{"C5", "a job runs twice that was said to have ended", func(tr *trace) { job(tr); tell(tr, 2, terminated("x://a", 1)) }},
+		{"C5", "a job runs twice after its start was answered", func(tr *trace) { job(tr); tr.calls = answered }},
+		{"C5", "a job runs twice after it was reported as running", func(tr *trace) { job(tr); tell(tr, 2, isRunning("x://a")) }},
+		{"C5", "a job runs twice after it was reported as ended", func(tr *trace) { job(tr); tell(tr, 2, terminated("x://a", 1)) }},
 		{"W1: no start", "a start after the stop", func(tr *trace) {
 			tr.works = []workSpan{{0, podworkers.Work{UID: "u", Type: podworkers.SyncTerminatingPod}, at(1)}}
 			tr.calls = critest.Journal{call(critest.StartContainer, 2, unchanged)}
@@ -248,7 +248,7 @@ func TestRulesNotice(t *testing.T) {
 			tr.calls = critest.Journal{call(critest.RunPodSandbox, 2, unchanged)}
 		}},
 		{"S6", "a removal without a stop", func(tr *trace) { tr.calls = critest.Journal{call(critest.RemovePodSandbox, 2, unchanged)} }},
-		{"C9, K6", "a sandbox that is stopped while a container runs that nobody told", func(tr *trace) {
+		{"C9, K6", "a sandbox is stopped while a container runs that got no signal", func(tr *trace) {
 			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", SandboxID: "s", Started: at(1)}}
 			tr.shown["a"], tr.works = at(2), []workSpan{{0, podworkers.Work{UID: "u"}, at(3)}}
 			tr.calls = critest.Journal{call(critest.StopPodSandbox, 4, unchanged)}
@@ -304,7 +304,7 @@ func TestRulesNotice(t *testing.T) {
 			tr.pods["u"].marked, tr.pods["u"].grace, tr.timeouts[0] = at(1), 5, 5
 			tr.calls = critest.Journal{call(critest.StopContainer, 6, unchanged)}
 		}},
-		{"W9", "a kill that nobody answers in time", func(tr *trace) {
+		{"W9", "a kill that is not answered in time", func(tr *trace) {
 			tr.kills = []*kill{{uid: "u", at: at(1), answered: at(601), err: context.DeadlineExceeded}}
 		}},
 		{"K1, W3, C9", "a container that runs on", func(tr *trace) {
@@ -332,7 +332,7 @@ func TestRulesNotice(t *testing.T) {
 		{"S4", "a sandbox that is stopped before its address may have come", func(tr *trace) {
 			tr.calls = critest.Journal{call(critest.RunPodSandbox, 1, func(c *critest.Call) { c.Fault = "before: late address" }), call(critest.StopPodSandbox, 2, unchanged)}
 		}},
-		{"P3", "an end in the time of peace that is told late", func(tr *trace) {
+		{"P3", "an end without faults that is reported late", func(tr *trace) {
 			two(tr)
 			tr.end, tr.instances["b"].Ended = at(1500), at(1000)
 			tell(tr, 1000+20, terminated("x://b", 0))
@@ -353,7 +353,7 @@ func TestRulesNotice(t *testing.T) {
 			tell(tr, 1, v1.PodStatus{PodIP: "10.0.0.1"})
 			tell(tr, 2, v1.PodStatus{})
 		}},
-		{"S1, C4, E3, E5", "a stop of what is wanted", func(tr *trace) {
+		{"S1, C4, E3, E5", "a stop of a container that should run", func(tr *trace) {
 			two(tr)
 			stop := func(c *critest.Call) { c.ContainerID = "b" }
 			tr.calls = critest.Journal{call(critest.StartContainer, 5, stop), call(critest.StopContainer, 8, stop)}
@@ -371,7 +371,7 @@ func TestRulesNotice(t *testing.T) {
 			noticed = noticed || strings.HasPrefix(what, tt.rule)
 		}
 		if !noticed {
-			t.Errorf("%s: nobody notices %s: %q", tt.rule, tt.what, broken)
+			t.Errorf("%s: no rule notices %s: %q", tt.rule, tt.what, broken)
 		}
 	}
 }
@@ -454,7 +454,7 @@ func TestNeverRunsButFailedToStart(t *testing.T) {
 
 // An agent that has lost its records counts an exit in the runtime as the exit of a run. It reports no exit
 // of a container that the runtime does not have.
-func TestEndOfWhatWasNeverStarted(t *testing.T) {
+func TestEndOfAContainerThatWasNeverStarted(t *testing.T) {
 	for _, tc := range []struct {
 		lost   bool
 		id     string
@@ -477,27 +477,27 @@ func TestEndOfWhatWasNeverStarted(t *testing.T) {
 }
 
 // A restart of the runtime during another one replaces it, and may end earlier.
-func TestRuntimeAway(t *testing.T) {
+func TestRuntimeUnavailable(t *testing.T) {
 	tr := one()
 	tr.runtimeAway(at(0), 10*time.Second)
 	tr.runtimeAway(at(2), time.Second)
 	tr.runtimeAway(at(5), 2*time.Second)
 	if want := []span{{at(0), at(3)}, {at(5), at(7)}}; !slices.Equal(tr.away, want) {
-		t.Errorf("the runtime was away in %v, want %v", tr.away, want)
+		t.Errorf("the runtime was unavailable in %v, want %v", tr.away, want)
 	}
 }
 
-// A container whose pod's time is over may have been told in vain, while the runtime was away.
-func TestToldInVain(t *testing.T) {
+// A container of a pod after its deadline may have missed its signal while the runtime was unavailable.
+func TestLostReport(t *testing.T) {
 	for what, tc := range map[string]struct {
 		away     []span
 		deadline time.Time
 		broken   bool
 	}{
-		"the runtime is there":  {nil, at(2), true},
-		"it was away before":    {[]span{{at(1), at(2)}}, at(2), true},
-		"it is away":            {[]span{{at(2), at(4)}}, at(2), false},
-		"the pod has time left": {[]span{{at(2), at(4)}}, at(9), true},
+		"the runtime is available":  {nil, at(2), true},
+		"it was unavailable before": {[]span{{at(1), at(2)}}, at(2), true},
+		"it is unavailable":         {[]span{{at(2), at(4)}}, at(2), false},
+		"the pod has time left":     {[]span{{at(2), at(4)}}, at(9), true},
 	} {
 		tr := one()
 		tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", SandboxID: "s", Started: at(1)}}

@@ -15,7 +15,7 @@ import (
 // livesHere is how many seeds are tried where PODSYNC_SIMULATION does not say.
 const livesHere = 40
 
-var tellAll = flag.Bool("simulation.tell", false, "tell the story of each life, not only of those that break a rule")
+var tellAll = flag.Bool("simulation.tell", false, "print the events of each life, not only of lives that break a rule")
 
 // number reads an environment variable.
 func number(t *testing.T, name string, otherwise uint64) uint64 {
@@ -151,7 +151,7 @@ func (s *summary) byTries() (names []string) {
 	return names
 }
 
-// print tells what the lives met and which rules they put to the test.
+// print prints the faults that the lives met, and the rules that they tested.
 func (s *summary) print(t *testing.T, times int, took time.Duration) {
 	t.Logf("%d lives in %v: %.1f days, %d calls", s.lives, took.Round(time.Second/10), s.lasted.Hours()/24, s.calls)
 	if times > 1 {

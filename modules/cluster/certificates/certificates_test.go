@@ -104,7 +104,7 @@ func (a *authority) requests() int {
 func (a *authority) serve() string {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TLS.PeerCertificates) == 0 {
-			fmt.Fprint(w, "nobody")
+			fmt.Fprint(w, "anonymous")
 			return
 		}
 		c := r.TLS.PeerCertificates[0]
@@ -222,7 +222,7 @@ func TestFirstCertificate(t *testing.T) {
 }
 
 // A node with a valid certificate keeps its credentials; a node with an expired one obtains new credentials.
-func TestBootstrapIsForWhoHasNoCertificate(t *testing.T) {
+func TestBootstrapIsUsedWithoutACertificate(t *testing.T) {
 	for name, lifetime := range map[string]time.Duration{"valid": time.Hour, "expired": -time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			a := newAuthority(t)

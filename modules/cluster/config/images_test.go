@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/config"
 )
 
-func TestWhoMayUseImages(t *testing.T) {
+func TestPodsThatMayUseImages(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy   string
 		list     []string

@@ -157,7 +157,7 @@ func TestStaticPodHasAMirror(t *testing.T) {
 }
 
 // M4: a mirror that a user deletes, or that shows an earlier version of the pod, is created again.
-func TestM4_MirrorIsMadeAnew(t *testing.T) {
+func TestM4_MirrorIsCreatedAgain(t *testing.T) {
 	inHouse(t, func(h *house) {
 		h.want(static("a"))
 		first := h.there()
@@ -203,7 +203,7 @@ func TestMirrorOfTheVersionThatStops(t *testing.T) {
 }
 
 // A mirror is deleted after its pod has stopped, and only if the pod is certainly not desired.
-func TestMirrorGoesWithItsPod(t *testing.T) {
+func TestMirrorIsDeletedWithItsPod(t *testing.T) {
 	inHouse(t, func(h *house) {
 		h.want(static("a"))
 		h.there()
@@ -251,7 +251,7 @@ func TestMirrorOfNothing(t *testing.T) {
 
 func TestRefusedMirrorIsTriedAgain(t *testing.T) {
 	inHouse(t, func(h *house) {
-		h.locked(func() { h.fails = errors.New("away") })
+		h.locked(func() { h.fails = errors.New("unavailable") })
 		h.want(static("a"))
 		time.Sleep(10 * time.Minute)
 		h.locked(func() { h.fails = nil })

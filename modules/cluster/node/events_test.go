@@ -183,7 +183,7 @@ func TestEventsWhileTheStatusCannotBeWritten(t *testing.T) {
 		s.react("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			return away, nil, errors.New("away")
+			return away, nil, errors.New("unavailable")
 		})
 		s.runtime.change(func(c *cri) { c.offline = true })
 		time.Sleep(5 * time.Minute)

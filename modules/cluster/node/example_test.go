@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/node"
 )
 
-// The allocatable resources of a machine with 4 CPUs, of which the system reserves half a CPU and 1 GiB of memory.
+// Allocatable subtracts the reserved resources: half a CPU of 4, and 1 GiB of memory.
 func ExampleAllocatable() {
 	machine := node.Machine{CPUs: 4, MemoryBytes: 8 << 30}
 	reserved := v1.ResourceList{v1.ResourceCPU: resource.MustParse("500m"), v1.ResourceMemory: resource.MustParse("1Gi")}

@@ -374,7 +374,7 @@ func TestE2_AdmissionWaitsOnce(t *testing.T) {
 }
 
 // Newest returns the Node without a taint that was removed, even if a cache of the API server still has it.
-func TestTaintThatIsGone(t *testing.T) {
+func TestRemovedTaint(t *testing.T) {
 	tainted := &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "1", ResourceVersion: "8"},
 		Spec:       v1.NodeSpec{Taints: []v1.Taint{{Key: "out", Effect: v1.TaintEffectNoExecute}}},
@@ -392,10 +392,10 @@ func TestTaintThatIsGone(t *testing.T) {
 			if a.(ktesting.GetActionImpl).GetOptions.ResourceVersion == "0" {
 				return true, tainted, nil
 			}
-			return true, nil, errors.New("away")
+			return true, nil, errors.New("unavailable")
 		}
 		s.react("get", "nodes", behind)
-		s.react("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("away") })
+		s.react("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("unavailable") })
 		if err := s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), tainted, ""); err != nil { // the watch reports this version
 			s.Fatal(err)
 		}

@@ -86,7 +86,7 @@ func TestObjectIsWatchedAlone(t *testing.T) {
 			}
 		}
 		if s.changes.Load() != 0 {
-			s.Error("a change was told, and there was none")
+			s.Error("Changed was called without a change")
 		}
 		next := &v1.ConfigMap{ObjectMeta: meta("a"), Data: map[string]string{"k": "2"}}
 		if _, err := s.kube.CoreV1().ConfigMaps("default").Update(s.Context(), next, metav1.UpdateOptions{}); err != nil {
@@ -94,7 +94,7 @@ func TestObjectIsWatchedAlone(t *testing.T) {
 		}
 		synctest.Wait()
 		if cm, err := s.ConfigMap(s.Context(), "default", "a"); err != nil || cm.Data["k"] != "2" || s.changes.Load() != 1 {
-			s.Errorf("%v, %v, %d changes told", cm, err, s.changes.Load())
+			s.Errorf("%v, %v, %d calls of Changed, want k=2 and one call", cm, err, s.changes.Load())
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestWatchEndsWithTheLastPod(t *testing.T) {
 }
 
 // A watch that is started for a pod that is deleted meanwhile also ends.
-func TestWatchOfAPodThatHasGone(t *testing.T) {
+func TestWatchOfARemovedPod(t *testing.T) {
 	secret := &v1.Secret{ObjectMeta: meta("s"), Data: map[string][]byte{"k": []byte("v")}}
 	onShelf(t, []runtime.Object{secret}, func(s *shelf) {
 		get := func() {
@@ -219,7 +219,7 @@ func TestWatchOfAPodThatHasGone(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestMissingObjects(t *testing.T) {
 	onShelf(t, nil, func(s *shelf) {
 		if _, err := s.ConfigMap(s.Context(), "default", "a"); !apierrors.IsNotFound(err) {
 			s.Errorf("want NotFound, got %v", err)
@@ -292,7 +292,7 @@ func TestTokenIsBoundToThePod(t *testing.T) {
 		if spec.BoundObjectRef.Name != "web" || spec.BoundObjectRef.UID != "1" || *spec.ExpirationSeconds != 600 || spec.Audiences[0] != "vault" {
 			s.Errorf("asked for %+v", spec)
 		}
-		fails = errors.New("away")
+		fails = errors.New("unavailable")
 		if token, err := s.Token(s.Context(), pod, ask); err == nil || token != "" || strings.Contains(err.Error(), "a.b.c") {
 			s.Errorf("%q, %v, want an error and %q and no %q in it", token, err, "", "a.b.c")
 		}

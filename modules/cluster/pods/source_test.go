@@ -173,7 +173,7 @@ func TestPodsComeChangeAndGo(t *testing.T) {
 		}
 		h.wants(t, "db")
 		if h.Get("default", "db", "2") == nil || h.Get("default", "db", "other") != nil || h.Get("default", "web", "1") != nil {
-			t.Error("Get returns what is not there, or not what is")
+			t.Error("Get returns a missing pod, or does not return an existing one")
 		}
 	})
 }
@@ -233,9 +233,9 @@ func TestOnlyPodsOfTheNodeAreAskedFor(t *testing.T) {
 func TestNothingIsKnownBeforeTheServerHasSpoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
-		away := func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("away") }
+		away := func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("unavailable") }
 		kube.PrependReactor("list", "pods", away)
-		kube.PrependWatchReactor("pods", ktesting.DefaultWatchReactor(nil, errors.New("away")))
+		kube.PrependWatchReactor("pods", ktesting.DefaultWatchReactor(nil, errors.New("unavailable")))
 		s, err := pods.New(pods.Config{Kube: kube, NodeName: "n1"})
 		if err != nil {
 			t.Fatal(err)
@@ -304,7 +304,7 @@ func TestE5_WatchThatExpires(t *testing.T) {
 				time.Sleep(2 * time.Minute)
 				h.wants(t, "b")
 				if last, _ := h.now(); last.Incomplete {
-					t.Error("what is known is not all any more")
+					t.Error("the snapshot has become incomplete")
 				}
 			})
 		})
@@ -358,7 +358,7 @@ func TestM7_AdmittedPodsRun(t *testing.T) {
 				Name: "side", Image: "registry.test/side:1", RestartPolicy: new(v1.ContainerRestartPolicyAlways), Ports: s.Containers[0].Ports,
 			}}
 		},
-		"a field that a later version knows": func(s *v1.PodSpec) { s.Containers[0].TerminationMessagePolicy = "Stream" },
+		"a value of a later version of the API": func(s *v1.PodSpec) { s.Containers[0].TerminationMessagePolicy = "Stream" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := podOf("web", "1")
@@ -394,7 +394,7 @@ func TestM6_PodsOfOtherNodesAreIgnored(t *testing.T) {
 	})
 }
 
-func TestChangedConfigsAreTold(t *testing.T) {
+func TestChangedConfigsAreReported(t *testing.T) {
 	listen(t, []runtime.Object{podOf("web", "1")}, func(t *testing.T, h *heard) {
 		before, _ := h.now()
 		if before.ConfigsChanged {
@@ -407,7 +407,7 @@ func TestChangedConfigsAreTold(t *testing.T) {
 	})
 }
 
-func TestConfigNamesWhatIsMissing(t *testing.T) {
+func TestConfigNamesTheMissingField(t *testing.T) {
 	for _, c := range []pods.Config{{NodeName: "n1"}, {Kube: fake.NewClientset()}} {
 		if _, err := pods.New(c); err == nil {
 			t.Errorf("%+v is taken", c)

@@ -137,8 +137,8 @@ func TestReviewsAreBounded(t *testing.T) {
 	})
 }
 
-// TestCallersWhoLeaveEndTheirReviews: a review without callers is cancelled, and takes no slot.
-func TestCallersWhoLeaveEndTheirReviews(t *testing.T) {
+// TestDepartedCallersCancelTheirReviews: a review without callers is cancelled, and takes no slot.
+func TestDepartedCallersCancelTheirReviews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReviews[string, string]()
 		stuck := func(ctx context.Context) (string, bool, error) {

@@ -211,9 +211,9 @@ func (l *oneConn) Accept() (net.Conn, error) {
 func (*oneConn) Close() error   { return nil }
 func (*oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestAuthenticatorNotesWhatItAccepts: the Authenticator records the credential of a request: a certificate rather than a
+// TestAuthenticatorRecordsAcceptedUsers: the Authenticator records the credential of a request: a certificate rather than a
 // token, and a token that was reviewed or is cached.
-func TestAuthenticatorNotesWhatItAccepts(t *testing.T) {
+func TestAuthenticatorRecordsAcceptedUsers(t *testing.T) {
 	ca := newAuthority(t)
 	leaf := ca.client("apiserver", x509.ExtKeyUsageClientAuth).Leaf
 	kube, _ := reviewer(func() {})

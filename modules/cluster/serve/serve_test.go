@@ -85,7 +85,7 @@ func start(t *testing.T, ca *authority, authn *Authenticator) func(cert *tls.Cer
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, ok, err := authn.AuthenticateRequest(r)
 		if err != nil || !ok {
-			http.Error(w, "nobody", http.StatusUnauthorized)
+			http.Error(w, "anonymous", http.StatusUnauthorized)
 			return
 		}
 		_, _ = io.WriteString(w, user.Name+" of "+strings.Join(user.Groups, ","))
@@ -116,7 +116,7 @@ func start(t *testing.T, ca *authority, authn *Authenticator) func(cert *tls.Cer
 	}
 }
 
-func TestCertificatesSayWhoAsks(t *testing.T) {
+func TestCertificatesIdentifyTheCaller(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
 	ask := start(t, ca, NewAuthenticator(nil, ca.pool, time.Minute))
 	for _, tt := range []struct {
@@ -125,10 +125,10 @@ func TestCertificatesSayWhoAsks(t *testing.T) {
 		want string
 	}{
 		{"of the CA", ca.client("apiserver", x509.ExtKeyUsageClientAuth), "apiserver of masters,system:authenticated"},
-		{"none", nil, "nobody"},
-		{"of another CA", other.client("apiserver", x509.ExtKeyUsageClientAuth), "nobody"},
-		{"of a server", ca.client("apiserver", x509.ExtKeyUsageServerAuth), "nobody"},
-		{"of nobody", ca.client("", x509.ExtKeyUsageClientAuth), "nobody"},
+		{"none", nil, "anonymous"},
+		{"of another CA", other.client("apiserver", x509.ExtKeyUsageClientAuth), "anonymous"},
+		{"of a server", ca.client("apiserver", x509.ExtKeyUsageServerAuth), "anonymous"},
+		{"without a name", ca.client("", x509.ExtKeyUsageClientAuth), "anonymous"},
 	} {
 		if got, err := ask(tt.cert, 0); err != nil || got != tt.want {
 			t.Errorf("%s: %q, %v, want %q", tt.name, got, err, tt.want)
@@ -241,7 +241,7 @@ func TestRightsAreAskedForOnce(t *testing.T) {
 		}
 	}
 	if reviews != 3 {
-		t.Errorf("%d reviews: that somebody may not is not to be kept here", reviews)
+		t.Errorf("%d reviews, want 3: a denial must not be cached here", reviews)
 	}
 }
 

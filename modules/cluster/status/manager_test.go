@@ -35,7 +35,7 @@ type desk struct {
 	kube *fake.Clientset
 	// mirror is the mirror of a static pod, nil if there is none.
 	mirror *v1.Pod
-	// away means that the API server has not listed the pods yet.
+	// away is true while the API server has not listed the pods.
 	away bool
 }
 
@@ -126,7 +126,7 @@ func TestStatusIsWrittenOnce(t *testing.T) {
 // Flush waits for the statuses that are due, except the statuses of pods that the API server does not have.
 func TestFlush(t *testing.T) {
 	atDesk(t, podOf(), func(d *desk) {
-		failing := errors.New("away")
+		failing := errors.New("unavailable")
 		d.kube.PrependReactor("patch", "pods", func(ktesting.Action) (bool, runtime.Object, error) { return failing != nil, nil, failing })
 		for _, name := range []string{"web", "unknown"} {
 			pod := podOf()
@@ -136,7 +136,7 @@ func TestFlush(t *testing.T) {
 		ctx, cancel := context.WithTimeout(d.Context(), time.Second)
 		defer cancel()
 		if err := d.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 statuses") {
-			d.Errorf("while the API server is away: %v", err)
+			d.Errorf("while the API server is unavailable: %v", err)
 		}
 		time.AfterFunc(time.Minute, func() { failing = nil })
 		if err := d.Flush(d.Context()); err != nil || d.status().Phase != v1.PodRunning {
@@ -190,7 +190,7 @@ func TestEndIsNotLost(t *testing.T) {
 		var away atomic.Bool
 		away.Store(true)
 		d.kube.PrependReactor("patch", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
-			return away.Load(), nil, errors.New("away")
+			return away.Load(), nil, errors.New("unavailable")
 		})
 		d.set(podOf(), v1.PodStatus{Phase: v1.PodRunning})
 		d.set(podOf(), v1.PodStatus{Phase: v1.PodSucceeded})
@@ -206,7 +206,7 @@ func TestEndIsNotLost(t *testing.T) {
 	})
 }
 
-func TestConflictIsReadAnew(t *testing.T) {
+func TestPodIsReadAgainAfterAConflict(t *testing.T) {
 	atDesk(t, podOf(), func(d *desk) {
 		refused := false
 		d.kube.PrependReactor("patch", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
@@ -320,7 +320,7 @@ func TestM5_AnotherPodOfTheNameIsLeftAlone(t *testing.T) {
 
 // W8: a pod is deleted even if its phase Terminated is reported after Finished, and even if it has no status to write,
 // whether its deletion was requested before or after.
-func TestW8_EndThatIsToldOutOfOrder(t *testing.T) {
+func TestW8_EndReportedOutOfOrder(t *testing.T) {
 	for name, askedFirst := range map[string]bool{"asked before": true, "asked after": false} {
 		t.Run(name, func(t *testing.T) {
 			asked := podOf()
@@ -382,7 +382,7 @@ func TestPodIsDeletedAtItsEnd(t *testing.T) {
 			synctest.Wait()
 			if !askedFirst {
 				if len(d.deletions()) > 0 {
-					d.Fatal("deleted, and nobody has asked for it")
+					d.Fatal("the pod is deleted without a request")
 				}
 				ask()
 			}
@@ -397,7 +397,7 @@ func TestPodIsDeletedAtItsEnd(t *testing.T) {
 	}
 }
 
-func TestConfigNamesWhatIsWrong(t *testing.T) {
+func TestConfigNamesTheInvalidField(t *testing.T) {
 	d := &desk{}
 	for _, c := range []status.Config{{Pods: d}, {Kube: fake.NewClientset()}, {Kube: fake.NewClientset(), Pods: d, Writers: -1}, {Kube: fake.NewClientset(), Pods: d, MaxRetry: -1}} {
 		if _, err := status.New(c); err == nil {

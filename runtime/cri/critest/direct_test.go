@@ -47,7 +47,7 @@ func TestDirect(t *testing.T) {
 		if list, err := n.img.ListImages(n.Context(), &runtimeapi.ListImagesRequest{}); err != nil || len(list.Images) != 1 {
 			n.Errorf("the images are %v, %v, want one", list, err)
 		}
-		_, err = n.inspect("nobody")
+		_, err = n.inspect("none")
 		n.code(err, codes.NotFound)
 	})
 }

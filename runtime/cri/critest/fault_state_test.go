@@ -29,7 +29,7 @@ func TestF5_ForcedStates(t *testing.T) {
 			n.Errorf("sandbox %v, want %v", got, runtimeapi.PodSandboxState_SANDBOX_NOTREADY)
 		}
 		if n.address(sandbox) == "" {
-			n.Error("the address went though nobody took it")
+			n.Error("the address was removed without a fault")
 		}
 		n.ok(n.stopIt(n.Context(), id, 5)) // the process exists and ends
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_EXITED, 143)
@@ -44,7 +44,7 @@ func TestF5_UnknownWithoutAProcess(t *testing.T) {
 		n.ok(n.stopIt(n.Context(), id, 5))
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_EXITED, unknownExitCode)
 		if n.EditContainer("none", nil) == nil || n.EditSandbox("none", nil) == nil {
-			n.Error("what is not there was edited")
+			n.Error("a missing container or sandbox was edited")
 		}
 	})
 }
@@ -108,10 +108,10 @@ func TestG1_F7_RemovedByHand(t *testing.T) {
 			}
 		}
 		if deleted != 2 {
-			n.Errorf("%d removals were told", deleted)
+			n.Errorf("%d removals were reported, want 2", deleted)
 		}
 		if n.Remove("none") == nil {
-			n.Error("what is not there was removed")
+			n.Error("a missing object was removed")
 		}
 	})
 }

@@ -100,7 +100,7 @@ func (n *node) wantSecond(act func(context.Context) (string, error), style Model
 	n.ok(err)
 	for _, e := range first(events()) {
 		if e.GetContainerId() == id {
-			n.Errorf("it was told before it was asked for: %v", e.GetContainerEventType())
+			n.Errorf("the event was sent before it was requested: %v", e.GetContainerEventType())
 		}
 	}
 	if now := len(n.sandboxes()) + len(n.containers()) - before; shown != 0 || now != 1 {

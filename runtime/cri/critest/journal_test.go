@@ -110,7 +110,7 @@ func TestJournalIsSafeToPrint(t *testing.T) {
 			}
 		}
 		if strings.Contains(st.String(), secret) {
-			n.Error("a verbose status tells a secret")
+			n.Error("a verbose status contains a secret")
 		}
 		pull := j.Of(PullImage)[0]
 		if strings.Contains(fmt.Sprint(pull.Request()), secret) {
@@ -181,7 +181,7 @@ func TestALongLifeLeavesNothingBehind(t *testing.T) {
 			n.Errorf("left behind: %d subjects, %d watchers", subjects, watchers)
 		}
 		if r := n.Runtime; r.remembered(kept).uid != "kept" || r.remembered(id).uid != "kept" {
-			n.Errorf("what is there was forgotten")
+			n.Errorf("an existing container was forgotten")
 		}
 	})
 }

@@ -99,7 +99,7 @@ func TestF8_Disconnect(t *testing.T) {
 			}
 		})
 		if took < 9*time.Second || took > time.Minute {
-			n.Errorf("it was away for %v", took)
+			n.Errorf("the runtime was unavailable for %v, want about 10 s", took)
 		}
 		if len(n.sandboxes()) != 1 {
 			n.Error("the sandbox is gone")

@@ -37,7 +37,7 @@ func TestEmptyRequests(t *testing.T) {
 	})
 }
 
-func TestBadRequestsSayWhatIsWrong(t *testing.T) {
+func TestErrorsOfBadRequestsNameTheFault(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		sandbox := n.newSandbox("uid")
 		_, err := n.rt.RunPodSandbox(n.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{

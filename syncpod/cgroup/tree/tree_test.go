@@ -277,7 +277,7 @@ func TestResizeAfterARestart(t *testing.T) {
 }
 
 // Unreadable values of a cgroup count as unlimited: nothing is lowered.
-func TestRaiseWhatCannotBeRead(t *testing.T) {
+func TestRaiseOfAnUnreadableLimit(t *testing.T) {
 	k := newKernel(t, cgroup.V1)
 	ensure(t, k.agent(), burstable("u", "1", "64Mi"))
 	const limit = "memory/kubepods/burstable/podu/memory.limit_in_bytes"

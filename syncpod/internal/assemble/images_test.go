@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/assemble"
 )
 
-// With a Root the next agent knows who may use an image, without further configuration.
+// With a Root, the next agent knows which pods may use an image, without further configuration.
 func TestImagesWithARootOutliveTheAgent(t *testing.T) {
 	const name = "r.io/private:v1"
 	bob := &runtimeapi.AuthConfig{Username: "bob", Password: "right"}

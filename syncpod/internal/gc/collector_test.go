@@ -134,7 +134,7 @@ func TestCollectSandbox(t *testing.T) {
 		c := newCollector(t, nil)
 		s := c.has("u", in("s1", running(2)), in("s1", dead(1, 1)))
 		s.Sandboxes = []runtime.SandboxStatus{box(1, runtime.SandboxReady), box(0, runtime.SandboxNotReady)}
-		c.errs["stop s0"] = status.Error(codes.Unavailable, "the plugin is away")
+		c.errs["stop s0"] = status.Error(codes.Unavailable, "the plugin is unavailable")
 		if err := c.Collect(t.Context(), gone{}); err == nil || !strings.Contains(err.Error(), "sandbox s0 of pod ns/p") {
 			t.Errorf("%v, want what could not be removed", err)
 		}
@@ -234,7 +234,7 @@ func TestCollectByAnOldStatus(t *testing.T) {
 		c.has("u", crashing()...) // there again, against all rules
 		c.collect(t, gone{})
 		if got := c.took(); got != "remove c1, remove c0" {
-			t.Errorf("took %q of what is there again", got)
+			t.Errorf("removed %q, which exist again", got)
 		}
 	})
 }
@@ -293,10 +293,10 @@ func TestLogs(t *testing.T) {
 		{"numbers, not names", []runtime.ContainerStatus{running(11)}, "11.log 10.log 9.log 8.log", "10.log 11.log", 0},
 		{"rotated ones with them", []runtime.ContainerStatus{running(3)},
 			"1.log 1.log.20260101-000000 1.log.20251231-000000.gz 2.log 2.log.20260101-000000 3.log", "2.log 2.log.20260101-000000 3.log", 0},
-		{"that of an instance that is there", []runtime.ContainerStatus{running(9), dead(2, 1)}, "1.log 2.log 3.log 8.log 9.log", "2.log 8.log 9.log", 0},
-		{"newer than what is known", []runtime.ContainerStatus{running(1)}, "0.log 1.log 2.log 3.log 4.log", "1.log 2.log 3.log 4.log", 0},
+		{"the log of an existing instance", []runtime.ContainerStatus{running(9), dead(2, 1)}, "1.log 2.log 3.log 8.log 9.log", "2.log 8.log 9.log", 0},
+		{"newer than the known instances", []runtime.ContainerStatus{running(1)}, "0.log 1.log 2.log 3.log 4.log", "1.log 2.log 3.log 4.log", 0},
 		{"those of others", []runtime.ContainerStatus{running(9)}, "notes.txt 1.txt 1.logs -1.log 5.log/x 8.log 9.log 7.log", "-1.log 1.logs 1.txt 5.log/x 8.log 9.log notes.txt", 0},
-		{"of a container of which there is nothing else", []runtime.ContainerStatus{named("other", running(9))}, "0.log 1.log 2.log 3.log", "0.log 1.log 2.log 3.log", 0},
+		{"of a container that only has logs", []runtime.ContainerStatus{named("other", running(9))}, "0.log 1.log 2.log 3.log", "0.log 1.log 2.log 3.log", 0},
 		{"as many as dead instances do", []runtime.ContainerStatus{running(4)}, "0.log 1.log 2.log 3.log 4.log", "1.log 2.log 3.log 4.log", 3},
 	} {
 		root := t.TempDir()
@@ -326,7 +326,7 @@ func TestLogsOfFirstInstancesAreNotRead(t *testing.T) {
 }
 
 // The logs of a pod are removed after the pod, but not while the pod may return.
-func TestLogsOfAPodThatIsGone(t *testing.T) {
+func TestLogsOfARemovedPod(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "ns_p_u/app/0.log", "ns_p_v/app/0.log")
 	c := newCollector(t, func(c *gc.Config) { c.LogsRoot = root })
@@ -394,7 +394,7 @@ func TestLogsElsewhere(t *testing.T) {
 	c.has("u", named("../../app", running(9)), named("..", running(9)), named("linked", running(9)))
 	c.has("u/../app", running(9))
 	if err := c.Collect(t.Context(), gone{}); err == nil || !strings.Contains(err.Error(), `container "linked"`) {
-		t.Errorf("%v, want to be told of the link", err)
+		t.Errorf("%v, want an error about the link", err)
 	}
 	c.has("u/../app")
 	_ = c.Collect(t.Context(), gone{"u/../app"}) // the link is reported again

@@ -309,7 +309,7 @@ func TestRedirectToAnotherPort(t *testing.T) {
 	}
 }
 
-func TestWhatAnEndpointSaysStaysOutOfErrors(t *testing.T) {
+func TestAnswersOfAnEndpointStayOutOfErrors(t *testing.T) {
 	for name, says := range map[string]string{
 		"no HTTP":     "s3cret\r\n\r\n",
 		"bad header":  "HTTP/1.1 200 OK\r\ns3cret\r\n\r\n",

@@ -203,7 +203,7 @@ func TestSubPathIsPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(got, "mine")); err != nil {
-		t.Errorf("what is mounted is no longer what was checked: %v", err)
+		t.Errorf("the mounted directory is not the checked one: %v", err)
 	}
 	if _, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: "sub"}); err == nil {
 		t.Error("the next container gets what lies outside")

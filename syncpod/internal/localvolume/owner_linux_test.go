@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/localvolume"
 )
 
-// needsRoot skips a test where files cannot be given away.
+// needsRoot skips a test if the process may not change the owner of files.
 func needsRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -200,8 +200,8 @@ func TestOwnersOfTokens(t *testing.T) {
 		change func(*v1.PodSpec)
 		want   string
 	}{
-		"anybody": {func(*v1.PodSpec) {}, "0444 0:0"},
-		"a user":  {func(s *v1.PodSpec) { s.SecurityContext = &v1.PodSecurityContext{RunAsUser: ptr[int64](1000)} }, "0600 1000:0"},
+		"any user": {func(*v1.PodSpec) {}, "0444 0:0"},
+		"a user":   {func(s *v1.PodSpec) { s.SecurityContext = &v1.PodSecurityContext{RunAsUser: ptr[int64](1000)} }, "0600 1000:0"},
 		"a user of all": {func(s *v1.PodSpec) {
 			s.Containers[0].SecurityContext, s.InitContainers[0].SecurityContext = user(7), user(7)
 		}, "0600 7:0"},
@@ -249,7 +249,7 @@ func TestOwnersThatCannotBe(t *testing.T) {
 	}
 }
 
-// An agent that may not give files away keeps them, as they would be without.
+// If the agent may not change the owner of files, they keep their owner and mode.
 func TestFSGroupWithoutTheRight(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("needs an agent that is not root")

@@ -249,11 +249,11 @@ func TestTokensThatCannotBeRenewed(t *testing.T) {
 			{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token"}},
 		}}}))
 		setUp(t, v, pod, dir)
-		tokens.err = errors.New("the server is away")
+		tokens.err = errors.New("the server is unavailable")
 		time.Sleep(50 * time.Minute)
 		next, err := v.Refresh(t.Context(), pod, dir)
-		if err == nil || !strings.Contains(err.Error(), "not renewed: the server is away") || time.Until(next) != 30*time.Second {
-			t.Errorf("again in %v, %v, want an error and %q in it and %v", time.Until(next), err, "not renewed: the server is away", 30*time.Second)
+		if err == nil || !strings.Contains(err.Error(), "not renewed: the server is unavailable") || time.Until(next) != 30*time.Second {
+			t.Errorf("again in %v, %v, want an error and %q in it and %v", time.Until(next), err, "not renewed: the server is unavailable", 30*time.Second)
 		}
 		setUp(t, v, pod, dir)
 		if got := version(t, dir, "kubernetes.io~projected"); got != "..1" {
@@ -275,7 +275,7 @@ func TestTokensThatCannotBeRenewed(t *testing.T) {
 // another one soon after that can be had.
 func TestLastTokenThatWasIssued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tokens, dir := &issuer{err: errors.New("the server is away"), last: "old"}, t.TempDir()
+		tokens, dir := &issuer{err: errors.New("the server is unavailable"), last: "old"}, t.TempDir()
 		v := newVolumes(t, localvolume.Config{Tokens: tokens, Unprivileged: true})
 		pod := podWith(named("vol", v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
 			{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token"}},

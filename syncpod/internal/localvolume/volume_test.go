@@ -255,7 +255,7 @@ func TestMissingArguments(t *testing.T) {
 	v := unprivileged(t)
 	_, err := v.Mounts(t.Context(), containerconfig.MountRequest{}, t.TempDir())
 	if err == nil || v.SetUp(t.Context(), nil, t.TempDir()) == nil {
-		t.Error("what is missing is no error")
+		t.Error("a missing object is no error")
 	}
 	if err := v.TearDown(t.Context(), "u-1", filepath.Join(t.TempDir(), "none")); err != nil {
 		t.Errorf("tear down of a pod without a directory: %v", err)

@@ -297,7 +297,7 @@ func TestForgetRun(t *testing.T) {
 	p.Containers.ForgetRun(&second)
 	p.Containers.ForgetRun(&second)
 	if p.Containers.get("app").current != nil {
-		t.Error("what is forgotten twice is known")
+		t.Error("a container that was forgotten twice is known")
 	}
 	p.Containers.ForgetRun(new(at("0", 1, exited)))
 	if got := p.Containers.get("app").resetBefore; got != 6 {

@@ -58,7 +58,7 @@ func TestF14_CutStarts(t *testing.T) {
 
 // T2: the observed exit of a removed instance is returned, and its marks are
 // dropped. Borrowed values are not modified.
-func TestT2_WhatWasSeen(t *testing.T) {
+func TestT2_ObservedEndIsReported(t *testing.T) {
 	exited := func(name, id string, attempt uint32) runtime.ContainerStatus {
 		return runtime.ContainerStatus{Name: name, ID: runtime.ContainerID{ID: id}, Attempt: attempt, State: runtime.ContainerExited}
 	}
@@ -176,7 +176,7 @@ func TestLateRecordReplacesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatAMemoryKeeps(t *testing.T) {
+func TestMemoryKeepsState(t *testing.T) {
 	m := New(&Limits{})
 	instance := func(id string, state runtime.ContainerState, attempt uint32) *runtime.PodStatus {
 		return &runtime.PodStatus{Containers: []runtime.ContainerStatus{{Name: "app", ID: runtime.ContainerID{ID: id}, State: state, Attempt: attempt}}}

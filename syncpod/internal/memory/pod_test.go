@@ -232,7 +232,7 @@ func TestWithResources(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
 		if got != nil && got == i.get("1").resources {
-			t.Errorf("%s: what is remembered is lent", name)
+			t.Errorf("%s: the returned value is the stored one, want a copy", name)
 		}
 	}
 	if i.WithResources(nil) != nil {

@@ -82,7 +82,7 @@ func TestContainers(t *testing.T) {
 func TestParsePassesOver(t *testing.T) {
 	good := "6,1,2,-;oom-kill:constraint=CONSTRAINT_NONE,cpuset=/,global_oom,task_memcg=/a,task=b,pid=42,uid=7"
 	if _, ok := Parse(good); !ok {
-		t.Fatal("what is good is passed over")
+		t.Fatal("a valid line is skipped")
 	}
 	for name, record := range map[string]string{
 		"empty":               "",

@@ -52,7 +52,7 @@ func TestRun(t *testing.T) {
 		time.Sleep(time.Minute)
 		cancel()
 		if err := <-ended; err != nil || len(told) != 2 || told[1].PID != 43 {
-			t.Errorf("%v, told %v, want 2 of them and PID 43 and no error", err, told)
+			t.Errorf("%v, reported %v, want 2 kills, the second of PID 43, and no error", err, told)
 		}
 	})
 }

@@ -82,7 +82,7 @@ func wantOurs(t *testing.T, path string) {
 	}
 }
 
-func TestNewNamesWhatIsMissing(t *testing.T) {
+func TestNewNamesTheMissingField(t *testing.T) {
 	for _, tt := range []struct {
 		config poddir.Config
 		want   string
@@ -200,7 +200,7 @@ func TestMountsOfNothing(t *testing.T) {
 	}
 }
 
-func TestVolumesThatNobodyProvides(t *testing.T) {
+func TestVolumesWithoutAProvider(t *testing.T) {
 	d := newDirs(t, poddir.Config{})
 	pod := webPod()
 	pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "data", MountPath: "/data"}}

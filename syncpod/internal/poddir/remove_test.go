@@ -34,7 +34,7 @@ func TestRemovePod(t *testing.T) {
 	}
 }
 
-func TestPodsListsWhoHasADirectory(t *testing.T) {
+func TestPodsListsPodsWithADirectory(t *testing.T) {
 	root := t.TempDir()
 	d := newDirs(t, poddir.Config{Root: root})
 	for _, uid := range []types.UID{"u-2", "u-10", "u-1"} {
@@ -53,7 +53,7 @@ func TestPodsListsWhoHasADirectory(t *testing.T) {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}
 	if d.RemovePod(t.Context(), "README") == nil || d.RemovePod(t.Context(), "link") == nil {
-		t.Error("what is no pod's directory was removed")
+		t.Error("a file or link was removed as a pod's directory")
 	}
 	if again, err := d.Pods(); err != nil || !slices.Equal(again, got) {
 		t.Errorf("%q, %v are left, want %q", again, err, got)

@@ -199,7 +199,7 @@ func TestSlowTreeDelaysNoOther(t *testing.T) {
 
 // When the time of a pass has expired, the remaining pods keep their previous usage, and are measured first
 // in the next pass.
-func TestPassThatIsCutGoesOn(t *testing.T) {
+func TestInterruptedPassContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		measuredNow := map[string]int{}

@@ -177,7 +177,7 @@ func TestReadingsThatFail(t *testing.T) {
 		a.node, a.nodeErr = stats.Node{}, errors.New("/proc is gone")
 		m.Synchronize(t.Context())
 		a.memory(0)
-		a.podsErr = errors.New("the runtime is away")
+		a.podsErr = errors.New("the runtime is unavailable")
 		time.Sleep(10 * time.Second)
 		m.Synchronize(t.Context())
 		m.Wait()
@@ -278,7 +278,7 @@ func TestManagerAtRandom(t *testing.T) {
 				}
 				unreadable := random.IntN(4) == 0
 				if unreadable {
-					a.podsErr = errors.New("away")
+					a.podsErr = errors.New("unavailable")
 				}
 				before := len(a.Running())
 				m.Synchronize(t.Context())

@@ -49,7 +49,7 @@ func TestUsed(t *testing.T) {
 		t.Errorf("%d bytes in %d files", bytes, inodes)
 	}
 	if none := m.used(t.Context(), filepath.Join(dir, "none")); none != (tree{}) {
-		t.Errorf("what is not there has %+v", none)
+		t.Errorf("a missing directory has the usage %+v", none)
 	}
 	if file := m.used(t.Context(), filepath.Join(dir, "again")); file.err == nil || file.unread != 1 {
 		t.Errorf("a file is a directory: %+v", file)

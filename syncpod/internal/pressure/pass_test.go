@@ -149,7 +149,7 @@ func TestSlowTreesDelayNoEvictionForMemory(t *testing.T) {
 
 // A pass uses the result of a quick measurement immediately. The result of a slow one is used by a later pass, also during
 // memory pressure.
-func TestLimitsAreDecidedByWhatIsMeasured(t *testing.T) {
+func TestLimitsFollowTheMeasurements(t *testing.T) {
 	for want, c := range map[string]struct {
 		first string
 		node  stats.Node

@@ -50,7 +50,7 @@ func TestExecThatPrintsTooMuchFails(t *testing.T) {
 		container: &v1.Container{Name: "app"}, id: "a", probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"yes"}}}}, timeout: time.Minute,
 	})
 	if o.unknown {
-		t.Error("nothing is said of it")
+		t.Error("the output does not mention it")
 	}
 	wantOutcome(t, "a flood", o.failure, "printed more")
 }
@@ -118,7 +118,7 @@ func TestHTTPGet(t *testing.T) {
 
 // Only the body of such a redirect appears in the probe's message, up to the
 // limit.
-func TestRedirectToAnotherHostIsToldOf(t *testing.T) {
+func TestRedirectToAnotherHostIsReported(t *testing.T) {
 	mux := http.NewServeMux()
 	answer := func(path, location, body string, code int) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
@@ -223,7 +223,7 @@ func TestGRPC(t *testing.T) {
 func TestChecksThatCannotBe(t *testing.T) {
 	wantOutcome(t, "no handler", ask(t, v1.ProbeHandler{}), "it has none of exec")
 	wantOutcome(t, "no command", ask(t, v1.ProbeHandler{Exec: &v1.ExecAction{}}), "exec.command is empty")
-	wantOutcome(t, "a runtime that is away", ask(t, v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"true"}}}), "unknown")
+	wantOutcome(t, "an unavailable runtime", ask(t, v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"true"}}}), "unknown")
 	for _, h := range []v1.ProbeHandler{
 		{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(80)}}, {TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(80)}}, {GRPC: &v1.GRPCAction{Port: 80}},
 	} {

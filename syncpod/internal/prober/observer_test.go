@@ -42,7 +42,7 @@ func (o *told) add(line string) {
 // as forgotten.
 func TestObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &commands{exit: map[string]int32{"ill": 1}, errs: map[string]error{"breaks": errors.New("away")}, hang: map[string]bool{"hangs": true}, began: time.Now()}
+		c := &commands{exit: map[string]int32{"ill": 1}, errs: map[string]error{"breaks": errors.New("unavailable")}, hang: map[string]bool{"hangs": true}, began: time.Now()}
 		o := &told{}
 		p, err := prober.New(prober.Config{Exec: c, Observer: o})
 		if err != nil {
@@ -69,7 +69,7 @@ func TestObserver(t *testing.T) {
 			"web breaks Readiness unknown 0s", "forgotten u", "web hangs Readiness failure 1s", "forgotten u", "forgotten u", "forgotten another",
 		}
 		if !slices.Equal(o.what, want) {
-			t.Errorf("told %q, want %q", o.what, want)
+			t.Errorf("observed %q, want %q", o.what, want)
 		}
 	})
 }
@@ -82,7 +82,7 @@ func named(container string) *runtime.PodStatus {
 
 // A pod and a check may end at the same time: the last report is that the pod
 // is forgotten.
-func TestNothingIsToldOfAForgottenPod(t *testing.T) {
+func TestNothingIsReportedOfAForgottenPod(t *testing.T) {
 	c := &commands{}
 	o := &told{}
 	p, err := prober.New(prober.Config{Exec: c, Observer: o})
@@ -108,7 +108,7 @@ func TestNothingIsToldOfAForgottenPod(t *testing.T) {
 		time.Sleep(20 * time.Microsecond)
 		o.mu.Lock()
 		if len(o.what) != told || o.what[told-1] != "forgotten u" {
-			t.Errorf("told %q, want %v of them and %q", o.what, told, "forgotten u")
+			t.Errorf("observed %q, want %v of them and %q", o.what, told, "forgotten u")
 		}
 		o.mu.Unlock()
 	}

@@ -173,7 +173,7 @@ func TestThresholds(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		n.want("a", actions.ProbeResults{Liveness: actions.ProbeFailure, Readiness: actions.ProbeSuccess})
 		if n.changed != 3 {
-			t.Errorf("%d changes were told, want 3", n.changed)
+			t.Errorf("%d changes were reported, want 3", n.changed)
 		}
 		if want := "web app: Liveness probe failed: the command ended with exit code 7"; len(n.events) != 5 || n.events[4] != want {
 			t.Errorf("events %q, the last should be %q", n.events, want)
@@ -307,7 +307,7 @@ func TestW11_NothingIsLeftOfAPod(t *testing.T) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			if n.commands.busy.Load() != 0 || len(n.events) > 0 {
-				t.Errorf("%d checks are under way, and %q was told", n.commands.busy.Load(), n.events)
+				t.Errorf("%d checks are running, events %q, want none", n.commands.busy.Load(), n.events)
 			}
 		}
 		n.Observe(pod, running("a"), false)
@@ -366,7 +366,7 @@ func TestE3_RunsAgain(t *testing.T) {
 	})
 }
 
-// What ran long before it was heard of is probed at some time within a period.
+// The first probe of a container that has run for long before the agent started is at a random time within one period.
 func TestOldContainersAreSpread(t *testing.T) {
 	inBubble(t, func(n *probing) {
 		for i := range 50 {

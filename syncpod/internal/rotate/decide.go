@@ -54,7 +54,7 @@ const (
 	// Excess: MaxFiles newer files exist.
 	Excess Reason = "there are enough newer ones"
 	// Rotated: the file is no longer written to.
-	Rotated Reason = "it was rotated away"
+	Rotated Reason = "it was rotated"
 	// Full: the log has reached MaxSize.
 	Full Reason = "it is full"
 	// Missing: the log of a running container does not exist.

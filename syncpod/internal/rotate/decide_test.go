@@ -50,12 +50,12 @@ func TestDecide(t *testing.T) {
 		"two that were rotated": {
 			sized("0.log=100", "0.log.20261122-110000.gz", "0.log.20261122-111000"), Policy{MaxSize: 100},
 			"rename 0.log to 0.log.20261122-120000: it is full; reopen 0.log: it is full; " +
-				"compress 0.log.20261122-111000 to 0.log.20261122-111000.gz: it was rotated away",
+				"compress 0.log.20261122-111000 to 0.log.20261122-111000.gz: it was rotated",
 		},
 		"as many as may be": {
 			sized("0.log=100", "0.log.20261122-080000.gz", "0.log.20261122-090000.gz", "0.log.20261122-100000.gz", "0.log.20261122-110000"), Policy{MaxSize: 100},
 			"remove 0.log.20261122-080000.gz: there are enough newer ones; rename 0.log to 0.log.20261122-120000: it is full; reopen 0.log: it is full; " +
-				"compress 0.log.20261122-110000 to 0.log.20261122-110000.gz: it was rotated away",
+				"compress 0.log.20261122-110000 to 0.log.20261122-110000.gz: it was rotated",
 		},
 		"two files": {
 			sized("0.log=100", "0.log.20261122-090000.gz", "0.log.20261122-110000"), Policy{MaxSize: 100, MaxFiles: 2},
@@ -68,11 +68,11 @@ func TestDecide(t *testing.T) {
 		},
 		"rotated, and not compressed": {
 			sized("0.log=1", "0.log.20261122-080000.gz", "0.log.20261122-090000", "0.log.20261122-110000"), Policy{MaxSize: 100},
-			"compress 0.log.20261122-090000 to 0.log.20261122-090000.gz: it was rotated away",
+			"compress 0.log.20261122-090000 to 0.log.20261122-090000.gz: it was rotated",
 		},
 		"in progress": {
 			sized("0.log=1", "0.log.20261122-090000", "0.log.20261122-090000.gz.tmp+", "0.log.20261122-110000"), Policy{MaxSize: 100},
-			"compress 0.log.20261122-090000 to 0.log.20261122-090000.gz: it was rotated away",
+			"compress 0.log.20261122-090000 to 0.log.20261122-090000.gz: it was rotated",
 		},
 		"in progress, and too many": {
 			sized("0.log=100", "0.log.20261122-090000", "0.log.20261122-090000.gz.tmp+"), Policy{MaxSize: 100, MaxFiles: 2},
@@ -81,7 +81,7 @@ func TestDecide(t *testing.T) {
 		},
 		"twice in a second": {
 			sized("0.log=100", "0.log.20261122-120000"), Policy{MaxSize: 100},
-			"rename 0.log to 0.log.20261122-120001: it is full; reopen 0.log: it is full; compress 0.log.20261122-120000 to 0.log.20261122-120000.gz: it was rotated away",
+			"rename 0.log to 0.log.20261122-120001: it is full; reopen 0.log: it is full; compress 0.log.20261122-120000 to 0.log.20261122-120000.gz: it was rotated",
 		},
 		"the clock goes back": {
 			sized("0.log=100", "0.log.20261231-235959.gz"), Policy{MaxSize: 100},
@@ -139,7 +139,7 @@ func (d shelf) files(r *rand.Rand) []File {
 	return files
 }
 
-// parts are the files of 0.log that were rotated away, in order.
+// parts are the rotated files of 0.log, in order.
 func (d shelf) parts() []string {
 	var parts []string
 	for name := range d {

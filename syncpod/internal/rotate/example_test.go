@@ -24,6 +24,6 @@ func ExampleDecide() {
 	// remove 0.log.20261122-080000.gz: there are enough newer ones
 	// rename 0.log to 0.log.20261122-120000: it is full
 	// reopen 0.log: it is full
-	// compress 0.log.20261122-110000 to 0.log.20261122-110000.gz: it was rotated away
+	// compress 0.log.20261122-110000 to 0.log.20261122-110000.gz: it was rotated
 	// <nil>
 }

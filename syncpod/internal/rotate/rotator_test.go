@@ -220,13 +220,13 @@ func TestFailedReopenLosesNoLine(t *testing.T) {
 		answer error
 		backed bool // the log has its name back
 	}{
-		"refused":                    {false, refused, true},
-		"refused, and done":          {true, refused, false},
-		"not implemented":            {false, status.Error(codes.Unimplemented, "unknown method"), true},
-		"no answer, and not done":    {false, lost, false},
-		"no answer, and done":        {true, lost, false},
-		"away":                       {false, status.Error(codes.Unavailable, "connection refused"), false},
-		"away from now on, and done": {true, status.Error(codes.Unavailable, "reading: EOF"), false},
+		"refused":                           {false, refused, true},
+		"refused, and done":                 {true, refused, false},
+		"not implemented":                   {false, status.Error(codes.Unimplemented, "unknown method"), true},
+		"no answer, and not done":           {false, lost, false},
+		"no answer, and done":               {true, lost, false},
+		"unavailable":                       {false, status.Error(codes.Unavailable, "connection refused"), false},
+		"unavailable from now on, and done": {true, status.Error(codes.Unavailable, "reading: EOF"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, root string) {
@@ -267,7 +267,7 @@ func TestLateReopenLosesNoLine(t *testing.T) {
 		w.print(11)
 		w.next(false, status.Error(codes.DeadlineExceeded, "deadline"))
 		if err := r.Rotate(t.Context()); err == nil {
-			t.Error("a lost answer is told")
+			t.Error("Rotate returns no error after a lost answer")
 		}
 		w.print(3)
 		w.reopen()
@@ -543,7 +543,7 @@ func TestNamesThatLeadElsewhere(t *testing.T) {
 }
 
 // Logs of exited containers are not rotated.
-func TestWhatDoesNotRunIsLeftAlone(t *testing.T) {
+func TestStoppedContainersAreLeftAlone(t *testing.T) {
 	root := t.TempDir()
 	w := newWriter(t, root)
 	w.print(100)
@@ -571,8 +571,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// A follower, and a tail that is longer than the newest part, go over everything that was
-// rotated away, compressed or not, and see each line once.
+// A follower, and a tail that is longer than the newest file, read all rotated files, compressed or not, and return each line
+// once.
 func TestFollowOverCompressedParts(t *testing.T) {
 	root := t.TempDir()
 	w := newWriter(t, root)

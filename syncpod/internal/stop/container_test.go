@@ -80,17 +80,17 @@ func TestTheNextStopHasTheRest(t *testing.T) {
 }
 
 // A refused stop has sent no signal; an answer that leaves that open may have.
-func TestWhatAStopLeaves(t *testing.T) {
+func TestStateAfterAStop(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end   func(context.Context, int) error
 		after time.Duration // when the caller cancels, zero if it does not
 		err   error
 		want  memory.Mark
 	}{
-		"refused":   {fails(errBroken), 0, errBroken, 0},
-		"not found": {fails(errGone), 0, nil, memory.StopSignalled},
-		"away":      {fails(errAway), 0, cri.ErrUnavailable, memory.StopSignalled},
-		"given up":  {hangs, time.Second, context.Canceled, memory.StopSignalled},
+		"refused":     {fails(errBroken), 0, errBroken, 0},
+		"not found":   {fails(errGone), 0, nil, memory.StopSignalled},
+		"unavailable": {fails(errAway), 0, cri.ErrUnavailable, memory.StopSignalled},
+		"given up":    {hangs, time.Second, context.Canceled, memory.StopSignalled},
 		"refused when given up": {func(ctx context.Context, _ int) error {
 			<-ctx.Done()
 			return errBroken
@@ -148,7 +148,7 @@ func TestEscalationWithoutASandbox(t *testing.T) {
 }
 
 // After the caller has cancelled, no further call is made.
-func TestEscalationIsGivenUp(t *testing.T) {
+func TestEscalationIsCancelled(t *testing.T) {
 	for after, want := range map[time.Duration]int{5 * time.Second: 1, 10*time.Second + 700*time.Millisecond: 2, 12 * time.Second: 3} {
 		bubble(t, func(r *rig) {
 			r.stops = ends{"app": hangs}

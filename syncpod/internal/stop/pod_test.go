@@ -111,7 +111,7 @@ func TestAnExpiredSidecarWaitsForNoStop(t *testing.T) {
 }
 
 // A stop that is given up stops neither sidecars nor sandboxes.
-func TestAPodsStopIsGivenUp(t *testing.T) {
+func TestStopOfAPodIsCancelled(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.stops = ends{"app": hangs}
 		ctx, cancel := context.WithCancel(r.Context())
@@ -255,7 +255,7 @@ func TestTerminatePod(t *testing.T) {
 }
 
 // A stop that is given up is not inspected.
-func TestTerminatePodIsGivenUp(t *testing.T) {
+func TestTerminatePodIsCancelled(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.stops = ends{"app": hangs}
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)

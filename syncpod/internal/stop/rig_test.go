@@ -226,7 +226,7 @@ func (r *rig) wantMarks(id string, want memory.Mark) {
 // The ways in which a call ends.
 var (
 	errBroken = status.Error(codes.Internal, "broken")
-	errAway   = status.Error(codes.Unavailable, "away")
+	errAway   = status.Error(codes.Unavailable, "unavailable")
 	errGone   = status.Error(codes.NotFound, "no such container")
 )
 

@@ -41,7 +41,7 @@ func TestBundle(t *testing.T) {
 	}
 	for _, m := range all {
 		if !strings.Contains(texts.String(), fmt.Sprintf("podsyncMutant == %d {", m.number)) {
-			t.Errorf("nobody asks for mutant %d", m.number)
+			t.Errorf("the bundle lacks mutant %d", m.number)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// Bad lists and texts that are not there exactly once are told.
+// Invalid lists are errors, and so is a text that the file does not contain exactly once.
 func TestMutantsRefuse(t *testing.T) {
 	for what, list := range map[string]string{
 		"a line of neither kind": "K1 a.go\nwhat\n-x\ny",

@@ -220,14 +220,14 @@ var attacks = []struct {
 	{"half-open connections", 300, halfOpen},
 	{"thousands of connections", 16, manyConnections},
 	{"rapid reset", 4, rapidReset},
-	{"answers that nobody reads", 16, zeroWindow},
+	{"unread responses", 16, zeroWindow},
 	{"huge headers", 4, hugeHeaders},
 	{"endless headers over HTTP/2", 4, endlessHeaders},
 	{"huge bodies", 4, hugeBodies},
 	{"garbage for streams", 4, garbage},
-	{"streams that nobody reads", 16, halfOpenStreams},
+	{"unread streams", 16, halfOpenStreams},
 	{"answers that are read slowly", 16, slowAnswers},
-	{"output of commands that nobody reads", 16, deafStreams},
+	{"unread output of commands", 16, deafStreams},
 	{"answers over HTTP/2 that an admitted user does not take", 8, zeroWindowOfAUser},
 	{"odd frames, bodies, handshakes and paths", 2 * len(odd), oddFrames},
 }
@@ -339,7 +339,7 @@ func (n *target) badTokens(ctx context.Context, from string, http2 bool) {
 		_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is reused
 		resp.Body.Close()
 		if resp.StatusCode < 400 {
-			n.Errorf("a token that nobody has is answered %d", resp.StatusCode)
+			n.Errorf("an unknown token gets the response %d", resp.StatusCode)
 		}
 	}
 }
@@ -497,7 +497,7 @@ func endlessHeaders(ctx context.Context, n *target, from string, _ int) {
 		func(int) []byte { return frame(frameContinuation, 0, 1, field) })
 }
 
-// A tail keeps the end of what is written to it.
+// A tail keeps the end of the text that is written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

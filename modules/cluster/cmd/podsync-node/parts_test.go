@@ -27,7 +27,7 @@ func TestN3_LogsAreRotated(t *testing.T) {
 		files, err := filepath.Glob(log + ".*")
 		s.must(err)
 		if len(files) != 1 {
-			s.Errorf("%q were rotated away, want one file", files)
+			s.Errorf("rotated files: %q, want one", files)
 		}
 	})
 }

@@ -101,7 +101,7 @@ func TestSystemdDriver(t *testing.T) {
 // The agent reports that the node is not ready before the first pod stops. If the API server is unavailable, the pods
 // stop after notReadyTimeout.
 func TestShutdownReportsTheNodeFirst(t *testing.T) {
-	for name, away := range map[string]time.Duration{"reachable": 0, "back soon": notReadyTimeout / 2, "away": notReadyTimeout + time.Second} {
+	for name, away := range map[string]time.Duration{"reachable": 0, "unavailable for a short time": notReadyTimeout / 2, "unavailable for longer than the timeout": notReadyTimeout + time.Second} {
 		t.Run(name, func(t *testing.T) {
 			onSite(t, func(s *site) {
 				var a *agent

@@ -87,7 +87,7 @@ func TestHandler(t *testing.T) {
 			}
 		}
 		if code, _ := ask("/containerLogs/default/other/app", "wrong"); code != http.StatusUnauthorized {
-			t.Errorf("a wrong token learns of a pod: %d, want %d", code, http.StatusUnauthorized)
+			t.Errorf("a wrong token reads logs of a pod: %d, want %d", code, http.StatusUnauthorized)
 		}
 		if code, log := ask("/containerLogs/default/on-n1/app", "wrong"); code != http.StatusUnauthorized || strings.Contains(log, "I am") {
 			t.Errorf("a wrong token gets %d %q, want %d", code, log, http.StatusUnauthorized)

@@ -52,7 +52,7 @@ func TestQueue(t *testing.T) {
 			}
 		}
 		if failures != 3 {
-			t.Errorf("%d failures told, want 3", failures)
+			t.Errorf("%d failures reported, want 3", failures)
 		}
 		cancel()
 		<-ended

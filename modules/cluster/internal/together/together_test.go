@@ -22,11 +22,11 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := together.Run(ctx, untilTold, untilTold); err != nil {
-		t.Errorf("%v of what was told to end", err)
+		t.Errorf("%v, want no error of functions that end with the context", err)
 	}
 	own, cancelOwn := context.WithCancel(t.Context())
 	cancelOwn()
 	if err := together.Run(t.Context(), func(context.Context) error { return own.Err() }); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want that of a function that nobody told to end", err)
+		t.Errorf("%v, want the error of a function that ended by itself", err)
 	}
 }

@@ -131,7 +131,7 @@ func (l *Ledger) Ready(pod *v1.Pod, container string) error {
 	for _, name := range slices.Sorted(maps.Keys(held)) {
 		r := l.resources[name]
 		if r == nil || !r.reported {
-			return waitf("the plugin of %s, of which container %q has %v, has not registered yet", name, container, held[name])
+			return waitf("the plugin of %s has not registered yet, and container %q has its devices %v", name, container, held[name])
 		}
 		for _, id := range held[name] {
 			if !r.devices[id].Healthy {

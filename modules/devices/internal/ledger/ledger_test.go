@@ -122,7 +122,7 @@ func TestChooseAgain(t *testing.T) {
 }
 
 // A container waits for a disconnected plugin during the grace period.
-func TestAway(t *testing.T) {
+func TestUnavailable(t *testing.T) {
 	l, pod := ledgerOf("a", "b"), podOf("u", "app:1")
 	l.Take("other", "app", Held{card: {"b"}})
 	if concerned := l.Disconnect(card, start); !reflect.DeepEqual(concerned, []types.UID{"other"}) {
@@ -184,7 +184,7 @@ func TestReady(t *testing.T) {
 		change func()
 		want   string
 	}{
-		{func() {}, "the plugin of vendor.test/card, of which container \"app\" has [a], has not registered yet"},
+		{func() {}, "the plugin of vendor.test/card has not registered yet, and container \"app\" has its devices [a]"},
 		{func() { l.Report(card, devices("a!")) }, "device a of vendor.test/card, which container \"app\" has, is not healthy"},
 		{func() { l.Report(card, nil) }, "device a of vendor.test/card, which container \"app\" has, is not healthy"},
 		{func() { l.Report(card, devices("a")) }, "<nil>"},

@@ -217,8 +217,8 @@ func TestBadAgents(t *testing.T) {
 		broken []string
 	}{
 		{"naive, nothing happens", naively, calm, nil},
-		{"naive, what crashes", naively, adding("crash"), []string{"back-off"}},
-		{"naive, what is over", naively, append(adding("job"), Step{Do: "watch", For: 30}), []string{"never-runs-once", "arrives"}},
+		{"naive, a container crashes", naively, adding("crash"), []string{"back-off"}},
+		{"naive, a job has finished", naively, append(adding("job"), Step{Do: "watch", For: 30}), []string{"never-runs-once", "arrives"}},
 		{"naive, a list fails", naively, failures("ListPodSandbox", ""), []string{"one-instance", "one-sandbox", "arrives"}},
 		{"naive, init containers", naively, adding("init"), []string{"init-order"}},
 		{"naive, the agent restarts", naively, append(slices.Clone(calm), Step{Do: "kill-agent"}, Step{After: 2, Do: "start-agent"}), nil},

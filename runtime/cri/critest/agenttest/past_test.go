@@ -117,7 +117,7 @@ func (p *past) ran(pod, container string, n uint32, from, to float64, code int32
 	p.processes = append(p.processes, process)
 }
 
-// tells adds a status report of the agent to the history.
+// tells adds a status that the agent reports to the history.
 func (p *past) tells(pod string, at float64, phase v1.PodPhase, c v1.ContainerStatus) {
 	p.told = append(p.told, told{second(at), uidOf(pod), v1.PodStatus{Phase: phase, ContainerStatuses: []v1.ContainerStatus{c}}})
 }

@@ -35,7 +35,7 @@ func TestScenarioIsData(t *testing.T) {
 	}
 }
 
-func TestConfigSaysWhatIsWrong(t *testing.T) {
+func TestConfigErrorsNameTheField(t *testing.T) {
 	agent := func(Node) (Agent, error) { return nil, nil }
 	step := func(s Step) Config { return Config{Agent: agent, Scenarios: []Scenario{{Name: "x", Steps: []Step{s}}}} }
 	for want, cfg := range map[string]Config{

@@ -89,13 +89,13 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 			}
 			bad := verdictOn(t, r, func(critest.Method, proto.Message, error) error { return status.Error(codes.Internal, "broken") })
 			if !strings.Contains(bad, r.sentence) && !strings.Contains(bad, "cleaning up") {
-				t.Errorf("a runtime that fails at everything keeps it; it said %q", bad)
+				t.Errorf("a runtime whose calls all fail passes the check; the result is %q", bad)
 			}
 		})
 	}
 }
 
-func TestARuntimeThatSaysNothingBreaksTheRules(t *testing.T) {
+func TestARuntimeThatReturnsNothingBreaksTheRules(t *testing.T) {
 	// These rules require only that the calls succeed.
 	content := []string{"cgroup-driver", "pod-cidr", "sandbox-stop-again", "sandbox-stop-unknown", "image-absent", "image-remove-absent",
 		"stop-unknown", "remove-unknown", "events", "events-sandbox"}
@@ -180,7 +180,7 @@ func TestRulesNoticeSmallLies(t *testing.T) {
 				t.Fatal("no such rule")
 			}
 			if bad := verdictOn(t, all[i], tc.lie); !strings.HasPrefix(bad, all[i].sentence+"\nBut: ") {
-				t.Errorf("it said %q, want it to begin with %v", bad, all[i].sentence+"\nBut: ")
+				t.Errorf("the result is %q, want it to begin with %v", bad, all[i].sentence+"\nBut: ")
 			}
 		})
 	}
