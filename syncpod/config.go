@@ -98,7 +98,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// setLimits checks times and numbers, and puts defaults where they are missing.
+// setLimits checks timeouts and limits, and sets the defaults of missing ones.
 func (c *Config) setLimits() error {
 	for _, field := range []struct {
 		name  string
@@ -120,7 +120,7 @@ func (c *Config) setLimits() error {
 	return nil
 }
 
-// setDefaults puts a default where a part is missing that needs no Client.
+// setDefaults sets the defaults of missing parts that need no Client.
 func (c *Config) setDefaults() {
 	if c.Node.Containers.MemoryBytes == 0 {
 		c.Node.Containers.MemoryBytes = nodeMemory()

@@ -17,7 +17,7 @@ func (e *Extensions) check() error {
 	return nil
 }
 
-// check returns an error that names the field that is wrong.
+// check returns an error that names the invalid field.
 func (n *Node) check() error {
 	for _, dir := range []struct{ field, path string }{{"LogsRoot", n.LogsRoot}, {"LogLinks", n.LogLinks}} {
 		if dir.path != "" && !filepath.IsAbs(dir.path) {

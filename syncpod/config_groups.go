@@ -38,8 +38,8 @@ type Node struct {
 	// the value of the operating system, or DefaultMemoryBytes. Its MaskedPaths default to the
 	// thermal_throttle directories of the CPUs.
 	Containers container.Node
-	// LogsRoot is the directory of the logs of all pods, an absolute path; it is made if
-	// missing. Default sandbox.DefaultLogsRoot.
+	// LogsRoot is the directory of the logs of all pods, an absolute path. It is created if it does not exist. Default
+	// sandbox.DefaultLogsRoot.
 	LogsRoot string
 	// LogLinks is the absolute path of a directory for symbolic links to each container's log, for log
 	// shippers that read /var/log/containers. It is created if it does not exist. Default: no links.
@@ -62,8 +62,7 @@ func (n *Node) dns() sandbox.NodeDNS {
 
 // Objects gets API objects that specs of pods name.
 type Objects struct {
-	// Sources get ConfigMaps, Secrets and Services for environment variables; the first two for
-	// volumes, too.
+	// Sources get ConfigMaps, Secrets and Services for environment variables, and ConfigMaps and Secrets for volumes.
 	env.Sources
 	// Tokens returns tokens of service accounts for volumes. Default: a pod that needs a token fails.
 	Tokens volume.Tokens
@@ -73,8 +72,7 @@ type Objects struct {
 	RuntimeClasses sandbox.RuntimeClasses
 }
 
-// Extensions are called at certain points of a pod's life. Without one nothing
-// happens there.
+// Extensions are called at certain points of a pod's life. Nil extensions are skipped.
 type Extensions struct {
 	// Admit are checks that a pod must pass in order to run, in this order. Each sync of the pod calls
 	// them again, so they must return quickly. A rejected pod waits. To reject a pod for good, use
@@ -82,8 +80,7 @@ type Extensions struct {
 	Admit []Admitter
 	// Network reports whether the node's network is ready. Default: it is.
 	Network Network
-	// Cgroups makes the cgroups of pods; package tree has one. Default: that is left to
-	// the runtime.
+	// Cgroups creates the cgroups of pods; a *tree.Tree implements it. Default: the runtime chooses them.
 	Cgroups Cgroups
 	// Allocations decides which resources are allocated to a pod when its requests change; a
 	// *resize.Allocator implements it. Default: the requested resources.

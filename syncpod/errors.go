@@ -61,8 +61,8 @@ const (
 )
 
 var (
-	// errStillRunning means that something of a pod runs although every stop has
-	// succeeded. Stop it again.
+	// errStillRunning means that a container or a sandbox of a pod runs although every stop has succeeded. The pod must
+	// be stopped again.
 	errStillRunning = errors.New("something of the pod still runs after it was stopped")
 	// errHookTimeout means that a postStart handler took too long.
 	errHookTimeout = errors.New("the handler took too long")
@@ -77,7 +77,7 @@ const failureToldFor = 2 * time.Second
 type StepError struct {
 	Step   Step
 	Reason Reason
-	// Container is whose step it was, the zero value for one of the pod.
+	// Container is the container of the step, the zero value for a step of the whole pod.
 	Container actions.ContainerRef
 	// NotBefore is when the step may be retried, zero for any time.
 	NotBefore time.Time
@@ -104,7 +104,7 @@ func (e *StepError) Unwrap() []error {
 	return []error{e.Reason, e.Err}
 }
 
-// RetryAt returns when the step may be tried again, zero if any time is as good.
+// RetryAt returns when the step may be tried again, zero if it may be tried at any time.
 func (e *StepError) RetryAt() time.Time { return e.NotBefore }
 
 // Temporary reports whether the pod is not the cause of the failure: the runtime or the network is
@@ -116,10 +116,10 @@ func (e *StepError) Temporary() bool {
 // stepErrors are all failures of one call. They are retried together.
 type stepErrors []*StepError
 
-// Error returns all of them, one on each line.
+// Error returns all failures, one on each line.
 func (e stepErrors) Error() string { return errors.Join(e.Unwrap()...).Error() }
 
-// Unwrap returns them.
+// Unwrap returns the failures.
 func (e stepErrors) Unwrap() []error {
 	all := make([]error, len(e))
 	for i, failed := range e {
@@ -128,13 +128,12 @@ func (e stepErrors) Unwrap() []error {
 	return all
 }
 
-// RetryAt returns when the first of them may be tried again, zero if one may be
-// at any time.
+// RetryAt returns when the first of the failed steps may be tried again, zero if one of them may be tried at any time.
 func (e stepErrors) RetryAt() time.Time {
 	return slices.MinFunc(e, func(a, b *StepError) int { return a.NotBefore.Compare(b.NotBefore) }).NotBefore
 }
 
-// Temporary reports whether all of them are.
+// Temporary reports whether all failures are temporary.
 func (e stepErrors) Temporary() bool {
 	return !slices.ContainsFunc(e, func(failed *StepError) bool { return !failed.Temporary() })
 }

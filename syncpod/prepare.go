@@ -91,8 +91,7 @@ func volumeErrors(err error) (all []*volume.Error) {
 	return all
 }
 
-// resolver adds the configuration of the pod's resolver, where that is not left
-// to the runtime.
+// resolver adds the configuration of the pod's resolver, unless the runtime chooses it.
 func (p *preparation) resolver() error {
 	in, node := &p.sandbox.input, p.config.Node.dns()
 	in.ClusterDomain = cmp.Or(in.ClusterDomain, node.ClusterDomain)
@@ -111,8 +110,8 @@ func (p *preparation) resolver() error {
 	return err
 }
 
-// getPullSecrets gets the secrets. Missing ones are reported, and do not keep the pod from running:
-// its images may be present or public.
+// getPullSecrets gets the pull secrets. Missing secrets are reported, and the pod starts without them: its images may
+// be present or public.
 func (p *preparation) getPullSecrets(ctx context.Context) {
 	if p.config.Objects.PullSecrets == nil {
 		return

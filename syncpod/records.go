@@ -22,8 +22,8 @@ func (s *Syncer) remember(ctx context.Context, uid types.UID) *podMemory {
 	return m
 }
 
-// load adds the record to the memory, once. The start of a termination and the setting of its
-// deadline may happen concurrently: one of them reads.
+// load adds the record to the memory, once. A termination and SetDeadline may call it concurrently: one of them reads
+// the record.
 func (s *Syncer) load(ctx context.Context, m *podMemory) {
 	if s.config.deps.Records == nil || ask(m, (*memory.Pod).Loaded) {
 		return
@@ -44,7 +44,7 @@ func (s *Syncer) load(ctx context.Context, m *podMemory) {
 	}
 	var r memory.Record
 	if text != nil {
-		if err := r.UnmarshalJSON(text); err != nil { // it never will be readable, so the next one replaces it
+		if err := r.UnmarshalJSON(text); err != nil { // the record will never be readable, so the next record replaces it
 			s.config.Log.Error(err, "the record of a pod is lost", "podUID", m.uid)
 			r = memory.Record{}
 		}
@@ -58,7 +58,7 @@ func (s *Syncer) record(ctx context.Context, m *podMemory) {
 	if s.config.deps.Records == nil {
 		return
 	}
-	// One at a time, lest an older record replaces a newer one.
+	// Records are written one at a time, so that an older one does not replace a newer one.
 	m.saving.Lock()
 	defer m.saving.Unlock()
 	var saved memory.Snapshot
@@ -124,7 +124,7 @@ func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// drop drops the memory of a pod and its record.
+// drop deletes the memory of a pod and its record.
 func (s *Syncer) drop(ctx context.Context, uid types.UID) error {
 	s.known.take(uid).close()
 	s.config.deps.Sandboxes.Forget(uid)

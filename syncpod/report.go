@@ -42,7 +42,7 @@ func (c copies) KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodSt
 	return c.SetPodStatus(ctx, pod, *status.DeepCopy())
 }
 
-// nopSink stands for a missing [StatusSink].
+// nopSink replaces a missing [StatusSink].
 type nopSink struct{}
 
 func (nopSink) KeepPodStatus(context.Context, *v1.Pod, *v1.PodStatus) error { return nil }
@@ -148,7 +148,7 @@ func (c *Config) devices(pod *v1.Pod) map[string][]v1.ResourceStatus {
 	return c.Extensions.Devices.Devices(pod)
 }
 
-// recursiveReadOnly reports whether the volumes of a pod can be mounted so.
+// recursiveReadOnly reports whether the runtime can mount the volumes of a pod recursively read-only.
 func (c *Config) recursiveReadOnly(status *runtime.PodStatus) bool {
 	handler := ""
 	if sandbox := status.LatestSandbox(); sandbox != nil {

@@ -30,7 +30,7 @@ func (w resizing) resizeAll(ctx context.Context) {
 	if !w.resizes() {
 		return
 	}
-	var kept *StepError // of a container that should have released memory
+	var kept *StepError // the failure of a container that should have released memory
 	for _, step := range w.plan.Resize {
 		spec := step.Container.Spec(w.pod)
 		held := w.held.resizes[spec.Name]
@@ -56,7 +56,7 @@ func (e *StepError) waitsFor(c actions.ContainerRef) *StepError {
 	}
 }
 
-// resizeFailed reports whether a container has not got its resources.
+// resizeFailed reports whether the resize of a container has failed.
 func (w resizing) resizeFailed() bool {
 	return slices.ContainsFunc(w.failed, func(f *StepError) bool { return f.Step == stepResize && f.Container.Name != "" })
 }

@@ -51,9 +51,9 @@ func (w sandboxing) useSandbox(ctx context.Context) bool {
 	return false
 }
 
-// holdUp delays the next try of a failed step, unless the failure says nothing about the step: the agent gave up, or the
-// runtime was unavailable. If the same step keeps failing with Unavailable, the step itself crashes the runtime, and it
-// is delayed, too.
+// holdUp delays the next try of a failed step, unless the step is not the cause of the failure: the agent gave up, or
+// the runtime was unavailable. If the same step keeps failing with Unavailable, the step itself crashes the runtime, and
+// it is delayed, too.
 func (o *observedPod) holdUp(ctx context.Context, key memory.Key, failed *StepError) {
 	if ctx.Err() != nil || errors.Is(failed, cri.ErrCanceled) || !failed.NotBefore.IsZero() {
 		return
@@ -89,7 +89,7 @@ func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 	return nil
 }
 
-// notConfigured reports that the configuration of the sandbox cannot be made.
+// notConfigured reports that the configuration of the sandbox cannot be computed.
 func (w sandboxing) notConfigured(ctx context.Context, err, cause error) *StepError {
 	w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", cause)
 	return &StepError{Step: stepSandbox, Reason: errConfigPodSandbox, Err: err}

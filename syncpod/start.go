@@ -38,7 +38,8 @@ type start struct {
 // starting starts the containers of a plan.
 type starting struct{ *work }
 
-// errRanAfterAll prevents another run of a container before its previous run has been inspected.
+// errRanAfterAll prevents a second run of a container until a sync has inspected the run that was unknown when the plan
+// was made.
 var errRanAfterAll = errors.New("it has run after all, though the runtime showed it as created")
 
 // startAll starts the plan's containers in order. Their images are pulled concurrently, so that they are present as
@@ -91,8 +92,7 @@ func (w starting) runAll(ctx context.Context, starts []*start) {
 // progress is the start of one container, from its image to the end of its postStart handler.
 type progress struct{ *start }
 
-// heldUp returns why the plan does not have the container started now. The end of the last
-// instance is counted.
+// heldUp returns why the container may not start now, nil if it may. It counts the exit of the last instance.
 func (st progress) heldUp() *StepError {
 	if st.Hold.Reason == actions.FailureBackOff {
 		return st.held.starts[st.spec.Name]

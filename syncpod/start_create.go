@@ -22,7 +22,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// creating makes a container.
+// creating creates a container.
 type creating struct{ *start }
 
 // create creates the container.
@@ -114,7 +114,7 @@ func (st creating) devices(ctx context.Context) (device.Allocation, error) {
 	return st.config.Extensions.Devices.Allocate(ctx, st.pod, st.spec)
 }
 
-// merged returns both maps in one; the second counts where both have a key.
+// merged returns a map with the entries of both. For a key of both maps, the second one counts.
 func merged(first, second map[string]string) map[string]string {
 	if len(first) == 0 {
 		return second
@@ -255,7 +255,7 @@ func (st creating) isOurs(c *runtimeapi.Container, config *runtimeapi.ContainerC
 		c.GetAnnotations()[runtime.AnnotationHash] == config.GetAnnotations()[runtime.AnnotationHash]
 }
 
-// dispose stops and removes the containers that hold a name, but for the one kept.
+// dispose stops and removes the containers that hold a name, except the one to keep.
 func (st creating) dispose(ctx context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) error {
 	for _, c := range listed {
 		if c == kept {

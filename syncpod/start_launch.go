@@ -24,7 +24,7 @@ type launching struct{ *start }
 // launch starts the created container.
 func (st launching) launch(ctx context.Context) *StepError {
 	if st.postStart() != nil {
-		// Noted before the start, whose answer may be lost (kubernetes #122803).
+		// The mark is set before the start, because the answer to the start may be lost (kubernetes #122803).
 		st.memory.Mark(st.id.ID, memory.PostStartPending)
 	}
 	first := ask(st.memory, func(p *memory.Pod) bool { return p.Containers.SetEverStarted(st.spec.Name, true) })

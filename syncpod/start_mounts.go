@@ -26,7 +26,7 @@ func (st progress) endMounts(failed *StepError) {
 	}
 }
 
-// releaseMounts releases the mounts of starts that were left open, of the instances that over reports.
+// releaseMounts releases the mounts of unfinished starts of the instances for which over returns true.
 func (s *Syncer) releaseMounts(m *podMemory, over func(id string) bool) {
 	s.releaseEach(m, m.takeMounts(over))
 }
@@ -61,7 +61,7 @@ func (m *podMemory) setMounts(name string, mounts startMounts) {
 	}
 }
 
-// takeMounts forgets and returns the mounts of the instances that over reports.
+// takeMounts forgets and returns the mounts of the instances for which over returns true.
 func (m *podMemory) takeMounts(over func(id string) bool) (ended []startMounts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

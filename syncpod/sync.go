@@ -76,7 +76,7 @@ type observedPod struct {
 	memory *podMemory
 	// status is the runtime's status of the pod, completed from memory.
 	status *runtime.PodStatus
-	// memoryInUse is why the memory limit of the pod as a whole was not lowered, nil if it was.
+	// memoryInUse is why the memory limit of the whole pod was not lowered, nil if it was.
 	memoryInUse *StepError
 }
 
@@ -177,8 +177,8 @@ func (w syncing) act(ctx context.Context) {
 // inspecting reads the status of a pod.
 type inspecting struct{ *observedPod }
 
-// look uses the given status, or reads one. First it removes sandboxes that have appeared late next to the one in use:
-// because of them the pod would start over.
+// look uses the given status, or reads one. It also removes sandboxes that appeared late, beside the one in use:
+// otherwise the pod would start over in one of them.
 func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status != nil && o.config.deps.Sandboxes.Unresolved(o.pod.UID) {
 		if err := o.config.deps.Sandboxes.Resolve(ctx, o.pod.UID, o.sandboxInUse(status)); err != nil {
@@ -221,7 +221,7 @@ func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatu
 	return status, err
 }
 
-// tell reports the pod.
+// tell reports the status of the pod.
 func (w *work) tell(ctx context.Context, failed []*StepError) {
 	conditions := allocating{w}.resizeConditions(failed)
 	allocating{w}.tellResize(conditions)

@@ -110,9 +110,8 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 	return nil
 }
 
-// SyncTerminatedPod tidies up after a pod that SyncTerminatingPod has ended: it
-// reports the pod a last time, calls all Cleaners and forgets the pod. It
-// may be called again after an error.
+// SyncTerminatedPod cleans up after a pod that SyncTerminatingPod has stopped: it reports the pod a last time, calls
+// all Cleaners and forgets the pod. It may be called again after an error.
 func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) error {
 	if pod == nil {
 		return errors.New("syncpod: SyncTerminatedPod: the pod is nil")
@@ -163,7 +162,7 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 			return nil, err
 		}
 	}
-	e.syncer.releaseMounts(e.memory, func(string) bool { return true }) // the pod starts nothing any more
+	e.syncer.releaseMounts(e.memory, func(string) bool { return true }) // no container of the pod starts any more
 	report := e.reportBeside(ctx)
 	pod := stop.Pod{Spec: e.pod, Status: e.status, Memory: e.syncer.stopMemory(e.memory), Deadline: e.deadline}
 	alive, err := e.syncer.stopper.TerminatePod(ctx, pod, e.inspect)
@@ -189,7 +188,7 @@ func (e *ending) inspect(ctx context.Context) (*runtime.PodStatus, error) {
 	return status, nil
 }
 
-// recordBeside records by when the pod has to end, while it is stopped.
+// recordBeside records the deadline of the pod while the pod is being stopped.
 func (e *ending) recordBeside(ctx context.Context) (wait func()) {
 	var recording sync.WaitGroup
 	recording.Go(func() { e.syncer.record(ctx, e.memory) })

@@ -56,8 +56,8 @@ type killSubject struct {
 	system    bool
 }
 
-// An oomWatcher passes each process that the kernel kills because memory ran out to tell, one call at a
-// time, until ctx ends. An *oom.Watcher implements it.
+// An oomWatcher calls a function for each process that the kernel kills because memory ran out, one call at a time,
+// until ctx ends. An *oom.Watcher implements it.
 type oomWatcher interface {
 	Run(ctx context.Context, tell func(oom.Kill)) error
 }

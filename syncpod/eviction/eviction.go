@@ -19,8 +19,8 @@ type Eviction struct {
 	GraceSeconds int64
 	// Message is for people; the reason is Reason.
 	Message string
-	// Disruption: it is the node that is in need, and the pod gets the condition
-	// DisruptionTarget.
+	// Disruption is set if the node is under pressure: the pod then gets the condition DisruptionTarget. It is not set
+	// if the pod exceeds a limit of its own.
 	Disruption bool
 }
 

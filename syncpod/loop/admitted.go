@@ -34,7 +34,7 @@ func (t *podTable) admitted() []*v1.Pod {
 	return slices.Clone(t.activePods.pods)
 }
 
-// admit enters a pod that is taken on. It must be called with mu held.
+// admit adds a pod that was admitted. It must be called with mu held.
 func (t *podTable) admit(pod *v1.Pod) {
 	if state := t.states.get(pod.UID); !t.activePods.known || state.ends() {
 		return

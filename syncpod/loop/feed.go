@@ -29,7 +29,7 @@ type feed struct {
 	delivered time.Time
 	// uids are the UIDs of the pods in the snapshot.
 	uids map[types.UID]bool
-	// failed is why the source has ended, and since when.
+	// failed is why the source has ended, and since is when it ended.
 	failed error
 	since  time.Time
 	// departed are pods that the source has removed since the last reconciliation, in their last
@@ -160,7 +160,7 @@ type desiredPods struct {
 	departed map[types.UID]desiredPod
 }
 
-// desired returns the pods of all sources. Of a source that has not delivered, nothing is known.
+// desired returns the pods of all sources. A source that has not delivered yet has none.
 func (fs *feeds) desired() desiredPods {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

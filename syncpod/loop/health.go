@@ -31,7 +31,7 @@ type Health struct {
 // SourceHealth is the health of a source.
 type SourceHealth struct {
 	Name string
-	// Ready means that it has delivered all its pods,
+	// Ready means that the source has delivered all its pods.
 	Ready bool
 	// Delivered is when the source last delivered, zero if it never did.
 	Delivered time.Time
@@ -96,7 +96,7 @@ func (f *feed) health() SourceHealth {
 	return h
 }
 
-// OK reports whether nothing is wrong. Warnings are not.
+// OK reports whether there is no problem. Warnings are not problems.
 func (h Health) OK() bool {
 	for _, s := range h.Sources {
 		if !s.Ready || len(s.Errors) > 0 || s.Failed != nil {

@@ -45,8 +45,7 @@ type Loop struct {
 	storeErr error
 }
 
-// New returns a Loop that does nothing until Run is called. The error names the
-// field of the Config that is missing or wrong.
+// New returns a Loop that does nothing until Run is called. The error names the missing or invalid field of the Config.
 func New(c Config) (*Loop, error) {
 	events := queueEvents(&c)
 	c, err := c.withDefaults()

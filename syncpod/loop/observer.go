@@ -69,7 +69,7 @@ func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 		o.loop.states.update(w.UID, func(s *podState) { acted = s.ended(w, err, time.Now()) })
 	}
 	if w.Type == podworkers.SyncTerminatingRuntimePod {
-		acted = true // no other component inspects the pod
+		acted = true // nothing else causes an inspection of the pod
 	}
 	// The result is inspected now, with or without events (kubernetes #137362). The next call uses
 	// that inspection, which therefore starts after the end of this one, unless the last inspection

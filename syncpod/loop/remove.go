@@ -24,7 +24,7 @@ const (
 	removalTimeout = time.Minute
 )
 
-// remover removes everything that the node has of a pod.
+// remover removes everything that belongs to a pod from the node.
 type remover struct {
 	config  *Config
 	table   *podTable
@@ -37,9 +37,9 @@ type remover struct {
 	removals, deletions chan struct{}
 }
 
-// removePod removes everything of a pod from the node: first from the runtime, then directories,
-// devices and cgroups, and finally the records, by which the next agent finds the rest if this one
-// is killed. Anything left would make a new pod with the UID count as finished.
+// removePod removes everything of a pod from the node: first from the runtime, then directories, devices and cgroups,
+// and finally the records, by which the next agent finds the rest if this one is killed. With a remaining record, a new
+// pod with the UID would count as finished.
 func (r remover) removePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
 	r.config.probes.Forget(w.UID)
 	if w.Pod != nil { // its work has ended: nothing depends on its status

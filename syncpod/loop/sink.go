@@ -71,6 +71,7 @@ func (s sink) keep(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error 
 	return s.store.SetStatus(ctx, statusstore.Status{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status, Runtime: s.seen(pod.UID)})
 }
 
-// mayComeAgain reports whether the end of a pod must not be recorded: a static pod whose manifest was removed has
-// the same UID when the manifest is added again, and must then run, even if the agent was killed in the meantime.
+// mayComeAgain reports whether a pod may return after its end, so that its end must not be recorded: a static pod whose
+// manifest was removed has the same UID when the manifest is added again, and must then run, even if the agent was
+// killed in the meantime.
 func mayComeAgain(pod *v1.Pod) bool { return runtime.IsStatic(pod) && pod.DeletionTimestamp != nil }

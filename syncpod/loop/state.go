@@ -91,7 +91,7 @@ func (s *podStates) update(uid types.UID, change func(*podState)) {
 	}
 }
 
-// removalFailed notes why a pod is not removed, nil if it is.
+// removalFailed records why a pod could not be removed, nil if it was.
 func (s *podStates) removalFailed(uid types.UID, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *podStates) uids() []types.UID {
 	return slices.Sorted(maps.Keys(s.pods))
 }
 
-// over reports whether the pod was reported to have ended for good.
+// over reports whether the last reported phase of the pod is terminal.
 func (s *podState) over() bool { return s.status != nil && runtime.IsTerminal(s.status.Phase) }
 
 // ends reports whether nothing of the pod runs any more, or will run.
@@ -156,7 +156,7 @@ func (s *podState) trouble() error {
 	return s.held
 }
 
-// ended notes how work has ended. It reports whether that has changed something.
+// ended records the result of work. It reports whether the work has changed something.
 func (s *podState) ended(w podworkers.Work, err error, at time.Time) (acted bool) {
 	s.calls--
 	if s.trouble() == nil {

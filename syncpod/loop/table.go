@@ -83,7 +83,7 @@ func (t *podTable) shorten(wp *workerPod, asked *v1.Pod) {
 	}
 }
 
-// ofSource returns the pod that the workers have as pod, with its source.
+// ofSource returns the version of the pod in its source.
 func (t *podTable) ofSource(pod *v1.Pod) *v1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()

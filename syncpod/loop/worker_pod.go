@@ -21,10 +21,9 @@ type workerPod struct {
 	// restartRequested means that desired is a new pod with the UID of pod, which is stopping. The new pod
 	// waits until the workers have forgotten pod (kubernetes #104648).
 	restartRequested bool
-	// endedBefore means that the pod had finished, or was rejected, before its first update. The workers
-	// finish a static pod that was never synced without a call, as a kubelet does. So they receive this pod
-	// as a pod of no source: the remains of an earlier agent must be cleaned up (kubernetes #105527), and
-	// its end reported.
+	// endedBefore means that the pod had finished, or was rejected, before its first update. The workers finish a
+	// static pod that was never synced without a call, as a kubelet does. So they receive this pod as a pod without a
+	// source: the remains of an earlier agent must be cleaned up (kubernetes #105527), and its end reported.
 	endedBefore bool
 }
 
@@ -90,7 +89,7 @@ func setCondition(conditions []v1.PodCondition, c v1.PodCondition) []v1.PodCondi
 	return append(conditions, c)
 }
 
-// sourceless returns the pod as one of no source.
+// sourceless returns the pod as a pod without a source.
 func sourceless(pod *v1.Pod) *v1.Pod {
 	copied := *pod // shares all but the annotations
 	copied.Annotations = maps.Clone(pod.Annotations)

@@ -37,7 +37,7 @@ func defaultSpec(spec *v1.PodSpec) {
 	setPointer(&spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)
 	setPointer(&spec.EnableServiceLinks, v1.DefaultEnableServiceLinks)
 	setPointer(&spec.SecurityContext, v1.PodSecurityContext{})
-	// Two names of one field; the first is deprecated.
+	// The API has two names for one field; the first is deprecated.
 	set(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
 	roundUp(spec.Overhead)
@@ -100,7 +100,8 @@ func pullPolicy(image string) v1.PullPolicy {
 	return v1.PullIfNotPresent
 }
 
-// defaultHostPorts: in the node's network a container's port is one of the node.
+// defaultHostPorts sets the host ports of a pod in the node's network, where each port of a container is a port of the
+// node.
 func defaultHostPorts(ports []v1.ContainerPort) {
 	for i := range ports {
 		set(&ports[i].HostPort, ports[i].ContainerPort)

@@ -18,7 +18,7 @@ const (
 	ephemeral
 )
 
-// member is a container with its place in the spec.
+// member is a container with its position in the spec.
 type member struct {
 	*v1.Container
 	kind kind

@@ -113,7 +113,7 @@ func uidOf(pod *v1.Pod, nodeName string, source Source) types.UID {
 func canonical(pod *v1.Pod) []byte {
 	text, err := json.Marshal(v1.Pod{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec})
 	if err != nil {
-		return []byte(pod.Namespace + "/" + pod.Name) // of a pod made by a program that is no JSON
+		return []byte(pod.Namespace + "/" + pod.Name) // a pod that a program has built may not be valid JSON
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.UseNumber()

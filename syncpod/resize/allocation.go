@@ -58,7 +58,7 @@ func reportedOf(s *v1.ContainerStatus, asked v1.ResourceRequirements) v1.Resourc
 	return v1.ResourceRequirements{Requests: requests, Limits: resizable(s.Resources.Limits)}
 }
 
-// wholePod is no name of a container.
+// wholePod is the key of the pod as a whole. No container has this name.
 const wholePod = ""
 
 // resizable returns the part of a list that can change while a container runs.
@@ -107,7 +107,7 @@ func (a allocation) applyTo(pod *v1.Pod) *v1.Pod {
 	return &allocated
 }
 
-// of returns the allocation of the pod's containers, complete.
+// of returns the complete allocation of the pod's containers.
 func (a allocation) of(pod *v1.Pod) allocation {
 	all := allocationOf(pod)
 	for name := range all {

@@ -40,7 +40,7 @@ type Allocator struct {
 	files  podfile.Dir
 
 	mu sync.Mutex
-	// loaded is set once the files of the agent before were read.
+	// loaded is set once the files of an earlier agent were read.
 	loaded bool
 	pods   map[types.UID]*entry
 	// changed is called for pods whose pending resize was accepted: those in accepted, after mu is
@@ -68,7 +68,7 @@ type entry struct {
 // storedVersion is the version of the files' format. The first files had none.
 const storedVersion = 1
 
-// stored is the content of a file. Of a newer version, fields with these names are read.
+// stored is the content of a file. Files of a newer version are read too; only the fields with these names count.
 type stored struct {
 	Version    int             `json:"version"`
 	Containers allocation      `json:"containers"`

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// request is one resize, with the other pods and the node that it must fit.
+// request is one resize, with the node and the other pods on it.
 type request struct {
 	// Pod is the desired pod, Allocated the pod with its current allocation.
 	Pod, Allocated *v1.Pod
@@ -39,9 +39,9 @@ type Outcome string
 const (
 	// Accepted: the requested resources are allocated.
 	Accepted Outcome = "Accepted"
-	// Deferred: it would fit the node without other pods, and is retried.
+	// Deferred: it would fit on the node without other pods, and is retried.
 	Deferred Outcome = v1.PodReasonDeferred
-	// Infeasible: it can never be on this node.
+	// Infeasible: it can never be allocated on this node.
 	Infeasible Outcome = v1.PodReasonInfeasible
 )
 

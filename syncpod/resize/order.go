@@ -19,10 +19,9 @@ type pending struct {
 	Since time.Time
 }
 
-// order sorts resizes in the order in which to try them: first those that need no more resources,
-// because they may make room; then by priority of the pod, the highest first; then Guaranteed pods
-// before others; then the longest pending; then by UID. One that does not fit does not block those
-// behind it.
+// order sorts resizes in the order in which to try them: first those that need no more resources, because they may make
+// room; then by priority of the pod, the highest first; then Guaranteed pods before others; then the longest pending;
+// then by UID. A resize that does not fit does not block the next ones.
 func order(list []pending) {
 	slices.SortFunc(list, func(a, b pending) int {
 		return cmp.Or(

@@ -118,7 +118,7 @@ func (a *answer) drop() {
 	}
 }
 
-// dropPart releases the first piece.
+// dropPart frees the first chunk.
 func (a *answer) dropPart() {
 	a.all.release(a.user, cap(a.parts[0]))
 	a.parts[0] = nil
@@ -151,8 +151,8 @@ func (a *answer) send(w http.ResponseWriter) {
 	}
 }
 
-// whole serves an answer that is held until the caller has read it. An answer beyond the limits is
-// refused with 429.
+// whole serves an answer that is buffered until the caller has read it. An answer beyond the limits is rejected with
+// 429.
 func (s *Server) whole(serve func(*answer, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		a := &answer{all: &s.answers, user: userOf(r), header: http.Header{}}

@@ -86,7 +86,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route route) (adm
 	return r.WithContext(context.WithValue(r.Context(), userKey{}, user)), s.authorize(w, r, route, user)
 }
 
-// busy refuses a request that may be made again.
+// busy rejects a request with a response that allows a retry.
 func busy(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, "Too Many Requests", http.StatusTooManyRequests)
@@ -116,7 +116,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, route route, 
 	return false
 }
 
-// verb returns the verb of a request, in the terms of the Kubernetes API.
+// verb returns the verb of a request, as the Kubernetes API names it.
 func (r route) verb(method string) string {
 	if r.acts {
 		return "create"

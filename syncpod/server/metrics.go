@@ -29,8 +29,7 @@ func (s *Server) serveTimeline(a *answer, r *http.Request) error {
 	return nil
 }
 
-// serveResourceMetrics answers with CPU and memory as metrics-server reads them, in the
-// text format of Prometheus, version 0.0.4.
+// serveResourceMetrics serves CPU and memory usage for metrics-server, in the text format of Prometheus, version 0.0.4.
 func (s *Server) serveResourceMetrics(a *answer, r *http.Request) error {
 	all, err := s.cpuAndMemory.get(r.Context(), s.known)
 	if gone := r.Context().Err(); gone != nil {
@@ -84,8 +83,8 @@ func exposition(all *stats.Stats, failed bool) []byte {
 	return join(containerCPU, containerMemory, containerStart, nodeCPU, nodeMemory, podCPU, podMemory, scrapeError)
 }
 
-// newestOfNames returns the pods, but of several pods of one name only the one that began last: while one ends and the
-// next one runs, two samples with the same labels would be invalid.
+// newestOfNames returns the pods. If several pods have one name, it returns only the newest of them: while one ends and
+// the next one runs, two samples with the same labels would be invalid.
 func newestOfNames(pods []stats.Pod) []*stats.Pod {
 	var list []*stats.Pod
 	at := make(map[types.NamespacedName]int, len(pods))
@@ -127,7 +126,7 @@ func (f *family) memory(labels string, m *stats.Memory) {
 	}
 }
 
-// add adds a sample, with the time that it is of unless that is now.
+// add adds a sample. The sample has a timestamp unless its time is now.
 func (f *family) add(labels string, value float64, at time.Time) {
 	f.samples = append(f.samples, f.name+labels+" "...)
 	f.samples = strconv.AppendFloat(f.samples, value, 'g', -1, 64)

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/internal/base/regular"
 )
 
-// serveConfigz answers with the configuration that the embedder shows.
+// serveConfigz serves Config.Configz.
 func (s *Server) serveConfigz(a *answer, r *http.Request) error {
 	if s.config.Configz == nil {
 		return notFound("there is no configuration to be shown")
@@ -37,8 +37,7 @@ func (s *Server) serveNodeLogs(w http.ResponseWriter, r *http.Request) error {
 // regularFS opens only regular files and directories, because opening any other file may block.
 type regularFS struct{ root *os.Root }
 
-// Open opens a file.
-// maxNames is the number of names of a directory that are listed.
+// maxNames is the maximum number of names that the listing of a directory has.
 const maxNames = 10_000
 
 // A shortDir lists only the first names of a directory, because a container may create more than fit in memory.
@@ -63,7 +62,7 @@ func (f regularFS) Open(name string) (fs.File, error) {
 		info, err = f.root.Lstat(name)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s cannot be read: %w", name, fs.ErrPermission) // such as a link that leads out
+		return nil, fmt.Errorf("%s cannot be read: %w", name, fs.ErrPermission) // for example a link that leads out of the directory
 	}
 	if err != nil {
 		return nil, err
@@ -72,7 +71,7 @@ func (f regularFS) Open(name string) (fs.File, error) {
 		return nil, fmt.Errorf("%s is no regular file: %w", name, fs.ErrPermission)
 	}
 	if info.IsDir() {
-		dir, err := f.root.Open(name + "/.") // not a FIFO, even if one has replaced it
+		dir, err := f.root.Open(name + "/.") // it does not wait for a writer, even if a FIFO has replaced the file
 		if err != nil {
 			return nil, err
 		}

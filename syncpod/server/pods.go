@@ -34,7 +34,7 @@ func (s *Server) pod(r *http.Request) (*loop.Pod, error) {
 	return found, nil
 }
 
-// container returns the pod and the name of the container of it that a path names.
+// container returns the pod and the name of the container in a path.
 func (s *Server) container(r *http.Request) (*loop.Pod, string, error) {
 	pod, err := s.pod(r)
 	if err != nil {
@@ -103,7 +103,7 @@ func noInstance(c *v1.ContainerStatus, pod string, previous bool) error {
 	return badRequest("container %q in pod %q is waiting to start - no logs yet", c.Name, pod)
 }
 
-// servePods answers with the pods that the agent has, and their statuses.
+// servePods serves the pods of the agent with their statuses.
 func (s *Server) servePods(a *answer, r *http.Request) error {
 	return s.encode(r, func() error {
 		pods := s.config.Agent.Pods()
@@ -131,7 +131,7 @@ func (s *Server) serveRunningPods(a *answer, r *http.Request) error {
 	})
 }
 
-// runningPod returns the runtime's view of a pod, nil if nothing of the pod runs.
+// runningPod returns a pod as the runtime reports it, nil if no container and no sandbox of the pod runs.
 func runningPod(status *runtime.PodStatus) *v1.Pod {
 	if status.Empty() {
 		return nil
@@ -148,8 +148,7 @@ func runningPod(status *runtime.PodStatus) *v1.Pod {
 	return pod
 }
 
-// writePods writes a list of n pods. It encodes one pod at a time, so that the whole list is in
-// the answer alone.
+// writePods writes a list of n pods. It encodes one pod at a time, so that only the answer holds the whole list.
 func writePods(a *answer, n int, pod func(i int) *v1.Pod) error {
 	a.Header().Set("Content-Type", "application/json")
 	_, err := io.WriteString(a, `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[`)
@@ -167,7 +166,7 @@ func writePods(a *answer, n int, pod func(i int) *v1.Pod) error {
 	return err
 }
 
-// writeJSON answers with a value.
+// writeJSON serves a value as JSON.
 func (s *Server) writeJSON(a *answer, r *http.Request, value any) error {
 	a.Header().Set("Content-Type", "application/json")
 	return s.encode(r, func() error { return writeValue(a, value) })

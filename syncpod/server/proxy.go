@@ -16,7 +16,7 @@ import (
 // maxRefusal is the maximum size of the runtime's error response that is forwarded.
 const maxRefusal = 64 << 10
 
-// secretHeaders are the caller's and not for the runtime.
+// secretHeaders are headers of the caller that the runtime must not receive.
 var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization"}
 
 const (
@@ -132,7 +132,7 @@ func (w *streamWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // Unwrap returns the underlying writer.
 func (w *streamWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// errGone ends a stream whose caller has disconnected.
+// errGone is the error of a stream whose caller has disconnected.
 var errGone = errors.New("the caller has gone")
 
 // oneEnd is a connection that closes in both directions at once: streams are closed by messages on

@@ -80,8 +80,7 @@ type Config struct {
 	Log logr.Logger
 }
 
-// A Server answers the requests that a kubelet does. Make one with New; it may be used
-// concurrently.
+// A Server answers the requests that a kubelet answers. Create one with New. Its methods may be called concurrently.
 type Server struct {
 	config Config
 	logs   logs.Reader

@@ -161,7 +161,7 @@ func (c *activeConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// moved restarts the idle timeout, unless the connection is closed.
+// moved restarts the idle timeout after data was read or written, unless the connection is closed.
 func (c *activeConn) moved(n int) {
 	if n > 0 && c.timer.Stop() {
 		c.timer.Reset(c.idle)

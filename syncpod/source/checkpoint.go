@@ -145,7 +145,7 @@ func NewCheckpoint(c CheckpointConfig) (*Checkpoint, error) {
 	return r, nil
 }
 
-// Name returns the name of the source whose pods they are.
+// Name returns the name of the source in the configuration.
 func (r *Checkpoint) Name() string { return r.config.Source.Name() }
 
 // Run delivers the pods of the source, or of the checkpoint, until ctx ends. It returns the result
@@ -234,7 +234,7 @@ func (r *Checkpoint) readCheckpoint() {
 	r.take(kept)
 }
 
-// take adopts the objects that pods refer to.
+// take loads the objects of a checkpoint that pods refer to.
 func (r *Checkpoint) take(m checkpointData) {
 	r.configMaps.load(byNames(m.ConfigMaps))
 	r.secrets.load(byNames(m.Secrets))

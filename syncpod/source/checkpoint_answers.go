@@ -183,7 +183,7 @@ type tokenKey struct {
 	Seconds int64 `json:"expirationSeconds"`
 }
 
-// tokenSeconds is the API's default of that.
+// tokenSeconds is the API's default lifetime of a token.
 const tokenSeconds = 3600
 
 func tokenOf(pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) tokenKey {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// confirmInterval is the time from one recorded confirmation to the next, at the least.
+// confirmInterval is the minimum time between two recorded confirmations.
 const confirmInterval = time.Minute
 
 // Confirm records that the last snapshot of the source is still valid, for example because its

@@ -14,7 +14,7 @@ import (
 // first complete snapshot.
 type checkpointPods struct {
 	checkpointed []*v1.Pod
-	// confirmedAt is when the source last wanted the pods, as far as
+	// confirmedAt is when the source last confirmed the pods, according to the file and to Confirm.
 	confirmedAt time.Time
 	// tooOld is the number of pods of the checkpoint that are too old to be used.
 	tooOld int
@@ -29,9 +29,9 @@ type checkpointPods struct {
 	names map[types.NamespacedName]bool
 }
 
-// recall takes over the pods of a checkpoint with the time of its last confirmation. It returns the
-// usable part of the checkpoint: nothing if the checkpoint is older than maxAge, unless maxAge is 0.
-// If the clock is behind the time of the confirmation, the age is 0.
+// recall loads the pods of a checkpoint, and the time of its last confirmation. It returns the usable part of the
+// checkpoint: nothing if the checkpoint is older than maxAge, unless maxAge is 0. If the clock is behind the time of
+// the confirmation, the age is 0.
 func (r *checkpointPods) recall(m checkpointData, confirmedAt, now time.Time, maxAge time.Duration) checkpointData {
 	r.confirmedAt = confirmedAt
 	if maxAge > 0 && now.Sub(confirmedAt) > maxAge {

@@ -90,8 +90,7 @@ func (f *Folder) load(path string, old *manifestFile) *manifestFile {
 	return succeed(old, &manifestFile{sum: sum, manifest: f.decode(path, text)})
 }
 
-// succeed merges a new version of a file with the old one: unreadable objects keep their last good
-// version.
+// succeed merges a new version of a file with the old one: unreadable objects keep their last valid version.
 func succeed(old, file *manifestFile) *manifestFile {
 	if old == nil {
 		old = &manifestFile{}
@@ -126,7 +125,7 @@ func succeed(old, file *manifestFile) *manifestFile {
 	return file
 }
 
-// keep notes with the errors of a file where an earlier version still counts.
+// keep marks the errors of objects whose earlier version is still in use.
 func (f *manifestFile) keep(kept map[objectKey]bool) {
 	for _, err := range f.errors {
 		if e, ok := errors.AsType[*ManifestError](err); ok {

@@ -55,12 +55,12 @@ spec:
 
 func always(os.DirEntry) bool { return true }
 
-// folderRun is a Folder at work.
+// folderRun is the state of a running Folder.
 type folderRun struct {
 	*Folder
 	deliver func(Snapshot)
 	watched *watch // nil if there is none
-	// blind is why there is no watch.
+	// blind is the error because of which there is no watch.
 	blind error
 	// away means that the folder does not exist.
 	away      bool

@@ -142,7 +142,7 @@ func isStaged(event fsnotify.Event) bool {
 // inOrder means that the system reports the new name of a file right after the old one.
 const inOrder = goruntime.GOOS == "linux"
 
-// stillOf reports whether it is this folder that is now at the path.
+// stillOf reports whether the path still leads to the watched folder.
 func (w *watch) stillOf(dir string) bool {
 	if w == nil {
 		return false

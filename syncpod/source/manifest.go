@@ -38,7 +38,7 @@ func (k objectKey) String() string { return k.kind + " " + k.namespace + "/" + k
 type object struct {
 	objectKey
 	metav1.Object
-	document int // the number of that in its file
+	document int // the number of the document in its file
 }
 
 // A manifest has the decoded objects and the errors of a file.
@@ -65,8 +65,8 @@ const (
 type decoder struct {
 	node, source, file string
 	now                time.Time
-	document           int // the number of the one at hand
-	found              int // how many objects there have been
+	document           int // the number of the current document
+	found              int // the number of objects so far
 	ended              bool
 	manifest
 }
@@ -146,7 +146,7 @@ type head struct {
 	Items items `json:"items"`
 }
 
-// items are the items of a list, or the first of too many.
+// items are the items of a list. If there are too many, only the first ones are kept.
 type items []json.RawMessage
 
 // UnmarshalJSON stops when there are too many items.

@@ -19,8 +19,8 @@ const (
 	maxYAML = 2 << 20
 	// maxDepth is several times the depth of a pod with all its fields.
 	maxDepth = 100
-	// A document without aliases has at most one value for each two bytes, and no more text than bytes.
-	// The additions are what aliases may repeat in a small document.
+	// A document without aliases has at most one value for each two bytes, and no more text than bytes. The added
+	// numbers allow for the values that aliases repeat in a small document.
 	moreValues, maxValues = 10_000, 250_000
 	moreText              = 256 << 10
 	// maxDuplicates is the maximum number of duplicate keys in a warning.
@@ -70,7 +70,7 @@ const unset = "\x00unset"
 // A yamlTree turns the nodes of one document into values of JSON, within limits.
 type yamlTree struct {
 	document     []byte
-	values, text int // how much more there may be
+	values, text int // the remaining values and text
 	duplicates   []string
 }
 

@@ -15,7 +15,7 @@ import (
 // these errors are reworded, with the line number.
 var quoting = []struct {
 	says *regexp.Regexp
-	// find returns the position in the text of the part that the parser quotes, -1 if
+	// find returns the position in the text of the part that the parser quotes, -1 if it is not found.
 	find    func(text []byte, quoted string) int
 	problem string
 }{

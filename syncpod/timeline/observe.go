@@ -33,7 +33,7 @@ type workObserver struct {
 func (o workObserver) PodSeen(uid types.UID, at time.Time) {
 	o.with(uid, nil, func(r *record) {
 		if len(r.entries) > 0 && !r.pod.Finished {
-			return // its work began before the observer was attached
+			return // the work on the pod began before the observer was attached
 		}
 		o.over = slices.DeleteFunc(o.over, func(other types.UID) bool { return other == uid })
 		r.phase, r.pod.Finished, r.ending = podworkers.Syncing, false, ""
@@ -102,7 +102,7 @@ func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error
 	})
 }
 
-// reasons returns the reasons of the steps in an error. The rest of its text is not for others to read.
+// reasons returns the reasons of the steps in an error. The rest of the text may contain secrets.
 func reasons(err error) string {
 	var all []string
 	var walk func(error)

@@ -1,6 +1,6 @@
 package timeline
 
-// pageScript draws the page. Nothing of the data becomes part of the document but as text.
+// pageScript draws the page. The data enters the document only as text.
 const pageScript = scriptDraw + scriptInput
 
 // scriptDraw lays out pods in rows, and draws the visible ones on a canvas.
@@ -18,7 +18,7 @@ const scriptDraw = `'use strict';
   const hidden = {}, opened = {};
   let rows = [], hits = [], view = { from: 0, to: 1 }, total = 0, chosen = null, colors = {}, labels = 230;
 
-  // What there is of each pod: containers in the order in which they came.
+  // The containers of each pod, in the order in which they appeared.
   data.pods = data.pods || [];
   for (const p of data.pods) {
     p.tracks = [];
@@ -87,7 +87,7 @@ const scriptDraw = `'use strict';
     }
   }
 
-  // layout makes the rows of the pods that are to be seen.
+  // layout computes the rows of the visible pods.
   function layout() {
     const words = $('filter').value.toLowerCase().split(/\s+/).filter(Boolean), trouble = $('trouble').checked, by = $('sort').value;
     const pods = data.pods.filter((p) => (!trouble || p.failed > 0) && words.every((w) => p.text.includes(w)));
@@ -172,8 +172,8 @@ const scriptDraw = `'use strict';
     hits.push({ x: left - 1, y: y, w: w + 2, h: h, e: e });
   }
 
-  // drawClosed draws a pod in one line: a stripe for each container, or for the pod where
-  // there is none yet, and below them what was done.
+  // drawClosed draws a pod in one line: a stripe for each container, or one for the pod if it has no container yet, and
+  // below them the work on the pod.
   function drawClosed(row, y, width) {
     const tracks = row.pod.tracks, containers = tracks.filter((t) => t.name !== '');
     const states = hidden.run && hidden.wait || containers.length === 0 ? tracks : containers;

@@ -1,7 +1,7 @@
 package timeline
 
-// pageHTML is the page, without its data and its script. It is well-formed XML but for its
-// first line, so that a test can read it.
+// pageHTML is the page, without its data and its script. It is well-formed XML except for its first line, so that a
+// test can parse it.
 const pageHTML = `<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -26,7 +26,7 @@ type Timeline struct {
 
 	mu      sync.Mutex
 	records map[types.UID]*record
-	// over are the pods that have finished, the first of them first.
+	// over are the finished pods, in the order in which they finished.
 	over []types.UID
 	// entries is the number of entries of all records.
 	entries int
@@ -45,7 +45,7 @@ type podHistory struct {
 	Phase string
 	// Finished: the pod has no work left.
 	Finished bool
-	// Restarts are those of all its containers, as they were reported last.
+	// Restarts is the number of restarts of all containers, as reported last.
 	Restarts int
 	// Dropped is the number of entries that were dropped because of the limits.
 	Dropped int
@@ -53,9 +53,9 @@ type podHistory struct {
 	Entries []entry
 }
 
-// entry is something that took time.
+// entry is an event with a duration.
 type entry struct {
-	// Container is empty for what concerns the pod as a whole.
+	// Container is empty if the entry concerns the whole pod.
 	Container string
 	Kind      kind
 	// Name describes the entry in a word or two, Reason is its cause or result. Both are truncated
@@ -65,7 +65,7 @@ type entry struct {
 	// End is zero if the entry is in progress.
 	End    time.Time
 	Failed bool
-	// Count is how often it happened in a row, at least 1.
+	// Count is the number of consecutive repetitions, at least 1.
 	Count int
 }
 
@@ -78,7 +78,7 @@ const (
 	kindRun     kind = "run"     // an instance of a container
 	kindWait    kind = "wait"    // a container that does not run, with the reason that is reported
 	kindSandbox kind = "sandbox" // its creation
-	kindVolume  kind = "volume"  // it was made, or could not be
+	kindVolume  kind = "volume"  // the setup of a volume, or its failure
 	kindPull    kind = "pull"    // a container has waited for an image
 	kindStart   kind = "start"   // creation and start of a container
 	kindHook    kind = "hook"    // a handler

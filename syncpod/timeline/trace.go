@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// event is one of the trace event format that Chrome and Perfetto read. Times are in
-// microseconds.
+// event is an event of the trace event format that Chrome and Perfetto read. Times are in microseconds.
 type event struct {
 	Name     string         `json:"name"`
 	Category string         `json:"cat,omitempty"`

@@ -22,7 +22,7 @@ type Runtime interface {
 type Config struct {
 	// Dir is the directory of the pods' directories, an absolute path: pods below the root of the agent. Required.
 	Dir string
-	// IDs are the IDs of the node that pods may have. Default: all but the first 65536, and 65536 for each pod.
+	// IDs are the IDs of the node that pods may have. Default: all except the first 65536, and 65536 for each pod.
 	IDs IDs
 	// Runtime is the container runtime. Required.
 	Runtime Runtime
@@ -39,7 +39,7 @@ type Allocator struct {
 	taken map[types.UID]span
 }
 
-// New returns an Allocator that has read no file. The error names the field of the Config that is missing or wrong.
+// New returns an Allocator that has read no file. The error names the missing or invalid field of the Config.
 func New(c Config) (*Allocator, error) {
 	if !filepath.IsAbs(c.Dir) {
 		return nil, fmt.Errorf("userns: Config.Dir %q is not an absolute path", c.Dir)
@@ -55,8 +55,8 @@ func New(c Config) (*Allocator, error) {
 }
 
 // UserNamespace returns the mapping of IDs of a pod: the same for as long as the pod has not been cleaned up, and nil for a pod
-// with the users of the node. handler is the runtime handler of the pod. It is an error if that does not support user
-// namespaces, because root in the pod would be root of the node.
+// with the users of the node. handler is the runtime handler of the pod. It returns an error if the handler does not support
+// user namespaces, because root in the pod would be root of the node.
 func (a *Allocator) UserNamespace(ctx context.Context, pod *v1.Pod, handler string) (*runtimeapi.UserNamespace, error) {
 	if pod.Spec.HostUsers == nil || *pod.Spec.HostUsers {
 		return nil, nil

@@ -12,6 +12,6 @@
 // The files:
 //
 //	ids.go        IDs: which IDs there are, and the lowest free range; pure
-//	allocator.go  Allocator: gives a range to each pod that wants one, until it has been cleaned up
+//	allocator.go  Allocator: gives a range to each pod that needs one, until the pod has been cleaned up
 //	record.go     the file with the range of a pod
 package userns

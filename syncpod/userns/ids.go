@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Unit is the least number of IDs that a pod has. The number that is configured is a multiple of it.
+// Unit is the minimum number of IDs of a pod. IDs.PerPod is a multiple of it.
 const Unit = 65536
 
 // allIDs is the number of user IDs, and of group IDs, that Linux has.
@@ -57,8 +57,8 @@ func (s span) overlaps(other span) bool {
 	return uint64(s.first) < other.end() && uint64(other.first) < s.end()
 }
 
-// free returns the lowest range of IDs for a pod that overlaps none that is taken, and whether there is one. The taken ranges
-// may have other sizes, and lie outside of the IDs: those of earlier configurations do.
+// free returns the lowest range of IDs that overlaps no taken range, and whether there is one. Ranges that were taken under
+// an earlier configuration may have other sizes, and may be outside of the IDs.
 func (i IDs) free(taken []span) (found span, ok bool) {
 	order := make([]*span, len(taken)) // pointers, because a sort of structs adds 6 kB to a program
 	for n := range taken {

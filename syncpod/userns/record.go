@@ -78,7 +78,7 @@ func (d directory) read(uid types.UID) (s span, found bool, err error) {
 	defer root.Close()
 	text, err := regular.Read(root, fileName, maxFile)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && len(bytes.TrimSpace(text)) == 0: // a kubelet takes an empty file for none
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(bytes.TrimSpace(text)) == 0: // a kubelet treats an empty file as missing
 		return span{}, false, nil
 	case err != nil:
 		return span{}, false, fmt.Errorf("userns: %s: %w", path, err)

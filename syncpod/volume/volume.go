@@ -15,8 +15,8 @@ import (
 // A Plugin persists what it has mounted, for the next agent. Only TearDown ends the use of a
 // volume: the absence of calls for a pod means nothing.
 type Plugin interface {
-	// Provides reports whether the plugin provides volumes of this kind. It is not called for the kinds that
-	// the node makes by itself.
+	// Provides reports whether the plugin provides volumes of this kind. It is not called for the kinds that the agent
+	// sets up itself.
 	Provides(vol *v1.Volume) bool
 	// SetUp mounts a volume for a pod, or finds it mounted, and returns once containers can use it. dir is the
 	// absolute path of the pod's directory. An error, which may be an *[Error], is reported as an event, and SetUp is
@@ -51,7 +51,7 @@ type Tokens interface {
 	Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
 }
 
-// An Error is why a volume cannot be made, or brought up to date.
+// An Error is the reason why a volume cannot be set up or updated.
 type Error struct {
 	// Volume is the name of the volume.
 	Volume string

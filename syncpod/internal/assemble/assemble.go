@@ -1,5 +1,5 @@
-// Package assemble makes the parts of an agent of a connection to its runtime: the one
-// place that does, for a Syncer by itself and for a Loop.
+// Package assemble creates the parts of an agent that need a connection to the runtime. A Syncer and a Loop both use
+// it, so that no part is configured in two ways.
 package assemble
 
 import (

@@ -65,7 +65,7 @@ func New(c Config) (*Runner, error) {
 	return r, nil
 }
 
-// Request is a handler and the container it is of. It is not written to.
+// Request is a handler and its container. Run does not modify it.
 type Request struct {
 	// Handler is the handler to run, required. Exactly one of its fields must be set.
 	Handler *v1.LifecycleHandler

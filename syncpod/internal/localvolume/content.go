@@ -34,9 +34,9 @@ type content struct {
 	// dir is the pod's directory, path the volume's.
 	dir, path string
 	owners    owners
-	// files are by their path in the volume.
+	// files has the files by their paths in the volume.
 	files map[string]file
-	// dirs are the directories that these are in, each with one of its files.
+	// dirs has the directories of the files, each with one of its files.
 	dirs map[string]string
 	// room is the remaining room for the files of the pod's volumes.
 	room *room
@@ -74,7 +74,7 @@ func modeOr(mode *int32, def int32) int32 {
 	return *mode
 }
 
-// projected adds the files of all sources. Of two at one path the later one counts.
+// projected adds the files of all sources. If two files have the same path, the later one counts.
 func (c *content) projected(ctx context.Context, p *v1.ProjectedVolumeSource) error {
 	mode := modeOr(p.DefaultMode, v1.ProjectedVolumeSourceDefaultMode)
 	for i := range p.Sources {

@@ -28,7 +28,7 @@ func (d directory) make() error {
 	}
 	defer parent.Close()
 	name := filepath.Base(d.path)
-	next := "." + name // no volume is called so
+	next := "." + name // no volume has this name
 	if err := parent.Mkdir(next, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

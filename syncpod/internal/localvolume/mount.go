@@ -85,7 +85,7 @@ func (v *Volumes) mount(req containerconfig.MountRequest, index int, dir string,
 	}, nil
 }
 
-// imageMount returns the mount of an image, or of a directory in it, for reading (KEP-4639). The runtime does it.
+// imageMount returns the read-only mount of an image, or of a directory in it (KEP-4639). The runtime mounts it.
 func (v *Volumes) imageMount(req containerconfig.MountRequest, ask *v1.VolumeMount) (*runtimeapi.Mount, error) {
 	image := req.Images[ask.Name]
 	if image == "" {

@@ -131,7 +131,7 @@ func (o owners) token(mode int32) int32 {
 	return 0o600
 }
 
-// isOf reports whether the file that info is of has this access.
+// isOf reports whether a file with this info has this access.
 func (a access) isOf(info fs.FileInfo) bool {
 	return info.Mode()&^fs.ModeType == a.mode && isOwned(info, a.user, a.group)
 }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// isOwned reports whether a file is a user's and a group's.
+// isOwned reports whether a file belongs to a user and a group.
 func isOwned(info fs.FileInfo, user, group int) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (user == keep || int(stat.Uid) == user) && (group == keep || int(stat.Gid) == group)

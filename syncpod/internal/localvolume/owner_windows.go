@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// isOwned: files are the agent's.
+// isOwned returns true: all files belong to the agent's user.
 func isOwned(fs.FileInfo, int, int) bool { return true }
 
-// chmodDir: directories have no mode.
+// chmodDir does nothing: directories have no mode.
 func chmodDir(*os.File, fs.FileMode) error { return nil }

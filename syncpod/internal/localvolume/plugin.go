@@ -91,8 +91,8 @@ func (v *Volumes) device(req containerconfig.MountRequest, ask *v1.VolumeDevice,
 	return &runtimeapi.Device{HostPath: at.Path, ContainerPath: path.Join("/", ask.DevicePath), Permissions: permissions}, nil
 }
 
-// keepForeign returns an error if the directory of a volume is left that Volumes does not create. It removes such
-// directories only if they are empty: the agent has created none of the files in them. A file may be the data of a
+// keepForeign removes the directories of volumes that Volumes does not create, but only if they are empty, because the
+// agent has created none of the files in them. It returns an error if one of them remains. A file may be the data of a
 // volume whose mount is not visible here; then nothing below the pod's directory may be deleted (kubernetes #72257,
 // #74650).
 func keepForeign(dir string) error {

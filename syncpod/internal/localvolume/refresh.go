@@ -92,7 +92,7 @@ func hasFiles(pod *v1.Pod) bool {
 	return false
 }
 
-// isOfFiles reports whether the volume is files that are written here.
+// isOfFiles reports whether the volume consists of files that this package writes.
 func isOfFiles(vol *v1.Volume) bool {
 	return vol.ConfigMap != nil || vol.Secret != nil || vol.DownwardAPI != nil || vol.Projected != nil
 }

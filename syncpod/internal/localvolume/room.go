@@ -31,7 +31,7 @@ func (r *room) take(f file) error {
 	return nil
 }
 
-// release adds the room of a file again that another file replaces.
+// release adds the size of a file that another file replaces.
 func (r *room) release(f file) {
 	r.bytes += len(f.data)
 	r.files++

@@ -147,7 +147,7 @@ func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir st
 	return err
 }
 
-// pathOf returns where a volume is on the node that Volumes makes.
+// pathOf returns the path on the node of a volume that Volumes creates.
 func pathOf(vol *v1.Volume, dir string) (string, error) {
 	if vol.HostPath != nil {
 		return filepath.FromSlash(vol.HostPath.Path), nil

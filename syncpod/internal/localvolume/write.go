@@ -94,17 +94,17 @@ func (c *content) isIn(root *os.Root, version string) bool {
 	return err == nil && found == len(c.files)
 }
 
-// following returns the name of the version after one.
+// following returns the name of the next version.
 func following(version string) string {
 	n, err := strconv.ParseUint(strings.TrimPrefix(version, ".."), 10, 64)
 	if err != nil {
-		n = 0 // there was none, or it was not ours
+		n = 0 // there was no version, or another program created it
 	}
 	return ".." + strconv.FormatUint(n+1, 10)
 }
 
 func (c *content) writeVersion(root *os.Root, version string) error {
-	if err := root.RemoveAll(version); err != nil { // an interrupted one
+	if err := root.RemoveAll(version); err != nil { // an interrupted update has created it
 		return err
 	}
 	if err := c.makeDirs(root, version); err != nil {

@@ -32,8 +32,8 @@ type container struct {
 	current *runtime.ContainerStatus
 	// lost: the last status did not have current.
 	lost bool
-	// resetBefore is the least attempt that was not removed so that all starts over: a
-	// status from before that may be observed late.
+	// resetBefore is the lowest attempt that the last restart of all containers did not remove. A status that is
+	// observed late may still have lower attempts.
 	resetBefore uint32
 }
 
@@ -45,7 +45,7 @@ func (c Containers) find(name string) (at int, found bool) {
 	return slices.BinarySearchFunc(c, name, func(known *container, name string) int { return strings.Compare(known.name, name) })
 }
 
-// of returns the container of that name, and adds it if it is missing.
+// of returns the container with that name, and adds it if it is missing.
 func (c *Containers) of(name string) *container {
 	at, found := c.find(name)
 	if !found {
@@ -54,7 +54,7 @@ func (c *Containers) of(name string) *container {
 	return (*c)[at]
 }
 
-// get returns the container of that name, the zero value if it is missing.
+// get returns the container with that name, the zero value if it is missing.
 func (c Containers) get(name string) container {
 	if at, found := c.find(name); found {
 		return *c[at]
@@ -65,7 +65,7 @@ func (c Containers) get(name string) container {
 // next returns the following attempt. attempt may be any number.
 func next(attempt uint32) uint32 { return attempt + min(1, math.MaxUint32-attempt) }
 
-// used notes that an attempt has become an instance.
+// used records that an instance was created with an attempt.
 func (c *container) used(attempt uint32) { c.nextAttempt = max(c.nextAttempt, next(attempt)) }
 
 // Attempt returns the number of a container's next instance. It is at least the number that the caller
@@ -140,8 +140,8 @@ func (c Containers) Started(instance runtime.ContainerStatus) (news bool) {
 	return found && c[at].once && c[at].keep(&instance)
 }
 
-// keep records an instance that runs or has exited, unless a later state is recorded already. It reports
-// whether the record has changed. The exit that was observed first stays.
+// keep records an instance that runs or has exited, unless a later state is recorded already. It reports whether the
+// record has changed. The first observed exit is kept.
 func (c *container) keep(instance *runtime.ContainerStatus) (news bool) {
 	known := c.current != nil
 	same, exited := known && c.current.ID == instance.ID, instance.State == runtime.ContainerExited
@@ -222,7 +222,7 @@ func (c Containers) HasRunSince(status *runtime.PodStatus, name string) bool {
 		return false
 	}
 	if latest := status.Latest(name); latest != nil && latest.Attempt > run.Attempt {
-		return false // and another has followed it
+		return false // and a later instance exists
 	}
 	return !slices.ContainsFunc(status.Containers, func(instance runtime.ContainerStatus) bool {
 		return instance.ID == run.ID && instance.State != runtime.ContainerCreated

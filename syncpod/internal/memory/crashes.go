@@ -31,11 +31,11 @@ type crash struct {
 	key Key
 }
 
-// IsEmpty reports whether no container has ended yet.
+// IsEmpty reports whether no container has exited yet.
 func (b *Crashes) IsEmpty() bool { return b.backOffs == nil && len(b.restored) == 0 }
 
-// Crashed counts the end of a container's current instance, once, and returns until when the
-// next one has to wait.
+// Crashed counts the exit of a container's current instance, once, and returns until when the next instance has to
+// wait.
 func (b *Crashes) Crashed(c *v1.Container, last *runtime.ContainerStatus, now time.Time) (until time.Time, wait bool) {
 	b.begin()
 	key := KeyOf(c)
@@ -63,7 +63,7 @@ func (b *Crashes) begin() {
 func (b *Crashes) Preview(c *v1.Container, id runtime.ContainerID, at, now time.Time) (until time.Time, wait bool) {
 	b.useRestored(c.Name, KeyOf(c))
 	if b.backOffs == nil {
-		return time.Time{}, false // a first end holds nothing up
+		return time.Time{}, false // no wait follows the first exit
 	}
 	before := b.counted[c.Name]
 	if before.id == id {
@@ -112,8 +112,8 @@ func (b *Crashes) restore(crashes []savedCrash) {
 	}
 }
 
-// useRestored continues a recorded wait, unless the container has another definition now, or
-// an end of it has been counted since.
+// useRestored continues a recorded wait, unless the definition of the container has changed, or another exit was
+// counted since then.
 func (b *Crashes) useRestored(container string, key Key) {
 	recorded, found := b.restored[container]
 	if !found {

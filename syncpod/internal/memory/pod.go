@@ -49,7 +49,7 @@ type Pod struct {
 // New returns the memory of an unknown pod.
 func New(limits *Limits) Pod { return Pod{Crashes: Crashes{limits: limits}} }
 
-// Earliest returns the earlier of two times. The zero time is none.
+// Earliest returns the earlier of two times. A zero time does not count.
 func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -57,15 +57,14 @@ func Earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// Evict notes why the pod is put off the node, and whether that is because the node is under
-// pressure. The first reason counts.
+// Evict records why the pod is evicted, and whether the cause is pressure of the node. The first reason counts.
 func (p *Pod) Evict(why *apistatus.Problem, disrupted bool) {
 	if p.evicted == nil && why != nil {
 		p.evicted, p.disrupted = new(*why), disrupted
 	}
 }
 
-// Evicted returns why the pod was put off the node, nil if it was not.
+// Evicted returns why the pod was evicted, nil if it was not.
 func (p *Pod) Evicted() *apistatus.Problem { return p.evicted }
 
 // Disruption returns the condition of a pod that was evicted because the node was under
@@ -130,7 +129,7 @@ func (p *Pod) See(status *runtime.PodStatus) {
 	}
 }
 
-// Observe does the same with a status that may be older than others. It reports whether the status has an
+// Observe does the same as See, with a status that may be older than others. It reports whether the status has an
 // instance that has run or has exited and was not recorded.
 func (p *Pod) Observe(status *runtime.PodStatus) (news bool) {
 	for i := range status.Containers {

@@ -4,8 +4,8 @@ import "github.com/podsync/podsync/runtime"
 
 // Sandbox holds the facts about a pod's sandboxes.
 type Sandbox struct {
-	// made is the sandbox that this agent created last; unaddressed is the one whose address is, or
-	// was, waited for.
+	// made is the sandbox that this agent created last; unaddressed is the sandbox whose address the agent waits, or
+	// waited, for.
 	made, unaddressed string
 }
 
@@ -26,7 +26,7 @@ func (s *Sandbox) InUse(status *runtime.PodStatus) string {
 	return ""
 }
 
-// BeginWait notes that a sandbox is waited for, and reports whether that is new.
+// BeginWait records that the agent waits for the address of a sandbox, and reports whether that is new.
 func (s *Sandbox) BeginWait(id string) bool {
 	began := s.unaddressed != id
 	s.unaddressed = id

@@ -17,7 +17,7 @@ type Snapshot struct {
 	crashes    []savedCrash
 }
 
-// savedContainer is the recorded part of a container. Its current instance is not written to.
+// savedContainer is the recorded part of a container. Its current instance is not modified.
 type savedContainer struct {
 	name        string
 	nextAttempt uint32
@@ -25,7 +25,7 @@ type savedContainer struct {
 	current     *runtime.ContainerStatus
 }
 
-// savedInstance is the recorded part of an instance. The resources are not written to.
+// savedInstance is the recorded part of an instance. The resources are not modified.
 type savedInstance struct {
 	id        string
 	marks     Mark
@@ -121,8 +121,8 @@ func (r Snapshot) marked(what Mark) (ids []string) {
 	return ids
 }
 
-// repeats reports whether a record repeats an older one. A requested start that has happened since need not be
-// written: the status of the container shows it.
+// repeats reports whether a record has nothing new to store compared with an older one. A requested start that has
+// succeeded since need not be removed from the file: the status of the container shows the start.
 func (r Snapshot) repeats(old Snapshot) bool {
 	if !r.requestsMore(old) {
 		r.instances, old.instances = unmarked(r.instances, StartRequested), unmarked(old.instances, StartRequested)
@@ -174,8 +174,7 @@ func (p *Pod) Outdate() { p.loaded, p.outdated = true, true }
 // Close ends the recording: abandoned work that returns late must not record a pod whose record was deleted.
 func (p *Pod) Close() { p.closed = true }
 
-// Restore adds the record to the memory, once. Much may have happened since the record was first
-// read.
+// Restore adds the record to the memory, once. The memory may already have newer facts, which take precedence.
 func (p *Pod) Restore(r Record) {
 	if p.loaded {
 		return

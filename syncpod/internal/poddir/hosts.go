@@ -23,8 +23,7 @@ const (
 	hostsPath = "/etc/hosts"
 	hostsFile = "etc-hosts"
 	hostsMode = 0o644
-	// maxNodeHosts is the most bytes that the node's own file may have. Lists that block
-	// hosts are the longest.
+	// maxNodeHosts is the maximum size of the node's own file, in bytes. Lists of blocked hosts are the longest files.
 	maxNodeHosts = 16 << 20
 )
 
@@ -45,14 +44,14 @@ func (d *Dirs) hostsMount(root *os.Root, req containerconfig.MountRequest) (*run
 	if err := root.MkdirAll(path.Dir(own), dirMode); err != nil {
 		return nil, err
 	}
-	// Containers are made side by side, one of a name at a time.
+	// Containers are created concurrently, but only one with a given name at a time.
 	if err := share(root, "."+hostsFile+"-"+req.Container.Name, own, text); err != nil {
 		return nil, err
 	}
 	return managed(hostsPath, filepath.Join(root.Name(), filepath.FromSlash(own))), nil
 }
 
-// managed returns the mount of a file of the agent's. The container may write to it; on a node with SELinux
+// managed returns the mount of a file that the agent manages. The container may write to it; on a node with SELinux
 // that requires another label.
 func managed(containerPath, hostPath string) *runtimeapi.Mount {
 	return &runtimeapi.Mount{ContainerPath: containerPath, HostPath: hostPath, SelinuxRelabel: true}

@@ -3,7 +3,7 @@ package poddir
 import "bytes"
 
 const (
-	// maxLogLines and maxLogTail are how much of a log stands in for a message.
+	// maxLogLines and maxLogTail limit the end of a log that replaces a message, in lines and in bytes.
 	maxLogLines, maxLogTail = 80, 2048
 	// logWindow is the number of bytes that are read from the end of a log. It suffices for a
 	// message's bytes and lines, each line with its time, stream and tags.

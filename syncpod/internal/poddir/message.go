@@ -52,7 +52,7 @@ func (d *Dirs) messageMount(root *os.Root, req containerconfig.MountRequest) (*r
 		return nil, err
 	}
 	if req.Attempt >= keptMessages {
-		// One that crashes forever must not fill the node with files.
+		// A container that crashes forever must not fill the node with files.
 		if err := root.Remove(messageFile(c.Name, req.Attempt-keptMessages)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -77,12 +77,12 @@ func emptyFile(root *os.Root, name string) error {
 	return errors.Join(f.Chmod(messageMode), f.Close()) // whatever the process's umask
 }
 
-// TerminationMessage returns the termination message of a container that has exited. It consists of the
-// runtime's message (c.TerminationMessage), followed by the text that the container wrote to its file at
-// terminationMessagePath. If the container failed without writing one, and its terminationMessagePolicy is
-// FallbackToLogsOnError, the end of its log replaces the file. Of a file TerminationMessage returns the last
-// 4096 bytes, of a log the end of its last 80 lines, at most 2048 bytes. An instance that has not ended has
-// only the runtime's message. Package apistatus limits the messages of all containers of a pod together.
+// TerminationMessage returns the termination message of a container that has exited. It consists of the runtime's
+// message (c.TerminationMessage), followed by the text that the container wrote to its file at terminationMessagePath.
+// If the container failed without writing one, and its terminationMessagePolicy is FallbackToLogsOnError, the end of
+// its log replaces the file. TerminationMessage returns the last 4096 bytes of a file, or the last 80 lines of a log,
+// at most 2048 bytes. An instance that has not ended has only the runtime's message. Package apistatus limits the
+// messages of all containers of a pod together.
 //
 // If the file or log cannot be read, TerminationMessage returns the runtime's message with an error. A missing
 // file is not an error.
@@ -106,7 +106,7 @@ func (d *Dirs) TerminationMessage(pod *v1.Pod, c *runtime.ContainerStatus) (stri
 	return c.Message + ": " + left, nil
 }
 
-// left returns the message that a container wrote.
+// left returns the message that a container has written.
 func (d *Dirs) left(pod *v1.Pod, spec *v1.Container, c *runtime.ContainerStatus) (string, error) {
 	if err := safepath.Element("container name", c.Name); err != nil {
 		return "", err

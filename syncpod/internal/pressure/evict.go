@@ -21,7 +21,8 @@ const (
 
 // ending is an eviction in flight.
 type ending struct {
-	// until is when others no longer wait for the pod's end, ended when nothing of it ran anymore.
+	// until is the time after which other evictions do not wait for the pod. ended is when the last container of the
+	// pod stopped.
 	until, ended time.Time
 }
 
@@ -33,7 +34,7 @@ type record struct {
 	Disruption   bool            `json:"disruption,omitempty"`
 }
 
-// evict begins to put a pod off the node.
+// evict starts the eviction of a pod.
 func (m *Manager) evict(ctx context.Context, e eviction.Eviction) {
 	podref.Log(m.config.Log, e.Pod).Info("pod evicted", "signal", string(e.Signal), "message", e.Message)
 	m.remember(e)
@@ -62,7 +63,7 @@ func (m *Manager) carryOut(ctx context.Context, e eviction.Eviction) {
 	})
 }
 
-// ended notes how an eviction has ended.
+// ended records the result of an eviction.
 func (m *Manager) ended(e eviction.Eviction, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +114,7 @@ func (m *Manager) inFlight() map[types.UID]ending {
 	return all
 }
 
-// remember writes an eviction down, so that the next agent carries it out.
+// remember persists an eviction, so that the next agent carries it out.
 func (m *Manager) remember(e eviction.Eviction) {
 	if m.state == "" {
 		return

@@ -86,12 +86,12 @@ type Manager struct {
 	mu     sync.Mutex
 	last   evict.Decision
 	ending map[types.UID]*ending
-	// left are evictions that are still to be carried out: of an earlier agent, or failed ones.
+	// left are the evictions that must still be carried out: those of an earlier agent, and failed ones.
 	left map[types.UID]eviction.Eviction
 }
 
-// New returns a Manager that does nothing until Synchronize is called. The error names the field of
-// the Config that is missing or wrong.
+// New returns a Manager that does nothing until Synchronize is called. The error names the missing or invalid field of
+// the Config.
 func New(c Config) (*Manager, error) {
 	switch {
 	case c.Agent == nil:

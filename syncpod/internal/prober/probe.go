@@ -177,7 +177,7 @@ func (p *Prober) check(probe *probe) {
 	}
 }
 
-// tell reports a failure or a warning.
+// tell passes a failure or a warning to the callbacks.
 func (p *Prober) tell(probe *probe, spec *v1.Pod, o outcome) {
 	container, kind := probe.container.Name, probe.key.kind
 	switch {
@@ -202,8 +202,8 @@ func (p *Prober) start(probe *probe) (context.Context, *v1.Pod, target) {
 	return ctx, probe.pod.spec, target{container: probe.container, id: probe.key.id.ID, ip: probe.pod.ip, probe: probe.spec, timeout: probe.timeout()}
 }
 
-// finish records the outcome. It does not count if the check was cancelled; if it has changed the
-// result, changed is the callback.
+// finish records the outcome. The outcome of a cancelled check does not count. If the outcome has changed the result,
+// finish returns the callback for changes.
 func (p *Prober) finish(probe *probe, ctx context.Context, o outcome, took time.Duration) (counts bool, changed func(uid types.UID)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

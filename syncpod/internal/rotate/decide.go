@@ -48,9 +48,9 @@ type Reason string
 // The reasons of steps.
 const (
 	// Unfinished: an interrupted compression, which will not be resumed.
-	Unfinished Reason = "it was compressed in part, and is not continued"
+	Unfinished Reason = "its compression was interrupted, and is not resumed"
 	// Doubled: a compressed file of the same part exists.
-	Doubled Reason = "it was compressed, and is there a second time"
+	Doubled Reason = "a compressed file of it exists"
 	// Excess: MaxFiles newer files exist.
 	Excess Reason = "there are enough newer ones"
 	// Rotated: the file is no longer written to.
@@ -58,14 +58,14 @@ const (
 	// Full: the log has reached MaxSize.
 	Full Reason = "it is full"
 	// Missing: the log of a running container does not exist.
-	Missing Reason = "it is not there"
+	Missing Reason = "it does not exist"
 )
 
 // A Step is one operation on a file.
 type Step struct {
 	Action Action
 	File   string
-	// To is the new name, if the file gets one.
+	// To is the new name, empty if the file keeps its name.
 	To     string
 	Reason Reason
 }

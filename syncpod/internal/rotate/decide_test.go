@@ -40,8 +40,8 @@ func TestDecide(t *testing.T) {
 		"small":             {sized("0.log=99"), Policy{MaxSize: 100}, ""},
 		"as a kubelet's":    {sized("0.log=10485759"), Policy{}, ""},
 		"full":              {sized("0.log=10485760"), Policy{}, "rename 0.log to 0.log.20261122-120000: it is full; reopen 0.log: it is full"},
-		"empty directory":   {nil, Policy{}, "reopen 0.log: it is not there"},
-		"missing":           {sized("1.log=100", "0.log.20261122-110000"), Policy{MaxSize: 100}, "reopen 0.log: it is not there"},
+		"empty directory":   {nil, Policy{}, "reopen 0.log: it does not exist"},
+		"missing":           {sized("1.log=100", "0.log.20261122-110000"), Policy{MaxSize: 100}, "reopen 0.log: it does not exist"},
 		"of other attempts": {sized("0.log=100", "10.log.20261122-110000", "1.log.20261122-110000", "0.logs"), Policy{MaxSize: 100}, "rename 0.log to 0.log.20261122-120000: it is full; reopen 0.log: it is full"},
 		"of others": {
 			sized("0.log=100", "0.log.1", "0.log.tmp", "0.log.gz", "0.log.20261122-110000.bz2", "0.log.20261122-110000.tmp", "0.log.20261322-110000", "x.0.log.20261122-110000"),
@@ -64,7 +64,7 @@ func TestDecide(t *testing.T) {
 		},
 		"left half done": {
 			sized("0.log=1", "0.log.20261122-090000.gz.tmp", "0.log.20261122-090000", "0.log.20261122-080000", "0.log.20261122-080000.gz"), Policy{MaxSize: 100},
-			"remove 0.log.20261122-090000.gz.tmp: it was compressed in part, and is not continued; remove 0.log.20261122-080000: it was compressed, and is there a second time",
+			"remove 0.log.20261122-090000.gz.tmp: its compression was interrupted, and is not resumed; remove 0.log.20261122-080000: a compressed file of it exists",
 		},
 		"rotated, and not compressed": {
 			sized("0.log=1", "0.log.20261122-080000.gz", "0.log.20261122-090000", "0.log.20261122-110000"), Policy{MaxSize: 100},
@@ -76,7 +76,7 @@ func TestDecide(t *testing.T) {
 		},
 		"in progress, and too many": {
 			sized("0.log=100", "0.log.20261122-090000", "0.log.20261122-090000.gz.tmp+"), Policy{MaxSize: 100, MaxFiles: 2},
-			"remove 0.log.20261122-090000.gz.tmp: it was compressed in part, and is not continued; remove 0.log.20261122-090000: there are enough newer ones; " +
+			"remove 0.log.20261122-090000.gz.tmp: its compression was interrupted, and is not resumed; remove 0.log.20261122-090000: there are enough newer ones; " +
 				"rename 0.log to 0.log.20261122-120000: it is full; reopen 0.log: it is full",
 		},
 		"twice in a second": {

@@ -39,7 +39,7 @@ type Group struct {
 	Stops []Stop
 }
 
-// A Stop is a pod and its time to stop.
+// A Stop is a pod and the time that it has to stop.
 type Stop struct {
 	Pod          *v1.Pod
 	GraceSeconds int64

@@ -98,7 +98,8 @@ func (k *kill) about() *v1.ObjectReference {
 	return podref.Container(k.Pod, *k.Ref)
 }
 
-// errOrder keeps a container running whose grace period has not expired.
+// errOrder is the reason why a container keeps running: one that stops before it could not be stopped, and the grace
+// period has not expired.
 var errOrder = errors.New("a container that stops before it could not be stopped")
 
 // wait returns when the containers that stop before this one have stopped, or the deadline has passed. If one of
