@@ -48,8 +48,7 @@ func isOwn(t v1.PodConditionType) bool {
 	return false
 }
 
-// isAgents reports whether conditions of that type belong to the agent, which passes them in each
-// Input.
+// isAgents reports whether the agent sets conditions of that type. It passes them in each Input.
 func isAgents(t v1.PodConditionType) bool {
 	switch t {
 	case v1.PodResizePending, v1.PodResizeInProgress, v1.AllContainersRestarting:
@@ -220,7 +219,7 @@ func (v *view) podReady(s *v1.PodStatus, containers v1.PodCondition) v1.PodCondi
 	return c
 }
 
-// gateClosed returns why a readiness gate is not open, "" if it is.
+// gateClosed returns why the condition of a readiness gate is not true, "" if it is.
 func gateClosed(conditions []v1.PodCondition, t v1.PodConditionType) string {
 	switch c := find(conditions, t); {
 	case c == nil:

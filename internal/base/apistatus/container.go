@@ -172,8 +172,7 @@ func (k *subject) restarts() int32 {
 // instancesBefore returns the number of instances before the current one, by its attempt.
 func (k *subject) instancesBefore() int32 { return int32(min(k.current.Attempt, math.MaxInt32)) }
 
-// endedSince reports whether the last status has the exit of another instance than the current one, and that run has
-// not been counted yet.
+// endedSince reports whether the last status has the exit of an earlier instance whose run is not counted yet.
 func (k *subject) endedSince() bool {
 	end := k.before.State.Terminated
 	return end != nil && end.Reason != string(StatusUnknown) && !k.reported(k.current.ID)
@@ -246,7 +245,7 @@ func (k *subject) addLost(s *v1.ContainerStatus) {
 	}
 }
 
-// waitingFor returns why a container waits whose start has not been tried.
+// waitingFor returns why a container waits before the first try to start it.
 func (k *subject) waitingFor() Reason {
 	if len(k.Pod.Spec.InitContainers) > 0 {
 		return PodInitializing
@@ -299,8 +298,8 @@ func (k *subject) end(s *v1.ContainerStatus) {
 	}
 }
 
-// hadTurn reports whether regular containers were due to start, as far as is known: the initialization is complete, or was
-// reported as complete.
+// hadTurn reports whether regular containers were due to start: the initialization is complete, or was reported as
+// complete.
 func (v *view) hadTurn() bool {
 	told := find(v.before.Conditions, v1.PodInitialized)
 	return len(v.Pod.Spec.InitContainers) == 0 || v.begun || told != nil && told.Status == v1.ConditionTrue

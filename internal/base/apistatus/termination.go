@@ -81,7 +81,7 @@ func (k *subject) addLastState(s *v1.ContainerStatus) {
 	case k.endedBefore() && !k.reported(k.current.ID) && !names(k.before.State.Terminated.ContainerID, k.current.ID) && !k.guessedAtThis():
 		k.before.State.DeepCopyInto(&s.LastTerminationState)
 	case k.waitedAfterThis():
-		// It is the state of the current instance.
+		// The reported exit is the state of the current instance.
 	default:
 		k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
 	}

@@ -58,7 +58,7 @@ func first(list []string) string {
 	return list[0]
 }
 
-// subscript returns one label or annotation. One the pod does not have is empty.
+// subscript returns one label or annotation, "" if the pod does not have it.
 func subscript(pod *v1.Pod, path string) (string, error) {
 	field, rest, found := strings.Cut(path, "['")
 	key, closed := strings.CutSuffix(rest, "']")
@@ -71,7 +71,7 @@ func subscript(pod *v1.Pod, path string) (string, error) {
 	case "metadata.labels":
 		problems, values = validation.IsQualifiedName(key), pod.Labels
 	case "metadata.annotations":
-		// Keys of annotations may be upper case in their prefix.
+		// The prefix of an annotation's key may have upper-case letters.
 		problems, values = validation.IsQualifiedName(strings.ToLower(key)), pod.Annotations
 	default:
 		return "", unknownField(path)

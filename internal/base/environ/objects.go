@@ -15,7 +15,7 @@ import (
 // objects caches the objects of a kind, nil for those that do not exist.
 type objects[T any] map[string]*T
 
-// get returns nil if there is no object of that name. The caller counts a new one.
+// get returns an object, nil if there is none of that name. The caller counts the bytes of a new object.
 func (o objects[T]) get(ctx context.Context, pod *v1.Pod, name string, ask func(ctx context.Context, namespace, name string) (*T, error)) (object *T, isNew bool, err error) {
 	if object, known := o[name]; known {
 		return object, false, nil
@@ -31,7 +31,7 @@ func (o objects[T]) get(ctx context.Context, pod *v1.Pod, name string, ask func(
 	return object, object != nil, nil
 }
 
-// configMap returns nil if there is no ConfigMap of that name.
+// configMap returns a ConfigMap, nil if there is none of that name.
 func (r *resolver) configMap(ctx context.Context, name string) (*v1.ConfigMap, error) {
 	if r.from.ConfigMaps == nil {
 		return nil, fmt.Errorf("ConfigMap %q: there is no source of ConfigMaps (syncpod.Config.Objects.ConfigMaps)", name)
@@ -48,7 +48,7 @@ func (r *resolver) configMap(ctx context.Context, name string) (*v1.ConfigMap, e
 
 func secretError(name string, err error) error { return fmt.Errorf("%s %q: %w", "Secret", name, err) }
 
-// secret returns nil if there is no Secret of that name.
+// secret returns a Secret, nil if there is none of that name.
 func (r *resolver) secret(ctx context.Context, name string) (*v1.Secret, error) {
 	if r.from.Secrets == nil {
 		return nil, secretError(name, errors.New("there is no source of Secrets (syncpod.Config.Objects.Secrets)"))
@@ -113,8 +113,8 @@ func missing(optional *bool, format string, names ...any) (string, bool, error) 
 	return "", false, fmt.Errorf("%s: %w", fmt.Sprintf(format, names...), env.ErrNotFound)
 }
 
-// envFrom sets a variable for each key of a ConfigMap or Secret. Keys that make
-// no name of a variable are passed over: the source may serve other ends too.
+// envFrom sets a variable for each key of a ConfigMap or Secret. Keys that cannot be the name of a variable are
+// skipped: the object may have other uses, too.
 func (r *resolver) envFrom(ctx context.Context, f *v1.EnvFromSource) error {
 	data, err := r.dataFrom(ctx, f)
 	if err != nil {

@@ -72,8 +72,7 @@ func (r *resolver) list(ctx context.Context, namespace string) ([]*v1.Service, e
 	return list, nil
 }
 
-// add adds the services that have a cluster IP: not headless ones, and not those without an address
-// yet.
+// add adds the services that have a cluster IP. Headless services have none, and new services may not have one yet.
 func add(to map[string]*v1.Service, list []*v1.Service, wanted func(name string) bool) {
 	for _, s := range list {
 		if s != nil && wanted(s.Name) && s.Spec.ClusterIP != "" && s.Spec.ClusterIP != v1.ClusterIPNone {
@@ -128,7 +127,7 @@ func links(prefix, ip string, port *v1.ServicePort, first bool) (vars []Var) {
 	return append(vars, Var{name, url}, Var{name + "_PROTO", strings.ToLower(protocol)}, Var{name + "_PORT", number}, Var{name + "_ADDR", ip})
 }
 
-// variable returns the name as part of the name of a variable.
+// variable converts the name of a service or port to a part of a variable's name.
 func variable(name string) string {
 	return strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }

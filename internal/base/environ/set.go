@@ -16,7 +16,7 @@ type set struct {
 
 func newSet() *set { return &set{index: map[string]int{}} }
 
-// set sets a variable, unless it is too long: then the set is no longer of use.
+// set sets a variable. If the variable is too long, it returns an error, and the set must not be used any more.
 func (s *set) set(name, value string) error {
 	i, again := s.index[name]
 	if again {
@@ -34,7 +34,7 @@ func (s *set) set(name, value string) error {
 	return nil
 }
 
-// left returns how many bytes the value of a variable may have, negative if none.
+// left returns the maximum length of a variable's value in bytes, negative if the variable does not fit.
 func (s *set) left(name string) int {
 	budget := s.without(name)
 	return budget.Left() - size(name, "")

@@ -6,7 +6,7 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// Resources that are no resources of the API.
+// Resources that the API does not have.
 const (
 	inodes    v1.ResourceName = "inodes"
 	processes v1.ResourceName = "pids"
@@ -46,7 +46,7 @@ func OfDisk(s eviction.Signal) bool {
 type Layout uint8
 
 const (
-	// OneDisk has all.
+	// OneDisk means that everything is on one file system.
 	OneDisk Layout = iota
 	// ImageDisk means that images and writable layers are on a disk other than the node's.
 	ImageDisk
@@ -66,7 +66,7 @@ func (l Layout) String() string {
 	return "one disk"
 }
 
-// part is something on disk that belongs to a pod.
+// part is a kind of a pod's data on disk.
 type part uint8
 
 const (
@@ -75,7 +75,7 @@ const (
 	volumes
 )
 
-// parts returns the parts of a pod that are on the file system of a signal.
+// parts returns the parts of a pod's data that are on the file system of a signal.
 func (l Layout) parts(s eviction.Signal) part {
 	images := s == eviction.ImageFSAvailable || s == eviction.ImageFSInodesFree
 	containers := s == eviction.ContainerFSAvailable || s == eviction.ContainerFSInodesFree
@@ -87,7 +87,7 @@ func (l Layout) parts(s eviction.Signal) part {
 	case l == ImageDisk:
 		return logs | volumes
 	case images:
-		return 0 // a pod has nothing there but images
+		return 0 // images are a pod's only data there
 	}
 	return rootFS | logs | volumes
 }

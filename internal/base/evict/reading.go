@@ -36,7 +36,7 @@ func (r *Reading) fault(now time.Time) string {
 	return ""
 }
 
-// A Problem is why a threshold was not checked.
+// A Problem is the reason why a threshold was not checked.
 type Problem struct {
 	Threshold Threshold
 	// Message is for people.

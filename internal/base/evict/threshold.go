@@ -26,7 +26,7 @@ type Threshold struct {
 	Grace time.Duration
 }
 
-// String returns the threshold as in memory.available<100Mi.
+// String returns the threshold in the form memory.available<100Mi.
 func (t Threshold) String() string {
 	text := fmt.Sprintf("%s<%v", t.Signal, t.Value)
 	if t.Grace > 0 {

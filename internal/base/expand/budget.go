@@ -3,8 +3,8 @@ package expand
 import "fmt"
 
 const (
-	// MaxString is the most bytes that Linux passes to a process as one argument, or as one
-	// variable with its name: MAX_ARG_STRLEN without the NUL at the end.
+	// MaxString is the maximum number of bytes that Linux passes to a process as one argument, or as one variable with
+	// its name: MAX_ARG_STRLEN without the NUL at the end.
 	MaxString = 128<<10 - 1
 	// MaxTotal is the maximum for all arguments and variables of a process together: a quarter of its
 	// stack limit, which is 8 MiB unless an administrator has changed it for the runtime.
@@ -19,8 +19,7 @@ type Budget struct{ used int }
 // Left returns the maximum length of the next string, negative if none fits.
 func (b *Budget) Left() int { return min(MaxString, MaxTotal-b.used-overhead) }
 
-// Add counts a string of n bytes. It returns an error, and counts nothing, if that is more than
-// is left.
+// Add counts a string of n bytes. If fewer bytes are left, it returns an error and counts nothing.
 func (b *Budget) Add(n int) error {
 	if n > b.Left() {
 		return b.TooLong()

@@ -61,7 +61,8 @@ func newEmptier(ctx context.Context, root *os.Root, base string) *emptier {
 	return &emptier{ctx: ctx, root: root, base: base, trash: path.Join(base, trash), prefix: rand.Text() + "-"}
 }
 
-// run empties trash first: it may have been left by an earlier call, and does not grow before that is removed.
+// run empties the directory. It first removes the contents of trash that an earlier call has left, so that trash does
+// not grow.
 func (e *emptier) run() error {
 	if err := e.makeTrash(); err != nil {
 		return err
@@ -149,8 +150,7 @@ func (e *emptier) discardMoved(name string) error {
 	return nil
 }
 
-// discardAll removes all entries of a directory, or moves them to trash, and reports whether
-// it found any.
+// discardAll removes all entries of a directory, or moves them to trash. It reports whether it found an entry.
 func (e *emptier) discardAll(dir string) (found bool, err error) {
 	return e.each(dir, func(in *os.Root, name string) error {
 		if dir == e.base && name == trash {
@@ -170,9 +170,9 @@ func (e *emptier) discardAll(dir string) (found bool, err error) {
 	})
 }
 
-// discardDir moves a directory to the trash at the top or, where the file system refuses that,
-// to the nearest one. If it refuses that too, the directory is emptied where it is. A subvolume
-// can be moved to the top from anywhere: subvolumes in subvolumes make no emptiers in emptiers.
+// discardDir moves a directory to the trash at the top or, where the file system refuses that, to the nearest one. If
+// it refuses that too, the directory is emptied where it is. A subvolume can be moved to the top from any directory, so
+// nested subvolumes do not nest emptiers.
 func (e *emptier) discardDir(dir string) error {
 	err := e.top.move(dir)
 	if errors.Is(err, syscall.EXDEV) && e != e.top {

@@ -175,7 +175,7 @@ func (w *walker) enter(fd int, name string) error {
 	if err == nil {
 		mount, err = mounts.Of(fd)
 	}
-	if err != nil { // of a directory that is open: not because it disappeared
+	if err != nil { // the directory is open, so the cause is not its disappearance
 		return errors.Join(err, syscall.Close(fd))
 	}
 	if len(w.levels) == 0 {

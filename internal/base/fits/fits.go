@@ -57,7 +57,7 @@ func (s Shortage) Missing() resource.Quantity {
 	return missing
 }
 
-// Message returns the message of a kubelet.
+// Message returns the message of a kubelet about the shortage.
 func (s Shortage) Message() string {
 	return fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
 		s.Name, Count(s.Name, s.Requested), Count(s.Name, s.Used), Count(s.Name, s.Capacity))

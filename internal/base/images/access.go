@@ -118,7 +118,7 @@ func (a *access) end(name string, in *intent, err error) {
 		a.dropIntents(name, func(other *intent) bool { return other == in })
 		return
 	}
-	a.dropIntents(name, func(other *intent) bool { return *other == outcome }) // one is enough
+	a.dropIntents(name, func(other *intent) bool { return *other == outcome }) // one match suffices
 	*in = outcome
 }
 
@@ -153,8 +153,8 @@ func (a *access) pulled(id string, ref imageRef, c credential) {
 	a.dropIntents(normal(ref.full), func(in *intent) bool { return in.state == succeeded && in.with == with })
 }
 
-// removed deletes the records of an image that was removed under all its names. An image that a
-// pending pull may bring is a different one.
+// removed deletes the records of an image that was removed under all its names. A pending pull may result in another
+// image of that name.
 func (a *access) removed(id string, names []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -169,7 +169,7 @@ func (a *access) removed(id string, names []string) {
 	}
 }
 
-// and returns the grant with one credential more. Of too many the oldest is dropped.
+// and returns the grant with one more credential. If there are too many, the oldest one is dropped.
 func (g grant) and(c credential) grant {
 	if c.reveal == nil || c.node {
 		g.everyone = true
@@ -179,7 +179,7 @@ func (g grant) and(c credential) grant {
 	return grant{g.everyone, with[max(0, len(with)-maxCredentials):]}
 }
 
-// has reports whether a pull with a credential has been noted.
+// has reports whether a pull with a credential is recorded.
 func (g grant) has(c credential) bool {
 	if c.reveal == nil || c.node {
 		return g.everyone
@@ -194,7 +194,7 @@ func (a *access) allows(img *Image, ref imageRef, credentials []credential) bool
 	defer a.mu.Unlock()
 	grants := a.of(img.ID)
 	a.load(img.names...)
-	if !strings.HasPrefix(img.ID, ref.pull) { // runtimes take the beginning for the whole
+	if !strings.HasPrefix(img.ID, ref.pull) { // runtimes accept the beginning of an ID
 		if g, pulled := grants.in[ref.repository]; pulled {
 			return g.allows(credentials)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 )
 
-// CollectorRuntime has the images and the containers that use them. A *cri.Client does.
+// CollectorRuntime has the images and the containers that use them. A *cri.Client implements it.
 type CollectorRuntime interface {
 	ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest, ...grpc.CallOption) (*runtimeapi.ImageFsInfoResponse, error)
 	ListImages(context.Context, *runtimeapi.ListImagesRequest, ...grpc.CallOption) (*runtimeapi.ListImagesResponse, error)
@@ -68,14 +68,14 @@ const (
 	// callTimeout limits each call: if a runtime does not respond, an image must not stay blocked for
 	// requests that wait for its removal.
 	callTimeout = 2 * time.Minute
-	// After a removal that failed the image is left alone for firstPause, and then
-	// for twice as long each time, up to maxPause.
+	// After a failed removal, the next try follows after firstPause; the pause doubles with each further failure, up to
+	// maxPause.
 	firstPause = 5 * time.Minute
 	maxPause   = 2 * time.Hour
 )
 
-// Collector removes images that no container uses, whosever it is, when the disk gets
-// full or they are old. Its methods may be called concurrently.
+// Collector removes images that no container of any agent uses, when the disk gets full or the images are old. Its
+// methods may be called concurrently.
 type Collector struct {
 	config CollectorConfig
 	keep   map[string]bool // in normal form
@@ -83,7 +83,7 @@ type Collector struct {
 	// turn is held during a pass. It guards the fields below.
 	turn    chan struct{}
 	records map[string]record // by ID, of the images of the last list
-	blind   bool              // the log already has that the usage of the disk is unknown
+	blind   bool              // the log already has the line that the usage of the disk is unknown
 }
 
 // record is the state of a present image.

@@ -85,7 +85,7 @@ func (c *Collector) list(ctx context.Context) (listed, error) {
 	images := listed{}
 	for _, i := range resp.GetImages() {
 		if i.GetId() == "" {
-			continue // nothing to remove it by
+			continue // it has no name by which it could be removed
 		}
 		img := images[i.GetId()]
 		if img == nil {
@@ -135,7 +135,7 @@ func (c *Collector) sandboxImage(ctx context.Context) (map[string]bool, error) {
 		SandboxImage string `json:"sandboxImage"`
 	}
 	if err := json.Unmarshal([]byte(resp.GetInfo()["config"]), &config); err != nil || config.SandboxImage == "" {
-		return nil, nil // this runtime's configuration has other fields
+		return nil, nil // the configuration of this runtime has another form
 	}
 	return map[string]bool{completed(config.SandboxImage): true}, nil
 }

@@ -26,7 +26,7 @@ func (c *Collector) removeAll(ctx context.Context, images listed, g GCPlan) erro
 			errs = append(errs, fmt.Errorf("images: remove %s: %w", r.Name, err))
 		}
 		if ctx.Err() != nil || errors.Is(err, errNoLook) || errors.Is(err, cri.ErrUnavailable) {
-			return errors.Join(errs...) // no fault of this image's
+			return errors.Join(errs...) // the image is not the cause
 		}
 		switch {
 		case removed:

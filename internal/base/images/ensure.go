@@ -56,8 +56,8 @@ type Image struct {
 	Username string
 	// Size is in bytes, as reported by the runtime.
 	Size uint64
-	// Pulled is whether it was pulled for this request, PullTook how long this
-	// request waited for that, and PullRan how long the runtime took for it.
+	// Pulled reports whether the image was pulled for this request. PullTook is how long this request waited for the
+	// pull, and PullRan how long the runtime took for it.
 	Pulled   bool
 	PullTook time.Duration
 	PullRan  time.Duration

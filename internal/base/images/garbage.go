@@ -18,7 +18,7 @@ func withDefaults(p image.GCPolicy) image.GCPolicy {
 	return p
 }
 
-// validate names the field that is out of range.
+// validate returns an error that names a field that is out of range.
 func validate(p image.GCPolicy) error {
 	given := p
 	p = withDefaults(p)
@@ -46,8 +46,7 @@ type Disk struct {
 
 func (d Disk) used() uint64 { return d.Capacity - min(d.Available, d.Capacity) }
 
-// beyond returns how many bytes more than so many percent are used, and whether so
-// many percent are reached at all.
+// beyond returns how many used bytes exceed a percentage of the capacity, and whether the percentage is reached at all.
 func (d Disk) beyond(percent int) (bytes uint64, reached bool) {
 	mark := d.Capacity / 100 * uint64(percent)
 	if d.Capacity == 0 || d.used() < mark {

@@ -25,7 +25,7 @@ type keyring struct {
 // entry is one credential and the images it is for.
 type entry struct {
 	location   string // host, port and path as written, without scheme and API version
-	only       string // the one repository that it is for, "" for all that the location matches
+	only       string // the only repository for which it is valid, "" for all that the location matches
 	credential credential
 }
 
@@ -100,7 +100,7 @@ func newKeyring(secrets []v1.Secret) (keyring, error) {
 type dockerAuths map[string]struct {
 	Username string `json:"username"`
 	Password string `json:"password"`
-	Auth     string `json:"auth"` // base64 of username:password, wins over the two
+	Auth     string `json:"auth"` // base64 of username:password; takes precedence over the two
 }
 
 func (k *keyring) add(secret *v1.Secret) error {
@@ -130,7 +130,7 @@ func (k *keyring) add(secret *v1.Secret) error {
 			}
 		}
 		c.node = secret.Type == SecretTypeNode && secret.Namespace == ""
-		if c.login() != (login{}) { // a credential helper has the login, and no secret does
+		if c.login() != (login{}) { // the login is in a credential helper, not in a secret
 			k.entries = append(k.entries, &entry{location(registry), secret.Annotations[AnnotationRepository], c})
 		}
 	}
@@ -154,8 +154,8 @@ func decodeAuth(auth string) (credential, error) {
 	return newCredential(username, password), nil
 }
 
-// location removes the parts that do not count in a comparison: the scheme, and the version of the registry's API that old
-// Docker clients wrote.
+// location removes the parts that a comparison ignores: the scheme, and the version of the registry's API that old Docker
+// clients wrote.
 func location(registry string) string {
 	if _, after, ok := strings.Cut(registry, "://"); ok {
 		registry = after

@@ -26,7 +26,7 @@ type pulled struct {
 	ran  time.Duration
 }
 
-// pull pulls the image unless a failure of before still counts.
+// pull pulls the image, unless an earlier failure still backs off.
 func (m *Manager) pull(ctx context.Context, w want, credentials []credential) (got pulled, err error) {
 	req := w.req
 	key := retryKey{req.PodUID, w.ref.pull, fingerprintOf(credentials...)}
@@ -57,7 +57,7 @@ func credentialsFor(req Request, ref imageRef) ([]credential, error) {
 	return keyring.lookup(ref.repository), nil
 }
 
-// tryAll pulls with each credential until one works. Without credentials it pulls anonymously.
+// tryAll pulls with each credential until a pull succeeds. Without credentials it pulls anonymously.
 func (m *Manager) tryAll(ctx context.Context, w want, credentials []credential) (got pulled, err error) {
 	if len(credentials) == 0 {
 		credentials = []credential{{}}

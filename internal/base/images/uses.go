@@ -26,7 +26,7 @@ func (u *uses) note(names []string, now time.Time) {
 	}
 }
 
-// halve forgets the half that was used the longest time ago.
+// halve drops the least recently used half.
 func (u uses) halve() {
 	names := slices.SortedFunc(maps.Keys(u), func(a, b string) int {
 		if order := u[a].Compare(u[b]); order != 0 {

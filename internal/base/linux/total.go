@@ -7,7 +7,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Requests and Limits are the lists that [Total] adds up.
+// Requests returns the requests. Pass Requests or Limits to [Total].
 func Requests(r *v1.ResourceRequirements) v1.ResourceList { return r.Requests }
 
 // Limits returns the limits.
@@ -38,7 +38,7 @@ func Total(spec *v1.PodSpec, list func(*v1.ResourceRequirements) v1.ResourceList
 	return larger(total, peak)
 }
 
-// plus returns the sum as a new quantity. Nil stands for a resource not named.
+// plus returns the sum as a new quantity. A nil q means that no container has named the resource yet.
 func plus(q *resource.Quantity, list v1.ResourceList, name v1.ResourceName) *resource.Quantity {
 	add, ok := list[name]
 	if !ok {

@@ -90,7 +90,7 @@ func (s *scanner) next(b byte) bool {
 	return true
 }
 
-// unescape reads the octal numbers that stand for spaces and the like.
+// unescape decodes the octal numbers by which the kernel replaces spaces and similar characters.
 func unescape(s []byte) []byte {
 	if bytes.IndexByte(s, '\\') < 0 {
 		return s

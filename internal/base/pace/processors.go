@@ -45,8 +45,8 @@ func readTicks(path string) (ticks, bool) {
 	return parseTicks(line)
 }
 
-// parseTicks parses "cpu  user nice system idle iowait irq softirq steal guest
-// guest_nice"; user and nice have the time of guests in them.
+// parseTicks parses "cpu  user nice system idle iowait irq softirq steal guest guest_nice"; user and nice include the
+// time of guests.
 func parseTicks(line string) (t ticks, ok bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 9 || fields[0] != "cpu" {

@@ -6,8 +6,8 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// Larger returns settings with the larger of each two limits, which fit both pods. The period is
-// next's.
+// Larger returns settings with the larger one of each two limits, so that the containers fit before and after a resize.
+// The period is that of next.
 func Larger(last, next cgroup.Resources) cgroup.Resources {
 	r := next
 	r.CPUShares = max(last.CPUShares, next.CPUShares)

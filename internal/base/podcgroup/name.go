@@ -72,7 +72,7 @@ func podElement(uid types.UID) string { return "pod" + string(uid) }
 
 func (n Name) child(element string) Name { return append(slices.Clip(n), element) }
 
-// Parent returns the cgroup above, the root's being the root.
+// Parent returns the cgroup above. The parent of the root is the root.
 func (n Name) Parent() Name { return n[:max(len(n)-1, 0)] }
 
 // Path returns the name in the form of a driver, an absolute path from the root of the tree. CRI's cgroup_parent has the

@@ -28,11 +28,11 @@ func (s Setting) Requests() bool { return s.File == sharesFile || s.File == weig
 const (
 	sharesFile = "cpu.shares"
 	weightFile = "cpu.weight"
-	// minShares is the least weight that the kernel accepts, and maxShares the greatest.
+	// minShares is the lowest weight that the kernel accepts, and maxShares the highest.
 	minShares, maxShares = 2, 262144
 	memoryMin            = "memory.min"
 	memoryLow            = "memory.low"
-	// unlimited stands for no limit in most files.
+	// unlimited means no limit in most files.
 	unlimited = "max"
 	// defaultPeriod is the kernel's accounting period, in microseconds.
 	defaultPeriod = 100000

@@ -29,7 +29,7 @@ func Find(pod *v1.Pod, name string) (*v1.Container, error) {
 	return nil, fmt.Errorf("the pod has no container %q", name)
 }
 
-// All returns all containers of a pod, and whether they are ephemeral. They belong to the pod.
+// All returns all containers of a pod, and whether they are ephemeral. The containers share memory with the pod.
 func All(pod *v1.Pod) iter.Seq2[*v1.Container, bool] {
 	return func(yield func(*v1.Container, bool) bool) {
 		for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

@@ -21,7 +21,7 @@ import (
 const (
 	suffix  = ".json"
 	damaged = ".damaged"
-	// maxSize is the largest file that is read, and so written, in bytes.
+	// maxSize is the maximum size of a file that is read or written, in bytes.
 	maxSize = 4 << 20
 )
 
@@ -48,9 +48,9 @@ func read(dir, name string) ([]byte, error) {
 	return regular.Read(root, name, maxSize)
 }
 
-// Replace writes a pod's file. With sync its content, though maybe not its name,
-// has reached the disk when Replace returns; see [Dir.Sync]. A text of more than 4 MiB
-// is refused, for it could not be read. For one pod it must be called one at a time.
+// Replace writes a pod's file. With sync, the content of the file is on the disk when Replace returns, but possibly not
+// its name; see [Dir.Sync]. Replace rejects a text of more than 4 MiB, because Read would reject it. Calls for one pod
+// must not overlap.
 func (d Dir) Replace(pod types.UID, text []byte, sync bool) error {
 	path, err := d.path(pod)
 	if err != nil {
@@ -72,7 +72,7 @@ func (d Dir) replace(path string, text []byte, sync bool) error {
 	return err
 }
 
-// Sync returns once the names in the directory have reached the disk.
+// Sync returns when the names in the directory are on the disk.
 func (d Dir) Sync() error { return durable.SyncDir(string(d)) }
 
 // SetAside renames a pod's file to <UID>.json.damaged, for an administrator to examine. Afterwards the pod has no file.

@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// sandboxState returns CRI's sandbox state as package runtime's. A value CRI
-// does not define is SandboxNotReady.
+// sandboxState returns CRI's sandbox state as package runtime's. A value that CRI does not define becomes
+// SandboxNotReady.
 func sandboxState(s runtimeapi.PodSandboxState) runtime.SandboxState {
 	if s == runtimeapi.PodSandboxState_SANDBOX_READY {
 		return runtime.SandboxReady
@@ -21,8 +21,8 @@ func sandboxState(s runtimeapi.PodSandboxState) runtime.SandboxState {
 	return runtime.SandboxNotReady
 }
 
-// containerState returns CRI's container state as package runtime's. A value CRI
-// does not define is ContainerUnknown.
+// containerState returns CRI's container state as package runtime's. A value that CRI does not define becomes
+// ContainerUnknown.
 func containerState(s runtimeapi.ContainerState) runtime.ContainerState {
 	switch s {
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
@@ -35,7 +35,7 @@ func containerState(s runtimeapi.ContainerState) runtime.ContainerState {
 	return runtime.ContainerUnknown
 }
 
-// SandboxStatus converts an answer of PodSandboxStatus. It does not keep s.
+// SandboxStatus converts an answer of PodSandboxStatus. It does not retain s.
 func SandboxStatus(s *runtimeapi.PodSandboxStatus) runtime.SandboxStatus {
 	mode := namespaceMode(s.GetLinux().GetNamespaces().GetOptions().GetNetwork())
 	return runtime.SandboxStatus{

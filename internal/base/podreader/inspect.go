@@ -92,8 +92,8 @@ func shared(id string, sandboxes []runtime.SandboxStatus) string {
 	return id
 }
 
-// askTogether inspects a sandbox in place of several containers in it, if the runtime is known to return all of
-// them.
+// askTogether inspects a sandbox instead of several containers in it, if the runtime returns the statuses of containers
+// with their sandbox.
 func (in *inspection) askTogether(ctx context.Context, p *ListedPod) error {
 	if !in.evented.Load() {
 		return nil

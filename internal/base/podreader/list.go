@@ -32,8 +32,8 @@ type ListedPod struct {
 	containers []*runtimeapi.Container  // newest first
 }
 
-// Changed reports whether the pod's set of sandboxes and containers, or the state of one of them,
-// differs from prev. A nil prev has none.
+// Changed reports whether the pod's set of sandboxes and containers, or the state of one of them, differs from prev. A
+// nil prev has no sandbox and no container.
 //
 // Lists do not show changes that leave all states the same.
 func (p *ListedPod) Changed(prev *runtime.PodStatus) bool {
@@ -70,8 +70,8 @@ func (p *ListedPod) Running() bool {
 	return false
 }
 
-// Source returns which of the agent's sources the pod came from, as its newest sandbox records it in
-// runtime.AnnotationConfigSource. It returns "" if it was not recorded or the pod has no sandbox.
+// Source returns the agent's source of the pod, as its newest sandbox records it in runtime.AnnotationConfigSource. It
+// returns "" if it was not recorded or the pod has no sandbox.
 func (p *ListedPod) Source() string {
 	if len(p.sandboxes) == 0 {
 		return ""

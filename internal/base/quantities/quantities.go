@@ -42,7 +42,7 @@ func CheckParsed(q resource.Quantity) error {
 	return nil
 }
 
-// Suspect reports whether JSON may have a text in it that Check refuses.
+// Suspect reports whether JSON may contain a text that Check rejects.
 func Suspect(raw []byte) bool {
 	for i, run := 0, 0; i < len(raw); i++ {
 		if run++; !strings.ContainsRune("0123456789.", rune(raw[i])) {

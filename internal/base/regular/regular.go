@@ -72,8 +72,8 @@ func notRegular(name string) error { return fmt.Errorf("%q is %w", name, ErrNotR
 // maxLinks is the number of links that Resolve follows, as many as an os.Root does.
 const maxLinks = 8
 
-// Resolve returns the name that the links at the end of name lead to inside root, or name itself if
-// it is not a link. The result may change afterwards: pass it to a function that follows no link.
+// Resolve follows links at the end of name inside root, and returns the name of their target, or name itself if it is
+// not a link. The result may change afterwards: pass it to a function that follows no link.
 func Resolve(root *os.Root, name string) (string, error) {
 	for range maxLinks {
 		info, err := root.Lstat(name)
@@ -92,7 +92,7 @@ func Resolve(root *os.Root, name string) (string, error) {
 	return "", fmt.Errorf("%q: %w: more than %d links", name, ErrNotRegular, maxLinks)
 }
 
-// ReadPath reads a file of the node as [Read] does. Links lead where they lead.
+// ReadPath reads a file of the node as [Read] does, but follows links anywhere.
 func ReadPath(path string, limit int64) ([]byte, error) {
 	file, info, err := OpenPath(path)
 	if err != nil {
@@ -102,7 +102,7 @@ func ReadPath(path string, limit int64) ([]byte, error) {
 	return readAll(file, info, path, limit)
 }
 
-// OpenPath opens a file of the node as [Open] does. Links lead where they lead.
+// OpenPath opens a file of the node as [Open] does, but follows links anywhere.
 func OpenPath(path string) (*os.File, fs.FileInfo, error) {
 	to, err := filepath.EvalSymlinks(path)
 	if err != nil {

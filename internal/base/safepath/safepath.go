@@ -1,7 +1,7 @@
 // Package safepath validates names and paths from a pod before they become part of a path on the
 // node.
 //
-// An API server validates them too; a pod from a file or another program may never have passed one.
+// An API server validates them too, but no API server may have seen a pod from a file or another program.
 package safepath
 
 import (
@@ -59,7 +59,7 @@ func Relative(field, s string) error {
 // quoted is the maximum part of a name that an error quotes.
 const quoted = 64
 
-// Quote quotes a name for an error, the beginning of a long one.
+// Quote quotes a name for an error. It truncates a long name.
 func Quote(s string) string {
 	if len(s) <= quoted {
 		return strconv.Quote(s)

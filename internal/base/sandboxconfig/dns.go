@@ -41,7 +41,7 @@ func DNS(pod *v1.Pod, node sandbox.NodeDNS) (*runtimeapi.DNSConfig, []DNSWarning
 	return config, append(warnings, cut(config)...), nil
 }
 
-// dnsSource is the source of the part of the configuration that is not the pod's.
+// dnsSource is the source of the configuration to which the pod's dnsConfig is added.
 type dnsSource uint8
 
 const (
@@ -50,8 +50,8 @@ const (
 	fromNowhere
 )
 
-// dnsSourceOf reads the policy. A pod on the node's network has no use for
-// ClusterFirst unless it insists (ClusterFirstWithHostNet).
+// dnsSourceOf returns the source for a policy. A pod on the node's network gets the cluster's DNS only with the policy
+// ClusterFirstWithHostNet.
 func dnsSourceOf(spec *v1.PodSpec) (dnsSource, error) {
 	switch spec.DNSPolicy {
 	case v1.DNSNone:
@@ -69,7 +69,7 @@ func dnsSourceOf(spec *v1.PodSpec) (dnsSource, error) {
 	return 0, fmt.Errorf("spec.dnsPolicy %q is not known, want ClusterFirst, ClusterFirstWithHostNet, Default or None", spec.DNSPolicy)
 }
 
-// base returns the part of the configuration that is not the pod's.
+// base returns the configuration to which the pod's dnsConfig is added.
 func base(n *sandbox.NodeDNS, source dnsSource, namespace string) *runtimeapi.DNSConfig {
 	switch source {
 	case fromCluster:

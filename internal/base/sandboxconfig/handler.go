@@ -10,9 +10,9 @@ import (
 	"github.com/podsync/podsync/sandbox"
 )
 
-// RuntimeHandler returns the runtime handler to run the pod's sandbox with. It
-// is "", the runtime's default, without asking classes, for a pod that names no
-// class. pod is required. classes may be nil, and then a pod that names one is an error.
+// RuntimeHandler returns the runtime handler to run the pod's sandbox with. For a pod that names no class it returns
+// "", the runtime's default, and does not call classes. pod is required. If classes is nil, a pod that names a class is
+// an error.
 func RuntimeHandler(ctx context.Context, pod *v1.Pod, classes sandbox.RuntimeClasses) (string, error) {
 	if pod == nil {
 		return "", errors.New("runtime handler: the pod is nil")

@@ -102,7 +102,7 @@ func dotted(name string) string {
 	return strings.NewReplacer("/", ".", ".", "/").Replace(name)
 }
 
-// overhead returns the pod's overhead, requested and limited.
+// overhead returns the cgroup settings of the pod's overhead, which is both request and limit.
 func overhead(o v1.ResourceList, cpu linux.CPUBandwidth) *runtimeapi.LinuxContainerResources {
 	if o == nil {
 		return &runtimeapi.LinuxContainerResources{}

@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/internal/base/creation"
 )
 
-// attempts has the attempt numbers of a pod's sandboxes.
+// attempts are the attempt numbers of a pod's sandboxes.
 type attempts struct {
 	// next is the number of the next attempt.
 	next uint32
@@ -19,7 +19,7 @@ type attempts struct {
 	reserved creation.Refusals
 }
 
-// begin returns the next attempt, which is at least the wanted one.
+// begin returns the next attempt, at least the given one.
 func (r *Runner) begin(pod types.UID, wanted uint32) (next uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

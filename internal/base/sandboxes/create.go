@@ -148,7 +148,7 @@ func (c *creating) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 	return resp.GetPodSandboxId(), nil
 }
 
-// resolveCreate determines the result of an attempt that the runtime's response does not show.
+// resolveCreate determines the result of an attempt if the runtime's response does not show it.
 func (c *creating) resolveCreate(ctx context.Context, cause error) (Created, error) {
 	c.markUnresolved(c.pod, c.attempt)
 	if deadline.Over(ctx) {
@@ -156,7 +156,7 @@ func (c *creating) resolveCreate(ctx context.Context, cause error) (Created, err
 	}
 	found, err := c.resolve(ctx)
 	switch {
-	case err != nil && deadline.Over(ctx): // that has cut the look short
+	case err != nil && deadline.Over(ctx): // ctx has ended the list early
 		return Created{}, errors.Join(cause, err, c.undo(ctx))
 	case err != nil:
 		return Created{}, errors.Join(cause, err)
@@ -178,7 +178,7 @@ func (c *creating) lookup() creation.Lookup[runtimeapi.PodSandbox] {
 	}
 }
 
-// adopted records that s is the pod's sandbox. A nil s is no sandbox.
+// adopted records that s is the pod's sandbox, and does nothing for a nil s.
 func (c *creating) adopted(s *runtimeapi.PodSandbox) Created {
 	if s == nil {
 		return Created{}

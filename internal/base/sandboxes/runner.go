@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Runtime creates pod sandboxes, lists, stops and removes them. A *cri.Client does.
+// Runtime creates pod sandboxes, lists, stops and removes them. A *cri.Client implements it.
 type Runtime interface {
 	RunPodSandbox(context.Context, *runtimeapi.RunPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.RunPodSandboxResponse, error)
 	ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error)
@@ -29,7 +29,7 @@ type Runtime interface {
 
 // RunnerConfig configures a [Runner].
 type RunnerConfig struct {
-	// Runtime makes the sandboxes. Required.
+	// Runtime creates the sandboxes. Required.
 	Runtime Runtime
 	// Owner marks the sandboxes of the agent; the Runner touches no others. Default: the agent "podsync".
 	Owner cri.Owner
@@ -53,7 +53,7 @@ type RunnerConfig struct {
 	// MakeLogDirectory creates the directory of a pod's logs, which runtimes expect to exist. Default:
 	// os.MkdirAll with mode 0755.
 	MakeLogDirectory func(path string) error
-	// Log records each sandbox that is adopted, given up or removed. Default silent.
+	// Log receives a line for each sandbox that is adopted, abandoned or removed. Default: no log.
 	Log logr.Logger
 }
 

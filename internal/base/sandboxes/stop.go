@@ -113,7 +113,7 @@ func (r *Runner) retry(ctx context.Context, call func() error) error {
 	}
 }
 
-// final reports whether no retry changes the answer.
+// final reports whether an error is permanent, so that a retry is useless.
 func final(err error) bool {
 	return errors.Is(err, cri.ErrUnimplemented) || errors.Is(err, cri.ErrInvalid) || errors.Is(err, cri.ErrPermission)
 }

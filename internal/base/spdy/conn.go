@@ -17,7 +17,7 @@ type Conn struct {
 	conn   io.WriteCloser
 	server bool
 
-	// Of the goroutine that reads.
+	// Only the goroutine that reads uses these fields.
 	r       *bufio.Reader
 	data    frame // the current data frame, with its remaining size
 	left    int
@@ -39,10 +39,10 @@ type Conn struct {
 // maxAnswers is the maximum number of pings that are answered at a time.
 const maxAnswers = 4
 
-// Client returns the end that opens streams.
+// Client returns the end of a connection that opens streams.
 func Client(conn io.ReadWriteCloser) *Conn { return newConn(conn, false) }
 
-// Server returns the end that answers them.
+// Server returns the end of a connection that accepts streams.
 func Server(conn io.ReadWriteCloser) *Conn { return newConn(conn, true) }
 
 func newConn(conn io.ReadWriteCloser, server bool) *Conn {
@@ -188,7 +188,7 @@ func (c *Conn) block(b []byte, header map[string]string) []byte {
 	return b
 }
 
-// Write sends data on a stream. It keeps nothing of it.
+// Write sends data on a stream. It does not retain the data.
 func (c *Conn) Write(stream uint32, data []byte) error {
 	for len(data) > maxData {
 		if err := c.send(stream, data[:maxData], 0); err != nil {

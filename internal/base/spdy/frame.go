@@ -34,7 +34,7 @@ const version = 3
 // cancelled is the status code of a reset stream.
 var cancelled = []byte{0, 0, 0, 5}
 
-// A frame is the head of a frame. A frame about the connection has a number in place of the stream.
+// A frame has the head of a SPDY frame. A control frame of the connection has another number in place of the stream.
 type frame struct {
 	control bool
 	kind    uint16

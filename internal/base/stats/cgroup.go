@@ -12,7 +12,7 @@ const cgroupRoot = "sys/fs/cgroup"
 // A hierarchy is the layout of the node's cgroups: version 2 has all files of a cgroup in one
 // directory, version 1 has one directory for each controller.
 type hierarchy struct {
-	cpu, memory string // directories that the paths of cgroups are below
+	cpu, memory string // the directories to which the paths of cgroups are relative
 	unified     bool
 }
 

@@ -16,7 +16,8 @@ const (
 	searchPause = 10 * time.Second
 	// maxDepth is the depth to which cgroups of pods are searched.
 	maxDepth = 12
-	// maxNames and maxSearched bound the names of one directory, and of a search: a container may make cgroups without end.
+	// maxNames limits the names of one directory, and maxSearched those of a whole search: a container may create any
+	// number of cgroups.
 	maxNames, maxSearched = 4096, 65_536
 )
 
@@ -54,8 +55,8 @@ func (c *finder) find(f *files, h hierarchy, keys, all map[string]bool, now time
 	}
 }
 
-// search walks down the tree, until it has read left names. It does not descend into containers, which may have created
-// cgroups of their own.
+// search walks down the tree until it has read the number of names in left. It does not descend into containers, which
+// may have created cgroups of their own.
 func (c *finder) search(f *files, root, at string, keys, all map[string]bool, left *int, depth int) {
 	entries, err := readDir(f.FS, path.Join(root, at), min(maxNames, *left))
 	if err != nil && !isGone(err) {

@@ -15,8 +15,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A Detail is what the kernel reports of the cgroup of a pod or of a container, beyond what [Stats] has: the figures of
-// cAdvisor. A nil figure is unknown.
+// A Detail has the figures of cAdvisor for the cgroup of a pod or of a container, which the kernel reports and [Stats]
+// does not have. A nil figure is unknown.
 type Detail struct {
 	Namespace, Pod string
 	UID            types.UID
@@ -219,7 +219,7 @@ func (f *files) devices(name string, d *Detail, add func(v *Device, words []stri
 	}
 }
 
-// setNumber sets a field that is not nil to the number that a text has.
+// setNumber sets a field to the number in a text. It does nothing for a nil field.
 func setNumber(field *uint64, text string) {
 	if n, err := strconv.ParseUint(text, 10, 64); field != nil && err == nil {
 		*field = n

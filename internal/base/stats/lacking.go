@@ -76,7 +76,7 @@ func (r *run) fill(l lack) {
 		r.fillOne(c.ID.ID, &c.CPU, &c.Memory)
 	}
 	r.fillOne(podKey(l.pod.UID), &l.pod.CPU, &l.pod.Memory)
-	if r.finder.absent[podKey(l.pod.UID)] { // a cgroup that was not searched for yet may exist, with other figures
+	if r.finder.absent[podKey(l.pod.UID)] { // the cgroup may exist, and be found by the next search
 		l.pod.addUp()
 	}
 	if r.lacksNetwork(l) {

@@ -24,7 +24,7 @@ type Runtime interface {
 type reported struct {
 	sandboxes  map[string]*runtimeapi.LinuxPodSandboxStats
 	containers map[string]*runtimeapi.ContainerStats
-	err        error // why some are missing
+	err        error // the reason why figures are missing
 }
 
 // ask reads the stats of all pods with their containers, or else those of all containers.
@@ -120,7 +120,7 @@ type disks struct {
 	errs []error
 }
 
-// mustOf is like of, but a missing path is an error.
+// mustOf is like the method of, but a missing path is an error.
 func (d *disks) mustOf(path string) *FS {
 	before := len(d.errs)
 	found := d.of(path)
@@ -174,7 +174,7 @@ func (d *disks) imageFS(ctx context.Context, rt Runtime) (images, containers *FS
 	}
 	images, containers = first(resp.GetImageFilesystems()), first(resp.GetContainerFilesystems())
 	if containers == nil {
-		containers = images // by CRI, both are then the same file system
+		containers = images // CRI defines that both are then the same file system
 	}
 	return images, containers
 }

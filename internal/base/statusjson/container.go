@@ -37,7 +37,7 @@ type Container struct {
 	StopSignal string                      `json:"stopSignal,omitempty"`
 }
 
-// OfContainer shares the lists and pointers of c.
+// OfContainer converts c. The result shares lists and pointers with c.
 func OfContainer(c runtime.ContainerStatus) Container {
 	return Container{
 		Name: c.Name, Runtime: c.ID.Type, ID: c.ID.ID, SandboxID: c.SandboxID, Attempt: c.Attempt, SpecHash: c.SpecHash,

@@ -32,7 +32,7 @@ type Sandbox struct {
 	RuntimeHandler string                  `json:"runtimeHandler,omitempty"`
 }
 
-// OfPod shares the lists and pointers of s.
+// OfPod converts s. The result shares lists and pointers with s.
 func OfPod(s *runtime.PodStatus) *Pod {
 	p := &Pod{}
 	for _, sb := range s.Sandboxes {
@@ -70,7 +70,7 @@ func (p *Pod) Status(uid types.UID, namespace, name string) *runtime.PodStatus {
 	return s
 }
 
-// named returns the value that is called so.
+// named returns the value with that name.
 func named[T fmt.Stringer](name string, values ...T) (value T, known bool) {
 	for _, v := range values {
 		if v.String() == name {

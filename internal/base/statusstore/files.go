@@ -30,7 +30,7 @@ type Files struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*storedPod
-	// listed: the pods that have a file are among pods.
+	// listed means that pods contains every pod with a file.
 	listed bool
 }
 
@@ -144,7 +144,7 @@ func (s *Files) load(uid types.UID) (Status, error) {
 
 // SetStatus replaces the pod's file.
 func (s *Files) SetStatus(_ context.Context, stored Status) error {
-	text, err := stored.MarshalJSON() // directly, without another pass to compact it
+	text, err := stored.MarshalJSON() // called directly, because json.Marshal would compact the text in a second pass
 	if err != nil {
 		return fmt.Errorf("status of pod %s: %w", stored.UID, err)
 	}
@@ -222,7 +222,7 @@ func (s *Files) read(uid types.UID, p *storedPod) (Status, error) {
 }
 
 func parseStatus(text []byte, uid types.UID, stored *Status) error {
-	if err := stored.UnmarshalJSON(text); err != nil { // at once, and not after a pass to find its end
+	if err := stored.UnmarshalJSON(text); err != nil { // decoded in one pass, without a separate search for the end
 		return brokenFile{err}
 	}
 	if stored.UID != uid {

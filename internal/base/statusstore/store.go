@@ -40,7 +40,7 @@ type Status struct {
 	Namespace string
 	Name      string
 	UID       types.UID
-	// Status is the one last reported.
+	// Status is the last reported status.
 	Status v1.PodStatus
 	// Runtime is the last status of the pod in the runtime, nil if it is unknown. It is read-only. Its
 	// ObservedAt is not stored.

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// These are the API's: the default lifetime of a token, the minimum that can be requested, and the maximum age before a
-	// token is renewed.
+	// The API's default lifetime of a token, the minimum that can be requested, and the maximum age before a token is
+	// renewed.
 	defaultLife = time.Hour
 	minLife     = 10 * time.Minute
 	maxAge      = 24 * time.Hour

@@ -16,8 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-// Reader reads pods from the runtime. A *podreader.Reader does. Errors have a class of
-// package cri.
+// Reader reads pods from the runtime. A *podreader.Reader implements it. Errors have a class of package cri.
 type Reader interface {
 	List(ctx context.Context) ([]*podreader.ListedPod, error)
 	Inspect(ctx context.Context, listed *podreader.ListedPod, prev *runtime.PodStatus) (*runtime.PodStatus, error)
@@ -27,7 +26,7 @@ type Reader interface {
 // Config configures a Watcher. A zero field means its default.
 type Config struct {
 	pleg.Config
-	// Reader reads. Required.
+	// Reader reads pods. Required.
 	Reader Reader
 	// Events streams the runtime's container events. A *cri.Client implements it for all runtimes;
 	// the Watcher detects that a runtime has no events. Nil means that only lists are used.
@@ -52,9 +51,9 @@ type Config struct {
 	// concurrently. They must not block: the pod is not inspected again before the call returns.
 	// Default: not called.
 	Changed func(uid types.UID, status *runtime.PodStatus)
-	// AvailableChanged is called when the runtime becomes unavailable, with the error, and with nil
-	// when it is available and all pods were listed; first soon after the start of Run. Calls come
-	// from one goroutine and must not block. Default: not called.
+	// AvailableChanged is called when the runtime becomes unavailable, with the error, and with nil when it is
+	// available and all pods were listed; the first call follows soon after the start of Run. Calls come from one
+	// goroutine and must not block. Default: not called.
 	AvailableChanged func(err error)
 	// Busy reports whether a pod is in transition: being started or stopped. Without
 	// events, the pods are listed at least once a second while a pod is in transition. It must not block.
@@ -67,8 +66,8 @@ type Config struct {
 }
 
 const (
-	// minRelist, busyRelist and quietRelist are the pauses between lists while no events are
-	// streamed: after a change, at most while a pod is in transition, and at most.
+	// These are pauses between lists while no events are streamed: minRelist after a change, busyRelist the maximum
+	// while a pod is in transition, and quietRelist the maximum at other times.
 	minRelist, busyRelist, quietRelist = 20 * time.Millisecond, time.Second, 10 * time.Second
 	// minRetry is the first pause after a failure. Each further failure in a row doubles it, up to
 	// maxRetry.

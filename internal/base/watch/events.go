@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// EventStreamer streams the events of containers. A *cri.Client does.
+// EventStreamer streams the events of containers. A *cri.Client implements it.
 type EventStreamer interface {
 	GetContainerEvents(context.Context, *runtimeapi.GetEventsRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.ContainerEventResponse], error)
 }
@@ -76,14 +76,14 @@ type EventHandler interface {
 
 // EventsConfig configures Events.
 type EventsConfig struct {
-	// Runtime streams. Required.
+	// Runtime streams the events. Required.
 	Runtime EventStreamer
 	// Handler gets the events. Required.
 	Handler EventHandler
 	// Owner is the owner whose pods' events are forwarded. Default: the zero Owner, for pods that podsync
 	// created.
 	Owner cri.Owner
-	// Log gets a line when a stream is opened or lost. Default silent.
+	// Log receives a line when a stream is opened or lost. Default: no log.
 	Log logr.Logger
 }
 
@@ -151,8 +151,8 @@ func (e *Events) stream(ctx context.Context) (brought bool, err error) {
 	}
 }
 
-// event converts a message. mine is false if the sandbox belongs to another agent. A message
-// without the sandbox's status counts as ours.
+// event converts a message. mine is false if the sandbox belongs to another agent. A message without the sandbox's
+// status counts as one of this agent.
 func (e *Events) event(m *runtimeapi.ContainerEventResponse) (event Event, mine bool) {
 	s := m.GetPodSandboxStatus()
 	uid := s.GetMetadata().GetUid()

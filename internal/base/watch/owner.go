@@ -23,7 +23,7 @@ func (w *Watcher) ownerOf(id string) *pod {
 	return w.owners[id]
 }
 
-// setLatest enters the newest status of a pod.
+// setLatest records the newest status of a pod.
 func (w *Watcher) setLatest(p *pod, status *runtime.PodStatus) {
 	w.owners.remove(p)
 	p.latest = status
@@ -45,7 +45,7 @@ func (o owners) remove(p *pod) {
 	}
 }
 
-// ids returns the IDs of everything in a status.
+// ids returns the IDs of all sandboxes and containers in a status.
 func ids(s *runtime.PodStatus) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if s == nil {

@@ -20,7 +20,7 @@ type stream struct {
 	settled bool
 	// flapping means that the last stream ended before it had settled.
 	flapping bool
-	err      error // the reason why it is not open
+	err      error // the reason why the stream is not open
 }
 
 // startStream starts the stream, if events are configured. It requires mu to be held.

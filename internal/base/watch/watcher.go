@@ -164,9 +164,8 @@ type Pod struct {
 	ObservedAt time.Time
 }
 
-// Pods returns the pods that the runtime has, sorted by UID: those of the last list of all pods,
-// updated by later inspections. It does not contain pods created since. It is empty until Available
-// returns nil.
+// Pods returns the pods that the runtime has, sorted by UID: those of the last list of all pods, updated by later
+// inspections. It does not contain pods that were created after that list. It is empty until Available returns nil.
 func (w *Watcher) Pods() []Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()

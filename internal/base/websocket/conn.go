@@ -119,7 +119,7 @@ func (c *Conn) control(f frame) error {
 	return fmt.Errorf("websocket: a frame of kind %d is not known", f.op)
 }
 
-// Write sends a message. It keeps nothing of it.
+// Write sends a message. It does not retain the message.
 func (c *Conn) Write(message ...[]byte) error { return c.write(opBinary, message...) }
 
 func (c *Conn) write(op byte, parts ...[]byte) error {
@@ -153,7 +153,7 @@ func (c *Conn) CloseWrite() error {
 		return nil
 	}
 	c.closed = true
-	return c.send(opClose, []byte{0x03, 0xe8}) // 1000: all is well
+	return c.send(opClose, []byte{0x03, 0xe8}) // 1000 means a normal end
 }
 
 // Close sends a close frame, if the peer reads, and closes the connection. A pending Write returns.

@@ -28,7 +28,7 @@ const maxControl = 125
 // maxPiece is the size of a chunk in which messages are read, in bytes.
 const maxPiece = 32 << 10
 
-// A frame is a part of a message, or controls the connection. Its data has not been read yet.
+// A frame is a part of a message, or a control frame of the connection. Its data has not been read yet.
 type frame struct {
 	op    byte
 	final bool
@@ -105,15 +105,14 @@ func cut(err error) error {
 	return err
 }
 
-// apply masks or unmasks data that begins at so many bytes of a frame.
+// apply masks or unmasks data that begins at the given offset of a frame.
 func apply(mask [4]byte, at int, data []byte) {
 	for i := range data {
 		data[i] ^= mask[(at+i)%4]
 	}
 }
 
-// appendFrame appends a whole message as one frame, masked with something new if it is
-// a client's.
+// appendFrame appends a whole message as one frame, masked with new random bytes if it is sent by a client.
 func appendFrame(b []byte, op byte, data []byte, masked bool) []byte {
 	bit := byte(0)
 	if masked {

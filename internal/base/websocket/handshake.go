@@ -54,9 +54,9 @@ func Check(r *http.Request) error {
 	return nil
 }
 
-// Accept upgrades the connection of a request to a WebSocket. read is the reader that has read the
-// request. The protocol is the first of the client's that is in protocols. On failure Accept
-// answers the request with the error, and the caller keeps the connection.
+// Accept upgrades the connection of a request to a WebSocket. read is the reader that has read the request. The
+// protocol is the first one of the client's list that is in protocols. On failure Accept answers the request with the
+// error, and the caller keeps the connection.
 func Accept(conn net.Conn, read *bufio.Reader, r *http.Request, protocols ...string) (ws *Conn, protocol string, err error) {
 	protocol = choose(r.Header["Sec-Websocket-Protocol"], protocols)
 	if err = Check(r); err == nil && protocol == "" {
@@ -80,7 +80,7 @@ func Refuse(conn net.Conn, code int, text string) error {
 	return err
 }
 
-// choose returns the first of the protocols that is offered.
+// choose returns the first offered protocol that is in protocols.
 func choose(offers, protocols []string) string {
 	for _, p := range protocols {
 		if hasToken(offers, p) {
@@ -90,7 +90,7 @@ func choose(offers, protocols []string) string {
 	return ""
 }
 
-// accept returns the response to a key.
+// accept returns the Sec-WebSocket-Accept value for a key.
 func accept(key string) string {
 	sum := sha1.Sum([]byte(key + magic))
 	return base64.StdEncoding.EncodeToString(sum[:])
