@@ -55,7 +55,7 @@ func Check(r *http.Request) error {
 }
 
 // Accept upgrades the connection of a request to a WebSocket. read is the reader that has read the request. The
-// protocol is the first one of the client's list that is in protocols. On failure Accept answers the request with the
+// protocol is the first one of protocols that the client offers. On failure Accept answers the request with the
 // error, and the caller keeps the connection.
 func Accept(conn net.Conn, read *bufio.Reader, r *http.Request, protocols ...string) (ws *Conn, protocol string, err error) {
 	protocol = choose(r.Header["Sec-Websocket-Protocol"], protocols)
@@ -80,7 +80,7 @@ func Refuse(conn net.Conn, code int, text string) error {
 	return err
 }
 
-// choose returns the first offered protocol that is in protocols.
+// choose returns the first of protocols that is in offers.
 func choose(offers, protocols []string) string {
 	for _, p := range protocols {
 		if hasToken(offers, p) {
