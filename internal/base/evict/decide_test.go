@@ -170,7 +170,7 @@ func TestReadingsThatDoNotCount(t *testing.T) {
 		n.state.Readings[0].Time = n.now
 		break_(&n.state, n.now)
 		d := Decide(n.rules, n.state, n.now)
-		if len(d.Evict) > 0 || len(d.Met) > 0 || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].String(), "memory.available<100Mi is not looked at: "+want) {
+		if len(d.Evict) > 0 || len(d.Met) > 0 || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].String(), "memory.available<100Mi is not checked: "+want) {
 			t.Errorf("%s:\n%v", want, d)
 		}
 	}

@@ -23,15 +23,15 @@ const MaxAge = time.Minute
 func (r *Reading) fault(now time.Time) string {
 	switch age := now.Sub(r.Time); {
 	case r.Capacity == 0:
-		return "it is said that there is none at all"
+		return "its capacity is zero"
 	case r.Available > r.Capacity:
-		return fmt.Sprintf("%d are said to be available of %d", r.Available, r.Capacity)
+		return fmt.Sprintf("%d of %d are available", r.Available, r.Capacity)
 	case r.Time.IsZero():
-		return "nobody knows when it was read"
+		return "it has no time"
 	case age > MaxAge:
 		return fmt.Sprintf("it was read %v ago", age.Round(time.Second))
 	case age < -MaxAge:
-		return fmt.Sprintf("it is said to be read %v from now", (-age).Round(time.Second))
+		return fmt.Sprintf("its time is %v in the future", (-age).Round(time.Second))
 	}
 	return ""
 }
@@ -45,7 +45,7 @@ type Problem struct {
 
 // String names the threshold and the problem.
 func (p Problem) String() string {
-	return fmt.Sprintf("%v is not looked at: %s", p.Threshold, p.Message)
+	return fmt.Sprintf("%v is not checked: %s", p.Threshold, p.Message)
 }
 
 // readable returns the reading for a threshold, or why there is no valid one.

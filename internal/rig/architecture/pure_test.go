@@ -207,7 +207,7 @@ func TestPureRule(t *testing.T) {
 		{"clock of apimachinery", `import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"; var _ = metav1.Now()`, []string{"p/p.go:2: metav1.Now: now is an argument"}},
 		{"zone", `import "time"; func f(t time.Time) { t.In(time.Local) }`, []string{"p/p.go:2: time.Local: the result must not depend on the node's time zone"}},
 		{"output", `import "fmt"; func f() { fmt.Println(); println() }`, []string{
-			"p/p.go:2: fmt.Println: a decision is a value; who asked for it prints it", "p/p.go:2: println: it writes to standard error",
+			"p/p.go:2: fmt.Println: a decision is a value; its caller prints it", "p/p.go:2: println: it writes to standard error",
 		}},
 		{"goroutine", `func f() { go f() }`, []string{"p/p.go:2: go statement: a decision is made when the call returns"}},
 		{"channel", `func f(c chan<- int) {}`, []string{"p/p.go:2: channel: a decision is made when the call returns"}},
