@@ -25,7 +25,7 @@ var states = []state{
 	{"crashed", "an app has ended with exit code 1", func(n *node) { n.exit(n.app(), 1, "Error") }},
 	{"unhealthy", "the liveness probe of an app fails", func(n *node) { n.probes[n.app().ID] = actions.ProbeResults{Liveness: actions.ProbeFailure} }},
 	{"updated", "an app was made from another image than it has now", func(n *node) { n.app().SpecHash++ }},
-	{"half-started", "the start of an app timed out, and nobody knows what became of it", func(n *node) { n.app().State = runtime.ContainerCreated }},
+	{"half-started", "the start of an app timed out, and its outcome is unknown", func(n *node) { n.app().State = runtime.ContainerCreated }},
 	{"rebooted", "the machine has rebooted", func(n *node) { n.exitAll(255, "Unknown"); n.status.Sandboxes[0].State = runtime.SandboxNotReady }},
 	{"finished", "every container has ended with exit code 0", func(n *node) { n.exitAll(0, "Completed") }},
 }

@@ -30,7 +30,7 @@ func (d Decision) String() string {
 		fmt.Fprintf(&text, "%v\n", e)
 	}
 	if d.waits != "" {
-		fmt.Fprintf(&text, "nobody is evicted: %s\n", d.waits)
+		fmt.Fprintf(&text, "no pod is evicted: %s\n", d.waits)
 	}
 	return text.String()
 }

@@ -203,10 +203,10 @@ func (d *Dirs) volumes(ctx context.Context, req containerconfig.MountRequest, di
 		return d.config.Volumes.Mounts(ctx, req, dir)
 	}
 	for i, m := range req.Container.VolumeMounts {
-		return containerconfig.Mounts{}, fmt.Errorf("volumeMounts[%d] is of volume %q, and nobody provides volumes", i, m.Name)
+		return containerconfig.Mounts{}, fmt.Errorf("volumeMounts[%d] is of volume %q, and the agent provides no volumes", i, m.Name)
 	}
 	for i, m := range req.Container.VolumeDevices {
-		return containerconfig.Mounts{}, fmt.Errorf("volumeDevices[%d] is of volume %q, and nobody provides volumes", i, m.Name)
+		return containerconfig.Mounts{}, fmt.Errorf("volumeDevices[%d] is of volume %q, and the agent provides no volumes", i, m.Name)
 	}
 	return containerconfig.Mounts{}, nil
 }

@@ -106,7 +106,7 @@ func (d *Dirs) nothingMounted(dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("what is mounted below %s: %w", dir, err)
+		return fmt.Errorf("mounts below %s: %w", dir, err)
 	}
 	if len(points) > 0 {
 		return fmt.Errorf("%s is not removed: %s: %w", dir, strings.Join(points, ", "), ErrMounted)

@@ -10,9 +10,9 @@ import (
 
 var restartPromises = []Promise{
 	{
-		Name: "left-alone", Sentence: "What runs as it should is not stopped.",
+		Name: "left-alone", Sentence: "A container that runs as desired is not stopped.",
 		Source:   docPod,
-		Evidence: "StopContainer for processes of pods that are wanted as they are and run for ever, in the life of the agent and of the runtime in which they were started.",
+		Evidence: "StopContainer calls for processes of unchanged, desired pods that run forever, by the agent that started them, and without a restart of the runtime.",
 		check: func(h *history, v *verdict) {
 			h.spared(v, func(p critest.Process, c call) bool {
 				return !h.agentRestarted(p, c) && !h.awayIn(p.Started, c.Start)
@@ -20,9 +20,9 @@ var restartPromises = []Promise{
 		},
 	},
 	{
-		Name: "adopts", Sentence: "An agent that starts leaves what an earlier one has started running.",
+		Name: "adopts", Sentence: "An agent that starts keeps the containers of an earlier agent running.",
 		Source: docStatic, Breaks: "kubernetes #63814",
-		Evidence: "The same, after a restart of the agent. What was being started as the agent ended is let pass.",
+		Evidence: "The same, after a restart of the agent. Containers whose start was in progress when the agent ended do not count.",
 		check: func(h *history, v *verdict) {
 			h.spared(v, func(p critest.Process, c call) bool {
 				return h.agentRestarted(p, c) && !h.awayIn(p.Started, c.Start)
@@ -30,9 +30,9 @@ var restartPromises = []Promise{
 		},
 	},
 	{
-		Name: "survives-runtime", Sentence: "What runs on while the runtime restarts is not stopped because of that.",
+		Name: "survives-runtime", Sentence: "Containers that keep running during a restart of the runtime are not stopped because of it.",
 		Source: docCRI, Breaks: "kubernetes #45942", Own: true,
-		Evidence: "The same, after a restart of the runtime that left sandboxes and containers as they were.",
+		Evidence: "The same, after a restart of the runtime that changed no sandbox and no container.",
 		check: func(h *history, v *verdict) {
 			h.spared(v, func(p critest.Process, c call) bool { return h.awayIn(p.Started, c.Start) })
 		},
@@ -41,21 +41,21 @@ var restartPromises = []Promise{
 
 var agentPromises = []Promise{
 	{
-		Name: "others-untouched", Sentence: "Sandboxes and containers that the agent has not made are neither stopped nor removed.",
+		Name: "others-untouched", Sentence: "Sandboxes and containers that the agent has not created are neither stopped nor removed.",
 		Source: docOwn, Breaks: "kubernetes #97190", Own: true,
-		Evidence: "Calls that change something of a pod that runs on the runtime before the agent starts, and has no label that a kubelet writes.",
+		Evidence: "Calls that change a pod which runs before the agent starts and has none of a kubelet's labels.",
 		check:    (*history).othersUntouched,
 	},
 	{
-		Name: "few-calls-away", Sentence: "While the runtime is away the agent calls it not more than twenty times a second.",
+		Name: "few-calls-away", Sentence: "While the runtime is unavailable, the agent calls it at most twenty times a second.",
 		Source: docOwn, Breaks: "kubernetes #97404", Own: true,
-		Evidence: "Calls from a second after the runtime went until it is back, where that is three seconds or more.",
+		Evidence: "Calls from one second after the runtime became unavailable until it is available again, if that takes three seconds or more.",
 		check:    (*history).fewCallsAway,
 	},
 	{
-		Name: "few-calls-settled", Sentence: "While all is as it should be, the agent makes not more than ten calls a second.",
+		Name: "few-calls-settled", Sentence: "While all pods are in their desired state, the agent makes at most ten calls a second.",
 		Source: docOwn, Own: true,
-		Evidence: "Calls in times in which nothing is done to the node and no pod changes, probes not counted. How many there are is a figure.",
+		Evidence: "Calls while nothing happens on the node and no pod changes, without probes. Their number is reported as a figure.",
 		check:    (*history).fewCallsSettled,
 	},
 }
@@ -90,7 +90,7 @@ func (h *history) spared(v *verdict, applies func(critest.Process, call) bool) {
 				v.judged++
 			}
 		}
-		h.leftAloneBy(v, l, applies, "%s was told to stop, and its pod is wanted as it is")
+		h.leftAloneBy(v, l, applies, "%s got a stop signal, and its pod is desired unchanged")
 	}
 }
 
@@ -120,7 +120,7 @@ func (h *history) othersUntouched(v *verdict) {
 	v.judged++
 	for _, c := range h.calls {
 		if uid(c) == others && changes[c.Method] {
-			v.want(false, atCall(c), "it was made by somebody else, before the agent came")
+			v.want(false, atCall(c), "another program created it before the agent started")
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (h *history) fewCallsAway(v *verdict) {
 			continue
 		}
 		n, most := h.begunIn(away, ""), awayCalls*int(away.to.Sub(away.from)/time.Second)
-		v.want(n <= most, at{t: away.to}, "%d calls in %v while the runtime was away", n, away.to.Sub(away.from))
+		v.want(n <= most, at{t: away.to}, "%d calls in %v while the runtime was unavailable", n, away.to.Sub(away.from))
 	}
 }
 

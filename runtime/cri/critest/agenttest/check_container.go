@@ -13,21 +13,21 @@ import (
 
 var onePromises = []Promise{
 	{
-		Name: "one-instance", Sentence: "Of a container of a pod at most one process runs at a time.",
+		Name: "one-instance", Sentence: "At most one process of a container runs at a time.",
 		Source: docPod, Breaks: "kubernetes #139670",
-		Evidence: "The processes that really ran, whatever was answered of them. One that starts in the instant in which the other ends is let pass.",
+		Evidence: "The processes that ran, whatever the runtime answered. A process may start at the instant at which the other one ends.",
 		check:    (*history).oneInstance,
 	},
 	{
-		Name: "names-unique", Sentence: "Name and attempt of a container are used once in the lifetime of a sandbox.",
+		Name: "names-unique", Sentence: "The name and attempt of a container are used once in the lifetime of a sandbox.",
 		Source: docCRI, Breaks: "kubernetes #134153",
-		Evidence: "CreateContainer calls in one sandbox. A creation of which the agent did not learn that it succeeded may be asked for again.",
+		Evidence: "CreateContainer calls in one sandbox. The agent may repeat a creation whose success it does not know.",
 		check:    (*history).namesUnique,
 	},
 	{
-		Name: "attempts-grow", Sentence: "Each further container of a name in a pod has a higher attempt: restarts are counted, and the newest can be told.",
+		Name: "attempts-grow", Sentence: "Each new instance of a container has a higher attempt, so that restarts are counted and the newest instance is known.",
 		Source: docOwn, Breaks: "kubernetes #83050", Own: true,
-		Evidence: "CreateContainer calls that succeeded to the agent's knowledge. A pod that comes again after it was removed, and one whose records the runtime has lost, may begin anew.",
+		Evidence: "CreateContainer calls whose success the agent knows. The attempts of a pod may start again after the pod was removed and added again, or if the runtime has lost its records.",
 		check:    (*history).attemptsGrow,
 	},
 }
@@ -36,25 +36,25 @@ var containerPromises = []Promise{
 	{
 		Name: "never-runs-once", Sentence: "A container whose restart policy is Never is not started again.",
 		Source: docLifecycle, Breaks: "kubernetes #51142",
-		Evidence: "Processes of regular containers. A start of which no agent got to know does not count, nor one whose record the runtime lost.",
+		Evidence: "Processes of regular containers. A start that no agent knows of does not count, nor a start whose record the runtime has lost.",
 		check:    (*history).neverRunsOnce,
 	},
 	{
-		Name: "on-failure", Sentence: "With the restart policy OnFailure a container that has ended with 0 is not started again.",
+		Name: "on-failure", Sentence: "With the restart policy OnFailure, a container that exited with 0 is not started again.",
 		Source:   docLifecycle,
 		Evidence: "Processes of regular containers, as for never-runs-once.",
 		check:    (*history).onFailure,
 	},
 	{
-		Name: "restarts", Sentence: "A container that ended and is to be restarted by its policy starts again, after 5 min at the latest.",
+		Name: "restarts", Sentence: "A container that its policy restarts starts again within 5 min after its exit.",
 		Source: docLifecycle, Breaks: "kubernetes #136969",
-		Evidence: "Processes of pods that are wanted, while one agent lives and nothing holds it up. A minute more than the longest back-off is let pass; how long it takes is a figure.",
+		Evidence: "Processes of desired pods, while one agent runs without faults. One more minute than the longest back-off is accepted. The time is reported as a figure.",
 		check:    (*history).restartsEnded,
 	},
 	{
-		Name: "back-off", Sentence: "What fails again and again waits 10 s before its second restart, and twice as long before each further one, up to 5 min.",
+		Name: "back-off", Sentence: "A container that fails repeatedly waits 10 s before its second restart, and twice as long before each further one, up to 5 min.",
 		Source: docLifecycle, Breaks: "kubernetes #133472",
-		Evidence: "Ends and starts of a container that fails in one sandbox, while one agent lives. A tenth and a second less are let pass; a longer wait is none of its matter.",
+		Evidence: "Exits and starts of a container that fails in one sandbox, while one agent runs. A pause may be shorter by a tenth and a second. Longer pauses are not judged here.",
 		check:    (*history).backsOff,
 	},
 }
@@ -143,7 +143,7 @@ func (h *history) runsOnce(v *verdict, policy v1.RestartPolicy, over func(crites
 			if !isRegular(p.Container) || ok && h.forgotten(before, p.Started) {
 				continue
 			}
-			v.want(!ok, atStart(p), "%s was started again, and had run from %s on: it ended with %d, and its restart policy is %s",
+			v.want(!ok, atStart(p), "%s was started again. It had run from %s on, exited with %d, and its restart policy is %s",
 				p.Container, h.clock(before.Started), before.ExitCode, policy)
 			if !ok && h.knew(p) && over(p) {
 				first[key] = p
@@ -177,7 +177,7 @@ func (h *history) restartsEnded(v *verdict) {
 			if next == nil {
 				until := p.Ended.Add(longestBackOff + backOffLeniency)
 				if h.end.After(until) && !h.isOver(l, until) && l.wantedThroughout(p.Ended, until) && h.quiet(l.uid, p.Ended, until) {
-					v.want(false, at{uid: l.uid, t: p.Ended, container: p.ContainerID}, "%s ended with %d and is not started again", p.Container, p.ExitCode)
+					v.want(false, at{uid: l.uid, t: p.Ended, container: p.ContainerID}, "%s exited with %d and was not started again", p.Container, p.ExitCode)
 				}
 				continue
 			}
@@ -196,7 +196,7 @@ func (h *history) restarted(v *verdict, l *podLife, p, next critest.Process, fir
 	if first {
 		v.took("from exit to first restart", took)
 	}
-	v.want(took <= longestBackOff+backOffLeniency, atStart(next), "%s ended with %d at %s, and was started again only after %v", p.Container, p.ExitCode, h.clock(p.Ended), took)
+	v.want(took <= longestBackOff+backOffLeniency, atStart(next), "%s exited with %d at %s, and was started again only after %v", p.Container, p.ExitCode, h.clock(p.Ended), took)
 }
 
 func nextOf(later []critest.Process, p critest.Process) *critest.Process {
@@ -240,7 +240,7 @@ func (h *history) backsOff(v *verdict) {
 		wait, again := waits[key]
 		if again {
 			waited := p.Started.Sub(before.Ended)
-			v.want(waited >= wait*9/10-time.Second, atStart(p), "%s ended with %d at %s and was started again after %v, before %v were over",
+			v.want(waited >= wait*9/10-time.Second, atStart(p), "%s exited with %d at %s and was started again after %v, want at least %v",
 				p.Container, before.ExitCode, h.clock(before.Ended), waited.Round(time.Millisecond), wait)
 		}
 		waits[key] = max(10*time.Second, min(2*wait, longestBackOff))

@@ -14,21 +14,21 @@ import (
 
 var endPromises = []Promise{
 	{
-		Name: "arrives", Sentence: "When nothing goes wrong any more, pods that are wanted run, and pods that finish have finished.",
+		Name: "arrives", Sentence: "When the faults have ended, desired pods run, and pods that can finish have finished.",
 		Source: docStatic, Breaks: "kubernetes #118321",
-		Evidence: "What the runtime lists in the end, with all patience of the run. How long it takes is a figure.",
+		Evidence: "The lists of the runtime at the end of the run, after its whole patience. The time is reported as a figure.",
 		check:    (*history).arrives,
 	},
 	{
-		Name: "newest-runs", Sentence: "A container whose image was changed is replaced by one of the new image.",
+		Name: "newest-runs", Sentence: "A container whose image has changed is replaced by one with the new image.",
 		Source:   docPod,
-		Evidence: "Running containers in the end.",
+		Evidence: "Running containers at the end of the run.",
 		check:    (*history).newestRuns,
 	},
 	{
 		Name: "deadline", Sentence: "A pod does not run for longer than its activeDeadlineSeconds.",
 		Source:   docPod,
-		Evidence: "Processes, from the pod's first one on, or from the last start of the agent if that was later. Ten seconds, the grace period and 10 s more are let pass.",
+		Evidence: "Processes, from the pod's first process or the last start of the agent, whichever is later. The grace period and 20 s more are accepted.",
 		check:    (*history).deadline,
 	},
 }
@@ -92,7 +92,7 @@ func (h *history) lackOf(l *podLife) string {
 	switch l.kind().outcome {
 	case finishes:
 		if !h.allEnded(l) || !h.began(l) && l.pod().Spec.ActiveDeadlineSeconds == nil || ready > 0 {
-			lack = append(lack, fmt.Sprintf("it has not finished, with %d sandboxes that are ready", ready))
+			lack = append(lack, fmt.Sprintf("it has not finished: %d sandboxes are ready", ready))
 		}
 	case runs:
 		for _, c := range l.pod().Spec.Containers {
@@ -103,7 +103,7 @@ func (h *history) lackOf(l *podLife) string {
 		fallthrough
 	case restarts:
 		if ready != 1 || !h.began(l) {
-			lack = append(lack, fmt.Sprintf("it has %d sandboxes that are ready", ready))
+			lack = append(lack, fmt.Sprintf("%d of its sandboxes are ready", ready))
 		}
 	}
 	return strings.Join(lack, ", ")
@@ -148,7 +148,7 @@ func (h *history) newestRuns(v *verdict) {
 		}
 		spec, _ := containerNamed(l.pod(), c.GetMetadata().GetName())
 		got := h.imageOf(c)
-		v.want(got == spec.Image, at{uid: l.uid, t: h.end, container: c.Id}, "%s runs the image %s, and is to run %s", spec.Name, got, spec.Image)
+		v.want(got == spec.Image, at{uid: l.uid, t: h.end, container: c.Id}, "%s runs the image %s, want %s", spec.Name, got, spec.Image)
 	}
 }
 
@@ -197,19 +197,19 @@ func (h *history) deadline(v *verdict) {
 
 var sandboxPromises = []Promise{
 	{
-		Name: "one-sandbox", Sentence: "A pod has one sandbox at a time: none is made while a container runs in another one of the pod.",
+		Name: "one-sandbox", Sentence: "A pod has one sandbox at a time: no sandbox is created while a container runs in another one of the pod.",
 		Source: docPod, Breaks: "containerd #11029",
-		Evidence: "RunPodSandbox calls, and processes of which the agent knows that they were started.",
+		Evidence: "RunPodSandbox calls, and processes whose start the agent knows of.",
 		check:    (*history).oneSandbox,
 	},
 	{
-		Name: "sandbox-names-unique", Sentence: "Each further sandbox of a pod has a name of its own: its attempt is another one.",
+		Name: "sandbox-names-unique", Sentence: "Each new sandbox of a pod has its own name, with another attempt.",
 		Source: docCRI, Breaks: "containerd #12438",
-		Evidence: "RunPodSandbox calls. One of which the agent did not learn that it succeeded may be asked for again, and a pod that comes again after it was removed may begin anew.",
+		Evidence: "RunPodSandbox calls. The agent may repeat a call whose success it does not know, and the attempts of a pod may start again after the pod was removed and added again.",
 		check:    (*history).sandboxNames,
 	},
 	{
-		Name: "stopped-before-removed", Sentence: "A sandbox has been stopped, so that its network is given back, before it is removed.",
+		Name: "stopped-before-removed", Sentence: "A sandbox is stopped before it is removed, so that its network is released.",
 		Source: docCRI, Breaks: "containerd #5768",
 		Evidence: "A StopPodSandbox that succeeded, at any time before RemovePodSandbox.",
 		check:    (*history).stoppedFirst,
@@ -221,7 +221,7 @@ func (h *history) oneSandbox(v *verdict) {
 		for _, p := range h.of(types.UID(c.PodUID)) {
 			start, known := h.startOf(p)
 			v.want(!known || !runsAt(p, c.Start) || start.End.Add(noted).After(c.Start), atCall(c),
-				"another sandbox was asked for while %s, started at %s, ran in the one before", p.Container, h.clock(p.Started))
+				"another sandbox was requested while %s, started at %s, ran in the previous one", p.Container, h.clock(p.Started))
 		}
 	}
 }
@@ -236,7 +236,7 @@ func (h *history) sandboxNames(v *verdict) {
 		key := fmt.Sprint(c.PodUID, c.Attempt, l.round(c.Start))
 		before, ok := made[key]
 		ok = ok && !h.recordsLost(before.Start, c.Start) && before.End.Add(noted).Before(c.Start)
-		v.want(!ok, atCall(c), "the sandbox made at %s had the same attempt %d", h.clock(before.Start), c.Attempt)
+		v.want(!ok, atCall(c), "the sandbox that was created at %s had the same attempt %d", h.clock(before.Start), c.Attempt)
 		if h.answered(c) {
 			made[key] = c
 		}
@@ -265,9 +265,9 @@ var imagePromises = []Promise{
 		},
 	},
 	{
-		Name: "pull-if-not-present", Sentence: "With the pull policy IfNotPresent no image is pulled that is on the node.",
+		Name: "pull-if-not-present", Sentence: "With the pull policy IfNotPresent, a present image is not pulled.",
 		Source:   docImages,
-		Evidence: "PullImage calls for images that were there from the start.",
+		Evidence: "PullImage calls for images that were present at the start.",
 		check: func(h *history, v *verdict) {
 			h.pulls(v, v1.PullIfNotPresent, func(c call, _ v1.Container) (bool, string) {
 				return !strings.HasSuffix(c.Image, ":1"), "it is on the node"
@@ -275,9 +275,9 @@ var imagePromises = []Promise{
 		},
 	},
 	{
-		Name: "pull-always", Sentence: "With the pull policy Always an image is asked for before each start.",
+		Name: "pull-always", Sentence: "With the pull policy Always, an image is pulled before each start.",
 		Source:   docImages,
-		Evidence: "A PullImage that succeeded since the container was created before, for each CreateContainer that succeeds.",
+		Evidence: "A successful PullImage between each successful CreateContainer and the previous one of the container.",
 		check:    (*history).pullsAlways,
 	},
 }
@@ -316,7 +316,7 @@ func (h *history) pullsAlways(v *verdict) {
 			continue
 		}
 		key := c.PodUID + c.Container
-		v.want(h.pulledSince(spec.Image, created[key].Start, c.Start), atCall(c), "%s was created, and %s had not been asked for since %s", c.Container, spec.Image, h.clock(created[key].Start))
+		v.want(h.pulledSince(spec.Image, created[key].Start, c.Start), atCall(c), "%s was created, and %s was not pulled since %s", c.Container, spec.Image, h.clock(created[key].Start))
 		created[key] = c
 	}
 }

@@ -11,15 +11,15 @@ import (
 
 var initPromises = []Promise{
 	{
-		Name: "init-order", Sentence: "Init containers run one after the other to success, and all of them before the pod's own containers.",
+		Name: "init-order", Sentence: "Init containers run one after the other until they succeed, and all of them before the regular containers.",
 		Source: docInit, Breaks: "kubernetes #120269",
-		Evidence: "What ran in the sandbox in which a container was started: each init container before it has ended with 0.",
+		Evidence: "The processes in the sandbox in which a container is started: each earlier init container has exited with 0.",
 		check:    func(h *history, v *verdict) { h.initialised(v, true) },
 	},
 	{
-		Name: "init-again", Sentence: "In a new sandbox all init containers run again before the pod's own containers do.",
+		Name: "init-again", Sentence: "In a new sandbox all init containers run again before the regular containers.",
 		Source: docInit, Breaks: "kubernetes #140309",
-		Evidence: "The same, of each sandbox after a pod's first one.",
+		Evidence: "The same, in each sandbox after the first one of a pod.",
 		check:    func(h *history, v *verdict) { h.initialised(v, false) },
 	},
 }
@@ -28,25 +28,25 @@ var sidecarPromises = []Promise{
 	{
 		Name: "sidecars-first", Sentence: "A sidecar has started before the containers that come after it.",
 		Source:   docSidecarKEP,
-		Evidence: "What had been started in the sandbox when a container was. A sidecar that has ended since then counts.",
+		Evidence: "The containers that were started in the sandbox before a container. A sidecar that has exited meanwhile counts.",
 		check:    (*history).sidecarsFirst,
 	},
 	{
-		Name: "sidecars-last", Sentence: "When a pod is stopped, its sidecars are told to stop after its own containers have ended, the last one first.",
+		Name: "sidecars-last", Sentence: "When a pod is stopped, its sidecars get their stop signals after the regular containers have ended, in reverse order.",
 		Source: docSidecarKEP, Breaks: "kubernetes #120620",
-		Evidence: "StopContainer calls for sidecars of removed pods, within the grace period, by the agent that lived when they were. In the last three seconds of it all may be told at once.",
+		Evidence: "StopContainer calls for sidecars of removed pods within the grace period, by the agent that ran when the pods were removed. In the last three seconds all may be stopped at once.",
 		check:    (*history).sidecarsLast,
 	},
 	{
-		Name: "sidecars-restart", Sentence: "A sidecar that ends while the pod's own containers run is started again, whatever the pod's restart policy.",
+		Name: "sidecars-restart", Sentence: "A sidecar that exits while regular containers run is started again, whatever the pod's restart policy.",
 		Source:   docSidecar,
-		Evidence: "Processes of pods that are wanted, while one agent lives and nothing holds it up. Its first restart may take half a minute.",
+		Evidence: "Processes of desired pods, while one agent runs without faults. The first restart may take half a minute.",
 		check:    (*history).sidecarsRestart,
 	},
 	{
-		Name: "sidecars-release", Sentence: "When a pod's own containers have ended for good, its sidecars are stopped: they do not keep the pod from ending.",
+		Name: "sidecars-release", Sentence: "When the regular containers have finished, the sidecars are stopped: they do not keep the pod from finishing.",
 		Source:   docSidecar,
-		Evidence: "Sidecars of pods that finish, with half a minute and their grace period after the last end.",
+		Evidence: "Sidecars of pods that finish. They have half a minute and their grace period after the last exit.",
 		check:    (*history).sidecarsRelease,
 	},
 }
@@ -76,7 +76,7 @@ func (h *history) initialised(v *verdict, first bool) {
 			}
 			for _, c := range declared(l.pod(), p.Container) {
 				if c.RestartPolicy == nil {
-					v.want(h.succeeded(c.Name, p), atStart(p), "%s was started in a sandbox in which %s has not run to success", p.Container, c.Name)
+					v.want(h.succeeded(c.Name, p), atStart(p), "%s was started in a sandbox in which %s has not succeeded", p.Container, c.Name)
 				}
 			}
 		}
@@ -99,7 +99,7 @@ func (h *history) sidecarsFirst(v *verdict) {
 		for _, p := range h.of(l.uid) {
 			for _, c := range declared(l.pod(), p.Container) {
 				if c.RestartPolicy != nil {
-					v.want(h.startedBefore(c.Name, p), atStart(p), "%s was started in a sandbox in which the sidecar %s had not been", p.Container, c.Name)
+					v.want(h.startedBefore(c.Name, p), atStart(p), "%s was started in a sandbox in which the sidecar %s was not started", p.Container, c.Name)
 				}
 			}
 		}
@@ -133,7 +133,7 @@ func (h *history) sidecarsLast(v *verdict) {
 				continue
 			}
 			if isRegular(p.Container) || isSidecar(p.Container) && p.Container > c.Container {
-				v.want(false, atCall(c), "%s was told to stop while %s, which is to end before it, still ran", c.Container, p.Container)
+				v.want(false, atCall(c), "%s got its stop signal while %s, which must end before it, still ran", c.Container, p.Container)
 			}
 		}
 		v.want(true, atCall(c), "")
@@ -191,7 +191,7 @@ func (h *history) sidecarsRelease(v *verdict) {
 		}
 		for _, p := range h.of(l.uid) {
 			if isSidecar(p.Container) && !h.heldUp(p, ended, until) {
-				v.want(!runsAt(p, until), at{uid: l.uid, t: until, container: p.ContainerID}, "%s still ran %v after the pod's own containers had ended at %s",
+				v.want(!runsAt(p, until), at{uid: l.uid, t: until, container: p.ContainerID}, "%s still ran %v after the regular containers had ended at %s",
 					p.Container, until.Sub(ended), h.clock(ended))
 			}
 		}

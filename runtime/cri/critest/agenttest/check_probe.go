@@ -11,19 +11,19 @@ import (
 
 var probePromises = []Promise{
 	{
-		Name: "liveness-acts", Sentence: "A container whose liveness probe fails as often as its threshold says is stopped, and started again.",
+		Name: "liveness-acts", Sentence: "A container whose liveness probe reaches its failure threshold is stopped, and started again.",
 		Source:   docProbes,
-		Evidence: "The process of a container that is not well any more from its eighth second on: has it ended within its probes' time, its grace period and 20 s, while nothing holds the agent up?",
+		Evidence: "The process of a container whose probe fails from its eighth second on. While the agent runs without faults, it must end within the time of the probes, its grace period and 20 s.",
 		check:    (*history).livenessActs,
 	},
 	{
-		Name: "liveness-threshold", Sentence: "A container is not stopped for its liveness probe before that has failed as often in a row as the threshold says.",
+		Name: "liveness-threshold", Sentence: "A container is not stopped because of its liveness probe before the probe has reached its failure threshold.",
 		Source:   docProbes,
-		Evidence: "StopContainer for such a container, and the answers to its probe before.",
+		Evidence: "StopContainer calls for such a container, and the earlier results of its probe.",
 		check:    (*history).livenessThreshold,
 	},
 	{
-		Name: "startup-gates", Sentence: "While a startup probe has not succeeded, no liveness or readiness probe is run.",
+		Name: "startup-gates", Sentence: "No liveness or readiness probe runs before the startup probe has succeeded.",
 		Source:   docProbes,
 		Evidence: "ExecSync calls for one container.",
 		check:    (*history).startupGates,
@@ -31,13 +31,13 @@ var probePromises = []Promise{
 	{
 		Name: "readiness-spares", Sentence: "A container is not stopped because its readiness probe fails.",
 		Source:   docProbes,
-		Evidence: "StopContainer for a container that is never ready, while its pod is wanted and nothing else has happened to it.",
+		Evidence: "StopContainer calls for a container that is never ready, while its pod is desired and nothing else has happened to it.",
 		check:    (*history).readinessSpares,
 	},
 	{
-		Name: "poststart-runs", Sentence: "A postStart handler is run for each start of its container.",
+		Name: "poststart-runs", Sentence: "A postStart handler runs for each start of its container.",
 		Source: docHooks, Breaks: "kubernetes #122803",
-		Evidence: "ExecSync of the handler in each process that runs for 30 s while an agent lives.",
+		Evidence: "ExecSync of the handler in each process that runs for 30 s while an agent runs.",
 		check:    (*history).postStartRuns,
 	},
 }
@@ -72,7 +72,7 @@ func (h *history) livenessActs(v *verdict) {
 		if !l.wantedThroughout(p.Started, until) || h.heldUp(p, p.Started, until) {
 			return
 		}
-		v.want(!runsAt(p, until), at{uid: l.uid, t: until, container: p.ContainerID}, "%s was not well from %s on, and still ran %v later",
+		v.want(!runsAt(p, until), at{uid: l.uid, t: until, container: p.ContainerID}, "the probe of %s failed from %s on, and its process still ran %v later",
 			p.Container, h.clock(p.Started.Add(well)), until.Sub(p.Started.Add(well)))
 	})
 }
@@ -104,7 +104,7 @@ func (h *history) livenessThreshold(v *verdict) {
 			continue
 		}
 		n := h.failedBefore(p.ContainerID, commandOf(spec.LivenessProbe), c.Start)
-		v.want(n >= spec.LivenessProbe.FailureThreshold, atCall(c), "%s was told to stop after %d failed probes in a row, its threshold is %d", p.Container, n, spec.LivenessProbe.FailureThreshold)
+		v.want(n >= spec.LivenessProbe.FailureThreshold, atCall(c), "%s got its stop signal after %d consecutive failures of its probe, the threshold is %d", p.Container, n, spec.LivenessProbe.FailureThreshold)
 	}
 }
 
@@ -144,7 +144,7 @@ func (h *history) readinessSpares(v *verdict) {
 		}
 		v.judged += len(h.of(l.uid))
 		h.leftAloneBy(v, l, func(p critest.Process, c call) bool { return true },
-			"%s was told to stop though its pod is wanted: only its readiness probe fails")
+			"%s got a stop signal although its pod is desired: only its readiness probe fails")
 	}
 }
 

@@ -14,33 +14,33 @@ import (
 
 var statusPromises = []Promise{
 	{
-		Name: "exit-codes", Sentence: "The exit code that is told of a container is that with which it ended.",
+		Name: "exit-codes", Sentence: "The reported exit code of a container is the exit code of its process.",
 		Source: docPod, Breaks: "kubernetes #104107",
-		Evidence: "Terminated states with a container ID in statuses that the agent tells, and the processes. A state without an ID is let pass, and one of a container whose end nobody could see.",
+		Evidence: "Terminated states with a container ID in reported statuses, and the processes. A state without an ID does not count, nor the state of a container whose exit no agent could observe.",
 		check:    (*history).exitCodes,
 	},
 	{
-		Name: "ends-are-true", Sentence: "No container is told to have ended that still runs.",
+		Name: "ends-are-true", Sentence: "A running container is not reported as terminated.",
 		Source: docPod, Breaks: "kubernetes #88440",
-		Evidence: "The same statuses, and what ran at their time.",
+		Evidence: "The same statuses, and the processes that ran at their times.",
 		check:    (*history).endsAreTrue,
 	},
 	{
-		Name: "restart-counts", Sentence: "The restart count of a container does not fall.",
+		Name: "restart-counts", Sentence: "The restart count of a container does not decrease.",
 		Source: docPod, Breaks: "kubernetes #99748",
-		Evidence: "Statuses of one pod, one after the other, until it is removed. It may begin anew where the runtime has lost records, as the API allows.",
+		Evidence: "Statuses of one pod, in order, until the pod is removed. The count may start again if the runtime has lost records, as the API allows.",
 		check:    (*history).restartCounts,
 	},
 	{
-		Name: "phases", Sentence: "A pod that has Succeeded or Failed stays so, and one that has been Running is not Pending again.",
+		Name: "phases", Sentence: "A pod that is Succeeded or Failed keeps that phase, and a pod that was Running is not Pending again.",
 		Source: docLifecycle, Breaks: "kubernetes #58711",
-		Evidence: "Statuses of one pod, one after the other, until it is removed.",
+		Evidence: "Statuses of one pod, in order, until the pod is removed.",
 		check:    (*history).phases,
 	},
 	{
-		Name: "ready-is-true", Sentence: "A container with a readiness probe is not told to be ready before a probe of that very container has succeeded.",
+		Name: "ready-is-true", Sentence: "A container with a readiness probe is not reported as ready before a probe of the same instance has succeeded.",
 		Source: docProbes, Breaks: "kubernetes #78733",
-		Evidence: "Statuses, and answers to ExecSync.",
+		Evidence: "Statuses, and results of ExecSync.",
 		check:    (*history).readyIsTrue,
 	},
 }
@@ -88,7 +88,7 @@ func (h *history) exitCodes(v *verdict) {
 		if p.Ended.IsZero() || h.unseen(p) {
 			return
 		}
-		v.want(end.ExitCode == p.ExitCode, at{uid: t.uid, t: t.at, container: p.ContainerID}, "%s ended with %d, and was told to have ended with %d", c.Name, p.ExitCode, end.ExitCode)
+		v.want(end.ExitCode == p.ExitCode, at{uid: t.uid, t: t.at, container: p.ContainerID}, "%s exited with %d, and %d was reported", c.Name, p.ExitCode, end.ExitCode)
 	})
 }
 
@@ -101,7 +101,7 @@ func (h *history) unseen(p critest.Process) bool {
 
 func (h *history) endsAreTrue(v *verdict) {
 	h.eachEnd(func(t told, c v1.ContainerStatus, p critest.Process, _ *v1.ContainerStateTerminated) {
-		v.want(!runsAt(p, t.at), at{uid: t.uid, t: t.at, container: p.ContainerID}, "%s was told to have ended, and still ran", c.Name)
+		v.want(!runsAt(p, t.at), at{uid: t.uid, t: t.at, container: p.ContainerID}, "%s was reported as terminated, and still ran", c.Name)
 	})
 }
 
@@ -137,7 +137,7 @@ func (h *history) restartCounts(v *verdict) {
 		}
 		for _, c := range containerStatuses(t.status) {
 			if c.RestartCount < counts[c.Name] {
-				return fmt.Sprintf("%s was told to have been restarted %d times, after %d", c.Name, c.RestartCount, counts[c.Name])
+				return fmt.Sprintf("%s was reported with %d restarts, after %d", c.Name, c.RestartCount, counts[c.Name])
 			}
 		}
 		return ""
@@ -152,7 +152,7 @@ func (h *history) phases(v *verdict) {
 		if order[is] >= order[was] && (order[was] < 3 || is == was) {
 			return ""
 		}
-		return fmt.Sprintf("the pod was told to be %s, after %s", is, was)
+		return fmt.Sprintf("the pod was reported as %s, after %s", is, was)
 	})
 }
 
@@ -168,7 +168,7 @@ func (h *history) readyIsTrue(v *verdict) {
 				continue
 			}
 			v.want(h.passed(bareID(c.ContainerID), commandOf(spec.ReadinessProbe), t.at), at{uid: t.uid, t: t.at},
-				"%s was told to be ready, and no probe of it had succeeded", c.Name)
+				"%s was reported as ready, and no probe of it had succeeded", c.Name)
 		}
 	}
 }

@@ -13,44 +13,44 @@ import (
 
 var stopPromises = []Promise{
 	{
-		Name: "grace-given", Sentence: "A pod that is removed has its grace period: no container is told to stop with less than what is left of it.",
+		Name: "grace-given", Sentence: "A removed pod has its whole grace period: no container gets a stop request with less than the rest of it.",
 		Source: docLifecycle, Breaks: "kubernetes #83916",
-		Evidence: "The first StopContainer of each process after the pod was removed, by the agent that lived when it was. Two seconds less are let pass.",
+		Evidence: "The first StopContainer call for each process after the removal of its pod, by the agent that ran at the removal. Two seconds less are accepted.",
 		check:    (*history).graceGiven,
 	},
 	{
-		Name: "grace-kept", Sentence: "What a removed pod runs has ended when its grace period is over, preStop handlers included.",
+		Name: "grace-kept", Sentence: "All processes of a removed pod have ended when its grace period has expired, preStop handlers included.",
 		Source: docLifecycle, Breaks: "kubernetes #115817",
-		Evidence: "Processes, while nothing but the agent holds them up. The time to notice the removal, 2 s that a kubelet gives at least, and 10 s are let pass; " +
+		Evidence: "Processes, while no fault delays their end. The time to notice the removal, the kubelet's minimum of 2 s, and 10 s more are accepted; " +
 			"how long it takes is a figure. It counts from the last start of the agent.",
 		check: (*history).graceKept,
 	},
 	{
-		Name: "prestop-first", Sentence: "A preStop handler has been run, and has ended or used the grace period up, before its container is told to stop.",
+		Name: "prestop-first", Sentence: "A preStop handler has run, and has ended or used up the grace period, before its container gets the stop signal.",
 		Source: docHooks, Breaks: "kubernetes #115817",
-		Evidence: "ExecSync of the handler, and StopContainer by the agent that lived when the pod was removed. A handler that failed has been run.",
+		Evidence: "ExecSync of the handler, and StopContainer calls by the agent that ran when the pod was removed. A failed handler counts as run.",
 		check:    (*history).preStopFirst,
 	},
 	{
-		Name: "told-to-stop", Sentence: "No sandbox is stopped, and what runs in it killed with it, before that has been told to stop.",
+		Name: "told-to-stop", Sentence: "No sandbox is stopped, which kills its containers, before these have got a stop signal.",
 		Source: docLifecycle, Breaks: "kubernetes #88440",
-		Evidence: "StopPodSandbox and RemovePodSandbox while a process runs in the sandbox that the agent knows to have started: was there a StopContainer for it?",
+		Evidence: "StopPodSandbox and RemovePodSandbox calls while a process runs in the sandbox whose start the agent knows of: a StopContainer call for it must precede.",
 		check:    (*history).toldToStop,
 	},
 }
 
 var deletePromises = []Promise{
 	{
-		Name: "nothing-after-delete", Sentence: "Nothing of a pod is started once its end has begun.",
+		Name: "nothing-after-delete", Sentence: "No container of a pod is started after its stop has begun.",
 		Source: docLifecycle, Breaks: "kubernetes #125050",
 		Evidence: "RunPodSandbox, CreateContainer and StartContainer calls after the agent's first stop of a pod that was removed, or after the time to notice the removal, " +
 			"until it is wanted again. That time begins no sooner than as much after the agent's start.",
 		check: (*history).nothingAfterDelete,
 	},
 	{
-		Name: "nothing-left", Sentence: "Of a pod that was removed no container and no sandbox is left in the end.",
+		Name: "nothing-left", Sentence: "No container and no sandbox of a removed pod is left at the end of the run.",
 		Source: docGC, Breaks: "kubernetes #115252",
-		Evidence: "What the runtime lists when nothing goes wrong any more, with all patience of the run.",
+		Evidence: "The lists of the runtime after the faults have ended and the whole patience of the run has passed.",
 		check:    (*history).nothingLeft,
 	},
 }
@@ -89,7 +89,7 @@ func (h *history) graceGiven(v *verdict) {
 		}
 		given := time.Duration(c.timeout()) * time.Second
 		left := l.grace() - c.Start.Sub(gap.from)
-		v.want(given >= left-leniency, atCall(c), "%s was told to stop with %v, and the pod had %v left of its %v",
+		v.want(given >= left-leniency, atCall(c), "%s got a stop request with %v, and the pod had %v left of its %v",
 			p.Container, given, left.Round(time.Second/10), l.grace())
 	})
 }
@@ -153,9 +153,9 @@ func (h *history) preStopFirst(v *verdict) {
 		}
 		runs := h.execs(p.ContainerID, command)
 		ended := slices.ContainsFunc(runs, func(e call) bool { return e.Done() && !e.End.After(c.Start) })
-		v.want(len(runs) > 0, atCall(c), "%s was told to stop, and its preStop handler (%s) was not run", p.Container, command)
+		v.want(len(runs) > 0, atCall(c), "%s got its stop signal, and its preStop handler (%s) did not run", p.Container, command)
 		if len(runs) > 0 {
-			v.want(ended, atCall(c), "%s was told to stop while its preStop handler (%s) still ran, with %v left of the grace period",
+			v.want(ended, atCall(c), "%s got its stop signal while its preStop handler (%s) still ran, with %v left of the grace period",
 				p.Container, command, l.grace()-c.Start.Sub(gap.from))
 		}
 	})
@@ -171,7 +171,7 @@ func (h *history) toldToStop(v *verdict) {
 		for _, p := range h.of(types.UID(c.PodUID)) {
 			start, known := h.startOf(p)
 			if p.SandboxID == c.SandboxID && known && start.End.Add(noted).Before(c.Start) {
-				v.want(!runsAt(p, c.Start) || stopped[p.ContainerID], atCall(c), "the sandbox was stopped while %s ran in it, which nobody had told to stop", p.Container)
+				v.want(!runsAt(p, c.Start) || stopped[p.ContainerID], atCall(c), "the sandbox was stopped while %s ran in it, which had got no stop signal", p.Container)
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (h *history) nothingAfterDelete(v *verdict) {
 			continue
 		}
 		noticed := h.noticed(l.uid, gap.from)
-		v.want(!c.Start.After(noticed), atCall(c), "the pod was removed at %s, and its end had begun at %s", h.clock(gap.from), h.clock(noticed))
+		v.want(!c.Start.After(noticed), atCall(c), "the pod was removed at %s, and its stop had begun at %s", h.clock(gap.from), h.clock(noticed))
 	}
 }
 

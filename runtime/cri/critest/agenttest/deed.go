@@ -123,7 +123,7 @@ func (s *stage) stopAgent(Step) error {
 		return nil
 	}
 	s.disarm()
-	s.say("", "the agent is told to end")
+	s.say("", "the agent must end")
 	err := s.agent.Stop()
 	s.endLife()
 	return err

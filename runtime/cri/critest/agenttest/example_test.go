@@ -18,8 +18,8 @@ func ExamplePromises() {
 	}
 	// Output:
 	// pull-never: With the pull policy Never no image is pulled.
-	// pull-if-not-present: With the pull policy IfNotPresent no image is pulled that is on the node.
-	// pull-always: With the pull policy Always an image is asked for before each start.
+	// pull-if-not-present: With the pull policy IfNotPresent, a present image is not pulled.
+	// pull-always: With the pull policy Always, an image is pulled before each start.
 }
 
 // An agent in the test's process runs a scenario of its own in virtual time.

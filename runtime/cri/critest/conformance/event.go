@@ -94,7 +94,7 @@ func checkEventsSandbox(b *bench) {
 		}
 		if e.GetContainerEventType() == runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT {
 			if len(e.GetContainersStatuses()) != 1 || e.GetContainersStatuses()[0].GetExitCode() != 3 {
-				b.broken("the exit is told with %v", e.GetContainersStatuses())
+				b.broken("the event of the exit has the statuses %v", e.GetContainersStatuses())
 			}
 		}
 	}

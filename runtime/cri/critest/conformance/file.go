@@ -11,7 +11,7 @@ var fileRules = []rule{
 	{"mount-file", "What a process writes to a file that is mounted into its container, the node can read once it has exited: a termination message.", checkMountFile},
 	{"mount-directory", "Containers of a pod share a directory that is mounted into both.", checkMountDirectory},
 	{"mount-read-only", "A read-only mount can be read and not written.", checkMountReadOnly},
-	{"mounts-told", "ContainerStatus gives back the mounts.", checkMountsTold},
+	{"mounts-told", "ContainerStatus returns the mounts.", checkMountsTold},
 }
 
 // file creates a file on the node.

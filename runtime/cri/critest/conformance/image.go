@@ -13,7 +13,7 @@ var imageRules = []rule{
 	{"image-status", "ImageStatus of an image on the node tells its ID, its size and a name; it is found by its ID as well.", checkImageStatus},
 	{"image-absent", "ImageStatus of an image that is not on the node answers without an image and without an error.", checkImageAbsent},
 	{"image-list", "ListImages lists an image on the node.", checkImageList},
-	{"image-pull-fails", "PullImage of an image that nobody has fails and leaves nothing.", checkPullFails},
+	{"image-pull-fails", "PullImage of an image that does not exist fails and leaves nothing.", checkPullFails},
 	{"image-remove-absent", "RemoveImage of an image that is not on the node succeeds, or fails with NotFound.", checkRemoveAbsent},
 	{"image-filesystem", "ImageFsInfo tells the mount point of the images' file system, a directory that is there, or is unimplemented.", checkImageFs},
 }

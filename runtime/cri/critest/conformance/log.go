@@ -11,7 +11,7 @@ import (
 
 var logRules = []rule{
 	{"log-format", "Output goes to log directory and log path, a line each of time, stream, F or P for a part of a line, and text.", checkLogFormat},
-	{"log-path-told", "ContainerStatus tells the path of the log.", checkLogPathTold},
+	{"log-path-told", "ContainerStatus returns the path of the log.", checkLogPathTold},
 	{"log-reopen", "After a log was renamed and ReopenContainerLog has returned, there is a new file of the old name, and output goes to it.", checkLogReopen},
 	{"log-kept", "Removing a container leaves its log.", checkLogKept},
 	{"log-none", "Without a log path nothing is written but a log that is named after the container's ID.", checkLogNone},
