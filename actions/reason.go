@@ -62,11 +62,11 @@ const (
 
 	StillRunning    // it runs as it should
 	StillStarting   // it is a sidecar whose startup probe has not succeeded yet
-	DoneSucceeded   // it ended with exit code 0 and is not to run again
+	DoneSucceeded   // it exited with exit code 0 and must not run again
 	DoneFailed      // it exited with another exit code and must not run again
 	PodDeleted      // the pod is being deleted, and the container has exited or was never started; also the reason to stop the pod
 	DoneInit        // it is an init container of a pod past initialization
-	InitPassed      // it is an init container, and one after it has been started
+	InitPassed      // it is an init container, and a later one has been started
 	DoneEphemeral   // it is an ephemeral container, which runs once
 	WaitsForInit    // an init container must complete first
 	WaitsForSandbox // the pod gets a new sandbox first

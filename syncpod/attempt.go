@@ -56,8 +56,8 @@ func (st creating) warnOfSecondRun() {
 	st.event(v1.EventTypeWarning, eventRecordLost, "Container %s may have run before and runs again: the container runtime has lost what became of it", name)
 }
 
-// logFiles is [ContainerLogs] for files, as runtimes write them: <container>/<attempt>.log, with a suffix
-// after a rotation.
+// logFiles are the logs of containers in files, as runtimes write them: <container>/<attempt>.log, with a suffix after
+// a rotation.
 type logFiles struct{}
 
 // MakeDirectory creates <dir>/<container>.

@@ -37,7 +37,7 @@ type validator struct {
 
 func (v *validator) add(errs ...*field.Error) { v.errs = append(v.errs, errs...) }
 
-// invalid adds the problems of a value, as functions of package validation name them.
+// invalid adds an error for each problem of a value. Functions of package validation return such problems.
 func (v *validator) invalid(at *field.Path, value any, problems ...string) {
 	for _, p := range problems {
 		v.add(field.Invalid(at, value, p))

@@ -106,9 +106,9 @@ type Answer struct {
 	NextTry time.Time
 }
 
-// Allocate returns the allocation of a pod. If the pod's request has changed, it decides about it now, after pending
-// resizes that precede it in [Order]. When Allocate returns, an accepted allocation is in its file. After an error nothing
-// has changed, and the caller must retry.
+// Allocate returns the allocation of a pod. If the pod's request has changed, it decides about it now, after the pending
+// resizes that precede it. When Allocate returns, an accepted allocation is in its file. After an error nothing has
+// changed, and the caller must retry.
 func (a *Allocator) Allocate(_ context.Context, pod *v1.Pod) (Answer, error) {
 	a.mu.Lock()
 	defer a.unlock(pod.UID)

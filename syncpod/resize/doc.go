@@ -1,12 +1,11 @@
 // Package resize decides which resources are allocated to a pod when those in its spec change while
 // it runs (KEP-1287), and persists the allocations.
 //
-// The requested and the allocated resources may then differ. [Decide] decides whether a resize is
-// accepted, must wait for other pods to end (Deferred), or can never fit this node (Infeasible);
-// [Order] sorts pending ones. Both are pure. An [Allocator] calls them, or an [Accepter] of the
-// embedder instead of Decide, persists the results in files, and retries pending resizes whenever
-// resources are freed. It is a syncpod.Extensions.Allocations: a sync then uses the pod's allocated
-// resources, and the status has the condition PodResizePending.
+// The requested and the allocated resources may then differ. An [Allocator] decides whether a resize is accepted, must
+// wait until other pods free resources (Deferred), or can never fit on this node (Infeasible). It persists the
+// allocations in files, and retries deferred resizes whenever resources are freed. It is a
+// syncpod.Extensions.Allocations: a sync then uses the pod's allocated resources, and the status has the condition
+// PodResizePending.
 //
 //	allocator, err := resize.New(resize.Config{State: "/var/lib/my-agent/allocations", Allocatable: node})
 //	sync := syncpod.Config{Extensions: syncpod.Extensions{Allocations: allocator}}
@@ -15,15 +14,15 @@
 //
 // # Allocated resources
 //
-// Requests and limits of CPU and memory of the containers, sidecars and init containers. A new pod
-// is allocated its requests: admission decides whether it fits (agent.Config.Admission), and should
-// count other pods as [Allocator.Allocated] returns them.
+// The allocated resources are the requests and limits of CPU and memory of all containers, including sidecars and init
+// containers. A new pod is allocated its requests: admission decides whether it fits (agent.Config.Admission), and
+// should count other pods as [Allocator.Allocated] returns them.
 //
 // # Where each rule lives
 //
-//	decide.go       Decide: does a resize fit?
-//	order.go        Order: which resize comes first
-//	allocation.go    Allocation: the allocation, apart from the pod
-//	allocator.go    Allocator: the persisted allocations of all pods
-//	pending.go      retries of pending resizes
+//	decide.go      the decision on one resize; pure
+//	order.go       the order of pending resizes; pure
+//	allocation.go  the allocated resources of a pod
+//	allocator.go   Allocator: the persisted allocations of all pods
+//	pending.go     retries of pending resizes
 package resize

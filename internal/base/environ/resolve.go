@@ -23,7 +23,7 @@ func (v Var) String() string { return v.Name + "=..." }
 // GoString is String, for the verb %#v.
 func (v Var) GoString() string { return v.String() }
 
-// Input is the input of [Resolve], in addition to [Sources].
+// Input is the input of [Resolve], in addition to the sources.
 type Input struct {
 	// Pod is the pod, required.
 	Pod *v1.Pod

@@ -35,8 +35,8 @@ func newAccessFiles(dir string, log logr.Logger) accessFiles {
 // imageFile is the file of an image.
 type imageFile struct {
 	Image string `json:"image"`
-	// Verify is set once a file of the image could not be read: a repository that is not in
-	// the list may have been.
+	// Verify is set after a file of the image could not be read: that file may have had repositories that are not in
+	// this list.
 	Verify       bool                      `json:"verify,omitempty"`
 	Repositories map[string]repositoryFile `json:"repositories"`
 }

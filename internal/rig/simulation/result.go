@@ -105,7 +105,7 @@ func codeOf(c critest.Call) codes.Code {
 	return codes.Canceled
 }
 
-// kindOf is a fault without how long it took.
+// kindOf returns the description of a fault without its duration.
 func kindOf(fault string) string {
 	when, what, _ := strings.Cut(fault, ": ")
 	parts := strings.Split(what, ", ")
