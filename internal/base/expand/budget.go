@@ -9,7 +9,7 @@ const (
 	// MaxTotal is the maximum for all arguments and variables of a process together: a quarter of its
 	// stack limit, which is 8 MiB unless an administrator has changed it for the runtime.
 	MaxTotal = 2 << 20
-	// overhead is what Linux adds to the bytes of each string: a NUL and a pointer.
+	// overhead is the number of bytes that Linux adds to each string: a NUL and a pointer.
 	overhead = 1 + 8
 )
 

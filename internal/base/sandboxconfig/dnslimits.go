@@ -13,9 +13,9 @@ import (
 const (
 	maxNameservers = 3
 	maxSearches    = 32
-	// maxSearchLine is the length of all search domains with a space between them.
+	// maxSearchLine is the maximum length of all search domains, with a space between them.
 	maxSearchLine = 2048
-	// maxSearch is the longest domain: some resolvers abort on a longer one.
+	// maxSearch is the maximum length of a domain: some resolvers abort on a longer one.
 	maxSearch = validation.DNS1123SubdomainMaxLength
 )
 
