@@ -182,7 +182,8 @@ func compare(ctx context.Context, s settings, client *cri.Client, sh shape, out 
 	return nil
 }
 
-// A comparison has the rounds of a comparison: start and stop, each of the pod in the middle and of the last one.
+// A comparison has the durations of all rounds: of the start and the stop, each for the median pod and for the last
+// pod.
 type comparison [4]struct{ floor, agent, ratio []float64 }
 
 // add adds a round, in seconds by pod.
