@@ -83,8 +83,8 @@
 //     [github.com/podsync/podsync/internal/base/sandboxconfig] computes its configuration.
 //   - [github.com/podsync/podsync/syncpod/internal/poddir]: a pod's directories, its
 //     /etc/hosts and its termination messages.
-//   - [github.com/podsync/podsync/syncpod/internal/localvolume]: the volumes that a
-//     agent creates itself, from emptyDir to projected.
+//   - [github.com/podsync/podsync/syncpod/internal/localvolume]: the volumes that
+//     an agent creates itself, from emptyDir to projected.
 //   - [github.com/podsync/podsync/syncpod/cgroup/tree]: creates, updates and removes the
 //     cgroups of pods.
 //   - [github.com/podsync/podsync/syncpod/device]: persists the allocation of the

@@ -74,12 +74,11 @@ func judgeWorkers(c *record.Workers) (outcome, error) {
 			return o, nil
 		}
 	}
-	o.diff = diff // podsync's own way is the one to show
+	o.diff = diff // no rule explains the difference: show it without the kubelet's ways
 	return o, nil
 }
 
-// kubeletWays returns the rules to take the kubelet's way in, those first that need
-// the fewest.
+// kubeletWays returns sets of rules in which podsync imitates the kubelet, the smallest sets first.
 func kubeletWays() [][]string {
 	return [][]string{
 		{promptSuccessor}, {runtimePodStops}, {promptSuccessor, runtimePodStops},

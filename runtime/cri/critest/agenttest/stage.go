@@ -237,7 +237,7 @@ func (s *stage) alive() bool {
 	return s.h.alive()
 }
 
-// endLife reports whether there was an agent.
+// endLife ends the life of the current agent in the history. It reports whether there was one.
 func (s *stage) endLife() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
