@@ -34,7 +34,7 @@ func (x *explorer) add(name string, do func(*explored) bool) {
 	x.events = append(x.events, exploredEvent{name, do})
 }
 
-// mostOpen bounds the requests that wait at once.
+// mostOpen is the maximum number of requests that wait at the same time.
 const mostOpen = 2
 
 func (x *explorer) addEvents(uid types.UID, make func(types.UID) *v1.Pod) {
@@ -79,8 +79,8 @@ func (x *explorer) addEvents(uid types.UID, make func(types.UID) *v1.Pod) {
 	x.add(string(uid)+": try again", func(e *explored) bool { return e.requeue(uid) })
 }
 
-// key is the state in a form that is the same for states which differ only by numbers of work
-// and of requests, and by where values stand in memory.
+// key returns a hash of the state. States that differ only in the numbers of work and requests, and in memory
+// addresses, have the same hash.
 func (x *explorer) key(e *explored) [2]uint64 {
 	var b strings.Builder
 	c := canon{&b, map[StopID]int{}}
@@ -95,7 +95,7 @@ func (x *explorer) key(e *explored) [2]uint64 {
 	return [2]uint64{maphash.String(x.seed, b.String()), maphash.String(x.seed, "again"+b.String())}
 }
 
-// canon writes values of any kind, so that what a state holds besides one day counts.
+// canon writes values of any kind, so that later fields of a state are included, too.
 type canon struct {
 	*strings.Builder
 	ids map[StopID]int

@@ -14,14 +14,14 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// exploreHere is how long states are explored where PODSYNC_EXPLORE does not say.
+// exploreHere is how long states are explored unless PODSYNC_EXPLORE sets it.
 const exploreHere = 3 * time.Second
 
-// TestEveryInterleaving explores what may become of two pods: every order of updates, ends and
-// failures of work, news of the runtime and lists of known pods, breadth first. The pods are
-// static ones of one name, one of them static, or none. States that differ only by numbers of work
-// and of requests are one. Each state is held against what the package promises, and each is
-// brought to its end in peace, where nothing may be left.
+// TestEveryInterleaving explores the lives of two pods, breadth first: every order of updates, of successes and
+// failures of work, of reports of the runtime and of lists of known pods. Both pods are static with the same name, or
+// one of them is static, or none. States that differ only in the numbers of work and requests count as one. The test
+// checks the promises of the package in each state, and that each state leads to an end without faults in which no pod
+// is left.
 func TestEveryInterleaving(t *testing.T) {
 	limit := exploreHere
 	if s := os.Getenv("PODSYNC_EXPLORE"); s != "" {
@@ -49,13 +49,13 @@ type explorer struct {
 	transitions int
 }
 
-// exploredEvent is one event. It reports false if it cannot happen in a state.
+// exploredEvent is one event. It returns false if the event is impossible in a state.
 type exploredEvent struct {
 	name string
 	do   func(*explored) bool
 }
 
-// path is how a state was reached: the event, and the path before, nil for the start.
+// path is the way to a state: the last event, and the path before it, nil for the first state.
 type path struct {
 	before *path
 	event  *exploredEvent
@@ -69,7 +69,7 @@ func (p *path) events() (all []*exploredEvent) {
 	return all
 }
 
-// explore returns the number of events up to which all states were seen.
+// explore returns the number of events up to which all states were reached.
 func (x *explorer) explore(t *testing.T, limit time.Duration) (depth int) {
 	frontier, end := []*path{nil}, time.Now().Add(limit)
 	for len(frontier) > 0 {
@@ -85,7 +85,7 @@ func (x *explorer) explore(t *testing.T, limit time.Duration) (depth int) {
 	return depth
 }
 
-// expand adds the states that follow from one and were not seen before.
+// expand adds the new states that follow from a state.
 func (x *explorer) expand(t *testing.T, p *path, next []*path) []*path {
 	for i := range x.events {
 		e := x.replay(t, p)
@@ -117,7 +117,7 @@ func (x *explorer) replay(t *testing.T, p *path) *explored {
 	return e
 }
 
-// explored is an owner of a Set who does what effects ask for, in some order.
+// explored is an owner of a Set that does what the effects request, in any order.
 type explored struct {
 	t      *testing.T
 	pods   []types.UID
@@ -133,7 +133,7 @@ type explored struct {
 	broken  string
 }
 
-// exploredLife is what was seen of a pod since it was last forgotten.
+// exploredLife is the history of a pod since it was last forgotten.
 type exploredLife struct {
 	stopped bool  // work was handed out that stops it
 	grace   int64 // the least that it was given to stop, in seconds
@@ -188,7 +188,7 @@ func (e *explored) follow(uid types.UID, effects Effects) {
 	}
 }
 
-// next hands out the work of a pod that may have some.
+// next starts the work of a pod, if there is any.
 func (e *explored) next(uid types.UID) bool {
 	if !e.ready[uid] {
 		return false
@@ -248,7 +248,7 @@ func (e *explored) begin(w Work) {
 	e.lives[w.UID] = l
 }
 
-// checkTurn checks that no other static pod of the name may have anything running.
+// checkTurn checks that no other static pod with the name may have a running container.
 func (e *explored) checkTurn(w Work) {
 	if !runtime.IsStatic(w.Pod) {
 		return
@@ -272,7 +272,7 @@ func (e *explored) done(uid types.UID, o Outcome) bool {
 	return true
 }
 
-// changes does what may forget a pod, whose next life is another one.
+// changes calls a function that may forget a pod. The next life of a forgotten pod is another one.
 func (e *explored) changes(uid types.UID, do func() Effects) {
 	before := e.set.pods[uid]
 	effects := do()
@@ -297,8 +297,7 @@ func (e *explored) abandon(uid types.UID) bool {
 	return true
 }
 
-// returns ends abandoned work of a pod, which may change nothing but that the pod's removal can
-// begin.
+// returns ends abandoned work of a pod. The only effect may be that the removal of the pod can begin.
 func (e *explored) returns(uid types.UID) bool {
 	w, abandoned := e.late[uid]
 	if !abandoned {
@@ -314,7 +313,7 @@ func (e *explored) returns(uid types.UID) bool {
 	return true
 }
 
-// orphan has a pod removed that the Set does not know.
+// orphan requests the removal of a pod that the Set does not know.
 func (e *explored) orphan(uid types.UID, p RuntimePod) bool {
 	if _, known := e.set.pods[uid]; known {
 		return false
@@ -346,7 +345,7 @@ func (e *explored) known(desired ...types.UID) bool {
 	return true
 }
 
-// check holds the state against what the package promises.
+// check checks the promises of the package in a state.
 func (e *explored) check(p *path) {
 	for id, pod := range e.open {
 		if s, known := e.set.pods[e.pods[pod]]; !known || !slices.Contains(s.waiting, id) {
@@ -372,7 +371,7 @@ func (e *explored) check(p *path) {
 	e.report(p)
 }
 
-// follows reports whether anything is due for a pod that is on its way to its end.
+// follows reports whether anything is due for a terminating pod.
 func (e *explored) follows(uid types.UID) bool {
 	_, busy := e.busy[uid]
 	_, late := e.late[uid]
@@ -380,8 +379,8 @@ func (e *explored) follows(uid types.UID) bool {
 	return busy || e.failed[uid] || e.ready[uid] || s.pending != nil || late && s.phase > Finished
 }
 
-// isHeldUp reports whether a static pod waits for another one of its name, at the end of
-// which the effects say so.
+// isHeldUp reports whether a static pod waits for another one with its name. When that one has finished, the effects
+// report it.
 func (s *state) isHeldUp(set *Set) bool {
 	if s.mustStopAgain() || !s.waitsForName() || s.phase != Syncing {
 		return false
@@ -404,7 +403,7 @@ func (e *explored) report(p *path) {
 	e.t.Fatalf("%s\nafter %s", e.broken, strings.Join(names, "; "))
 }
 
-// rest lets all come to its end when no source wants a pod any more: nothing may be left.
+// rest runs all work after the sources have removed all pods. No pod may be left at the end.
 func (e *explored) rest(p *path) {
 	for range 20 {
 		for len(e.ready)+len(e.busy)+len(e.failed)+len(e.late) > 0 {

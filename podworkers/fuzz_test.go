@@ -14,8 +14,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// FuzzSet drives a Set by what the bytes say, checks after every step what the
-// package promises, and in the end that everything comes to rest.
+// FuzzSet drives a Set with a script in the bytes. It checks the promises of the package after every step, and at the
+// end that no work is left.
 func FuzzSet(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 7, 2, 9, 0, 4, 4, 1})
 	f.Add([]byte("a static pod, another one of its name, and a kill"))
@@ -33,8 +33,7 @@ func TestRandomRuns(t *testing.T) {
 	}
 }
 
-// fuzzed is an owner of a Set that only does what effects ask for, and a record
-// of what it saw.
+// fuzzed is an owner of a Set that only does what the effects request, with the history of the pods.
 type fuzzed struct {
 	script []byte
 	set    Set
@@ -49,10 +48,10 @@ type fuzzed struct {
 	lives  map[types.UID]*life
 }
 
-// lent is something given to the Set, and what it was then.
+// lent is a pod that was passed to the Set, with a copy from that time.
 type lent struct{ given, was *v1.Pod }
 
-// life is what was seen of one pod since it was last forgotten.
+// life is the history of one pod since it was last forgotten.
 type life struct {
 	stage    WorkType
 	synced   bool
@@ -121,7 +120,7 @@ func (z *fuzzed) update(t *testing.T) {
 	z.follow(t, uid, e)
 }
 
-// pod makes a pod; a, b and c are static pods of one name.
+// pod creates a pod; a, b and c are static pods with one name.
 func (z *fuzzed) pod(uid types.UID) *v1.Pod {
 	p := pod(uid)
 	if uid != "d" {
@@ -144,7 +143,7 @@ func (z *fuzzed) seconds() *int64 {
 	return ptr(int64(z.pick(40)))
 }
 
-// start hands out the work of one pod that is ready.
+// start begins the work of one ready pod.
 func (z *fuzzed) start(t *testing.T) {
 	if len(z.ready) == 0 {
 		return
@@ -194,7 +193,7 @@ func (z *fuzzed) begin(t *testing.T, w Work) {
 	l.synced = l.synced || w.Type == SyncPod
 }
 
-// checkTurn checks that a static pod starts alone, but for what strays of others.
+// checkTurn checks that no other static pod with the name runs when one starts, except orphaned containers.
 func (z *fuzzed) checkTurn(t *testing.T, w Work) {
 	for _, other := range uids {
 		l := z.lives[other]

@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// W3: time to stop only gets shorter, the deadline only earlier, at once.
+// W3: the grace period only becomes shorter, and the deadline only earlier, with immediate effect.
 func TestW3_GraceOnlyShrinks(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
@@ -99,8 +99,8 @@ func TestDeadlineWithoutARequestStartsWithTheFirstAttempt(t *testing.T) {
 	}
 }
 
-// After SyncPod ended the pod its own time holds, and a request can shorten it
-// at once, but not make it longer (kubernetes #83916).
+// After SyncPod has ended the pod, the pod's own grace period applies. A request can shorten it immediately, but not
+// extend it (kubernetes #83916).
 func TestW3_AfterThePodEndedItself(t *testing.T) {
 	ended := func(h *harness) { h.set.Done(h.next("a", SyncPod), SucceededTerminal) }
 	orphaned := func(h *harness) { h.do("a", SyncPod); h.set.SyncKnownPods(nil) }

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// W7: a pod that ended under an earlier agent is only cleaned up after.
+// W7: a pod that finished under an earlier agent is only cleaned up.
 func TestW7_OverBeforeTheAgentStarted(t *testing.T) {
 	over := pod("a")
 	over.Status.Phase = v1.PodSucceeded
@@ -35,7 +35,7 @@ func TestW7_OverBeforeTheAgentStarted(t *testing.T) {
 	}
 }
 
-// W10: a pod with the UID of one that stops runs once that one has finished.
+// W10: a pod with the UID of a terminating pod runs after that one has finished.
 func TestW10_UIDReuse(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
@@ -76,7 +76,7 @@ func TestOrphansStop(t *testing.T) {
 	}
 }
 
-// That no source wants the pod is not news to work that stops it already.
+// The loss of the last source does not interrupt work that already stops the pod.
 func TestOrphansWaitForTheRetry(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
@@ -89,7 +89,7 @@ func TestOrphansWaitForTheRetry(t *testing.T) {
 	}
 }
 
-// A stop that has failed is tried again at once for a pod that no source wants any more.
+// A failed stop is retried immediately when the last source removes the pod.
 func TestOrphanWhoseStopHasFailed(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
@@ -102,7 +102,7 @@ func TestOrphanWhoseStopHasFailed(t *testing.T) {
 	h.do("a", SyncTerminatingPod)
 }
 
-// An outcome that comes twice, or of work that was never given, changes nothing.
+// A repeated outcome, or the outcome of work that was never started, has no effect.
 func TestDoneOfWorkThatIsNotInFlight(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
@@ -119,15 +119,15 @@ func TestDoneOfWorkThatIsNotInFlight(t *testing.T) {
 	}
 }
 
-// resync puts a pod that has been synced back to work.
+// resync requests and starts another sync of a synced pod.
 func (h *harness) resync(uid types.UID) Work {
 	h.t.Helper()
 	h.update(Update{Type: Sync, Pod: pod(uid)})
 	return h.next(uid, SyncPod)
 }
 
-// What a pod wrote goes when it is evicted, or when it has stopped and no source
-// wants it any more; that of one which has ended and is still wanted stays.
+// The files of a pod may be removed when it is evicted, or when it has stopped and no source wants it. The files of a
+// finished pod that is still desired are kept.
 func TestContentThatIsToBeRemoved(t *testing.T) {
 	deleted, over := pod("a"), pod("a")
 	deleted.DeletionTimestamp, over.Status.Phase = new(metav1.Now()), v1.PodFailed

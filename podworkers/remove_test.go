@@ -11,15 +11,15 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// orphaned returns a harness whose pod a has stopped and is to be removed.
+// orphaned returns a harness whose pod a has stopped and must be removed.
 func orphaned(t *testing.T) *harness {
 	h := stoppedPod(t, Finished)
 	h.set.SyncKnownPods(nil)
 	return h
 }
 
-// W11: a pod is forgotten only when its removal has succeeded. Until then nothing of it starts,
-// whatever its sources say, and it is not orphaned twice.
+// W11: a pod is forgotten only when its removal has succeeded. Until then no container of it starts, whatever its
+// sources deliver, and it is not reported as an orphan twice.
 func TestW11_ForgottenWhenRemoved(t *testing.T) {
 	h := orphaned(t)
 	w := h.next("a", RemovePod)
@@ -60,8 +60,8 @@ func TestW6_OrphanThatRunsIsStopped(t *testing.T) {
 	}
 }
 
-// W10: a new pod with the UID begins when the old one is forgotten, with the last news of it, unless
-// it is to stop before, or is not wanted any more.
+// W10: a new pod with the UID starts when the old one is forgotten, with its last update, unless it must stop or is no
+// longer desired.
 func TestW10_SuccessorWaitsForTheRemoval(t *testing.T) {
 	for name, c := range map[string]struct {
 		news func(h *harness)
@@ -98,7 +98,7 @@ func TestW10_SuccessorWaitsForTheRemoval(t *testing.T) {
 	}
 }
 
-// What an earlier agent has left of a pod is removed, unless the pod is known.
+// The remains of a pod of an earlier agent are removed, unless the pod is known.
 func TestRemoveOrphan(t *testing.T) {
 	h := newHarness(t)
 	if e := h.set.RemoveOrphan(strayA); !e.Work || !h.set.State("a").Terminated {
@@ -122,8 +122,8 @@ func TestRemoveOrphan(t *testing.T) {
 	}
 }
 
-// The waits between the tries to remove a pod grow to a minute, and others do not wait. The status is
-// read after what was seen of the pod, and after each try.
+// The pauses between the attempts to remove a pod grow to a minute, and other pods do not wait. The status is read
+// after the last observation of the pod, and after each attempt.
 func TestG5_RemovalIsRetried(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = func(_ context.Context, w Work) (Result, error) {
@@ -157,7 +157,7 @@ func TestG5_RemovalIsRetried(t *testing.T) {
 	})
 }
 
-// The state of a pod says where the pod stands, and what its removal waits for.
+// The text of a PodState has the phase of the pod, and what its removal waits for.
 func TestPodStateString(t *testing.T) {
 	h := newHarness(t)
 	want := func(want string) {

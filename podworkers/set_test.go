@@ -92,7 +92,7 @@ func TestUnusableUpdates(t *testing.T) {
 	}
 }
 
-// Everything the Set was lent is as it was.
+// The Set does not modify borrowed values.
 func TestUpdatesAreNotWrittenTo(t *testing.T) {
 	h := newHarness(t)
 	p := pod("a")
@@ -131,7 +131,7 @@ func TestRepeatedWork(t *testing.T) {
 	}
 }
 
-// The status is asked once, and not kept for the life of the pod.
+// The status is requested once, and not kept for the life of the pod.
 func TestStatusIsNotKept(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a"), Status: &runtime.PodStatus{}})

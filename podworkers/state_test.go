@@ -76,8 +76,8 @@ func TestW1_NothingCancelsAStop(t *testing.T) {
 	}
 }
 
-// W2: a sync that does not heed its cancellation holds the stop up no longer
-// than its owner waits, and what it says at last changes nothing.
+// W2: a sync that ignores its cancellation delays the stop no longer than its owner waits, and its late result has no
+// effect.
 func TestW2_AbandonedWorkIsDropped(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
@@ -102,8 +102,8 @@ func TestAbandonedSyncIsDoneAgain(t *testing.T) {
 	h.next("a", SyncPod)
 }
 
-// Work of a forgotten pod is not taken for that of a new pod with its UID, and no pod is removed
-// during work on it: the removal waits until abandoned work has returned.
+// The result of work on a forgotten pod does not count for a new pod with its UID. No pod is removed during work on it:
+// the removal waits until abandoned work has returned.
 func TestOutcomeOfForgottenPodIsDropped(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a"}})
@@ -124,7 +124,7 @@ func TestOutcomeOfForgottenPodIsDropped(t *testing.T) {
 	}
 }
 
-// W4: work that failed is never left without something that brings it back.
+// W4: failed work always has a retry.
 func TestW4_FailureAsksForRetry(t *testing.T) {
 	h := newHarness(t)
 	h.update(kill(pod("a"), 0, nil))
@@ -143,7 +143,7 @@ func TestW4_FailureAsksForRetry(t *testing.T) {
 	}
 }
 
-// W5: a pod that only the runtime knows never reaches SyncTerminatedPod.
+// W5: SyncTerminatedPod is never called for a pod that only the runtime has.
 func TestW5_RuntimePodIsForgottenWhenStopped(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a", Name: "a", Namespace: "ns"}})
@@ -168,7 +168,7 @@ func TestRuntimePodIsOnlyKilled(t *testing.T) {
 	}
 }
 
-// W9: what was answered when the pod had stopped is not answered again at its end.
+// W9: a request that was answered when the pod had stopped is not answered again when the pod has finished.
 func TestW9_AnsweredOnceOverTheWholeEnd(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
@@ -183,8 +183,7 @@ func TestW9_AnsweredOnceOverTheWholeEnd(t *testing.T) {
 	}
 }
 
-// W9: every request is answered exactly once, and no later than when nothing is
-// left to stop.
+// W9: every request is answered exactly once, at the latest when the pod has stopped.
 func TestW9_EveryKillIsAnsweredOnce(t *testing.T) {
 	finished := func(h *harness) {
 		h.update(kill(pod("a"), 0, nil))
@@ -264,7 +263,7 @@ func TestW9_EveryKillIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-// A pod that is over at its source was stopped before unless something of it is alive.
+// A pod with a terminal phase at its source counts as stopped, unless one of its containers is alive.
 func TestPodThatWasOverBefore(t *testing.T) {
 	for name, c := range map[string]struct {
 		status *runtime.PodStatus
@@ -326,8 +325,8 @@ func TestReportOfTheFirstRequestCounts(t *testing.T) {
 	}
 }
 
-// News of a pod that comes while what the runtime had of its UID is stopped
-// begins the pod anew.
+// If a pod is created while containers of its UID, which only the runtime had, are being stopped, the pod starts after
+// that.
 func TestNewsDuringTheStopOfARuntimePod(t *testing.T) {
 	for _, p := range []*v1.Pod{pod("a"), static("a")} {
 		h := newHarness(t)
@@ -373,7 +372,7 @@ func TestPodThatRunsIsCreatedAgain(t *testing.T) {
 	}
 }
 
-// What is handed out shares no memory with the Set.
+// Returned values share no memory with the Set.
 func TestWorkIsItsOwn(t *testing.T) {
 	h := newHarness(t)
 	h.update(kill(pod("a"), 0, ptr(int64(9))))
@@ -386,7 +385,7 @@ func TestWorkIsItsOwn(t *testing.T) {
 	}
 }
 
-// News that waits does not keep a pod from coming to its end.
+// A pending update does not prevent the end of a pod.
 func TestStopSucceedsWithNewsWaiting(t *testing.T) {
 	h := newHarness(t)
 	h.update(kill(pod("a"), 6, nil))

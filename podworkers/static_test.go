@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// M1: a pod that has its turn keeps it, and a pod that is not in line has none.
+// M1: a static pod that holds its name keeps it, and a pod that does not wait for a name has none.
 func TestM1_TheTurnIsKept(t *testing.T) {
 	var s statics
 	all := func(types.UID) bool { return true }
@@ -26,8 +26,8 @@ func TestM1_TheTurnIsKept(t *testing.T) {
 	}
 }
 
-// M1: of several static pods with one name the next starts when the one before
-// has finished, and those that are gone by then are passed over.
+// M1: of several static pods with one name, the next one starts when the previous one has finished. Pods that were
+// removed meanwhile are skipped.
 func TestM1_StaticPodsTakeTurns(t *testing.T) {
 	h := newHarness(t)
 	for _, uid := range []types.UID{"1", "2", "3", "4"} {
@@ -66,8 +66,8 @@ func (h *harness) waits(uid, want types.UID) {
 	}
 }
 
-// A pod that the runtime has is stopped although it is static and never had its
-// turn, and no other of its name starts meanwhile.
+// A static pod that the runtime has is stopped even if it still waits for its name, and no other pod with the name
+// starts meanwhile.
 func TestStaticPodOfTheRuntimeIsStopped(t *testing.T) {
 	fromRuntime := Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a", Name: "static", Namespace: "ns"}, Stop: &StopRequest{ID: 1}}
 	for name, run := range map[string]func(h *harness){
@@ -111,7 +111,7 @@ func TestStaticPodOfTheRuntimeIsStopped(t *testing.T) {
 	}
 }
 
-// A static pod that turns out not to be one does not hold up those behind it.
+// If an update makes a static pod a regular one, it no longer delays the static pods that wait for its name.
 func TestStaticPodThatIsNoLongerStatic(t *testing.T) {
 	h := newHarness(t)
 	for _, uid := range []types.UID{"1", "2", "3"} {
@@ -148,8 +148,8 @@ func TestOrderOfTurns(t *testing.T) {
 	}
 }
 
-// A place in line is the pod's, and not that of its UID: a pod that was forgotten
-// while it waited does not pass those that came before it comes again.
+// The place in the queue belongs to the pod, not to its UID: a pod that was forgotten while it waited is queued again
+// behind the pods that arrived before its return.
 func TestM1_StaticPodThatReturnsIsLast(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: static("1")})
@@ -169,8 +169,8 @@ func TestM1_StaticPodThatReturnsIsLast(t *testing.T) {
 	h.idle("2")
 }
 
-// W6: a static pod that an earlier agent has started is stopped before it is finished,
-// though it has yet to have its turn here, and its name is not given to another before.
+// W6: a static pod of an earlier agent is stopped before it finishes, even if it still waits for its name here. Until
+// then no other pod gets the name.
 func TestW6_AdoptedStaticPodIsStopped(t *testing.T) {
 	adopted := func(h *harness) {
 		h.update(Update{Type: Create, Pod: static("a"), RuntimePod: &RuntimePod{UID: "a", Name: "static", Namespace: "ns"}})

@@ -8,7 +8,7 @@ import (
 
 var strayA = RuntimePod{UID: "a", Name: "a", Namespace: "ns"}
 
-// stoppedPod returns a harness whose pod a has come to the given phase.
+// stoppedPod returns a harness whose pod a has reached the given phase.
 func stoppedPod(t *testing.T, phase Phase) *harness {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
@@ -55,8 +55,8 @@ func TestW6_StrayOfFinishedPodIsStopped(t *testing.T) {
 	}
 }
 
-// The removal of a finished pod that has to wait for a sweep follows the sweep: no source reports a
-// second time that it does not want the pod.
+// If the removal of a finished pod must wait until orphaned containers are stopped, it follows without another report
+// that no source wants the pod.
 func TestW11_RemovalAfterSweep(t *testing.T) {
 	create := Update{Type: Create, Pod: pod("a")}
 	for name, c := range map[string]struct {
@@ -107,7 +107,7 @@ func TestStrayDuringCleanUp(t *testing.T) {
 	}
 }
 
-// What came up while the stop was under way may not have been seen by it.
+// The stop in progress may have missed a container that started meanwhile.
 func TestStrayDuringStopIsStoppedAgain(t *testing.T) {
 	h := stoppedPod(t, Terminating)
 	w := h.next("a", SyncTerminatingPod)
@@ -154,7 +154,7 @@ func TestStrayOfOtherPods(t *testing.T) {
 	}
 }
 
-// A static pod that never started has no definition left once it has finished.
+// The Set has no spec of a static pod that never started once that pod has finished.
 func TestStrayOfPodThatNeverStarted(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: static("first")})

@@ -35,9 +35,8 @@ func (s *countingSyncer) SyncTerminatedPod(context.Context, Work, *runtime.PodSt
 
 func (s *countingSyncer) RemovePod(context.Context, Work, *runtime.PodStatus) error { return nil }
 
-// BenchmarkSync measures the way of an update through the workers to a Syncer
-// that does nothing, and what a pod that has been synced costs while it is idle,
-// the pod itself not counted.
+// BenchmarkSync measures the time of an update from the workers to a Syncer that does nothing, and the memory of an
+// idle pod without the pod itself.
 func BenchmarkSync(b *testing.B) {
 	warmUp(b)
 	for _, n := range []int{100, 1000, 10000} {
@@ -45,8 +44,7 @@ func BenchmarkSync(b *testing.B) {
 	}
 }
 
-// warmUp has the Go runtime allocate what it allocates once, such as the stacks
-// that goroutines take turns with.
+// warmUp makes the Go runtime allocate the memory that it allocates only once, such as reused stacks of goroutines.
 func warmUp(b *testing.B) {
 	r := start(b, podsOf(100))
 	for range 100 {
@@ -76,7 +74,7 @@ func benchmarkSync(b *testing.B, n int) {
 	goruntime.KeepAlive(pods)
 }
 
-// benchmarked is Workers that run, and their pods.
+// benchmarked has running Workers and their pods.
 type benchmarked struct {
 	*Workers
 	syncer *countingSyncer
@@ -99,7 +97,7 @@ func start(b *testing.B, pods []*v1.Pod) *benchmarked {
 	return r
 }
 
-// round has every pod synced once.
+// round syncs every pod once.
 func (r *benchmarked) round(t UpdateType) {
 	r.syncer.calls.Add(len(r.pods))
 	for _, p := range r.pods {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Nothing is left, and ctx is done: that all have stopped counts.
+// If no pod is left and ctx has ended, Drain succeeds.
 func TestDrainOfNothingLeft(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		ctx, cancel := context.WithCancel(b.t.Context())
@@ -75,7 +75,7 @@ func TestDrainStopsAllPods(t *testing.T) {
 	})
 }
 
-// What strays of a pod that has finished is waited for, too.
+// Drain also waits for orphaned containers of finished pods.
 func TestDrainWaitsForStrays(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = func(_ context.Context, w Work) (Result, error) {

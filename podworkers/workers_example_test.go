@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// printer is a Syncer that says what it is asked to do.
+// printer is a Syncer that prints its calls.
 type printer struct{ started chan struct{} }
 
 func (p printer) SyncPod(_ context.Context, w podworkers.Work, _ *runtime.PodStatus) (podworkers.Result, error) {
@@ -69,7 +69,7 @@ func ExampleWorkers() {
 	// over: <nil>
 }
 
-// evictor is a Syncer that says how it is asked to stop pods.
+// evictor is a Syncer that prints how it must stop pods.
 type evictor struct{ printer }
 
 func (evictor) SyncTerminatingPod(_ context.Context, w podworkers.Work, _ *runtime.PodStatus) error {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// killing asks for a pod to be stopped and returns where the answer comes.
+// killing calls KillPod, and returns a channel with its result.
 func (b *bubble) killing(ctx context.Context, u Update) <-chan error {
 	answer := make(chan error, 2)
 	go func() { answer <- b.KillPod(ctx, u) }()
@@ -74,7 +74,7 @@ func TestW9_KillPodWaitsForTheEnd(t *testing.T) {
 	})
 }
 
-// W9: a request whose pod is forgotten before it could start is answered then.
+// W9: a request is answered when its pod is forgotten before it has started.
 func TestW9_KillOfForgottenPodIsAnswered(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.update(create(static("s1")))
@@ -84,7 +84,7 @@ func TestW9_KillOfForgottenPodIsAnswered(t *testing.T) {
 	})
 }
 
-// Identities of requests that callers made up are not taken for those of others.
+// The IDs of requests that callers set are ignored.
 func TestCallersStopIDsAreIgnored(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = func(_ context.Context, w Work) (Result, error) {
@@ -101,7 +101,7 @@ func TestCallersStopIDsAreIgnored(t *testing.T) {
 	})
 }
 
-// What the workers were lent is as it was.
+// The workers do not modify borrowed values.
 func TestKillPodDoesNotWriteToTheRequest(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		stop := &StopRequest{ID: 42, GracePeriodSeconds: ptr(int64(3))}
@@ -140,7 +140,7 @@ func TestW9_TimeoutReturnsTheLastError(t *testing.T) {
 	})
 }
 
-// What failed before, and has succeeded since, is no reason.
+// A failure before the last success is not the reason of a timeout.
 func TestW9_TimeoutWithoutAnError(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = failures(SyncPod, errBroken)
@@ -158,7 +158,7 @@ func TestW9_TimeoutWithoutAnError(t *testing.T) {
 	})
 }
 
-// What a request says of the pod reaches the Syncer.
+// The Syncer gets the Report of a request.
 func TestKillPodReports(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.update(create(pod("a")))

@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// W11: nothing is left of pods that have come and gone, whatever happened to
-// them.
+// W11: no memory and no goroutine of removed pods is left, whatever happened to them.
 func TestW11_NothingIsLeftOfChurn(t *testing.T) {
 	inBubble(t, Config{MaxConcurrent: 3}, func(b *bubble) {
 		baseline := bubbled()
@@ -54,14 +53,13 @@ func TestW11_NothingIsLeftOfChurn(t *testing.T) {
 	})
 }
 
-// bubbled returns the number of goroutines in bubbles, and so leaves out those
-// of the Go runtime.
+// bubbled returns the number of goroutines in bubbles, without those of the Go runtime.
 func bubbled() int {
 	stacks := make([]byte, 1<<20)
 	return strings.Count(string(stacks[:goruntime.Stack(stacks, true)]), "synctest bubble")
 }
 
-// W11: a pod that has nothing to do has no goroutine, one that has has one.
+// W11: a pod with work has one goroutine, and an idle pod has none.
 func TestW11_OnlyBusyPodsHaveAGoroutine(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		baseline := bubbled()
@@ -89,7 +87,7 @@ func TestW11_OnlyBusyPodsHaveAGoroutine(t *testing.T) {
 	})
 }
 
-// W11: the context of a call ends with it, and with it what hangs on it.
+// W11: the context of a call ends with the call, and so do derived contexts.
 func TestW11_ContextEndsWithTheCall(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		var of context.Context

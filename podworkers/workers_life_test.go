@@ -24,7 +24,7 @@ func TestW5_RuntimePodIsStoppedAndForgotten(t *testing.T) {
 	})
 }
 
-// W6: what the runtime still runs of a pod that has finished is stopped.
+// W6: running containers of a finished pod are stopped.
 func TestW6_StrayIsStoppedInEveryPhase(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.update(create(pod("a")))
@@ -43,8 +43,7 @@ func TestW6_StrayIsStoppedInEveryPhase(t *testing.T) {
 	})
 }
 
-// W10: a pod with the UID of one that stops runs after that has finished, and not
-// before.
+// W10: a pod with the UID of a terminating pod runs after that one has finished, not before.
 func TestW10_UIDReuseRunsAgain(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = func(ctx context.Context, w Work) (Result, error) {
@@ -69,8 +68,8 @@ func TestW10_UIDReuseRunsAgain(t *testing.T) {
 	})
 }
 
-// W7: a pod that was over before the agent started is cleaned up after, with as
-// many tries as it takes, and never runs (kubernetes #105527, #117019).
+// W7: a pod that had finished before the agent started is cleaned up, with retries until that succeeds, and never runs
+// (kubernetes #105527, #117019).
 func TestW7_OverBeforeTheAgentStartedIsOnlyCleanedUp(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = failures(SyncTerminatedPod, errBroken, errBroken)
@@ -139,8 +138,8 @@ func TestW10_UIDReuseInEveryPhase(t *testing.T) {
 	}
 }
 
-// News of a pod that comes while what the runtime had of its UID is stopped
-// begins its life, with a status newer than that stop.
+// If a pod is created while containers of its UID, which only the runtime had, are being stopped, its life starts after
+// that, with a status that is newer than the stop.
 func TestNewsDuringTheStopOfARuntimePodBeginsALife(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		var since []time.Duration
@@ -169,8 +168,8 @@ func TestNewsDuringTheStopOfARuntimePodBeginsALife(t *testing.T) {
 	})
 }
 
-// An orphan whose sync is deaf is stopped all the same, in the time that its spec
-// gives it from then on, which does not begin anew with each try.
+// An orphan whose sync ignores its cancellation is stopped nevertheless, within the grace period of its spec, which
+// does not start again with each attempt.
 func TestOrphanWithADeafSync(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		var deadlines []time.Duration

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The limit holds for syncs, is fair, and does not hold up stopping.
+// The limit applies to syncs, is fair, and does not delay stops.
 func TestMaxConcurrentDelaysOnlySyncs(t *testing.T) {
 	inBubble(t, Config{MaxConcurrent: 2, ResyncInterval: time.Hour}, func(b *bubble) {
 		b.do = func(ctx context.Context, w Work) (Result, error) {
@@ -42,7 +42,7 @@ func TestMaxConcurrentDelaysOnlySyncs(t *testing.T) {
 	})
 }
 
-// Abandoned work does not keep its place.
+// Abandoned work frees its slot.
 func TestAbandonedSyncFreesItsPlace(t *testing.T) {
 	inBubble(t, Config{MaxConcurrent: 1}, func(b *bubble) {
 		release := make(chan struct{})
@@ -61,7 +61,7 @@ func TestAbandonedSyncFreesItsPlace(t *testing.T) {
 	})
 }
 
-// News of a pod that waits puts it in line once.
+// A waiting pod is queued once, however many updates arrive.
 func TestPodsAreInLineOnce(t *testing.T) {
 	w, err := New(Config{Syncer: &scripted{}})
 	if err != nil {

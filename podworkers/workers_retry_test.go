@@ -22,7 +22,7 @@ type retryAt struct {
 
 func (e retryAt) RetryAt() time.Time { return e.at }
 
-// temporary is an error that is soon gone.
+// temporary is an error whose cause soon disappears.
 type temporary struct{ error }
 
 func (temporary) Temporary() bool { return true }
@@ -53,7 +53,7 @@ func (b *bubble) waits(uid types.UID) []time.Duration {
 // jittered reports whether a wait is base and up to half more.
 func jittered(wait, base time.Duration) bool { return wait >= base && wait <= base+base/2 }
 
-// Looks at what the sources want do not cut the wait of a failed stop short.
+// SyncKnownPods does not shorten the back-off of a failed stop.
 func TestKnownPodsDoNotHurryRetries(t *testing.T) {
 	inBubble(t, Config{retryInitial: 10 * time.Second}, func(b *bubble) {
 		b.do = failures(SyncTerminatingPod, errors.New("no"), errors.New("no"))
@@ -110,8 +110,8 @@ func TestW4_FailedWorkIsRetriedByItself(t *testing.T) {
 	})
 }
 
-// W4: a stop that failed is tried again when the pod's time is over, if that is before the retry is
-// due. The failures before that do not count for the retries after it.
+// W4: a failed stop is retried at the pod's deadline, if that is before the next retry. Failures before the deadline do
+// not count for the back-off afterwards.
 func TestW4_FailedStopIsRetriedAfterItsDeadline(t *testing.T) {
 	inBubble(t, Config{retryInitial: 2 * time.Second, retryMax: time.Hour}, func(b *bubble) {
 		b.do = failures(SyncTerminatingPod, errBroken, errBroken, errBroken, errBroken)
@@ -129,8 +129,7 @@ func TestW4_FailedStopIsRetriedAfterItsDeadline(t *testing.T) {
 	})
 }
 
-// W4: unknown failures wait longer each time, up to a bound, and begin anew after
-// a success.
+// W4: the pause after an unknown failure grows up to a limit, and starts again after a success.
 func TestW4_BackoffGrowsToItsCap(t *testing.T) {
 	inBubble(t, Config{retryInitial: time.Second, retryMax: 7 * time.Second, ResyncInterval: time.Hour}, func(b *bubble) {
 		b.do = failures(SyncPod, errBroken, errBroken, errBroken, errBroken, errBroken, nil, errBroken)
@@ -189,7 +188,7 @@ func TestW4_ErrorsSetTheTimeOfTheRetry(t *testing.T) {
 	}
 }
 
-// News does not wait for a retry, and the retry is not made besides.
+// An update does not wait for a pending retry, and replaces it.
 func TestUpdateReplacesARetry(t *testing.T) {
 	inBubble(t, Config{ResyncInterval: time.Hour}, func(b *bubble) {
 		b.do = failures(SyncPod, errBroken)
@@ -220,7 +219,7 @@ func TestResync(t *testing.T) {
 	})
 }
 
-// A result can ask for an earlier look, to the moment.
+// A result can request the next sync at an exact time.
 func TestResultNamesTheNextLook(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = func(_ context.Context, w Work) (Result, error) {
@@ -270,7 +269,7 @@ func TestWaitsAreSpread(t *testing.T) {
 	}
 }
 
-// Pods that failed together do not come back together.
+// Pods that failed at the same time are not retried at the same time.
 func TestRetriesAreSpread(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		const pods = 20

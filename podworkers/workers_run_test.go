@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The end of a caller's context ends its waiting and nothing else.
+// The end of a caller's context ends only the wait of that caller.
 func TestE3_CallersContextIsNotTheWorks(t *testing.T) {
 	type key struct{}
 	inBubble(t, Config{}, func(b *bubble) {
@@ -41,8 +41,7 @@ func TestE3_CallersContextIsNotTheWorks(t *testing.T) {
 	})
 }
 
-// E3: the end of Run cancels the work in flight, stops no pod, and says so to
-// those who wait and those who come later.
+// E3: the end of Run cancels the work in flight and stops no pod. Waiting and later callers get ErrStopped.
 func TestE3_DetachLeavesPodsRunning(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		var cause error
@@ -88,7 +87,7 @@ func TestE3_DetachLeavesPodsRunning(t *testing.T) {
 	})
 }
 
-// E3: Run returns only when all work has, also what was abandoned.
+// E3: Run returns only after all work has returned, abandoned work included.
 func TestE3_RunWaitsForAllWork(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		release := make(chan struct{})

@@ -16,9 +16,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// scripted is a Syncer that does what a test says and records what it was asked.
-// It fails the test when a pod has two calls at a time that no abandoning
-// explains.
+// scripted is a Syncer that a test controls, and that records its calls. It fails the test if a pod has two concurrent
+// calls and none of them was abandoned.
 type scripted struct {
 	NopObserver
 	t *testing.T
@@ -145,7 +144,7 @@ func (s *scripted) SyncEnded(_ Work, took time.Duration, _ error) {
 	s.ended = append(s.ended, took)
 }
 
-// calls returns what was asked for a pod, in order.
+// calls returns the calls for a pod, in order.
 func (s *scripted) calls(uid types.UID) []call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +165,7 @@ func (s *scripted) types(uid types.UID) []WorkType {
 	return types
 }
 
-// bubble is Workers that run inside a synctest bubble, and what drives them.
+// bubble has Workers that run inside a synctest bubble, and their scripted Syncer.
 type bubble struct {
 	*Workers
 	*scripted
@@ -207,7 +206,7 @@ func (b *bubble) stop() {
 	<-b.over
 }
 
-// update gives an update and waits until nothing moves any more.
+// update passes an update to the workers, and waits until all goroutines are blocked.
 func (b *bubble) update(u Update) {
 	b.t.Helper()
 	if err := b.UpdatePod(u); err != nil {
@@ -216,7 +215,7 @@ func (b *bubble) update(u Update) {
 	synctest.Wait()
 }
 
-// pass lets time pass, and waits until nothing moves any more.
+// pass lets time pass, and waits until all goroutines are blocked.
 func (b *bubble) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -232,7 +231,7 @@ func (b *bubble) wants(uid types.UID, want ...WorkType) {
 	}
 }
 
-// finished checks that nothing is left to do for a pod.
+// finished checks that a pod has no work left.
 func (b *bubble) finished(uid types.UID) {
 	b.t.Helper()
 	if !b.State(uid).ShouldBeFinished || b.State(uid).MayHaveRunningContainers {
@@ -240,7 +239,7 @@ func (b *bubble) finished(uid types.UID) {
 	}
 }
 
-// empty checks that nothing is left of any pod.
+// empty checks that the workers keep no pod.
 func (b *bubble) empty() {
 	b.t.Helper()
 	synctest.Wait()

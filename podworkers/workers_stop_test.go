@@ -14,8 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// W1: a sync that is queued behind a kill is not done any more, in either order,
-// and the calls for a pod only ever go forward.
+// W1: an update after a kill starts no sync, in either order, and the calls for a pod only move forward.
 func TestW1_NothingStartsAfterAKill(t *testing.T) {
 	later := func(p *v1.Pod) []Update { return []Update{kill(p, 0, nil), {Type: Sync, Pod: p}} }
 	for name, order := range map[string]func(*v1.Pod) []Update{
@@ -51,7 +50,7 @@ func TestW1_NothingStartsAfterAKill(t *testing.T) {
 	}
 }
 
-// W2: a request to stop cancels a sync that heeds it at once.
+// W2: a stop request cancels a running sync immediately.
 func TestW2_KillCancelsARunningSync(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		var cause error
@@ -72,9 +71,8 @@ func TestW2_KillCancelsARunningSync(t *testing.T) {
 	})
 }
 
-// W2: a sync that does not heed its cancellation holds a stop up no longer than
-// Config.abandonAfter. Its outcome is dropped when it comes, but what it may have
-// started since is stopped.
+// W2: a sync that ignores its cancellation delays a stop no longer than Config.abandonAfter. Its late outcome is
+// dropped, and containers that it may have started meanwhile are stopped.
 func TestW2_DeafSyncIsAbandoned(t *testing.T) {
 	inBubble(t, Config{abandonAfter: 700 * time.Millisecond}, func(b *bubble) {
 		release := make(chan struct{})
@@ -101,8 +99,8 @@ func TestW2_DeafSyncIsAbandoned(t *testing.T) {
 	})
 }
 
-// Late work may have started something after the stop that is under way looked,
-// or after the pod was orphaned: it is not removed before.
+// Late work may have started a container after the inspection of the stop in progress, or after the pod became an
+// orphan. The pod is not removed before that container is stopped.
 func TestW2_LateReturnIsReconciled(t *testing.T) {
 	for name, c := range map[string]struct {
 		orphan bool
@@ -145,8 +143,8 @@ func TestW2_LateReturnIsReconciled(t *testing.T) {
 	}
 }
 
-// W3: a shortened grace period acts at once on a stop that is under way, also if
-// that does not heed its cancellation.
+// W3: a shorter grace period takes effect immediately on a stop in progress, even if that stop ignores its
+// cancellation.
 func TestW3_ShorterGraceActsAtOnce(t *testing.T) {
 	for name, deaf := range map[string]bool{"heeds its cancellation": false, "does not": true} {
 		t.Run(name, func(t *testing.T) {
@@ -193,8 +191,8 @@ func TestW3_ShorterGraceActsAtOnce(t *testing.T) {
 	}
 }
 
-// The look at what late work may have started begins after it has come back, also
-// if the pod was orphaned since.
+// The inspection for containers that late work may have started begins after that work has returned, even if the pod
+// has become an orphan meanwhile.
 func TestW2_LateReturnIsInspectedAfterwards(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		const late = 7 * time.Second
@@ -248,8 +246,8 @@ func TestW6_StrayIsInspectedAfterItWasSeen(t *testing.T) {
 	})
 }
 
-// Asking again and again for a pod to stop sooner does not put off the moment at
-// which a deaf stop is given up.
+// Repeated requests for a shorter grace period do not postpone the time at which a stop that ignores its cancellation
+// is abandoned.
 func TestW3_AskingAgainPutsNothingOff(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = func(_ context.Context, w Work) (Result, error) {

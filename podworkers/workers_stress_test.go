@@ -16,11 +16,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A thousand pods get random news from eight sides, and from housekeeping, while
-// their work and the look at them fail, hang and are deaf to their cancellation.
-// No pod may have two calls at a time, which the Syncer checks; every request to
-// stop is answered; and in the end every pod is where it should be, without
-// further news.
+// A thousand pods get random updates from eight goroutines, and from housekeeping, while their work and inspections
+// fail, hang and ignore their cancellation. The Syncer checks that no pod has two calls at a time. Every stop request
+// is answered, and in the end every pod reaches its desired state without further updates.
 func TestStress(t *testing.T) {
 	inBubble(t, Config{MaxConcurrent: 50, ResyncInterval: time.Hour}, func(b *bubble) {
 		s := newStress(b, 1000)
@@ -39,13 +37,13 @@ func TestStress(t *testing.T) {
 	})
 }
 
-// stress is a node that is not well, and whose pods get random news.
+// stress is a faulty node whose pods get random updates.
 type stress struct {
 	*bubble
-	// pods are all; those with an even number are to run in the end, the others are
-	// to be gone. Every tenth pair are static pods of one name.
+	// pods are all pods. At the end those with an even number must run, and the others must be forgotten. Every tenth
+	// pair are static pods with one name.
 	pods []*v1.Pod
-	// wanted are those that are to run in the end.
+	// wanted are the pods that must run at the end.
 	wanted  []types.UID
 	healthy atomic.Bool
 }
@@ -70,7 +68,7 @@ func newStress(b *bubble, pods int) *stress {
 	return s
 }
 
-// fault is what work and looks come to on a node that is not well.
+// fault returns the result of work or an inspection on a faulty node.
 func (s *stress) fault(ctx context.Context) error {
 	if s.healthy.Load() {
 		return nil
@@ -95,8 +93,8 @@ func (s *stress) fault(ctx context.Context) error {
 	return nil
 }
 
-// disturb gives random news of the pods from as many sides, and asks for those
-// that are not wanted to be stopped in the end.
+// disturb sends random updates of the pods from several goroutines, and at the end requests the stop of the undesired
+// ones.
 func (s *stress) disturb(sides int) {
 	var wg sync.WaitGroup
 	for side := range sides {
@@ -119,7 +117,7 @@ func (s *stress) disturb(sides int) {
 	wg.Wait()
 }
 
-// news is one piece of news of one pod.
+// news sends one random update of one pod.
 func (s *stress) news(r *rand.Rand, i, round int, wg *sync.WaitGroup) {
 	p := s.pods[i]
 	inRuntime := RuntimePod{UID: p.UID, Name: p.Name, Namespace: p.Namespace}
@@ -152,7 +150,7 @@ func (s *stress) give(u Update) {
 	}
 }
 
-// settled checks that the pods that are wanted run, and that no other is left.
+// settled checks that the desired pods run, and that no other pod is left.
 func (s *stress) settled() {
 	s.t.Helper()
 	for _, uid := range s.wanted {

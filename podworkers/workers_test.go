@@ -18,8 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// P1: a pod whose work hangs holds up no other, nor does one whose status cannot
-// be had.
+// P1: a pod whose work hangs delays no other pod, nor does a pod whose status cannot be read.
 func TestP1_HungPodDelaysNoOther(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = func(ctx context.Context, w Work) (Result, error) {
@@ -54,8 +53,8 @@ func TestP1_HungPodDelaysNoOther(t *testing.T) {
 	})
 }
 
-// P5: waiting for a fresh status ends at once when the pod is to stop, and the
-// work it was for is not begun.
+// P5: the wait for a newer status ends immediately when the pod must stop, and the work that needed the status is not
+// started.
 func TestP5_WaitForStatusIsInterrupted(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.fresh = func(ctx context.Context, _ types.UID, since time.Time) (*runtime.PodStatus, error) {
@@ -74,8 +73,7 @@ func TestP5_WaitForStatusIsInterrupted(t *testing.T) {
 	})
 }
 
-// Each call has a status read after the end of the one before, that of abandoned
-// work included.
+// Each call gets a status that was read after the end of the previous call, abandoned work included.
 func TestP4_StatusIsNewerThanTheLastWork(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		var since []time.Duration
@@ -324,8 +322,7 @@ func (l *lines) logger() logr.Logger {
 	}, funcr.Options{})
 }
 
-// Work that fails because it was cancelled, for its pod is to stop or the workers
-// are, has not failed.
+// Work that fails because of its cancellation does not count as failed.
 func TestCancelledWorkIsNoFailure(t *testing.T) {
 	var log lines
 	inBubble(t, Config{Log: log.logger()}, func(b *bubble) {
@@ -346,7 +343,7 @@ func TestCancelledWorkIsNoFailure(t *testing.T) {
 	}
 }
 
-// There is one line for each step, failure and abandoned work, and no other.
+// The log has one line for each step, failure and abandoned work, and no other lines.
 func TestLog(t *testing.T) {
 	var log lines
 	inBubble(t, Config{Log: log.logger(), retryTransient: time.Nanosecond}, func(b *bubble) {

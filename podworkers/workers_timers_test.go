@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Whatever was put off or taken back since, a pod comes up when it is due.
+// A pod is returned when it is due, whatever timers were postponed or cancelled before.
 func TestTimersAgainstAPlainList(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	timers := timers{earlier: make(chan struct{}, 1)}
