@@ -127,14 +127,23 @@
 // journal and published statuses with them. If Overlaps is true for two processes of one container, the container ran
 // twice at the same time. Package [github.com/podsync/podsync/runtime/cri/critest/journal] has the types and queries.
 //
-// To kill an agent after some call, give it a connection of its own, and close the connection:
+// # Agents that are killed and started again
 //
-//	conn, err := rt.Dial()
-//	ctx, kill := context.WithCancel(t.Context())
-//	rt.CrashAfter(4, func() { conn.Close(); kill() })
+// [NewNode] returns a node for tests of an agent's whole life. Start runs any agent as a function, and Kill ends it as
+// kill -9 does: it gets no response, reports nothing, and its files are as they were when it was killed. The next Start
+// begins with these files and the containers that kept running. [Node.Status] has the statuses that the agents reported, and
+// [Node.NoDoubleRuns] fails the test if a container ran twice at a time. To kill the agent after the fourth call:
 //
-// Wait until the agent's Run has returned, and start the next agent with the same Root and another connection. Unlike a
-// process that kill -9 ends, the agent may still write below Root until Run returns.
+//	n := critest.NewNode(t, critest.Config{})
+//	n.CrashAfter(4, n.Kill)
+//	n.Start(func(ctx context.Context, run *critest.AgentRun) error {
+//		a, err := agent.New(agent.Config{Client: cri.NewClient(run.Conn), Root: n.Root, ...})
+//		...
+//		return a.Run(ctx)
+//	})
+//
+// The directory examples/downstream has such a test. Package agenttest judges agents by such scenarios, also those that are
+// programs. For nodes of a cluster, package github.com/podsync/podsync/modules/cluster/clustertest has Kill and Start, too.
 //
 // # Where each rule lives
 //
@@ -148,6 +157,7 @@
 //	intercept.go, method.go, subject.go  interception of every call
 //	journal.go                     records calls; package journal has them and their queries
 //	processes.go                   what really ran
+//	node.go, agent_run.go          agents that are killed and started again
 //	pod_dial.go, pod_listen.go, pod_answer.go  connections to ports of pods, and what servers answer
 //	stream.go                      Exec, Attach and PortForward, which package internal/streams serves
 //	event.go                       events

@@ -7,10 +7,8 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
-	"sync"
 
 	"google.golang.org/grpc"
-	grpcstatus "google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -20,6 +18,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/pods"
 	"github.com/podsync/podsync/modules/cluster/status"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/resize"
@@ -40,27 +39,21 @@ type agentRun struct {
 	// local and remote answer requests to the node. remote is nil without a Config.Authenticator.
 	local, remote http.Handler
 
-	ctx     context.Context
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	// killed is closed when the agent is killed. From then on the runtime does not answer the agent, so that the agent
-	// learns nothing more before its files are copied.
-	killed chan struct{}
+	*critest.AgentRun
 }
 
 // startAgent starts an agent.
 func (n *Node) startAgent() (*agentRun, error) {
-	l := &agentRun{node: n, killed: make(chan struct{})}
-	l.ctx, l.cancel = context.WithCancel(n.fleet.ctx)
-	l.client = cri.NewClient(runtimeConn{n.Runtime.Direct(), l})
+	l := &agentRun{node: n, AgentRun: n.Runtime.NewAgentRun(n.root())}
+	l.client = cri.NewClient(timedConn{l.Conn})
 	if err := l.make(); err != nil {
-		l.cancel()
+		l.Stop()
 		return nil, err
 	}
-	l.running.Go(func() { l.statuses.Run(l.ctx) })
-	l.running.Go(func() { l.object.Run(l.ctx) })
-	l.running.Go(func() {
-		if err := l.loop.Run(l.ctx); err != nil && l.ctx.Err() == nil {
+	l.Go(l.statuses.Run)
+	l.Go(l.object.Run)
+	l.Go(func(ctx context.Context) {
+		if err := l.loop.Run(ctx); err != nil && ctx.Err() == nil {
 			n.fleet.config.Log.Error(err, "The agent has ended", "node", n.Name)
 		}
 	})
@@ -114,49 +107,15 @@ func (l *agentRun) make() (err error) {
 	return l.makeServers()
 }
 
-// kill ends the agent as SIGKILL does.
-func (l *agentRun) kill() {
-	close(l.killed)
-	thaw, err := freeze(l.node.root())
-	l.cancel()
-	l.running.Wait()
-	if err == nil {
-		err = thaw()
-	}
-	if err != nil {
-		l.node.fleet.config.Log.Error(err, "The agent was killed, and may have written more", "node", l.node.Name)
-	}
-}
+// A timedConn is the connection of an agent to its runtime, with the timeouts of a kubelet.
+type timedConn struct{ grpc.ClientConnInterface }
 
-// A runtimeConn is the connection of an agent to its runtime.
-type runtimeConn struct {
-	grpc.ClientConnInterface
-	run *agentRun
-}
-
-// Invoke makes a call with the timeout of a kubelet. A killed agent gets no answer.
-func (c runtimeConn) Invoke(ctx context.Context, method string, request, reply any, opts ...grpc.CallOption) error {
+// Invoke makes a call.
+func (c timedConn) Invoke(ctx context.Context, method string, request, reply any, opts ...grpc.CallOption) error {
 	invoke := func(ctx context.Context, method string, request, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
 		return c.ClientConnInterface.Invoke(ctx, method, request, reply, opts...)
 	}
-	err := ctx.Err()
-	if !c.run.isKilled() {
-		err = cri.Timeouts{}.Interceptor()(ctx, method, request, reply, nil, invoke, opts...)
-	}
-	if c.run.isKilled() {
-		<-c.run.ctx.Done()
-		return grpcstatus.FromContextError(context.Canceled).Err()
-	}
-	return err
-}
-
-func (l *agentRun) isKilled() bool {
-	select {
-	case <-l.killed:
-		return true
-	default:
-		return false
-	}
+	return cri.Timeouts{}.Interceptor()(ctx, method, request, reply, nil, invoke, opts...)
 }
 
 func (l *agentRun) exec(ctx context.Context, id string, command []string) ([]byte, error) {

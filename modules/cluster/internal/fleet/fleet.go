@@ -5,7 +5,6 @@
 //	fleet.go        Fleet: the parts that nodes share
 //	node.go         Node: a machine that is switched on and off, and whose agent is killed and started
 //	agent_run.go    one run of an agent, from its start to its end
-//	root.go         the files that a killed agent leaves behind
 //	serve.go        the requests that an API server sends to nodes
 package fleet
 

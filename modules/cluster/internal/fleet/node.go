@@ -107,7 +107,9 @@ func (n *Node) Kill() {
 	defer n.startMu.Unlock()
 	if l := n.currentRun(); l != nil {
 		n.setRun(nil)
-		l.kill()
+		if err := l.AgentRun.Kill(); err != nil {
+			n.fleet.config.Log.Error(err, "The agent was killed, and may have written more", "node", n.Name)
+		}
 	}
 }
 
