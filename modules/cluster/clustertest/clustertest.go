@@ -29,8 +29,8 @@
 // The API server in memory is client-go's ObjectTracker with corrections. It validates and authorizes nothing, and sets
 // defaults only for pods, unless the functions of Config.Scheme set more. It has no admission: a pod gets a token only if
 // it declares a token volume itself. No controller of Kubernetes runs: a test must start the controllers of Jobs and
-// Deployments, and the garbage collector, itself. A small binder replaces the scheduler. Nothing removes pods from nodes
-// that no longer exist.
+// Deployments, and the garbage collector, itself. A small binder replaces the scheduler, and deletes the pods of nodes that no
+// longer exist after 40 s.
 //
 //	clustertest.go  Config, Start
 //	apply.go        manifests
@@ -163,8 +163,8 @@ func (c *Cluster) connect(t testing.TB, config Config) {
 		c.APIServer = &APIServer{}
 		c.rest = rest.CopyConfig(config.RESTConfig)
 		c.rest.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			c.APIServer.add(gate.New(next, tracked.Verb))
-			return c.APIServer.last()
+			c.APIServer.add(gate.New(next, tracked.Kind))
+			return fleet.Transport(c.APIServer.last())
 		})
 		c.rest.QPS = -1
 		return
@@ -172,9 +172,9 @@ func (c *Cluster) connect(t testing.TB, config Config) {
 	if config.Scheme == nil {
 		config.Scheme = scheme.Scheme
 	}
-	g := gate.New(&tracked.Server{Store: tracked.New(config.Scheme), Proxy: http.HandlerFunc(c.proxy)}, tracked.Verb)
+	g := gate.New(&tracked.Server{Store: tracked.New(config.Scheme), Proxy: http.HandlerFunc(c.proxy)}, tracked.Kind)
 	c.APIServer = &APIServer{gates: []*gate.Gate{g}}
-	c.rest = &rest.Config{Host: "http://clustertest", Transport: g, QPS: -1}
+	c.rest = &rest.Config{Host: "http://clustertest", Transport: fleet.Transport(g), QPS: -1}
 	kube, err := kubernetes.NewForConfig(c.rest)
 	if err != nil {
 		t.Fatal(err)

@@ -120,6 +120,31 @@ func TestUnavailable(t *testing.T) {
 	})
 }
 
+// A partitioned node reports nothing; its pods run on, and their end is reported afterwards.
+func TestPartition(t *testing.T) {
+	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
+		c.ApplyYAML(t, sleeper)
+		c.WaitFor(t, "default/job", clustertest.Running, time.Minute)
+		c.Node("n1").Partition(20 * time.Minute)
+		time.Sleep(19 * time.Minute)
+		c.WaitFor(t, "default/job", clustertest.Running, time.Second)
+		c.WaitFor(t, "default/job", clustertest.Succeeded, 2*time.Minute)
+		c.NoDoubleRuns(t)
+	})
+}
+
+// The pods of a node that was deleted are deleted, too.
+func TestDeletedNode(t *testing.T) {
+	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
+		c.ApplyYAML(t, sleeper)
+		c.WaitFor(t, "default/job", clustertest.Running, time.Minute)
+		if err := c.Node("n1").Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.WaitFor(t, "default/job", clustertest.Gone, 2*time.Minute)
+	})
+}
+
 // A deleted pod has its grace period, and its object is removed once the node has stopped the pod.
 func TestGracePeriod(t *testing.T) {
 	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {

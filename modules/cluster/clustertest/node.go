@@ -73,6 +73,10 @@ func (n *Node) Kill() { n.node.Kill() }
 // PowerOff switches the machine off: the agent and all containers end at once. Its files stay.
 func (n *Node) PowerOff() error { return n.node.PowerOff() }
 
+// Partition cuts the connection between the node and the API server for a duration, in both directions: requests hang and
+// fail. The containers keep running, and their statuses are reported afterwards. It returns at once.
+func (n *Node) Partition(d time.Duration) { n.node.Partition(d, fleet.Dropped) }
+
 // Start starts the agent after Kill or PowerOff. It does not wait until the node is ready.
 func (n *Node) Start() error { return n.node.Start() }
 

@@ -25,11 +25,13 @@ func NewWatch(kube kubernetes.Interface) *Watch {
 // Run watches until ctx ends.
 func (w *Watch) Run(ctx context.Context) { w.pods.Run(ctx) }
 
-// Listen calls changed for each known pod of a node before it returns, and then for each pod that is added, changed or,
-// with gone set, deleted. changed must not block, and must not modify the pod.
-func (w *Watch) Listen(nodeName string, changed func(pod *v1.Pod, gone bool)) (stop func()) {
-	return w.pods.Listen(nodeName, changed)
-}
+// ListenAll calls changed for each pod of any node that is added, changed or, with gone set, deleted. changed must not
+// block, and must not modify the pod. Call it before Run.
+func (w *Watch) ListenAll(changed func(pod *v1.Pod, gone bool)) { w.pods.ListenAll(changed) }
+
+// Hold keeps the changes of a node's pods from its Source until release is called, for tests of nodes that lose their
+// connection. release passes on the pods that differ. A node must not be held twice at a time.
+func (w *Watch) Hold(nodeName string) (release func()) { return w.pods.Hold(nodeName) }
 
 // NodeOf returns the name of the node of a pod, "" if there is no such pod.
 func (w *Watch) NodeOf(namespace, name string) string {

@@ -10,9 +10,9 @@ import (
 // Process is a process that ran in a container: see [journal.Process].
 type Process = journal.Process
 
-// Processes returns the last Config.JournalLimit processes of containers that really ran, in the order of
-// their starts. Compare them with a journal and with an agent's reports. It does not include handlers
-// and probes.
+// Processes returns the processes of containers that really ran, in the order of their starts: all that still run, and with
+// them at most Config.JournalLimit, unless more run. Compare them with a journal and with an agent's reports. It does not
+// include handlers and probes.
 func (r *Runtime) Processes() []Process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,7 +30,14 @@ func (r *Runtime) began(c *container) {
 		PodUID: c.sandbox.config.GetMetadata().GetUid(), SandboxID: c.sandbox.id, Container: m.GetName(), ContainerID: c.id, Attempt: m.GetAttempt(), Started: time.Now(),
 	}
 	r.processes = append(r.processes, c.ran)
-	if limit := r.cfg.JournalLimit; limit > 0 && len(r.processes) > limit {
-		r.processes = slices.Delete(r.processes, 0, len(r.processes)-limit)
+	if limit := r.cfg.JournalLimit; limit > 0 {
+		excess := len(r.processes) - limit
+		r.processes = slices.DeleteFunc(r.processes, func(p *Process) bool {
+			if excess <= 0 || p.Ended.IsZero() {
+				return false
+			}
+			excess--
+			return true
+		})
 	}
 }

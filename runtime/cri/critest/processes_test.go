@@ -3,6 +3,7 @@ package critest
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -39,13 +40,22 @@ func TestProcesses(t *testing.T) {
 	})
 }
 
+// Ended processes count towards the limit first; running ones are always listed.
 func TestProcessesHaveALimit(t *testing.T) {
 	onBubble(t, Config{JournalLimit: 2}, func(n *node) {
-		for _, uid := range []string{"u", "v", "w"} {
+		for _, uid := range []string{"r", "s", "t"} {
 			n.runs(uid, "serve")
 		}
-		if all := n.Processes(); len(all) != 2 || all[1].PodUID != "w" {
-			t.Errorf("%+v, want 2 of them and PodUID %q", all, "w")
+		for _, uid := range []string{"u", "v", "w"} {
+			n.runs(uid, "true")
+			synctest.Wait()
+		}
+		var uids string
+		for _, p := range n.Processes() {
+			uids += p.PodUID
+		}
+		if uids != "rstw" {
+			t.Errorf("processes of the pods %q, want %q", uids, "rstw")
 		}
 	})
 }

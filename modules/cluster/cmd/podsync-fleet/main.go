@@ -12,7 +12,8 @@
 //	main.go    flags
 //	run.go     the fleet and its API server
 //	shapes.go  labels, taints and capacities of nodes
-//	churn.go   crashes and power failures
+//	churn.go   crashes, power failures, replacements and partitions
+//	pods.go    the pods of --pods
 //	report.go  lines and the summary; metrics.go the same for Prometheus
 //	serve.go   logs and exec for the API server, and the metrics
 package main
@@ -42,7 +43,9 @@ type options struct {
 	nodes, podsPerNode, createPods int
 	seed                           uint64
 	crashes, powerFailures         float64
-	downtime, pull                 time.Duration
+	replacements, partitions       float64
+	downtime, pull, partition      time.Duration
+	replaceThird                   time.Duration
 	every, duration                time.Duration
 }
 
@@ -52,7 +55,7 @@ func parse(args []string) (o options, err error) {
 	flags.BoolVar(&o.inMemory, "in-memory", false, "use an API server and a binder in this process instead of a cluster")
 	flags.IntVar(&o.nodes, "nodes", 10, "number of nodes")
 	flags.IntVar(&o.podsPerNode, "pods-per-node", 110, "number of pods that a node has room for")
-	flags.IntVar(&o.createPods, "pods", 0, "number of pods to create in the namespace default")
+	flags.IntVar(&o.createPods, "pods", 0, "number of pods to keep in the namespace default: one that is deleted is created again")
 	flags.StringVar(&o.shapes, "shapes", "", "file with the shapes of the nodes, which take turns")
 	flags.StringVar(&o.dir, "dir", "", "directory for the files of the nodes; default: one that is removed at the end")
 	flags.StringVar(&o.listen, "listen", "", "IP:PORT that all nodes report, where the API server gets logs and runs commands; default: it cannot")
@@ -63,14 +66,18 @@ func parse(args []string) (o options, err error) {
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of what goes wrong")
 	flags.Float64Var(&o.crashes, "crashes", 0, "crashes of each container in an hour")
 	flags.Float64Var(&o.powerFailures, "node-deaths", 0, "power failures of each node in an hour")
-	flags.DurationVar(&o.downtime, "downtime", time.Minute, "time until a node is switched on again after a power failure")
+	flags.DurationVar(&o.downtime, "downtime", time.Minute, "time until a node is switched on again after a power failure, or replaced")
+	flags.Float64Var(&o.replacements, "node-replacements", 0, "machines in an hour, for each node, that are lost with their Node, and replaced after --downtime by a new one. Needs the right to delete nodes")
+	flags.DurationVar(&o.replaceThird, "replace-third-after", 0, "time after which a third of the nodes is lost and replaced; default: none is")
+	flags.Float64Var(&o.partitions, "partitions", 0, "partitions from the API server of each node in an hour; requests fail in every other one and hang in the rest")
+	flags.DurationVar(&o.partition, "partition-time", 2*time.Minute, "duration of a partition")
 	flags.DurationVar(&o.pull, "pull", 0, "time that the pull of an image takes")
 	flags.DurationVar(&o.every, "every", 5*time.Second, "time between lines")
 	flags.DurationVar(&o.duration, "for", 0, "time after which the fleet ends; default: it ends with SIGINT or SIGTERM")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	for name, value := range map[string]float64{"nodes": float64(o.nodes - 1), "pods-per-node": float64(o.podsPerNode - 1), "pods": float64(o.createPods), "crashes": o.crashes, "node-deaths": o.powerFailures, "every": float64(o.every - 1), "for": float64(o.duration)} {
+	for name, value := range map[string]float64{"nodes": float64(o.nodes - 1), "pods-per-node": float64(o.podsPerNode - 1), "pods": float64(o.createPods), "crashes": o.crashes, "node-deaths": o.powerFailures, "node-replacements": o.replacements, "partitions": o.partitions, "every": float64(o.every - 1), "for": float64(o.duration)} {
 		if value < 0 {
 			return o, fmt.Errorf("--%s is too small", name)
 		}

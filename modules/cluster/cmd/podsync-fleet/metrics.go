@@ -15,7 +15,7 @@ func newLatency(name, help string) prometheus.Histogram {
 
 var (
 	podsDesc     = prometheus.NewDesc("podsync_fleet_pods", "Pods on nodes of the fleet, by phase.", []string{"phase"}, nil)
-	requestsDesc = prometheus.NewDesc("podsync_fleet_apiserver_requests_total", "Requests of the fleet to the API server, by verb.", []string{"verb"}, nil)
+	requestsDesc = prometheus.NewDesc("podsync_fleet_apiserver_requests_total", "Requests of the fleet to the API server. The code of a request without a response is <error>.", []string{"verb", "resource", "code"}, nil)
 )
 
 // registry returns the metrics of a fleet.
@@ -37,7 +37,7 @@ func (r *report) Collect(to chan<- prometheus.Metric) {
 	for _, phase := range []v1.PodPhase{v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed} {
 		to <- prometheus.MustNewConstMetric(podsDesc, prometheus.GaugeValue, float64(phases[phase]), string(phase))
 	}
-	for verb, n := range r.counts() {
-		to <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(n), verb)
+	for k, n := range r.counts() {
+		to <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(n), k.Verb, k.Resource, code(k))
 	}
 }

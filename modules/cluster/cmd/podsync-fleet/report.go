@@ -1,23 +1,27 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/modules/cluster/internal/gate"
 )
 
 // A report collects the states of the pods of the fleet.
 type report struct {
-	counts func() map[string]int
+	counts func() map[gate.Kind]int
 	out    io.Writer
 	began  time.Time
 
@@ -35,7 +39,7 @@ type podTimes struct {
 	phase                 v1.PodPhase
 }
 
-func newReport(counts func() map[string]int, out io.Writer) *report {
+func newReport(counts func() map[gate.Kind]int, out io.Writer) *report {
 	return &report{
 		counts: counts, out: out, began: time.Now(), pods: map[types.UID]*podTimes{},
 		toReady: newLatency("podsync_fleet_bind_to_ready_seconds", "Time from the binding of a pod until it is Ready."),
@@ -89,6 +93,9 @@ func (r *report) printLines(ctx context.Context, every time.Duration) {
 		now, took, used := r.counts(), time.Since(at), processCPU()
 		fmt.Fprintf(r.out, "%6.0fs  pods %s  requests %.1f/s  CPU %.1f%%  resident %d MB  goroutines %d\n", time.Since(r.began).Seconds(), printed(r.phases()),
 			float64(total(now)-total(before))/took.Seconds(), 100*(used-cpu).Seconds()/took.Seconds(), resident()>>20, runtime.NumGoroutine())
+		if failed := failures(now, before); failed != "" {
+			fmt.Fprintf(r.out, "         failed requests: %s\n", failed)
+		}
 		before, at, cpu = now, time.Now(), used
 	}
 }
@@ -119,11 +126,53 @@ func (r *report) printSummary(nodes int) {
 	fmt.Fprintf(r.out, "bind to Ready    %s\ndelete to gone   %s\n", quantiles(r.readyLatencies), quantiles(r.deleteLatencies))
 	r.mu.Unlock()
 	counts := r.counts()
+	verbs := map[string]int{}
+	for k, n := range counts {
+		verbs[k.Verb] += n
+	}
 	fmt.Fprintf(r.out, "requests         %d", total(counts))
-	for _, verb := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(r.out, ", %s %d", verb, counts[verb])
+	for _, verb := range slices.Sorted(maps.Keys(verbs)) {
+		fmt.Fprintf(r.out, ", %s %d", verb, verbs[verb])
+	}
+	if failed := failures(counts, nil); failed != "" {
+		fmt.Fprintf(r.out, "\nfailed           %s", failed)
 	}
 	fmt.Fprintf(r.out, "\nresident         %d MB\nCPU              %v\n", resident()>>20, processCPU().Round(time.Millisecond))
+}
+
+// maxFailures is the maximum number of kinds of failed requests in a line.
+const maxFailures = 5
+
+// failures returns the kinds of requests that failed between two counts, the most frequent first, "" if there are none.
+func failures(now, before map[gate.Kind]int) string {
+	failed, all := map[gate.Kind]int{}, 0
+	for k, n := range now {
+		if n -= before[k]; n > 0 && k.Failed() {
+			failed[k], all = n, all+n
+		}
+	}
+	if all == 0 {
+		return ""
+	}
+	kinds := slices.SortedFunc(maps.Keys(failed), func(a, b gate.Kind) int {
+		return cmp.Or(cmp.Compare(failed[b], failed[a]), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Code, b.Code))
+	})
+	line := strconv.Itoa(all)
+	for i, k := range kinds {
+		if i == maxFailures {
+			return line + fmt.Sprintf(", and %d other kinds", len(kinds)-maxFailures)
+		}
+		line += fmt.Sprintf(", %d %s %s %s", failed[k], k.Verb, k.Resource, code(k))
+	}
+	return line
+}
+
+// code returns the status code of requests as a metric of client-go does.
+func code(k gate.Kind) string {
+	if k.Code == 0 {
+		return "<error>"
+	}
+	return strconv.Itoa(k.Code)
 }
 
 func quantiles(all []time.Duration) string {
@@ -135,7 +184,7 @@ func quantiles(all []time.Duration) string {
 	return fmt.Sprintf("%d pods: p50 %v, p90 %v, p99 %v, max %v", len(all), at(0.5), at(0.9), at(0.99), at(1))
 }
 
-func total(counts map[string]int) (n int) {
+func total(counts map[gate.Kind]int) (n int) {
 	for _, c := range counts {
 		n += c
 	}

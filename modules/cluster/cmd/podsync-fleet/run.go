@@ -15,8 +15,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -57,8 +55,14 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	r := newReport(counts, out)
-	c := fleet.Config{Kube: kube, Dir: o.dir, PodChanged: r.podChanged, Runtime: critest.Config{
+	r, wanted := newReport(counts, out), newWantedPods(kube, o.createPods)
+	podChanged := func(pod *v1.Pod, gone bool) {
+		r.podChanged(pod, gone)
+		if gone {
+			wanted.podDeleted(pod)
+		}
+	}
+	c := fleet.Config{Kube: kube, Dir: o.dir, PodChanged: podChanged, Runtime: critest.Config{
 		JournalLimit: keptCalls, Latency: map[critest.Method]time.Duration{critest.PullImage: o.pull},
 	}}
 	var nodes nodesServer
@@ -73,10 +77,11 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	parts, err := partsOf(o, kube, f, nodes, r, out)
+	parts, err := partsOf(o, kube, f, nodes, r)
 	if err != nil {
 		return err
 	}
+	parts = append(parts, withoutError(newChurn(o, f, out).run), withoutError(wanted.run))
 	for _, s := range specs {
 		node, err := f.Add(s)
 		if err == nil {
@@ -92,18 +97,14 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 }
 
 // partsOf returns the functions that run alongside the nodes.
-func partsOf(o options, kube kubernetes.Interface, f *fleet.Fleet, nodes nodesServer, r *report, out io.Writer) ([]func(context.Context) error, error) {
-	parts := []func(context.Context) error{
-		func(ctx context.Context) error { r.printLines(ctx, o.every); return nil },
-		func(ctx context.Context) error { churn(ctx, o, f, out); return nil },
-		func(ctx context.Context) error { createPods(ctx, kube, o.createPods, out); return nil },
-	}
+func partsOf(o options, kube kubernetes.Interface, f *fleet.Fleet, nodes nodesServer, r *report) ([]func(context.Context) error, error) {
+	parts := []func(context.Context) error{withoutError(func(ctx context.Context) { r.printLines(ctx, o.every) })}
 	if o.inMemory {
 		b, err := binder.New(kube)
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, func(ctx context.Context) error { b.Run(ctx); return nil })
+		parts = append(parts, withoutError(b.Run))
 	}
 	if o.listen != "" {
 		parts = append(parts, func(ctx context.Context) error { return nodes.run(ctx, f) })
@@ -114,11 +115,15 @@ func partsOf(o options, kube kubernetes.Interface, f *fleet.Fleet, nodes nodesSe
 	return parts, nil
 }
 
+func withoutError(run func(context.Context)) func(context.Context) error {
+	return func(ctx context.Context) error { run(ctx); return nil }
+}
+
 // connect returns a client, and a function that returns the number of its requests.
-func connect(o options) (kubernetes.Interface, func() map[string]int, error) {
+func connect(o options) (kubernetes.Interface, func() map[gate.Kind]int, error) {
 	if o.inMemory {
-		g := gate.New(&tracked.Server{Store: tracked.New(scheme.Scheme)}, tracked.Verb)
-		kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: g, QPS: -1})
+		g := gate.New(&tracked.Server{Store: tracked.New(scheme.Scheme)}, tracked.Kind)
+		kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: fleet.Transport(g), QPS: -1})
 		return kube, g.Counts, err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
@@ -130,8 +135,8 @@ func connect(o options) (kubernetes.Interface, func() map[string]int, error) {
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	var g *gate.Gate
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		g = gate.New(next, tracked.Verb)
-		return g
+		g = gate.New(next, tracked.Kind)
+		return fleet.Transport(g)
 	})
 	client, err := rest.HTTPClientFor(config) // all API groups share one client and one Gate
 	if err != nil {
@@ -139,44 +144,6 @@ func connect(o options) (kubernetes.Interface, func() map[string]int, error) {
 	}
 	kube, err := kubernetes.NewForConfigAndClient(config, client)
 	return kube, g.Counts, err
-}
-
-const (
-	// createRetry is the pause after a failure to create a pod.
-	createRetry = time.Second
-	// creators is the number of concurrent requests that create pods.
-	creators = 10
-)
-
-// createPods creates pods until all exist, or ctx ends.
-func createPods(ctx context.Context, kube kubernetes.Interface, pods int, out io.Writer) {
-	var workers sync.WaitGroup
-	for first := range min(creators, pods) {
-		workers.Go(func() {
-			for i := first; i < pods && ctx.Err() == nil; i += creators {
-				ensurePod(ctx, kube, fmt.Sprintf("fleet-%d", i), out)
-			}
-		})
-	}
-	workers.Wait()
-}
-
-// ensurePod creates a pod, and retries until it exists or ctx ends. It prints the first error.
-func ensurePod(ctx context.Context, kube kubernetes.Interface, name string, out io.Writer) {
-	for tries := 0; ; tries++ {
-		err := createPod(ctx, kube, name)
-		if err == nil || apierrors.IsAlreadyExists(err) || ctx.Err() != nil {
-			return
-		}
-		if tries == 0 {
-			fmt.Fprintf(out, "pod %s is not created yet: %v\n", name, err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(createRetry):
-		}
-	}
 }
 
 // errorsTo returns a logger that prints errors.
@@ -194,13 +161,4 @@ func (l *lineWriter) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.out.Write(line)
-}
-
-func createPod(ctx context.Context, kube kubernetes.Interface, name string) error {
-	_, err := kube.CoreV1().Pods("default").Create(ctx, &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "fleet"}},
-		Spec: v1.PodSpec{AutomountServiceAccountToken: new(false), Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1"}},
-			Tolerations: []v1.Toleration{{Operator: v1.TolerationOpExists}}},
-	}, metav1.CreateOptions{})
-	return err
 }

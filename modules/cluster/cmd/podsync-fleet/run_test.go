@@ -13,27 +13,48 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
+	"github.com/podsync/podsync/modules/cluster/internal/gate"
 )
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
 
-// A fleet in memory runs its pods, while some pods crash and some nodes lose power.
-func TestFleet(t *testing.T) {
+// runFor runs a fleet in memory in virtual time, and returns what it prints.
+func runFor(t *testing.T, args ...string) string {
+	t.Helper()
+	var out strings.Builder
 	synctest.Test(t, func(t *testing.T) {
-		var out strings.Builder
-		o, err := parse([]string{"--in-memory", "--nodes=5", "--pods=20", "--for=20m", "--every=1m", "--crashes=1", "--node-deaths=1", "--dir=" + t.TempDir()})
+		o, err := parse(append(args, "--in-memory", "--every=1m", "--dir="+t.TempDir()))
 		if err == nil {
 			err = run(t.Context(), o, &out)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"pods 20: 20 running, 0 pending", "loses its power", "bind to Ready    20 pods", "delete to gone   none", "patch "} {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("it prints\n%s\nwant %q in it", &out, want)
-			}
-		}
 	})
+	return out.String()
+}
+
+func wantIn(t *testing.T, out string, all ...string) {
+	t.Helper()
+	for _, want := range all {
+		if !strings.Contains(out, want) {
+			t.Errorf("it prints\n%s\nwant %q in it", out, want)
+		}
+	}
+}
+
+// A fleet in memory runs its pods, while some pods crash and some nodes lose power or their connection.
+func TestFleet(t *testing.T) {
+	out := runFor(t, "--nodes=5", "--pods=20", "--for=20m", "--crashes=1", "--node-deaths=1", "--partitions=6")
+	wantIn(t, out, "pods 20: 20 running, 0 pending", "loses its power", "loses its connection", "bind to Ready    20 pods", "delete to gone   none", "patch ")
+}
+
+// Nodes are lost and replaced, and their pods are created again: a third at once, and others from the seed.
+func TestReplacements(t *testing.T) {
+	out := runFor(t, "--nodes=6", "--pods=24", "--for=10m", "--replace-third-after=2m")
+	wantIn(t, out, "pods 24: 24 running, 0 pending", "2 nodes are lost", "is replaced by fleet-6", "is replaced by fleet-7", "bind to Ready    32 pods")
+	out = runFor(t, "--nodes=6", "--pods=24", "--for=30m", "--node-replacements=1")
+	wantIn(t, out, "pods 24: 24 running, 0 pending", "is lost", "is replaced by fleet-6")
 }
 
 // The nodes repeat the shapes of the file.
@@ -81,7 +102,8 @@ func TestWrongFlags(t *testing.T) {
 
 // The metrics and the summary have the same figures.
 func TestMetrics(t *testing.T) {
-	r := newReport(func() map[string]int { return map[string]int{"patch": 7} }, io.Discard)
+	counts := map[gate.Kind]int{{Verb: "patch", Resource: "pods/status", Code: 200}: 7, {Verb: "patch", Resource: "pods/status"}: 1}
+	r := newReport(func() map[gate.Kind]int { return counts }, io.Discard)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "1"}, Status: v1.PodStatus{
 		Phase: v1.PodRunning, Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}},
 	}}
@@ -105,12 +127,33 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]float64{
-		"podsync_fleet_pods Running": 1, "podsync_fleet_pods Pending": 0, "podsync_fleet_apiserver_requests_total patch": 7,
+		"podsync_fleet_pods Running": 1, "podsync_fleet_pods Pending": 0, "podsync_fleet_apiserver_requests_total 200 pods/status patch": 7, "podsync_fleet_apiserver_requests_total <error> pods/status patch": 1,
 		"podsync_fleet_bind_to_ready_seconds": 2, "podsync_fleet_delete_to_gone_seconds": 1,
 	} {
 		if value, there := got[name]; !there || value != want {
 			t.Errorf("%s is %v, want %v", name, value, want)
 		}
+	}
+}
+
+// The line of failures counts what has failed since the last line, and names the most frequent kinds.
+func TestFailures(t *testing.T) {
+	before := map[gate.Kind]int{{Verb: "get", Resource: "nodes", Code: 503}: 4}
+	now := map[gate.Kind]int{
+		{Verb: "get", Resource: "nodes", Code: 503}: 5, {Verb: "get", Resource: "nodes", Code: 404}: 9, {Verb: "patch", Resource: "pods/status"}: 3,
+		{Verb: "create", Resource: "nodes", Code: 409}: 2, {Verb: "get", Resource: "nodes", Code: 200}: 100,
+	}
+	if got, want := failures(now, before), "4, 3 patch pods/status <error>, 1 get nodes 503"; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	if got := failures(now, now); got != "" {
+		t.Errorf("without failures it says %q", got)
+	}
+	for code := range 2 * maxFailures {
+		now[gate.Kind{Verb: "list", Resource: "pods", Code: 500 + code}] = 1
+	}
+	if got, want := failures(now, before), ", and 7 other kinds"; !strings.HasSuffix(got, want) {
+		t.Errorf("it says %q, want %q at its end", got, want)
 	}
 }
 

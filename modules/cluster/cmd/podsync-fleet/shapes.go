@@ -62,5 +62,5 @@ func (s shape) spec(n, pods int) fleet.Spec {
 	}
 	capacity := v1.ResourceList{v1.ResourcePods: *resource.NewQuantity(int64(pods), resource.DecimalSI)}
 	maps.Copy(capacity, s.Capacity)
-	return fleet.Spec{Name: fmt.Sprintf("fleet-%d", n), Labels: labels, Taints: s.Taints, Capacity: capacity}
+	return fleet.Spec{Name: nodeName(n), Labels: labels, Taints: s.Taints, Capacity: capacity}
 }

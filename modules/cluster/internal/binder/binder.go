@@ -1,6 +1,7 @@
 // Package binder binds pods to nodes in place of a scheduler. It supports node selectors, node affinity, taints,
 // cordons, resources and the number of pods, and chooses the node with the fewest pods. It supports neither priorities,
-// spreading nor affinity to pods.
+// spreading nor affinity to pods. It also deletes the pods of nodes that no longer exist, in place of the pod garbage
+// collector.
 package binder
 
 import (
@@ -63,13 +64,14 @@ func New(kube kubernetes.Interface) (*Binder, error) {
 
 // Run binds pods until ctx ends.
 func (b *Binder) Run(ctx context.Context) {
-	var informers sync.WaitGroup
-	defer informers.Wait()
-	informers.Go(func() { b.pods.RunWithContext(ctx) })
-	informers.Go(func() { b.nodes.RunWithContext(ctx) })
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	parts.Go(func() { b.pods.RunWithContext(ctx) })
+	parts.Go(func() { b.nodes.RunWithContext(ctx) })
 	if !cache.WaitForCacheSync(ctx.Done(), b.pods.HasSynced, b.nodes.HasSynced) {
 		return
 	}
+	parts.Go(func() { b.collectOrphans(ctx) })
 	for {
 		select {
 		case <-ctx.Done():

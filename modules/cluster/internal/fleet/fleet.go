@@ -5,6 +5,7 @@
 //	fleet.go        Fleet: the parts that nodes share
 //	node.go         Node: a machine that is switched on and off, and whose agent is killed and started
 //	agent_run.go    one run of an agent, from its start to its end
+//	partition.go    nodes that lose their connection to the API server
 //	serve.go        the requests that an API server sends to nodes
 package fleet
 
@@ -13,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -20,6 +22,8 @@ import (
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -35,14 +39,14 @@ import (
 
 // Config configures a Fleet.
 type Config struct {
-	// Kube is the API server. Required.
+	// Kube is the API server. Required. Node.Partition has an effect only if its transport is one of Transport.
 	Kube kubernetes.Interface
 	// Dir is the directory below which the nodes keep their files, an absolute path. Required.
 	Dir string
 	// Runtime is the common configuration of all runtimes. Each node sets its own Dir, LogsRoot and PodCIDRs.
 	Runtime critest.Config
-	// PodChanged is called for each pod of the nodes that is added, changed or, with gone set, deleted. It must not block,
-	// and must not modify the pod. Default: nothing is called.
+	// PodChanged is called for each pod of the nodes that is added or changed, and with gone set for each pod of any node that is
+	// deleted. It must not block, and must not modify the pod. Default: nothing is called.
 	PodChanged func(pod *v1.Pod, gone bool)
 	// Address and Port are the address at which the caller serves Handler, which requires Authenticator and Authorizer.
 	// Default: each node reports its own address, and no port.
@@ -82,6 +86,9 @@ func New(c Config) (*Fleet, error) {
 		return nil, fmt.Errorf("fleet: Config.Dir is %q, want an absolute path", c.Dir)
 	}
 	f := &Fleet{config: c, nodes: map[string]*Node{}, podWatch: pods.NewWatch(c.Kube), nodeWatch: node.NewWatch(c.Kube)}
+	if c.PodChanged != nil {
+		f.podWatch.ListenAll(f.podChanged)
+	}
 	var err error
 	if f.objects, err = objects.New(objects.Config{Kube: c.Kube, Pods: f.pods, Changed: f.configsChanged}); err != nil {
 		return nil, err
@@ -98,14 +105,6 @@ func New(c Config) (*Fleet, error) {
 
 // Add adds a node. Its agent does not run before Start.
 func (f *Fleet) Add(s Spec) (*Node, error) {
-	n, err := f.add(s)
-	if err == nil && f.config.PodChanged != nil {
-		f.podWatch.Listen(s.Name, f.config.PodChanged)
-	}
-	return n, err
-}
-
-func (f *Fleet) add(s Spec) (*Node, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.nodes[s.Name] != nil {
@@ -118,6 +117,31 @@ func (f *Fleet) add(s Spec) (*Node, error) {
 	f.made++
 	f.nodes[s.Name] = n
 	return n, nil
+}
+
+// podChanged passes on the changes of pods of the fleet. A pod may be deleted after its node was removed.
+func (f *Fleet) podChanged(pod *v1.Pod, gone bool) {
+	if gone || f.Node(pod.Spec.NodeName) != nil {
+		f.config.PodChanged(pod, gone)
+	}
+}
+
+// Remove switches a node off and deletes its Node object and its files, as if the machine was lost. The pods in the API
+// server remain: a cluster's pod garbage collector deletes them. The node cannot start again; its runtime can still be read.
+func (f *Fleet) Remove(ctx context.Context, n *Node) error {
+	f.mu.Lock()
+	if f.nodes[n.Name] != n {
+		f.mu.Unlock()
+		return fmt.Errorf("fleet: node %q was removed", n.Name)
+	}
+	delete(f.nodes, n.Name)
+	f.mu.Unlock()
+	err := errors.Join(n.PowerOff(), n.Runtime.Close(), unmount(n.dir), os.RemoveAll(n.dir))
+	deleted := f.config.Kube.CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(deleted) {
+		deleted = nil
+	}
+	return errors.Join(err, deleted)
 }
 
 // Node returns a node, nil if there is none of that name.
@@ -154,12 +178,16 @@ func (f *Fleet) Close() error {
 	for _, n := range f.Nodes() {
 		errs = append(errs, n.Runtime.Close())
 	}
-	points, err := mounts.Below(f.config.Dir)
-	errs = append(errs, err)
+	return errors.Join(append(errs, unmount(f.config.Dir))...)
+}
+
+// unmount removes the mounts below a directory: the Secrets of pods.
+func unmount(dir string) error {
+	points, err := mounts.Below(dir)
 	for _, point := range points {
-		errs = append(errs, mounts.Detach(point))
+		err = errors.Join(err, mounts.Detach(point))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // pods returns the pods of all nodes. Objects that no pod names are not watched.

@@ -50,6 +50,8 @@ type Node struct {
 	mu      sync.Mutex
 	// current is the current run, nil if the agent does not run.
 	current *agentRun
+	// partition is nil while the node is connected.
+	partition *partition
 }
 
 func (f *Fleet) newNode(s Spec, index int) (*Node, error) {
@@ -91,6 +93,9 @@ func (n *Node) Start() error {
 	defer n.startMu.Unlock()
 	if n.currentRun() != nil {
 		return nil
+	}
+	if n.fleet.Node(n.Name) != n {
+		return fmt.Errorf("fleet: node %q was removed", n.Name)
 	}
 	l, err := n.startAgent()
 	if err != nil {

@@ -38,8 +38,8 @@ func (n *Node) Serve(w http.ResponseWriter, r *http.Request) {
 
 func (n *Node) serve(w http.ResponseWriter, r *http.Request, handler func(*agentRun) http.Handler) {
 	run := n.currentRun()
-	if run == nil {
-		http.Error(w, "the agent does not run", http.StatusServiceUnavailable)
+	if run == nil || n.partitioned() != nil {
+		http.Error(w, "the agent does not run, or has no connection", http.StatusServiceUnavailable)
 		return
 	}
 	handler(run).ServeHTTP(w, r)

@@ -12,23 +12,41 @@ import (
 	"time"
 )
 
+// A Kind is the kind of requests that are counted together.
+type Kind struct {
+	// Verb and Resource are those of the Kubernetes API, such as patch and pods/status.
+	Verb, Resource string
+	// Code is the status code of the response, 0 if there was none.
+	Code int
+}
+
+// Failed reports whether the requests failed, except for objects that do not exist, exist already or have changed: clients
+// handle these.
+func (k Kind) Failed() bool {
+	switch k.Code {
+	case http.StatusNotFound, http.StatusConflict, http.StatusGone:
+		return false
+	}
+	return k.Code == 0 || k.Code >= http.StatusBadRequest
+}
+
 // A Gate is the transport of clients. Its methods may be called concurrently.
 type Gate struct {
 	next http.RoundTripper
-	// name returns the name under which a request is counted.
-	name func(*http.Request) string
+	// kind returns the verb and resource of a request.
+	kind func(*http.Request) (verb, resource string)
 
 	mu        sync.Mutex
 	downUntil time.Time
-	counts    map[string]int
+	counts    map[Kind]int
 	// open ends when open requests must break.
 	open context.Context
 	end  context.CancelFunc
 }
 
-// New returns a Gate in front of a transport. name returns the name under which a request is counted.
-func New(next http.RoundTripper, name func(*http.Request) string) *Gate {
-	g := &Gate{next: next, name: name, counts: map[string]int{}}
+// New returns a Gate in front of a transport. kind returns the verb and the resource of a request.
+func New(next http.RoundTripper, kind func(*http.Request) (verb, resource string)) *Gate {
+	g := &Gate{next: next, kind: kind, counts: map[Kind]int{}}
 	g.open, g.end = context.WithCancel(context.Background())
 	return g
 }
@@ -42,31 +60,50 @@ func (g *Gate) Unavailable(d time.Duration) {
 	g.open, g.end = context.WithCancel(context.Background())
 }
 
-// Counts returns the number of requests by name, including refused ones.
-func (g *Gate) Counts() map[string]int {
+// Counts returns the number of requests that have a response or have failed.
+func (g *Gate) Counts() map[Kind]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return maps.Clone(g.counts)
 }
 
-func (g *Gate) enter(req *http.Request) (context.Context, error) {
+// enter returns the context of the requests that are open, nil if connections are refused.
+func (g *Gate) enter() context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.counts[g.name(req)]++
 	if time.Now().Before(g.downUntil) {
-		return nil, fmt.Errorf("dial tcp: %w", syscall.ECONNREFUSED)
+		return nil
 	}
-	return g.open, nil
+	return g.open
+}
+
+func (g *Gate) count(req *http.Request, code int) {
+	k := Kind{Code: code}
+	k.Verb, k.Resource = g.kind(req)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.counts[k]++
 }
 
 // RoundTrip passes a request on.
 func (g *Gate) RoundTrip(req *http.Request) (*http.Response, error) {
-	open, err := g.enter(req)
-	if err != nil {
+	answer, err := g.roundTrip(req)
+	switch {
+	case err == nil:
+		g.count(req, answer.StatusCode)
+	case req.Context().Err() == nil: // the client did not give up
+		g.count(req, 0)
+	}
+	return answer, err
+}
+
+func (g *Gate) roundTrip(req *http.Request) (*http.Response, error) {
+	open := g.enter()
+	if open == nil {
 		if req.Body != nil {
 			req.Body.Close()
 		}
-		return nil, err
+		return nil, fmt.Errorf("dial tcp: %w", syscall.ECONNREFUSED)
 	}
 	ctx, cancel := context.WithCancel(req.Context())
 	stop := context.AfterFunc(open, cancel)

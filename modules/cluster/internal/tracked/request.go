@@ -48,6 +48,18 @@ func listOptions(query url.Values) (o metav1.ListOptions, err error) {
 	return o, err
 }
 
+// Kind returns the verb of a request and its resource with the subresource, such as pods/status, "" for other paths.
+func Kind(req *http.Request) (verb, resource string) {
+	r, ok := parse(req.URL.Path)
+	if !ok {
+		return Verb(req), ""
+	}
+	if r.subresource != "" {
+		return Verb(req), r.Resource + "/" + r.subresource
+	}
+	return Verb(req), r.Resource
+}
+
 // Verb returns what a request does, in the words of the Kubernetes API.
 func Verb(req *http.Request) string {
 	r, _ := parse(req.URL.Path)

@@ -32,13 +32,18 @@ type Watch[T Object] struct {
 	// listed is closed once all objects have been listed, and their listeners called.
 	listed chan struct{}
 
-	// callMu is held while listeners are called, so that their calls follow the order of events and never overlap.
+	// callMu is held while listeners are called, so that their calls follow the order of events and never overlap. It also
+	// guards held.
 	callMu sync.Mutex
 	// mu guards the maps. It is not held while a listener is called, which may read the objects.
 	mu        sync.Mutex
 	objects   map[types.NamespacedName]T
 	groups    map[string]map[types.NamespacedName]T
 	listeners map[string][]*listener[T]
+	// all are the listeners for the objects of all groups.
+	all []*listener[T]
+	// held are the objects that the listeners of a held group know.
+	held map[string]map[types.NamespacedName]T
 }
 
 type listener[T Object] struct{ changed func(o T, gone bool) }
@@ -47,7 +52,7 @@ type listener[T Object] struct{ changed func(o T, gone bool) }
 func New[T Object](lister cache.ListerWatcher, kind T, group func(T) string) *Watch[T] {
 	return &Watch[T]{
 		lister: lister, kind: kind, group: group, listed: make(chan struct{}), objects: map[types.NamespacedName]T{},
-		groups: map[string]map[types.NamespacedName]T{}, listeners: map[string][]*listener[T]{},
+		groups: map[string]map[types.NamespacedName]T{}, listeners: map[string][]*listener[T]{}, held: map[string]map[types.NamespacedName]T{},
 	}
 }
 
@@ -90,8 +95,12 @@ func (w *Watch[T]) Listen(group string, changed func(o T, gone bool)) (stop func
 	w.callMu.Lock()
 	defer w.callMu.Unlock()
 	l := &listener[T]{changed}
-	for _, o := range w.List(group) {
-		changed(o, false)
+	if known, held := w.held[group]; held {
+		clear(known) // release calls changed for all present objects
+	} else {
+		for _, o := range w.List(group) {
+			changed(o, false)
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,6 +113,47 @@ func (w *Watch[T]) Listen(group string, changed func(o T, gone bool)) (stop func
 		left := slices.DeleteFunc(slices.Clone(w.listeners[group]), func(o *listener[T]) bool { return o == l })
 		if w.listeners[group] = left; len(left) == 0 {
 			delete(w.listeners, group)
+		}
+	}
+}
+
+// ListenAll calls changed for each object of any group that is added, changed or, with gone set, deleted, until the Watch
+// ends, even while its group is held. The rules for changed are those of Listen. Call it before Run.
+func (w *Watch[T]) ListenAll(changed func(o T, gone bool)) {
+	w.all = append(w.all, &listener[T]{changed})
+}
+
+// Hold stops the calls of the listeners of a group until release is called, as if their connection was lost. release calls
+// them for the objects that differ from those they know. Get and List always return the newest objects. A group must not be
+// held twice at a time.
+func (w *Watch[T]) Hold(group string) (release func()) {
+	w.callMu.Lock()
+	defer w.callMu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held[group] = maps.Clone(w.groups[group])
+	if w.held[group] == nil {
+		w.held[group] = map[types.NamespacedName]T{}
+	}
+	return func() { w.release(group) }
+}
+
+func (w *Watch[T]) release(group string) {
+	w.callMu.Lock()
+	defer w.callMu.Unlock()
+	known := w.held[group]
+	delete(w.held, group)
+	w.mu.Lock()
+	present, listeners := maps.Clone(w.groups[group]), w.listeners[group]
+	w.mu.Unlock()
+	for _, k := range slices.SortedFunc(maps.Keys(known), compare) {
+		if now, there := present[k]; !there || now.GetUID() != known[k].GetUID() {
+			callAll(listeners, known[k], true)
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(present), compare) {
+		if was, there := known[k]; !there || was.GetUID() != present[k].GetUID() || was.GetResourceVersion() != present[k].GetResourceVersion() {
+			callAll(listeners, present[k], false)
 		}
 	}
 }
@@ -145,9 +195,17 @@ func (w *Watch[T]) remove(k types.NamespacedName) {
 }
 
 func (w *Watch[T]) call(group string, o T, gone bool) {
+	callAll(w.all, o, gone)
+	if _, held := w.held[group]; held {
+		return
+	}
 	w.mu.Lock()
 	listeners := w.listeners[group]
 	w.mu.Unlock()
+	callAll(listeners, o, gone)
+}
+
+func callAll[T Object](listeners []*listener[T], o T, gone bool) {
 	for _, l := range listeners {
 		l.changed(o, gone)
 	}

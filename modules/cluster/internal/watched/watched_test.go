@@ -146,3 +146,62 @@ func TestMissed(t *testing.T) {
 		s.want(two, "a2")
 	})
 }
+
+// The listeners of a held group get no calls. When it is released, they get one call for each object that differs from the one
+// they know. Listeners for all groups, and other groups, get calls all the time.
+func TestHold(t *testing.T) {
+	onServer(t, []*v1.Pod{podOf("kept", "1", "a"), podOf("deleted", "2", "a"), podOf("replaced", "3", "a")}, func(s *server) {
+		var got, all []string
+		record := func(to *[]string) func(*v1.Pod, bool) {
+			return func(pod *v1.Pod, gone bool) {
+				word := pod.Name + " " + string(pod.UID)
+				if gone {
+					word += " gone"
+				}
+				*to = append(*to, word)
+			}
+		}
+		s.ListenAll(record(&all))
+		time.Sleep(time.Second)
+		defer s.Listen("a", record(&got))()
+		got, all = nil, nil
+		release := s.Hold("a")
+		s.events.Delete(podOf("deleted", "2", "a"))
+		s.events.Delete(podOf("replaced", "3", "a"))
+		for _, uid := range []types.UID{"4", "5"} {
+			pod := podOf("replaced", uid, "a")
+			pod.ResourceVersion = string(uid)
+			s.events.Modify(pod)
+		}
+		s.events.Add(podOf("new", "6", "a"))
+		time.Sleep(time.Second)
+		if len(got) != 0 || len(all) != 6 {
+			t.Errorf("a held listener got %q, and those of all groups %q, want none and %d", got, all, 6)
+		}
+		release()
+		if want := []string{"deleted 2 gone", "replaced 3 gone", "new 6", "replaced 5"}; !slices.Equal(got, want) {
+			t.Errorf("after the release the listener got %q, want %q", got, want)
+		}
+		got = nil
+		s.events.Modify(podOf("new", "6", "a"))
+		time.Sleep(time.Second)
+		if want := []string{"new 6"}; !slices.Equal(got, want) {
+			t.Errorf("after that it got %q, want %q", got, want)
+		}
+	})
+}
+
+// A listener that begins while its group is held gets the objects when the group is released.
+func TestListenWhileHeld(t *testing.T) {
+	onServer(t, []*v1.Pod{podOf("p", "1", "a")}, func(s *server) {
+		time.Sleep(time.Second)
+		release, calls := s.Hold("a"), 0
+		defer s.Listen("a", func(*v1.Pod, bool) { calls++ })()
+		if calls != 0 {
+			t.Errorf("a held listener got %d calls", calls)
+		}
+		if release(); calls != 1 {
+			t.Errorf("after the release it got %d calls, want %d", calls, 1)
+		}
+	})
+}

@@ -1,0 +1,104 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// requestTimeout is how long a request of a node is lost before it fails: a client closes a connection whose ping gets no
+// answer.
+const requestTimeout = 30 * time.Second
+
+// A Loss says how the requests of a partitioned node fail.
+type Loss uint8
+
+const (
+	// Refused requests fail at once.
+	Refused Loss = iota
+	// Dropped requests fail after 30 s, or when the partition ends.
+	Dropped
+)
+
+// A partition is a time in which a node has no connection to the API server.
+type partition struct {
+	loss  Loss
+	ended chan struct{}
+}
+
+// Partition cuts the connection between the node and the API server for a duration, in both directions: requests of the
+// agent fail, it sees no change of its pods and of its Node, and requests to the node fail. Its containers keep running.
+// Events are not cut, because all nodes share one recorder. It returns at once, and does nothing if the node is partitioned.
+func (n *Node) Partition(d time.Duration, loss Loss) {
+	p := &partition{loss, make(chan struct{})}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.partition != nil {
+		return
+	}
+	n.partition = p
+	n.fleet.parts.Go(func() {
+		releasePods, releaseNode := n.fleet.podWatch.Hold(n.Name), n.fleet.nodeWatch.Hold(n.Name)
+		select {
+		case <-n.fleet.ctx.Done():
+		case <-time.After(d):
+		}
+		n.mu.Lock()
+		n.partition = nil
+		n.mu.Unlock()
+		close(p.ended)
+		releaseNode()
+		releasePods()
+	})
+}
+
+func (n *Node) partitioned() *partition {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.partition
+}
+
+// wait returns why a request of a partitioned node fails.
+func (p *partition) wait(ctx context.Context) error {
+	if p.loss == Refused {
+		return fmt.Errorf("dial tcp: %w", syscall.EHOSTUNREACH)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(requestTimeout):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return fmt.Errorf("read tcp: %w", syscall.ETIMEDOUT)
+}
+
+// nodeKey is the key of the node in the contexts of its requests. So nodes share one client, and a Transport still knows
+// which node sends a request.
+type nodeKey struct{}
+
+func (n *Node) context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, nodeKey{}, n)
+}
+
+// Transport returns a transport in which the requests of partitioned nodes fail.
+func Transport(next http.RoundTripper) http.RoundTripper { return transport{next} }
+
+type transport struct{ http.RoundTripper }
+
+// RoundTrip sends a request.
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	n, ok := req.Context().Value(nodeKey{}).(*Node)
+	if !ok {
+		return t.RoundTripper.RoundTrip(req)
+	}
+	p := n.partitioned()
+	if p == nil {
+		return t.RoundTripper.RoundTrip(req)
+	}
+	if req.Body != nil {
+		req.Body.Close()
+	}
+	return nil, p.wait(req.Context())
+}
