@@ -283,11 +283,14 @@ func (m *Manager) write(ctx context.Context, uid types.UID, e *entry, finished b
 }
 
 // current returns the newest known version of a pod, or of its mirror.
-func (m *Manager) current(uid types.UID, e *entry) *v1.Pod {
+func (m *Manager) current(uid types.UID, e *entry) *v1.Pod { return newest(m.known(uid, e), e.answer) }
+
+// known returns the version of a pod, or of its mirror, that the informer has; nil if it has none.
+func (m *Manager) known(uid types.UID, e *entry) *v1.Pod {
 	if e.static != nil {
-		return newest(m.config.Mirror(e.static), e.answer)
+		return m.config.Mirror(e.static)
 	}
-	return newest(m.config.Pods.Get(e.namespace, e.name, uid), e.answer)
+	return m.config.Pods.Get(e.namespace, e.name, uid)
 }
 
 // snapshot returns a copy of the state of a pod.
@@ -300,7 +303,8 @@ func (m *Manager) snapshot(uid types.UID) (e *entry, finished bool) {
 	return e, m.finished[uid]
 }
 
-// wrote stores the response of the API server.
+// wrote stores the response of the API server, unless the informer has this version already: it often gets the event before
+// the response arrives, and no later event would drop the response.
 func (m *Manager) wrote(uid types.UID, answer *v1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -308,6 +312,9 @@ func (m *Manager) wrote(uid types.UID, answer *v1.Pod) {
 		kept := *answer // shares the rest
 		kept.ManagedFields = nil
 		e.answer = &kept
+		if known := m.known(uid, e); known != nil {
+			e.observe(known)
+		}
 	}
 }
 

@@ -478,3 +478,28 @@ func TestStatusWaitsForTheFirstList(t *testing.T) {
 		}
 	})
 }
+
+// A response is kept until the informer has its version, and not at all if the informer has it before the response arrives.
+func TestResponsesAreNotKept(t *testing.T) {
+	atDesk(t, podOf(), func(d *desk) {
+		d.set(podOf(), v1.PodStatus{Phase: v1.PodRunning})
+		if got := d.Answers(); got != 0 {
+			t.Errorf("%d responses are kept that the informer has, want none", got)
+		}
+		d.kube.PrependReactor("patch", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
+			newer := podOf()
+			newer.ResourceVersion = "8"
+			return true, newer, nil
+		})
+		d.set(podOf(), v1.PodStatus{Phase: v1.PodSucceeded})
+		if got := d.Answers(); got != 1 {
+			t.Errorf("%d responses are kept that the informer lacks, want %d", got, 1)
+		}
+		newer := podOf()
+		newer.ResourceVersion = "8"
+		d.PodChanged(newer, false)
+		if got := d.Answers(); got != 0 {
+			t.Errorf("%d responses are kept after the event, want none", got)
+		}
+	})
+}

@@ -5,81 +5,196 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/util/workqueue"
 )
 
 // A Queue holds keys to process; each key is processed by one goroutine at a time. Its methods may
-// be called concurrently. Unlike client-go's queues, it starts no goroutine before Run.
+// be called concurrently. Unlike client-go's queues, it starts no goroutine before Run, and has only that of Run while no
+// key is processed: a process with a thousand nodes has a thousand queues.
 type Queue[K comparable] struct {
 	first, last time.Duration
 
 	mu sync.Mutex
-	// pending are the keys that were added before Run, with the times when they are due.
-	pending map[K]time.Time
-	queue   workqueue.TypedRateLimitingInterface[K]
+	// work is nil before Run and after it.
+	work func()
+	// idle is the number of goroutines that may still be started.
+	idle int
+	// ready are the keys to process, in order. queued has the same keys.
+	ready  []K
+	queued map[K]bool
+	// processing are the keys that are processed now, with true if they were added again meanwhile.
+	processing map[K]bool
+	// failures are the numbers of consecutive failures.
+	failures map[K]int
+	delayed  map[K]delay
+}
+
+// A delay is when a key becomes ready. Its timer is nil before Run.
+type delay struct {
+	at    time.Time
+	timer *time.Timer
 }
 
 // New returns a Queue. A failed key is retried after first, and the back-off doubles up to last.
 func New[K comparable](first, last time.Duration) *Queue[K] {
-	return &Queue[K]{first: first, last: last, pending: map[K]time.Time{}}
+	return &Queue[K]{first: first, last: last, queued: map[K]bool{}, processing: map[K]bool{}, failures: map[K]int{}, delayed: map[K]delay{}}
 }
 
 // Add enqueues a key.
 func (q *Queue[K]) Add(k K) { q.AddAfter(k, 0) }
 
-// AddAfter enqueues a key after a delay.
+// AddAfter enqueues a key after a delay. The earliest of several delays counts.
 func (q *Queue[K]) AddAfter(k K, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.queue != nil {
-		q.queue.AddAfter(k, after)
+	if after <= 0 {
+		q.add(k)
 		return
 	}
 	at := time.Now().Add(after)
-	if known, ok := q.pending[k]; !ok || at.Before(known) {
-		q.pending[k] = at
+	if known, ok := q.delayed[k]; ok {
+		if !at.Before(known.at) {
+			return
+		}
+		known.stop()
+	}
+	q.delayed[k] = delay{at: at}
+	if q.work != nil {
+		q.arm(k)
 	}
 }
 
-// Run calls process for each enqueued key, from the given number of goroutines, until ctx ends. If
+func (d delay) stop() {
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}
+
+// arm starts the timer of a delayed key. It is called with mu held.
+func (q *Queue[K]) arm(k K) {
+	at := q.delayed[k].at
+	q.delayed[k] = delay{at, time.AfterFunc(time.Until(at), func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.work != nil && q.delayed[k].at.Equal(at) {
+			delete(q.delayed, k)
+			q.add(k)
+		}
+	})}
+}
+
+// add enqueues a key at once. It is called with mu held.
+func (q *Queue[K]) add(k K) {
+	if _, busy := q.processing[k]; busy {
+		q.processing[k] = true
+		return
+	}
+	if q.queued[k] {
+		return
+	}
+	q.queued[k] = true
+	q.ready = append(q.ready, k)
+	q.startWorker()
+}
+
+// startWorker starts a goroutine for a ready key, unless all run. It is called with mu held.
+func (q *Queue[K]) startWorker() {
+	if q.work != nil && q.idle > 0 {
+		q.idle--
+		q.work()
+	}
+}
+
+// Run calls process for each enqueued key, from at most the given number of goroutines, until ctx ends. If
 // process fails and ctx has not ended, Run calls failed and retries. Run must be called once.
 func (q *Queue[K]) Run(ctx context.Context, workers int, process func(context.Context, K) error, failed func(K, error)) {
-	q.start()
 	var all sync.WaitGroup
-	for range workers {
+	q.start(workers, func() {
 		all.Go(func() {
 			for q.next(ctx, process, failed) {
 			}
 		})
-	}
+	})
 	<-ctx.Done()
-	q.queue.ShutDown()
+	q.end()
 	all.Wait()
 }
 
-func (q *Queue[K]) start() {
+func (q *Queue[K]) start(workers int, work func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[K](q.first, q.last))
-	for k, at := range q.pending {
-		q.queue.AddAfter(k, time.Until(at))
+	q.work, q.idle = work, workers
+	for k := range q.delayed {
+		q.arm(k)
 	}
-	q.pending = nil
+	for range q.ready {
+		q.startWorker()
+	}
 }
 
+func (q *Queue[K]) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.work = nil
+	for _, d := range q.delayed {
+		d.stop()
+	}
+}
+
+// next processes one key. It returns false if there is none, or ctx has ended.
 func (q *Queue[K]) next(ctx context.Context, process func(context.Context, K) error, failed func(K, error)) bool {
-	k, shutdown := q.queue.Get()
-	if shutdown {
+	k, ok := q.take(ctx)
+	if !ok {
 		return false
 	}
-	defer q.queue.Done(k)
 	err := process(ctx, k)
-	if err == nil || ctx.Err() != nil {
-		q.queue.Forget(k)
-		return true
+	if ctx.Err() != nil {
+		err = nil
 	}
-	failed(k, err)
-	q.queue.AddRateLimited(k)
+	if err != nil {
+		failed(k, err)
+	}
+	q.done(k, err)
 	return true
+}
+
+// take returns the next key. If there is none, its goroutine ends.
+func (q *Queue[K]) take(ctx context.Context) (k K, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.ready) == 0 || ctx.Err() != nil {
+		q.idle++
+		return k, false
+	}
+	k, q.ready = q.ready[0], q.ready[1:]
+	if len(q.ready) == 0 {
+		q.ready = nil // the array would only grow
+	}
+	delete(q.queued, k)
+	q.processing[k] = false
+	return k, true
+}
+
+// done ends the processing of a key. A failed key is enqueued after its back-off, and a key that was added meanwhile at
+// once.
+func (q *Queue[K]) done(k K, err error) {
+	q.mu.Lock()
+	again := q.processing[k]
+	delete(q.processing, k)
+	if err == nil {
+		delete(q.failures, k)
+	}
+	if again {
+		q.add(k)
+	}
+	pause := q.last
+	if err != nil {
+		if n := q.failures[k]; q.first<<n < q.last && q.first<<n > 0 {
+			pause = q.first << n
+			q.failures[k]++
+		}
+	}
+	q.mu.Unlock()
+	if err != nil {
+		q.AddAfter(k, pause)
+	}
 }

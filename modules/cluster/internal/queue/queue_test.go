@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -63,4 +64,49 @@ func TestQueue(t *testing.T) {
 // Without Run, a Queue starts no goroutine: the bubble would detect one.
 func TestQueueThatDoesNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { queue.New[string](time.Second, time.Second).Add("k") })
+}
+
+// At most as many keys as workers are processed at a time, and a key that is added while it is processed is processed again
+// afterwards.
+func TestQueueWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := queue.New[int](time.Second, time.Second)
+		began := time.Now()
+		var mu sync.Mutex
+		running, most, ends := 0, 0, map[int][]time.Duration{}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			q.Run(ctx, 2, func(_ context.Context, k int) error {
+				mu.Lock()
+				running++
+				most = max(most, running)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				running--
+				ends[k] = append(ends[k], time.Since(began))
+				return nil
+			}, func(int, error) {})
+		}()
+		for k := range 5 {
+			q.Add(k)
+			q.Add(k) // a queued key is not queued twice
+		}
+		time.Sleep(time.Second / 2)
+		q.Add(0)
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		want := map[int][]time.Duration{
+			0: {time.Second, 3 * time.Second}, 1: {time.Second}, 2: {2 * time.Second}, 3: {2 * time.Second}, 4: {3 * time.Second},
+		}
+		if !reflect.DeepEqual(ends, want) || most != 2 {
+			t.Errorf("keys ended at %v, %d at a time, want %v and %d", ends, most, want, 2)
+		}
+		cancel()
+		<-ended
+	})
 }
