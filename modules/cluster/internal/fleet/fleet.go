@@ -168,7 +168,7 @@ func (f *Fleet) Nodes() []*Node {
 func (f *Fleet) Close() error {
 	var all sync.WaitGroup
 	for _, n := range f.Nodes() {
-		all.Go(n.Kill)
+		all.Go(n.stop)
 	}
 	all.Wait()
 	f.cancel()

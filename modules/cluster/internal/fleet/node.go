@@ -118,6 +118,16 @@ func (n *Node) Kill() {
 	}
 }
 
+// stop ends the agent gracefully. Unlike Kill, it need not restore files.
+func (n *Node) stop() {
+	n.startMu.Lock()
+	defer n.startMu.Unlock()
+	if l := n.currentRun(); l != nil {
+		n.setRun(nil)
+		l.Stop()
+	}
+}
+
 // PowerOff ends the agent and all containers at once.
 func (n *Node) PowerOff() error {
 	n.Kill()

@@ -45,6 +45,9 @@ type Store struct {
 	decoder runtime.Decoder
 	mapper  meta.RESTMapper
 	tracker ktesting.ObjectTracker
+	// kinds caches the answers of the mapper, which compares a request with all kinds: schema.GroupVersionKind by
+	// schema.GroupVersionResource.
+	kinds sync.Map
 
 	mu sync.Mutex
 	// version is the resource version of the last write.
@@ -259,10 +262,14 @@ func (s *Store) decode(r request, data []byte) (object, error) {
 }
 
 func (s *Store) kindOf(r request) (schema.GroupVersionKind, error) {
+	if known, ok := s.kinds.Load(r.GroupVersionResource); ok {
+		return known.(schema.GroupVersionKind), nil
+	}
 	gvk, err := s.mapper.KindFor(r.GroupVersionResource)
 	if err != nil {
 		return gvk, apierrors.NewNotFound(r.GroupResource(), r.name)
 	}
+	s.kinds.Store(r.GroupVersionResource, gvk)
 	return gvk, nil
 }
 
