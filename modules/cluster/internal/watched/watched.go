@@ -118,8 +118,10 @@ func (w *Watch[T]) Listen(group string, changed func(o T, gone bool)) (stop func
 }
 
 // ListenAll calls changed for each object of any group that is added, changed or, with gone set, deleted, until the Watch
-// ends, even while its group is held. The rules for changed are those of Listen. Call it before Run.
+// ends, even while its group is held. The rules for changed are those of Listen.
 func (w *Watch[T]) ListenAll(changed func(o T, gone bool)) {
+	w.callMu.Lock()
+	defer w.callMu.Unlock()
 	w.all = append(w.all, &listener[T]{changed})
 }
 

@@ -163,6 +163,7 @@ func TestHold(t *testing.T) {
 		}
 		s.ListenAll(record(&all))
 		time.Sleep(time.Second)
+		synctest.Wait()
 		defer s.Listen("a", record(&got))()
 		got, all = nil, nil
 		release := s.Hold("a")
@@ -175,6 +176,7 @@ func TestHold(t *testing.T) {
 		}
 		s.events.Add(podOf("new", "6", "a"))
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if len(got) != 0 || len(all) != 6 {
 			t.Errorf("a held listener got %q, and those of all groups %q, want none and %d", got, all, 6)
 		}
@@ -185,6 +187,7 @@ func TestHold(t *testing.T) {
 		got = nil
 		s.events.Modify(podOf("new", "6", "a"))
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if want := []string{"new 6"}; !slices.Equal(got, want) {
 			t.Errorf("after that it got %q, want %q", got, want)
 		}
@@ -195,6 +198,7 @@ func TestHold(t *testing.T) {
 func TestListenWhileHeld(t *testing.T) {
 	onServer(t, []*v1.Pod{podOf("p", "1", "a")}, func(s *server) {
 		time.Sleep(time.Second)
+		synctest.Wait()
 		release, calls := s.Hold("a"), 0
 		defer s.Listen("a", func(*v1.Pod, bool) { calls++ })()
 		if calls != 0 {
