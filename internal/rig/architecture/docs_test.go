@@ -98,7 +98,6 @@ var unlistedReads = map[string]string{
 	"modules/csi/local.go":                             "it creates the file that it opens",
 	"modules/cluster/cmd/podsync-fleet/shapes.go":      "the program simulates nodes, and its user chooses the file",
 	"modules/cluster/cmd/podsync-fleet/usage_linux.go": "the program simulates nodes, and the file is the kernel's",
-	"modules/cluster/internal/fleet/root.go":           "the program simulates nodes, and writes the files itself",
 	"modules/cluster/clustertest/apply.go":             "it is for tests",
 	"runtime/cri/pipe_windows.go":                      "it connects to the runtime",
 }
