@@ -77,7 +77,7 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{
 		config: c, layout: layout{root: root}, boot: bootID(), retries: retries,
-		volumes: map[VolumeID]*entry{}, pods: map[types.UID]map[string]VolumeID{}, drivers: map[string]*driver{},
+		volumes: map[VolumeID]*entry{}, pods: map[types.UID]map[string]VolumeID{}, drivers: map[string]*driver{}, measuring: map[string]chan struct{}{},
 	}
 	m.restore()
 	return m, nil

@@ -40,6 +40,7 @@
 //	record.go     what outlives the agent; paths.go  where volumes are
 //	driver.go     a driver, its capabilities and its errors; register.go  how it registers
 //	backend.go    the calls of a driver; attach.go  VolumeAttachments; republish.go  requiresRepublish, and volumes that grow
+//	stats.go      VolumeStats: the usage of volumes
 //	local.go      local and hostPath PersistentVolumes; mount_*.go  mounts, and the group of files
 //
 // Package csitest is a driver in memory, for tests.

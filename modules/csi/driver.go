@@ -48,8 +48,8 @@ type driver struct {
 	close  func() error
 	info   DriverInfo
 	// stages, expands, groups and stats are capabilities: the driver stages, expands, sets the group of files, and
-	// reports usage. singleWriter means that it supports the access modes of ReadWriteOncePod.
-	stages, expands, groups, stats, singleWriter bool
+	// reports usage. conditions means that the usage says whether a volume is faulty. singleWriter means that it supports the access modes of ReadWriteOncePod.
+	stages, expands, groups, stats, conditions, singleWriter bool
 }
 
 // DriverInfo is the driver's report about the node, for the CSINode.
@@ -98,6 +98,8 @@ func queryDriver(ctx context.Context, name string, conn grpc.ClientConnInterface
 			d.groups = true
 		case csipb.NodeServiceCapability_RPC_GET_VOLUME_STATS:
 			d.stats = true
+		case csipb.NodeServiceCapability_RPC_VOLUME_CONDITION:
+			d.conditions = true
 		case csipb.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER:
 			d.singleWriter = true
 		}

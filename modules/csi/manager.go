@@ -31,7 +31,9 @@ type Manager struct {
 	// pods maps the volume names in the spec of each pod to volumes.
 	pods    map[types.UID]map[string]VolumeID
 	drivers map[string]*driver
-	retries *backoff.Backoff[retryKey]
+	// measuring has, by driver, the end of the measurement of volumes that is in progress.
+	measuring map[string]chan struct{}
+	retries   *backoff.Backoff[retryKey]
 }
 
 var _ volume.Plugin = (*Manager)(nil)
@@ -64,6 +66,11 @@ type entry struct {
 	republish map[types.UID]bool
 	// synced means that the record is on the disk.
 	synced bool
+	// usage is the last measurement of the volume, measured the time of the last attempt, and unmeasured means that it
+	// failed.
+	usage      *volume.Stats
+	measured   time.Time
+	unmeasured bool
 }
 
 // A failure is the last failure of a step. try counts the failures of the volume until then.

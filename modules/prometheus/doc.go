@@ -36,7 +36,12 @@
 //	storage_operation_duration_seconds          histogram      volume_plugin, operation_name, status, migrated
 //	volume_manager_total_volumes                gauge          plugin_name, state
 //
-// No label identifies a pod, so the number of series does not grow with the number of pods. The
+// [Volumes] has the usage of claims, for Handler or a registry:
+//
+//	kubelet_volume_stats_capacity_bytes, _available_bytes, _used_bytes, _inodes, _inodes_free, _inodes_used,
+//	_health_status_abnormal                     gauge          namespace, persistentvolumeclaim
+//
+// No other label identifies a pod or a claim, so the number of series does not grow with the number of pods. The
 // metrics of probes are separate, at /metrics/probes, and have labels of their pods; they are
 // removed with the pod:
 //
@@ -71,5 +76,5 @@
 //	metrics.go    Metrics, and how to attach them to an agent
 //	observers.go  metrics from observers; operations.go from calls to the runtime,
 //	              cgroups.go from cgroups, probes.go from probes, containers.go from starts and statuses
-//	collector.go  gauges that are computed on demand
+//	collector.go  gauges that are computed on demand; volumes.go the usage of claims
 package prometheus

@@ -148,7 +148,7 @@ func (m *Metrics) Collector(agent Agent) client.Collector {
 func (m *Metrics) ProbeCollector() client.Collector { return m.probes }
 
 // Handler serves the metrics of the agent, of Go and of the process at /metrics, with more metrics of
-// the caller, and those of probes at /metrics/probes. Use it as server.Config.Metrics.
+// the caller such as [Volumes], and those of probes at /metrics/probes. Use it as server.Config.Metrics.
 func (m *Metrics) Handler(agent Agent, more ...client.Collector) (http.Handler, error) {
 	mux := http.NewServeMux()
 	for path, all := range map[string][]client.Collector{

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // An Agent has the pods that a Server serves. An *agent.Agent implements it, and a *loop.Loop, whose methods these are.
@@ -26,6 +28,13 @@ type Agent interface {
 	Health() loop.Health
 	Cache() *runtime.Cache
 	Explain(pod types.UID) string
+}
+
+// VolumeStats measures volumes.
+type VolumeStats interface {
+	// VolumeStats returns the last known usage of each mounted volume. It must return soon, also if a volume does not
+	// respond, and when ctx ends.
+	VolumeStats(ctx context.Context) []volume.Stats
 }
 
 // Config configures a Server. A zero field means its default.
@@ -46,6 +55,9 @@ type Config struct {
 	// agent. Default: a reader that uses Client and reports the file system of the root directory as
 	// the node's.
 	Stats *stats.Reader
+	// Volumes measures the volumes of claims for /stats/summary. A *csi.Manager of modules/csi, a module of its own,
+	// implements it. Default: they are not reported.
+	Volumes VolumeStats
 	// Metrics serves /metrics and /metrics/probes. Package modules/prometheus, a module of its own,
 	// provides one. Default: the paths do not exist.
 	Metrics http.Handler

@@ -8,8 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // maxStatsAge is the maximum age of figures: concurrent callers share one reading. A kubelet's are
@@ -118,6 +121,23 @@ type podSummary struct {
 	CPU        *stats.CPU         `json:"cpu,omitempty"`
 	Memory     *stats.Memory      `json:"memory,omitempty"`
 	Network    *stats.Network     `json:"network,omitempty"`
+	Volumes    []volumeSummary    `json:"volume,omitempty"`
+}
+
+type volumeSummary struct {
+	stats.FS
+	Name   string          `json:"name"`
+	PVCRef *claimReference `json:"pvcRef,omitempty"`
+	Health *volumeHealth   `json:"volumeHealthStats,omitempty"`
+}
+
+type claimReference struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+type volumeHealth struct {
+	Abnormal bool `json:"abnormal"`
 }
 
 type podReference struct {
@@ -136,18 +156,22 @@ type containerSummary struct {
 
 // serveSummary returns the usage of the node, its pods and containers.
 func (s *Server) serveSummary(a *answer, r *http.Request) error {
-	figures := &s.allStats
+	figures, volumes := &s.allStats, s.config.Volumes
 	if r.URL.Query().Get("only_cpu_and_memory") == "true" {
-		figures = &s.cpuAndMemory
+		figures, volumes = &s.cpuAndMemory, nil
 	}
 	all, _ := figures.get(r.Context(), s.known) // its error is logged
+	ofPods := map[types.UID][]volumeSummary{}
+	if volumes != nil {
+		ofPods = summarizeVolumes(volumes.VolumeStats(r.Context()))
+	}
 	if gone := r.Context().Err(); gone != nil {
 		return gone
 	}
-	return s.writeJSON(a, r, s.summarize(all))
+	return s.writeJSON(a, r, s.summarize(all, ofPods))
 }
 
-func (s *Server) summarize(all stats.Stats) summary {
+func (s *Server) summarize(all stats.Stats, volumes map[types.UID][]volumeSummary) summary {
 	n := &all.Node
 	sum := summary{
 		Node: nodeSummary{NodeName: s.config.NodeName, StartTime: n.BootTime, CPU: n.CPU, Memory: n.Memory, Network: n.Network, FS: n.FS},
@@ -160,7 +184,7 @@ func (s *Server) summarize(all stats.Stats) summary {
 		p := &all.Pods[i]
 		pod := podSummary{
 			PodRef: podReference{p.Name, p.Namespace, string(p.UID)}, StartTime: p.StartTime,
-			Containers: []containerSummary{}, CPU: p.CPU, Memory: p.Memory, Network: p.Network,
+			Containers: []containerSummary{}, CPU: p.CPU, Memory: p.Memory, Network: p.Network, Volumes: volumes[p.UID],
 		}
 		for j := range p.Containers {
 			c := &p.Containers[j]
@@ -169,4 +193,24 @@ func (s *Server) summarize(all stats.Stats) summary {
 		sum.Pods = append(sum.Pods, pod)
 	}
 	return sum
+}
+
+// summarizeVolumes returns the volumes of each pod, in the order of the list.
+func summarizeVolumes(list []volume.Stats) map[types.UID][]volumeSummary {
+	ofPods := map[types.UID][]volumeSummary{}
+	for i := range list {
+		v := &list[i]
+		sum := volumeSummary{Name: v.Volume, FS: stats.FS{
+			Time: v.Time, CapacityBytes: v.CapacityBytes, AvailableBytes: v.AvailableBytes, UsedBytes: v.UsedBytes,
+			Inodes: v.Inodes, InodesFree: v.InodesFree, InodesUsed: v.InodesUsed,
+		}}
+		if v.Claim != "" {
+			sum.PVCRef = &claimReference{v.Claim, v.Namespace}
+		}
+		if v.Abnormal != nil {
+			sum.Health = &volumeHealth{*v.Abnormal}
+		}
+		ofPods[v.Pod] = append(ofPods[v.Pod], sum)
+	}
+	return ofPods
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// statfs returns the usage of the file system that contains the path.
-func statfs(path string) (*FS, error) {
+// StatFS returns the usage of the file system that contains the path, nil where that is not implemented.
+func StatFS(path string) (*FS, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(path, &s); err != nil {
 		return nil, fmt.Errorf("statfs %s: %w", path, err)

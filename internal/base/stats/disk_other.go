@@ -2,5 +2,5 @@
 
 package stats
 
-// statfs returns nil: the usage of file systems is not implemented for this system.
-func statfs(string) (*FS, error) { return nil, nil }
+// StatFS returns nil: the usage of file systems is not implemented for this system.
+func StatFS(string) (*FS, error) { return nil, nil }

@@ -136,7 +136,7 @@ func (d *disks) of(path string) *FS {
 	if known, ok := d.seen[path]; ok || path == "" {
 		return known
 	}
-	found, err := statfs(path)
+	found, err := StatFS(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.errs = append(d.errs, err)
 	}

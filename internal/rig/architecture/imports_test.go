@@ -100,8 +100,8 @@ var rooms = []room{
 		"syncpod", "internal/base/evict", "internal/base/images", "syncpod/eviction", "syncpod/internal/assemble", "syncpod/internal/gc", "syncpod/internal/oom", "internal/base/podref", "syncpod/internal/pressure", "syncpod/internal/prober", "syncpod/internal/rotate", "syncpod/loop", "syncpod/probe", "syncpod/source", "syncpod/userns",
 	}, "it is the top: it adds the parts of a kubelet to a loop, and never imports a fake runtime"},
 
-	{"syncpod/server", []string{"internal/base/regular", "internal/base/spdy", "internal/base/websocket", "runtime", "runtime/cri", "runtime/logs", "internal/base/stats", "internal/base/podcontainer", "syncpod/loop"},
-		"it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
+	{"syncpod/server", []string{"internal/base/regular", "internal/base/spdy", "internal/base/websocket", "runtime", "runtime/cri", "runtime/logs", "internal/base/stats", "internal/base/podcontainer", "syncpod/loop", "syncpod/volume"},
+		"it shows what an agent does, and decides nothing; only the types of the loop's answers and of the usage of volumes are needed"},
 
 	{"syncpod/timeline", []string{"actions", "podworkers", "runtime/image", "syncpod", "syncpod/agent", "syncpod/probe"},
 		"it records the calls of observers; no other package needs it"},

@@ -44,14 +44,14 @@ var moduleRooms = []room{
 		"statuses, events and deletions go to the API server"},
 
 	{"modules/cluster/volumes", []string{"internal/base/tokenlife", "modules/cluster/internal/cached", "modules/csi", "syncpod/container/env"}, "the API server has the objects of volumes, and package csi mounts them"},
-	{"modules/csi", []string{"backoff", "internal/base/durable", "internal/base/mounts", "internal/base/regular", "internal/base/safepath", "syncpod/container/env", "syncpod/volume"},
+	{"modules/csi", []string{"backoff", "internal/base/durable", "internal/base/mounts", "internal/base/regular", "internal/base/safepath", "internal/base/stats", "syncpod/container/env", "syncpod/volume"},
 		"a driver provides volumes of pods, and needs no runtime"},
 	{"modules/csi/csitest", nil, "it replaces a driver, and knows CSI only"},
 	{"modules/devices", []string{"internal/base/durable", "modules/devices/internal/ledger", "runtime", "syncpod", "syncpod/device", "syncpod/loop"},
 		"plugins provide the devices of containers"},
 	{"modules/devices/internal/ledger", []string{"runtime"}, "the choice of devices is pure"},
 	{"modules/otel", []string{"podworkers", "syncpod", "syncpod/agent"}, "spans follow from the calls of observers"},
-	{"modules/prometheus", []string{"actions", "podworkers", "runtime", "runtime/pleg", "syncpod", "syncpod/agent", "syncpod/eviction", "syncpod/loop", "syncpod/probe"},
+	{"modules/prometheus", []string{"actions", "podworkers", "runtime", "runtime/pleg", "syncpod", "syncpod/agent", "syncpod/eviction", "syncpod/loop", "syncpod/probe", "syncpod/volume"},
 		"metrics follow from the calls of observers"},
 	{"modules/systemd", []string{"internal/base/podcgroup", "syncpod/cgroup", "syncpod/cgroup/tree"}, "slices follow from settings of cgroups; the agent decides which pods stop before a shutdown"},
 }

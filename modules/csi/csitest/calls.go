@@ -29,7 +29,8 @@ func (d *Driver) NodeGetCapabilities(context.Context, *csipb.NodeGetCapabilities
 	for kind, has := range map[csipb.NodeServiceCapability_RPC_Type]bool{
 		csipb.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME:     !d.config.NoStage,
 		csipb.NodeServiceCapability_RPC_EXPAND_VOLUME:            !d.config.NoExpand,
-		csipb.NodeServiceCapability_RPC_GET_VOLUME_STATS:         true,
+		csipb.NodeServiceCapability_RPC_GET_VOLUME_STATS:         !d.config.NoStats,
+		csipb.NodeServiceCapability_RPC_VOLUME_CONDITION:         d.config.Conditions,
 		csipb.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP:       d.config.Groups,
 		csipb.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER: d.config.SingleWriter,
 	} {
@@ -117,15 +118,32 @@ func (d *Driver) NodeExpandVolume(ctx context.Context, req *csipb.NodeExpandVolu
 	})
 }
 
-// NodeGetVolumeStats returns the usage of a volume of 10 GiB.
-func (d *Driver) NodeGetVolumeStats(_ context.Context, req *csipb.NodeGetVolumeStatsRequest) (*csipb.NodeGetVolumeStatsResponse, error) {
+// NodeGetVolumeStats returns the usage of a volume. Its method is NodeGetStats in Calls and faults.
+func (d *Driver) NodeGetVolumeStats(ctx context.Context, req *csipb.NodeGetVolumeStatsRequest) (*csipb.NodeGetVolumeStatsResponse, error) {
+	d.mu.Lock()
+	f := d.fault("NodeGetStats", req.GetVolumeId())
+	d.mu.Unlock()
+	gone := pause(ctx, f)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.published[req.GetVolumeId()][req.GetVolumePath()] == nil {
-		return nil, status.Error(codes.NotFound, "the volume is not published there")
+	var err error
+	switch {
+	case gone != nil:
+		err = status.FromContextError(gone).Err()
+	case f.Code != codes.OK:
+		err = status.Error(f.Code, cmpOr(f.Message, f.Code.String()))
+	case d.published[req.GetVolumeId()][req.GetVolumePath()] == nil:
+		err = status.Error(codes.NotFound, "the volume is not published there")
+	}
+	d.calls = append(d.calls, Call{"NodeGetStats", req.GetVolumeId(), req.GetVolumePath(), status.Code(err)})
+	if err != nil {
+		return nil, err
+	}
+	if answer := d.usage[req.GetVolumeId()]; answer != nil {
+		return answer, nil
 	}
 	return &csipb.NodeGetVolumeStatsResponse{Usage: []*csipb.VolumeUsage{
 		{Unit: csipb.VolumeUsage_BYTES, Total: 10 << 30, Used: 1 << 30, Available: 9 << 30},
 		{Unit: csipb.VolumeUsage_INODES, Total: 1000, Used: 10, Available: 990},
-	}}, nil
+	}, VolumeCondition: &csipb.VolumeCondition{}}, nil
 }

@@ -27,8 +27,9 @@ type Config struct {
 	// MaxVolumes and Topology are returned by NodeGetInfo.
 	MaxVolumes int64
 	Topology   map[string]string
-	// NoStage removes the capability STAGE_UNSTAGE_VOLUME. Groups, SingleWriter and NoExpand set other capabilities.
-	NoStage, Groups, SingleWriter, NoExpand bool
+	// NoStage removes the capability STAGE_UNSTAGE_VOLUME. The other fields set other capabilities; Conditions is
+	// VOLUME_CONDITION.
+	NoStage, Groups, SingleWriter, NoExpand, NoStats, Conditions bool
 	// Mounter mounts and unmounts. Default: the driver creates the target directories and mounts nothing.
 	Mounter Mounter
 }
@@ -55,6 +56,8 @@ type Driver struct {
 	busy      map[string]string
 	broken    []string
 	inUse     func(target string) bool
+	// usage is the answer of NodeGetVolumeStats for a volume.
+	usage map[string]*csipb.NodeGetVolumeStatsResponse
 }
 
 // A Call is a call that the driver received. Its method is written without "Volume", such as NodeStage.
@@ -96,7 +99,7 @@ func New(c Config) *Driver {
 	if c.Mounter == nil {
 		c.Mounter = directories{}
 	}
-	return &Driver{config: c, staged: map[string]string{}, published: map[string]map[string]*csipb.NodePublishVolumeRequest{}, busy: map[string]string{}}
+	return &Driver{config: c, staged: map[string]string{}, published: map[string]map[string]*csipb.NodePublishVolumeRequest{}, busy: map[string]string{}, usage: map[string]*csipb.NodeGetVolumeStatsResponse{}}
 }
 
 // directories is a Mounter that creates directories.
@@ -210,7 +213,14 @@ func (d *Driver) SetInUse(inUse func(target string) bool) {
 	d.inUse = inUse
 }
 
-// Calls returns the calls that change volumes, in the order of their answers.
+// SetUsage sets the answer of NodeGetVolumeStats for a volume. Default: 1 of 10 GiB is used, and the volume is not faulty.
+func (d *Driver) SetUsage(volume string, answer *csipb.NodeGetVolumeStatsResponse) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.usage[volume] = answer
+}
+
+// Calls returns the calls that concern a volume, in the order of their answers.
 func (d *Driver) Calls() []Call {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -203,5 +203,5 @@ func (a *agent) join(ctx context.Context, p *parts) error {
 	if err := a.client.Ready(ctx); err != nil {
 		return err
 	}
-	return together.Run(ctx, append(p.registeredTasks(), func(ctx context.Context) error { return a.serve(ctx, p.loop, p.node) })...)
+	return together.Run(ctx, append(p.registeredTasks(), func(ctx context.Context) error { return a.serve(ctx, p) })...)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/together"
 	"github.com/podsync/podsync/modules/cluster/node"
 	"github.com/podsync/podsync/modules/cluster/serve"
-	nodeagent "github.com/podsync/podsync/syncpod/agent"
+	"github.com/podsync/podsync/modules/prometheus"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -30,7 +30,7 @@ const firstBackOff = 10 * time.Second
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
 // serve serves the API of the node until ctx ends.
-func (a *agent) serve(ctx context.Context, l *nodeagent.Agent, n *node.Node) error {
+func (a *agent) serve(ctx context.Context, p *parts) error {
 	k := a.kubelet
 	if !*k.EnableServer {
 		<-ctx.Done()
@@ -44,7 +44,7 @@ func (a *agent) serve(ctx context.Context, l *nodeagent.Agent, n *node.Node) err
 	if *k.Authentication.Webhook.Enabled {
 		tokens = a.reviews
 	}
-	certificate, run, err := a.certificate(n)
+	certificate, run, err := a.certificate(p.node)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (a *agent) serve(ctx context.Context, l *nodeagent.Agent, n *node.Node) err
 		now, _ := certificate() // without a certificate there is an error
 		return now
 	}
-	metrics, err := a.metrics.Handler(l, a.api.collectors(a.client.Certificate, served)...)
+	metrics, err := a.metrics.Handler(p.loop, append(a.api.collectors(a.client.Certificate, served), prometheus.Volumes(p.csi))...)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (a *agent) serve(ctx context.Context, l *nodeagent.Agent, n *node.Node) err
 		return err
 	}
 	s, err := server.New(server.Config{
-		Agent: l, Client: a.runtime, NodeName: a.name, Metrics: metrics, Stats: l.Stats(), Log: a.log,
+		Agent: p.loop, Client: a.runtime, NodeName: a.name, Metrics: metrics, Stats: p.loop.Stats(), Volumes: p.csi, Log: a.log,
 		Configz:       map[string]any{"kubeletconfig": config.Effective(k)},
 		Authenticator: serve.NewAuthenticator(tokens, clients, k.Authentication.Webhook.CacheTTL.Duration),
 		NodeLogs:      nodeLogs(k), Checkpoints: checkpoints,
