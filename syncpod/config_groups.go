@@ -66,6 +66,9 @@ type Objects struct {
 	env.Sources
 	// Tokens returns tokens of service accounts for volumes. Default: a pod that needs a token fails.
 	Tokens volume.Tokens
+	// Projections provides ClusterTrustBundles and PodCertificates for projected volumes. Default: a pod that needs one
+	// waits.
+	Projections volume.Projections
 	// PullSecrets gets the secrets to pull images with. Default: none.
 	PullSecrets PullSecrets
 	// RuntimeClasses returns runtime classes. Default: pods that name a runtime class fail.

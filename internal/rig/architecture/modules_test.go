@@ -39,6 +39,7 @@ var moduleRooms = []room{
 	{"modules/cluster/objects", []string{"modules/cluster/internal/cached", "syncpod", "syncpod/container/env", "syncpod/podspec", "syncpod/source"},
 		"it reads the objects that pods refer to"},
 	{"modules/cluster/pods", []string{"modules/cluster/internal/watched", "syncpod/source"}, "the API server is a source of pods"},
+	{"modules/cluster/projections", []string{"syncpod/volume"}, "the API server has the certificates; package syncpod writes them into volumes"},
 	{"modules/cluster/serve", []string{"internal/base/regular", "syncpod/server"}, "it authenticates callers; the server answers the requests"},
 	{"modules/cluster/status", []string{"internal/base/apistatus", "internal/base/podref", "modules/cluster/internal/queue", "modules/cluster/mirrors", "podworkers", "runtime", "syncpod"},
 		"statuses, events and deletions go to the API server"},

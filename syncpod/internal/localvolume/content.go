@@ -62,7 +62,7 @@ func (c *content) add(ctx context.Context, vol *v1.Volume) error {
 	case vol.DownwardAPI != nil:
 		return c.downwardAPI(vol.DownwardAPI.Items, modeOr(vol.DownwardAPI.DefaultMode, v1.DownwardAPIVolumeSourceDefaultMode))
 	case vol.Projected != nil:
-		return c.projected(ctx, vol.Projected)
+		return c.projected(ctx, vol)
 	}
 	return errors.New("it is not made of files")
 }
@@ -75,18 +75,19 @@ func modeOr(mode *int32, def int32) int32 {
 }
 
 // projected adds the files of all sources. If two files have the same path, the later one counts.
-func (c *content) projected(ctx context.Context, p *v1.ProjectedVolumeSource) error {
+func (c *content) projected(ctx context.Context, vol *v1.Volume) error {
+	p := vol.Projected
 	mode := modeOr(p.DefaultMode, v1.ProjectedVolumeSourceDefaultMode)
 	for i := range p.Sources {
-		if err := c.source(ctx, &p.Sources[i], mode); err != nil {
+		if err := c.source(ctx, vol, i, mode); err != nil {
 			return fmt.Errorf("projected.sources[%d]: %w", i, err)
 		}
 	}
 	return nil
 }
 
-func (c *content) source(ctx context.Context, s *v1.VolumeProjection, mode int32) error {
-	switch {
+func (c *content) source(ctx context.Context, vol *v1.Volume, index int, mode int32) error {
+	switch s := &vol.Projected.Sources[index]; {
 	case s.ConfigMap != nil:
 		return c.configMap(ctx, s.ConfigMap.Name, picked{s.ConfigMap.Items, mode, s.ConfigMap.Optional})
 	case s.Secret != nil:
@@ -96,7 +97,7 @@ func (c *content) source(ctx context.Context, s *v1.VolumeProjection, mode int32
 	case s.ServiceAccountToken != nil:
 		return c.token(ctx, s.ServiceAccountToken, mode)
 	}
-	return errors.New("there is no provider of sources of this kind")
+	return c.provided(ctx, vol, index, mode)
 }
 
 // picked is the selection of an object's keys that become files.

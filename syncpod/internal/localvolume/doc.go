@@ -53,7 +53,7 @@
 //	plugin.go     volumes of a volume.Plugin
 //
 //	emptydir.go, hostpath.go  these kinds of volumes
-//	content.go    the files of the other kinds; token.go tokens, fixed.go
+//	content.go    the files of the other kinds; token.go tokens, projection.go certificates, fixed.go
 //	              immutable ConfigMaps and Secrets
 //	filekey.go    FileKey: variables from a file of an emptyDir
 //	write.go      atomic updates of files

@@ -26,6 +26,8 @@ type Config struct {
 	ConfigMaps env.ConfigMaps
 	Secrets    env.Secrets
 	Tokens     volume.Tokens
+	// Projections provides the other sources of projected volumes. A source without it is an error.
+	Projections volume.Projections
 	// Allocatable are the node's resources for pods, the downward API's value for a limit that is
 	// not set.
 	Allocatable v1.ResourceList

@@ -27,6 +27,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/node"
 	"github.com/podsync/podsync/modules/cluster/objects"
 	"github.com/podsync/podsync/modules/cluster/pods"
+	"github.com/podsync/podsync/modules/cluster/projections"
 	"github.com/podsync/podsync/modules/cluster/status"
 	"github.com/podsync/podsync/modules/cluster/volumes"
 	"github.com/podsync/podsync/modules/csi"
@@ -50,6 +51,7 @@ type parts struct {
 	// checkpoint is nil with --forget-pods.
 	checkpoint *source.Checkpoint
 	objects    *objects.Objects
+	projected  *projections.Projections
 	mirrors    *mirrors.Mirrors
 	statuses   *status.Manager
 	devices    *devices.Manager
@@ -83,6 +85,9 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 		return p, err
 	}
 	if p.objects, err = objects.New(objects.Config{Kube: a.kube, Pods: p.pods, Changed: p.source.ConfigsChanged}); err != nil {
+		return p, err
+	}
+	if p.projected, err = projections.New(projections.Config{Kube: a.kube, Changed: p.source.ConfigsChanged}); err != nil {
 		return p, err
 	}
 	if err = a.volumesOf(p); err != nil {
@@ -194,7 +199,7 @@ func readKey(path string) ([]byte, error) {
 
 // registeredTasks returns the functions that run while the node is registered.
 func (p *parts) registeredTasks() (all []func(context.Context) error) {
-	for _, run := range []func(context.Context){p.statuses.Run, p.objects.Run, p.mirrors.Run, p.node.Run, p.keepVolumes} {
+	for _, run := range []func(context.Context){p.statuses.Run, p.objects.Run, p.projected.Run, p.mirrors.Run, p.node.Run, p.keepVolumes} {
 		all = append(all, func(ctx context.Context) error { run(ctx); return nil })
 	}
 	return all
@@ -270,6 +275,7 @@ func (a *agent) loop(ctx context.Context, p *parts, room nodeResources, events r
 	if pods, sync.Objects = p.source, p.objects.Supply(); p.checkpoint != nil {
 		pods, sync.Objects = p.checkpoint, objects.SupplyCheckpoint(p.checkpoint)
 	}
+	sync.Objects.Projections = p.projected
 	if sync.Objects, err = a.withPlugins(sync.Objects); err != nil {
 		return err
 	}
