@@ -243,7 +243,11 @@ func (b csiBackend) unpublish(ctx context.Context, s *source, pod types.UID) err
 		return &callError{call: "NodeUnpublishVolume", err: err}
 	}
 	if s.Block {
-		return removeDeviceFile(target)
+		if err := removeDeviceFile(target); err != nil {
+			return err
+		}
+		_ = os.Remove(filepath.Dir(target)) // fails if it is not empty
+		return nil
 	}
 	if err := removeEmptyDir(target); err != nil {
 		return err

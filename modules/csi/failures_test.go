@@ -208,6 +208,44 @@ func TestV10_AfterARebootVolumesAreMountedAgain(t *testing.T) {
 	})
 }
 
+// A pod that ended while it waited for its volume does not get it from the next agent, and does not wait for steps of
+// other pods.
+func TestV12_APodThatOnlyWaitedGetsNoVolumeLater(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		n.start()
+		n.driver.Inject(csitest.Fault{Method: "NodePublish", Code: codes.Unavailable, Times: 1})
+		n.driver.Inject(csitest.Fault{Method: "NodePublish", Delay: time.Minute, Times: 1})
+		a, b := podOf("a", "mine"), podOf("b", "mine")
+		if err := n.setUp(t.Context(), a); err == nil {
+			t.Error("no error, although the driver is unavailable")
+		}
+		if err := n.setUp(t.Context(), b); err == nil || !strings.Contains(err.Error(), "ReadWriteOncePod") {
+			t.Errorf("%v", err)
+		}
+		began := time.Now()
+		n.mustTearDown(b) // while the volume is published for a
+		if took := time.Since(began); took > 0 {
+			t.Errorf("the end of a pod without a volume took %v", took)
+		}
+		n.mustSetUp(a)
+		n.kill()
+		records, _ := filepath.Glob(filepath.Join(n.root, "csi/*.json"))
+		for _, path := range records { // the agent was killed before it wrote that b has ended
+			text, err := os.ReadFile(path)
+			if err == nil {
+				err = os.WriteFile(path, []byte(strings.Replace(string(text), `"Pods":{`, `"Pods":{"b":{"Names":["vol"]},`, 1)), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.start()
+		n.mustTearDown(a)
+		n.settle()
+		n.wantNothing()
+	})
+}
+
 // The agent is killed and the driver fails at random moments. In the end every volume that a pod wants is mounted, no
 // volume is unmounted while a container uses it, and after the end of all pods nothing is left.
 func TestV11_KilledAtAnyMoment(t *testing.T) {

@@ -356,6 +356,7 @@ func (m *Manager) TearDown(ctx context.Context, pod types.UID, _ string) error {
 	for id, e := range m.volumes {
 		if u := e.record.Pods[pod]; u != nil {
 			u.Ended = true
+			e.dropEnded() // a pod that only waited for the volume need not wait until steps for other pods have ended
 			m.enqueue(id)
 			entries = append(entries, e)
 		}

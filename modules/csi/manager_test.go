@@ -123,7 +123,7 @@ func (n *node) wantNothing() {
 	if staged, published := n.driver.Volumes(); staged+published > 0 || len(n.m.InUse()) > 0 {
 		n.t.Errorf("%d volumes are staged, %d published, in use: %v", staged, published, n.m.InUse())
 	}
-	for _, left := range []string{"csi/*", "plugins/kubernetes.io/csi/*/*", "pods/*/volumes/*/*"} {
+	for _, left := range []string{"csi/*", "plugins/kubernetes.io/csi/*.*/*", "plugins/kubernetes.io/csi/volumeDevices/*/*", "pods/*/volumes/*/*"} {
 		if found, _ := filepath.Glob(filepath.Join(n.root, left)); len(found) > 0 {
 			n.t.Errorf("left: %v", found)
 		}

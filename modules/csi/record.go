@@ -121,7 +121,7 @@ func readRecord(root *os.Root, name string) (*record, error) {
 }
 
 // reconstruct updates the record of an earlier agent: after a reboot, or if a mount has disappeared, the outcome of the
-// operation is uncertain.
+// operation is uncertain. Pods that only waited for the volume are dropped.
 func (r *record) reconstruct(l layout, boot string) {
 	if r.Pods == nil {
 		r.Pods = map[types.UID]*use{}
@@ -130,6 +130,10 @@ func (r *record) reconstruct(l layout, boot string) {
 		r.Staged = Uncertain
 	}
 	for uid, u := range r.Pods {
+		if u.Published == Absent { // the pod may have ended since. If it has not, SetUp is called for it
+			delete(r.Pods, uid)
+			continue
+		}
 		target, err := l.target(uid, &r.Source)
 		if u.Published == Present && (r.Boot != boot || err != nil || !stillMounted(u.Mounted, target)) {
 			u.Published = Uncertain

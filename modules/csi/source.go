@@ -182,6 +182,9 @@ func persistentSource(pv *v1.PersistentVolume) (*source, error) {
 
 // growth returns the size to which the file system of a volume must be expanded, zero if it need not be expanded.
 func (o *Objects) growth(ctx context.Context, s source) (int64, error) {
+	if o.Claim == nil || o.Volume == nil {
+		return s.Size, nil
+	}
 	claim, err := o.Claim(ctx, s.Namespace, s.Claim)
 	if err != nil {
 		return 0, err
