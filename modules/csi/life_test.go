@@ -168,7 +168,9 @@ func (l *life) step() {
 		l.mu.Unlock()
 		l.want()
 	case 6:
-		l.driver.Inject(csitest.Fault{Method: methods[l.rng.IntN(len(methods))], Times: 1 + l.rng.IntN(3), Code: errs[l.rng.IntN(len(errs))], Done: l.rng.IntN(2) == 0,
+		code := errs[l.rng.IntN(len(errs))]
+		definite := code == codes.Internal || code == codes.InvalidArgument // with these, the driver has done nothing
+		l.driver.Inject(csitest.Fault{Method: methods[l.rng.IntN(len(methods))], Times: 1 + l.rng.IntN(3), Code: code, Done: l.rng.IntN(2) == 0 && !definite,
 			Deaf: l.rng.IntN(3) == 0, Delay: time.Duration(l.rng.IntN(4)*l.rng.IntN(60)) * time.Second})
 	case 7: // the driver dies, and the calls in progress may have been done
 		for _, method := range methods {
