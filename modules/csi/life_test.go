@@ -23,9 +23,9 @@ import (
 // after single calls. csitest and the Mounter report broken rules: a volume is published before it is staged, unstaged or
 // unpublished while it is in use, or loses data. In the end the wanted pods run, and without them nothing is left.
 //
-// PODSYNC_CSI_LIVES is the number of lives, 12 by default.
+// PODSYNC_CSI_LIVES is the number of lives, 6 by default.
 func TestRandomLives(t *testing.T) {
-	lives := uint64(12)
+	lives := uint64(6)
 	if text := os.Getenv("PODSYNC_CSI_LIVES"); text != "" {
 		if _, err := fmt.Sscan(text, &lives); err != nil {
 			t.Fatal(err)
