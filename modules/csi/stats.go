@@ -59,7 +59,10 @@ func (e *entry) usages() (all []volume.Stats) {
 		}
 		for _, name := range u.Names {
 			s := *e.usage
-			s.Pod, s.Volume, s.Namespace, s.Claim = uid, name, e.record.Source.Namespace, e.record.Source.Claim
+			s.Pod, s.Volume = uid, name
+			if claim := e.record.Source.Claim; claim != "" {
+				s.Claim = types.NamespacedName{Namespace: e.record.Source.Namespace, Name: claim}
+			}
 			all = append(all, s)
 		}
 	}

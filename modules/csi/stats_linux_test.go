@@ -30,7 +30,7 @@ func TestUsageOfVolumes(t *testing.T) {
 				t.Fatalf("%+v, want the volume of both pods", all)
 			}
 			s := all[0]
-			if s.Volume != "vol" || s.Namespace != "ns" || s.Claim != "data" || *s.CapacityBytes != 10<<30 || *s.UsedBytes != 1<<30 || *s.AvailableBytes != 9<<30 ||
+			if s.Volume != "vol" || s.Claim.String() != "ns/data" || *s.CapacityBytes != 10<<30 || *s.UsedBytes != 1<<30 || *s.AvailableBytes != 9<<30 ||
 				*s.Inodes != 1000 || *s.InodesUsed != 10 || *s.InodesFree != 990 || *s.Abnormal || !s.Time.Equal(time.Now()) {
 				t.Errorf("%+v", s)
 			}
@@ -155,7 +155,7 @@ func TestUsageOfALocalVolume(t *testing.T) {
 		n.start()
 		a := podOf("a", "disk")
 		n.mustSetUp(a)
-		if all := n.m.VolumeStats(t.Context()); len(all) != 1 || all[0].Claim != "disk" || *all[0].CapacityBytes == 0 || *all[0].AvailableBytes > *all[0].CapacityBytes || all[0].Abnormal != nil {
+		if all := n.m.VolumeStats(t.Context()); len(all) != 1 || all[0].Claim.Name != "disk" || *all[0].CapacityBytes == 0 || *all[0].AvailableBytes > *all[0].CapacityBytes || all[0].Abnormal != nil {
 			t.Errorf("%+v", all)
 		}
 		n.mustTearDown(a)

@@ -69,8 +69,8 @@ func (c volumeCollector) Collect(metrics chan<- client.Metric) {
 	all, seen := volumeMetrics(), map[[2]string]bool{}
 	list := c.stats.VolumeStats(ctx)
 	for i := range list {
-		claim := [2]string{strings.ToValidUTF8(list[i].Namespace, "\uFFFD"), strings.ToValidUTF8(list[i].Claim, "\uFFFD")}
-		if list[i].Claim == "" || seen[claim] {
+		claim := [2]string{strings.ToValidUTF8(list[i].Claim.Namespace, "\uFFFD"), strings.ToValidUTF8(list[i].Claim.Name, "\uFFFD")}
+		if list[i].Claim.Name == "" || seen[claim] {
 			continue
 		}
 		seen[claim] = true

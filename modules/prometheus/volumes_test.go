@@ -9,6 +9,8 @@ import (
 
 	client "github.com/prometheus/client_golang/prometheus"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podsync/podsync/modules/prometheus"
 	"github.com/podsync/podsync/syncpod/volume"
 )
@@ -21,10 +23,10 @@ func (v volumes) VolumeStats(context.Context) []volume.Stats { return v }
 func TestMetricsOfVolumes(t *testing.T) {
 	registry := client.NewRegistry()
 	stats := volumes{
-		{Pod: "a", Namespace: "shop", Claim: "data", CapacityBytes: new(uint64(100)), Inodes: new(uint64(7)), Abnormal: new(true)},
-		{Pod: "b", Namespace: "shop", Claim: "data", CapacityBytes: new(uint64(100))},
-		{Pod: "c", Namespace: "shop", Claim: "other\xff", UsedBytes: new(uint64(5)), Abnormal: new(false)},
-		{Pod: "c", Namespace: "shop", UsedBytes: new(uint64(9))},
+		{Pod: "a", Claim: types.NamespacedName{Namespace: "shop", Name: "data"}, CapacityBytes: new(uint64(100)), Inodes: new(uint64(7)), Abnormal: new(true)},
+		{Pod: "b", Claim: types.NamespacedName{Namespace: "shop", Name: "data"}, CapacityBytes: new(uint64(100))},
+		{Pod: "c", Claim: types.NamespacedName{Namespace: "shop", Name: "other\xff"}, UsedBytes: new(uint64(5)), Abnormal: new(false)},
+		{Pod: "c", UsedBytes: new(uint64(9))},
 	}
 	if err := registry.Register(prometheus.Volumes(stats)); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ func TestE3_RunCancelsTheRemovalOfAnUnfinishedSandbox(t *testing.T) {
 func (n *node) wantStopsInFlight(want int) {
 	n.Helper()
 	synctest.Wait() // for the runtime to notice that its caller has left
-	if got := n.Journal().Of(critest.StopPodSandbox).Running(); len(got) != want {
+	if got := n.Journal().Of(critest.StopPodSandbox).Where(func(c critest.Call) bool { return !c.Done() }); len(got) != want {
 		n.Errorf("%d stops of sandboxes are in flight, want %d\n%v", len(got), want, got)
 	}
 }

@@ -55,7 +55,7 @@ func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
 			set(t, src, job, pod("file", "web", fmt.Sprint("web", i), forever))
 			time.Sleep(time.Second)
 		}
-		if stopped := n.Journal().After(len(before)).ID(id).Of(critest.StopContainer); len(stopped) == 0 {
+		if stopped := n.Journal().After(len(before)).Of(critest.StopContainer).Where(func(c critest.Call) bool { return c.ContainerID == id }); len(stopped) == 0 {
 			t.Errorf("what runs was not stopped:\n%v", n.Journal().After(len(before)))
 		}
 		if got := a.sink.of("u").Phase; got != v1.PodSucceeded {

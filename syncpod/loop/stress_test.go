@@ -136,7 +136,7 @@ func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 			t.Errorf("the job was started %d times", len(got))
 		}
 		for _, c := range n.Journal().Pod("w2").Of(critest.StopContainer) {
-			if n.Journal().ID(c.ContainerID).Count(critest.StartContainer) > 0 { // a container that was only created is replaced
+			if n.Journal().Where(func(other critest.Call) bool { return other.ContainerID == c.ContainerID }).Count(critest.StartContainer) > 0 { // a container that was only created is replaced
 				t.Errorf("the pod that is wanted was stopped: %v", c)
 			}
 		}

@@ -30,13 +30,6 @@ type Agent interface {
 	Explain(pod types.UID) string
 }
 
-// VolumeStats measures volumes.
-type VolumeStats interface {
-	// VolumeStats returns the last known usage of each mounted volume. It must return soon, also if a volume does not
-	// respond, and when ctx ends.
-	VolumeStats(ctx context.Context) []volume.Stats
-}
-
 // Config configures a Server. A zero field means its default.
 type Config struct {
 	// Agent is the agent to serve. Required.
@@ -55,9 +48,10 @@ type Config struct {
 	// agent. Default: a reader that uses Client and reports the file system of the root directory as
 	// the node's.
 	Stats *stats.Reader
-	// Volumes measures the volumes of claims for /stats/summary. A *csi.Manager of modules/csi, a module of its own,
-	// implements it. Default: they are not reported.
-	Volumes VolumeStats
+	// VolumeStats returns the last known usage of each mounted volume for /stats/summary, such as the method of a
+	// *csi.Manager. It must return soon, also if a volume does not respond, and when ctx ends. Default: volumes are not
+	// reported.
+	VolumeStats func(ctx context.Context) []volume.Stats
 	// Metrics serves /metrics and /metrics/probes. Package modules/prometheus, a module of its own,
 	// provides one. Default: the paths do not exist.
 	Metrics http.Handler

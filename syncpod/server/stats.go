@@ -156,14 +156,14 @@ type containerSummary struct {
 
 // serveSummary returns the usage of the node, its pods and containers.
 func (s *Server) serveSummary(a *answer, r *http.Request) error {
-	figures, volumes := &s.allStats, s.config.Volumes
+	figures, volumes := &s.allStats, s.config.VolumeStats
 	if r.URL.Query().Get("only_cpu_and_memory") == "true" {
 		figures, volumes = &s.cpuAndMemory, nil
 	}
 	all, _ := figures.get(r.Context(), s.known) // its error is logged
 	ofPods := map[types.UID][]volumeSummary{}
 	if volumes != nil {
-		ofPods = summarizeVolumes(volumes.VolumeStats(r.Context()))
+		ofPods = summarizeVolumes(volumes(r.Context()))
 	}
 	if gone := r.Context().Err(); gone != nil {
 		return gone
@@ -204,8 +204,8 @@ func summarizeVolumes(list []volume.Stats) map[types.UID][]volumeSummary {
 			Time: v.Time, CapacityBytes: v.CapacityBytes, AvailableBytes: v.AvailableBytes, UsedBytes: v.UsedBytes,
 			Inodes: v.Inodes, InodesFree: v.InodesFree, InodesUsed: v.InodesUsed,
 		}}
-		if v.Claim != "" {
-			sum.PVCRef = &claimReference{v.Claim, v.Namespace}
+		if v.Claim.Name != "" {
+			sum.PVCRef = &claimReference{v.Claim.Name, v.Claim.Namespace}
 		}
 		if v.Abnormal != nil {
 			sum.Health = &volumeHealth{*v.Abnormal}

@@ -11,8 +11,8 @@ type Stats struct {
 	// Pod is the pod's UID, and Volume the name of the volume in its spec.
 	Pod    types.UID
 	Volume string
-	// Namespace and Claim name the PersistentVolumeClaim. Claim is empty for an inline volume.
-	Namespace, Claim string
+	// Claim is the PersistentVolumeClaim, empty for an inline volume.
+	Claim types.NamespacedName
 	// Time is when the volume was measured.
 	Time time.Time
 

@@ -364,7 +364,7 @@ func TestF14_CrashBetweenTwoCalls(t *testing.T) {
 			}
 			n.code(err, codes.Canceled)
 			synctest.Wait()
-			if j := n.Journal().After(before); len(j) != k || len(j.Failed()) != 0 {
+			if j := n.Journal().After(before); len(j) != k || len(j.Where(failed)) != 0 {
 				n.Errorf("the crash after call %d left\n%v", k, j)
 			}
 		}

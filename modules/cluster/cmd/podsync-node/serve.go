@@ -66,7 +66,7 @@ func (a *agent) serve(ctx context.Context, p *parts) error {
 		return err
 	}
 	s, err := server.New(server.Config{
-		Agent: p.loop, Client: a.runtime, NodeName: a.name, Metrics: metrics, Stats: p.loop.Stats(), Volumes: p.csi, Log: a.log,
+		Agent: p.loop, Client: a.runtime, NodeName: a.name, Metrics: metrics, Stats: p.loop.Stats(), VolumeStats: p.csi.VolumeStats, Log: a.log,
 		Configz:       map[string]any{"kubeletconfig": config.Effective(k)},
 		Authenticator: serve.NewAuthenticator(tokens, clients, k.Authentication.Webhook.CacheTTL.Duration),
 		NodeLogs:      nodeLogs(k), Checkpoints: checkpoints,

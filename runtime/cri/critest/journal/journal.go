@@ -3,7 +3,6 @@ package journal
 import (
 	"slices"
 	"strings"
-	"time"
 )
 
 // Journal is a list of calls in order of arrival. Its queries return parts of it.
@@ -35,25 +34,10 @@ func (j Journal) Container(name string) Journal {
 	return j.Where(func(c Call) bool { return c.Container == name })
 }
 
-// ID returns the calls for the container or sandbox with this ID.
-func (j Journal) ID(id string) Journal {
-	return j.Where(func(c Call) bool { return c.ContainerID == id || c.SandboxID == id })
-}
-
 // After returns the calls after the n-th. To get the calls that an action causes, pass the length of the
 // journal before the action.
 func (j Journal) After(n int) Journal {
 	return j.Where(func(c Call) bool { return c.N > n })
-}
-
-// Failed returns the calls that ended with an error.
-func (j Journal) Failed() Journal {
-	return j.Where(func(c Call) bool { return c.Err != nil })
-}
-
-// Running returns the calls that have not ended.
-func (j Journal) Running() Journal {
-	return j.Where(func(c Call) bool { return !c.Done() })
 }
 
 // Changes returns the calls of methods that change the runtime's state, without those that only read.
@@ -101,23 +85,6 @@ func (j Journal) MaxConcurrent() int {
 		most = max(most, n)
 	}
 	return most
-}
-
-// Span returns the time from the first start to the last end.
-func (j Journal) Span() time.Duration {
-	var first, last time.Time
-	for _, c := range j {
-		if first.IsZero() || c.Start.Before(first) {
-			first = c.Start
-		}
-		if c.End.After(last) {
-			last = c.End
-		}
-	}
-	if last.Before(first) {
-		return 0
-	}
-	return last.Sub(first)
 }
 
 // String returns a line for each call.
