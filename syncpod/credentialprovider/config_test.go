@@ -96,10 +96,9 @@ func TestProviderConfigIsChecked(t *testing.T) {
 	n := newNode(t, one("ecr"))
 	n.plugin("ecr", "")
 	for want, change := range map[string]func(c *credentialprovider.Config){
-		"Config.File":    func(c *credentialprovider.Config) { c.File = "" },
-		"Config.BinDir":  func(c *credentialprovider.Config) { c.BinDir = "plugins" },
-		"Config.Timeout": func(c *credentialprovider.Config) { c.Timeout = -1 },
-		"no such file":   func(c *credentialprovider.Config) { c.File = filepath.Join(os.TempDir(), "podsync-nonexistent") },
+		"Config.File":   func(c *credentialprovider.Config) { c.File = "" },
+		"Config.BinDir": func(c *credentialprovider.Config) { c.BinDir = "plugins" },
+		"no such file":  func(c *credentialprovider.Config) { c.File = filepath.Join(os.TempDir(), "podsync-nonexistent") },
 	} {
 		c := n.config
 		change(&c)

@@ -82,7 +82,7 @@ func (p *Provider) run(ctx context.Context, plugin *providerConfig, r request) (
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, p.config.Timeout, fmt.Errorf("it has not ended in %v", p.config.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout, fmt.Errorf("it has not ended in %v", p.timeout))
 	defer cancel()
 	command := exec.Command(path, plugin.Args...)
 	command.Env = slices.Clone(p.config.Env)

@@ -1,7 +1,6 @@
 package credentialprovider
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,8 +31,6 @@ type Config struct {
 	// Env are the variables of plugins, as "NAME=value"; the configuration adds to them. A kubelet passes its own
 	// environment: os.Environ(). Default: none.
 	Env []string
-	// Timeout bounds one run of a plugin. Default 1 min, as in a kubelet.
-	Timeout time.Duration
 }
 
 // Secrets returns pull secrets. If some are missing, it returns the others with an error that names the missing ones.
@@ -54,6 +51,8 @@ type Provider struct {
 	tokens  tokens
 	// turns has a place for each run of a plugin, by the plugin's name.
 	turns map[string]chan struct{}
+	// timeout is the timeout of one run of a plugin, 1 min as in a kubelet. Tests replace it.
+	timeout time.Duration
 	// kill kills a plugin with the processes of its group. Tests replace it.
 	kill func(*exec.Cmd) error
 }
@@ -65,11 +64,8 @@ func New(c Config) (*Provider, error) {
 		return nil, errors.New("credentialprovider: Config.File is missing")
 	case !filepath.IsAbs(c.BinDir):
 		return nil, fmt.Errorf("credentialprovider: Config.BinDir is %q, want an absolute path", c.BinDir)
-	case c.Timeout < 0:
-		return nil, fmt.Errorf("credentialprovider: Config.Timeout is %v, want 0 or more", c.Timeout)
 	}
-	c.Timeout = cmp.Or(c.Timeout, time.Minute)
-	p := &Provider{config: c, kill: killGroup, turns: map[string]chan struct{}{}}
+	p := &Provider{config: c, kill: killGroup, timeout: time.Minute, turns: map[string]chan struct{}{}}
 	var err error
 	if p.plugins, err = load(c.File); err != nil {
 		return nil, fmt.Errorf("credentialprovider: %w", err)

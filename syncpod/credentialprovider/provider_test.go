@@ -252,18 +252,21 @@ func TestPluginsThatFail(t *testing.T) {
 		n.plugin("bad", script)
 		n.plugin("good", answer("v1", "Image", "", "a.example.com", "secret"))
 		n.config.Secrets = pullSecrets{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "own"}}}
-		if n.config.Timeout = time.Minute; strings.Contains(want, "ended") {
-			n.config.Timeout = 50 * time.Millisecond
+		timeout := time.Minute
+		if strings.Contains(want, "ended") {
+			timeout = 50 * time.Millisecond
 		}
 		pod := podOf("p", "a.example.com/one")
-		secrets, err := n.provider().PullSecrets(t.Context(), pod)
+		p := n.provider()
+		p.SetTimeout(timeout)
+		secrets, err := p.PullSecrets(t.Context(), pod)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `"bad"`) || !strings.Contains(err.Error(), "one is missing") {
 			t.Errorf("%.80q: %v, want an error with %q", script, err, want)
 		}
 		if err != nil && strings.Contains(err.Error(), "top-secret") {
 			t.Errorf("%.80q: the error shows what was printed: %v", script, err)
 		}
-		if n.config.Timeout == time.Minute && (len(secrets) != 2 || secrets[0].Name != "own" || secrets[1].Name != "credential-provider.good") {
+		if timeout == time.Minute && (len(secrets) != 2 || secrets[0].Name != "own" || secrets[1].Name != "credential-provider.good") {
 			t.Errorf("%.80q: %d secrets, want those of the pod and of the other plugin", script, len(secrets))
 		}
 	}
