@@ -264,7 +264,7 @@ func TestKillOfOneContainerWaitsForTheSecondAnswer(t *testing.T) {
 }
 
 // A pod without a UID has no memory. The memory of a pod that could not be stopped is not
-// dropped.
+// dropped. Afterwards an empty record is left until the pod is forgotten.
 func TestRuntimePodThatIsNotStopped(t *testing.T) {
 	records := deps.FileRecords{Dir: t.TempDir()}
 	bubble(t, func(t *testing.T, n *node) {
@@ -279,10 +279,14 @@ func TestRuntimePodThatIsNotStopped(t *testing.T) {
 		}
 		fault.Remove()
 		for _, want := range []int{1, 0} {
-			if all, err := n.RecordedPods(t.Context()); err != nil || len(all) != want {
-				t.Errorf("records of %v, %v, want %d", all, err, want)
+			if r, err := recordIn(t, records.Dir, podUID); err != nil || len(r.EverStarted) != want {
+				t.Errorf("record %+v, %v, want one with %d started containers", r, err, want)
 			}
 			must(t, n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{UID: podUID}))
+		}
+		must(t, n.Forget(t.Context(), podUID))
+		if all, err := n.RecordedPods(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("records of %v, %v, want none", all, err)
 		}
 	})
 }

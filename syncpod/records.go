@@ -115,8 +115,11 @@ func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 		errs = append(errs, c.RemovePod(ctx, uid))
 	}
 	err := errors.Join(errs...)
-	if err == nil || ctx.Err() == nil { // otherwise the record must tell the next agent about the rest
-		err = errors.Join(err, s.drop(ctx, uid))
+	switch {
+	case err == nil:
+		err = s.drop(ctx, uid)
+	case ctx.Err() == nil: // otherwise a later call continues
+		err = errors.Join(err, s.reset(ctx, uid))
 	}
 	if err != nil {
 		return fmt.Errorf("syncpod: forget pod %s: %w", uid, err)
@@ -126,6 +129,23 @@ func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 
 // drop deletes the memory of a pod and its record.
 func (s *Syncer) drop(ctx context.Context, uid types.UID) error {
+	return s.end(ctx, uid, func(ctx context.Context) error { return s.config.deps.Records.DeleteRecord(ctx, uid) })
+}
+
+// reset deletes the memory of a pod, and replaces its record by an empty one: the next agent finds by it what is
+// left of the pod on the node, and a new pod with the UID has not run.
+func (s *Syncer) reset(ctx context.Context, uid types.UID) error {
+	return s.end(ctx, uid, func(ctx context.Context) error {
+		text, err := memory.Record{}.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		return s.config.deps.Records.SaveRecord(ctx, uid, text)
+	})
+}
+
+// end deletes the memory of a pod, and ends its record.
+func (s *Syncer) end(ctx context.Context, uid types.UID, record func(context.Context) error) error {
 	s.known.take(uid).close()
 	s.config.deps.Sandboxes.Forget(uid)
 	s.config.deps.Images.Forget(uid)
@@ -134,7 +154,7 @@ func (s *Syncer) drop(ctx context.Context, uid types.UID) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	err := s.config.deps.Records.DeleteRecord(ctx, uid)
+	err := record(ctx)
 	s.known.deleted(uid, err)
 	return err
 }

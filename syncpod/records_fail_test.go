@@ -233,6 +233,46 @@ func TestW10_RecordThatCouldNotBeDeleted(t *testing.T) {
 	}
 }
 
+// W11: if a resource of a pod cannot be removed, the next agent finds the pod by its record and removes the resource. A
+// new pod with the UID has not run yet.
+func TestW11_NextAgentRemovesTheRest(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		made := &stuckCgroup{}
+		next := func() {
+			n.restart(recorded(dir), func(c *syncpod.Config) { c.Extensions.Cgroups = made })
+		}
+		next()
+		n.settle(testPod(never), time.Minute)
+		must(t, n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{UID: podUID, Status: n.status()}))
+		next() // killed before the pod is forgotten
+		made.removeErr = errBroken
+		if err := n.Forget(t.Context(), podUID); !errors.Is(err, errBroken) {
+			t.Errorf("forgotten: %v", err)
+		}
+		next()
+		if r, err := recordIn(t, dir, podUID); err != nil || len(r.EverStarted)+len(r.Exited) != 0 {
+			t.Errorf("record %+v, %v, want one of a pod that has not run", r, err)
+		}
+		made.removeErr = nil
+		if all, err := n.RecordedPods(t.Context()); err != nil || len(all) != 1 {
+			t.Errorf("records of %v, %v, want the pod's", all, err)
+		}
+		must(t, n.Forget(t.Context(), podUID))
+		if all, err := n.RecordedPods(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("records of %v, %v, want none", all, err)
+		}
+	})
+}
+
+// stuckCgroup is a cgroup that cannot be removed.
+type stuckCgroup struct {
+	cgroups
+	removeErr error
+}
+
+func (c *stuckCgroup) RemovePod(context.Context, types.UID) error { return c.removeErr }
+
 // A record that could be deleted after all is heeded when there is another.
 func TestRecordAfterOneThatWasDeletedLate(t *testing.T) {
 	records := deps.FileRecords{Dir: t.TempDir()}

@@ -104,8 +104,11 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
 	s.config.Log.Info("unknown pod ended", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID)
-	if !p.Keep {
-		s.forget(ctx, p.UID)
+	if p.Keep {
+		return nil
+	}
+	if err := s.reset(ctx, p.UID); err != nil {
+		s.config.Log.Error(err, "the record of a pod was not emptied", "podUID", p.UID)
 	}
 	return nil
 }

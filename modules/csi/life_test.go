@@ -126,6 +126,7 @@ func (l *life) live() {
 	l.settle()
 	l.settle()
 	l.wantNothing()
+	l.wantNoDirectories()
 }
 
 // wait lets time pass. If the agent crashes, the next one starts after a moment.

@@ -315,9 +315,14 @@ func TestNodeThatReturnsWithoutItsPods(t *testing.T) {
 				t.Error("the pods run on")
 			}
 			m.wantNothing()
-			if left, _ := filepath.Glob(filepath.Join(m.root, "pods/*")); len(left) > 0 {
-				t.Errorf("left: %v", left)
-			}
+			m.wantNoDirectories()
 		})
+	}
+}
+
+// wantNoDirectories checks that no pod has a directory.
+func (m *machine) wantNoDirectories() {
+	if left, _ := filepath.Glob(filepath.Join(m.root, "pods/*")); len(left) > 0 {
+		m.t.Errorf("left: %v", left)
 	}
 }
