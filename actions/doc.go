@@ -34,8 +34,8 @@
 //  5. Which regular containers must start, stop, or run again?
 //     (regular.go; after an exit restart.go, KEP-5307; for resources resize.go,
 //     KEP-1287)
-//  6. Is a regular container alive after these steps? If none is, the pod is stopped
-//     (compute.go).
+//  6. Is a regular container alive after these steps? If none is, the pod is stopped,
+//     and no sidecar restarts (compute.go).
 //  7. Which superseded instances may come alive? (clear.go)
 //  8. Which postStart handlers were interrupted? (poststart.go)
 //  9. Which of these steps must wait, and until when? (compute.go; for an address

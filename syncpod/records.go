@@ -115,11 +115,8 @@ func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 		errs = append(errs, c.RemovePod(ctx, uid))
 	}
 	err := errors.Join(errs...)
-	switch {
-	case err == nil:
-		err = s.drop(ctx, uid)
-	case ctx.Err() == nil: // otherwise a later call continues
-		err = errors.Join(err, s.reset(ctx, uid))
+	if err == nil || ctx.Err() == nil { // otherwise a later call continues
+		err = errors.Join(err, s.drop(ctx, uid, err != nil))
 	}
 	if err != nil {
 		return fmt.Errorf("syncpod: forget pod %s: %w", uid, err)
@@ -127,25 +124,9 @@ func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// drop deletes the memory of a pod and its record.
-func (s *Syncer) drop(ctx context.Context, uid types.UID) error {
-	return s.end(ctx, uid, func(ctx context.Context) error { return s.config.deps.Records.DeleteRecord(ctx, uid) })
-}
-
-// reset deletes the memory of a pod, and replaces its record by an empty one: the next agent finds by it what is
-// left of the pod on the node, and a new pod with the UID has not run.
-func (s *Syncer) reset(ctx context.Context, uid types.UID) error {
-	return s.end(ctx, uid, func(ctx context.Context) error {
-		text, err := memory.Record{}.MarshalJSON()
-		if err != nil {
-			return err
-		}
-		return s.config.deps.Records.SaveRecord(ctx, uid, text)
-	})
-}
-
-// end deletes the memory of a pod, and ends its record.
-func (s *Syncer) end(ctx context.Context, uid types.UID, record func(context.Context) error) error {
+// drop deletes the memory of a pod and its record. If a part of the pod is left on the node, its record becomes empty
+// instead: the next agent finds the pod by it, and a new pod with the UID has not run.
+func (s *Syncer) drop(ctx context.Context, uid types.UID, partLeft bool) error {
 	s.known.take(uid).close()
 	s.config.deps.Sandboxes.Forget(uid)
 	s.config.deps.Images.Forget(uid)
@@ -154,7 +135,15 @@ func (s *Syncer) end(ctx context.Context, uid types.UID, record func(context.Con
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	err := record(ctx)
+	var err error
+	if partLeft {
+		var text []byte
+		if text, err = (memory.Record{}).MarshalJSON(); err == nil {
+			err = s.config.deps.Records.SaveRecord(ctx, uid, text)
+		}
+	} else {
+		err = s.config.deps.Records.DeleteRecord(ctx, uid)
+	}
 	s.known.deleted(uid, err)
 	return err
 }

@@ -104,11 +104,8 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
 	s.config.Log.Info("unknown pod ended", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID)
-	if p.Keep {
-		return nil
-	}
-	if err := s.reset(ctx, p.UID); err != nil {
-		s.config.Log.Error(err, "the record of a pod was not emptied", "podUID", p.UID)
+	if !p.Keep {
+		s.forget(ctx, p.UID, true)
 	}
 	return nil
 }
@@ -129,14 +126,14 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("syncpod: tidy up after pod %s: %w", podref.Name(pod), err)
 	}
-	s.forget(ctx, pod.UID)
+	s.forget(ctx, pod.UID, false)
 	return nil
 }
 
 // forget drops the memory of a pod. A record that cannot be deleted is deleted when an agent finds
 // that its pod no longer exists.
-func (s *Syncer) forget(ctx context.Context, uid types.UID) {
-	if err := s.drop(ctx, uid); err != nil {
+func (s *Syncer) forget(ctx context.Context, uid types.UID, partLeft bool) {
+	if err := s.drop(ctx, uid, partLeft); err != nil {
 		s.config.Log.Error(err, "the record of a pod was not deleted", "podUID", uid)
 	}
 }

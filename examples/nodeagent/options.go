@@ -78,9 +78,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 // printUsage prints how to run and how to inspect an agent, before the list of flags.
 func printUsage(to io.Writer) {
 	fmt.Fprint(to, "Usage: nodeagent [FLAGS]\n\n"+
-		"Runs the pods whose manifests are in a folder. Ctrl-C leaves them running; the next start adopts them.\n\n"+
+		"Runs the pods whose manifests are in a folder. On a real runtime, Ctrl-C leaves them running, and the next start adopts them.\n\n"+
 		"       nodeagent COMMAND [-serve ENDPOINT] ...\n\n"+
-		"Inspects an agent that runs with the same -serve. "+serveVariable+" replaces the flag.\n\n")
+		"Inspects an agent that runs with the same -serve. "+serveVariable+" sets the default of the flag.\n\n")
 	printCommands(to)
 	fmt.Fprint(to, "\nnodeagent COMMAND -h prints the flags of a command. The flags of the agent:\n")
 }
