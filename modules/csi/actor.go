@@ -47,10 +47,12 @@ func (m *Manager) work(ctx context.Context, id VolumeID, e *entry) {
 			return
 		}
 		e.recordWaits(plan)
-		m.mu.Unlock()
 		if ok {
 			m.execute(ctx, e, step)
-		} else if len(plan) > 0 {
+			continue
+		}
+		m.mu.Unlock()
+		if len(plan) > 0 {
 			e.waitUntilDue(ctx, plan)
 		}
 	}
@@ -182,9 +184,9 @@ func (m *Manager) forget(id VolumeID, e *entry) {
 	e.notifyWaiters()
 }
 
-// execute executes a step: it records that its outcome is uncertain, carries it out, and records the outcome.
+// execute executes a step: it records that its outcome is uncertain, carries it out, and records the outcome. The caller
+// holds the lock since its decision, so that the step still has its pod. execute releases the lock.
 func (m *Manager) execute(ctx context.Context, e *entry, step Step) {
-	m.mu.Lock()
 	before := e.conditionOf(step.StepKey)
 	backend, ok := m.backendOf(e)
 	if !ok {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/backoff"
+	"github.com/podsync/podsync/internal/base/stats"
 )
 
 const (
@@ -78,6 +79,7 @@ func New(c Config) (*Manager, error) {
 	m := &Manager{
 		config: c, layout: layout{root: root}, boot: bootID(), retries: retries,
 		volumes: map[VolumeID]*entry{}, pods: map[types.UID]map[string]VolumeID{}, drivers: map[string]*driver{}, measuring: map[string]chan struct{}{},
+		unmeasurable: map[string]time.Time{}, inStatFS: map[VolumeID]bool{}, statfs: stats.StatFS,
 	}
 	m.restore()
 	return m, nil

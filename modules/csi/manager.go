@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/backoff"
+	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -33,7 +34,13 @@ type Manager struct {
 	drivers map[string]*driver
 	// measuring has, by driver, the end of the measurement of volumes that is in progress.
 	measuring map[string]chan struct{}
-	retries   *backoff.Backoff[retryKey]
+	// unmeasurable has, by driver, the time until which it is not called to measure volumes, because a call timed out.
+	unmeasurable map[string]time.Time
+	// inStatFS are the local volumes whose file system has not answered yet.
+	inStatFS map[VolumeID]bool
+	// statfs returns the usage of a file system. Tests replace it.
+	statfs  func(path string) (*stats.FS, error)
+	retries *backoff.Backoff[retryKey]
 }
 
 var _ volume.Plugin = (*Manager)(nil)

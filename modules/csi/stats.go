@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -24,9 +25,11 @@ const (
 	statsTimeout = 10 * time.Second
 	// statsWait is how long VolumeStats waits for a measurement that it has started.
 	statsWait = time.Second
+	// statsAge is the maximum age of a measurement that is returned: an alert must not rely on an older one.
+	statsAge = 5 * time.Minute
 )
 
-// VolumeStats returns the last known usage of the volumes that pods have mounted: those of CSI drivers that report it,
+// VolumeStats returns the last known usage, of the last five minutes, of the volumes that pods have mounted: those of CSI drivers that report it,
 // and local PersistentVolumes that are directories. The volumes are sorted by VolumeID and pod.
 //
 // A volume that was last measured more than a minute ago is measured again, once for all of its pods. At most one call
@@ -54,7 +57,7 @@ func (m *Manager) VolumeStats(ctx context.Context) []volume.Stats {
 func (e *entry) usages() (all []volume.Stats) {
 	for _, uid := range slices.Sorted(maps.Keys(e.record.Pods)) {
 		u := e.record.Pods[uid]
-		if e.usage == nil || u.Published != Present {
+		if e.usage == nil || u.Published != Present || time.Since(e.usage.Time) > statsAge {
 			continue
 		}
 		for _, name := range u.Names {
@@ -74,6 +77,7 @@ type measurement struct {
 	id     VolumeID
 	handle string
 	path   string
+	last   time.Time // the last attempt
 }
 
 // measureDue starts the measurement of volumes that are due, and returns channels that are closed at its end. Drivers
@@ -88,23 +92,27 @@ func (m *Manager) measureDue(now time.Time) (ends []<-chan struct{}) {
 	for _, id := range slices.Sorted(maps.Keys(m.volumes)) {
 		e := m.volumes[id]
 		group := cmp.Or(e.record.Source.Driver, localPlugin)
-		if m.measuring[group] != nil || !m.reportsUsage(e) || now.Sub(e.measured) < statsPause {
+		if m.measuring[group] != nil || now.Before(m.unmeasurable[group]) || !m.reportsUsage(e) || now.Sub(e.measured) < statsPause {
 			continue
 		}
 		if pod, ok := e.published(); ok {
 			if path, err := m.layout.target(pod, &e.record.Source); err == nil {
-				due[group] = append(due[group], measurement{id, e.record.Source.Handle, path})
+				due[group] = append(due[group], measurement{id, e.record.Source.Handle, path, e.measured})
 			}
 		}
 	}
 	for group, list := range due {
+		slices.SortStableFunc(list, func(a, b measurement) int { return a.last.Compare(b.last) })
 		end, ctx, d := make(chan struct{}), m.running, m.drivers[group]
 		m.measuring[group] = end
 		ends = append(ends, end)
 		m.workers.Go(func() {
-			m.measure(ctx, d, list)
+			hangs := m.measure(ctx, d, list)
 			m.mu.Lock()
 			defer m.mu.Unlock()
+			if hangs {
+				m.unmeasurable[group] = time.Now().Add(statsPause)
+			}
 			delete(m.measuring, group)
 			close(end)
 		})
@@ -132,27 +140,24 @@ func (e *entry) published() (types.UID, bool) {
 }
 
 // measure measures volumes of a driver, one after the other. Without a driver, the volumes are directories of the node.
-// The last usage of a volume that cannot be measured is kept. If a call times out, the rest of the volumes fail, too:
-// otherwise a driver that hangs would get a call at all times.
-func (m *Manager) measure(ctx context.Context, d *driver, list []measurement) {
-	var hangs error
+// It ends at the first call that times out, and returns true: otherwise a driver that hangs would get a call at all times.
+// The volumes that are left come first the next time.
+func (m *Manager) measure(ctx context.Context, d *driver, list []measurement) (hangs bool) {
 	for _, v := range list {
-		usage, err := &volume.Stats{}, hangs
-		if err == nil {
-			usage, err = v.read(ctx, d)
-		}
+		usage, err := m.read(ctx, d, v)
 		if ctx.Err() != nil {
-			return
-		}
-		if call, ok := errors.AsType[*callError](err); ok && status.Code(call.err) == codes.DeadlineExceeded {
-			hangs = err
+			return false
 		}
 		m.mu.Lock()
 		if e := m.volumes[v.id]; e != nil {
 			m.recordUsage(e, v.id, usage, err)
 		}
 		m.mu.Unlock()
+		if call, ok := errors.AsType[*callError](err); ok && status.Code(call.err) == codes.DeadlineExceeded {
+			return true
+		}
 	}
+	return false
 }
 
 // recordUsage stores a measurement. It logs a volume that has become faulty, and the first of several failures. The
@@ -171,17 +176,10 @@ func (m *Manager) recordUsage(e *entry, id VolumeID, usage *volume.Stats, err er
 	}
 }
 
-// read measures the volume.
-func (v measurement) read(ctx context.Context, d *driver) (*volume.Stats, error) {
+// read measures a volume.
+func (m *Manager) read(ctx context.Context, d *driver, v measurement) (*volume.Stats, error) {
 	if d == nil {
-		fs, err := stats.StatFS(v.path)
-		if err != nil || fs == nil {
-			return &volume.Stats{}, err
-		}
-		return &volume.Stats{
-			CapacityBytes: fs.CapacityBytes, AvailableBytes: fs.AvailableBytes, UsedBytes: fs.UsedBytes,
-			Inodes: fs.Inodes, InodesFree: fs.InodesFree, InodesUsed: fs.InodesUsed,
-		}, nil
+		return m.statFS(ctx, v)
 	}
 	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
@@ -190,6 +188,44 @@ func (v measurement) read(ctx context.Context, d *driver) (*volume.Stats, error)
 		return nil, &callError{call: "NodeGetVolumeStats", err: err}
 	}
 	return usageOf(resp, d.conditions), nil
+}
+
+// statFS returns the usage of the file system of a local volume. A file system that does not answer, such as that of a
+// server that is down, keeps one goroutine for each volume until it does.
+func (m *Manager) statFS(ctx context.Context, v measurement) (*volume.Stats, error) {
+	m.mu.Lock()
+	waits := m.inStatFS[v.id]
+	m.inStatFS[v.id] = true
+	m.mu.Unlock()
+	if waits {
+		return nil, errors.New("statfs: the file system has not answered the last call")
+	}
+	type answer struct {
+		fs  *stats.FS
+		err error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		fs, err := m.statfs(v.path)
+		m.mu.Lock()
+		delete(m.inStatFS, v.id)
+		m.mu.Unlock()
+		answers <- answer{fs, err}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
+	defer cancel()
+	select {
+	case a := <-answers:
+		if a.err != nil || a.fs == nil {
+			return &volume.Stats{}, a.err
+		}
+		return &volume.Stats{
+			CapacityBytes: a.fs.CapacityBytes, AvailableBytes: a.fs.AvailableBytes, UsedBytes: a.fs.UsedBytes,
+			Inodes: a.fs.Inodes, InodesFree: a.fs.InodesFree, InodesUsed: a.fs.InodesUsed,
+		}, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("statfs: %w", context.Cause(ctx))
+	}
 }
 
 // usageOf converts the answer of a driver. It drops negative figures, and an amount of free space that exceeds the

@@ -96,6 +96,29 @@ func TestADriverThatHangsIsAskedOnceAMinute(t *testing.T) {
 	})
 }
 
+// A volume whose backend hangs does not keep the usage of the driver's other volumes unknown. A usage that is older than
+// five minutes is not returned: an alert would rely on it.
+func TestAVolumeThatHangsHidesNoOther(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		n.start()
+		n.mustSetUp(podOf("a", "data"))
+		n.mustSetUp(podOf("b", "mine"))
+		if all := n.m.VolumeStats(t.Context()); len(all) != 2 {
+			t.Fatalf("%+v, want both volumes", all)
+		}
+		n.driver.Inject(csitest.Fault{Method: "NodeGetStats", Volume: "handle-of-pv", Delay: time.Hour})
+		var all []volume.Stats
+		for range 10 {
+			time.Sleep(time.Minute)
+			all = n.m.VolumeStats(t.Context())
+			time.Sleep(30 * time.Second)
+		}
+		if len(all) != 1 || all[0].Pod != "b" || time.Since(all[0].Time) > 3*time.Minute {
+			t.Errorf("%+v, want the recent usage of the other volume", all)
+		}
+	})
+}
+
 // A driver measures its volumes one after the other.
 func TestADriverMeasuresOneVolumeAtATime(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
@@ -162,5 +185,34 @@ func TestUsageOfALocalVolume(t *testing.T) {
 		if all := n.m.VolumeStats(t.Context()); len(all) != 0 {
 			t.Errorf("%+v", all)
 		}
+	})
+}
+
+// A file system that does not answer delays neither the caller nor the end of the Manager, and has one call at a time.
+func TestFileSystemThatHangs(t *testing.T) {
+	dir := needsMount(t)
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		n.root = dir
+		n.objects = csi.Static([]*v1.PersistentVolume{localVolume(t.TempDir())}, []*v1.PersistentVolumeClaim{claim("disk", "disk-1")})
+		n.start()
+		a := podOf("a", "disk")
+		n.mustSetUp(a)
+		end := make(chan struct{})
+		calls := n.m.HangStatFS(end)
+		for range 5 {
+			if all := n.m.VolumeStats(t.Context()); len(all) != 0 {
+				t.Errorf("%+v", all)
+			}
+			time.Sleep(2 * time.Minute)
+		}
+		if got := calls.Load(); got != 1 {
+			t.Errorf("%d calls wait, want 1", got)
+		}
+		close(end)
+		time.Sleep(2 * time.Minute)
+		if all := n.m.VolumeStats(t.Context()); len(all) != 1 {
+			t.Errorf("after the answer: %+v", all)
+		}
+		n.mustTearDown(a)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-logr/logr"
 )
@@ -90,7 +91,7 @@ func userValues(r *http.Request, user User) []any {
 // oneLine quotes a name that has control characters. Some logs print the lines of a value below each other, so a user
 // with a line break in the name could forge lines about other users.
 func oneLine(name string) string {
-	if strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return strconv.Quote(name)
 	}
 	return name

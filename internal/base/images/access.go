@@ -130,11 +130,15 @@ func (a *access) dropIntents(name string, drop func(*intent) bool) {
 	if len(left) == had {
 		return
 	}
-	if a.intents[name] = left; len(left) == 0 {
+	a.intents[name] = left
+	err := a.files.saveIntents(name, left)
+	a.files.report(err)
+	if len(left) == 0 {
 		delete(a.intents, name)
-		delete(a.read, name) // pods choose the names: those of pulls that failed must not add up
+		if err == nil { // otherwise the record would be read again
+			delete(a.read, name) // pods choose the names: those of pulls that failed must not add up
+		}
 	}
-	a.files.report(a.files.saveIntents(name, left))
 }
 
 // pulled records which image resulted from a pull with a credential. The intent is deleted when this has been

@@ -88,8 +88,11 @@ func Reservations(c *kubelet.KubeletConfiguration) (list []Reservation, err erro
 		case compressible && slices.Contains(c.EnforceNodeAllocatable, field):
 			return nil, fmt.Errorf("enforceNodeAllocatable has %q and %q, want one of them", field, what)
 		}
-		if compressible {
-			maps.DeleteFunc(resources, func(name v1.ResourceName, _ resource.Quantity) bool { return name != v1.ResourceCPU })
+		maps.DeleteFunc(resources, func(name v1.ResourceName, q resource.Quantity) bool {
+			return q.IsZero() || name != v1.ResourceCPU && (compressible || name != v1.ResourceMemory && name != "pid")
+		})
+		if len(resources) == 0 {
+			return nil, fmt.Errorf("enforceNodeAllocatable has %q, and its reservation has no amount that can be enforced", what)
 		}
 		list = append(list, Reservation{Cgroup: cgroup, Resources: resources})
 	}

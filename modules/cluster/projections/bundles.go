@@ -86,16 +86,16 @@ func (p *Projections) trustBundle(ctx context.Context, s *v1.ClusterTrustBundleP
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, syncWait)
+	defer cancel()
 	b, err := p.watched(ctx)
 	if err != nil {
 		return nil, err
 	}
-	wait, cancel := context.WithTimeout(ctx, syncWait)
-	defer cancel()
 	select {
 	case <-b.synced:
-	case <-wait.Done():
-		return nil, fmt.Errorf("ClusterTrustBundles are not known yet: %w", wait.Err())
+	case <-ctx.Done():
+		return nil, fmt.Errorf("ClusterTrustBundles are not known yet: %w", ctx.Err())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

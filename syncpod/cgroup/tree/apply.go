@@ -28,7 +28,7 @@ func (t *Tree) apply(ctx context.Context, mount *os.Root, at string, r cgroup.Re
 	if t.upToDate(mount, at, r) {
 		return nil
 	}
-	if err := t.checkMemory(mount, at, r); err != nil && !h.raise {
+	if err := t.checkMemory(mount, at, r, "inactive_file"); err != nil && !h.raise {
 		return err
 	}
 	delete(t.applied, at) // until all settings are written
@@ -177,20 +177,23 @@ func writeFile(mount *os.Root, name, value string) error {
 	return nil
 }
 
-// checkMemory rejects a memory limit below the memory in use that cannot be reclaimed.
-func (t *Tree) checkMemory(mount *os.Root, at string, r cgroup.Resources) error {
+// checkMemory rejects a memory limit below the memory in use. Memory that memory.stat lists under the names in
+// reclaimable does not count.
+func (t *Tree) checkMemory(mount *os.Root, at string, r cgroup.Resources, reclaimable ...string) error {
 	if r.Memory == nil || *r.Memory <= 0 {
 		return nil
 	}
-	f, usage, inactive := cgroupFiles{t, mount, at}, "memory.current", "inactive_file"
+	f, usage, prefix := cgroupFiles{t, mount, at}, "memory.current", ""
 	if t.kernel.version == cgroup.V1 {
-		usage, inactive = "memory.usage_in_bytes", "total_inactive_file"
+		usage, prefix = "memory.usage_in_bytes", "total_"
 	}
 	used, ok := f.number("memory", usage)
 	if !ok {
 		return nil // the cgroup does not exist yet
 	}
-	used -= f.stat(inactive)
+	for _, name := range reclaimable {
+		used -= f.stat(prefix + name)
+	}
 	if used > *r.Memory {
 		return fmt.Errorf("%w: attempting to set memory limit (%d) below current usage (%d)", cgroup.ErrMemoryInUse, *r.Memory, used)
 	}

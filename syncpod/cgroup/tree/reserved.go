@@ -20,7 +20,7 @@ import (
 // a slice, such as /system.slice.
 //
 // A cgroup that does not exist is an error, because nothing would be limited. A memory limit below the
-// memory in use is not set, and the error is [cgroup.ErrMemoryInUse]. It is the rule of
+// memory in use, without what the kernel can reclaim, is not set, and the error is [cgroup.ErrMemoryInUse]. It is the rule of
 // enforceNodeAllocatable in KubeletConfiguration.
 func (t *Tree) LimitCgroup(ctx context.Context, name string, resources v1.ResourceList) error {
 	at, err := t.existing(name)
@@ -60,7 +60,7 @@ func (t *Tree) limit(ctx context.Context, mount *os.Root, at string, r cgroup.Re
 	if !t.exists(mount, at) {
 		return errors.New("it does not exist")
 	}
-	if err := t.checkMemory(mount, at, r); err != nil {
+	if err := t.checkMemory(mount, at, r, "inactive_file", "active_file", "slab_reclaimable"); err != nil {
 		return err
 	}
 	if t.config.Driver == cgroup.Systemd {

@@ -66,6 +66,10 @@ func TestLimitCgroupRefuses(t *testing.T) {
 		t.Errorf("memory in use: %v", err)
 	}
 	k.want(map[string]string{"system/memory.max": "7", "system/cpu.weight": "7"})
+	k.write("system/memory.stat", "inactive_file 0\nactive_file 1\nslab_reclaimable 0\n") // the kernel can reclaim it
+	if err := tree.LimitCgroup(t.Context(), "/system", reserved); err != nil {
+		t.Error(err)
+	}
 	for name, want := range map[string]string{"/missing": "does not exist", "/": "root of the tree", "": "root of the tree", "/a/../..": "..", "/system/x": "does not exist"} {
 		if err := tree.LimitCgroup(t.Context(), name, reserved); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want an error with %q", name, err, want)

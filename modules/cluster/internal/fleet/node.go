@@ -52,6 +52,8 @@ type Node struct {
 	current *agentRun
 	// partition is nil while the node is connected.
 	partition *partition
+	// held means that the watches hold back the changes of the node, which a partition does until its end.
+	held bool
 }
 
 func (f *Fleet) newNode(s Spec, index int) (*Node, error) {

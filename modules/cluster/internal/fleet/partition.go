@@ -35,10 +35,10 @@ func (n *Node) Partition(d time.Duration, loss Loss) {
 	p := &partition{loss, make(chan struct{})}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.partition != nil {
+	if n.held {
 		return
 	}
-	n.partition = p
+	n.partition, n.held = p, true
 	n.fleet.parts.Go(func() {
 		releasePods, releaseNode := n.fleet.podWatch.Hold(n.Name), n.fleet.nodeWatch.Hold(n.Name)
 		select {
@@ -51,6 +51,9 @@ func (n *Node) Partition(d time.Duration, loss Loss) {
 		close(p.ended)
 		releaseNode()
 		releasePods()
+		n.mu.Lock()
+		n.held = false
+		n.mu.Unlock()
 	})
 }
 
