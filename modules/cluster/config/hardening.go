@@ -59,42 +59,40 @@ type Reservation struct {
 
 // Reservations returns the reservations that enforceNodeAllocatable names, besides that for pods.
 func Reservations(c *kubelet.KubeletConfiguration) (list []Reservation, err error) {
+	reserved := map[string]struct {
+		field, cgroup string
+		amounts       map[string]string
+	}{
+		"system-reserved": {"systemReserved", c.SystemReservedCgroup, c.SystemReserved},
+		"kube-reserved":   {"kubeReserved", c.KubeReservedCgroup, c.KubeReserved},
+	}
 	for _, what := range c.EnforceNodeAllocatable {
-		field, compressible := strings.CutSuffix(what, "-compressible")
-		var cgroup, cgroupField string
-		var resources v1.ResourceList
-		switch field {
-		case "system-reserved":
-			cgroup, cgroupField = c.SystemReservedCgroup, "systemReservedCgroup"
-			resources, err = Amounts("systemReserved", c.SystemReserved)
-		case "kube-reserved":
-			cgroup, cgroupField = c.KubeReservedCgroup, "kubeReservedCgroup"
-			resources, err = Amounts("kubeReserved", c.KubeReserved)
-		case "pods", "none", "":
-			if !compressible {
-				continue
-			}
-			fallthrough
-		default:
-			return nil, fmt.Errorf("enforceNodeAllocatable has %q, want pods, none, system-reserved, system-reserved-compressible, kube-reserved or kube-reserved-compressible", what)
+		if what == "pods" || what == "none" || what == "" {
+			continue
 		}
+		whole, compressible := strings.CutSuffix(what, "-compressible")
+		r, ok := reserved[whole]
 		switch {
-		case err != nil:
-			return nil, err
-		case cgroup == "":
-			return nil, fmt.Errorf("enforceNodeAllocatable has %q, and %s is empty: nothing would be held to the reservation", what, cgroupField)
+		case !ok:
+			return nil, fmt.Errorf("enforceNodeAllocatable has %q, want pods, none, system-reserved, system-reserved-compressible, kube-reserved or kube-reserved-compressible", what)
+		case r.cgroup == "":
+			return nil, fmt.Errorf("enforceNodeAllocatable has %q, and %sCgroup is empty: nothing would be held to the reservation", what, r.field)
 		case !*c.CgroupsPerQOS:
 			return nil, fmt.Errorf("enforceNodeAllocatable has %q, and cgroupsPerQOS is false: nothing would be held to the reservation", what)
-		case compressible && slices.Contains(c.EnforceNodeAllocatable, field):
-			return nil, fmt.Errorf("enforceNodeAllocatable has %q and %q, want one of them", field, what)
+		case compressible && slices.Contains(c.EnforceNodeAllocatable, whole):
+			return nil, fmt.Errorf("enforceNodeAllocatable has %q and %q, want one of them", whole, what)
 		}
-		maps.DeleteFunc(resources, func(name v1.ResourceName, q resource.Quantity) bool {
+		amounts, err := Amounts(r.field, r.amounts)
+		if err != nil {
+			return nil, err
+		}
+		maps.DeleteFunc(amounts, func(name v1.ResourceName, q resource.Quantity) bool {
 			return q.IsZero() || name != v1.ResourceCPU && (compressible || name != v1.ResourceMemory && name != "pid")
 		})
-		if len(resources) == 0 {
-			return nil, fmt.Errorf("enforceNodeAllocatable has %q, and its reservation has no amount that can be enforced", what)
+		if len(amounts) == 0 {
+			return nil, fmt.Errorf("enforceNodeAllocatable has %q, and %s has no amount that can be enforced", what, r.field)
 		}
-		list = append(list, Reservation{Cgroup: cgroup, Resources: resources})
+		list = append(list, Reservation{Cgroup: r.cgroup, Resources: amounts})
 	}
 	return list, nil
 }
