@@ -39,9 +39,9 @@ func TestHelp(t *testing.T) {
 
 func TestListsAndPromises(t *testing.T) {
 	for want, args := range map[string][]string{
-		`{"After":60,"Do":"watch","For":20}`:                     {"-list"},
-		"random-3":                                               {"-list", "-random", "1", "-seed", "3"},
-		"one-instance\n    Of a container of a pod":              {"-promises"},
+		`{"After":60,"Do":"watch","For":20}`: {"-list"},
+		"random-3":                           {"-list", "-random", "1", "-seed", "3"},
+		"one-instance\n    At most one process of a container":   {"-promises"},
 		"others-untouched (podsync's own)\n    Sandboxes and co": {"-promises"},
 	} {
 		o, err := parse(args, new(strings.Builder))
