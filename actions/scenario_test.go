@@ -30,11 +30,11 @@ func TestScenarios(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			told, err := os.ReadFile(file)
+			recorded, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen, err := tell(string(told))
+			seen, err := replay(string(recorded))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,19 +44,19 @@ func TestScenarios(t *testing.T) {
 				}
 				return
 			}
-			if seen != string(told) {
+			if seen != string(recorded) {
 				t.Errorf("%s records other results (go test ./actions -rewrite records these):\n%s", file, seen)
 			}
 		})
 	}
 }
 
-// tell runs the commands of a story, and returns the story with the results that they have now.
-func tell(told string) (string, error) {
+// replay runs the events of a scenario file, and returns the text of the file with the current results.
+func replay(recorded string) (string, error) {
 	var b strings.Builder
 	s := &story{}
 	outcome := false
-	lines := bufio.NewScanner(strings.NewReader(told))
+	lines := bufio.NewScanner(strings.NewReader(recorded))
 	for n := 1; lines.Scan(); n++ {
 		line := lines.Text()
 		words, event := strings.CutPrefix(line, "> ")

@@ -89,10 +89,10 @@ func (c *crew) housekeep(wanted []*v1.Pod) {
 		listed, err = c.Reader().List(c.Context())
 		return err // of an agent that has crashed
 	})
-	c.tell(wanted, has, listed)
+	c.report(wanted, has, listed)
 }
 
-func (c *crew) tell(wanted []*v1.Pod, has map[types.UID]*runtime.PodStatus, listed []*podreader.ListedPod) {
+func (c *crew) report(wanted []*v1.Pod, has map[types.UID]*runtime.PodStatus, listed []*podreader.ListedPod) {
 	var uids []types.UID
 	for _, pod := range wanted {
 		uids = append(uids, pod.UID)

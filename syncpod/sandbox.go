@@ -126,7 +126,7 @@ func (w sandboxing) useCreated(ctx context.Context, created sandboxes.Created) *
 	}
 	w.status = withSandbox(w.status, sb)
 	w.sandbox.ips = w.podIPs()
-	w.tell(ctx, w.memory.lastFailed())
+	w.reportStatus(ctx, w.memory.lastFailed())
 	if !w.pod.Spec.HostNetwork && sb.Network != nil && len(w.sandbox.ips) == 0 {
 		w.memory.do(func(p *memory.Pod) { p.Sandbox.BeginWait(sb.ID) })
 		w.tellNoAddress(ctx)

@@ -128,12 +128,12 @@ func (w syncing) run(ctx context.Context, status *runtime.PodStatus) error {
 		w.config.Observer.PlanMade(w.pod, w.plan)
 	}
 	before := w.memory.lastFailed()
-	w.tell(ctx, before)
+	w.reportStatus(ctx, before)
 	w.act(ctx)
 	kept, started := w.unresolved(before)
 	w.memory.setFailed(append(kept, w.failed...))
 	if len(before)+len(w.failed)+len(w.plan.Resize) > 0 {
-		w.tell(ctx, slices.Concat(kept, started, w.failed))
+		w.reportStatus(ctx, slices.Concat(kept, started, w.failed))
 	}
 	w.refresh(ctx)
 	return w.errors()
@@ -221,8 +221,8 @@ func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatu
 	return status, err
 }
 
-// tell reports the status of the pod.
-func (w *work) tell(ctx context.Context, failed []*StepError) {
+// reportStatus reports the status of the pod.
+func (w *work) reportStatus(ctx context.Context, failed []*StepError) {
 	conditions := allocating{w}.resizeConditions(failed)
 	allocating{w}.tellResize(conditions)
 	o := outlook{failed: failed, conditions: conditions}

@@ -86,8 +86,8 @@ func TestObserved(t *testing.T) {
 			`podsync_pods{phase="Running"}`:                                     "",
 		})
 		synctest.Wait()
-		tells(t, log.String(), "INFO", "pod moved on")
-		tells(t, log.String(), "ERROR", "work failed")
+		logs(t, log.String(), "INFO", "pod moved on")
+		logs(t, log.String(), "ERROR", "work failed")
 	})
 }
 
@@ -125,8 +125,8 @@ func expect(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// tells fails the test if the log has no line with this level and message.
-func tells(t *testing.T, log, level, message string) {
+// logs fails the test if the log has no line with this level and message.
+func logs(t *testing.T, log, level, message string) {
 	t.Helper()
 	for line := range strings.Lines(log) {
 		var record struct{ Level, Msg string }

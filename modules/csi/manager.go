@@ -36,7 +36,7 @@ type Manager struct {
 	measuring map[string]chan struct{}
 	// unmeasurable has, by driver, the time until which it is not called to measure volumes, because a call timed out.
 	unmeasurable map[string]time.Time
-	// inStatFS are the local volumes whose file system has not answered yet.
+	// inStatFS are the local volumes whose file system has not responded yet.
 	inStatFS map[VolumeID]bool
 	// statfs returns the usage of a file system. Tests replace it.
 	statfs  func(path string) (*stats.FS, error)

@@ -29,8 +29,8 @@ const (
 	statsAge = 5 * time.Minute
 )
 
-// VolumeStats returns the last known usage, of the last five minutes, of the volumes that pods have mounted: those of CSI drivers that report it,
-// and local PersistentVolumes that are directories. The volumes are sorted by VolumeID and pod.
+// VolumeStats returns the last measured usage of the volumes that pods have mounted, if it is at most five minutes old:
+// of the volumes of CSI drivers that report it, and of local PersistentVolumes that are directories. The volumes are sorted by VolumeID and pod.
 //
 // A volume that was last measured more than a minute ago is measured again, once for all of its pods. At most one call
 // of each driver is in progress at a time. VolumeStats waits at most a second for the measurements that it has started,
@@ -190,15 +190,15 @@ func (m *Manager) read(ctx context.Context, d *driver, v measurement) (*volume.S
 	return usageOf(resp, d.conditions), nil
 }
 
-// statFS returns the usage of the file system of a local volume. A file system that does not answer, such as that of a
-// server that is down, keeps one goroutine for each volume until it does.
+// statFS returns the usage of the file system of a local volume. If the file system does not respond, such as NFS without
+// its server, one goroutine for each volume waits for the response.
 func (m *Manager) statFS(ctx context.Context, v measurement) (*volume.Stats, error) {
 	m.mu.Lock()
 	waits := m.inStatFS[v.id]
 	m.inStatFS[v.id] = true
 	m.mu.Unlock()
 	if waits {
-		return nil, errors.New("statfs: the file system has not answered the last call")
+		return nil, errors.New("statfs: the file system has not responded to the last call")
 	}
 	type answer struct {
 		fs  *stats.FS

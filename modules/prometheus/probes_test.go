@@ -107,33 +107,33 @@ func TestProbesOfOneName(t *testing.T) {
 	}
 }
 
-// told counts the calls of the observers that the configuration had before Observe.
-type told struct {
+// observed counts the calls of the observers that the configuration had before Observe.
+type observed struct {
 	syncpod.NopObserver
 	n *int
 }
 
-func (o told) PodRunning(*v1.Pod, time.Duration)                     { *o.n++ }
-func (o told) VolumeSetUp(*v1.Pod, *v1.Volume, time.Duration, error) { *o.n++ }
+func (o observed) PodRunning(*v1.Pod, time.Duration)                     { *o.n++ }
+func (o observed) VolumeSetUp(*v1.Pod, *v1.Volume, time.Duration, error) { *o.n++ }
 
-type toldOfWork struct {
+type observedWork struct {
 	podworkers.NopObserver
 	n *int
 }
 
-func (o toldOfWork) SyncEnded(podworkers.Work, time.Duration, error) { *o.n++ }
+func (o observedWork) SyncEnded(podworkers.Work, time.Duration, error) { *o.n++ }
 
-type toldOfLists struct {
+type observedLists struct {
 	pleg.NopObserver
 	n *int
 }
 
-func (o toldOfLists) Listed(int, time.Duration, error) { *o.n++ }
+func (o observedLists) Listed(int, time.Duration, error) { *o.n++ }
 
-type toldOfProbes struct{ n *int }
+type observedProbes struct{ n *int }
 
-func (o toldOfProbes) Checked(probe.Check)    { *o.n++ }
-func (o toldOfProbes) PodForgotten(types.UID) { *o.n++ }
+func (o observedProbes) Checked(probe.Check)    { *o.n++ }
+func (o observedProbes) PodForgotten(types.UID) { *o.n++ }
 
 func TestObserversThatWereThere(t *testing.T) {
 	m, err := prometheus.New(prometheus.Config{NodeName: "node1"})
@@ -141,8 +141,8 @@ func TestObserversThatWereThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	c := nodeagent.Config{ProbeObserver: toldOfProbes{&n}}
-	c.Sync.Observer, c.Workers.Observer, c.Watch.Observer = told{n: &n}, toldOfWork{n: &n}, toldOfLists{n: &n}
+	c := nodeagent.Config{ProbeObserver: observedProbes{&n}}
+	c.Sync.Observer, c.Workers.Observer, c.Watch.Observer = observed{n: &n}, observedWork{n: &n}, observedLists{n: &n}
 	m.Observe(&c)
 	c.Sync.Observer.PodRunning(nil, 0)
 	c.Sync.Observer.VolumeSetUp(nil, &v1.Volume{}, 0, nil)

@@ -10,19 +10,19 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// VolumeStats measures volumes. A *csi.Manager of modules/csi implements it.
-type VolumeStats interface {
-	VolumeStats(ctx context.Context) []volume.Stats
+// Volumes returns the metrics kubelet_volume_stats_* of the volumes of claims, for [Metrics.Handler] or a registry. stats
+// returns the usage of the volumes, such as the method VolumeStats of a *csi.Manager. A claim that several pods have mounted
+// has one sample of each metric.
+func Volumes(stats func(ctx context.Context) []volume.Stats) client.Collector {
+	return volumeCollector{stats}
 }
-
-// Volumes returns the metrics kubelet_volume_stats_* of the volumes of claims, for [Metrics.Handler] or a registry. A
-// claim that several pods have mounted is in them once.
-func Volumes(stats VolumeStats) client.Collector { return volumeCollector{stats} }
 
 // volumeTimeout is the time that a scrape waits for the usage of volumes.
 const volumeTimeout = 5 * time.Second
 
-type volumeCollector struct{ stats VolumeStats }
+type volumeCollector struct {
+	stats func(ctx context.Context) []volume.Stats
+}
 
 // A volumeMetric is a metric with one sample for each claim.
 type volumeMetric struct {
@@ -67,7 +67,7 @@ func (c volumeCollector) Collect(metrics chan<- client.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), volumeTimeout)
 	defer cancel()
 	all, seen := volumeMetrics(), map[[2]string]bool{}
-	list := c.stats.VolumeStats(ctx)
+	list := c.stats(ctx)
 	for i := range list {
 		claim := [2]string{strings.ToValidUTF8(list[i].Claim.Namespace, "\uFFFD"), strings.ToValidUTF8(list[i].Claim.Name, "\uFFFD")}
 		if list[i].Claim.Name == "" || seen[claim] {

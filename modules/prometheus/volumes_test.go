@@ -15,20 +15,16 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-type volumes []volume.Stats
-
-func (v volumes) VolumeStats(context.Context) []volume.Stats { return v }
-
 // Each claim has one sample of each known figure, whatever its name is, and an inline volume has none.
 func TestMetricsOfVolumes(t *testing.T) {
 	registry := client.NewRegistry()
-	stats := volumes{
+	stats := []volume.Stats{
 		{Pod: "a", Claim: types.NamespacedName{Namespace: "shop", Name: "data"}, CapacityBytes: new(uint64(100)), Inodes: new(uint64(7)), Abnormal: new(true)},
 		{Pod: "b", Claim: types.NamespacedName{Namespace: "shop", Name: "data"}, CapacityBytes: new(uint64(100))},
 		{Pod: "c", Claim: types.NamespacedName{Namespace: "shop", Name: "other\xff"}, UsedBytes: new(uint64(5)), Abnormal: new(false)},
 		{Pod: "c", UsedBytes: new(uint64(9))},
 	}
-	if err := registry.Register(prometheus.Volumes(stats)); err != nil {
+	if err := registry.Register(prometheus.Volumes(func(context.Context) []volume.Stats { return stats })); err != nil {
 		t.Fatal(err)
 	}
 	families, err := registry.Gather()

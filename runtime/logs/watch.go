@@ -58,7 +58,7 @@ func look() (changed <-chan struct{}, leave func()) {
 			case <-done:
 				return
 			case <-tick.C:
-				tell(c)
+				notify(c)
 			}
 		}
 	})
@@ -116,37 +116,37 @@ func (w *watches) forward(watcher *fsnotify.Watcher, stopped chan<- struct{}) {
 			if !ok {
 				return
 			}
-			w.tell(filepath.Dir(event.Name))
-			w.tell(event.Name) // the directory itself
+			w.notify(filepath.Dir(event.Name))
+			w.notify(event.Name) // the directory itself
 		case _, ok := <-watcher.Errors: // events may have been lost
 			if !ok {
 				return
 			}
-			w.tellAll()
+			w.notifyAll()
 		}
 	}
 }
 
-func (w *watches) tell(dir string) {
+func (w *watches) notify(dir string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.dirs[dir] {
-		tell(c)
+		notify(c)
 	}
 }
 
-func (w *watches) tellAll() {
+func (w *watches) notifyAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, dir := range w.dirs {
 		for c := range dir {
-			tell(c)
+			notify(c)
 		}
 	}
 }
 
-// tell sends on the channel unless a message is pending.
-func tell(c chan struct{}) {
+// notify sends on the channel unless a message is pending.
+func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

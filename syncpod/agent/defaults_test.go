@@ -52,7 +52,7 @@ func (n *node) doneByDefault(t *testing.T, dir string, off func(*agent.Config)) 
 		*c = agent.Config{Client: c.Client, Root: filepath.Join(dir, "root"), NodeName: "node-1", Sources: c.Sources, Sync: c.Sync}
 		c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Stats = short })
 		c.Sync.Node.LogsRoot = filepath.Join(dir, "logs")
-		tellingOOM(killed, events)(c)
+		reportingOOM(killed, events)(c)
 		off(c)
 	})
 	web := pod("file", "web", "web", "X="+strings.Repeat("x", 1<<16)+strings.Repeat("; echo $X", 180)+"; sleep infinity")

@@ -61,7 +61,7 @@ func TestOOMEvents(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		killed, src := make(kills), source.NewPush()
 		events := &heard{}
-		n.start([]source.Source{src}, tellingOOM(killed, events))
+		n.start([]source.Source{src}, reportingOOM(killed, events))
 		set(t, src, asking("web", ""))
 		time.Sleep(30 * time.Second)
 		id := n.instances("web").Containers[0].ID.ID
@@ -87,8 +87,8 @@ func TestOOMEvents(t *testing.T) {
 	})
 }
 
-// tellingOOM is the change of a Config that makes events of kills.
-func tellingOOM(killed kills, events *heard) func(*agent.Config) {
+// reportingOOM returns a change of a Config that reports kills as events.
+func reportingOOM(killed kills, events *heard) func(*agent.Config) {
 	return func(c *agent.Config) {
 		agent.WatchKills(c, killed)
 		c.NodeName = "node-1"
@@ -105,7 +105,7 @@ func TestOOMBeforeTheContainerIsSeen(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		killed, src := make(kills), source.NewPush()
 		events := &heard{}
-		n.start([]source.Source{src}, tellingOOM(killed, events))
+		n.start([]source.Source{src}, reportingOOM(killed, events))
 		time.Sleep(time.Second)
 		for _, m := range []critest.Method{critest.ListContainers, critest.ContainerStatus} {
 			if _, err := n.Runtime.Inject(faults.Fault{Match: faults.Match{Method: m}, Delay: 3 * time.Second}); err != nil {
@@ -135,7 +135,7 @@ func TestOOMKillInACgroupThatNamesAnother(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		killed, src := make(kills), source.NewPush()
 		events := &heard{}
-		n.start([]source.Source{src}, tellingOOM(killed, events))
+		n.start([]source.Source{src}, reportingOOM(killed, events))
 		set(t, src, asking("other", ""))
 		time.Sleep(30 * time.Second)
 		other := n.instances("other").Containers[0].ID.ID
@@ -165,7 +165,7 @@ func TestOOMKillOnANodeInAContainer(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		killed, src := make(kills), source.NewPush()
 		events := &heard{}
-		n.start([]source.Source{src}, tellingOOM(killed, events))
+		n.start([]source.Source{src}, reportingOOM(killed, events))
 		set(t, src, asking("web", ""), asking("db", ""))
 		time.Sleep(30 * time.Second)
 		for _, pod := range []string{"web", "db"} {
@@ -188,7 +188,7 @@ func TestOOMKillsWithoutEnd(t *testing.T) {
 		events := &heard{}
 		var lines atomic.Int32
 		n.start([]source.Source{src}, func(c *agent.Config) {
-			tellingOOM(killed, events)(c)
+			reportingOOM(killed, events)(c)
 			c.Log = funcr.New(func(_, line string) {
 				if strings.Contains(line, "kill") {
 					lines.Add(1)
@@ -229,7 +229,7 @@ func TestLateOOMKillsOfOneContainer(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		killed, src := make(kills), source.NewPush()
 		events := &heard{}
-		n.start([]source.Source{src}, tellingOOM(killed, events))
+		n.start([]source.Source{src}, reportingOOM(killed, events))
 		time.Sleep(time.Second)
 		for _, m := range []critest.Method{critest.ListContainers, critest.ContainerStatus} {
 			n.Fault(faults.Fault{Match: faults.Match{Method: m}, Delay: 3 * time.Second})

@@ -88,7 +88,7 @@ func (r *reconciler) stopUndesired(desired desiredPods) {
 			wp.pod = withStatus(last.pod, r.table.states.get(uid).status)
 		}
 		wp.desired, wp.pod, r.table.activePods.known = nil, deleted(wp.pod), false
-		r.table.tell(wp, podworkers.Update{Type: podworkers.Kill})
+		r.table.update(wp, podworkers.Update{Type: podworkers.Kill})
 	}
 }
 
@@ -117,7 +117,7 @@ func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 			r.table.log(w.pod).Info("pod comes again", "source", w.source)
 			wp.desired, wp.source, wp.restartRequested = w.pod, w.source, true
 			if r.table.workers.State(w.pod.UID).Phase <= podworkers.Finished { // otherwise the new pod is added when the old one is forgotten
-				r.table.tell(wp, podworkers.Update{Type: podworkers.Create})
+				r.table.update(wp, podworkers.Update{Type: podworkers.Create})
 			}
 			r.table.shorten(wp, wp.desired)
 		case wp.restartRequested: // it must wait, even if it has changed
@@ -129,7 +129,7 @@ func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 			r.table.log(w.pod).Info("pod changed", "source", w.source)
 			wp.desired, wp.source = w.pod, w.source
 			wp.pod, r.table.activePods.known = withStatus(w.pod, r.table.states.get(w.pod.UID).status), false
-			r.table.tell(wp, podworkers.Update{Type: podworkers.Changed})
+			r.table.update(wp, podworkers.Update{Type: podworkers.Changed})
 		}
 	}
 	slices.SortStableFunc(additions, func(a, b desiredPod) int {
@@ -165,7 +165,7 @@ func (r *reconciler) add(w desiredPod, running bool) {
 	if running {
 		u.RuntimePod = &podworkers.RuntimePod{UID: uid, Name: pod.Name, Namespace: pod.Namespace}
 	}
-	r.table.tell(wp, u)
+	r.table.update(wp, u)
 }
 
 // decideAdmission returns why a new pod may not run, nil if it may. A static pod that is added while the node

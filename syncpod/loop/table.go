@@ -64,8 +64,8 @@ func (t *podTable) lastStatus(uid types.UID) *runtime.PodStatus {
 	return status
 }
 
-// tell passes an update of a pod to the workers. It requires mu to be held.
-func (t *podTable) tell(wp *workerPod, u podworkers.Update) {
+// update passes an update of a pod to the workers. It requires mu to be held.
+func (t *podTable) update(wp *workerPod, u podworkers.Update) {
 	u.Pod = wp.pod
 	if wp.endedBefore {
 		u.Pod = sourceless(wp.pod)
@@ -79,7 +79,7 @@ func (t *podTable) tell(wp *workerPod, u podworkers.Update) {
 // pod: its source may have removed it for a moment.
 func (t *podTable) shorten(wp *workerPod, asked *v1.Pod) {
 	if grace := asked.DeletionGracePeriodSeconds; grace != nil {
-		t.tell(wp, podworkers.Update{Type: podworkers.Kill, Stop: &podworkers.StopRequest{GracePeriodSeconds: grace}})
+		t.update(wp, podworkers.Update{Type: podworkers.Kill, Stop: &podworkers.StopRequest{GracePeriodSeconds: grace}})
 	}
 }
 
@@ -106,7 +106,7 @@ func (t *podTable) requestSync(uid types.UID) {
 		t.housekeeping.raise()
 		return
 	}
-	t.tell(wp, podworkers.Update{Type: podworkers.Sync})
+	t.update(wp, podworkers.Update{Type: podworkers.Sync})
 }
 
 // sourceDelivered requests a reconciliation after a source has delivered.

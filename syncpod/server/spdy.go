@@ -116,10 +116,10 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, protocol string)
 	return ws, conn, nil
 }
 
-// tellEnd tells the caller that the stream has ended, and disconnects it after endTime. Until then
-// it reads what the caller still sends: if a connection is closed with unread data, the last data
+// announceEnd sends the end of the stream to the caller, and disconnects the caller after endTime. Until then
+// the connection is read: if a connection is closed with unread data, the last data
 // sent on it is lost.
-func tellEnd(ws *websocket.Conn, conn net.Conn) {
+func announceEnd(ws *websocket.Conn, conn net.Conn) {
 	_ = ws.CloseWrite() // it fails if the caller has disconnected
 	_ = conn.SetReadDeadline(time.Now().Add(endTime))
 }
@@ -144,7 +144,7 @@ func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, location string)
 	})
 	_, _ = io.Copy(messages{ws}, upstream) // until one of them ends
 	upstream.Close()
-	tellEnd(ws, conn)
+	announceEnd(ws, conn)
 	unwrapping.Wait()
 	return nil
 }

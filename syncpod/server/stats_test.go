@@ -227,12 +227,12 @@ func (o *odd) Cache() *runtime.Cache { return &o.cache }
 
 func (*odd) Explain(types.UID) string { return "" }
 
-// tells is a runtime that reports the usage of one pod.
-type tells struct {
+// usageRuntime is a runtime that returns the usage of one pod.
+type usageRuntime struct {
 	runtimeapi.RuntimeServiceClient
 }
 
-func (tells) ListPodSandboxStats(context.Context, *runtimeapi.ListPodSandboxStatsRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxStatsResponse, error) {
+func (usageRuntime) ListPodSandboxStats(context.Context, *runtimeapi.ListPodSandboxStatsRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxStatsResponse, error) {
 	return &runtimeapi.ListPodSandboxStatsResponse{Stats: []*runtimeapi.PodSandboxStats{{
 		Attributes: &runtimeapi.PodSandboxAttributes{Id: "s"},
 		Linux:      &runtimeapi.LinuxPodSandboxStats{Cpu: &runtimeapi.CpuUsage{Timestamp: 1e18, UsageCoreNanoSeconds: &runtimeapi.UInt64Value{Value: 5e8}}},
@@ -244,7 +244,7 @@ func TestMetricsOfOddNames(t *testing.T) {
 	agent.cache.Set("u", &runtime.PodStatus{
 		UID: "u", Name: "a\"} 1\nnode_cpu 7\\", Namespace: "\xff", Sandboxes: []runtime.SandboxStatus{{ID: "s", State: runtime.SandboxReady}},
 	}, nil, time.Now())
-	config := server.Config{Agent: agent, Client: &cri.Client{RuntimeServiceClient: tells{}}, Authenticator: everybody{}, Authorizer: everybody{}}
+	config := server.Config{Agent: agent, Client: &cri.Client{RuntimeServiceClient: usageRuntime{}}, Authenticator: everybody{}, Authorizer: everybody{}}
 	withProc(t)(&config)
 	s, err := server.New(config)
 	if err != nil {

@@ -118,7 +118,7 @@ func (t *translation) run() {
 	cancel()
 	t.runtime.Close()
 	if told {
-		tellEnd(t.caller, t.conn)
+		announceEnd(t.caller, t.conn)
 	} else {
 		t.conn.Close()
 	}

@@ -58,8 +58,8 @@ func askAs(t *testing.T, uid int, socket string) string {
 	return string(text)
 }
 
-// ServeUnix asks nobody who a caller is: the user of its process alone decides. A caller that is not named is
-// refused, whether the socket admits some other user, or whether somebody has changed the mode of the socket.
+// ServeUnix identifies a caller by the user of its process only. It refuses all users that are not listed, also if another
+// user is listed, and if the mode of the socket was changed.
 func TestServeUnixRefusesOtherUsers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can act as other users")

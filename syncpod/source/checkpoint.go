@@ -178,12 +178,12 @@ func (r *Checkpoint) follow(ctx context.Context, heard <-chan Snapshot, ended <-
 		case s := <-heard:
 			deliver(r.handleSnapshot(s))
 		case <-patience.C:
-			r.tell(deliver, true)
+			r.redeliver(deliver, true)
 		case <-r.written:
-			r.tell(deliver, false)
+			r.redeliver(deliver, false)
 		case err := <-ended:
 			if ctx.Err() == nil { // the source has failed, and its pods keep running
-				r.tell(deliver, true)
+				r.redeliver(deliver, true)
 			}
 			return err
 		}
@@ -199,8 +199,8 @@ func (r *Checkpoint) handleSnapshot(s Snapshot) Snapshot {
 	return r.snapshot(s.ConfigsChanged)
 }
 
-// tell delivers the current snapshot again. If due is set, it contains the checkpoint from now on.
-func (r *Checkpoint) tell(deliver func(Snapshot), due bool) {
+// redeliver delivers the current snapshot again. If due is set, it contains the checkpoint from now on.
+func (r *Checkpoint) redeliver(deliver func(Snapshot), due bool) {
 	r.mu.Lock()
 	news := !due || !r.pods.complete && (len(r.pods.checkpointed) > 0 || r.pods.tooOld > 0 || r.readErr != nil)
 	r.pods.due = r.pods.due || due

@@ -115,7 +115,7 @@ func (p *Push) set(pods []*v1.Pod) (errs []error) {
 		}
 	}
 	p.pods, p.order, p.complete = set, order, true
-	p.tell()
+	p.notify()
 	return errs
 }
 
@@ -131,7 +131,7 @@ func (p *Push) Update(pod *v1.Pod) error {
 		p.order = append(p.order, pod.UID)
 	}
 	p.pods[pod.UID] = ready
-	p.tell()
+	p.notify()
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (p *Push) Delete(uid types.UID) {
 	p.leave(uid)
 	delete(p.pods, uid)
 	p.order = slices.DeleteFunc(p.order, func(other types.UID) bool { return other == uid })
-	p.tell()
+	p.notify()
 }
 
 // leave records that a pod was removed. If its last update was not delivered, the Push delivers it first, because
@@ -179,7 +179,7 @@ func (p *Push) prepare(pod *v1.Pod) (*v1.Pod, error) {
 	return ready, nil
 }
 
-func (p *Push) tell() {
+func (p *Push) notify() {
 	select {
 	case p.changed <- struct{}{}:
 	default: // a value is pending

@@ -23,8 +23,8 @@ import (
 
 const hostile = "</script><script>alert(1)</script><!--\u2028'\"&@SCRIPT@@DATA@"
 
-// told returns a timeline of n pods; the first one has hostile names.
-func told(t *testing.T, n int) *Timeline {
+// timelineOf returns a timeline of n pods; the first one has hostile names.
+func timelineOf(t *testing.T, n int) *Timeline {
 	t.Helper()
 	h := New(Config{NodeName: hostile})
 	var c nodeagent.Config
@@ -63,7 +63,7 @@ func scripts(page string) (rest string, all []string) {
 
 func TestPage(t *testing.T) {
 	var page bytes.Buffer
-	h := told(t, 3)
+	h := timelineOf(t, 3)
 	if err := h.writeHTML(&page, h.pods()); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestPage(t *testing.T) {
 // A trace names each process and thread, and entries of a thread do not overlap.
 func TestTrace(t *testing.T) {
 	var text bytes.Buffer
-	h := told(t, 3)
+	h := timelineOf(t, 3)
 	if err := writeTrace(&text, h.pods()); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestTrace(t *testing.T) {
 }
 
 func TestServe(t *testing.T) {
-	h := told(t, 3)
+	h := timelineOf(t, 3)
 	for _, tt := range []struct {
 		query, kind string
 		code        int

@@ -52,7 +52,7 @@ func BenchmarkReadCgroups(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	bench(b, &told{}, os.DirFS(dir), pods)
+	bench(b, &statsRuntime{}, os.DirFS(dir), pods)
 }
 
 // BenchmarkReadRuntime reads a node of 100 pods from a runtime that reports stats, over gRPC.

@@ -49,7 +49,7 @@ func TestDetails(t *testing.T) {
 	for _, l := range layouts {
 		p := pod()
 		p.Containers[0].Image = "registry.test/app:1"
-		got, err := reader(t, &told{}, withDetails(l)).ReadDetails(t.Context(), []*runtime.PodStatus{p})
+		got, err := reader(t, &statsRuntime{}, withDetails(l)).ReadDetails(t.Context(), []*runtime.PodStatus{p})
 		if err != nil || len(got) != 2 {
 			t.Errorf("%s: %+v, %v, want the pod and its container", l.name, got, err)
 			continue
@@ -76,7 +76,7 @@ func TestDetails(t *testing.T) {
 
 // A pod whose cgroups are not found, or that has no sandbox, is left out.
 func TestDetailsOfPodsWithoutCgroups(t *testing.T) {
-	got, err := reader(t, &told{}, proc).ReadDetails(t.Context(), []*runtime.PodStatus{pod(), nil, {UID: "without"}})
+	got, err := reader(t, &statsRuntime{}, proc).ReadDetails(t.Context(), []*runtime.PodStatus{pod(), nil, {UID: "without"}})
 	if err != nil || len(got) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}

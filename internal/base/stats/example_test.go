@@ -22,7 +22,7 @@ func Example() {
 		"sys/fs/cgroup/podu/memory.max":      file("max\n"),
 		"sys/fs/cgroup/podu/s1/cgroup.procs": file("1\n"),
 	}
-	r, err := stats.New(stats.Config{Runtime: &told{}, Root: node})
+	r, err := stats.New(stats.Config{Runtime: &statsRuntime{}, Root: node})
 	if err != nil {
 		log.Fatal(err)
 	}

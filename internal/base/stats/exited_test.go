@@ -26,7 +26,7 @@ func TestExited(t *testing.T) {
 		in(exited("moved", "moved0", 0), runtime.ContainerRunning, "before"), exited("moved", "moved1", 1),
 		exited("init", "init0", 0), exited("debug", "debug0", 0), exited("silent", "silent0", 0),
 	}
-	rt := &told{}
+	rt := &statsRuntime{}
 	for _, c := range p.Containers {
 		if c.Name != "silent" {
 			rt.containers = append(rt.containers, &runtimeapi.ContainerStats{

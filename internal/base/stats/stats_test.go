@@ -23,8 +23,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// told is a runtime that returns what a test sets, or that does not implement a call.
-type told struct {
+// statsRuntime is a runtime that returns what a test sets, or that does not implement a call.
+type statsRuntime struct {
 	pods       []*runtimeapi.PodSandboxStats
 	containers []*runtimeapi.ContainerStats
 	images     *runtimeapi.ImageFsInfoResponse
@@ -34,14 +34,14 @@ type told struct {
 
 var missing = status.Error(codes.Unimplemented, "unknown method")
 
-func (t *told) fault(has bool) error {
+func (t *statsRuntime) fault(has bool) error {
 	if t.err == nil && !has {
 		return missing
 	}
 	return t.err
 }
 
-func (t *told) ListPodSandboxStats(ctx context.Context, _ *runtimeapi.ListPodSandboxStatsRequest, _ ...grpc.CallOption) (*runtimeapi.ListPodSandboxStatsResponse, error) {
+func (t *statsRuntime) ListPodSandboxStats(ctx context.Context, _ *runtimeapi.ListPodSandboxStatsRequest, _ ...grpc.CallOption) (*runtimeapi.ListPodSandboxStatsResponse, error) {
 	if t.takes > 0 {
 		select {
 		case <-time.After(t.takes):
@@ -52,11 +52,11 @@ func (t *told) ListPodSandboxStats(ctx context.Context, _ *runtimeapi.ListPodSan
 	return &runtimeapi.ListPodSandboxStatsResponse{Stats: t.pods}, t.fault(t.pods != nil)
 }
 
-func (t *told) ListContainerStats(context.Context, *runtimeapi.ListContainerStatsRequest, ...grpc.CallOption) (*runtimeapi.ListContainerStatsResponse, error) {
+func (t *statsRuntime) ListContainerStats(context.Context, *runtimeapi.ListContainerStatsRequest, ...grpc.CallOption) (*runtimeapi.ListContainerStatsResponse, error) {
 	return &runtimeapi.ListContainerStatsResponse{Stats: t.containers}, t.fault(t.containers != nil)
 }
 
-func (t *told) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest, ...grpc.CallOption) (*runtimeapi.ImageFsInfoResponse, error) {
+func (t *statsRuntime) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest, ...grpc.CallOption) (*runtimeapi.ImageFsInfoResponse, error) {
 	return t.images, t.fault(t.images != nil)
 }
 
@@ -193,7 +193,7 @@ func same(t testing.TB, what string, got any, want string) {
 }
 
 func TestNode(t *testing.T) {
-	got, err := reader(t, &told{}, proc).Read(t.Context(), nil)
+	got, err := reader(t, &statsRuntime{}, proc).Read(t.Context(), nil)
 	if err != nil {
 		t.Error(err)
 	}
@@ -205,7 +205,7 @@ func TestNode(t *testing.T) {
 	if n.BootTime.Unix() != 1790000000 {
 		t.Errorf("boot time %v", n.BootTime)
 	}
-	got, err = reader(t, &told{}, proc).ReadCPUAndMemory(t.Context(), nil)
+	got, err = reader(t, &statsRuntime{}, proc).ReadCPUAndMemory(t.Context(), nil)
 	if n := got.Node; err != nil || n.CPU == nil || n.Memory == nil || n.Network != nil || n.FS != nil || n.ImageFS != nil {
 		t.Errorf("CPU and memory alone: %+v, %v", n, err)
 	}
@@ -216,7 +216,7 @@ func TestReadNode(t *testing.T) {
 	tree := maps.Clone(proc)
 	tree["proc/loadavg"] = file("0.10 0.20 0.30 2/345 6789\n")
 	tree["proc/sys/kernel/pid_max"], tree["proc/sys/kernel/threads-max"] = file("4194304\n"), file("1000\n")
-	rt := &told{}
+	rt := &statsRuntime{}
 	n, err := reader(t, rt, tree).ReadNode(t.Context())
 	if err != nil || n.Processes == nil || *n.Processes != 345 || n.MaxProcesses == nil || *n.MaxProcesses != 1000 || n.CPU != nil {
 		t.Errorf("%+v, %v, want some n.Processes and 345 and some n.MaxProcesses and 1000 and no n.CPU and no error", n, err)
@@ -232,7 +232,7 @@ func TestReadNode(t *testing.T) {
 
 func TestCgroups(t *testing.T) {
 	for _, l := range layouts {
-		got, err := reader(t, &told{}, l.tree()).Read(t.Context(), []*runtime.PodStatus{pod(), nil, {UID: "without"}})
+		got, err := reader(t, &statsRuntime{}, l.tree()).Read(t.Context(), []*runtime.PodStatus{pod(), nil, {UID: "without"}})
 		if err != nil || len(got.Pods) != 1 || len(got.Pods[0].Containers) != 1 {
 			t.Errorf("%s: %+v, %v", l.name, got.Pods, err)
 			continue
@@ -254,7 +254,7 @@ func TestWorkingSetIsNotNegative(t *testing.T) {
 	l := layouts[0]
 	tree := l.tree()
 	l.add(tree, l.container, 1, 100, 200, 0)
-	got, err := reader(t, &told{}, tree).Read(t.Context(), []*runtime.PodStatus{pod()})
+	got, err := reader(t, &statsRuntime{}, tree).Read(t.Context(), []*runtime.PodStatus{pod()})
 	if err != nil || *got.Pods[0].Containers[0].Memory.WorkingSetBytes != 0 {
 		t.Errorf("%+v, %v, want 0 and no error", got.Pods, err)
 	}
@@ -266,7 +266,7 @@ func TestUsageOfAPodWithoutCgroupIsThatOfItsContainers(t *testing.T) {
 	l.add(tree, "k8s.io/cont2", 10, 1000, 0, 0)
 	p := pod()
 	p.Containers = append(p.Containers, runtime.ContainerStatus{Name: "side", ID: runtime.ContainerID{Type: "t", ID: "cont2"}, State: runtime.ContainerRunning})
-	got, err := reader(t, &told{}, tree).Read(t.Context(), []*runtime.PodStatus{p})
+	got, err := reader(t, &statsRuntime{}, tree).Read(t.Context(), []*runtime.PodStatus{p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestSumOfContainersDoesNotFall(t *testing.T) {
 		l := layout{unified: true, pod: "elsewhere", sandbox: "k8s.io/sand", container: "k8s.io/cont"}
 		tree := l.tree()
 		l.add(tree, "k8s.io/cont2", 10, 1000, 0, 0)
-		r, p := reader(t, &told{}, tree), pod()
+		r, p := reader(t, &statsRuntime{}, tree), pod()
 		side := runtime.ContainerStatus{Name: "side", ID: runtime.ContainerID{Type: "t", ID: "cont2"}, State: runtime.ContainerRunning}
 		p.Containers = append(p.Containers, side)
 		used := func(want uint64) {
@@ -307,7 +307,7 @@ func TestPodIsNotSummedUpBeforeItIsLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := layouts[0]
 		tree := l.tree()
-		r := reader(t, &told{containers: []*runtimeapi.ContainerStats{ofContainer()}}, tree)
+		r := reader(t, &statsRuntime{containers: []*runtimeapi.ContainerStats{ofContainer()}}, tree)
 		other := pod()
 		other.UID, other.Sandboxes[0].ID, other.Containers[0].ID.ID = "u-0", "sand0", "cont0"
 		read := func(p *runtime.PodStatus) *stats.CPU {
@@ -331,7 +331,7 @@ func TestPodIsNotSummedUpBeforeItIsLookedFor(t *testing.T) {
 // However long the runtime takes, the figures of cgroups have the time at which they were read.
 func TestTimeIsTheTimeOfTheReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := reader(t, &told{takes: 3 * time.Second}, layouts[0].tree())
+		r := reader(t, &statsRuntime{takes: 3 * time.Second}, layouts[0].tree())
 		began := time.Now()
 		got, err := r.Read(t.Context(), []*runtime.PodStatus{pod()})
 		if err != nil || got.Pods[0].CPU.Time.Sub(began) != 3*time.Second {
@@ -343,7 +343,7 @@ func TestTimeIsTheTimeOfTheReading(t *testing.T) {
 // A runtime that hangs hides no figure of the kernel, and delays the read only for a bounded time.
 func TestRuntimeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := reader(t, &told{takes: time.Hour}, layouts[0].tree())
+		r := reader(t, &statsRuntime{takes: time.Hour}, layouts[0].tree())
 		began := time.Now()
 		got, err := r.Read(t.Context(), []*runtime.PodStatus{pod()})
 		if took := time.Since(began); err != nil || got.Node.CPU == nil || got.Pods[0].CPU == nil || took > 5*time.Second {
@@ -387,7 +387,7 @@ const (
 
 func TestRuntimeIsAskedFirst(t *testing.T) {
 	tree := layouts[0].tree()
-	rt := &told{pods: []*runtimeapi.PodSandboxStats{ofPod()}, images: &runtimeapi.ImageFsInfoResponse{
+	rt := &statsRuntime{pods: []*runtimeapi.PodSandboxStats{ofPod()}, images: &runtimeapi.ImageFsInfoResponse{
 		ImageFilesystems: []*runtimeapi.FilesystemUsage{{Timestamp: 1, UsedBytes: value(11), InodesUsed: value(12)}},
 	}}
 	got, err := reader(t, rt, tree).Read(t.Context(), []*runtime.PodStatus{pod()})
@@ -407,7 +407,7 @@ func TestRuntimeIsAskedFirst(t *testing.T) {
 	}
 
 	// Containers alone: the pod is read from its cgroup, the network from its process.
-	rt = &told{containers: []*runtimeapi.ContainerStats{ofContainer()}}
+	rt = &statsRuntime{containers: []*runtimeapi.ContainerStats{ofContainer()}}
 	got, err = reader(t, rt, tree).Read(t.Context(), []*runtime.PodStatus{pod()})
 	if err != nil {
 		t.Fatal(err)
@@ -421,7 +421,7 @@ func TestRuntimeIsAskedFirst(t *testing.T) {
 	// A pod on the network of the node has none.
 	host := pod()
 	host.Sandboxes[0].NetworkMode = runtime.NamespaceNode
-	for _, rt := range []*told{{}, {pods: []*runtimeapi.PodSandboxStats{ofPod()}}} {
+	for _, rt := range []*statsRuntime{{}, {pods: []*runtimeapi.PodSandboxStats{ofPod()}}} {
 		got, err = reader(t, rt, tree).Read(t.Context(), []*runtime.PodStatus{host})
 		if err != nil || got.Pods[0].Network != nil || got.Pods[0].CPU == nil {
 			t.Errorf("%s, %v", bare(t, got.Pods), err)
@@ -430,7 +430,7 @@ func TestRuntimeIsAskedFirst(t *testing.T) {
 }
 
 func TestMissingStatsOfTheRuntimeAreReadFromTheKernel(t *testing.T) {
-	broken := &told{err: status.Error(codes.Unknown, "broken disk")}
+	broken := &statsRuntime{err: status.Error(codes.Unknown, "broken disk")}
 	got, err := reader(t, broken, layouts[0].tree()).ReadCPUAndMemory(t.Context(), []*runtime.PodStatus{pod()})
 	if err != nil || *got.Pods[0].CPU.UsageCoreNanoSeconds != 5e9 {
 		t.Errorf("all was there: %s, %v", bare(t, got.Pods), err)
@@ -441,7 +441,7 @@ func TestMissingStatsOfTheRuntimeAreReadFromTheKernel(t *testing.T) {
 	}
 	half := ofPod()
 	half.Linux.Memory, half.Linux.Containers[0].Cpu.UsageCoreNanoSeconds = nil, nil
-	got, err = reader(t, &told{pods: []*runtimeapi.PodSandboxStats{half}}, layouts[0].tree()).Read(t.Context(), []*runtime.PodStatus{pod()})
+	got, err = reader(t, &statsRuntime{pods: []*runtimeapi.PodSandboxStats{half}}, layouts[0].tree()).Read(t.Context(), []*runtime.PodStatus{pod()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -456,7 +456,7 @@ const huge = "18446744073709551615" // the largest number of 64 bits
 // One file at a time is damaged: the error names it, and all other figures are unchanged.
 func TestDamage(t *testing.T) {
 	for _, l := range layouts {
-		whole, err := reader(t, &told{}, l.tree()).Read(t.Context(), []*runtime.PodStatus{pod()})
+		whole, err := reader(t, &statsRuntime{}, l.tree()).Read(t.Context(), []*runtime.PodStatus{pod()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -477,7 +477,7 @@ func TestDamage(t *testing.T) {
 				}
 				tree := l.tree()
 				tree[name] = file(text)
-				got, err := reader(t, &told{}, tree).Read(t.Context(), []*runtime.PodStatus{pod()})
+				got, err := reader(t, &statsRuntime{}, tree).Read(t.Context(), []*runtime.PodStatus{pod()})
 				if err == nil || !strings.Contains(err.Error(), name) || len(err.Error()) > 1000 {
 					t.Errorf("%s: %s %s: %v, want an error and %v in it and at most 1000", l.name, what, name, err, name)
 				}
@@ -528,7 +528,7 @@ func TestRequiredFields(t *testing.T) {
 	for name := range proc {
 		tree := maps.Clone(proc)
 		delete(tree, name)
-		if _, err := reader(t, &told{}, tree).Read(t.Context(), nil); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), name) {
+		if _, err := reader(t, &statsRuntime{}, tree).Read(t.Context(), nil); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), name) {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}
@@ -539,7 +539,7 @@ func TestRequiredFields(t *testing.T) {
 func TestGoneIsNoError(t *testing.T) {
 	l := layouts[0]
 	tree := l.tree()
-	r := reader(t, &told{}, tree)
+	r := reader(t, &statsRuntime{}, tree)
 	if _, err := r.Read(t.Context(), []*runtime.PodStatus{pod()}); err != nil {
 		t.Fatal(err)
 	}
@@ -558,7 +558,7 @@ func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := layouts[0]
 		tree := l.tree()
-		r := reader(t, &told{}, tree)
+		r := reader(t, &statsRuntime{}, tree)
 		spent := 4
 		rate := func(wait time.Duration, seconds int) *uint64 {
 			time.Sleep(wait)
@@ -596,7 +596,7 @@ func TestRate(t *testing.T) {
 func TestNew(t *testing.T) {
 	for want, c := range map[string]stats.Config{
 		"Config.Runtime is missing": {},
-		`Config.Dir "var" is not`:   {Runtime: &told{}, Dir: "var"},
+		`Config.Dir "var" is not`:   {Runtime: &statsRuntime{}, Dir: "var"},
 	} {
 		if _, err := stats.New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -614,7 +614,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, i byte, text string) {
 		tree := layouts[0].tree()
 		tree[names[int(i)%len(names)]] = file(text)
-		got, _ := reader(t, &told{}, tree).Read(t.Context(), []*runtime.PodStatus{pod()})
+		got, _ := reader(t, &statsRuntime{}, tree).Read(t.Context(), []*runtime.PodStatus{pod()})
 		for _, m := range []*stats.Memory{got.Node.Memory, got.Pods[0].Memory} {
 			if m != nil && m.WorkingSetBytes != nil && *m.WorkingSetBytes > *m.UsageBytes {
 				t.Errorf("%s, want not (m != nil && m.WorkingSetBytes != nil && *m.WorkingSetBytes > *m.UsageBytes)", bare(t, m))

@@ -70,7 +70,7 @@ func (l *life) worked(w podworkers.Work, result podworkers.Outcome) {
 		l.stopping = true
 		l.stopped = l.stopped || w.Type != podworkers.SyncTerminatedPod && result != podworkers.Failed
 		if w.Type == podworkers.SyncTerminatingPod {
-			l.told(w.GracePeriodSeconds)
+			l.notified(w.GracePeriodSeconds)
 		}
 		return
 	case result == podworkers.SucceededTerminal:
@@ -79,8 +79,8 @@ func (l *life) worked(w podworkers.Work, result podworkers.Outcome) {
 	l.synced = true
 }
 
-// told records the grace period of a pod.
-func (l *life) told(grace *int64) {
+// notified records the grace period of a pod.
+func (l *life) notified(grace *int64) {
 	if grace == nil {
 		l.lengthened = l.lengthened || l.grace != 0
 		return

@@ -168,7 +168,7 @@ func TestLifeNotesALongerTime(t *testing.T) {
 	} {
 		l := &life{bound: 7}
 		for i, grace := range told {
-			if l.told(grace); l.lengthened != (i == len(told)-1) {
+			if l.notified(grace); l.lengthened != (i == len(told)-1) {
 				t.Errorf("%s: %v after %d, want l.lengthened == (i == len(told)-1)", name, l.lengthened, i)
 			}
 		}

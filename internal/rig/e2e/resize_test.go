@@ -89,7 +89,7 @@ func (r *resizer) detach() {
 // stop ends the pods, and then the agent.
 func (r *resizer) stop() {
 	r.wanted = map[types.UID]*v1.Pod{}
-	r.tell()
+	r.report()
 	r.eventually(func() error {
 		if left := r.all(); len(left) > 0 {
 			return fmt.Errorf("still there: %v", left)
@@ -120,16 +120,16 @@ func (r *resizer) set(pod *v1.Pod) {
 		pod.Generation = before.Generation + 1
 	}
 	r.wanted[pod.UID] = pod
-	r.tell()
+	r.report()
 }
 
 func (r *resizer) drop(uid types.UID) {
 	r.Helper()
 	delete(r.wanted, uid)
-	r.tell()
+	r.report()
 }
 
-func (r *resizer) tell() {
+func (r *resizer) report() {
 	r.Helper()
 	var pods []*v1.Pod
 	for _, p := range r.wanted {
@@ -355,7 +355,7 @@ func (r *resizer) deferred() {
 	r.detach()
 	r.statuses = map[types.UID]v1.PodStatus{}
 	r.start()
-	r.tell()
+	r.report()
 	r.waits(p, v1.PodResizePending, v1.PodReasonDeferred, message)
 	r.wantKernel(p, before["a"], 100, 100, 64*mib)
 	r.drop(full.UID)

@@ -93,7 +93,7 @@ func (w *world) start(o *owner) {
 	for _, source := range sources {
 		w.after(w.upTo(w.silence), func() {
 			if o.agent == a {
-				w.tell(o, source)
+				w.deliver(o, source)
 			}
 		})
 	}
@@ -136,12 +136,12 @@ func (o *owner) hears(source string) bool {
 // news makes a source that has delivered before deliver its pods again.
 func (w *world) news(o *owner, source string) {
 	if o.hears(source) {
-		w.tell(o, source)
+		w.deliver(o, source)
 	}
 }
 
-// tell makes a source deliver its pods.
-func (w *world) tell(o *owner, source string) {
+// deliver makes a source deliver its pods.
+func (w *world) deliver(o *owner, source string) {
 	var pods []*v1.Pod
 	for _, uid := range slices.Sorted(maps.Keys(o.wanted[source])) {
 		pods = append(pods, o.wanted[source][uid])

@@ -42,7 +42,7 @@ func containerStatuses(s v1.PodStatus) []v1.ContainerStatus {
 }
 
 func (tr *trace) exitCodes(v *verdict) {
-	told := toldEnds{codes: map[string]int32{}, known: map[string]time.Time{}, attempts: tr.attempts()}
+	told := reportedEnds{codes: map[string]int32{}, known: map[string]time.Time{}, attempts: tr.attempts()}
 	for _, s := range tr.statuses {
 		for _, c := range containerStatuses(s.status) {
 			now, last := c.State.Terminated, c.LastTerminationState.Terminated
@@ -55,8 +55,8 @@ func (tr *trace) exitCodes(v *verdict) {
 	}
 }
 
-// toldEnds is what earlier statuses said of ends.
-type toldEnds struct {
+// reportedEnds are the exits that earlier statuses reported.
+type reportedEnds struct {
 	codes map[string]int32     // by container ID
 	known map[string]time.Time // when those with an ID were first reported, by pod, container and attempt
 	// attempts has the attempts of the started containers, by container ID.
@@ -76,7 +76,7 @@ func (tr *trace) attempts() map[string]uint32 {
 }
 
 // exitCode judges one end in a status.
-func (tr *trace) exitCode(v *verdict, told toldEnds, s published, c v1.ContainerStatus, end *v1.ContainerStateTerminated) {
+func (tr *trace) exitCode(v *verdict, told reportedEnds, s published, c v1.ContainerStatus, end *v1.ContainerStateTerminated) {
 	attempt := c.RestartCount
 	_, current, _ := strings.Cut(c.ContainerID, "://")
 	if i := tr.instances[current]; i != nil { // restarts that did not happen may have been counted

@@ -36,7 +36,7 @@ func terminated(id string, code int32) v1.PodStatus {
 	return v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{Name: "c0", State: v1.ContainerState{Terminated: end}}}}
 }
 
-func tell(tr *trace, second int, s v1.PodStatus) {
+func reportAt(tr *trace, second int, s v1.PodStatus) {
 	tr.statuses = append(tr.statuses, published{"u", at(second), s})
 }
 
@@ -83,7 +83,7 @@ func TestUnknownStartIsNoRun(t *testing.T) {
 		tr := one()
 		job(tr)
 		tr.calls = calls
-		tell(tr, 6, isRunning("x://a")) // too late
+		reportAt(tr, 6, isRunning("x://a")) // too late
 		for _, broken := range tr.result(0, false).Broken {
 			if strings.HasPrefix(broken, "C5") {
 				t.Errorf("%s: %s", what, broken)
@@ -101,8 +101,8 @@ func TestGuessAtAnotherEnd(t *testing.T) {
 	state := func(now, last v1.ContainerState) v1.PodStatus {
 		return v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "c0", RestartCount: 2, State: now, LastTerminationState: last}}}
 	}
-	tell(tr, 3, state(guess, seen)) // of attempt 1, which is in an unknown state
-	tell(tr, 4, state(v1.ContainerState{Running: &v1.ContainerStateRunning{}}, guess))
+	reportAt(tr, 3, state(guess, seen)) // of attempt 1, which is in an unknown state
+	reportAt(tr, 4, state(v1.ContainerState{Running: &v1.ContainerStateRunning{}}, guess))
 	for _, broken := range tr.result(0, false).Broken {
 		if strings.HasPrefix(broken, "T2") {
 			t.Error(broken)
@@ -121,12 +121,12 @@ func TestRulesKnowBetter(t *testing.T) {
 			tr.calls = critest.Journal{call(critest.StartContainer, 1, func(c *critest.Call) { c.Err = context.Canceled })}
 			refused, guess := terminated("x://a", 128).ContainerStatuses[0].State, terminated("", 137).ContainerStatuses[0].State
 			for n, now := range []v1.ContainerState{running, {Waiting: &v1.ContainerStateWaiting{}}, guess} {
-				tell(tr, 2+n, v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c0", RestartCount: 1, State: now, LastTerminationState: refused}}})
+				reportAt(tr, 2+n, v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c0", RestartCount: 1, State: now, LastTerminationState: refused}}})
 			}
 		}},
 		{"S3", "a pod that has failed because its container could not be started", func(tr *trace) {
 			tr.calls = critest.Journal{call(critest.StartContainer, 1, func(c *critest.Call) { c.Err = context.Canceled })}
-			tell(tr, 3, terminated("x://a", 128))
+			reportAt(tr, 3, terminated("x://a", 128))
 		}},
 		{"S3", "a pod that is over by an init container in an unknown state, which is seen to have succeeded then", func(tr *trace) {
 			tr.instances["i"] = &instance{Process: critest.Process{ContainerID: "i", PodUID: "u", Container: "i0", Started: at(1), Ended: at(4)}}
@@ -140,14 +140,14 @@ func TestRulesKnowBetter(t *testing.T) {
 		{"S4", "a sandbox without an address whose pod has had its time", func(tr *trace) {
 			limit := int64(40)
 			tr.pods["u"].pod.UID, tr.pods["u"].pod.Spec.ActiveDeadlineSeconds = "u", &limit
-			tell(tr, 1, v1.PodStatus{Phase: v1.PodPending})
+			reportAt(tr, 1, v1.PodStatus{Phase: v1.PodPending})
 			tr.calls = critest.Journal{call(critest.RunPodSandbox, 40, func(c *critest.Call) { c.Fault = "before: late address" }), call(critest.StopPodSandbox, 41, unchanged)}
 		}},
 		{"P3", "an end that is reported after the next sandbox was created", func(tr *trace) {
 			two(tr)
 			tr.end, tr.instances["b"].Ended = at(1500), at(1000)
 			tr.calls = critest.Journal{call(critest.RunPodSandbox, 1001, func(c *critest.Call) { c.End = at(1020) })}
-			tell(tr, 1020, terminated("x://b", 0))
+			reportAt(tr, 1020, terminated("x://b", 0))
 		}},
 	} {
 		tr := one()
@@ -199,8 +199,8 @@ func TestRulesNotice(t *testing.T) {
 			tr.calls = critest.Journal{call(critest.CreateContainer, 1, unchanged), call(critest.CreateContainer, 2, func(c *critest.Call) { c.ContainerID = "b" })}
 		}},
 		{"C5", "a job runs twice after its start was answered", func(tr *trace) { job(tr); tr.calls = answered }},
-		{"C5", "a job runs twice after it was reported as running", func(tr *trace) { job(tr); tell(tr, 2, isRunning("x://a")) }},
-		{"C5", "a job runs twice after it was reported as ended", func(tr *trace) { job(tr); tell(tr, 2, terminated("x://a", 1)) }},
+		{"C5", "a job runs twice after it was reported as running", func(tr *trace) { job(tr); reportAt(tr, 2, isRunning("x://a")) }},
+		{"C5", "a job runs twice after it was reported as ended", func(tr *trace) { job(tr); reportAt(tr, 2, terminated("x://a", 1)) }},
 		{"W1: no start", "a start after the stop", func(tr *trace) {
 			tr.works = []workSpan{{0, podworkers.Work{UID: "u", Type: podworkers.SyncTerminatingPod}, at(1)}}
 			tr.calls = critest.Journal{call(critest.StartContainer, 2, unchanged)}
@@ -222,25 +222,25 @@ func TestRulesNotice(t *testing.T) {
 			tr.calls = critest.Journal{call(critest.StopPodSandbox, 3, unchanged)}
 		}},
 		{"T1", "running after the end", func(tr *trace) {
-			tell(tr, 1, v1.PodStatus{Phase: v1.PodFailed})
-			tell(tr, 2, v1.PodStatus{Phase: v1.PodRunning})
+			reportAt(tr, 1, v1.PodStatus{Phase: v1.PodFailed})
+			reportAt(tr, 2, v1.PodStatus{Phase: v1.PodRunning})
 		}},
-		{"T2", "another code", func(tr *trace) { tell(tr, 1, terminated("x://a", 1)); tell(tr, 2, terminated("x://a", 2)) }},
+		{"T2", "another code", func(tr *trace) { reportAt(tr, 1, terminated("x://a", 1)); reportAt(tr, 2, terminated("x://a", 2)) }},
 		{"T2", "a guess after a run that was not counted", func(tr *trace) {
 			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", Started: at(1), Ended: at(2), ExitCode: 1}}
 			counted := terminated("x://a", 1)
 			counted.ContainerStatuses[0].RestartCount = 1
-			tell(tr, 3, counted)
-			tell(tr, 4, terminated("", 137))
+			reportAt(tr, 3, counted)
+			reportAt(tr, 4, terminated("", 137))
 		}},
-		{"T2", "a guess", func(tr *trace) { tell(tr, 1, terminated("x://a", 1)); tell(tr, 2, terminated("", 137)) }},
+		{"T2", "a guess", func(tr *trace) { reportAt(tr, 1, terminated("x://a", 1)); reportAt(tr, 2, terminated("", 137)) }},
 		{"T2", "not the truth", func(tr *trace) {
 			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", Started: at(1), Ended: at(2), ExitCode: 3}}
-			tell(tr, 3, terminated("x://a", 1))
+			reportAt(tr, 3, terminated("x://a", 1))
 		}},
 		{"C3", "a count that falls", func(tr *trace) {
 			for _, n := range []int32{2, 1} {
-				tell(tr, 1, v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c0", RestartCount: n}}})
+				reportAt(tr, 1, v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c0", RestartCount: n}}})
 			}
 		}},
 		{"S7", "a sandbox beside what runs", func(tr *trace) {
@@ -271,12 +271,12 @@ func TestRulesNotice(t *testing.T) {
 		}},
 		{"W9", "a kill without an answer", func(tr *trace) { tr.kills = []*kill{{uid: "u", at: at(1)}} }},
 		{"W9", "a start after the answer", func(tr *trace) { two(tr); tr.kills = []*kill{{uid: "u", at: at(1), answered: at(3)}} }},
-		{"K4", "an end that was none", func(tr *trace) { two(tr); tell(tr, 3, terminated("x://a", 0)) }},
+		{"K4", "an end that was none", func(tr *trace) { two(tr); reportAt(tr, 3, terminated("x://a", 0)) }},
 		{"T5", "ready without a probe", func(tr *trace) {
 			tr.pods["u"].pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{}
 			s := isRunning("x://a")
 			s.ContainerStatuses[0].Ready = true
-			tell(tr, 3, s)
+			reportAt(tr, 3, s)
 		}},
 		{"C6", "no handler in an hour", func(tr *trace) {
 			tr.end = at(3600)
@@ -335,9 +335,9 @@ func TestRulesNotice(t *testing.T) {
 		{"P3", "an end without faults that is reported late", func(tr *trace) {
 			two(tr)
 			tr.end, tr.instances["b"].Ended = at(1500), at(1000)
-			tell(tr, 1000+20, terminated("x://b", 0))
+			reportAt(tr, 1000+20, terminated("x://b", 0))
 		}},
-		{"S3", "a pod that has failed before it has run", func(tr *trace) { tell(tr, 3, terminated("", 137)) }},
+		{"S3", "a pod that has failed before it has run", func(tr *trace) { reportAt(tr, 3, terminated("", 137)) }},
 		{"M2", "an image of before", func(tr *trace) {
 			tr.pods["u"].pod.Spec.Containers[0].Image = "new"
 			tr.containers = []*runtimeapi.Container{{
@@ -350,8 +350,8 @@ func TestRulesNotice(t *testing.T) {
 			tr.instances["a"].Container, tr.instances["b"].Container = "e0", "e0"
 		}},
 		{"T3", "an address that goes", func(tr *trace) {
-			tell(tr, 1, v1.PodStatus{PodIP: "10.0.0.1"})
-			tell(tr, 2, v1.PodStatus{})
+			reportAt(tr, 1, v1.PodStatus{PodIP: "10.0.0.1"})
+			reportAt(tr, 2, v1.PodStatus{})
 		}},
 		{"S1, C4, E3, E5", "a stop of a container that should run", func(tr *trace) {
 			two(tr)
@@ -404,8 +404,8 @@ func TestSteadyUntilThePodHasFinished(t *testing.T) {
 	} {
 		tr := one()
 		tr.pods["u"].pod.Spec.RestartPolicy = tc.policy
-		tell(tr, 3, state(tc.app, waits))
-		tell(tr, 4, state(tc.app, ended))
+		reportAt(tr, 3, state(tc.app, waits))
+		reportAt(tr, 4, state(tc.app, ended))
 		broken := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.HasPrefix(b, "T7") })
 		if broken != tc.broken {
 			t.Errorf("%s: broken %t, want %t", what, broken, tc.broken)
@@ -423,7 +423,7 @@ func TestSteadyUntilItRuns(t *testing.T) {
 		tr.pods["u"].pod.Spec.RestartPolicy = v1.RestartPolicyAlways
 		tr.instances["b"] = &instance{Process: critest.Process{ContainerID: "b", PodUID: "u", Container: "c0", Started: at(started)}}
 		for second, state := range map[int]v1.ContainerState{3: waits, 5: ended} {
-			tell(tr, second, v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c0", State: state, LastTerminationState: ended}}})
+			reportAt(tr, second, v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c0", State: state, LastTerminationState: ended}}})
 		}
 		slices.SortFunc(tr.statuses, func(a, b published) int { return a.at.Compare(b.at) })
 		got := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.HasPrefix(b, "T7") })
@@ -441,7 +441,7 @@ func TestNeverRunsButFailedToStart(t *testing.T) {
 		tr.pods["u"].kind = kindNamed("homeless")
 		status := terminated("x://a", 128)
 		status.Phase = v1.PodRunning
-		tell(tr, 3, status)
+		reportAt(tr, 3, status)
 		if refused {
 			tr.calls = critest.Journal{call(critest.StartContainer, 2, func(c *critest.Call) { c.Err = errRefused })}
 		}
@@ -468,7 +468,7 @@ func TestEndOfAContainerThatWasNeverStarted(t *testing.T) {
 		if tc.lost {
 			tr.recordsLost = map[types.UID][]time.Time{"u": {at(1)}}
 		}
-		tell(tr, 3, terminated(tc.id, 2))
+		reportAt(tr, 3, terminated(tc.id, 2))
 		broken := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.HasPrefix(b, "S3: a pod that has ended") })
 		if broken != tc.broken {
 			t.Errorf("%+v: broken %t", tc, broken)

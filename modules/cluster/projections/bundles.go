@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// retryInterval is the interval at which an API server without ClusterTrustBundles is asked for them again.
+	// retryInterval is the interval of retries while the API server does not serve ClusterTrustBundles.
 	retryInterval = 30 * time.Second
 	// syncWait is how long a pod waits for the first list of ClusterTrustBundles before its start is retried.
 	syncWait = 10 * time.Second
@@ -113,7 +113,7 @@ func (p *Projections) trustBundle(ctx context.Context, s *v1.ClusterTrustBundleP
 	return text, nil
 }
 
-// A selection is what a source selects.
+// A selection selects the ClusterTrustBundles of a source.
 type selection struct {
 	key     string
 	matches func(*bundle) bool

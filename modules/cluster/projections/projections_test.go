@@ -162,8 +162,7 @@ func TestNewestVersionIsUsed(t *testing.T) {
 	on(t, "v1", []runtime.Object{stable}, func(c *cluster) { c.want(&v1.ClusterTrustBundleProjection{Name: new("a")}, "stable") })
 }
 
-// A pod waits with a message while the API server does not serve bundles, which is asked for twice a minute, and starts
-// when it does.
+// While the API server does not serve bundles, a pod waits with a message, and the agent retries twice a minute.
 func TestServerWithoutBundles(t *testing.T) {
 	on(t, "", []runtime.Object{beta("a", "", "x", "late")}, func(c *cluster) {
 		byName := &v1.ClusterTrustBundleProjection{Name: new("a"), Optional: new(true)}

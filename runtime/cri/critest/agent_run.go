@@ -112,6 +112,38 @@ func (c agentConn) Invoke(ctx context.Context, method string, request, response 
 	return err
 }
 
+// NewStream opens a stream, from which a killed agent receives nothing more. The end of a killed agent also ends a stream
+// whose own ctx has no end.
+func (c agentConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	s, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	context.AfterFunc(c.run.ctx, func() {
+		if c.run.isKilled() {
+			cancel()
+		}
+	})
+	return agentStream{s, c.run}, nil
+}
+
+type agentStream struct {
+	grpc.ClientStream
+	run *AgentRun
+}
+
+// RecvMsg receives a message.
+func (s agentStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if s.run.isKilled() {
+		<-s.run.ctx.Done()
+		return status.FromContextError(context.Canceled).Err()
+	}
+	return err
+}
+
 // podsDir is the directory below an agent's root to which containers write.
 const podsDir = "pods"
 

@@ -113,6 +113,36 @@ func TestKillAfterACall(t *testing.T) {
 	})
 }
 
+// A killed agent receives no event, and its end ends its event streams.
+func TestKilledAgentReceivesNoEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := NewNode(t, Config{})
+		a := n.NewAgentRun(n.Root)
+		stream, err := runtimeapi.NewRuntimeServiceClient(a.Conn).GetContainerEvents(context.Background(), &runtimeapi.GetEventsRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		received := make(chan error, 1)
+		a.Go(func(context.Context) {
+			_, err := stream.Recv()
+			received <- err
+		})
+		synctest.Wait()
+		close(a.killed)
+		if _, err := runtimeapi.NewRuntimeServiceClient(n.Direct()).RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podConfig("p")}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(received) != 0 {
+			t.Errorf("a killed agent has received an event or the error %v", <-received)
+		}
+		a.Stop()
+		if err := <-received; err == nil {
+			t.Error("a killed agent has received an event")
+		}
+	})
+}
+
 // A failing is a testing.T that records errors.
 type failing struct {
 	*testing.T

@@ -38,8 +38,8 @@ func TestDirect(t *testing.T) {
 		_, id := n.runs("uid", script("sleep 5; exit 3")...)
 		time.Sleep(time.Minute)
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_EXITED, 3)
-		if got, err := events(); told(got, id) != "CSX" || err != nil {
-			n.Errorf("the events are %q, %v, want %q", told(got, id), err, "CSX")
+		if got, err := events(); eventsOf(got, id) != "CSX" || err != nil {
+			n.Errorf("the events are %q, %v, want %q", eventsOf(got, id), err, "CSX")
 		}
 		if calls := n.Journal().Of(StartContainer).Pod("uid"); len(calls) != 1 || calls[0].ContainerID != id {
 			n.Errorf("the journal has %v, want the start of the container", calls)

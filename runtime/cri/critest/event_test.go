@@ -14,9 +14,9 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// told returns the events of a container as letters: C, S, X and D for created, started, stopped and
+// eventsOf returns the events of a container as letters: C, S, X and D for created, started, stopped and
 // deleted.
-func told(events []*runtimeapi.ContainerEventResponse, id string) string {
+func eventsOf(events []*runtimeapi.ContainerEventResponse, id string) string {
 	var b strings.Builder
 	for _, e := range events {
 		if e.GetContainerId() == id {
@@ -52,13 +52,13 @@ func TestF9_EventFaults(t *testing.T) {
 				n.ok(n.stopIt(n.Context(), id, 0))
 				n.ok(n.Remove(id))
 				got, _ := events()
-				if told(got, id) != tc.want {
-					n.Errorf("at once %q, want %q", told(got, id), tc.want)
+				if eventsOf(got, id) != tc.want {
+					n.Errorf("at once %q, want %q", eventsOf(got, id), tc.want)
 				}
 				time.Sleep(10 * time.Second)
 				got, _ = events()
-				if told(got, id) != tc.later {
-					n.Errorf("later %q, want %q", told(got, id), tc.later)
+				if eventsOf(got, id) != tc.later {
+					n.Errorf("later %q, want %q", eventsOf(got, id), tc.later)
 				}
 				if tc.fault.PodUID == "" && i.Hits() == 0 {
 					n.Error("nothing was struck")

@@ -54,7 +54,7 @@ func (c *container) stats() *runtimeapi.ContainerStats {
 	}
 	if c.running {
 		st.Cpu, st.Memory = usage(now, time.Duration(now-c.startedAt), 1)
-		c.usage.tell(st.Memory)
+		c.usage.setMemory(st.Memory)
 	}
 	return st
 }
@@ -79,7 +79,7 @@ func (r *Runtime) SetUsage(container string, u Usage) error {
 	return nil
 }
 
-func (u Usage) tell(m *runtimeapi.MemoryUsage) {
+func (u Usage) setMemory(m *runtimeapi.MemoryUsage) {
 	if u.MemoryBytes > 0 {
 		m.WorkingSetBytes.Value, m.UsageBytes.Value, m.RssBytes.Value = u.MemoryBytes, u.MemoryBytes, u.MemoryBytes
 	}
@@ -137,7 +137,7 @@ func (s service) sandboxStats(sb *sandbox) *runtimeapi.PodSandboxStats {
 	for _, c := range s.containersOf(sb.id) {
 		if extra := c.usage.MemoryBytes; c.running && extra > 0 {
 			total := linux.Memory.WorkingSetBytes.Value - usedMemory + extra
-			Usage{MemoryBytes: total}.tell(linux.Memory)
+			Usage{MemoryBytes: total}.setMemory(linux.Memory)
 		}
 	}
 	linux.Process = &runtimeapi.ProcessUsage{Timestamp: now, ProcessCount: &runtimeapi.UInt64Value{Value: processes}}

@@ -152,7 +152,7 @@ func TestRedirectToAnotherHostIsReported(t *testing.T) {
 		told = nil
 		h := v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: port}}
 		o := p.outcome(t.Context(), target{container: container, ip: "127.0.0.1", probe: &v1.Probe{ProbeHandler: h}, timeout: time.Minute})
-		p.tell(&probe{container: container, key: key{kind: checks.Liveness}}, spec, o)
+		p.notify(&probe{container: container, key: key{kind: checks.Liveness}}, spec, o)
 		if got := strings.Join(told, "\n"); got != want || o.failure != "" {
 			t.Errorf("%s: %q and %q, want %q", path, got, o.failure, want)
 		}

@@ -19,20 +19,20 @@ import (
 	checks "github.com/podsync/podsync/syncpod/probe"
 )
 
-// told records the reports of a prober.
-type told struct {
+// observed records the reports of a prober.
+type observed struct {
 	mu   sync.Mutex
 	what []string
 }
 
-func (o *told) Checked(c checks.Check) {
+func (o *observed) Checked(c checks.Check) {
 	outcomes := map[actions.ProbeResult]string{actions.ProbeSuccess: "success", actions.ProbeFailure: "failure", actions.ProbeUnknown: "unknown"}
 	o.add(fmt.Sprintf("%s %s %s %s %v", c.Pod.Name, c.Container, c.Kind, outcomes[c.Outcome], c.Took))
 }
 
-func (o *told) PodForgotten(uid types.UID) { o.add("forgotten " + string(uid)) }
+func (o *observed) PodForgotten(uid types.UID) { o.add("forgotten " + string(uid)) }
 
-func (o *told) add(line string) {
+func (o *observed) add(line string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.what = append(o.what, line)
@@ -43,7 +43,7 @@ func (o *told) add(line string) {
 func TestObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &commands{exit: map[string]int32{"ill": 1}, errs: map[string]error{"breaks": errors.New("unavailable")}, hang: map[string]bool{"hangs": true}, began: time.Now()}
-		o := &told{}
+		o := &observed{}
 		p, err := prober.New(prober.Config{Exec: c, Observer: o})
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func named(container string) *runtime.PodStatus {
 // is forgotten.
 func TestNothingIsReportedOfAForgottenPod(t *testing.T) {
 	c := &commands{}
-	o := &told{}
+	o := &observed{}
 	p, err := prober.New(prober.Config{Exec: c, Observer: o})
 	if err != nil {
 		t.Fatal(err)

@@ -173,12 +173,12 @@ func (p *Prober) check(probe *probe) {
 		changed(spec.UID)
 	}
 	if counts {
-		p.tell(probe, spec, o)
+		p.notify(probe, spec, o)
 	}
 }
 
-// tell passes a failure or a warning to the callbacks.
-func (p *Prober) tell(probe *probe, spec *v1.Pod, o outcome) {
+// notify passes a failure or a warning to the callbacks.
+func (p *Prober) notify(probe *probe, spec *v1.Pod, o outcome) {
 	container, kind := probe.container.Name, probe.key.kind
 	switch {
 	case o.failure != "":

@@ -61,7 +61,7 @@ func listen(client *cri.Client) *eventLog {
 			if err != nil {
 				return
 			}
-			l.tell(event)
+			l.record(event)
 		}
 	}()
 	select {
@@ -72,8 +72,8 @@ func listen(client *cri.Client) *eventLog {
 	return l
 }
 
-// tell records an event. Events may arrive twice.
-func (l *eventLog) tell(event *runtimeapi.ContainerEventResponse) {
+// record records an event. Events may arrive twice.
+func (l *eventLog) record(event *runtimeapi.ContainerEventResponse) {
 	if event.GetCreatedAt() < l.since.UnixNano() {
 		return
 	}

@@ -25,7 +25,7 @@ func TestEventLog(t *testing.T) {
 				Id: id, Metadata: &runtimeapi.ContainerMetadata{Name: container}, StartedAt: since.Add(after).UnixNano(),
 			}}
 		}
-		l.tell(event)
+		l.record(event)
 	}
 	tell(runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT, "c0", "r0-1-n1", "main", -time.Second) // of before
 	tell(runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT, "c1", "r0-0-n1", "main", time.Second)

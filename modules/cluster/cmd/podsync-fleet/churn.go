@@ -119,7 +119,7 @@ func (c *churn) replace(ctx context.Context, n *fleet.Node) {
 	c.report(n, err) // the machine is off, even if its Node could not be deleted
 	spec := n.Spec
 	c.mu.Lock()
-	spec.Name = nodeName(c.named)
+	spec.Name = numbered(c.named)
 	c.named++
 	c.mu.Unlock()
 	fmt.Fprintf(c.out, "%s is lost, and is replaced by %s\n", n.Name, spec.Name)

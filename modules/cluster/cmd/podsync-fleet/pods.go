@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -50,14 +49,9 @@ func (w *wantedPods) run(ctx context.Context) {
 	w.missing.Run(ctx, creators, w.create, func(int, error) {}) // the report counts failed requests
 }
 
-// namePrefix is the prefix of the names of nodes and pods.
-const namePrefix = "fleet-"
-
-func nodeName(n int) string { return fmt.Sprintf("%s%d", namePrefix, n) }
-
 func (w *wantedPods) create(ctx context.Context, i int) error {
 	_, err := w.kube.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s%d", namePrefix, i), Labels: map[string]string{"app": "fleet"}},
+		ObjectMeta: metav1.ObjectMeta{Name: numbered(i), Labels: map[string]string{"app": "fleet"}},
 		Spec: v1.PodSpec{AutomountServiceAccountToken: new(false), Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1"}},
 			Tolerations: []v1.Toleration{{Operator: v1.TolerationOpExists}}},
 	}, metav1.CreateOptions{})

@@ -82,6 +82,16 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 		return err
 	}
 	parts = append(parts, withoutError(newChurn(o, f, out).run), withoutError(wanted.run))
+	if err := startAll(f, specs); err != nil {
+		return err
+	}
+	err = together.Run(ctx, parts...)
+	r.printSummary(o.nodes)
+	return err
+}
+
+// startAll adds nodes and starts them.
+func startAll(f *fleet.Fleet, specs []fleet.Spec) error {
 	for _, s := range specs {
 		node, err := f.Add(s)
 		if err == nil {
@@ -91,9 +101,7 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 			return err
 		}
 	}
-	err = together.Run(ctx, parts...)
-	r.printSummary(o.nodes)
-	return err
+	return nil
 }
 
 // partsOf returns the functions that run alongside the nodes.

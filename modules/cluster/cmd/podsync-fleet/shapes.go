@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"strconv"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -62,5 +63,11 @@ func (s shape) spec(n, pods int) fleet.Spec {
 	}
 	capacity := v1.ResourceList{v1.ResourcePods: *resource.NewQuantity(int64(pods), resource.DecimalSI)}
 	maps.Copy(capacity, s.Capacity)
-	return fleet.Spec{Name: nodeName(n), Labels: labels, Taints: s.Taints, Capacity: capacity}
+	return fleet.Spec{Name: numbered(n), Labels: labels, Taints: s.Taints, Capacity: capacity}
 }
+
+// namePrefix is the prefix of the names of nodes, and of the pods of --pods.
+const namePrefix = "fleet-"
+
+// numbered returns the name of node or pod n.
+func numbered(n int) string { return namePrefix + strconv.Itoa(n) }

@@ -52,7 +52,7 @@ func (a *agent) serve(ctx context.Context, p *parts) error {
 		now, _ := certificate() // without a certificate there is an error
 		return now
 	}
-	metrics, err := a.metrics.Handler(p.loop, append(a.api.collectors(a.client.Certificate, served), prometheus.Volumes(p.csi))...)
+	metrics, err := a.metrics.Handler(p.loop, append(a.api.collectors(a.client.Certificate, served), prometheus.Volumes(p.csi.VolumeStats))...)
 	if err != nil {
 		return err
 	}

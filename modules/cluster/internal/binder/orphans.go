@@ -56,7 +56,7 @@ func (b *Binder) orphans() map[string][]*v1.Pod {
 	return all
 }
 
-// isMissing asks the API server, because the informer may be behind.
+// isMissing reads the Node from the API server, because the informer's copy may be older.
 func (b *Binder) isMissing(ctx context.Context, node string) bool {
 	_, err := b.kube.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	return apierrors.IsNotFound(err)

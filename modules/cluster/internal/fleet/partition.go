@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// requestTimeout is how long a request of a node is lost before it fails: a client closes a connection whose ping gets no
-// answer.
+// requestTimeout is the time after which a dropped request fails: a client closes a connection whose ping has no response.
 const requestTimeout = 30 * time.Second
 
 // A Loss says how the requests of a partitioned node fail.
@@ -77,8 +76,8 @@ func (p *partition) wait(ctx context.Context) error {
 	return fmt.Errorf("read tcp: %w", syscall.ETIMEDOUT)
 }
 
-// nodeKey is the key of the node in the contexts of its requests. So nodes share one client, and a Transport still knows
-// which node sends a request.
+// nodeKey is the key of the node in the contexts of its requests. By this key a Transport finds the node that sends a
+// request, although all nodes share one client.
 type nodeKey struct{}
 
 func (n *Node) context(ctx context.Context) context.Context {

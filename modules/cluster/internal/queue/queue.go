@@ -8,8 +8,8 @@ import (
 )
 
 // A Queue holds keys to process; each key is processed by one goroutine at a time. Its methods may
-// be called concurrently. Unlike client-go's queues, it starts no goroutine before Run, and has only that of Run while no
-// key is processed: a process with a thousand nodes has a thousand queues.
+// be called concurrently. An idle Queue has no goroutines except the one that calls Run, and client-go's queues have
+// several: a process with a thousand nodes has a thousand queues.
 type Queue[K comparable] struct {
 	first, last time.Duration
 

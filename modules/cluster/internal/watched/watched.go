@@ -89,7 +89,7 @@ func compare(a, b types.NamespacedName) int {
 
 // Listen calls changed for each present object of a group before it returns, and then for each object that is added,
 // changed or, with gone set, deleted. If an object replaces another one of the same name, changed is first called with
-// gone set for the old one. Calls never overlap. changed must not block, and may call all methods except Listen. After
+// gone set for the old one. Calls never overlap. changed must not block, and may call Get, List and Listed. After
 // stop has returned, there are no more calls.
 func (w *Watch[T]) Listen(group string, changed func(o T, gone bool)) (stop func()) {
 	w.callMu.Lock()

@@ -71,8 +71,8 @@ func bareID(id string) string {
 }
 
 // eachEnd calls judge for each reported exit of a process.
-func (h *history) eachEnd(judge func(t told, c v1.ContainerStatus, p critest.Process, end *v1.ContainerStateTerminated)) {
-	for _, t := range h.told {
+func (h *history) eachEnd(judge func(t reported, c v1.ContainerStatus, p critest.Process, end *v1.ContainerStateTerminated)) {
+	for _, t := range h.statuses {
 		for _, c := range containerStatuses(t.status) {
 			for id, end := range ends(c) {
 				if p, ran := h.process(id); ran {
@@ -84,7 +84,7 @@ func (h *history) eachEnd(judge func(t told, c v1.ContainerStatus, p critest.Pro
 }
 
 func (h *history) exitCodes(v *verdict) {
-	h.eachEnd(func(t told, c v1.ContainerStatus, p critest.Process, end *v1.ContainerStateTerminated) {
+	h.eachEnd(func(t reported, c v1.ContainerStatus, p critest.Process, end *v1.ContainerStateTerminated) {
 		if p.Ended.IsZero() || h.unseen(p) {
 			return
 		}
@@ -100,7 +100,7 @@ func (h *history) unseen(p critest.Process) bool {
 }
 
 func (h *history) endsAreTrue(v *verdict) {
-	h.eachEnd(func(t told, c v1.ContainerStatus, p critest.Process, _ *v1.ContainerStateTerminated) {
+	h.eachEnd(func(t reported, c v1.ContainerStatus, p critest.Process, _ *v1.ContainerStateTerminated) {
 		v.want(!runsAt(p, t.at), at{uid: t.uid, t: t.at, container: p.ContainerID}, "%s was reported as terminated, and still ran", c.Name)
 	})
 }
@@ -108,9 +108,9 @@ func (h *history) endsAreTrue(v *verdict) {
 // eachChange calls judge for each reported status of a pod and its predecessor. Whenever a pod is
 // added again after its removal, the statuses may start over once, possibly not before the old pod
 // has ended.
-func (h *history) eachChange(v *verdict, judge func(before, t told) (wrong string)) {
-	last, begun := map[types.UID]told{}, map[types.UID]int{}
-	for _, t := range h.told {
+func (h *history) eachChange(v *verdict, judge func(before, t reported) (wrong string)) {
+	last, begun := map[types.UID]reported{}, map[types.UID]int{}
+	for _, t := range h.statuses {
 		l := h.pods[t.uid]
 		if l == nil {
 			continue
@@ -130,7 +130,7 @@ func (h *history) eachChange(v *verdict, judge func(before, t told) (wrong strin
 }
 
 func (h *history) restartCounts(v *verdict) {
-	h.eachChange(v, func(before, t told) string {
+	h.eachChange(v, func(before, t reported) string {
 		counts := map[string]int32{}
 		for _, c := range containerStatuses(before.status) {
 			counts[c.Name] = c.RestartCount
@@ -147,7 +147,7 @@ func (h *history) restartCounts(v *verdict) {
 var order = map[v1.PodPhase]int{v1.PodPending: 1, v1.PodRunning: 2, v1.PodSucceeded: 3, v1.PodFailed: 3}
 
 func (h *history) phases(v *verdict) {
-	h.eachChange(v, func(before, t told) string {
+	h.eachChange(v, func(before, t reported) string {
 		was, is := before.status.Phase, t.status.Phase
 		if order[is] >= order[was] && (order[was] < 3 || is == was) {
 			return ""
@@ -157,7 +157,7 @@ func (h *history) phases(v *verdict) {
 }
 
 func (h *history) readyIsTrue(v *verdict) {
-	for _, t := range h.told {
+	for _, t := range h.statuses {
 		l := h.pods[t.uid]
 		if l == nil {
 			continue

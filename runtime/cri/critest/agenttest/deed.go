@@ -76,7 +76,7 @@ func (s *stage) add(step Step) error {
 	s.wanted[step.Pod] = p
 	s.say(p.UID, "the pod is wanted")
 	s.life(p.UID).want(time.Now(), p)
-	return s.tell()
+	return s.setPods()
 }
 
 func (s *stage) remove(step Step) error {
@@ -87,7 +87,7 @@ func (s *stage) remove(step Step) error {
 	delete(s.wanted, step.Pod)
 	s.say(p.UID, "the pod is not wanted any more, its grace period is %d s", *p.Spec.TerminationGracePeriodSeconds)
 	s.life(p.UID).drop(time.Now())
-	return s.tell()
+	return s.setPods()
 }
 
 func (s *stage) edit(step Step) error {
@@ -99,7 +99,7 @@ func (s *stage) edit(step Step) error {
 	s.wanted[step.Pod] = p
 	s.say(p.UID, "the image of %s is to be %s", p.Spec.Containers[0].Name, p.Spec.Containers[0].Image)
 	l.versions = append(l.versions, version{time.Now(), p})
-	return s.tell()
+	return s.setPods()
 }
 
 func (s *stage) startAgent(Step) error {
@@ -326,5 +326,5 @@ func (s *stage) life(uid types.UID) *podLife {
 func (s *stage) report(uid types.UID, st v1.PodStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.h.told = append(s.h.told, told{time.Now(), uid, *st.DeepCopy()})
+	s.h.statuses = append(s.h.statuses, reported{time.Now(), uid, *st.DeepCopy()})
 }

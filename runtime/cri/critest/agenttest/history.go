@@ -26,10 +26,10 @@ type history struct {
 	watched        []span
 	chaos          []span
 	execHung       []span
-	// calls are the agent's calls, processes those that really ran, told the agent's reported statuses.
+	// calls are the agent's calls, processes those that really ran, statuses those that the agent reported.
 	calls     []call
 	processes []critest.Process
-	told      []told
+	statuses  []reported
 	// unanswered are the numbers of the calls whose responses the agent did not receive because of a crash.
 	unanswered map[int]bool
 	// touched are the IDs of the containers whose process the scenario ended. lostSandboxes are the
@@ -63,7 +63,7 @@ type act struct {
 	text string
 }
 
-type told struct {
+type reported struct {
 	at     time.Time
 	uid    types.UID
 	status v1.PodStatus

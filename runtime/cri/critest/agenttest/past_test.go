@@ -117,9 +117,9 @@ func (p *past) ran(pod, container string, n uint32, from, to float64, code int32
 	p.processes = append(p.processes, process)
 }
 
-// tells adds a status that the agent reports to the history.
-func (p *past) tells(pod string, at float64, phase v1.PodPhase, c v1.ContainerStatus) {
-	p.told = append(p.told, told{second(at), uidOf(pod), v1.PodStatus{Phase: phase, ContainerStatuses: []v1.ContainerStatus{c}}})
+// reports adds a status to the history, as if the agent had reported it.
+func (p *past) reports(pod string, at float64, phase v1.PodPhase, c v1.ContainerStatus) {
+	p.statuses = append(p.statuses, reported{second(at), uidOf(pod), v1.PodStatus{Phase: phase, ContainerStatuses: []v1.ContainerStatus{c}}})
 }
 
 func ended(pod, container string, code int32) v1.ContainerStatus {

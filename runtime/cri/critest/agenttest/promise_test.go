@@ -461,47 +461,47 @@ var trials = map[string]trial{
 		func(p *past) { watched(p, 0.5) },
 	},
 	"exit-codes": {
-		func(p *past) { job(p); p.tells("job", 10, v1.PodFailed, ended("job", "c0", 137)) },
-		func(p *past) { job(p); p.tells("job", 10, v1.PodFailed, ended("job", "c0", 3)) },
+		func(p *past) { job(p); p.reports("job", 10, v1.PodFailed, ended("job", "c0", 137)) },
+		func(p *past) { job(p); p.reports("job", 10, v1.PodFailed, ended("job", "c0", 3)) },
 	},
 	"ends-are-true": {
-		func(p *past) { web(p); p.tells("web", 10, v1.PodRunning, ended("web", "c0", 0)) },
-		func(p *past) { job(p); p.tells("job", 9, v1.PodFailed, ended("job", "c0", 3)) },
+		func(p *past) { web(p); p.reports("web", 10, v1.PodRunning, ended("web", "c0", 0)) },
+		func(p *past) { job(p); p.reports("job", 9, v1.PodFailed, ended("job", "c0", 3)) },
 	},
 	"restart-counts": {
 		func(p *past) {
 			web(p)
-			p.tells("web", 10, v1.PodRunning, v1.ContainerStatus{Name: "c0", RestartCount: 2})
-			p.tells("web", 11, v1.PodRunning, v1.ContainerStatus{Name: "c0", RestartCount: 1})
+			p.reports("web", 10, v1.PodRunning, v1.ContainerStatus{Name: "c0", RestartCount: 2})
+			p.reports("web", 11, v1.PodRunning, v1.ContainerStatus{Name: "c0", RestartCount: 1})
 		},
 		func(p *past) {
 			web(p)
-			p.tells("web", 10, v1.PodRunning, v1.ContainerStatus{Name: "c0", RestartCount: 2})
-			p.tells("web", 11, v1.PodRunning, v1.ContainerStatus{Name: "c0", RestartCount: 2})
+			p.reports("web", 10, v1.PodRunning, v1.ContainerStatus{Name: "c0", RestartCount: 2})
+			p.reports("web", 11, v1.PodRunning, v1.ContainerStatus{Name: "c0", RestartCount: 2})
 		},
 	},
 	"phases": {
 		func(p *past) {
 			job(p)
-			p.tells("job", 10, v1.PodFailed, v1.ContainerStatus{Name: "c0"})
-			p.tells("job", 11, v1.PodRunning, v1.ContainerStatus{Name: "c0"})
+			p.reports("job", 10, v1.PodFailed, v1.ContainerStatus{Name: "c0"})
+			p.reports("job", 11, v1.PodRunning, v1.ContainerStatus{Name: "c0"})
 		},
 		func(p *past) {
 			job(p)
-			p.tells("job", 10, v1.PodRunning, v1.ContainerStatus{Name: "c0"})
-			p.tells("job", 11, v1.PodFailed, v1.ContainerStatus{Name: "c0"})
+			p.reports("job", 10, v1.PodRunning, v1.ContainerStatus{Name: "c0"})
+			p.reports("job", 11, v1.PodFailed, v1.ContainerStatus{Name: "c0"})
 		},
 	},
 	"ready-is-true": {
 		func(p *past) {
 			readyPod(p)
 			p.call(critest.ExecSync, "ready", "c0", 9, run(0, 0, "test", "-e", "/ready"))
-			p.tells("ready", 5, v1.PodRunning, v1.ContainerStatus{Name: "c0", Ready: true, ContainerID: "x://" + idOf("ready", "c0", 0)})
+			p.reports("ready", 5, v1.PodRunning, v1.ContainerStatus{Name: "c0", Ready: true, ContainerID: "x://" + idOf("ready", "c0", 0)})
 		},
 		func(p *past) {
 			readyPod(p)
 			p.call(critest.ExecSync, "ready", "c0", 4, run(0, 0, "test", "-e", "/ready"))
-			p.tells("ready", 5, v1.PodRunning, v1.ContainerStatus{Name: "c0", Ready: true, ContainerID: "x://" + idOf("ready", "c0", 0)})
+			p.reports("ready", 5, v1.PodRunning, v1.ContainerStatus{Name: "c0", Ready: true, ContainerID: "x://" + idOf("ready", "c0", 0)})
 		},
 	},
 }

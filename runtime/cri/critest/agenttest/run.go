@@ -68,7 +68,7 @@ func Run[T test[T]](t T, around func(T, func(T)), cfg Config) *Report {
 	}
 	report := all.done()
 	for _, o := range report.Outcomes {
-		t.Run(o.Promise, func(t T) { tell(t, o) })
+		t.Run(o.Promise, func(t T) { conclude(t, o) })
 	}
 	return report
 }
@@ -93,8 +93,8 @@ func timeLeft(deadline time.Time, ok bool) func() bool {
 	}
 }
 
-// tell passes, fails or skips the test of a promise, by what the report says.
-func tell[T test[T]](t T, o Outcome) {
+// conclude passes, fails or skips the test of a promise by its outcome.
+func conclude[T test[T]](t T, o Outcome) {
 	switch o.State {
 	case Broken:
 		t.Errorf("%s\nBroken %d times in %d. %s", o.Sentence, o.BrokenTimes, o.Judged, o.Breaches[0].text())

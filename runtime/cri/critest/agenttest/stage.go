@@ -110,7 +110,7 @@ func (s *stage) playAll(rest time.Duration) (err error) {
 		return err
 	}
 	s.h.begin = time.Now()
-	if err := s.tell(); err != nil {
+	if err := s.setPods(); err != nil {
 		return err
 	}
 	defer func() {
@@ -222,8 +222,8 @@ func (s *stage) later(d time.Duration, do func()) {
 	slices.SortStableFunc(s.timers, func(a, b timer) int { return a.at.Compare(b.at) })
 }
 
-// tell calls SetPods of the agent with copies of the desired pods, in the order of their names.
-func (s *stage) tell() error {
+// setPods calls SetPods of the agent with copies of the desired pods, in the order of their names.
+func (s *stage) setPods() error {
 	var pods []*v1.Pod
 	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
 		pods = append(pods, s.wanted[name].DeepCopy())

@@ -139,7 +139,7 @@ func (h *history) ran(where at) []Line {
 // saying returns the reported statuses of the pod.
 func (h *history) saying(where at) []Line {
 	var lines []Line
-	for _, t := range h.told {
+	for _, t := range h.statuses {
 		if t.uid == where.uid && !t.at.After(where.t) {
 			lines = append(lines, Line{At: h.since(t.at), Who: "told", Text: statusText(t), Wrong: t.at.Equal(where.t) && where.call == 0 && where.container == ""})
 		}
@@ -147,7 +147,7 @@ func (h *history) saying(where at) []Line {
 	return lines
 }
 
-func statusText(t told) string {
+func statusText(t reported) string {
 	text := string(t.status.Phase)
 	for _, c := range containerStatuses(t.status) {
 		state := "waiting"
