@@ -65,7 +65,7 @@ func TestStreamsAreAudited(t *testing.T) {
 	for user, inLog := range map[string]string{
 		"ann": "ann",
 		"eve\n\"Stream begins\" \"user\"=\"ann\"": `"eve\n\"Stream begins\" \"user\"=\"ann\""`,
-		"eve\r\x1b[2K": `"eve\r\x1b[2K"`,
+		"eve\r\x1b[2K":  `"eve\r\x1b[2K"`,
 		"eve\x85\x9b2K": `"eve\x85\x9b2K"`, // the same in eight bits
 	} {
 		t.Run(strconv.Quote(user), func(t *testing.T) {
