@@ -5,6 +5,7 @@
 #   suite.sh up DIR              etcd, API server, controller manager, scheduler and containerd, in a separate network
 #   suite.sh node DIR [PROGRAM]  the node's agent; default podsync-node of this checkout. PROGRAM takes a kubelet's flags
 #   suite.sh run DIR [FOCUS]     the tests whose names match a regular expression; default suite/short.txt
+#   suite.sh serial DIR [FOCUS]  the Serial tests of the kubelet's own suite; see serial.sh
 #   suite.sh hours DIR [TIME]    kills and cuts off parts of the cluster, and checks the agent against rules; default 5m
 #   suite.sh measure DIR         measures the agent: times, requests, memory, CPU
 #   suite.sh down DIR            ends all processes, and removes DIR
@@ -21,6 +22,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 version=$(sed -n 's/^\tk8s.io\/kubernetes v\([^ ]*\).*/\1/p' "$here/suite/go.mod")
 bin=${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/kubernetes-$version
+source "$here/serial.sh"
 
 main() {
   local verb=${1:-} dir=${2:-}
@@ -29,8 +31,8 @@ main() {
       "$verb"
       return
       ;;
-    up | node | run | hours | measure | down) ;;
-    *) die 'usage: suite.sh build | possible | up DIR | node DIR [PROGRAM] | run DIR [FOCUS] | hours DIR [TIME] | measure DIR | down DIR' ;;
+    up | node | run | serial | systemctl | hours | measure | down) ;;
+    *) die 'usage: suite.sh build | possible | up DIR | node DIR [PROGRAM] | run DIR [FOCUS] | serial DIR [FOCUS] | hours DIR [TIME] | measure DIR | down DIR' ;;
   esac
   [ -n "$dir" ] || die "$verb: DIR is missing"
   if [ "$verb" = up ]; then
@@ -108,6 +110,7 @@ certificates() {
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$pki/ca.key" -out "$pki/ca.crt" -subj /CN=e2e -days 365 2> /dev/null
   openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:prime256v1 -out "$pki/tokens.key" 2> /dev/null
   openssl pkey -in "$pki/tokens.key" -pubout -out "$pki/tokens.pub"
+  (umask 077 && echo "$(openssl rand -hex 16),admin,admin,system:masters" > "$pki/tokens.csv")
   certificate "$pki" apiserver /CN=kube-apiserver "IP:$ADDRESS,IP:$SERVICE,IP:127.0.0.1,DNS:kubernetes.default.svc"
   certificate "$pki" kubelet-client /O=system:masters/CN=kube-apiserver-kubelet-client
   certificate "$pki" admin /O=system:masters/CN=admin
@@ -142,7 +145,7 @@ END
 start() {
   local dir=$1 name=$2
   shift 2
-  nohup nsenter "--net=$dir/net" "$@" > "$dir/log/$name.log" 2>&1 < /dev/null &
+  nohup nsenter "--net=$dir/net" "$@" >> "$dir/log/$name.log" 2>&1 < /dev/null &
   echo $! > "$dir/$name.pid"
 }
 
@@ -153,7 +156,7 @@ control_plane() {
   printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata, users: ["system:node:n1"]}, {level: None}]\n' > "$dir/audit.yaml"
   start "$dir" kube-apiserver "$bin/kube-apiserver" --etcd-servers=http://127.0.0.1:2379 --secure-port=443 --advertise-address=$ADDRESS \
     --service-cluster-ip-range=10.96.0.0/16 --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction --allow-privileged \
-    --client-ca-file="$pki/ca.crt" --tls-cert-file="$pki/apiserver.crt" --tls-private-key-file="$pki/apiserver.key" \
+    --client-ca-file="$pki/ca.crt" --token-auth-file="$pki/tokens.csv" --tls-cert-file="$pki/apiserver.crt" --tls-private-key-file="$pki/apiserver.key" \
     --service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$pki/tokens.pub" --service-account-signing-key-file="$pki/tokens.key" \
     --kubelet-client-certificate="$pki/kubelet-client.crt" --kubelet-client-key="$pki/kubelet-client.key" \
     --kubelet-certificate-authority="$pki/ca.crt" --kubelet-preferred-address-types=InternalIP \
@@ -221,6 +224,7 @@ node() {
   : > "$dir/resolv.conf"
   cgroup "$dir"
   configuration "$dir" > "$dir/kubelet.yaml"
+  realpath "$program" > "$dir/program"
   start "$dir" kubelet "$program" --config="$dir/kubelet.yaml" --kubeconfig="$dir/node.kubeconfig" --root-dir="$dir/disk/kubelet" \
     --hostname-override=n1 --node-ip=$ADDRESS
   await "$dir" kubelet ready "$dir"
