@@ -97,16 +97,18 @@ func (n *Node) watch() (stop func()) {
 	})
 }
 
-// update writes the status if it has changed, or if the last write is older than ReportInterval.
+// update writes the status if it has changed, if the last write is older than ReportInterval, or if a label of the
+// platform is wrong, which it corrects.
 func (n *Node) update(ctx context.Context) error {
 	before := n.Object()
 	n.recordSchedulable(before)
 	after := before.DeepCopy()
 	n.describe(after)
-	if time.Since(n.lastReport()) < n.config.ReportInterval && same(&before.Status, &after.Status) {
+	labels := n.platformLabels(before)
+	if len(labels) == 0 && time.Since(n.lastReport()) < n.config.ReportInterval && same(&before.Status, &after.Status) {
 		return nil
 	}
-	patch, err := patchOf(before, after)
+	patch, err := patchOf(before, after, labels)
 	if err != nil {
 		return err
 	}
@@ -166,7 +168,8 @@ func same(a, b *v1.NodeStatus) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-func patchOf(before, after *v1.Node) ([]byte, error) {
+// patchOf returns the patch that writes the status of after and sets labels.
+func patchOf(before, after *v1.Node, labels map[string]string) ([]byte, error) {
 	old, err := json.Marshal(v1.Node{Status: before.Status})
 	if err != nil {
 		return nil, err
@@ -181,11 +184,11 @@ func patchOf(before, after *v1.Node) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withAddresses(body, after)
+	return completed(body, after, labels)
 }
 
-// withAddresses makes the patch replace the addresses, and adds the identity of the object.
-func withAddresses(body []byte, node *v1.Node) ([]byte, error) {
+// completed makes the patch replace the addresses, and adds labels and the identity of the object.
+func completed(body []byte, node *v1.Node, labels map[string]string) ([]byte, error) {
 	var patch map[string]any
 	if err := json.Unmarshal(body, &patch); err != nil {
 		return nil, err
@@ -201,6 +204,10 @@ func withAddresses(body []byte, node *v1.Node) ([]byte, error) {
 	}
 	delete(status, "$setElementOrder/addresses")
 	status["addresses"] = addresses
-	patch["metadata"] = map[string]any{"uid": node.UID}
+	metadata := map[string]any{"uid": node.UID}
+	if len(labels) > 0 {
+		metadata["labels"] = labels
+	}
+	patch["metadata"] = metadata
 	return json.Marshal(patch)
 }

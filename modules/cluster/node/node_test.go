@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	goruntime "runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -207,6 +208,27 @@ func TestNodeIsTakenOver(t *testing.T) {
 		object := s.get()
 		if object.Labels["zone"] != "a" || object.Labels[v1.LabelHostname] != "n1" || !object.Spec.Unschedulable || s.ready() != v1.ConditionTrue {
 			s.Errorf("the node is %+v", object)
+		}
+	})
+}
+
+// The labels of the platform are corrected at the next heartbeat after somebody has changed them. Other labels stay.
+func TestLabelsOfThePlatformAreCorrected(t *testing.T) {
+	onSite(t, nil, func(s *site) {
+		changed := s.get()
+		changed.Labels[v1.LabelOSStable], changed.Labels["zone"] = "dummyOS", "a"
+		delete(changed.Labels, v1.LabelArchStable)
+		if err := s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), changed, ""); err != nil {
+			s.Fatal(err)
+		}
+		before := s.writes()
+		time.Sleep(time.Minute)
+		labels := s.get().Labels
+		if labels[v1.LabelOSStable] != goruntime.GOOS || labels[v1.LabelArchStable] != goruntime.GOARCH || labels["zone"] != "a" {
+			s.Errorf("labels %v", labels)
+		}
+		if n := s.writes() - before; n != 1 {
+			s.Errorf("%d writes for one change, want 1", n)
 		}
 	})
 }

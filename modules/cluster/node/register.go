@@ -114,3 +114,13 @@ func (n *Node) ownLabels() map[string]string {
 	}
 	return labels
 }
+
+// platformLabels returns the labels of the operating system and the architecture that object lacks or has with other
+// values. The scheduler and the admission of pods read them, and others may change them while the node runs.
+func (n *Node) platformLabels(object *v1.Node) map[string]string {
+	labels := n.ownLabels()
+	maps.DeleteFunc(labels, func(k, v string) bool {
+		return k != v1.LabelOSStable && k != v1.LabelArchStable || object.Labels[k] == v
+	})
+	return labels
+}
