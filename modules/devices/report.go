@@ -12,7 +12,7 @@ import (
 
 // Capacity returns the number of devices of each resource, and how many of them pods may use, for the status of a Node.
 // When a plugin disconnects, the allocatable number of its resource becomes 0 immediately, and the capacity after 5 min;
-// the resource stays in both lists.
+// the resource stays in both lists. After a restart of the agent both are 0 until the plugin reports its devices again.
 func (m *Manager) Capacity() (capacity, allocatable v1.ResourceList) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

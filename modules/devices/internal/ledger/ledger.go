@@ -200,10 +200,11 @@ func (r *resourceState) healthy() []Device {
 	return all
 }
 
-// Count returns the number of devices of a resource, and how many of them are allocatable.
+// Count returns the number of devices of a resource, and how many of them are allocatable. Both are 0 until the plugin has
+// reported its devices to this agent.
 func (l *Ledger) Count(name string, now time.Time) (capacity, allocatable int) {
 	r := l.resources[name]
-	if l.expired(r, now) {
+	if !r.reported || l.expired(r, now) {
 		return 0, 0
 	}
 	return len(r.devices), len(l.Healthy(name))

@@ -157,6 +157,20 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
+// After a restart of the agent the node reports no devices of a resource until its plugin reports them, and a pod is
+// admitted by the devices that were known before.
+func TestDevicesOfAnEarlierAgentAreNotReported(t *testing.T) {
+	l, pod := New(5*time.Minute), podOf("u", "app:1")
+	l.Restore(card, []string{"a"}, start)
+	if capacity, allocatable := l.Count(card, start); capacity != 0 || allocatable != 0 || l.Fits(pod, nil, start) != nil {
+		t.Errorf("after a restart: capacity %d, allocatable %d, %v", capacity, allocatable, l.Fits(pod, nil, start))
+	}
+	l.Report(card, devices("a"))
+	if capacity, allocatable := l.Count(card, start); capacity != 1 || allocatable != 1 {
+		t.Errorf("after a report: capacity %d, allocatable %d", capacity, allocatable)
+	}
+}
+
 // From the registration of a resource on, a container waits for its devices. Devices reported earlier are kept.
 func TestRegister(t *testing.T) {
 	l, pod := New(5*time.Minute), podOf("u", "app:1")
