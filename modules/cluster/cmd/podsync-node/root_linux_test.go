@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,11 +14,11 @@ import (
 
 // startWithoutCluster starts a node with a root directory below dir, in its own process. The node exits because it has no
 // kubeconfig. startWithoutCluster returns the log.
-func startWithoutCluster(t *testing.T, dir string, attr *syscall.SysProcAttr) string {
+func startWithoutCluster(t *testing.T, dir string, maxOpenFiles int, attr *syscall.SysProcAttr) string {
 	t.Helper()
 	config := filepath.Join(dir, "config.yaml")
-	text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncontainerRuntimeEndpoint: unix:///nowhere\nmaxOpenFiles: 512\noomScoreAdj: 0\n" +
-		"failCgroupV1: false\nfailSwapOn: false\n"
+	text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncontainerRuntimeEndpoint: unix:///nowhere\noomScoreAdj: 0\n" +
+		fmt.Sprintf("maxOpenFiles: %d\n", maxOpenFiles) + "failCgroupV1: false\nfailSwapOn: false\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -71,17 +72,25 @@ func privateDir(t *testing.T) string {
 func TestRootDirIsShared(t *testing.T) {
 	dir := privateDir(t)
 	for range 2 {
-		startWithoutCluster(t, dir, nil)
+		startWithoutCluster(t, dir, 512, nil)
 		if at := mountsAt(t, filepath.Join(dir, "root")); len(at) != 1 || !strings.Contains(at[0], " shared:") {
 			t.Errorf("the mounts of the root are %q, want one that is shared", at)
 		}
 	}
 }
 
+// A node whose limits the machine refuses logs a warning, and continues.
+func TestLimitsThatTheMachineRefuses(t *testing.T) {
+	log := startWithoutCluster(t, privateDir(t), 1<<40, nil)
+	if !strings.Contains(log, "Warning: the machine refuses limits of the configuration") || !strings.Contains(log, "maxOpenFiles: operation not permitted") {
+		t.Errorf("want a warning that names the field:\n%s", log)
+	}
+}
+
 // A node without the right to mount logs a warning, and continues.
 func TestRootDirWithoutTheRightToMount(t *testing.T) {
 	dir := privateDir(t)
-	log := startWithoutCluster(t, dir, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER})
+	log := startWithoutCluster(t, dir, 512, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER})
 	if !strings.Contains(log, "Warning: volume mounts with mountPropagation or recursiveReadOnly may fail") || !strings.Contains(log, filepath.Join(dir, "root")) {
 		t.Errorf("want a warning that names the directory:\n%s", log)
 	}

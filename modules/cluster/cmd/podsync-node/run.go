@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -87,8 +86,11 @@ func run(ctx context.Context, o options) error {
 	for _, w := range warnings {
 		a.log.Info("Warning: " + w)
 	}
-	if err := errors.Join(config.CheckMachine(a.kubelet, os.DirFS("/")), protect(a.kubelet)); err != nil {
+	if err := config.CheckMachine(a.kubelet, os.DirFS("/")); err != nil {
 		return err
+	}
+	if err := protect(a.kubelet); err != nil { // as with a kubelet, pods run without these limits
+		a.log.Info("Warning: the machine refuses limits of the configuration", "err", err)
 	}
 	if err := volume.ShareRoot(a.root); err != nil { // pods that do not need propagation still run
 		a.log.Info("Warning: volume mounts with mountPropagation or recursiveReadOnly may fail", "err", err)
