@@ -195,7 +195,7 @@ func TestPodAfterARestartWaitsForItsPlugin(t *testing.T) {
 	if refused := r.Admit(second, []*v1.Pod{pod}); refused == nil || !strings.Contains(refused.Message, "Requested: 1, Available: 0") {
 		t.Errorf("a second pod for the same device: %+v", refused)
 	}
-	r.counts(card, 1, 0)
+	r.counts(card, 0, 0)
 	r.refused(pod, "app", "the plugin of vendor.test/card has not registered yet")
 	r.plugin(card).start("a")
 	r.counts(card, 1, 1)

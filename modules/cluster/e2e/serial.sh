@@ -6,7 +6,8 @@
 # starts the agent that "suite.sh node" has started last, podsync-node or a kubelet.
 #
 #   PODSYNC_E2E_SKIP     a regular expression of tests to leave out; default: those of suite/serial-skip.txt
-#   PODSYNC_E2E_IMAGES   a file with more images, in the format of "ctr images import"; default: only those of suite.sh up
+#   PODSYNC_E2E_IMAGES   a file with more images, in the format of "ctr images import": the tests of the life of containers
+#                        need a busybox with nmeter, which that of Debian lacks; default: only those of suite.sh
 #   PODSYNC_E2E_CGROUP   the cgroup above kubepods; default /. Some tests read /kubepods, and only the default suits them
 
 # serial DIR [FOCUS] runs the Serial tests whose names match a regular expression; default all. DIR/serial/report.json has
@@ -17,6 +18,7 @@ serial() {
   build_serial
   mkdir -p "$dir/serial/bin" "$dir/serial/kubelet.conf.d" "$dir/static"
   stand_ins "$dir"
+  image "$dir" registry.k8s.io/e2e-test-images/sample-device-plugin:1.7 -file "sample-device-plugin=$bin/sample-device-plugin" -- /sample-device-plugin
   if [ -n "${PODSYNC_E2E_IMAGES:-}" ]; then
     "${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/containerd-2.4.2/ctr" -a "$dir/containerd/containerd.sock" -n k8s.io images import "$PODSYNC_E2E_IMAGES" > /dev/null
   fi
@@ -44,13 +46,14 @@ run_serial() {
     --container-runtime-pid-file="$dir/serial/containerd.pid" > "$dir/log/serial.log" 2>&1
 }
 
-# build_serial builds the tests from a copy of Kubernetes that does not validate the machine: the validation needs systemd
-# and the configuration of the kernel.
+# build_serial builds the tests and their device plugin. The tests are built from a copy of Kubernetes that does not
+# validate the machine: the validation needs systemd and the configuration of the kernel.
 build_serial() (
-  [ ! -x "$bin/e2e_node.test" ] || return 0
-  copy=$(mktemp -d)
   export CGO_ENABLED=0 GOFLAGS= GOWORK=off
   cd "$here/suite"
+  [ -x "$bin/sample-device-plugin" ] || go build -trimpath -ldflags '-s -w' -o "$bin/sample-device-plugin" k8s.io/kubernetes/test/images/sample-device-plugin
+  [ ! -x "$bin/e2e_node.test" ] || return 0
+  copy=$(mktemp -d)
   cp -r "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" "$copy/kubernetes"
   cp go.mod go.sum doc.go "$copy"
   chmod -R u+w "$copy"
