@@ -1,5 +1,5 @@
 // Package projections provides the certificates of projected volumes from the API server, for the Objects of a
-// syncpod.Config: ClusterTrustBundles (KEP-3257).
+// syncpod.Config: ClusterTrustBundles (KEP-3257) and PodCertificates (KEP-4317).
 //
 // # ClusterTrustBundles
 //
@@ -7,4 +7,14 @@
 // selects a bundle by its name, or all bundles of a signer whose labels match. Its file has the certificates of the
 // selected bundles, each once, in an order that does not change. If no bundle is selected, the pod waits, or the file is
 // empty if the source is optional.
+//
+// # PodCertificates
+//
+// For each source Projections makes a private key and creates a PodCertificateRequest for it, in the newest version that
+// the API server serves. When the signer has issued the certificate, the files of the source have the key and the chain.
+// After beginRefreshAt the certificate is renewed with a new key; the pod keeps the old one until then. If the signer
+// denies or fails the request, the error has its reason, and there is no further request for the pod.
+//
+// The key is only in memory and in the volume, which is in memory, too. After a restart of the agent, pods keep the files
+// that they have until a new certificate is issued.
 package projections

@@ -17,8 +17,14 @@ import (
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
-	// Changed is called when a ClusterTrustBundle has changed. It must return quickly. Default: none.
+	// Changed is called when a ClusterTrustBundle has changed, and when a PodCertificateRequest has a result. It must
+	// return quickly. Default: none.
 	Changed func()
+	// Node returns the Node as the API server knows it, without a UID before its registration. Default: pods get no
+	// PodCertificates.
+	Node func() *v1.Node
+	// Pods returns the pods of the node, and those that still run. The keys of other pods are forgotten. Required with Node.
+	Pods func() []*v1.Pod
 }
 
 // Projections provides certificates for projected volumes. It implements volume.Projections.
@@ -27,7 +33,9 @@ type Projections struct {
 
 	// starting is held by the call that looks for the version of ClusterTrustBundles.
 	starting chan struct{}
-	running  sync.WaitGroup
+	// generating is held by the call that makes a key.
+	generating chan struct{}
+	running    sync.WaitGroup
 
 	mu      sync.Mutex
 	stopped bool
@@ -35,45 +43,65 @@ type Projections struct {
 	bundles *bundles
 	missing error
 	retry   time.Time
+
+	credentials map[credentialKey]*credential
+	// requests is nil before the first use.
+	requests requests
 }
 
 var _ volume.Projections = (*Projections)(nil)
 
-// refreshInterval is the interval at which a volume is compared with the bundles, in addition to Config.Changed.
+// refreshInterval is the interval at which a volume is compared with its sources, in addition to Config.Changed.
 const refreshInterval = time.Minute
+
+// keepInterval is the interval of checks for keys that no pod needs.
+const keepInterval = time.Minute
 
 // New returns Projections, which make no request before the first Project.
 func New(c Config) (*Projections, error) {
 	if c.Kube == nil {
 		return nil, errors.New("projections: Config.Kube is missing")
 	}
+	if c.Node != nil && c.Pods == nil {
+		return nil, errors.New("projections: Config.Pods is missing, which Config.Node requires")
+	}
 	if c.Changed == nil {
 		c.Changed = func() {}
 	}
-	return &Projections{config: c, starting: make(chan struct{}, 1)}, nil
+	return &Projections{config: c, starting: make(chan struct{}, 1), generating: make(chan struct{}, 1), credentials: map[credentialKey]*credential{}}, nil
 }
 
-// Run ends the watches when ctx ends, and returns when they have ended. Project then fails.
+// Run renews certificates and watches bundles until ctx ends, and returns when that has ended. Project then fails.
 func (p *Projections) Run(ctx context.Context) {
-	<-ctx.Done()
+	for sleep(ctx, keepInterval) {
+		if p.config.Pods != nil {
+			p.keep()
+		}
+	}
 	p.mu.Lock()
 	p.stopped = true
 	if p.bundles != nil {
 		p.bundles.cancel()
+	}
+	for _, c := range p.credentials {
+		c.cancel()
 	}
 	p.mu.Unlock()
 	p.running.Wait()
 }
 
 // Project returns the files of a source of a projected volume.
-func (p *Projections) Project(ctx context.Context, _ *v1.Pod, vol *v1.Volume, index int) (volume.Projected, error) {
-	s := vol.Projected.Sources[index].ClusterTrustBundle
-	if s == nil {
-		return volume.Projected{}, errors.New("podCertificate: this node does not request certificates for pods")
+func (p *Projections) Project(ctx context.Context, pod *v1.Pod, vol *v1.Volume, index int) (volume.Projected, error) {
+	if s := vol.Projected.Sources[index].ClusterTrustBundle; s != nil {
+		text, err := p.trustBundle(ctx, s)
+		if err != nil {
+			return volume.Projected{}, fmt.Errorf("clusterTrustBundle: %w", err)
+		}
+		return volume.Projected{Files: map[string][]byte{s.Path: text}, Next: time.Now().Add(refreshInterval)}, nil
 	}
-	text, err := p.trustBundle(ctx, s)
+	files, err := p.podCertificate(ctx, pod, vol, index)
 	if err != nil {
-		return volume.Projected{}, fmt.Errorf("clusterTrustBundle: %w", err)
+		return volume.Projected{}, fmt.Errorf("podCertificate: %w", err)
 	}
-	return volume.Projected{Files: map[string][]byte{s.Path: text}, Next: time.Now().Add(refreshInterval)}, nil
+	return volume.Projected{Files: files, Secret: true, Next: time.Now().Add(refreshInterval)}, nil
 }

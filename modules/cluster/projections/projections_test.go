@@ -183,4 +183,8 @@ func TestConfigOfProjections(t *testing.T) {
 	if _, err := projections.New(projections.Config{}); err == nil || !strings.Contains(err.Error(), "Config.Kube") {
 		t.Errorf("%v", err)
 	}
+	noPods := projections.Config{Kube: fake.NewClientset(), Node: func() *v1.Node { return nil }}
+	if _, err := projections.New(noPods); err == nil || !strings.Contains(err.Error(), "Config.Pods") {
+		t.Errorf("%v", err)
+	}
 }

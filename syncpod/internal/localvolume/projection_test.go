@@ -63,6 +63,14 @@ func TestProjections(t *testing.T) {
 			t.Errorf("%v, again in %v", err, time.Until(next))
 		}
 		want("two")
+		restarted := newVolumes(t, localvolume.Config{Unprivileged: true, Projections: b})
+		if err := restarted.SetUp(t.Context(), pod, dir); err != nil {
+			t.Errorf("the files of the last answer are not used: %v", err)
+		}
+		want("two")
+		if err := restarted.SetUp(t.Context(), pod, t.TempDir()); err == nil || !strings.Contains(err.Error(), "the API server is unavailable") {
+			t.Errorf("%v, want the error of the provider for a new pod", err)
+		}
 	})
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/podsync/podsync/internal/base/tokenlife"
 )
 
-// maxToken is the maximum number of bytes read of an existing token.
-const maxToken = 1 << 20
+// maxKept is the maximum number of bytes of an existing file that is kept.
+const maxKept = 1 << 20
 
 // token adds the file of a token: the existing one, until it must be renewed. If the renewal fails,
 // it is used until it expires, and then the last one that Tokens returned.
@@ -29,7 +29,7 @@ func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjecti
 	if err != nil {
 		return fmt.Errorf("serviceAccountToken: %w", err)
 	}
-	f := c.lastToken(name)
+	f := c.lastFile(name)
 	life := tokenlife.Of(ask.ExpirationSeconds, f.data)
 	next := f.got.Add(tokenlife.Renewal(life))
 	if !f.isYounger(tokenlife.Renewal(life)) {
@@ -57,22 +57,21 @@ func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjecti
 	return nil
 }
 
-// lastToken returns the token in the volume, the zero file if there is none. The age of the token is the age
-// of the file.
-func (c *content) lastToken(name string) file {
+// lastFile returns a file of the volume as it is, the zero file if there is none. Its age is that of the content.
+func (c *content) lastFile(name string) file {
 	root, err := os.OpenRoot(c.path)
 	if err != nil {
 		return file{}
 	}
 	defer root.Close()
 	name = path.Join(dataLink, name)
-	token, info, err := regular.Open(root, name)
+	opened, info, err := regular.Open(root, name)
 	if err != nil {
 		return file{}
 	}
-	defer token.Close()
-	data, err := io.ReadAll(io.LimitReader(token, maxToken+1))
-	if err != nil || len(data) > maxToken {
+	defer opened.Close()
+	data, err := io.ReadAll(io.LimitReader(opened, maxKept+1))
+	if err != nil || len(data) > maxKept {
 		return file{}
 	}
 	return file{data: data, got: info.ModTime()}

@@ -87,7 +87,7 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 	if p.objects, err = objects.New(objects.Config{Kube: a.kube, Pods: p.pods, Changed: p.source.ConfigsChanged}); err != nil {
 		return p, err
 	}
-	if p.projected, err = projections.New(projections.Config{Kube: a.kube, Changed: p.source.ConfigsChanged}); err != nil {
+	if p.projected, err = projections.New(projections.Config{Kube: a.kube, Changed: p.source.ConfigsChanged, Node: p.node.Object, Pods: p.pods}); err != nil {
 		return p, err
 	}
 	if err = a.volumesOf(p); err != nil {
