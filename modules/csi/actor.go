@@ -130,7 +130,11 @@ func (m *Manager) facts(e *entry) (Volume, DesiredVolume) {
 	r := e.record
 	v := Volume{Staged: r.Staged, Published: map[types.UID]Condition{}, Expanded: r.Expanded, Attached: e.attached, NotBefore: maps.Clone(e.notBefore), Ready: true}
 	w := DesiredVolume{Exclusive: r.Source.exclusive(), Size: r.Source.Size}
-	if r.Source.Plugin == csiPlugin {
+	switch r.Source.Plugin {
+	case localPlugin:
+		v.Stages = !r.Source.Block
+		v.Expands = r.Mounted // it is the file system of a device
+	case csiPlugin:
 		d := m.drivers[r.Source.Driver]
 		v.Ready = d != nil
 		v.Stages = d != nil && d.stages && !r.Source.Ephemeral

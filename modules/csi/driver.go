@@ -167,6 +167,14 @@ type notStarted struct{ error }
 
 func (e notStarted) Unwrap() []error { return []error{e.error, errNotStarted} }
 
+// notStartedIf marks an error as notStarted, unless it is nil.
+func notStartedIf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return notStarted{err}
+}
+
 // hasEffect reports whether a failed step may have changed something. An undo step may always have stopped half-way,
 // whatever the driver answers (kubernetes #106729).
 func hasEffect(action Action, err error) bool {

@@ -12,25 +12,67 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// localBackend mounts local PersistentVolumes, and checks hostPath PersistentVolumes. They need no staging.
+// localBackend mounts local PersistentVolumes, and checks hostPath PersistentVolumes.
 type localBackend struct{ layout }
 
-func (localBackend) stage(context.Context, *source, Pod) error { return nil }
+// stage mounts the file system of a local volume that is a block device. A directory needs no staging.
+func (b localBackend) stage(ctx context.Context, s *source, _ Pod) error {
+	if device, err := isDevice(s.Path); err != nil || !device {
+		return notStartedIf(err)
+	}
+	path := b.staging(s)
+	if at, err := isMounted(path); at || err != nil {
+		return notStartedIf(err)
+	}
+	if err := os.MkdirAll(path, dirMode); err != nil {
+		return notStarted{err}
+	}
+	if err := mountDevice(ctx, s, path); err != nil {
+		_ = removeEmptyDir(path) // the next attempt creates it again
+		return err
+	}
+	return nil
+}
 
-func (localBackend) unstage(context.Context, *source) error { return nil }
+func (b localBackend) unstage(_ context.Context, s *source) error { return unmountAll(b.staging(s)) }
 
-func (localBackend) expand(context.Context, *source, types.UID) error { return nil }
+func (b localBackend) expand(ctx context.Context, s *source, _ types.UID) error {
+	return growFS(ctx, s.Path, b.staging(s))
+}
+
+// fileSystem returns the directory of a local volume: its path, or the directory at which its device is mounted.
+func (b localBackend) fileSystem(s *source) (string, error) {
+	device, err := isDevice(s.Path)
+	if err != nil {
+		return "", err
+	}
+	if !device {
+		if len(s.MountOptions) > 0 {
+			return "", errors.New("mountOptions: not supported for a directory of the node")
+		}
+		return s.Path, nil
+	}
+	at, err := isMounted(b.staging(s))
+	if err == nil && !at {
+		err = fmt.Errorf("%s is not mounted at %s", s.Path, b.staging(s))
+	}
+	return b.staging(s), err
+}
 
 // publish bind-mounts the directory of a local volume for the pod, or checks the type of a hostPath.
 func (b localBackend) publish(ctx context.Context, s *source, pod Pod) error {
-	if len(s.MountOptions) > 0 {
-		return notStarted{errors.New("mountOptions: not supported for a directory of the node")}
-	}
 	if s.Plugin == hostPlugin {
+		if len(s.MountOptions) > 0 {
+			return notStarted{errors.New("mountOptions: not supported for a hostPath")}
+		}
 		return checkType(s)
 	}
 	if s.Block {
 		return checkDevice(s.Path)
+	}
+	from, err := b.fileSystem(s)
+	if err != nil {
+		return notStarted{err}
 	}
 	target, err := b.target(types.UID(pod.UID), s)
 	if err != nil {
@@ -42,7 +84,7 @@ func (b localBackend) publish(ctx context.Context, s *source, pod Pod) error {
 	if at, err := isMounted(target); err != nil {
 		return err
 	} else if !at {
-		if err := bind(s.Path, target); err != nil {
+		if err := bind(from, target); err != nil {
 			return errors.Join(notStarted{err}, removeEmptyDir(target))
 		}
 	}
@@ -52,8 +94,7 @@ func (b localBackend) publish(ctx context.Context, s *source, pod Pod) error {
 	return setOwnership(ctx, target, int(*pod.FSGroup), pod.Always)
 }
 
-// unpublish unmounts a local volume. It removes the mount point from the pod's directory if that is empty. Other files
-// there do not belong to the volume, and are kept.
+// unpublish unmounts a local volume from the pod's directory.
 func (b localBackend) unpublish(_ context.Context, s *source, pod types.UID) error {
 	if s.Plugin == hostPlugin || s.Block {
 		return nil
@@ -62,30 +103,33 @@ func (b localBackend) unpublish(_ context.Context, s *source, pod types.UID) err
 	if err != nil {
 		return err
 	}
+	return unmountAll(target)
+}
+
+// unmountAll unmounts whatever is mounted at a path, and removes the mount point if it is empty. Files in it do not
+// belong to the volume, and are kept.
+func unmountAll(path string) error {
 	for {
-		at, err := isMounted(target)
+		at, err := isMounted(path)
 		if err != nil {
 			return err
 		}
 		if !at {
-			return removeEmptyDir(target)
+			return removeEmptyDir(path)
 		}
-		if err := unmount(target); err != nil {
-			return fmt.Errorf("unmount %s: %w", target, err)
+		if err := unmount(path); err != nil {
+			return fmt.Errorf("unmount %s: %w", path, err)
 		}
 	}
 }
 
 // checkDevice returns an error unless the path is a block device.
 func checkDevice(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return notStarted{err}
+	device, err := isDevice(path)
+	if err == nil && !device {
+		err = fmt.Errorf("%s is not a block device", path)
 	}
-	if info.Mode()&fs.ModeDevice == 0 || info.Mode()&fs.ModeCharDevice != 0 {
-		return notStarted{fmt.Errorf("%s is not a block device", path)}
-	}
-	return nil
+	return notStartedIf(err)
 }
 
 // checkType checks the type of a hostPath, and creates the file or directory if the type requires it.

@@ -59,8 +59,12 @@ func (l layout) target(pod types.UID, s *source) (string, error) {
 	return dir, err
 }
 
-// staging returns the path at which a CSI driver stages a volume.
+// staging returns the path at which a CSI driver stages a volume, or at which the agent mounts the device of a local
+// volume.
 func (l layout) staging(s *source) string {
+	if s.Plugin == localPlugin {
+		return filepath.Join(l.root, "plugins", localPlugin, "mounts", s.Name)
+	}
 	if s.Block {
 		return filepath.Join(l.root, "plugins", csiPlugin, "volumeDevices", "staging", s.Name)
 	}

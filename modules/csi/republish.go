@@ -48,15 +48,14 @@ func (m *Manager) growAll(ctx context.Context) {
 	}
 }
 
-// growing returns the volumes that pods use and whose driver can expand them.
+// growing returns the volumes that pods use and that the node can expand.
 func (m *Manager) growing() map[VolumeID]source {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := map[VolumeID]source{}
 	for id, e := range m.volumes {
-		s := e.record.Source
-		if d := m.drivers[s.Driver]; d != nil && d.expands && s.Claim != "" && len(e.record.Pods) > 0 {
-			all[id] = s
+		if v, _ := m.facts(e); v.Expands && e.record.Source.Claim != "" && len(e.record.Pods) > 0 {
+			all[id] = e.record.Source
 		}
 	}
 	return all

@@ -172,6 +172,9 @@ func persistentSource(pv *v1.PersistentVolume) (*source, error) {
 		s.StageSecret, s.PublishSecret, s.ExpandSecret = c.NodeStageSecretRef, c.NodePublishSecretRef, c.NodeExpandSecretRef
 	case pv.Spec.Local != nil:
 		s.Plugin, s.Path = localPlugin, pv.Spec.Local.Path
+		if pv.Spec.Local.FSType != nil {
+			s.FSType = *pv.Spec.Local.FSType
+		}
 	case pv.Spec.HostPath != nil:
 		s.Plugin, s.Path, s.Type = hostPlugin, pv.Spec.HostPath.Path, pv.Spec.HostPath.Type
 	default:
@@ -180,7 +183,8 @@ func persistentSource(pv *v1.PersistentVolume) (*source, error) {
 	return s, nil
 }
 
-// growth returns the size to which the file system of a volume must be expanded, zero if it need not be expanded.
+// growth returns the size to which the file system of a volume must be expanded, zero if it need not be expanded. It reads
+// the PersistentVolume only if the claim may ask for more than it has.
 func (o *Objects) growth(ctx context.Context, s source) (int64, error) {
 	if o.Claim == nil || o.Volume == nil {
 		return s.Size, nil
@@ -188,6 +192,10 @@ func (o *Objects) growth(ctx context.Context, s source) (int64, error) {
 	claim, err := o.Claim(ctx, s.Namespace, s.Claim)
 	if err != nil {
 		return 0, err
+	}
+	has := claim.Status.Capacity[v1.ResourceStorage]
+	if want, known := claim.Spec.Resources.Requests[v1.ResourceStorage]; known && want.Cmp(has) <= 0 {
+		return 0, nil
 	}
 	pv, err := o.Volume(ctx, s.Name)
 	if err != nil {

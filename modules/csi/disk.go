@@ -1,0 +1,171 @@
+package csi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+)
+
+const (
+	// defaultFS is the file system that the agent makes on an empty device if the PersistentVolume names none.
+	defaultFS = "ext4"
+	// emptyStart is the number of bytes at the start of a device that must be zero before the agent makes a file system.
+	emptyStart = 1 << 20
+	// diskTimeout is the timeout of the programs that check, make or expand a file system.
+	diskTimeout = 30 * time.Minute
+	// exitDelay is how long a program that was killed may hold its output open.
+	exitDelay = 2 * time.Second
+	// nothingFound is the exit code of blkid for a device without a file system, and errorsLeft the exit code of fsck for
+	// a file system that it could not repair.
+	nothingFound, errorsLeft = 2, 4
+)
+
+// fsName matches the name of a file system, which is part of the name of a program.
+var fsName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}$`)
+
+// isDevice reports whether a path is a block device.
+func isDevice(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false, err
+	}
+	return info.Mode()&fs.ModeDevice != 0 && info.Mode()&fs.ModeCharDevice == 0, nil
+}
+
+// mountDevice mounts the file system of a block device. It makes a file system on an empty device, and repairs a file
+// system with fsck otherwise.
+func mountDevice(ctx context.Context, s *source, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, diskTimeout)
+	defer cancel()
+	format, err := formatOf(ctx, s.Path)
+	if err != nil {
+		return notStarted{err}
+	}
+	kind := cmp.Or(s.FSType, format, defaultFS)
+	if !fsName.MatchString(kind) {
+		return notStarted{fmt.Errorf("fsType %q is not the name of a file system", kind)}
+	}
+	if format == "" {
+		err = makeFS(ctx, s.Path, kind)
+	} else {
+		err = repair(ctx, s.Path)
+	}
+	if err != nil {
+		return notStarted{err}
+	}
+	args := []string{"-t", kind}
+	if len(s.MountOptions) > 0 {
+		args = append(args, "-o", strings.Join(s.MountOptions, ","))
+	}
+	_, err = run(ctx, "mount", append(args, s.Path, path)...)
+	return err
+}
+
+// formatOf returns the file system of a device, "" if blkid finds nothing on it. A partition table is an error.
+func formatOf(ctx context.Context, device string) (string, error) {
+	text, err := run(ctx, "blkid", "-p", "-s", "TYPE", "-s", "PTTYPE", "-o", "export", device)
+	if exitCode(err) == nothingFound {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	found := map[string]string{}
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		found[key] = value
+	}
+	if found["TYPE"] == "" {
+		return "", fmt.Errorf("%s has no file system, but a partition table (%s)", device, found["PTTYPE"])
+	}
+	return found["TYPE"], nil
+}
+
+// makeFS makes a file system on a device. It refuses a device that does not begin with zeros: blkid does not know the
+// formats of all databases, and finds nothing on a device that it cannot read.
+func makeFS(ctx context.Context, device, kind string) error {
+	f, err := os.Open(device)
+	if err != nil {
+		return err
+	}
+	start, err := io.ReadAll(io.LimitReader(f, emptyStart))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if len(start) == 0 || len(bytes.TrimLeft(start, "\x00")) > 0 {
+		return fmt.Errorf("%s has no file system and is not empty: make a file system on it, or fill its first MiB with zeros", device)
+	}
+	var args []string
+	switch kind {
+	case "ext3", "ext4":
+		args = []string{"-F", "-m0"} // it may be a whole disk, and root needs no reserve
+	case "xfs":
+		args = []string{"-f"}
+	}
+	_, err = run(ctx, "mkfs."+kind, append(args, device)...)
+	return err
+}
+
+// repair repairs the file system of a device. It returns an error only if fsck found errors that it could not repair.
+func repair(ctx context.Context, device string) error {
+	if _, err := run(ctx, "fsck", "-a", device); exitCode(err) == errorsLeft {
+		return err
+	}
+	return ctx.Err()
+}
+
+// growFS expands the file system of a device that is mounted at path.
+func growFS(ctx context.Context, device, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, diskTimeout)
+	defer cancel()
+	format, err := formatOf(ctx, device)
+	if err != nil {
+		return notStarted{err}
+	}
+	switch format {
+	case "ext2", "ext3", "ext4":
+		_, err = run(ctx, "resize2fs", device)
+	case "xfs":
+		_, err = run(ctx, "xfs_growfs", path)
+	default:
+		err = notStarted{fmt.Errorf("a file system of type %q cannot be expanded", format)}
+	}
+	return err
+}
+
+// run runs a program and returns its output. The output is part of the error.
+func run(ctx context.Context, name string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, name, args...)
+	command.WaitDelay = exitDelay
+	var output firstBytes
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(command.Args, " "), err, strings.TrimSpace(string(output)))
+	}
+	return string(output), nil
+}
+
+// exitCode returns the exit code of the program that failed with err, -1 if it did not run to its end.
+func exitCode(err error) int {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	return -1
+}
+
+// firstBytes stores the first bytes that are written to it, and drops the others.
+type firstBytes []byte
+
+func (b *firstBytes) Write(text []byte) (int, error) {
+	*b = append(*b, text[:min(len(text), maxMessage-len(*b))]...)
+	return len(text), nil
+}

@@ -1,0 +1,176 @@
+package csi_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/internal/base/mounts"
+	"github.com/podsync/podsync/modules/csi"
+)
+
+// newDisk returns a block device of 16 MiB and the file that has its contents. It skips the test if the machine lacks
+// loop devices or the programs for file systems.
+func newDisk(t *testing.T, dir string) (device, file string) {
+	t.Helper()
+	for _, program := range []string{"losetup", "blkid", "mkfs.ext4", "fsck"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+	file = filepath.Join(dir, "disk")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, 16<<20); err != nil {
+		t.Fatal(err)
+	}
+	text, err := exec.Command("losetup", "--find", "--show", file).CombinedOutput()
+	if err != nil {
+		t.Skipf("no loop device: %v: %s", err, text)
+	}
+	device = strings.TrimSpace(string(text))
+	t.Cleanup(func() {
+		if text, err := exec.Command("losetup", "--detach", device).CombinedOutput(); err != nil {
+			t.Errorf("losetup: %v: %s", err, text)
+		}
+	})
+	return device, file
+}
+
+// manage runs a Manager until the test ends.
+func manage(t *testing.T, c csi.Config) *csi.Manager {
+	t.Helper()
+	m, err := csi.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = m.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return m
+}
+
+// A local PersistentVolume that is a block device gets a file system when its first pod starts, and keeps it. Two pods
+// share the mount, which ends with the last of them.
+func TestADiskGetsItsFileSystemOnce(t *testing.T) {
+	dir := needsMount(t)
+	device, _ := newDisk(t, dir)
+	root := filepath.Join(dir, "root")
+	m := manage(t, csi.Config{Root: root, Objects: csi.Static([]*v1.PersistentVolume{localVolume(device)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})
+	for _, uids := range [][]string{{"a", "b"}, {"c"}} {
+		for _, uid := range uids {
+			pod := podOf(uid, "data")
+			if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err != nil {
+				t.Fatal(err)
+			}
+			at, err := m.Locate(pod, &pod.Spec.Volumes[0], "")
+			if err != nil || !isMountPoint(at.Path) {
+				t.Fatalf("%+v, %v", at, err)
+			}
+			var fs syscall.Statfs_t
+			if err := syscall.Statfs(at.Path, &fs); err != nil || fs.Type != 0xef53 {
+				t.Errorf("file system %x, %v, want ext4", fs.Type, err)
+			}
+			if text, err := os.ReadFile(filepath.Join(at.Path, "rows")); uid != "a" && string(text) != "orders" {
+				t.Errorf("pod %s finds %q, %v", uid, text, err)
+			}
+			if err := os.WriteFile(filepath.Join(at.Path, "rows"), []byte("orders"), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, uid := range uids {
+			if err := m.TearDown(t.Context(), podOf(uid, "data").UID, ""); err != nil {
+				t.Error(err)
+			}
+		}
+		awaitPlan(t, m, "")
+		if points, err := mounts.Below(root); err != nil || len(points) > 0 {
+			t.Errorf("still mounted: %q, %v", points, err)
+		}
+	}
+}
+
+// awaitPlan waits until the Manager has this plan.
+func awaitPlan(t *testing.T, m *csi.Manager, want string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); m.Plan().String() != want; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the plan is %q, want %q", m.Plan(), want)
+		}
+	}
+}
+
+// The agent makes a file system only on an empty device (V13). blkid finds nothing on a device that is unavailable for a
+// moment, and does not know the formats of all databases.
+func TestV13_ADiskWithUnknownDataIsNotFormatted(t *testing.T) {
+	dir := needsMount(t)
+	device, file := newDisk(t, dir)
+	before := bytes.Repeat([]byte("row\n"), 1024)
+	f, err := os.OpenFile(device, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(before, 512<<10); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m := manage(t, csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(device)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})
+	pod := podOf("a", "data")
+	if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err == nil || !strings.Contains(err.Error(), "is not empty") {
+		t.Errorf("error: %v", err)
+	}
+	if text, err := os.ReadFile(file); err != nil || !bytes.Equal(text[512<<10:][:len(before)], before) || bytes.Count(text, []byte{0}) != len(text)-len(before) {
+		t.Errorf("the device has changed: %v", err)
+	}
+	if err := m.TearDown(t.Context(), "a", ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// The file system of a device is expanded when its PersistentVolume has grown, and the size is reported. The test replaces
+// resize2fs, which needs CAP_SYS_RESOURCE.
+func TestADiskIsExpanded(t *testing.T) {
+	dir := needsMount(t)
+	device, _ := newDisk(t, dir)
+	calls := filepath.Join(dir, "calls")
+	if err := os.WriteFile(filepath.Join(dir, "resize2fs"), []byte("#!/bin/sh\necho \"$@\" >> "+calls+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	pv, data := localVolume(device), claim("data", "disk-1")
+	pv.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("48Mi")}
+	data.Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("16Mi")}
+	written := make(chan int64, 1)
+	m := manage(t, csi.Config{
+		Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{data}),
+		Expanded: func(_ string, bytes int64) { written <- bytes },
+	})
+	pod := podOf("a", "data")
+	if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err != nil {
+		t.Fatal(err)
+	}
+	if size := <-written; size != 48<<20 {
+		t.Errorf("size %d is reported, want %d", size, 48<<20)
+	}
+	if text, err := os.ReadFile(calls); err != nil || string(text) != device+"\n" {
+		t.Errorf("resize2fs got %q, %v, want %s", text, err, device)
+	}
+	if err := m.TearDown(t.Context(), "a", ""); err != nil {
+		t.Error(err)
+	}
+	awaitPlan(t, m, "")
+}
