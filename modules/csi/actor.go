@@ -132,8 +132,7 @@ func (m *Manager) facts(e *entry) (Volume, DesiredVolume) {
 	w := DesiredVolume{Exclusive: r.Source.exclusive(), Size: r.Source.Size}
 	switch r.Source.Plugin {
 	case localPlugin:
-		v.Stages = !r.Source.Block
-		v.Expands = r.Mounted // it is the file system of a device
+		v.Stages, v.Expands = !r.Source.Block, !r.Source.Block
 	case csiPlugin:
 		d := m.drivers[r.Source.Driver]
 		v.Ready = d != nil

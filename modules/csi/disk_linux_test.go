@@ -151,7 +151,26 @@ func TestADiskIsExpanded(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	pv, data := localVolume(device), claim("data", "disk-1")
+	expandVolume(t, dir, device)
+	if text, err := os.ReadFile(calls); err != nil || string(text) != device+"\n" {
+		t.Errorf("resize2fs got %q, %v, want %s", text, err, device)
+	}
+}
+
+// The operator expands the file system of a directory. The agent reports the size that the PersistentVolume then has.
+func TestADirectoryIsExpandedByItsOperator(t *testing.T) {
+	dir := needsMount(t)
+	disk := filepath.Join(dir, "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	expandVolume(t, dir, disk)
+}
+
+// expandVolume mounts a volume that has grown to 48 MiB, and checks that the agent reports this size.
+func expandVolume(t *testing.T, dir, path string) {
+	t.Helper()
+	pv, data := localVolume(path), claim("data", "disk-1")
 	pv.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("48Mi")}
 	data.Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("16Mi")}
 	written := make(chan int64, 1)
@@ -165,9 +184,6 @@ func TestADiskIsExpanded(t *testing.T) {
 	}
 	if size := <-written; size != 48<<20 {
 		t.Errorf("size %d is reported, want %d", size, 48<<20)
-	}
-	if text, err := os.ReadFile(calls); err != nil || string(text) != device+"\n" {
-		t.Errorf("resize2fs got %q, %v, want %s", text, err, device)
 	}
 	if err := m.TearDown(t.Context(), "a", ""); err != nil {
 		t.Error(err)

@@ -36,7 +36,11 @@ func (b localBackend) stage(ctx context.Context, s *source, _ Pod) error {
 
 func (b localBackend) unstage(_ context.Context, s *source) error { return unmountAll(b.staging(s)) }
 
+// expand expands the file system of a device. The operator of the node has expanded that of a directory.
 func (b localBackend) expand(ctx context.Context, s *source, _ types.UID) error {
+	if device, err := isDevice(s.Path); err != nil || !device {
+		return notStartedIf(err)
+	}
 	return growFS(ctx, s.Path, b.staging(s))
 }
 
