@@ -12,10 +12,17 @@
 //	PODSYNC_E2E_PAUSE   an image that exits immediately when it is stopped. Default registry.k8s.io/pause:3.10.2
 //	PODSYNC_E2E_AUDIT   the API server's audit log, from which requests are counted. Default: they are not counted
 //	PODSYNC_HOURS       the duration of TestHostileHours, such as 5m or 1h. Default: it is skipped
+//	PODSYNC_SOAK        the duration of TestSoak. Default: it is skipped
+//	PODSYNC_REPLACE_*   the kubelet (KUBELET) and the podsync-node (NODE) of TestKubeletIsReplaced. Default: it is skipped
 //
 // TestHostileHours kills the agent, the API server and containerd, and interrupts the agent's connections to the API
 // server with a proxy that drops, delays and half-opens them, while controllers replace pods. Every 5 s it checks the
 // node against the rules of package hours: suite.sh hours DIR.
+//
+// TestSoak holds a node that works for a long time against the same rules, and fails if the memory, the goroutines, the
+// file descriptors or the watches of the agent grow: suite.sh soak DIR.
+//
+// TestKubeletIsReplaced replaces a kubelet by podsync-node, and back, as REPLACE.md says: suite.sh replace DIR.
 //
 // TestMeasure prints a table of the durations of pods and the resource usage of the agent, which is podsync-node or a
 // kubelet. Run it alone, with -run Measure.

@@ -72,7 +72,7 @@ func TestHostileHours(t *testing.T) {
 		t.Fatalf("PODSYNC_HOURS: %v", err)
 	}
 	h := &hostile{rig: newRig(t), folder: t.TempDir(), random: rand.New(rand.NewPCG(1, 2)), counts: map[string]int{}}
-	h.connect()
+	h.runtime = h.dial()
 	h.throughProxy()
 	h.furnish()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,26 +83,13 @@ func TestHostileHours(t *testing.T) {
 	for round, end := 0, time.Now().Add(duration); time.Now().Before(end); round++ {
 		h.churn(round)
 		time.Sleep(calm / 2)
-		h.fault(round)
+		h.fault(faults[round%len(faults)])
 	}
 	time.Sleep(lastCalm)
 	h.settled()
 	cancel()
 	watcher.Wait()
 	t.Logf("%v: %v", duration, h.counts)
-}
-
-// connect connects to the container runtime.
-func (h *hostile) connect() {
-	h.Helper()
-	endpoint, err := os.ReadFile(filepath.Join(h.dir, "endpoint"))
-	if err == nil {
-		h.runtime, err = cri.Dial(h.Context(), cri.Config{Endpoint: strings.TrimSpace(string(endpoint))})
-	}
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.Cleanup(func() { _ = h.runtime.Close() })
 }
 
 // throughProxy restarts the agent with a proxy between it and the API server.
@@ -162,10 +149,12 @@ func cut(mode hours.Mode) func(*hostile) func() {
 	}
 }
 
+var containerdKilled = part{"containerd killed", recovery, true, killed("containerd")}
+
 var faults = []part{
 	{"agent killed", recovery, true, killed("kubelet")},
 	{"watch half open", watchRecovery, false, cut(hours.HalfOpen)},
-	{"containerd killed", recovery, true, killed("containerd")},
+	containerdKilled,
 	{"disk full", recovery, false, (*hostile).fill},
 	{"API server killed", watchRecovery, false, killed("kube-apiserver")},
 	{"network dropped", watchRecovery, false, cut(hours.Drop)},
@@ -195,8 +184,7 @@ func (h *hostile) fill() (mend func()) {
 }
 
 // fault injects one fault for some time, and returns when all parts work again.
-func (h *hostile) fault(round int) {
-	p := faults[round%len(faults)]
+func (h *hostile) fault(p part) {
 	time.Sleep(time.Duration(h.random.Int64N(int64(calm / 2))))
 	h.mu.Lock()
 	h.broken = true

@@ -137,7 +137,11 @@ func (r *rig) use() string {
 	time.Sleep(idle)
 	const perSecond = 100 // USER_HZ
 	part := float64(r.ticks(pid)-from) / perSecond / time.Since(began).Seconds() * 100
-	return fmt.Sprintf("resident %s, CPU %.2f %%", r.resident(pid), part)
+	resident, err := r.resident(pid)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return fmt.Sprintf("resident %.1f MB, CPU %.2f %%", resident, part)
 }
 
 func (r *rig) ticks(pid int) int {
@@ -153,19 +157,19 @@ func (r *rig) ticks(pid int) int {
 	return user + system
 }
 
-func (r *rig) resident(pid int) string {
-	r.Helper()
+// resident returns the memory of a process in MB.
+func (r *rig) resident(pid int) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		r.Fatal(err)
+		return 0, err
 	}
 	for line := range strings.Lines(string(text)) {
 		if size, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, _ := strconv.Atoi(strings.Fields(size)[0])
-			return fmt.Sprintf("%.1f MB", float64(kib)/1000*1.024)
+			kib, err := strconv.Atoi(strings.Fields(size)[0])
+			return float64(kib) / 1000 * 1.024, err
 		}
 	}
-	return "?"
+	return 0, fmt.Errorf("process %d has no VmRSS", pid)
 }
 
 // audited returns the number of the node's requests in the audit log of the API server.

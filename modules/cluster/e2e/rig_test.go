@@ -21,6 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/podsync/podsync/runtime/cri"
 )
 
 const nodeName = "n1"
@@ -56,6 +58,21 @@ func newRig(t *testing.T) *rig {
 		return err == nil
 	})
 	return r
+}
+
+// dial connects to the container runtime.
+func (r *rig) dial() *cri.Client {
+	r.Helper()
+	endpoint, err := os.ReadFile(filepath.Join(r.dir, "endpoint"))
+	if err != nil {
+		r.Fatal(err)
+	}
+	client, err := cri.Dial(r.Context(), cri.Config{Endpoint: strings.TrimSpace(string(endpoint))})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 func image() string {

@@ -7,6 +7,8 @@
 #   suite.sh run DIR [FOCUS]     the tests whose names match a regular expression; default suite/short.txt
 #   suite.sh serial DIR [FOCUS]  the Serial tests of the kubelet's own suite; see serial.sh
 #   suite.sh hours DIR [TIME]    kills and cuts off parts of the cluster, and checks the agent against rules; default 5m
+#   suite.sh replace DIR         replaces a kubelet that kubeadm has configured by podsync-node, and back
+#   suite.sh soak DIR [TIME]     replaces pods, pulls images and restarts containerd; the agent must not grow; default 20m
 #   suite.sh measure DIR         measures the agent: times, requests, memory, CPU
 #   suite.sh down DIR            ends all processes, and removes DIR
 #
@@ -31,8 +33,8 @@ main() {
       "$verb"
       return
       ;;
-    up | node | run | serial | systemctl | hours | measure | down) ;;
-    *) die 'usage: suite.sh build | possible | up DIR | node DIR [PROGRAM] | run DIR [FOCUS] | serial DIR [FOCUS] | hours DIR [TIME] | measure DIR | down DIR' ;;
+    up | node | run | serial | systemctl | hours | replace | soak | measure | down) ;;
+    *) die 'usage: suite.sh build | possible | up DIR | node DIR [PROGRAM] | run DIR [FOCUS] | serial DIR [FOCUS] | hours DIR [TIME] | replace DIR | soak DIR [TIME] | measure DIR | down DIR' ;;
   esac
   [ -n "$dir" ] || die "$verb: DIR is missing"
   if [ "$verb" = up ]; then
@@ -156,8 +158,9 @@ control_plane() {
   printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata, users: ["system:node:n1"]}, {level: None}]\n' > "$dir/audit.yaml"
   start "$dir" kube-apiserver "$bin/kube-apiserver" --etcd-servers=http://127.0.0.1:2379 --secure-port=443 --advertise-address=$ADDRESS \
     --service-cluster-ip-range=10.96.0.0/16 --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction --allow-privileged \
-    --client-ca-file="$pki/ca.crt" --token-auth-file="$pki/tokens.csv" --tls-cert-file="$pki/apiserver.crt" --tls-private-key-file="$pki/apiserver.key" \
+    --enable-bootstrap-token-auth --client-ca-file="$pki/ca.crt" --token-auth-file="$pki/tokens.csv" --tls-cert-file="$pki/apiserver.crt" --tls-private-key-file="$pki/apiserver.key" \
     --service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$pki/tokens.pub" --service-account-signing-key-file="$pki/tokens.key" \
+    --feature-gates=ClusterTrustBundle=true,ClusterTrustBundleProjection=true,PodCertificateRequest=true --runtime-config=certificates.k8s.io/v1beta1=true \
     --kubelet-client-certificate="$pki/kubelet-client.crt" --kubelet-client-key="$pki/kubelet-client.key" \
     --kubelet-certificate-authority="$pki/ca.crt" --kubelet-preferred-address-types=InternalIP \
     --audit-policy-file="$dir/audit.yaml" --audit-log-path="$dir/audit.log"
@@ -216,18 +219,23 @@ image() {
 node() {
   local dir=$1 program=${2:-$1/podsync-node}
   stop "$dir" kubelet
-  if [ $# = 1 ]; then
-    (cd "$root/modules/cluster" && go build -ldflags '-s -w' -o "$program" ./cmd/podsync-node)
-  fi
-  disk "$dir"
-  mkdir -p "$dir/disk/kubelet" "$dir/disk/pods"
-  : > "$dir/resolv.conf"
-  cgroup "$dir"
+  [ $# != 1 ] || program "$dir"
+  place "$dir"
   configuration "$dir" > "$dir/kubelet.yaml"
   realpath "$program" > "$dir/program"
   start "$dir" kubelet "$program" --config="$dir/kubelet.yaml" --kubeconfig="$dir/node.kubeconfig" --root-dir="$dir/disk/kubelet" \
     --hostname-override=n1 --node-ip=$ADDRESS
   await "$dir" kubelet ready "$dir"
+}
+
+program() { (cd "$root/modules/cluster" && go build -ldflags '-s -w' -o "$1/podsync-node" ./cmd/podsync-node); }
+
+# place makes the directories and the cgroup of the agent.
+place() {
+  disk "$1"
+  mkdir -p "$1/disk/kubelet" "$1/disk/pods"
+  : > "$1/resolv.conf"
+  cgroup "$1"
 }
 
 # disk mounts a small file system for the directories of the agent. TestHostileHours fills it.
@@ -305,6 +313,73 @@ run() {
 hours() {
   (cd "$here" && go test -c -o "$1/hours.test" . &&
     PODSYNC_E2E_DIR=$1 PODSYNC_HOURS=${2:-5m} nsenter "--net=$1/net" "$1/hours.test" -test.v -test.timeout 4h -test.run '^TestHostileHours$')
+}
+
+# replace starts a kubelet with the files that kubeadm writes, in the directory kubeadm, and replaces it.
+# PODSYNC_REPLACE_KUBELET is the kubelet; default one of the version of the tests.
+replace() {
+  local kubelet=${PODSYNC_REPLACE_KUBELET:-$bin/kubelet}
+  [ -x "$kubelet" ] || (cd "$here/suite" && CGO_ENABLED=0 GOFLAGS= GOWORK=off go build -trimpath -ldflags '-s -w' -o "$kubelet" k8s.io/kubernetes/cmd/kubelet)
+  stop "$1" kubelet
+  program "$1"
+  place "$1"
+  kubeadm "$1"
+  (cd "$here" && go test -c -o "$1/replace.test" . &&
+    PODSYNC_E2E_DIR=$1 PODSYNC_REPLACE_KUBELET=$kubelet PODSYNC_REPLACE_NODE=$1/podsync-node \
+      nsenter "--net=$1/net" "$1/replace.test" -test.v -test.timeout 30m -test.run '^TestKubeletIsReplaced$')
+}
+
+# kubeadm writes the files of a node that "kubeadm join" has configured. The fields after staticPodPath are those of this machine.
+kubeadm() {
+  local at=$1/kubeadm
+  mkdir -p "$at/manifests"
+  kubeconfig "$1/pki" bootstrap | sed 's/user: {client-cert.*/user: {token: e2e000.e2e0000000000000}}]/' > "$at/bootstrap-kubelet.conf"
+  echo "KUBELET_KUBEADM_ARGS=\"--container-runtime-endpoint=$(cat "$1/endpoint") --hostname-override=n1 --node-ip=$ADDRESS\"" > "$at/kubeadm-flags.env"
+  cat > "$at/config.yaml" << END
+apiVersion: kubelet.config.k8s.io/v1beta1
+authentication: {anonymous: {enabled: false}, webhook: {cacheTTL: 0s, enabled: true}, x509: {clientCAFile: "$1/pki/ca.crt"}}
+authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 0s, cacheUnauthorizedTTL: 0s}}
+clusterDNS: [10.96.0.10]
+clusterDomain: cluster.local
+cpuManagerReconcilePeriod: 0s
+crashLoopBackOff: {}
+evictionPressureTransitionPeriod: 0s
+fileCheckFrequency: 0s
+healthzBindAddress: 127.0.0.1
+healthzPort: 10248
+httpCheckFrequency: 0s
+imageMaximumGCAge: 0s
+imageMinimumGCAge: 0s
+kind: KubeletConfiguration
+logging: {flushFrequency: 0, options: {json: {infoBufferSize: "0"}, text: {infoBufferSize: "0"}}, verbosity: 0}
+memorySwap: {}
+nodeStatusReportFrequency: 0s
+nodeStatusUpdateFrequency: 0s
+rotateCertificates: true
+runtimeRequestTimeout: 0s
+shutdownGracePeriod: 0s
+shutdownGracePeriodCriticalPods: 0s
+streamingConnectionIdleTimeout: 0s
+syncFrequency: 0s
+volumeStatsAggPeriod: 0s
+staticPodPath: $at/manifests
+resolvConf: $1/resolv.conf
+podLogsDir: $1/disk/pods
+cgroupDriver: cgroupfs
+cgroupRoot: $(cgroup_name "$1")
+failCgroupV1: false
+failSwapOn: false
+enforceNodeAllocatable: []
+localStorageCapacityIsolation: false
+evictionHard: {memory.available: 100Mi}
+imageGCHighThresholdPercent: 100
+END
+}
+
+soak() {
+  (cd "$root" && go run ./internal/rig/e2e/busyboximage /bin/busybox soak > "$1/soak.tar")
+  (cd "$here" && go test -c -o "$1/soak.test" . &&
+    PODSYNC_E2E_DIR=$1 PODSYNC_SOAK=${2:-20m} nsenter "--net=$1/net" "$1/soak.test" -test.v -test.timeout 26h -test.run '^TestSoak$')
 }
 
 measure() {
