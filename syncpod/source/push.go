@@ -173,8 +173,12 @@ func (p *Push) prepare(pod *v1.Pod) (*v1.Pod, error) {
 		ready.Annotations = map[string]string{}
 	}
 	ready.Annotations[runtime.AnnotationConfigSource] = p.name
-	if old := p.pods[ready.UID]; reflect.DeepEqual(old, ready) {
+	old := p.pods[ready.UID]
+	if reflect.DeepEqual(old, ready) {
 		return old, nil
+	}
+	if old != nil && reflect.DeepEqual(&old.Spec, &ready.Spec) {
+		ready.Spec = old.Spec // most versions differ only in their status, and the agent keeps several of them
 	}
 	return ready, nil
 }

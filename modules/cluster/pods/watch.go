@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"reflect"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,9 @@ func (w *Watch) Run(ctx context.Context) { w.pods.Run(ctx) }
 // block, and must not modify the pod. Call it before Run.
 func (w *Watch) ListenAll(changed func(pod *v1.Pod, gone bool)) { w.pods.ListenAll(changed) }
 
+// Announce calls the functions of ListenAll for each present pod of a node, even for those that they know.
+func (w *Watch) Announce(nodeName string) { w.pods.Announce(nodeName) }
+
 // Hold keeps the changes of a node's pods from its Source until release is called, for tests of nodes that lose their
 // connection. release passes on the pods that differ. A node must not be held twice at a time.
 func (w *Watch) Hold(nodeName string) (release func()) { return w.pods.Hold(nodeName) }
@@ -54,5 +58,12 @@ func newWatch(kube kubernetes.Interface, selector fields.Selector) *Watch {
 			return pods.Watch(ctx, o)
 		},
 	}
-	return &Watch{watched.New(cache.ToListWatcherWithWatchListSemantics(lister, kube), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName })}
+	return &Watch{watched.New(cache.ToListWatcherWithWatchListSemantics(lister, kube), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName }, shareSpec)}
+}
+
+// shareSpec makes the versions of a pod share one spec: most of them differ only in their status.
+func shareSpec(old, next *v1.Pod) {
+	if reflect.DeepEqual(&old.Spec, &next.Spec) {
+		next.Spec = old.Spec
+	}
 }

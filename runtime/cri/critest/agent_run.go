@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -55,13 +56,46 @@ func (a *AgentRun) Report(_ context.Context, pod *v1.Pod, status v1.PodStatus) e
 	return nil
 }
 
+// Transport returns the agent's transport to an HTTP server, such as an API server: next sends the requests. A killed
+// agent sends none, and gets no response to those in flight: RoundTrip returns an error when the agent's ctx ends. A response
+// that the agent has got before can be read on.
+func (a *AgentRun) Transport(next http.RoundTripper) http.RoundTripper {
+	return agentTransport{next, a}
+}
+
+type agentTransport struct {
+	next http.RoundTripper
+	run  *AgentRun
+}
+
+// RoundTrip sends a request.
+func (t agentTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if t.run.isKilled() {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		<-t.run.ctx.Done()
+		return nil, t.run.ctx.Err()
+	}
+	response, err := t.next.RoundTrip(req)
+	if t.run.isKilled() {
+		if err == nil {
+			response.Body.Close()
+		}
+		<-t.run.ctx.Done()
+		return nil, t.run.ctx.Err()
+	}
+	return response, err
+}
+
 // Stop ends the agent's ctx, and returns when all parts have returned.
 func (a *AgentRun) Stop() {
 	a.end()
 	a.parts.Wait()
 }
 
-// Kill ends the agent as SIGKILL ends a process: the agent gets no response from now on, and reports nothing. Its
+// Kill ends the agent as SIGKILL ends a process: the agent gets no response from now on, sends no request through its
+// Transport, and reports nothing. Its
 // goroutines run until they notice the end of their ctx and may still write files, so Kill restores the files below the
 // agent's root, except in root/pods, to which containers write. Containers keep running. A second Kill does nothing.
 func (a *AgentRun) Kill() error {

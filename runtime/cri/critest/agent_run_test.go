@@ -2,8 +2,10 @@ package critest
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -139,6 +141,53 @@ func TestKilledAgentReceivesNoEvent(t *testing.T) {
 		a.Stop()
 		if err := <-received; err == nil {
 			t.Error("a killed agent has received an event")
+		}
+	})
+}
+
+// An apiServer records the paths of requests, which it answers after a second.
+type apiServer struct{ paths []string }
+
+func (s *apiServer) RoundTrip(req *http.Request) (*http.Response, error) {
+	s.paths = append(s.paths, req.URL.Path)
+	time.Sleep(time.Second)
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+// A killed agent sends no request, and gets no response to one in flight, until its ctx ends, and afterwards neither.
+func TestKilledAgentSendsNoRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := NewNode(t, Config{})
+		a, server := n.NewAgentRun(n.Root), &apiServer{}
+		send := func(path string) error {
+			req, err := http.NewRequestWithContext(context.Background(), http.MethodPatch, "http://api"+path, strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := a.Transport(server).RoundTrip(req)
+			if err == nil {
+				response.Body.Close()
+			}
+			return err
+		}
+		if err := send("/alive"); err != nil {
+			t.Error(err)
+		}
+		failed := make(chan error, 2)
+		a.Go(func(context.Context) { failed <- send("/in-flight") })
+		synctest.Wait()
+		close(a.killed)
+		a.Go(func(context.Context) { failed <- send("/killed") })
+		time.Sleep(time.Minute)
+		if len(failed) != 0 {
+			t.Errorf("a killed agent has got the response %v before its end", <-failed)
+		}
+		a.Stop()
+		if first, second, third := <-failed, <-failed, send("/ended"); first == nil || second == nil || third == nil {
+			t.Errorf("the requests of a killed agent end with %v, %v and %v, want errors", first, second, third)
+		}
+		if want := []string{"/alive", "/in-flight"}; !slices.Equal(server.paths, want) {
+			t.Errorf("the server got %q, want %q", server.paths, want)
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
 // startError is the exit code in a container's status if its process could not be created, with the
@@ -77,16 +79,32 @@ func (s service) startProcess(ctx context.Context, c *container) error {
 		return status.Errorf(codes.Unknown, "sandbox container %q is not running", c.sandbox.id)
 	}
 	c.process, c.running = p, true
-	if p.FallsBack() { // a server accepts connections before StartContainer returns
+	if p.IsServer() { // a server accepts connections before StartContainer returns
 		c.sandbox.servers++
 	}
 	s.began(c)
 	c.state, c.startedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
 	s.mu.Unlock()
 	s.emit(c.id, c.sandbox.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
-	if err := s.start(func() { s.recordExit(c, p.Run()) }); err != nil {
+	if err := s.run(c, p); err != nil {
 		return status.Error(codes.Unavailable, err.Error())
 	}
+	return nil
+}
+
+// run starts to run a process. Close waits for its end.
+func (r *Runtime) run(c *container, p *sh.Process) error {
+	if !p.IsServer() {
+		return r.start(func() { r.recordExit(c, p.Run()) })
+	}
+	done, err := r.register()
+	if err != nil {
+		return err
+	}
+	p.Serve(func(code int) {
+		defer done()
+		r.recordExit(c, code)
+	})
 	return nil
 }
 
@@ -95,7 +113,7 @@ func (r *Runtime) recordExit(c *container, code int) {
 	_ = c.log.close() // the exit counts even if the log cannot be closed
 	r.mu.Lock()
 	c.running = false
-	if c.process.FallsBack() {
+	if c.process.IsServer() {
 		c.sandbox.servers--
 	}
 	c.state = runtimeapi.ContainerState_CONTAINER_EXITED

@@ -44,10 +44,6 @@ func (s service) newProcess(c *container) (*sh.Process, error) {
 			args = slices.Concat(entrypoint, c.image.Cmd)
 		}
 	}
-	fallback := sh.Program(server)
-	if c.image.OnlyKnown {
-		fallback = nil
-	}
 	if len(args) == 0 {
 		if c.image.OnlyKnown {
 			return nil, status.Error(codes.InvalidArgument, "failed to generate container spec: no command specified")
@@ -57,7 +53,7 @@ func (s service) newProcess(c *container) (*sh.Process, error) {
 	io := c.attached.Console(c.log.stream("stdout"), c.log.stream("stderr"))
 	p := sh.New(sh.Config{
 		Args: args, Env: c.environment(), Stdin: io.In, Stdout: io.Out, Stderr: io.Errs,
-		Terminal: io.TTY, Files: c.files, Init: c.isInit(), Programs: s.programs(c, io), Fallback: fallback,
+		Terminal: io.TTY, Files: c.files, Init: c.isInit(), Programs: s.programs(c, io), Server: !c.image.OnlyKnown,
 	})
 	if !p.Found() {
 		return nil, status.Errorf(codes.Unknown,
@@ -82,14 +78,4 @@ func (c *container) environment() map[string]string {
 		env[e.GetKey()] = string(e.GetValue())
 	}
 	return env
-}
-
-// server runs until it is stopped, and exits with the signal's exit code, as most servers do.
-func server(ctx context.Context, c *sh.Call) int {
-	select {
-	case n := <-c.Signals:
-		return 128 + n
-	case <-ctx.Done():
-		return 0
-	}
 }

@@ -1,6 +1,8 @@
 package critest
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -36,6 +38,28 @@ func TestProcesses(t *testing.T) {
 		}
 		if a, b := (Process{Ended: all[0].Ended}), (Process{Started: all[0].Ended}); a.Overlaps(b) || b.Overlaps(a) {
 			t.Error("one began in the instant in which the other ended")
+		}
+	})
+}
+
+// A running server has no goroutine, and a signal ends it.
+func TestServersNeedNoGoroutine(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		n.runs("first", "serve")
+		synctest.Wait()
+		before := runtime.NumGoroutine()
+		var id string
+		for i := range 20 {
+			_, id = n.runs(fmt.Sprint(i), "serve")
+		}
+		synctest.Wait()
+		if more := runtime.NumGoroutine() - before; more > 10 { // other tests may have goroutines
+			t.Errorf("20 servers have %d goroutines", more)
+		}
+		n.ok(n.stopIt(n.Context(), id, 30))
+		all := n.Processes()
+		if p := all[len(all)-1]; p.ExitCode != 128+15 || p.Ended.IsZero() {
+			t.Errorf("the stopped server is %+v, want exit code %d", p, 128+15)
 		}
 	})
 }

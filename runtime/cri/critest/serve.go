@@ -89,13 +89,26 @@ func (r *Runtime) dialer() (*pipe, error) {
 
 // start runs f in a goroutine that Close waits for.
 func (r *Runtime) start(f func()) error {
+	done, err := r.register()
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer done()
+		f()
+	}()
+	return nil
+}
+
+// register makes Close wait until done is called.
+func (r *Runtime) register() (done func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return errClosed
+		return nil, errClosed
 	}
-	r.running.Go(f)
-	return nil
+	r.running.Add(1)
+	return r.running.Done, nil
 }
 
 // tB has the methods of a test that [Start] needs; *testing.T, *testing.B and types that embed them

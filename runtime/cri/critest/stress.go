@@ -20,7 +20,7 @@ func (s service) stress(c *container) sh.Program {
 			return 1
 		}
 		if used == 0 {
-			return server(ctx, call)
+			return untilStopped(ctx, call)
 		}
 		s.mu.Lock()
 		before := c.usage.MemoryBytes
@@ -35,11 +35,21 @@ func (s service) stress(c *container) sh.Program {
 		if killed {
 			p.Signal(sh.SIGKILL)
 		}
-		code := server(ctx, call)
+		code := untilStopped(ctx, call)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		c.usage.MemoryBytes = before
 		return code
+	}
+}
+
+// untilStopped waits for a signal, and returns its exit code.
+func untilStopped(ctx context.Context, c *sh.Call) int {
+	select {
+	case n := <-c.Signals:
+		return 128 + n
+	case <-ctx.Done():
+		return 0
 	}
 }
 

@@ -82,7 +82,7 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 		return err
 	}
 	parts = append(parts, withoutError(newChurn(o, f, out).run), withoutError(wanted.run))
-	if err := startAll(f, specs); err != nil {
+	if err := startAll(ctx, f, specs); err != nil {
 		return err
 	}
 	err = together.Run(ctx, parts...)
@@ -90,9 +90,12 @@ func run(ctx context.Context, o options, to io.Writer) (err error) {
 	return err
 }
 
-// startAll adds nodes and starts them.
-func startAll(f *fleet.Fleet, specs []fleet.Spec) error {
+// startAll adds nodes and starts them, until ctx ends.
+func startAll(ctx context.Context, f *fleet.Fleet, specs []fleet.Spec) error {
 	for _, s := range specs {
+		if ctx.Err() != nil {
+			return nil
+		}
 		node, err := f.Add(s)
 		if err == nil {
 			err = node.Start()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
+	"github.com/podsync/podsync/modules/cluster/internal/fleet"
 	"github.com/podsync/podsync/modules/cluster/internal/gate"
 )
 
@@ -47,6 +49,28 @@ func wantIn(t *testing.T, out string, all ...string) {
 func TestFleet(t *testing.T) {
 	out := runFor(t, "--nodes=5", "--pods=20", "--for=20m", "--crashes=1", "--node-deaths=1", "--partitions=6")
 	wantIn(t, out, "pods 20: 20 running, 0 pending", "loses its power", "loses its connection", "bind to Ready    20 pods", "delete to gone   none", "patch ")
+}
+
+// A fleet that ends while its nodes start does not start the rest.
+func TestEndDuringStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube, _, err := connect(options{inMemory: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := fleet.New(fleet.Config{Kube: kube, Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := startAll(ctx, f, []fleet.Spec{{Name: "late"}}); err != nil || len(f.Nodes()) != 0 {
+			t.Errorf("%d nodes have started after the end, error %v, want none", len(f.Nodes()), err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Nodes are lost and replaced, and their pods are created again: a third at once, and others from the seed.

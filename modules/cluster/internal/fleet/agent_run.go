@@ -50,10 +50,10 @@ func (n *Node) startAgent() (*agentRun, error) {
 		l.Stop()
 		return nil, err
 	}
-	l.Go(func(ctx context.Context) { l.statuses.Run(n.context(ctx)) })
-	l.Go(func(ctx context.Context) { l.object.Run(n.context(ctx)) })
+	l.Go(func(ctx context.Context) { l.statuses.Run(l.context(ctx)) })
+	l.Go(func(ctx context.Context) { l.object.Run(l.context(ctx)) })
 	l.Go(func(ctx context.Context) {
-		if err := l.loop.Run(n.context(ctx)); err != nil && ctx.Err() == nil {
+		if err := l.loop.Run(l.context(ctx)); err != nil && ctx.Err() == nil {
 			n.fleet.config.Log.Error(err, "The agent has ended", "node", n.Name)
 		}
 	})

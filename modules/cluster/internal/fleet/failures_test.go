@@ -8,10 +8,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +36,10 @@ type site struct {
 	sent *requestTimes
 	// nodes are all nodes that ever existed.
 	nodes []*fleet.Node
+	// reported is the number of calls of Config.PodChanged.
+	reported atomic.Int32
+	// invalid is called once, by the watch of pods, for an invalid pod. It is nil afterwards.
+	invalid atomic.Pointer[func()]
 }
 
 // requestTimes records the times of the requests that only nodes send: patches, except of events, and those of leases.
@@ -41,12 +47,14 @@ type requestTimes struct {
 	next http.RoundTripper
 	mu   sync.Mutex
 	at   []time.Time
+	// last is the last of these requests.
+	last *http.Request
 }
 
 func (r *requestTimes) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodPatch && !strings.Contains(req.URL.Path, "/events") || strings.Contains(req.URL.Path, "/leases") {
 		r.mu.Lock()
-		r.at = append(r.at, time.Now())
+		r.at, r.last = append(r.at, time.Now()), req
 		r.mu.Unlock()
 	}
 	return r.next.RoundTrip(req)
@@ -64,6 +72,12 @@ func (r *requestTimes) since(began time.Time) (sent int) {
 	return sent
 }
 
+func (r *requestTimes) lastRequest() *http.Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
 func onSite(t *testing.T, nodes, pods int, test func(s *site)) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := &requestTimes{next: &tracked.Server{Store: tracked.New(scheme.Scheme)}}
@@ -71,7 +85,10 @@ func onSite(t *testing.T, nodes, pods int, test func(s *site)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := fleet.New(fleet.Config{Kube: kube, Dir: t.TempDir()})
+		s := &site{T: t, kube: kube, sent: sent}
+		s.Fleet, err = fleet.New(fleet.Config{
+			Kube: kube, Dir: t.TempDir(), PodChanged: func(*v1.Pod, bool) { s.reported.Add(1) }, Log: funcr.New(s.logged, funcr.Options{}),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +96,6 @@ func onSite(t *testing.T, nodes, pods int, test func(s *site)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &site{T: t, Fleet: f, kube: kube, sent: sent}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { b.Run(ctx); ended <- struct{}{} }()
@@ -92,10 +108,20 @@ func onSite(t *testing.T, nodes, pods int, test func(s *site)) {
 		cancel()
 		<-ended
 		<-ended
-		if err := f.Close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// logged calls invalid for the line that a Source writes about an invalid pod.
+func (s *site) logged(_, line string) {
+	if !strings.Contains(line, "A pod is not valid") {
+		return
+	}
+	if f := s.invalid.Swap(nil); f != nil {
+		(*f)()
+	}
 }
 
 func (s *site) add(spec fleet.Spec) {
@@ -108,6 +134,13 @@ func (s *site) add(spec fleet.Spec) {
 		s.Fatal(err)
 	}
 	s.nodes = append(s.nodes, n)
+}
+
+func (s *site) create(pod *v1.Pod) {
+	s.Helper()
+	if _, err := s.kube.CoreV1().Pods("default").Create(s.Context(), pod, metav1.CreateOptions{}); err != nil {
+		s.Error(err)
+	}
 }
 
 // keep is the controller: it creates each missing pod again, by the same name.
@@ -262,4 +295,65 @@ func TestPartition(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A partition that is started while the changes of an earlier one are passed on has no effect: the node is connected
+// afterwards, and can be partitioned again.
+func TestPartitionDuringRelease(t *testing.T) {
+	onSite(t, 1, 1, func(s *site) {
+		n := s.nodes[0]
+		n.Partition(time.Minute, fleet.Refused)
+		s.invalid.Store(new(func() { n.Partition(time.Hour, fleet.Refused) }))
+		s.create(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "invalid"}, Spec: v1.PodSpec{NodeName: n.Name, Containers: []v1.Container{{Name: "In Valid", Image: "nginx"}}}})
+		time.Sleep(2 * time.Minute)
+		if s.invalid.Load() != nil {
+			t.Error("the pod was not refused")
+		}
+		began := time.Now()
+		time.Sleep(5 * time.Minute)
+		if s.sent.since(began) == 0 {
+			t.Error("the node has sent no request after the partition")
+		}
+		n.Partition(time.Hour, fleet.Refused)
+		began = time.Now()
+		time.Sleep(5 * time.Minute)
+		if sent := s.sent.since(began); sent != 0 {
+			t.Errorf("in the next partition the node has sent %d requests", sent)
+		}
+	})
+}
+
+// Pods that the fleet knows before their node is added are reported.
+func TestPodsBeforeTheirNode(t *testing.T) {
+	onSite(t, 1, 0, func(s *site) {
+		s.create(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "early"}, Spec: v1.PodSpec{NodeName: "late", Containers: []v1.Container{{Name: "app", Image: "nginx"}}}})
+		time.Sleep(time.Second)
+		if got := s.reported.Load(); got != 0 {
+			t.Errorf("%d changes of pods are reported without their node", got)
+		}
+		if _, err := s.Add(fleet.Spec{Name: "late"}); err != nil {
+			t.Error(err)
+		}
+		if got := s.reported.Load(); got != 1 {
+			t.Errorf("%d changes of pods are reported when the node has been added, want %d", got, 1)
+		}
+	})
+}
+
+// A killed agent sends no request to the API server, even with a context that has not ended.
+func TestKilledAgentIsSilent(t *testing.T) {
+	onSite(t, 1, 1, func(s *site) {
+		s.nodes[0].Kill()
+		began, last := time.Now(), s.sent.lastRequest()
+		req := last.Clone(context.WithoutCancel(last.Context()))
+		req.Body = http.NoBody
+		time.Sleep(time.Second)
+		if response, err := fleet.Transport(s.sent).RoundTrip(req); err == nil {
+			response.Body.Close()
+			t.Error("a killed agent has got a response")
+		}
+		if sent := s.sent.since(began); sent != 0 {
+			t.Errorf("a killed agent has sent %d requests", sent)
+		}
+	})
 }

@@ -39,14 +39,15 @@ import (
 
 // Config configures a Fleet.
 type Config struct {
-	// Kube is the API server. Required. Node.Partition has an effect only if its transport is one of Transport.
+	// Kube is the API server. Required. Its transport must be one of Transport: otherwise Node.Partition has no effect, and a
+	// killed agent may send requests until its goroutines have ended.
 	Kube kubernetes.Interface
 	// Dir is the directory below which the nodes keep their files, an absolute path. Required.
 	Dir string
 	// Runtime is the common configuration of all runtimes. Each node sets its own Dir, LogsRoot and PodCIDRs.
 	Runtime critest.Config
 	// PodChanged is called for each pod of the nodes that is added or changed, and with gone set for each pod of any node that is
-	// deleted. It must not block, and must not modify the pod. Default: nothing is called.
+	// deleted. It may be called twice for one version of a pod. It must not block, must not call Add, and must not modify the pod. Default: nothing is called.
 	PodChanged func(pod *v1.Pod, gone bool)
 	// Address and Port are the address at which the caller serves Handler, which requires Authenticator and Authorizer.
 	// Default: each node reports its own address, and no port.
@@ -103,8 +104,17 @@ func New(c Config) (*Fleet, error) {
 	return f, nil
 }
 
-// Add adds a node. Its agent does not run before Start.
+// Add adds a node. Its agent does not run before Start. Pods that are bound to it already are reported to
+// Config.PodChanged before Add returns.
 func (f *Fleet) Add(s Spec) (*Node, error) {
+	n, err := f.add(s)
+	if err == nil {
+		f.podWatch.Announce(s.Name)
+	}
+	return n, err
+}
+
+func (f *Fleet) add(s Spec) (*Node, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.nodes[s.Name] != nil {

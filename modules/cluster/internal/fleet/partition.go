@@ -76,26 +76,37 @@ func (p *partition) wait(ctx context.Context) error {
 	return fmt.Errorf("read tcp: %w", syscall.ETIMEDOUT)
 }
 
-// nodeKey is the key of the node in the contexts of its requests. By this key a Transport finds the node that sends a
+// runKey is the key of the agent's run in the contexts of its requests. By this key a Transport finds the agent that sends a
 // request, although all nodes share one client.
-type nodeKey struct{}
+type runKey struct{}
 
-func (n *Node) context(ctx context.Context) context.Context {
-	return context.WithValue(ctx, nodeKey{}, n)
+func (l *agentRun) context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, runKey{}, l)
 }
 
-// Transport returns a transport in which the requests of partitioned nodes fail.
+// Transport returns a transport in which the requests of partitioned nodes and of killed agents fail.
 func Transport(next http.RoundTripper) http.RoundTripper { return transport{next} }
 
 type transport struct{ http.RoundTripper }
 
 // RoundTrip sends a request.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	n, ok := req.Context().Value(nodeKey{}).(*Node)
+	l, ok := req.Context().Value(runKey{}).(*agentRun)
 	if !ok {
 		return t.RoundTripper.RoundTrip(req)
 	}
-	p := n.partitioned()
+	return l.Transport(nodeTransport{t.RoundTripper, l.node}).RoundTrip(req)
+}
+
+// A nodeTransport is the transport of one node.
+type nodeTransport struct {
+	http.RoundTripper
+	node *Node
+}
+
+// RoundTrip sends a request.
+func (t nodeTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	p := t.node.partitioned()
 	if p == nil {
 		return t.RoundTripper.RoundTrip(req)
 	}

@@ -29,11 +29,13 @@ type Watch[T Object] struct {
 	lister cache.ListerWatcher
 	kind   T
 	group  func(T) string
+	// share makes a new version of an object share equal parts with its old version, which no caller modifies.
+	share func(old, next T)
 	// listed is closed once all objects have been listed, and their listeners called.
 	listed chan struct{}
 
 	// callMu is held while listeners are called, so that their calls follow the order of events and never overlap. It also
-	// guards held.
+	// guards held, and the fields of listeners.
 	callMu sync.Mutex
 	// mu guards the maps. It is not held while a listener is called, which may read the objects.
 	mu        sync.Mutex
@@ -42,17 +44,23 @@ type Watch[T Object] struct {
 	listeners map[string][]*listener[T]
 	// all are the listeners for the objects of all groups.
 	all []*listener[T]
-	// held are the objects that the listeners of a held group know.
-	held map[string]map[types.NamespacedName]T
+	// held are the groups whose listeners get no calls.
+	held map[string]bool
 }
 
-type listener[T Object] struct{ changed func(o T, gone bool) }
+type listener[T Object] struct {
+	changed func(o T, gone bool)
+	// known are the objects that the listener of a held group has observed. Listeners share the map and do not modify it.
+	known map[types.NamespacedName]T
+}
 
-// New returns a Watch that makes no request before Run. The group of an object must not change.
-func New[T Object](lister cache.ListerWatcher, kind T, group func(T) string) *Watch[T] {
+// New returns a Watch that makes no request before Run. The group of an object must not change. share is called for each new
+// version of an object before it is stored, to make it share equal parts with the old version: several versions may be in
+// use, and each is decoded on its own.
+func New[T Object](lister cache.ListerWatcher, kind T, group func(T) string, share func(old, next T)) *Watch[T] {
 	return &Watch[T]{
-		lister: lister, kind: kind, group: group, listed: make(chan struct{}), objects: map[types.NamespacedName]T{},
-		groups: map[string]map[types.NamespacedName]T{}, listeners: map[string][]*listener[T]{}, held: map[string]map[types.NamespacedName]T{},
+		lister: lister, kind: kind, group: group, share: share, listed: make(chan struct{}), objects: map[types.NamespacedName]T{},
+		groups: map[string]map[types.NamespacedName]T{}, listeners: map[string][]*listener[T]{}, held: map[string]bool{},
 	}
 }
 
@@ -94,10 +102,8 @@ func compare(a, b types.NamespacedName) int {
 func (w *Watch[T]) Listen(group string, changed func(o T, gone bool)) (stop func()) {
 	w.callMu.Lock()
 	defer w.callMu.Unlock()
-	l := &listener[T]{changed}
-	if known, held := w.held[group]; held {
-		clear(known) // release calls changed for all present objects
-	} else {
+	l := &listener[T]{changed: changed}
+	if !w.held[group] { // otherwise release calls changed for all present objects
 		for _, o := range w.List(group) {
 			changed(o, false)
 		}
@@ -122,20 +128,30 @@ func (w *Watch[T]) Listen(group string, changed func(o T, gone bool)) (stop func
 func (w *Watch[T]) ListenAll(changed func(o T, gone bool)) {
 	w.callMu.Lock()
 	defer w.callMu.Unlock()
-	w.all = append(w.all, &listener[T]{changed})
+	w.all = append(w.all, &listener[T]{changed: changed})
+}
+
+// Announce calls the listeners of ListenAll for each present object of a group, even for those that they know.
+func (w *Watch[T]) Announce(group string) {
+	w.callMu.Lock()
+	defer w.callMu.Unlock()
+	for _, o := range w.List(group) {
+		callAll(w.all, o, false)
+	}
 }
 
 // Hold stops the calls of the listeners of a group until release is called, as if their connection was lost. release calls
-// them for the objects that differ from those they know. Get and List always return the newest objects. A group must not be
-// held twice at a time.
+// each of them for the objects that differ from those that it has observed. Get and List always return the newest objects. A
+// group must not be held twice at a time.
 func (w *Watch[T]) Hold(group string) (release func()) {
 	w.callMu.Lock()
 	defer w.callMu.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.held[group] = maps.Clone(w.groups[group])
-	if w.held[group] == nil {
-		w.held[group] = map[types.NamespacedName]T{}
+	w.held[group] = true
+	known := maps.Clone(w.groups[group])
+	for _, l := range w.listeners[group] {
+		l.known = known
 	}
 	return func() { w.release(group) }
 }
@@ -143,19 +159,27 @@ func (w *Watch[T]) Hold(group string) (release func()) {
 func (w *Watch[T]) release(group string) {
 	w.callMu.Lock()
 	defer w.callMu.Unlock()
-	known := w.held[group]
 	delete(w.held, group)
 	w.mu.Lock()
 	present, listeners := maps.Clone(w.groups[group]), w.listeners[group]
 	w.mu.Unlock()
+	for _, l := range listeners {
+		l.catchUp(present)
+	}
+}
+
+// catchUp calls the listener for the objects that differ from those that it has observed.
+func (l *listener[T]) catchUp(present map[types.NamespacedName]T) {
+	known := l.known
+	l.known = nil
 	for _, k := range slices.SortedFunc(maps.Keys(known), compare) {
 		if now, there := present[k]; !there || now.GetUID() != known[k].GetUID() {
-			callAll(listeners, known[k], true)
+			l.changed(known[k], true)
 		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(present), compare) {
 		if was, there := known[k]; !there || was.GetUID() != present[k].GetUID() || was.GetResourceVersion() != present[k].GetResourceVersion() {
-			callAll(listeners, present[k], false)
+			l.changed(present[k], false)
 		}
 	}
 }
@@ -166,8 +190,12 @@ func (w *Watch[T]) put(o T) {
 	w.mu.Lock()
 	old, known := w.objects[k]
 	w.mu.Unlock()
-	if known && (old.GetUID() != o.GetUID() || w.group(old) != group) {
+	switch {
+	case !known:
+	case old.GetUID() != o.GetUID() || w.group(old) != group:
 		w.remove(k)
+	default:
+		w.share(old, o)
 	}
 	w.mu.Lock()
 	w.objects[k] = o
@@ -198,7 +226,7 @@ func (w *Watch[T]) remove(k types.NamespacedName) {
 
 func (w *Watch[T]) call(group string, o T, gone bool) {
 	callAll(w.all, o, gone)
-	if _, held := w.held[group]; held {
+	if w.held[group] {
 		return
 	}
 	w.mu.Lock()

@@ -52,7 +52,7 @@ func onServer(t *testing.T, list []*v1.Pod, test func(s *server)) {
 			},
 			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return s.events, nil },
 			DisableChunking:      true,
-		}, onlyLists{}), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName })
+		}, onlyLists{}), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName }, func(old, next *v1.Pod) { next.Spec = old.Spec })
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { s.Watch.Run(ctx); close(ended) }()
@@ -194,18 +194,30 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// A listener that begins while its group is held gets the objects when the group is released.
+// A listener that begins while its group is held gets the objects when the group is released, and does not change what an
+// earlier listener gets.
 func TestListenWhileHeld(t *testing.T) {
-	onServer(t, []*v1.Pod{podOf("p", "1", "a")}, func(s *server) {
-		time.Sleep(time.Second)
+	onServer(t, []*v1.Pod{podOf("deleted", "1", "a"), podOf("kept", "2", "a")}, func(s *server) {
+		early, _ := s.heard("a")
+		s.want(early, "1", "2")
+		release := s.Hold("a")
+		s.events.Delete(podOf("deleted", "1", "a"))
+		late, _ := s.heard("a")
+		s.want(late)
+		release()
+		s.want(early, "1 gone")
+		s.want(late, "2")
+	})
+}
+
+// The listeners for all groups get the present objects of a group again.
+func TestAnnounce(t *testing.T) {
+	onServer(t, []*v1.Pod{podOf("a", "1", "a"), podOf("b", "2", "b")}, func(s *server) {
+		var all []types.UID
+		s.ListenAll(func(pod *v1.Pod, _ bool) { all = append(all, pod.UID) })
 		synctest.Wait()
-		release, calls := s.Hold("a"), 0
-		defer s.Listen("a", func(*v1.Pod, bool) { calls++ })()
-		if calls != 0 {
-			t.Errorf("a held listener got %d calls", calls)
-		}
-		if release(); calls != 1 {
-			t.Errorf("after the release it got %d calls, want %d", calls, 1)
+		if s.Announce("b"); !slices.Equal(all, []types.UID{"1", "2", "2"}) {
+			t.Errorf("the calls are %q, want one for each pod, and one more for the pod of group b", all)
 		}
 	})
 }

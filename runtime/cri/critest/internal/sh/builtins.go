@@ -111,7 +111,7 @@ func exec(s *shell, args []string, io stdio) int {
 		}
 		s.p.mu.Unlock()
 	}
-	code := s.runArgs(args[1:], io, nil)
+	code := s.runArgs(args[1:], io)
 	s.exit = true
 	return code
 }

@@ -53,8 +53,9 @@ type Config struct {
 	Init bool
 	// Programs are commands by name. They take precedence over built-in commands.
 	Programs map[string]Program
-	// Fallback runs Args if the command is unknown; nil means not found.
-	Fallback Program
+	// Server means that an unknown command is a server: it runs until a signal, and exits with 128 + its number, as most
+	// servers do. Otherwise an unknown command is not found.
+	Server bool
 	// Kill sends a signal to process 1 of the same namespace. The kill command of any other process
 	// uses it.
 	Kill func(Signal)
@@ -62,9 +63,10 @@ type Config struct {
 
 // Process is one process and, if it is a shell, its children.
 type Process struct {
-	cfg Config
-	ctx context.Context
-	end context.CancelFunc
+	cfg    Config
+	server bool
+	ctx    context.Context
+	end    context.CancelFunc
 
 	mu      sync.Mutex
 	died    int // exit code given by a signal, valid once ctx has ended and killed is set
@@ -80,9 +82,13 @@ type Process struct {
 // ErrInterrupted is the error of a read from a terminal that Ctrl-C interrupted.
 var ErrInterrupted = errors.New("interrupted")
 
-// New creates a process. Run runs it.
+// New creates a process. Serve runs it if it is a server, and Run otherwise.
 func New(cfg Config) *Process {
 	ctx, end := context.WithCancel(context.Background())
+	if cfg.Server && (&Process{cfg: cfg}).lookup(cfg.Args[0]) == nil {
+		// A server needs neither files, programs nor an environment: a test may have thousands of them.
+		return &Process{cfg: Config{Stdin: cfg.Stdin}, server: true, ctx: ctx, end: end}
+	}
 	env := maps.Clone(cfg.Env)
 	if env == nil {
 		env = map[string]string{}
@@ -95,13 +101,23 @@ func New(cfg Config) *Process {
 }
 
 // Found reports whether the command exists. If it does not, Run returns 127.
-func (p *Process) Found() bool {
-	return p.cfg.Fallback != nil || p.lookup(p.cfg.Args[0]) != nil
-}
+func (p *Process) Found() bool { return p.server || p.lookup(p.cfg.Args[0]) != nil }
 
-// FallsBack reports whether the command is unknown, so that Run runs Config.Fallback.
-func (p *Process) FallsBack() bool {
-	return p.cfg.Fallback != nil && p.lookup(p.cfg.Args[0]) == nil
+// IsServer reports whether the process is a server.
+func (p *Process) IsServer() bool { return p.server }
+
+// Serve runs a server. It returns at once, and calls exited with the exit code when a signal has ended the server. A
+// running server has no goroutine.
+func (p *Process) Serve(exited func(code int)) {
+	context.AfterFunc(p.ctx, func() {
+		if c, ok := p.cfg.Stdin.(io.Closer); ok {
+			_ = c.Close() // unblocks writers
+		}
+		p.mu.Lock()
+		code := p.died
+		p.mu.Unlock()
+		exited(code)
+	})
 }
 
 // Run runs the process until it ends, and returns its exit code: 128 + n if signal n ended it. All
@@ -113,7 +129,7 @@ func (p *Process) Run() int {
 		defer stop()
 	}
 	s := newShell(p)
-	code := s.runArgs(p.cfg.Args, stdio{p.cfg.Stdout, p.cfg.Stderr}, p.cfg.Fallback)
+	code := s.runArgs(p.cfg.Args, stdio{p.cfg.Stdout, p.cfg.Stderr})
 	p.mu.Lock()
 	if p.killed {
 		code = p.died
@@ -128,7 +144,7 @@ func (p *Process) Run() int {
 func (p *Process) Signal(n Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n == SIGKILL {
+	if n == SIGKILL || p.server {
 		p.die(n)
 		return
 	}

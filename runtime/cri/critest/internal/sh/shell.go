@@ -177,16 +177,13 @@ func (s *shell) run(args []string, io stdio) int {
 	if b := builtin(args[0]); b != nil {
 		return b(s, args, io)
 	}
-	return s.runArgs(args, io, nil)
+	return s.runArgs(args, io)
 }
 
 // runArgs runs a program.
-func (s *shell) runArgs(args []string, io stdio, fallback Program) int {
+func (s *shell) runArgs(args []string, io stdio) int {
 	if a := s.p.lookup(args[0]); a != nil {
 		return a(s, args, io)
-	}
-	if fallback != nil {
-		return s.p.foreground(fallback)(s, args, io)
 	}
 	fmt.Fprintf(io.err, "sh: %s: not found\n", args[0])
 	return 127
