@@ -53,6 +53,9 @@ func wantedProbes(p *pod, status *runtime.PodStatus, ending bool) map[key]*probe
 		if spec != nil && (!ending || kind == checks.Readiness) {
 			k := key{s.ID, kind}
 			wanted[k] = &probe{pod: p, key: k, container: c, spec: spec, startedAt: s.StartedAt}
+			if kind == checks.Startup && reportedStarted(p.spec, c.Name, s.ID) {
+				wanted[k].result = actions.ProbeSuccess
+			}
 		}
 	}
 	for _, containers := range [][]v1.Container{p.spec.Spec.InitContainers, p.spec.Spec.Containers} {
@@ -66,6 +69,19 @@ func wantedProbes(p *pod, status *runtime.PodStatus, ending bool) map[key]*probe
 		}
 	}
 	return wanted
+}
+
+// reportedStarted reports whether an earlier agent has reported that an instance of a container has started. Its startup probe
+// is not repeated: it may check what is only true during a start, and its failure would restart a container that works.
+func reportedStarted(pod *v1.Pod, name string, id runtime.ContainerID) bool {
+	for _, statuses := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if s := &statuses[i]; s.Name == name {
+				return s.ContainerID == id.String() && s.Started != nil && *s.Started
+			}
+		}
+	}
+	return false
 }
 
 // first returns how long the first check waits.

@@ -214,6 +214,20 @@ func TestStartupComesFirst(t *testing.T) {
 	})
 }
 
+// T5: the startup probe of an instance that an earlier agent has reported as started is not repeated; that of another instance is.
+func TestT5_StartupIsNotRepeatedByTheNextAgent(t *testing.T) {
+	for id, want := range map[string][]string{"x://a": {"alive 0"}, "x://b": {"started 0", "alive 0"}} {
+		inBubble(t, func(n *probing) {
+			pod := podOf(v1.Container{Name: "app", StartupProbe: exec("started"), LivenessProbe: exec("alive")})
+			pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", ContainerID: id, Started: new(true)}}
+			n.Observe(pod, running("a"), false)
+			time.Sleep(time.Second)
+			n.want("a", actions.ProbeResults{Startup: actions.ProbeSuccess, Liveness: actions.ProbeSuccess})
+			n.wantCalls(want...)
+		})
+	}
+}
+
 // Unset fields of a probe have the API's defaults: 10 s, 1 s, one success, three failures.
 func TestDefaults(t *testing.T) {
 	inBubble(t, func(n *probing) {
