@@ -36,7 +36,7 @@ type podMemory struct {
 	// decided is the input of the last plan, nil before the first plan.
 	decided *actions.Input
 	// resize is the last event about a resize, nil if there is none.
-	resize *resizeTold
+	resize *resizeReported
 }
 
 func newPodMemory(uid types.UID, limits *memory.Limits) *podMemory {

@@ -77,15 +77,15 @@ func (w allocating) resizeErrors(failed []*StepError) (why []string) {
 	return why
 }
 
-// resizeTold is the last resize reported in events.
-type resizeTold struct {
+// resizeReported is the last resize reported in events.
+type resizeReported struct {
 	waits   resize.Verdict
 	started bool
 }
 
-// tellResize records an event when a resize waits, for each new reason, and when it starts.
-func (w allocating) tellResize(conditions []v1.PodCondition) {
-	var now resizeTold
+// reportResize records an event when a resize waits, for each new reason, and when it starts.
+func (w allocating) reportResize(conditions []v1.PodCondition) {
+	var now resizeReported
 	for _, c := range conditions {
 		switch c.Type {
 		case v1.PodResizePending:
@@ -94,7 +94,7 @@ func (w allocating) tellResize(conditions []v1.PodCondition) {
 			now.started = true
 		}
 	}
-	before := w.memory.tellResize(now)
+	before := w.memory.replaceResize(now)
 	if now.waits != before.waits && now.waits != (resize.Verdict{}) {
 		reason := eventResizeDeferred
 		if now.waits.Outcome == resize.Infeasible {
@@ -107,15 +107,15 @@ func (w allocating) tellResize(conditions []v1.PodCondition) {
 	}
 }
 
-// tellResize stores the reported state and returns the previous one.
-func (m *podMemory) tellResize(now resizeTold) (before resizeTold) {
+// replaceResize stores the reported state and returns the previous one.
+func (m *podMemory) replaceResize(now resizeReported) (before resizeReported) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.resize != nil {
 		before = *m.resize
 	}
 	m.resize = nil
-	if now != (resizeTold{}) {
+	if now != (resizeReported{}) {
 		m.resize = &now
 	}
 	return before

@@ -129,7 +129,7 @@ func (w sandboxing) useCreated(ctx context.Context, created sandboxes.Created) *
 	w.reportStatus(ctx, w.memory.lastFailed())
 	if !w.pod.Spec.HostNetwork && sb.Network != nil && len(w.sandbox.ips) == 0 {
 		w.memory.do(func(p *memory.Pod) { p.Sandbox.BeginWait(sb.ID) })
-		w.tellNoAddress(ctx)
+		w.reportNoAddress(ctx)
 		return &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: errNoAddress}
 	}
 	return nil
@@ -162,13 +162,13 @@ func (w gathering) awaitAddress(ctx context.Context) *StepError {
 	if latest := w.status.LatestSandbox().ID; !ask(w.memory, func(p *memory.Pod) bool { return p.Sandbox.BeginWait(latest) }) {
 		return nil
 	}
-	w.tellNoAddress(ctx)
+	w.reportNoAddress(ctx)
 	failed := &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: errNoAddress}
 	w.holdUp(ctx, sandboxKey, failed)
 	return failed.waiting(failed.NotBefore)
 }
 
-func (o *observedPod) tellNoAddress(ctx context.Context) {
+func (o *observedPod) reportNoAddress(ctx context.Context) {
 	o.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", errNoAddress)
 }
 

@@ -100,17 +100,17 @@ func (st pulling) waitForImages(ctx context.Context) (imageResult, *StepError) {
 	if got.err != nil {
 		return got, st.imageError(ctx, got.err)
 	}
-	st.tellPulled(st.spec.Image, got.image)
+	st.reportPulled(st.spec.Image, got.image)
 	for i := range st.pod.Spec.Volumes {
 		vol := &st.pod.Spec.Volumes[i]
 		if img := got.volumes[vol.Name]; img != nil {
-			st.tellPulled(vol.Image.Reference, img)
+			st.reportPulled(vol.Image.Reference, img)
 		}
 	}
 	return got, nil
 }
 
-func (st pulling) tellPulled(name string, img *images.Image) {
+func (st pulling) reportPulled(name string, img *images.Image) {
 	text := fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", name)
 	if img.Pulled {
 		text = fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %d bytes.",

@@ -182,7 +182,7 @@ type inspecting struct{ *observedPod }
 func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status != nil && o.config.deps.Sandboxes.Unresolved(o.pod.UID) {
 		if err := o.config.deps.Sandboxes.Resolve(ctx, o.pod.UID, o.sandboxInUse(status)); err != nil {
-			o.tellUnseen(ctx, err)
+			o.reportUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podref.Name(o.pod), err)
 		}
 		status = nil
@@ -190,7 +190,7 @@ func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status == nil {
 		var err error
 		if status, err = o.syncer.read(ctx, o.pod.UID, nil); err != nil {
-			o.tellUnseen(ctx, err)
+			o.reportUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podref.Name(o.pod), err)
 		}
 	}
@@ -208,7 +208,7 @@ func (o inspecting) sandboxInUse(status *runtime.PodStatus) string {
 	return ask(o.memory, func(p *memory.Pod) string { return p.Sandbox.InUse(status) })
 }
 
-func (o inspecting) tellUnseen(ctx context.Context, err error) {
+func (o inspecting) reportUnseen(ctx context.Context, err error) {
 	o.warn(ctx, eventFailedSync, "error determining status: %v", err)
 }
 
@@ -224,7 +224,7 @@ func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatu
 // reportStatus reports the status of the pod.
 func (w *work) reportStatus(ctx context.Context, failed []*StepError) {
 	conditions := allocating{w}.resizeConditions(failed)
-	allocating{w}.tellResize(conditions)
+	allocating{w}.reportResize(conditions)
 	o := outlook{failed: failed, conditions: conditions}
 	if w.plan.Hold.Reason == actions.PodNotAdmitted {
 		o.blocked = w.rejected.problem()

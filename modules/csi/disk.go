@@ -10,7 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,13 +22,19 @@ const (
 	defaultFS = "ext4"
 	// emptyStart is the number of bytes at the start of a device that must be zero before the agent makes a file system.
 	emptyStart = 1 << 20
-	// diskTimeout is the timeout of the programs that check, make or expand a file system.
+	// diskTimeout is how long a step waits for the programs that check, make or expand a file system.
 	diskTimeout = 30 * time.Minute
-	// exitDelay is how long a program that was killed may hold its output open.
+	// exitDelay is how long the output of a program is read after its end, if a child of it goes on.
 	exitDelay = 2 * time.Second
 	// nothingFound is the exit code of blkid for a device without a file system, and errorsLeft the exit code of fsck for
 	// a file system that it could not repair.
 	nothingFound, errorsLeft = 2, 4
+)
+
+// extFS are the versions of one file system: a newer driver mounts an older version. commonFS are mounted without fsType.
+var (
+	extFS    = map[string]bool{"ext2": true, "ext3": true, "ext4": true}
+	commonFS = map[string]bool{"ext2": true, "ext3": true, "ext4": true, "xfs": true, "btrfs": true, "vfat": true}
 )
 
 // fsName matches the name of a file system, which is part of the name of a program.
@@ -42,22 +50,28 @@ func isDevice(path string) (bool, error) {
 }
 
 // mountDevice mounts the file system of a block device. It makes a file system on an empty device, and repairs a file
-// system with fsck otherwise.
+// system with fsck otherwise. It writes nothing to the device of a read-only volume.
 func mountDevice(ctx context.Context, s *source, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, diskTimeout)
 	defer cancel()
-	format, err := formatOf(ctx, s.Path)
+	device, err := filepath.EvalSymlinks(s.Path) // once: the link may move to another disk
 	if err != nil {
 		return notStarted{err}
 	}
-	kind := cmp.Or(s.FSType, format, defaultFS)
-	if !fsName.MatchString(kind) {
-		return notStarted{fmt.Errorf("fsType %q is not the name of a file system", kind)}
+	format, err := formatOf(ctx, device)
+	if err != nil {
+		return notStarted{err}
 	}
-	if format == "" {
-		err = makeFS(ctx, s.Path, kind)
-	} else {
-		err = repair(ctx, s.Path)
+	kind, err := kindOf(s.FSType, format)
+	readOnly := s.ReadOnly || slices.Contains(strings.Split(strings.Join(s.MountOptions, ","), ","), "ro")
+	switch {
+	case err != nil:
+	case format == "" && readOnly:
+		err = fmt.Errorf("%s has no file system, and the volume is read-only", device)
+	case format == "":
+		err = makeFS(ctx, device, kind)
+	case !readOnly:
+		err = repair(ctx, device)
 	}
 	if err != nil {
 		return notStarted{err}
@@ -66,8 +80,25 @@ func mountDevice(ctx context.Context, s *source, path string) error {
 	if len(s.MountOptions) > 0 {
 		args = append(args, "-o", strings.Join(s.MountOptions, ","))
 	}
-	_, err = run(ctx, "mount", append(args, s.Path, path)...)
+	_, err = run(ctx, "mount", append(args, device, path)...)
 	return err
+}
+
+// kindOf returns the file system to mount: that of the device, or the one to make on an empty device. Without fsType only
+// common ones are mounted, because a container may have written another one for a driver of the kernel with a fault.
+func kindOf(fsType, format string) (string, error) {
+	if fsType != "" && !fsName.MatchString(fsType) {
+		return "", fmt.Errorf("fsType %q is not the name of a file system", fsType)
+	}
+	switch {
+	case format == "":
+		return cmp.Or(fsType, defaultFS), nil
+	case fsType == "" && !commonFS[format]:
+		return "", fmt.Errorf("the device has %q, which is mounted only if the PersistentVolume names it as fsType", format)
+	case fsType != "" && fsType != format && !(extFS[fsType] && extFS[format]):
+		return "", fmt.Errorf("the device has %q, and the PersistentVolume has fsType %q", format, fsType)
+	}
+	return cmp.Or(fsType, format), nil
 }
 
 // formatOf returns the file system of a device, "" if blkid finds nothing on it. A partition table is an error.
@@ -142,16 +173,29 @@ func growFS(ctx context.Context, device, path string) error {
 	return err
 }
 
-// run runs a program and returns its output. The output is part of the error.
+// run runs a program and returns its output. The output is part of the error. When ctx ends, run returns and the program
+// goes on: a file system that is half made or half repaired is of no use, and a program that waits for a disk cannot be
+// killed.
 func run(ctx context.Context, name string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, name, args...)
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	command := exec.Command(name, args...)
 	command.WaitDelay = exitDelay
 	var output firstBytes
 	command.Stdout, command.Stderr = &output, &output
-	if err := command.Run(); err != nil {
-		return "", fmt.Errorf("%s: %w: %s", strings.Join(command.Args, " "), err, strings.TrimSpace(string(output)))
+	line := strings.Join(command.Args, " ")
+	ended := make(chan error, 1)
+	go func() { ended <- command.Run() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			return "", fmt.Errorf("%s: %w: %s", line, err, strings.TrimSpace(string(output)))
+		}
+		return string(output), nil
+	case <-ctx.Done():
+		return "", fmt.Errorf("%s has not ended: %w", line, ctx.Err())
 	}
-	return string(output), nil
 }
 
 // exitCode returns the exit code of the program that failed with err, -1 if it did not run to its end.

@@ -190,3 +190,78 @@ func expandVolume(t *testing.T, dir, path string) {
 	}
 	awaitPlan(t, m, "")
 }
+
+// Nothing is written to the device of a read-only volume (V13), and a device with another file system than fsType is refused.
+func TestV13_DisksThatAreRefused(t *testing.T) {
+	dir := needsMount(t)
+	device, file := newDisk(t, dir)
+	refused := func(uid, want string, change func(pv *v1.PersistentVolume)) {
+		t.Helper()
+		pv := localVolume(device)
+		change(pv)
+		before, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := manage(t, csi.Config{Root: filepath.Join(dir, "root-"+uid), Objects: csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})
+		pod := podOf(uid, "data")
+		if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if after, err := os.ReadFile(file); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("the device has changed: %v", err)
+		}
+		if err := m.TearDown(t.Context(), pod.UID, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	refused("a", "has no file system, and the volume is read-only", func(pv *v1.PersistentVolume) { pv.Spec.MountOptions = []string{"noatime,ro"} })
+	if text, err := exec.Command("mkfs.ext4", "-q", "-F", device).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	refused("b", `the device has "ext4", and the PersistentVolume has fsType "xfs"`, func(pv *v1.PersistentVolume) { pv.Spec.Local.FSType = new("xfs") })
+	if text, err := exec.Command("mkswap", device).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	refused("c", `"swap", which is mounted only if`, func(*v1.PersistentVolume) {})
+}
+
+// A program that works on a disk goes on when the agent ends.
+func TestMkfsGoesOnWhenTheAgentEnds(t *testing.T) {
+	dir := needsMount(t)
+	device, _ := newDisk(t, dir)
+	begun, ended, done := filepath.Join(dir, "begun"), filepath.Join(dir, "ended"), filepath.Join(dir, "done")
+	if err := os.WriteFile(filepath.Join(dir, "mkfs.ext4"), []byte("#!/bin/sh\n: > "+begun+"\nuntil [ -e "+ended+" ]; do sleep 0.1; done\n: > "+done+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	m, err := csi.New(csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(device)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = m.Run(ctx) })
+	pod := podOf("a", "data")
+	running.Go(func() { _ = m.SetUp(ctx, pod, &pod.Spec.Volumes[0], "") })
+	await(t, begun)
+	cancel()
+	running.Wait()
+	if err := os.WriteFile(ended, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	await(t, done)
+}
+
+// await waits until a file exists.
+func await(t *testing.T, path string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not exist", path)
+		}
+	}
+}

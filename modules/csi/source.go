@@ -183,8 +183,9 @@ func persistentSource(pv *v1.PersistentVolume) (*source, error) {
 	return s, nil
 }
 
-// growth returns the size to which the file system of a volume must be expanded, zero if it need not be expanded. It reads
-// the PersistentVolume only if the claim may ask for more than it has.
+// growth returns the size to which the file system of a volume must be expanded, zero if it need not be expanded. The
+// driver of a claim that requests no more than it has need not expand it: its PersistentVolume is not read. Other volumes
+// grow with their PersistentVolume.
 func (o *Objects) growth(ctx context.Context, s source) (int64, error) {
 	if o.Claim == nil || o.Volume == nil {
 		return s.Size, nil
@@ -194,7 +195,7 @@ func (o *Objects) growth(ctx context.Context, s source) (int64, error) {
 		return 0, err
 	}
 	has := claim.Status.Capacity[v1.ResourceStorage]
-	if want, known := claim.Spec.Resources.Requests[v1.ResourceStorage]; known && want.Cmp(has) <= 0 {
+	if want, known := claim.Spec.Resources.Requests[v1.ResourceStorage]; s.Plugin == csiPlugin && known && want.Cmp(has) <= 0 {
 		return 0, nil
 	}
 	pv, err := o.Volume(ctx, s.Name)

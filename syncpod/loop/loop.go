@@ -225,12 +225,12 @@ func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopR
 	if err := l.workers.KillPod(ctx, podworkers.Update{Pod: pod, Stop: &stop}); err != nil {
 		return err
 	}
-	return l.tellUnstarted(ctx, pod, stop.Report, worked)
+	return l.reportUnstarted(ctx, pod, stop.Report, worked)
 }
 
-// tellUnstarted reports a pod that was stopped before its first sync, because no other component
+// reportUnstarted reports a pod that was stopped before its first sync, because no other component
 // does. By then the pod may be forgotten, and another pod may have its UID.
-func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.StopReport, worked *atomic.Bool) error {
+func (l *Loop) reportUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.StopReport, worked *atomic.Bool) error {
 	if known := l.states.get(pod.UID); why != nil && !worked.Load() && !known.over() {
 		status := pod.Status.DeepCopy()
 		status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message

@@ -103,6 +103,25 @@ func TestPushCopies(t *testing.T) {
 	}
 }
 
+// Versions of a pod whose specs are equal share one, because most differ only in their status.
+func TestVersionsShareTheirSpec(t *testing.T) {
+	p := NewPush()
+	var containers []*v1.Container
+	for _, image := range []string{"a", "b"} {
+		for _, phase := range []v1.PodPhase{v1.PodPending, v1.PodRunning} {
+			pod := pushed("x", image)
+			pod.Status.Phase = phase
+			if err := p.Set(pod); err != nil {
+				t.Fatal(err)
+			}
+			containers = append(containers, &p.snapshots()[0].Pods[0].Spec.Containers[0])
+		}
+	}
+	if containers[0] != containers[1] || containers[1] == containers[2] || containers[2] != containers[3] || containers[0].Image != "a" {
+		t.Errorf("the containers of the versions are at %p", containers)
+	}
+}
+
 // The last update of a pod is delivered before its removal, unless the pod is new
 // and would only be started.
 func TestPushDeliversTheLastWord(t *testing.T) {

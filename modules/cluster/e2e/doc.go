@@ -19,8 +19,8 @@
 // server with a proxy that drops, delays and half-opens them, while controllers replace pods. Every 5 s it checks the
 // node against the rules of package hours: suite.sh hours DIR.
 //
-// TestSoak holds a node that works for a long time against the same rules, and fails if the memory, the goroutines, the
-// file descriptors or the watches of the agent grow: suite.sh soak DIR.
+// TestSoak checks a busy node against the same rules, and fails if the memory, the goroutines, the file descriptors or the
+// watches of the agent grow: suite.sh soak DIR.
 //
 // TestKubeletIsReplaced replaces a kubelet by podsync-node, and back, as REPLACE.md says: suite.sh replace DIR.
 //

@@ -28,6 +28,7 @@ serial() {
   await "$dir" kubelet ready "$dir"
   keep_containerd "$dir" &
   keeper=$!
+  trap "kill $keeper 2> /dev/null" EXIT
   run_serial "$dir" "$focus" || status=$?
   kill $keeper
   grep -E '^(Ran [0-9]+ of|FAIL!|SUCCESS!)' "$dir/log/serial.log" || tail -n 20 "$dir/log/serial.log"

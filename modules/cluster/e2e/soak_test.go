@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,7 +27,7 @@ import (
 const (
 	// soakRound is the pause between changes of the workloads, and samplePause the pause between samples.
 	soakRound, samplePause = 30 * time.Second, 10 * time.Second
-	// restartPause is the time between restarts of containerd. A short soak has two.
+	// restartPause is the maximum time between kills of containerd. A shorter soak kills it at each third of its duration.
 	restartPause = 10 * time.Minute
 	// keptPulls is the number of pulled images that exist at a time.
 	keptPulls = 2
@@ -94,26 +93,15 @@ func TestSoak(t *testing.T) {
 	watchers.Wait()
 	t.Logf("%v: %v", duration, h.counts)
 	for i, s := range soaked {
-		if err := hours.Growth(s.name, samples[i], s.slack); err != nil {
+		medians, err := hours.Growth(s.name, samples[i], s.slack)
+		if err != nil {
 			t.Error(err)
 		}
-		t.Logf("%s: %s", s.name, thirds(samples[i]))
+		t.Logf("%s: medians of the thirds %.1f", s.name, medians)
 	}
 	if gone(agent) {
 		t.Error("the agent has ended")
 	}
-}
-
-// thirds returns the median and the maximum of each third.
-func thirds(samples []float64) string {
-	var text []string
-	for i := range 3 {
-		part := slices.Sorted(slices.Values(samples[i*len(samples)/3 : (i+1)*len(samples)/3]))
-		if len(part) > 0 {
-			text = append(text, fmt.Sprintf("median %.1f, max %.1f", part[len(part)/2], part[len(part)-1]))
-		}
-	}
-	return strings.Join(text, "; ")
 }
 
 // sample reads the resources until ctx ends, and counts failures.

@@ -2,7 +2,6 @@ package pods
 
 import (
 	"context"
-	"reflect"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,12 +57,5 @@ func newWatch(kube kubernetes.Interface, selector fields.Selector) *Watch {
 			return pods.Watch(ctx, o)
 		},
 	}
-	return &Watch{watched.New(cache.ToListWatcherWithWatchListSemantics(lister, kube), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName }, shareSpec)}
-}
-
-// shareSpec makes the versions of a pod share one spec: most of them differ only in their status.
-func shareSpec(old, next *v1.Pod) {
-	if reflect.DeepEqual(&old.Spec, &next.Spec) {
-		next.Spec = old.Spec
-	}
+	return &Watch{watched.New(cache.ToListWatcherWithWatchListSemantics(lister, kube), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName })}
 }

@@ -19,8 +19,12 @@ import (
 )
 
 const (
-	// issueWait is how long a pod waits for its certificate before its start is retried.
-	issueWait = 10 * time.Second
+	// issueWait is how long calls for a new certificate wait for the signer. Then they fail at once, and the pod is retried
+	// when there is a result: the other volumes of the pod wait meanwhile.
+	issueWait = 3 * time.Second
+	// grantWait is how long the API server may refuse a node the request that it has just created: its authorizer learns
+	// of it later.
+	grantWait = time.Minute
 	// callTimeout is the timeout of a request to the API server.
 	callTimeout = 10 * time.Second
 	// minPoll and maxPoll are the limits of the interval at which a PodCertificateRequest is read: a quarter of its age.
@@ -45,10 +49,12 @@ type credentialKey struct {
 	index  int
 }
 
-// A credential is the private key and the certificate of a source. The lock of Projections guards all fields but cancel.
+// A credential is the private key and the certificate of a source. The lock of Projections guards all fields but cancel and began.
 type credential struct {
 	// cancel ends the renewal.
 	cancel context.CancelFunc
+	// began is the time of the first call for the certificate.
+	began time.Time
 	// issued is the newest certificate, nil before the first.
 	issued *issued
 	// pending is the name of the PodCertificateRequest that has no result yet.
@@ -80,7 +86,7 @@ func (p *Projections) podCertificate(ctx context.Context, pod *v1.Pod, vol *v1.V
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, issueWait)
+	ctx, cancel := context.WithDeadline(ctx, c.began.Add(issueWait))
 	defer cancel()
 	select {
 	case <-c.settled:
@@ -128,7 +134,7 @@ func (p *Projections) credentialOf(key credentialKey, pod *v1.Pod, s *v1.PodCert
 	c := p.credentials[key]
 	if c == nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		c = &credential{cancel: cancel, settled: make(chan struct{})}
+		c = &credential{cancel: cancel, began: time.Now(), settled: make(chan struct{})}
 		p.credentials[key] = c
 		ask := &certificatesv1.PodCertificateRequest{
 			ObjectMeta: metav1.ObjectMeta{
@@ -198,7 +204,7 @@ func (p *Projections) issue(ctx context.Context, c *credential, ask *certificate
 	if ask.Spec.ServiceAccountUID, err = p.accountUID(ctx, ask.Namespace, ask.Spec.ServiceAccountName); err != nil {
 		return nil, err
 	}
-	key, err := p.newKey(ctx, keyType)
+	key, err := p.generateKey(ctx, keyType)
 	if err != nil {
 		return nil, err
 	}
@@ -226,8 +232,8 @@ func (p *Projections) issue(ctx context.Context, c *credential, ask *certificate
 	return &issued{key: text, chain: chain, refreshAt: refreshAt(status.BeginRefreshAt.Time, status.NotAfter.Time), notAfter: status.NotAfter.Time}, nil
 }
 
-// newKey makes a key. It makes one at a time, because RSA keys take seconds of CPU.
-func (p *Projections) newKey(ctx context.Context, keyType string) (crypto.Signer, error) {
+// generateKey makes a key. It makes one at a time, because RSA keys take seconds of CPU.
+func (p *Projections) generateKey(ctx context.Context, keyType string) (crypto.Signer, error) {
 	select {
 	case p.generating <- struct{}{}:
 		defer func() { <-p.generating }()
@@ -271,7 +277,7 @@ func (p *Projections) requestsServed(ctx context.Context, node string) (requests
 	return nil, errors.New("the API server does not serve PodCertificateRequests (certificates.k8s.io)")
 }
 
-// forgetMissing looks for the version again if the API server has stopped to serve it.
+// forgetMissing clears the version if the API server no longer serves it; the next request looks for another.
 func (p *Projections) forgetMissing(err error) {
 	if apierrors.IsNotFound(err) {
 		p.mu.Lock()
@@ -281,18 +287,20 @@ func (p *Projections) forgetMissing(err error) {
 }
 
 // await reads a PodCertificateRequest until the signer has issued or refused the certificate, the request is deleted, or
-// ctx ends. Errors of the API server do not end it.
+// ctx ends. Errors of the API server do not end it. A node may not get a request that does not exist any more.
 func await(ctx context.Context, api requests, namespace, name string) (*certificatesv1.PodCertificateRequestStatus, error) {
+	known := false
 	for began := time.Now(); sleep(ctx, min(max(time.Since(began)/4, minPoll), maxPoll)); {
 		status, err := bounded(ctx, func(ctx context.Context) (*certificatesv1.PodCertificateRequestStatus, error) {
 			return api.get(ctx, namespace, name)
 		})
-		if apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("PodCertificateRequest %s/%s was deleted before it had a result", namespace, name)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && (known || time.Since(began) > grantWait) {
+			return nil, fmt.Errorf("PodCertificateRequest %s/%s was deleted before it had a result: %w", namespace, name, err)
 		}
 		if err != nil {
 			continue
 		}
+		known = true
 		for i := range status.Conditions {
 			switch cond := &status.Conditions[i]; cond.Type {
 			case certificatesv1.PodCertificateRequestConditionTypeIssued:
@@ -333,16 +341,16 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// keep ends the renewal for pods that are gone, and forgets their keys.
-func (p *Projections) keep() {
-	there := map[types.UID]bool{}
+// releaseOrphaned ends the renewal for pods that are not on the node any more, and deletes their keys.
+func (p *Projections) releaseOrphaned() {
+	active := map[types.UID]bool{}
 	for _, pod := range p.config.Pods() {
-		there[pod.UID] = true
+		active[pod.UID] = true
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, c := range p.credentials {
-		if !there[key.pod] {
+		if !active[key.pod] {
 			c.cancel()
 			delete(p.credentials, key)
 		}

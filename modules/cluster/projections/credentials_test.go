@@ -48,6 +48,8 @@ type signer struct {
 	serves string
 	// without has the server reject PKCS#10 requests, as Kubernetes 1.35 does.
 	without bool
+	// unknown has the authorizer know no request yet.
+	unknown bool
 	// fail is the error of the next creations.
 	fail    error
 	pods    []*v1.Pod
@@ -69,6 +71,7 @@ func signing(t *testing.T, test func(s *signer)) {
 			return a.GetResource().Version != s.serves, nil, apierrors.NewNotFound(a.GetResource().GroupResource(), "")
 		})
 		s.kube.PrependReactor("create", "podcertificaterequests", s.create)
+		s.kube.PrependReactor("get", "podcertificaterequests", s.get)
 		stop := s.start()
 		test(s)
 		stop()
@@ -89,6 +92,15 @@ func (s *signer) start() (stop func()) {
 	ended := make(chan struct{})
 	go func() { s.Projections.Run(ctx); close(ended) }()
 	return func() { cancel(); <-ended }
+}
+
+// get refuses a node the requests that do not exist, as the authorizer of an API server does.
+func (s *signer) get(a ktesting.Action) (bool, runtime.Object, error) {
+	name := a.(ktesting.GetAction).GetName()
+	if _, err := s.kube.Tracker().Get(a.GetResource(), a.GetNamespace(), name); apierrors.IsNotFound(err) || s.unknown {
+		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), name, errors.New("no relationship found"))
+	}
+	return false, nil, nil
 }
 
 func (s *signer) create(a ktesting.Action) (bool, runtime.Object, error) {
@@ -373,6 +385,20 @@ func TestErrorsAreRetried(t *testing.T) {
 	})
 }
 
+// The authorizer of the API server learns of a request after its creation.
+func TestRequestThatTheAuthorizerDoesNotKnowYet(t *testing.T) {
+	signing(t, func(s *signer) {
+		s.unknown = true
+		go s.project(s.Context(), "ECDSAP256")
+		time.Sleep(30 * time.Second)
+		s.unknown = false
+		s.issue()
+		time.Sleep(time.Minute)
+		s.want(1)
+		s.wantAsked(1)
+	})
+}
+
 // The newest version is used. While there is none, or no Node, pods wait with a message.
 func TestServersOfCertificates(t *testing.T) {
 	signing(t, func(s *signer) {
@@ -433,8 +459,12 @@ func TestWaitForTheSignerEnds(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		s.wantError("PodCertificateRequest shop/req-0 has no result yet")
-		if took := time.Since(began); took != 11*time.Second {
+		if took := time.Since(began); took != 3*time.Second {
 			t.Errorf("%v", took)
+		}
+		s.wantError("PodCertificateRequest shop/req-0 has no result yet")
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("a later call waits: %v", took)
 		}
 	})
 }

@@ -13,8 +13,9 @@
 // For each source Projections makes a private key and creates a PodCertificateRequest for it, in the newest version that
 // the API server serves. When the signer has issued the certificate, the files of the source have the key and the chain.
 // After beginRefreshAt the certificate is renewed with a new key; the pod keeps the old one until then. If the signer
-// denies or fails the request, the error has its reason, and there is no further request for the pod.
+// denies or fails a request, the error has its reason, and there is no further request for the source until the agent
+// restarts.
 //
-// The key is only in memory and in the volume, which is in memory, too. After a restart of the agent, pods keep the files
-// that they have until a new certificate is issued.
+// The key is only in the memory of the agent and in the volume, a tmpfs unless the agent is unprivileged. After a restart
+// of the agent, pods keep the files that they have until a new certificate is issued.
 package projections

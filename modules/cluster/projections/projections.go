@@ -54,8 +54,8 @@ var _ volume.Projections = (*Projections)(nil)
 // refreshInterval is the interval at which a volume is compared with its sources, in addition to Config.Changed.
 const refreshInterval = time.Minute
 
-// keepInterval is the interval of checks for keys that no pod needs.
-const keepInterval = time.Minute
+// housekeepingInterval is the interval of checks for keys that no pod needs.
+const housekeepingInterval = time.Minute
 
 // New returns Projections, which make no request before the first Project.
 func New(c Config) (*Projections, error) {
@@ -73,9 +73,9 @@ func New(c Config) (*Projections, error) {
 
 // Run renews certificates and watches bundles until ctx ends, and returns when that has ended. Project then fails.
 func (p *Projections) Run(ctx context.Context) {
-	for sleep(ctx, keepInterval) {
+	for sleep(ctx, housekeepingInterval) {
 		if p.config.Pods != nil {
-			p.keep()
+			p.releaseOrphaned()
 		}
 	}
 	p.mu.Lock()

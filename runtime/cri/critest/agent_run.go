@@ -56,9 +56,9 @@ func (a *AgentRun) Report(_ context.Context, pod *v1.Pod, status v1.PodStatus) e
 	return nil
 }
 
-// Transport returns the agent's transport to an HTTP server, such as an API server: next sends the requests. A killed
-// agent sends none, and gets no response to those in flight: RoundTrip returns an error when the agent's ctx ends. A response
-// that the agent has got before can be read on.
+// Transport returns a transport for the agent's requests to an HTTP server, such as an API server; next sends them. A killed
+// agent sends none and gets no response: RoundTrip returns an error after the agent's ctx has ended. The agent can still
+// read the body of a response that it received before.
 func (a *AgentRun) Transport(next http.RoundTripper) http.RoundTripper {
 	return agentTransport{next, a}
 }
@@ -70,22 +70,21 @@ type agentTransport struct {
 
 // RoundTrip sends a request.
 func (t agentTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if t.run.isKilled() {
-		if req.Body != nil {
-			req.Body.Close()
-		}
-		<-t.run.ctx.Done()
-		return nil, t.run.ctx.Err()
+	var response *http.Response
+	var err error
+	if !t.run.isKilled() {
+		response, err = t.next.RoundTrip(req)
+	} else if req.Body != nil {
+		req.Body.Close()
 	}
-	response, err := t.next.RoundTrip(req)
-	if t.run.isKilled() {
-		if err == nil {
-			response.Body.Close()
-		}
-		<-t.run.ctx.Done()
-		return nil, t.run.ctx.Err()
+	if !t.run.isKilled() {
+		return response, err
 	}
-	return response, err
+	if response != nil {
+		response.Body.Close()
+	}
+	<-t.run.ctx.Done()
+	return nil, t.run.ctx.Err()
 }
 
 // Stop ends the agent's ctx, and returns when all parts have returned.
@@ -95,8 +94,7 @@ func (a *AgentRun) Stop() {
 }
 
 // Kill ends the agent as SIGKILL ends a process: the agent gets no response from now on, sends no request through its
-// Transport, and reports nothing. Its
-// goroutines run until they notice the end of their ctx and may still write files, so Kill restores the files below the
+// Transport, and reports nothing. Its goroutines run until they notice the end of their ctx and may still write files, so Kill restores the files below the
 // agent's root, except in root/pods, to which containers write. Containers keep running. A second Kill does nothing.
 func (a *AgentRun) Kill() error {
 	var err error
@@ -126,15 +124,24 @@ type agentConn struct {
 	run *AgentRun
 }
 
-// Invoke makes a call. The end of a killed agent also ends a call whose own ctx has no end.
-func (c agentConn) Invoke(ctx context.Context, method string, request, response any, opts ...grpc.CallOption) error {
+// callContext returns a ctx for a call, which the end of a killed agent also ends. end releases it.
+func (a *AgentRun) callContext(ctx context.Context) (call context.Context, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(c.run.ctx, func() {
-		if c.run.isKilled() {
+	stop := context.AfterFunc(a.ctx, func() {
+		if a.isKilled() {
 			cancel()
 		}
-	})()
+	})
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// Invoke makes a call.
+func (c agentConn) Invoke(ctx context.Context, method string, request, response any, opts ...grpc.CallOption) error {
+	ctx, end := c.run.callContext(ctx)
+	defer end()
 	var err error
 	if !c.run.isKilled() {
 		err = c.ClientConnInterface.Invoke(ctx, method, request, response, opts...)
@@ -146,31 +153,33 @@ func (c agentConn) Invoke(ctx context.Context, method string, request, response 
 	return err
 }
 
-// NewStream opens a stream, from which a killed agent receives nothing more. The end of a killed agent also ends a stream
-// whose own ctx has no end.
+// NewStream opens a stream, from which a killed agent receives nothing more.
 func (c agentConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	if c.run.isKilled() {
+		<-c.run.ctx.Done()
+		return nil, status.FromContextError(context.Canceled).Err()
+	}
+	ctx, end := c.run.callContext(ctx)
 	s, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 	if err != nil {
-		cancel()
+		end()
 		return nil, err
 	}
-	context.AfterFunc(c.run.ctx, func() {
-		if c.run.isKilled() {
-			cancel()
-		}
-	})
-	return agentStream{s, c.run}, nil
+	return agentStream{s, c.run, end}, nil
 }
 
 type agentStream struct {
 	grpc.ClientStream
 	run *AgentRun
+	end func()
 }
 
 // RecvMsg receives a message.
 func (s agentStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
+	if err != nil {
+		s.end()
+	}
 	if s.run.isKilled() {
 		<-s.run.ctx.Done()
 		return status.FromContextError(context.Canceled).Err()

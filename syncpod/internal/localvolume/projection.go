@@ -23,10 +23,10 @@ func (c *content) provided(ctx context.Context, vol *v1.Volume, index int, mode 
 		if p.Files = c.lastFiles(s); len(p.Files) == 0 {
 			return err
 		}
-		p.Next = time.Now().Add(retryInterval)
+		p.Secret, p.Next = s.PodCertificate != nil, time.Now().Add(retryInterval)
 		c.stale = append(c.stale, fmt.Errorf("projected.sources[%d]: %w", index, err))
 	}
-	c.secret = c.secret || p.Secret || s.PodCertificate != nil
+	c.secret = c.secret || p.Secret
 	c.nextAt(p.Next)
 	for _, path := range slices.Sorted(maps.Keys(p.Files)) {
 		if err := c.put(path, file{data: p.Files[path], mode: c.owners.token(mode), user: c.owners.user}); err != nil {

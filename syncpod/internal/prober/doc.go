@@ -8,8 +8,8 @@
 // # When a container is probed
 //
 // First initialDelaySeconds after its start, then every periodSeconds. A startup probe blocks the
-// other probes until it succeeds, and then they run immediately. It is not repeated if the pod's status has started true
-// for this instance, from an earlier agent. A container that was already
+// other probes until it succeeds, and then they run immediately. The startup probe is not run if the pod's
+// status already has started=true for this container ID. A container that was already
 // running when the agent started is first probed at a random time within a period, to spread the
 // load.
 //

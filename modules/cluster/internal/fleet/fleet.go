@@ -39,7 +39,7 @@ import (
 
 // Config configures a Fleet.
 type Config struct {
-	// Kube is the API server. Required. Its transport must be one of Transport: otherwise Node.Partition has no effect, and a
+	// Kube is the API server. Required. Its transport must be made by Transport: otherwise Node.Partition has no effect, and a
 	// killed agent may send requests until its goroutines have ended.
 	Kube kubernetes.Interface
 	// Dir is the directory below which the nodes keep their files, an absolute path. Required.

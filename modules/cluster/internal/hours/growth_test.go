@@ -20,7 +20,7 @@ func TestGrowth(t *testing.T) {
 	} {
 		before := slices.Clone(test.samples)
 		got := ""
-		if err := Growth("x", test.samples, 2); err != nil {
+		if _, err := Growth("x", test.samples, 2); err != nil {
 			got = err.Error()
 		}
 		if got != test.want || !slices.Equal(before, test.samples) {

@@ -29,8 +29,6 @@ type Watch[T Object] struct {
 	lister cache.ListerWatcher
 	kind   T
 	group  func(T) string
-	// share makes a new version of an object share equal parts with its old version, which no caller modifies.
-	share func(old, next T)
 	// listed is closed once all objects have been listed, and their listeners called.
 	listed chan struct{}
 
@@ -54,12 +52,10 @@ type listener[T Object] struct {
 	known map[types.NamespacedName]T
 }
 
-// New returns a Watch that makes no request before Run. The group of an object must not change. share is called for each new
-// version of an object before it is stored, to make it share equal parts with the old version: several versions may be in
-// use, and each is decoded on its own.
-func New[T Object](lister cache.ListerWatcher, kind T, group func(T) string, share func(old, next T)) *Watch[T] {
+// New returns a Watch that makes no request before Run. The group of an object must not change.
+func New[T Object](lister cache.ListerWatcher, kind T, group func(T) string) *Watch[T] {
 	return &Watch[T]{
-		lister: lister, kind: kind, group: group, share: share, listed: make(chan struct{}), objects: map[types.NamespacedName]T{},
+		lister: lister, kind: kind, group: group, listed: make(chan struct{}), objects: map[types.NamespacedName]T{},
 		groups: map[string]map[types.NamespacedName]T{}, listeners: map[string][]*listener[T]{}, held: map[string]bool{},
 	}
 }
@@ -190,12 +186,8 @@ func (w *Watch[T]) put(o T) {
 	w.mu.Lock()
 	old, known := w.objects[k]
 	w.mu.Unlock()
-	switch {
-	case !known:
-	case old.GetUID() != o.GetUID() || w.group(old) != group:
+	if known && (old.GetUID() != o.GetUID() || w.group(old) != group) {
 		w.remove(k)
-	default:
-		w.share(old, o)
 	}
 	w.mu.Lock()
 	w.objects[k] = o

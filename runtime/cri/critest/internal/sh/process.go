@@ -87,7 +87,7 @@ func New(cfg Config) *Process {
 	ctx, end := context.WithCancel(context.Background())
 	if cfg.Server && (&Process{cfg: cfg}).lookup(cfg.Args[0]) == nil {
 		// A server needs neither files, programs nor an environment: a test may have thousands of them.
-		return &Process{cfg: Config{Stdin: cfg.Stdin}, server: true, ctx: ctx, end: end}
+		return &Process{cfg: Config{Stdin: cfg.Stdin, Init: cfg.Init}, server: true, ctx: ctx, end: end}
 	}
 	env := maps.Clone(cfg.Env)
 	if env == nil {
