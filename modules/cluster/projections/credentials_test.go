@@ -117,7 +117,8 @@ func (s *signer) create(a ktesting.Action) (bool, runtime.Object, error) {
 		r = &v1beta1.PodCertificateRequest{ObjectMeta: stable.ObjectMeta, Spec: v1beta1.PodCertificateRequestSpec{StubPKCS10Request: stable.Spec.StubPKCS10Request}}
 		stable.Name = fmt.Sprintf("req-%d", len(s.asked))
 	}
-	if s.without && len(r.Spec.PKIXPublicKey) == 0 { //lint:ignore SA1019 of Kubernetes 1.35
+	//lint:ignore SA1019 of Kubernetes 1.35
+	if s.without && len(r.Spec.PKIXPublicKey) == 0 {
 		return true, nil, apierrors.NewInvalid(v1beta1.Kind("PodCertificateRequest"), "", field.ErrorList{field.Invalid(field.NewPath("spec", "pkixPublicKey"), "", "must be a valid PKIX-serialized public key")})
 	}
 	r.Name = fmt.Sprintf("req-%d", len(s.asked))
@@ -284,7 +285,8 @@ func TestKeyTypes(t *testing.T) {
 			if err != nil || !test.is(public) || len(old.StubPKCS10Request) > 0 {
 				t.Errorf("%s: %T, %v", test.keyType, public, err)
 			}
-			if proof := old.ProofOfPossession; !verifies(public, "u-1", proof) { //lint:ignore SA1019 of Kubernetes 1.35
+			//lint:ignore SA1019 of Kubernetes 1.35
+			if proof := old.ProofOfPossession; !verifies(public, "u-1", proof) {
 				t.Errorf("%s: the proof is wrong", test.keyType)
 			}
 		})
