@@ -33,8 +33,8 @@ func (n *node) crashDuring(m critest.Method, container string, act func(ctx cont
 	conn := n.conn
 	stop := n.OnCall(func(_ int, c critest.Call) {
 		if c.Method == m && c.Container == container {
+			conn.Close() // first: an agent whose ctx ends cleans up, which a crashed one cannot
 			crash()
-			conn.Close()
 		}
 	})
 	for ctx.Err() == nil {

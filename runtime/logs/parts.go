@@ -59,16 +59,18 @@ type part struct {
 }
 
 // rotated returns the rotated parts of a log, the oldest first, including a part whose compressed
-// file is about to replace it.
+// file is about to replace it. It lists the directory twice, because a listing may omit a file that is renamed meanwhile.
 func rotated(root *os.Root, log string) ([]part, error) {
-	all, err := regular.Names(root, ".")
-	if err != nil {
-		return nil, err
-	}
 	var names []string
-	for _, name := range all {
-		if isRotated(name, log) {
-			names = append(names, strings.TrimSuffix(name, compressed))
+	for range 2 {
+		all, err := regular.Names(root, ".")
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range all {
+			if isRotated(name, log) {
+				names = append(names, strings.TrimSuffix(name, compressed))
+			}
 		}
 	}
 	slices.Sort(names)

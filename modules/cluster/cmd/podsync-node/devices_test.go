@@ -50,8 +50,8 @@ func TestDevices(t *testing.T) {
 		}
 		s.sleep(time.Minute)
 		object := s.parts.node.Object().Status
-		if capacity, allocatable := object.Capacity[card], object.Allocatable[card]; capacity.Value() != 2 || allocatable.Value() != 0 {
-			t.Errorf("the Node has %v cards, %v of them allocatable, want 2 and 0: their plugin has not registered", capacity.Value(), allocatable.Value())
+		if capacity, allocatable := object.Capacity[card], object.Allocatable[card]; capacity.Value() != 0 || allocatable.Value() != 0 {
+			t.Errorf("the Node has %v cards, %v of them allocatable, want none: their plugin has not registered", capacity.Value(), allocatable.Value())
 		}
 		if got := s.pod("three").Status; got.Phase != v1.PodFailed || got.Reason != "UnexpectedAdmissionError" {
 			t.Errorf("the pod of three cards is %s %s %q, want Failed UnexpectedAdmissionError", got.Phase, got.Reason, got.Message)
