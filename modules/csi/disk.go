@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 )
 
 const (
@@ -46,11 +47,10 @@ func isDevice(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return info.Mode()&fs.ModeDevice != 0 && info.Mode()&fs.ModeCharDevice == 0, nil
+	return hasType(info.Mode(), v1.HostPathBlockDev), nil
 }
 
-// mountDevice mounts the file system of a block device. It makes a file system on an empty device, and repairs a file
-// system with fsck otherwise. It writes nothing to the device of a read-only volume.
+// mountDevice mounts the file system of a block device.
 func mountDevice(ctx context.Context, s *source, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, diskTimeout)
 	defer cancel()
@@ -63,29 +63,39 @@ func mountDevice(ctx context.Context, s *source, path string) error {
 		return notStarted{err}
 	}
 	kind, err := kindOf(s.FSType, format)
-	readOnly := s.ReadOnly || slices.Contains(strings.Split(strings.Join(s.MountOptions, ","), ","), "ro")
-	switch {
-	case err != nil:
-	case format == "" && readOnly:
-		err = fmt.Errorf("%s has no file system, and the volume is read-only", device)
-	case format == "":
-		err = makeFS(ctx, device, kind)
-	case !readOnly:
-		err = repair(ctx, device)
-	}
 	if err != nil {
 		return notStarted{err}
 	}
+	options := strings.Join(s.MountOptions, ",")
+	readOnly := s.ReadOnly || slices.Contains(strings.Split(options, ","), "ro")
+	if err := prepare(ctx, device, kind, format == "", readOnly); err != nil {
+		return notStarted{err}
+	}
 	args := []string{"-t", kind}
-	if len(s.MountOptions) > 0 {
-		args = append(args, "-o", strings.Join(s.MountOptions, ","))
+	if options != "" {
+		args = append(args, "-o", options)
 	}
 	_, err = run(ctx, "mount", append(args, device, path)...)
 	return err
 }
 
-// kindOf returns the file system to mount: that of the device, or the one to make on an empty device. Without fsType only
-// common ones are mounted, because a container may have written another one for a driver of the kernel with a fault.
+// prepare makes a file system on an empty device, and repairs the file system of another one with fsck. It writes nothing
+// to the device of a read-only volume.
+func prepare(ctx context.Context, device, kind string, empty, readOnly bool) error {
+	switch {
+	case empty && readOnly:
+		return fmt.Errorf("%s has no file system, and the volume is read-only", device)
+	case empty:
+		return makeFS(ctx, device, kind)
+	case readOnly:
+		return nil
+	}
+	return repair(ctx, device)
+}
+
+// kindOf returns the type of the file system to mount: format, which is the type on the device, or the type to make if the
+// device is empty. Without fsType it accepts only common types: a container could otherwise write an image that attacks a
+// rarely tested file system driver of the kernel.
 func kindOf(fsType, format string) (string, error) {
 	if fsType != "" && !fsName.MatchString(fsType) {
 		return "", fmt.Errorf("fsType %q is not the name of a file system", fsType)
@@ -162,10 +172,10 @@ func growFS(ctx context.Context, device, path string) error {
 	if err != nil {
 		return notStarted{err}
 	}
-	switch format {
-	case "ext2", "ext3", "ext4":
+	switch {
+	case extFS[format]:
 		_, err = run(ctx, "resize2fs", device)
-	case "xfs":
+	case format == "xfs":
 		_, err = run(ctx, "xfs_growfs", path)
 	default:
 		err = notStarted{fmt.Errorf("a file system of type %q cannot be expanded", format)}
@@ -173,9 +183,9 @@ func growFS(ctx context.Context, device, path string) error {
 	return err
 }
 
-// run runs a program and returns its output. The output is part of the error. When ctx ends, run returns and the program
-// goes on: a file system that is half made or half repaired is of no use, and a program that waits for a disk cannot be
-// killed.
+// run runs a program and returns its output, which is also part of the error. When ctx ends, run returns an error and does
+// not kill the program: a killed mkfs or fsck leaves a damaged file system, and the kernel does not kill a program while it
+// waits for a disk.
 func run(ctx context.Context, name string, args ...string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err

@@ -3,11 +3,14 @@ package csi_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +20,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/modules/csi"
+	"github.com/podsync/podsync/modules/csi/csitest"
 )
 
 // newDisk returns a block device of 16 MiB and the file that has its contents. It skips the test if the machine lacks
@@ -102,6 +106,15 @@ func TestADiskGetsItsFileSystemOnce(t *testing.T) {
 	}
 }
 
+// replaceProgram makes a script of the shell the program of this name.
+func replaceProgram(t *testing.T, dir, name, script string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+}
+
 // awaitPlan waits until the Manager has this plan.
 func awaitPlan(t *testing.T, m *csi.Manager, want string) {
 	t.Helper()
@@ -147,10 +160,7 @@ func TestADiskIsExpanded(t *testing.T) {
 	dir := needsMount(t)
 	device, _ := newDisk(t, dir)
 	calls := filepath.Join(dir, "calls")
-	if err := os.WriteFile(filepath.Join(dir, "resize2fs"), []byte("#!/bin/sh\necho \"$@\" >> "+calls+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	replaceProgram(t, dir, "resize2fs", `echo "$@" >> `+calls)
 	expandVolume(t, dir, device)
 	if text, err := os.ReadFile(calls); err != nil || string(text) != device+"\n" {
 		t.Errorf("resize2fs got %q, %v, want %s", text, err, device)
@@ -165,6 +175,40 @@ func TestADirectoryIsExpandedByItsOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	expandVolume(t, dir, disk)
+}
+
+// A local volume grows with its PersistentVolume while a pod uses it, although the claim requests no more than it has.
+func TestALocalVolumeInUseGrows(t *testing.T) {
+	dir := needsMount(t)
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		n.root = dir
+		pv, data := localVolume(t.TempDir()), claim("data", "disk-1")
+		pv.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("16Mi")}
+		data.Status.Capacity, data.Spec.Resources.Requests = pv.Spec.Capacity, pv.Spec.Capacity
+		n.objects = csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{data})
+		find := n.objects.Volume
+		var grown atomic.Bool
+		n.objects.Volume = func(ctx context.Context, name string) (*v1.PersistentVolume, error) {
+			pv, err := find(ctx, name)
+			if err == nil && grown.Load() {
+				pv = pv.DeepCopy()
+				pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse("48Mi")
+			}
+			return pv, err
+		}
+		var expanded []int64
+		n.config.Expanded = func(_ string, bytes int64) { expanded = append(expanded, bytes) }
+		n.start()
+		n.mustSetUp(podOf("a", "data"))
+		time.Sleep(2 * time.Minute)
+		before := len(expanded)
+		grown.Store(true)
+		time.Sleep(90 * time.Second)
+		if before != 0 || !slices.Equal(expanded, []int64{48 << 20}) {
+			t.Errorf("expanded to %v, %d times before the volume had grown", expanded, before)
+		}
+		n.mustTearDown(podOf("a", "data"))
+	})
 }
 
 // expandVolume mounts a volume that has grown to 48 MiB, and checks that the agent reports this size.
@@ -182,8 +226,13 @@ func expandVolume(t *testing.T, dir, path string) {
 	if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err != nil {
 		t.Fatal(err)
 	}
-	if size := <-written; size != 48<<20 {
-		t.Errorf("size %d is reported, want %d", size, 48<<20)
+	select {
+	case size := <-written:
+		if size != 48<<20 {
+			t.Errorf("size %d is reported, want %d", size, 48<<20)
+		}
+	case <-time.After(time.Minute):
+		t.Error("no size is reported")
 	}
 	if err := m.TearDown(t.Context(), "a", ""); err != nil {
 		t.Error(err)
@@ -231,10 +280,7 @@ func TestMkfsGoesOnWhenTheAgentEnds(t *testing.T) {
 	dir := needsMount(t)
 	device, _ := newDisk(t, dir)
 	begun, ended, done := filepath.Join(dir, "begun"), filepath.Join(dir, "ended"), filepath.Join(dir, "done")
-	if err := os.WriteFile(filepath.Join(dir, "mkfs.ext4"), []byte("#!/bin/sh\n: > "+begun+"\nuntil [ -e "+ended+" ]; do sleep 0.1; done\n: > "+done+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	replaceProgram(t, dir, "mkfs.ext4", ": > "+begun+"; until [ -e "+ended+" ]; do sleep 0.1; done; : > "+done)
 	m, err := csi.New(csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(device)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})
 	if err != nil {
 		t.Fatal(err)
@@ -263,5 +309,72 @@ func await(t *testing.T, path string) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s does not exist", path)
 		}
+	}
+}
+
+// The file system of a volume that a pod reads only is mounted without a repair.
+func TestAReadOnlyDiskIsNotRepaired(t *testing.T) {
+	dir := needsMount(t)
+	device, _ := newDisk(t, dir)
+	if text, err := exec.Command("mkfs.ext4", "-q", "-F", device).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	calls := filepath.Join(dir, "calls")
+	replaceProgram(t, dir, "fsck", "echo repaired >> "+calls)
+	for _, readOnly := range []bool{true, false} {
+		m := manage(t, csi.Config{
+			Root:    filepath.Join(dir, fmt.Sprint("root-", readOnly)),
+			Objects: csi.Static([]*v1.PersistentVolume{localVolume(device)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")}),
+		})
+		pod := podOf("a", "data")
+		pod.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = readOnly
+		if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(calls); os.IsNotExist(err) != readOnly {
+			t.Errorf("read-only %t: %v", readOnly, err)
+		}
+		if err := m.TearDown(t.Context(), pod.UID, ""); err != nil {
+			t.Error(err)
+		}
+		awaitPlan(t, m, "")
+	}
+}
+
+// A link to a device that moves while blkid inspects the device leads mkfs to no other one (V13).
+func TestV13_ALinkThatMoves(t *testing.T) {
+	dir, other := needsMount(t), t.TempDir()
+	device, _ := newDisk(t, dir)
+	link, calls := filepath.Join(dir, "by-id"), filepath.Join(dir, "calls")
+	if err := os.Symlink(device, link); err != nil {
+		t.Fatal(err)
+	}
+	replaceProgram(t, dir, "blkid", "ln -sfn "+other+" "+link+"; exit 2")
+	replaceProgram(t, dir, "mkfs.ext4", `echo "$@" > `+calls+"; exit 1")
+	m := manage(t, csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(link)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})
+	pod := podOf("a", "data")
+	if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err == nil {
+		t.Error("the volume is mounted")
+	}
+	if text, err := os.ReadFile(calls); err != nil || !strings.HasSuffix(string(text), " "+device+"\n") {
+		t.Errorf("mkfs got %q, %v, want %s", text, err, device)
+	}
+	if err := m.TearDown(t.Context(), pod.UID, ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// The output of a program is a part of the error, up to 1 KiB.
+func TestTheOutputOfProgramsIsBounded(t *testing.T) {
+	dir := needsMount(t)
+	device, _ := newDisk(t, dir)
+	replaceProgram(t, dir, "blkid", "echo no such luck; yes | head -c 4000000; exit 1")
+	m := manage(t, csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(device)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})
+	pod := podOf("a", "data")
+	if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err == nil || !strings.Contains(err.Error(), "no such luck") || len(err.Error()) > 2000 {
+		t.Errorf("%.3000v", err)
+	}
+	if err := m.TearDown(t.Context(), pod.UID, ""); err != nil {
+		t.Error(err)
 	}
 }

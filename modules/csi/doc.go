@@ -1,6 +1,6 @@
 // Package csi mounts the volumes of PersistentVolumeClaims and of CSI drivers, as a kubelet does: it is the node side of
-// CSI. It also mounts local PersistentVolumes, which are directories or block devices, and finds those of hostPath. It is a module of its own: programs that do
-// not need it do not link the API of CSI.
+// CSI. It also mounts local PersistentVolumes, which are directories or block devices, and finds those of hostPath. It is a
+// module of its own: programs that do not need it do not link the API of CSI.
 //
 //	manager, err := csi.New(csi.Config{Root: root, Objects: csi.Static(volumes, claims)})
 //	agent, err := agent.New(agent.Config{
@@ -41,7 +41,8 @@
 //	driver.go     a driver, its capabilities and its errors; register.go  how it registers
 //	backend.go    the calls of a driver; attach.go  VolumeAttachments; republish.go  requiresRepublish, and volumes that grow
 //	stats.go      VolumeStats: the usage of volumes
-//	local.go      local and hostPath PersistentVolumes; disk.go  file systems of block devices; mount_*.go  mounts, and the group of files
+//	local.go      local and hostPath PersistentVolumes; disk.go  file systems of block devices
+//	mount_*.go    mounts, and the group of files
 //
 // Package csitest is a driver in memory, for tests.
 package csi

@@ -51,9 +51,6 @@ func (b localBackend) fileSystem(s *source) (string, error) {
 		return "", err
 	}
 	if !device {
-		if len(s.MountOptions) > 0 {
-			return "", errors.New("mountOptions: not supported for a directory of the node")
-		}
 		return s.Path, nil
 	}
 	at, err := isMounted(b.staging(s))
@@ -75,6 +72,9 @@ func (b localBackend) publish(ctx context.Context, s *source, pod Pod) error {
 		return checkDevice(s.Path)
 	}
 	from, err := b.fileSystem(s)
+	if err == nil && from == s.Path && len(s.MountOptions) > 0 {
+		err = errors.New("mountOptions: not supported for a directory of the node")
+	}
 	if err != nil {
 		return notStarted{err}
 	}

@@ -30,7 +30,8 @@ const (
 )
 
 // VolumeStats returns the last measured usage of the volumes that pods have mounted, if it is at most five minutes old:
-// of the volumes of CSI drivers that report it, and of local PersistentVolumes, except those with volumeMode Block. The volumes are sorted by VolumeID and pod.
+// of the volumes of CSI drivers that report it, and of local PersistentVolumes, except those with volumeMode Block. The
+// volumes are sorted by VolumeID and pod.
 //
 // A volume that was last measured more than a minute ago is measured again, once for all of its pods. At most one call
 // of each driver is in progress at a time. VolumeStats waits at most a second for the measurements that it has started,

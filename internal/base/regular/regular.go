@@ -46,8 +46,8 @@ func readAll(file *os.File, info fs.FileInfo, name string, limit int64) ([]byte,
 	return text.Bytes(), nil
 }
 
-// Names returns the names in a directory, unsorted. A file that is renamed during the call is nearly always
-// included under its old or its new name; the file system decides. ReadDir of a Root stats each file after it has read the
+// Names returns the names in a directory, unsorted. Names includes a file that is renamed during the call
+// under its old or its new name, but in rare cases a file system omits it. ReadDir of a Root stats each file after it has read the
 // names, and omits files whose names have changed in between.
 func Names(root *os.Root, dir string) ([]string, error) {
 	inside, err := root.OpenRoot(dir + "/.") // not a FIFO, even if one has replaced it

@@ -30,7 +30,6 @@ serial() {
   keeper=$!
   trap "kill $keeper 2> /dev/null" EXIT
   run_serial "$dir" "$focus" || status=$?
-  kill $keeper
   grep -E '^(Ran [0-9]+ of|FAIL!|SUCCESS!)' "$dir/log/serial.log" || tail -n 20 "$dir/log/serial.log"
   return $status
 }

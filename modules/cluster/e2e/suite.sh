@@ -272,6 +272,14 @@ tlsCertFile: $1/pki/node.crt
 tlsPrivateKeyFile: $1/pki/node.key
 clusterDomain: cluster.local
 clusterDNS: [10.96.0.10]
+maxPods: 250
+END
+  machine "$1"
+}
+
+# machine prints the fields that each configuration of an agent on this machine needs.
+machine() {
+  cat << END
 resolvConf: $1/resolv.conf
 podLogsDir: $1/disk/pods
 cgroupDriver: cgroupfs
@@ -282,7 +290,6 @@ enforceNodeAllocatable: []
 localStorageCapacityIsolation: false
 evictionHard: {memory.available: 100Mi} # other programs may have filled the disk
 imageGCHighThresholdPercent: 100
-maxPods: 250
 END
 }
 
@@ -329,7 +336,7 @@ replace() {
       nsenter "--net=$1/net" "$1/replace.test" -test.v -test.timeout 30m -test.run '^TestKubeletIsReplaced$')
 }
 
-# kubeadm writes the files of a node that "kubeadm join" has configured. The fields after staticPodPath are those of this machine.
+# kubeadm writes the files of a node that "kubeadm join" has configured.
 kubeadm() {
   local at=$1/kubeadm
   mkdir -p "$at/manifests"
@@ -363,17 +370,8 @@ streamingConnectionIdleTimeout: 0s
 syncFrequency: 0s
 volumeStatsAggPeriod: 0s
 staticPodPath: $at/manifests
-resolvConf: $1/resolv.conf
-podLogsDir: $1/disk/pods
-cgroupDriver: cgroupfs
-cgroupRoot: $(cgroup_name "$1")
-failCgroupV1: false
-failSwapOn: false
-enforceNodeAllocatable: []
-localStorageCapacityIsolation: false
-evictionHard: {memory.available: 100Mi}
-imageGCHighThresholdPercent: 100
 END
+  machine "$1" >> "$at/config.yaml"
 }
 
 soak() {

@@ -97,8 +97,8 @@ func (n *Node) watch() (stop func()) {
 	})
 }
 
-// update writes the status if it has changed, if the last write is older than ReportInterval, or if a label of the
-// platform is wrong, which it corrects.
+// update writes the status if it has changed, if the last write is older than ReportInterval, or if it must correct a label
+// of the platform.
 func (n *Node) update(ctx context.Context) error {
 	before := n.Object()
 	n.recordSchedulable(before)

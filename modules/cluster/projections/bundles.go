@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -150,16 +151,28 @@ func (b *bundles) merge(matches func(*bundle) bool) (text []byte) {
 		if !matches(one) {
 			continue
 		}
-		for block, rest := pem.Decode([]byte(one.certificates)); block != nil; block, rest = pem.Decode(rest) {
-			if block.Type == "CERTIFICATE" {
-				found[string(block.Bytes)] = true
-			}
+		for der := range certificatesIn(one.certificates) {
+			found[der] = true
 		}
 	}
 	for _, der := range slices.Sorted(maps.Keys(found)) {
-		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(der)})...)
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: []byte(der)})...)
 	}
 	return text
+}
+
+// certificateBlock is the type of the PEM block of a certificate.
+const certificateBlock = "CERTIFICATE"
+
+// certificatesIn returns the certificates of a PEM text as DER, without other blocks.
+func certificatesIn(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
+			if block.Type == certificateBlock && !yield(string(block.Bytes)) {
+				return
+			}
+		}
+	}
 }
 
 // errStopped is the error after Run has returned.
@@ -184,7 +197,10 @@ func (p *Projections) watched(ctx context.Context) (*bundles, error) {
 	case missing != nil && time.Now().Before(retry):
 		return nil, missing
 	}
-	served, err := p.served(ctx)
+	served, err := newestServed("ClusterTrustBundles", versionsOf(p.config.Kube), func(v version) error {
+		_, err := v.list(ctx, metav1.ListOptions{Limit: 1, ResourceVersion: "0"})
+		return err
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
@@ -200,18 +216,19 @@ func (p *Projections) watched(ctx context.Context) (*bundles, error) {
 	return p.bundles, nil
 }
 
-// served returns the newest version that the API server serves.
-func (p *Projections) served(ctx context.Context) (version, error) {
-	for _, v := range versionsOf(p.config.Kube) {
-		_, err := v.list(ctx, metav1.ListOptions{Limit: 1, ResourceVersion: "0"})
+// newestServed returns the first version that the API server serves. list returns a NotFound error for a version that is not
+// served. Errors contain what, the name of the objects.
+func newestServed[V any](what string, versions []V, list func(V) error) (newest V, err error) {
+	for _, v := range versions {
+		err := list(v)
 		if err == nil {
 			return v, nil
 		}
 		if !apierrors.IsNotFound(err) {
-			return v, fmt.Errorf("list ClusterTrustBundles: %w", err)
+			return newest, fmt.Errorf("list %s: %w", what, err)
 		}
 	}
-	return version{}, errors.New("the API server does not serve ClusterTrustBundles (certificates.k8s.io)")
+	return newest, fmt.Errorf("the API server does not serve %s (certificates.k8s.io)", what)
 }
 
 // start watches all bundles. The caller holds the lock.

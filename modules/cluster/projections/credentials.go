@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// issueWait is how long calls for a new certificate wait for the signer. Then they fail at once, and the pod is retried
-	// when there is a result: the other volumes of the pod wait meanwhile.
+	// issueWait is the time after the first call for a source during which calls wait for the signer. Later calls return an
+	// error immediately, and Config.Changed retries the pod: a waiting call delays the other volumes of the pod.
 	issueWait = 3 * time.Second
-	// grantWait is how long the API server may refuse a node the request that it has just created: its authorizer learns
-	// of it later.
+	// grantWait is the time after the creation of a PodCertificateRequest during which Forbidden does not mean that it was
+	// deleted: the Node authorizer of the API server does not know a new object yet.
 	grantWait = time.Minute
 	// callTimeout is the timeout of a request to the API server.
 	callTimeout = 10 * time.Second
@@ -49,7 +49,8 @@ type credentialKey struct {
 	index  int
 }
 
-// A credential is the private key and the certificate of a source. The lock of Projections guards all fields but cancel and began.
+// A credential is the private key and the certificate of a source. The lock of Projections guards all fields but cancel and
+// began.
 type credential struct {
 	// cancel ends the renewal.
 	cancel context.CancelFunc
@@ -59,7 +60,7 @@ type credential struct {
 	issued *issued
 	// pending is the name of the PodCertificateRequest that has no result yet.
 	pending string
-	// err is why the last attempt has failed. It ends with the next certificate.
+	// err is the error of the last attempt, nil after a success.
 	err error
 	// settled is closed when there is the first certificate or error.
 	settled chan struct{}
@@ -262,19 +263,17 @@ func (p *Projections) requestsServed(ctx context.Context, node string) (requests
 		return known, nil
 	}
 	own := metav1.ListOptions{Limit: 1, ResourceVersion: "0", FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()}
-	for _, api := range requestsOf(p.config.Kube) {
-		_, err := bounded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, api.served(ctx, own) })
-		if err == nil {
-			p.mu.Lock()
-			p.requests = api
-			p.mu.Unlock()
-			return api, nil
-		}
-		if !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("list PodCertificateRequests: %w", err)
-		}
+	api, err := newestServed("PodCertificateRequests", requestsOf(p.config.Kube), func(r requests) error {
+		_, err := bounded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.served(ctx, own) })
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.New("the API server does not serve PodCertificateRequests (certificates.k8s.io)")
+	p.mu.Lock()
+	p.requests = api
+	p.mu.Unlock()
+	return api, nil
 }
 
 // forgetMissing clears the version if the API server no longer serves it; the next request looks for another.
@@ -287,7 +286,8 @@ func (p *Projections) forgetMissing(err error) {
 }
 
 // await reads a PodCertificateRequest until the signer has issued or refused the certificate, the request is deleted, or
-// ctx ends. Errors of the API server do not end it. A node may not get a request that does not exist any more.
+// ctx ends. Other errors of the API server do not end the wait. The API server returns Forbidden for an object that was
+// deleted.
 func await(ctx context.Context, api requests, namespace, name string) (*certificatesv1.PodCertificateRequestStatus, error) {
 	known := false
 	for began := time.Now(); sleep(ctx, min(max(time.Since(began)/4, minPoll), maxPoll)); {

@@ -387,17 +387,25 @@ func TestErrorsAreRetried(t *testing.T) {
 	})
 }
 
-// The authorizer of the API server learns of a request after its creation.
+// The authorizer of the API server learns of a request after its creation. A request that it does not know after a minute
+// is made again.
 func TestRequestThatTheAuthorizerDoesNotKnowYet(t *testing.T) {
 	signing(t, func(s *signer) {
 		s.unknown = true
 		go s.project(s.Context(), "ECDSAP256")
 		time.Sleep(30 * time.Second)
+		s.wantAsked(1)
 		s.unknown = false
 		s.issue()
 		time.Sleep(time.Minute)
 		s.want(1)
 		s.wantAsked(1)
+	})
+	signing(t, func(s *signer) {
+		s.unknown = true
+		go s.project(s.Context(), "ECDSAP256")
+		time.Sleep(2 * time.Minute)
+		s.wantAsked(2)
 	})
 }
 

@@ -71,7 +71,8 @@ func New(c Config) (*Projections, error) {
 	return &Projections{config: c, starting: make(chan struct{}, 1), generating: make(chan struct{}, 1), credentials: map[credentialKey]*credential{}}, nil
 }
 
-// Run renews certificates and watches bundles until ctx ends, and returns when that has ended. Project then fails.
+// Run renews certificates and watches bundles until ctx ends, and returns when all its goroutines have ended. Project then
+// returns an error.
 func (p *Projections) Run(ctx context.Context) {
 	for sleep(ctx, housekeepingInterval) {
 		if p.config.Pods != nil {

@@ -163,10 +163,8 @@ func encoded(key crypto.Signer) (text, request []byte, err error) {
 
 // chainOf returns the certificates of a chain, without the text and the headers around them.
 func chainOf(issued string) (chain []byte) {
-	for block, rest := pem.Decode([]byte(issued)); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type == "CERTIFICATE" {
-			chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
-		}
+	for der := range certificatesIn(issued) {
+		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: []byte(der)})...)
 	}
 	return chain
 }

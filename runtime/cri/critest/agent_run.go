@@ -94,8 +94,9 @@ func (a *AgentRun) Stop() {
 }
 
 // Kill ends the agent as SIGKILL ends a process: the agent gets no response from now on, sends no request through its
-// Transport, and reports nothing. Its goroutines run until they notice the end of their ctx and may still write files, so Kill restores the files below the
-// agent's root, except in root/pods, to which containers write. Containers keep running. A second Kill does nothing.
+// Transport, and reports nothing. Its goroutines run until they notice the end of their ctx and may still write files, so
+// Kill restores the files below the agent's root, except in root/pods, to which containers write. Containers keep running. A
+// second Kill does nothing.
 func (a *AgentRun) Kill() error {
 	var err error
 	a.kill.Do(func() {

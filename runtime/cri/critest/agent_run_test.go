@@ -115,7 +115,7 @@ func TestKillAfterACall(t *testing.T) {
 	})
 }
 
-// A killed agent receives no event, and its end ends its event streams.
+// A killed agent opens no event stream and receives no event, and its end ends its event streams.
 func TestKilledAgentReceivesNoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := NewNode(t, Config{})
@@ -134,11 +134,21 @@ func TestKilledAgentReceivesNoEvent(t *testing.T) {
 		if _, err := runtimeapi.NewRuntimeServiceClient(n.Direct()).RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podConfig("p")}); err != nil {
 			t.Fatal(err)
 		}
+		opened := make(chan struct{})
+		streams := len(n.Journal())
+		a.Go(func(context.Context) {
+			_, _ = runtimeapi.NewRuntimeServiceClient(a.Conn).GetContainerEvents(context.Background(), &runtimeapi.GetEventsRequest{})
+			close(opened)
+		})
 		synctest.Wait()
+		if more := n.Journal()[streams:]; len(more) != 0 {
+			t.Errorf("a killed agent has made %v", more)
+		}
 		if len(received) != 0 {
 			t.Errorf("a killed agent has received an event or the error %v", <-received)
 		}
 		a.Stop()
+		<-opened
 		if err := <-received; err == nil {
 			t.Error("a killed agent has received an event")
 		}

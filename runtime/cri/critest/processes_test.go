@@ -42,6 +42,29 @@ func TestProcesses(t *testing.T) {
 	})
 }
 
+// A server is process 1 of its namespace, which another process there cannot kill.
+func TestServerIsNotKilledFromInside(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		config := podConfig("u")
+		resp, err := n.rt.CreateContainer(n.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: n.newSandbox("u"), SandboxConfig: config, Config: &runtimeapi.ContainerConfig{
+			Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: "app"}, Command: []string{"serve"},
+			Linux: &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{
+				NamespaceOptions: &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_CONTAINER},
+			}},
+		}})
+		n.ok(err)
+		id := resp.GetContainerId()
+		n.ok(n.startIt(id))
+		if _, err := n.rt.ExecSync(n.Context(), &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: script("kill -9 1")}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if p := n.Processes()[0]; !p.Ended.IsZero() {
+			t.Errorf("the server has ended: %+v", p)
+		}
+	})
+}
+
 // A running server has no goroutine, and a signal ends it.
 func TestServersNeedNoGoroutine(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {

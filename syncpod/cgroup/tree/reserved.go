@@ -20,8 +20,8 @@ import (
 // a slice, such as /system.slice.
 //
 // A cgroup that does not exist is an error, because nothing would be limited. A memory limit below the
-// memory in use, without what the kernel can reclaim, is not set, and the error is [cgroup.ErrMemoryInUse]. It is the rule of
-// enforceNodeAllocatable in KubeletConfiguration.
+// memory in use is not set, and the error is [cgroup.ErrMemoryInUse]; memory that the kernel can reclaim
+// does not count. It is the rule of enforceNodeAllocatable in KubeletConfiguration.
 func (t *Tree) LimitCgroup(ctx context.Context, name string, resources v1.ResourceList) error {
 	at, err := t.existing(name)
 	if err != nil {

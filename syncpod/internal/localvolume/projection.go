@@ -38,7 +38,7 @@ func (c *content) provided(ctx context.Context, vol *v1.Volume, index int, mode 
 
 // lastFiles returns the files of a source that the volume has, none if one is missing.
 func (c *content) lastFiles(s *v1.VolumeProjection) map[string][]byte {
-	paths := []string{}
+	var paths []string
 	if s.ClusterTrustBundle != nil {
 		paths = append(paths, s.ClusterTrustBundle.Path)
 	}

@@ -57,7 +57,7 @@ func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjecti
 	return nil
 }
 
-// lastFile returns a file of the volume as it is, the zero file if there is none. Its age is that of the content.
+// lastFile returns a file that the volume already has, or the zero file. Its age is the age of the content.
 func (c *content) lastFile(name string) file {
 	root, err := os.OpenRoot(c.path)
 	if err != nil {

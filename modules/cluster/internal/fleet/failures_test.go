@@ -297,13 +297,19 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// A partition that is started while the changes of an earlier one are passed on has no effect: the node is connected
-// afterwards, and can be partitioned again.
+// A partition that is started while the changes of an earlier one are passed on has no effect: the node is connected then
+// and afterwards, and can be partitioned again.
 func TestPartitionDuringRelease(t *testing.T) {
 	onSite(t, 1, 1, func(s *site) {
 		n := s.nodes[0]
 		n.Partition(time.Minute, fleet.Refused)
-		s.invalid.Store(new(func() { n.Partition(time.Hour, fleet.Refused) }))
+		s.invalid.Store(new(func() {
+			w := httptest.NewRecorder()
+			if n.Serve(w, httptest.NewRequest(http.MethodGet, "/containerLogs/default/p0/app", nil)); w.Code == http.StatusServiceUnavailable {
+				t.Error("the node is not connected while changes are passed on")
+			}
+			n.Partition(time.Hour, fleet.Refused)
+		}))
 		s.create(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "invalid"}, Spec: v1.PodSpec{NodeName: n.Name, Containers: []v1.Container{{Name: "In Valid", Image: "nginx"}}}})
 		time.Sleep(2 * time.Minute)
 		if s.invalid.Load() != nil {

@@ -47,7 +47,8 @@ type Config struct {
 	// Runtime is the common configuration of all runtimes. Each node sets its own Dir, LogsRoot and PodCIDRs.
 	Runtime critest.Config
 	// PodChanged is called for each pod of the nodes that is added or changed, and with gone set for each pod of any node that is
-	// deleted. It may be called twice for one version of a pod. It must not block, must not call Add, and must not modify the pod. Default: nothing is called.
+	// deleted. It may be called twice for one version of a pod. It must not block, must not call Add, and must not modify the
+	// pod. Default: nothing is called.
 	PodChanged func(pod *v1.Pod, gone bool)
 	// Address and Port are the address at which the caller serves Handler, which requires Authenticator and Authorizer.
 	// Default: each node reports its own address, and no port.

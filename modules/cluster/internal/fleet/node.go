@@ -50,10 +50,8 @@ type Node struct {
 	mu      sync.Mutex
 	// current is the current run, nil if the agent does not run.
 	current *agentRun
-	// partition is nil while the node is connected.
+	// partition is nil while the node is connected and has observed all changes.
 	partition *partition
-	// held means that the watches hold back the changes of the node, which a partition does until its end.
-	held bool
 }
 
 func (f *Fleet) newNode(s Spec, index int) (*Node, error) {

@@ -34,32 +34,37 @@ func (n *Node) Partition(d time.Duration, loss Loss) {
 	p := &partition{loss, make(chan struct{})}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.held {
+	if n.partition != nil {
 		return
 	}
-	n.partition, n.held = p, true
+	n.partition = p
 	n.fleet.parts.Go(func() {
 		releasePods, releaseNode := n.fleet.podWatch.Hold(n.Name), n.fleet.nodeWatch.Hold(n.Name)
 		select {
 		case <-n.fleet.ctx.Done():
 		case <-time.After(d):
 		}
-		n.mu.Lock()
-		n.partition = nil
-		n.mu.Unlock()
-		close(p.ended)
+		close(p.ended) // requests succeed again, and then the changes are passed on
 		releaseNode()
 		releasePods()
 		n.mu.Lock()
-		n.held = false
+		n.partition = nil
 		n.mu.Unlock()
 	})
 }
 
+// partitioned returns the partition in which requests fail, nil while there is none.
 func (n *Node) partitioned() *partition {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.partition
+	if p := n.partition; p != nil {
+		select {
+		case <-p.ended:
+		default:
+			return p
+		}
+	}
+	return nil
 }
 
 // wait returns why a request of a partitioned node fails.

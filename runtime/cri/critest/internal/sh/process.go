@@ -85,19 +85,21 @@ var ErrInterrupted = errors.New("interrupted")
 // New creates a process. Serve runs it if it is a server, and Run otherwise.
 func New(cfg Config) *Process {
 	ctx, end := context.WithCancel(context.Background())
-	if cfg.Server && (&Process{cfg: cfg}).lookup(cfg.Args[0]) == nil {
+	p := &Process{cfg: cfg, ctx: ctx, end: end}
+	if cfg.Server && p.lookup(cfg.Args[0]) == nil {
 		// A server needs neither files, programs nor an environment: a test may have thousands of them.
-		return &Process{cfg: Config{Stdin: cfg.Stdin, Init: cfg.Init}, server: true, ctx: ctx, end: end}
+		p.cfg, p.server = Config{Stdin: cfg.Stdin, Init: cfg.Init}, true
+		return p
 	}
-	env := maps.Clone(cfg.Env)
-	if env == nil {
-		env = map[string]string{}
+	p.cfg.Env = maps.Clone(cfg.Env)
+	if p.cfg.Env == nil {
+		p.cfg.Env = map[string]string{}
 	}
-	cfg.Env = env
-	if cfg.Stdin == nil {
-		cfg.Stdin = strings.NewReader("")
+	if p.cfg.Stdin == nil {
+		p.cfg.Stdin = strings.NewReader("")
 	}
-	return &Process{cfg: cfg, ctx: ctx, end: end, traps: map[Signal]string{}, wake: make(chan struct{}, 1)}
+	p.traps, p.wake = map[Signal]string{}, make(chan struct{}, 1)
+	return p
 }
 
 // Found reports whether the command exists. If it does not, Run returns 127.
