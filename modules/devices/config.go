@@ -43,6 +43,10 @@ type Config struct {
 	// as plugins expect of a kubelet, Run removes all sockets in it, so that plugins register
 	// again. It is created if missing. Default DefaultDirectory.
 	Directory string
+	// PodResourcesCalled, if set, is called after each call of the pod resources API, with the full name of its method, such
+	// as /v1.PodResourcesLister/List, and its error. It must not block, and may be called concurrently. Calls that are
+	// rejected because there are too many are not reported.
+	PodResourcesCalled func(method string, err error)
 	// Log receives a line for each plugin that registers or disconnects, and for errors of plugins.
 	// Default: no log.
 	Log logr.Logger

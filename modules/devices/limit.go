@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"context"
 	"maps"
 	"net"
 	"slices"
@@ -8,8 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 )
 
 const (
@@ -18,6 +22,9 @@ const (
 	maxConnections, maxCalls = 32, 4
 	// maxRequest and maxHeaders are the maximum sizes of a request and of its headers, in bytes.
 	maxRequest, maxHeaders = 64 << 10, 16 << 10
+	// callRate is how many calls of the pod resources API are served in a second, and callBurst how many at once, as by a
+	// kubelet: each call reads all pods.
+	callRate, callBurst = 100, 10
 	// idleTime is how long a connection without a call stays open.
 	idleTime = time.Minute
 )
@@ -56,9 +63,24 @@ func shorten(err error) error {
 }
 
 // newServer returns a gRPC server with bounded memory for each caller.
-func newServer() *grpc.Server {
-	return grpc.NewServer(grpc.WaitForHandlers(true), grpc.MaxConcurrentStreams(maxCalls), grpc.MaxRecvMsgSize(maxRequest),
-		grpc.MaxHeaderListSize(maxHeaders), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime}))
+func newServer(options ...grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(options, grpc.WaitForHandlers(true), grpc.MaxConcurrentStreams(maxCalls), grpc.MaxRecvMsgSize(maxRequest),
+		grpc.MaxHeaderListSize(maxHeaders), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime}))...)
+}
+
+// limited rejects calls beyond callRate and callBurst, with a kubelet's error, and reports the other calls to called.
+func limited(called func(method string, err error)) grpc.ServerOption {
+	calls := rate.NewLimiter(callRate, callBurst)
+	return grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
+		if !calls.Allow() {
+			return nil, status.Error(codes.ResourceExhausted, "rejected by rate limit")
+		}
+		resp, err := serve(ctx, req)
+		if called != nil {
+			called(info.FullMethod, err)
+		}
+		return resp, err
+	})
 }
 
 // boundedListener closes new connections while maxConnections are open. Its Close closes all of them: otherwise a gRPC

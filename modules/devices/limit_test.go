@@ -32,7 +32,7 @@ func TestCallersOfPodResourcesAreBounded(t *testing.T) {
 	path := filepath.Join(r.dir, "pod-resources")
 	listener, err := net.Listen("unix", path)
 	must(t, err)
-	const calls = 5 * maxCalls
+	const calls = callBurst
 	begun, release := make(chan struct{}, calls), make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -144,6 +144,45 @@ func TestCallersOfTheRegistrationSocketAreBounded(t *testing.T) {
 	connect(t, path, 1)
 	close(release)
 	asking.Wait()
+}
+
+// Callers of the pod resources API that call it without a pause get an error, and an answer again after a pause.
+func TestCallsOfPodResourcesAreLimited(t *testing.T) {
+	r := newRig(t)
+	served := 0
+	r.config.PodResourcesCalled = func(method string, err error) {
+		if served++; method != "/v1.PodResourcesLister/List" || err != nil {
+			t.Errorf("reported %s: %v", method, err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		listener := bufconn.Listen(64 << 10)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.ServePodResources(ctx, listener, func() []*v1.Pod { return nil }) }()
+		dial := func(context.Context, string) (net.Conn, error) { return listener.Dial() }
+		conn, err := grpc.NewClient("passthrough:", grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		must(t, err)
+		client := podresources.NewPodResourcesListerClient(conn)
+		call := func() error {
+			_, err := client.List(t.Context(), &podresources.ListPodResourcesRequest{})
+			return err
+		}
+		for range callBurst {
+			must(t, call())
+		}
+		if err := call(); status.Code(err) != codes.ResourceExhausted || status.Convert(err).Message() != "rejected by rate limit" {
+			t.Errorf("a call beyond the burst: %v, want ResourceExhausted", err)
+		}
+		time.Sleep(time.Second / callRate)
+		must(t, call())
+		conn.Close()
+		cancel()
+		must(t, <-ended)
+		if served != callBurst+1 {
+			t.Errorf("%d calls are reported, want %d", served, callBurst+1)
+		}
+	})
 }
 
 // A caller that sends nothing, or makes no call, is disconnected, also if it does not answer the server's ping.

@@ -22,8 +22,9 @@ import (
 // ServePodResources serves a kubelet's pod resources API (v1 and v1alpha1) on the listener until ctx ends, and closes
 // the listener. Exporters of metrics use it to map devices to containers. pods returns the pods of the agent; finished
 // pods are skipped. The listener decides who may connect; a kubelet's is the socket
-// /var/lib/kubelet/pod-resources/kubelet.sock. Up to 32 connections are open, with 4 concurrent calls each. The answers
-// lack exclusive CPUs, memory, and devices of resource claims, which a Manager does not allocate.
+// /var/lib/kubelet/pod-resources/kubelet.sock. Up to 32 connections are open, with 4 concurrent calls each. Calls
+// beyond 100 a second, after a burst of 10, fail with ResourceExhausted, as those of a kubelet. The answers lack exclusive
+// CPUs, memory, and devices of resource claims, which a Manager does not allocate.
 func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, pods func() []*v1.Pod) error {
 	switch {
 	case listener == nil:
@@ -31,7 +32,7 @@ func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, 
 	case pods == nil:
 		return errors.New("devices: ServePodResources: pods is nil")
 	}
-	server := newServer()
+	server := newServer(limited(m.config.PodResourcesCalled))
 	podresources.RegisterPodResourcesListerServer(server, lister{m: m, pods: pods})
 	v1alpha1.RegisterPodResourcesListerServer(server, alphaLister{lister: lister{m: m, pods: pods}})
 	stopped := context.AfterFunc(ctx, server.Stop)

@@ -17,6 +17,7 @@ serial() {
   [ -e "$dir/program" ] || die "no agent runs in $dir: start it with suite.sh node"
   build_serial
   mkdir -p "$dir/serial/bin" "$dir/serial/kubelet.conf.d" "$dir/static"
+  (cd "$root" && go build -o "$dir/serial/readonlyport" ./internal/rig/e2e/readonlyport)
   stand_ins "$dir"
   image "$dir" registry.k8s.io/e2e-test-images/sample-device-plugin:1.7 -file "sample-device-plugin=$bin/sample-device-plugin" -- /sample-device-plugin
   if [ -n "${PODSYNC_E2E_IMAGES:-}" ]; then
@@ -28,7 +29,8 @@ serial() {
   await "$dir" kubelet ready "$dir"
   keep_containerd "$dir" &
   keeper=$!
-  trap "kill $keeper 2> /dev/null" EXIT
+  read_only_port "$dir" &
+  trap "kill $keeper $! 2> /dev/null" EXIT
   run_serial "$dir" "$focus" || status=$?
   grep -E '^(Ran [0-9]+ of|FAIL!|SUCCESS!)' "$dir/log/serial.log" || tail -n 20 "$dir/log/serial.log"
   return $status
@@ -39,7 +41,7 @@ run_serial() {
   local dir=$1 skip
   skip=${PODSYNC_E2E_SKIP-$(grep -v -e '^#' -e '^$' "$here/suite/serial-skip.txt" | paste -sd '|')}
   cd "$dir/serial"
-  PATH=$dir/serial/bin:$PATH nsenter "--net=$dir/net" "$bin/e2e_node.test" --ginkgo.label-filter=Serial --ginkgo.focus="$2" ${skip:+--ginkgo.skip="$skip"} \
+  HTTP_PROXY=http://127.0.0.1:10255 PATH=$dir/serial/bin:$PATH nsenter "--net=$dir/net" "$bin/e2e_node.test" --ginkgo.label-filter=Serial --ginkgo.focus="$2" ${skip:+--ginkgo.skip="$skip"} \
     --ginkgo.focus-file=test/e2e_node/ --ginkgo.no-color --ginkgo.silence-skips --ginkgo.timeout=6h --ginkgo.json-report=report.json \
     --host="https://$ADDRESS" --bearer-token="$(cut -d, -f1 "$dir/pki/tokens.csv")" --node-name=n1 --dns-domain=cluster.local \
     --start-services=false --stop-services=false --prepull-images=false --container-runtime-endpoint="$(cat "$dir/endpoint")" \
@@ -67,7 +69,7 @@ build_serial() (
 # stand_ins writes the programs that the tests call on a machine with systemd.
 stand_ins() {
   printf '#!/bin/sh\nexec "$@"\n' > "$1/serial/bin/sudo"
-  printf '#!/bin/sh\nexec "%s" systemctl "%s" "$@"\n' "$here/suite.sh" "$1" > "$1/serial/bin/systemctl"
+  printf '#!/bin/sh\nexec env -u HTTP_PROXY "%s" systemctl "%s" "$@"\n' "$here/suite.sh" "$1" > "$1/serial/bin/systemctl"
   chmod +x "$1"/serial/bin/*
 }
 
@@ -104,10 +106,18 @@ keep_containerd() {
   done
 }
 
+# read_only_port stands in for the agent's read-only port, at which the tests of evictions read /stats/summary. They take
+# the port from /configz, where it is 0, so that they reach the stand-in as their HTTP proxy.
+read_only_port() {
+  local pki=$1/pki
+  exec nsenter "--net=$1/net" "$1/serial/readonlyport" "$ADDRESS:10250" "$pki/ca.crt" "$pki/kubelet-client.crt" "$pki/kubelet-client.key" > "$1/log/readonlyport.log" 2>&1
+}
+
 # serial_configuration is the configuration of suite.sh with the differences that the tests expect: static pods, cgroups
-# and logs at a kubelet's paths, and an end of the pressure that the tests wait for.
+# and logs at a kubelet's paths, an end of the pressure that the tests wait for, and limits of local storage, without which
+# a kubelet has no figures of file systems.
 serial_configuration() {
-  configuration "$1" | grep -v -e ^cgroupRoot -e ^podLogsDir
+  configuration "$1" | grep -v -e ^cgroupRoot -e ^podLogsDir -e ^localStorageCapacityIsolation
   echo "cgroupRoot: ${PODSYNC_E2E_CGROUP:-/}"
   echo "staticPodPath: $1/static"
   echo 'serializeImagePulls: false'

@@ -19,7 +19,7 @@ const socketPause = 10 * time.Second
 
 // devicesOf creates the device manager.
 func (a *agent) devicesOf() (*devices.Manager, error) {
-	return devices.New(devices.Config{State: filepath.Join(a.root, "devices"), Directory: a.devicePlugins, Log: a.log})
+	return devices.New(devices.Config{State: filepath.Join(a.root, "devices"), Directory: a.devicePlugins, PodResourcesCalled: a.podResources.count, Log: a.log})
 }
 
 // admission rejects pods for which there are too few devices, and then pods that do not fit on the node. The order

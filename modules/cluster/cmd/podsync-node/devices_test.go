@@ -88,7 +88,7 @@ func TestSocketsAreTriedAgain(t *testing.T) {
 func TestPodResources(t *testing.T) {
 	root := t.TempDir()
 	knownCards(t, root)
-	a := &agent{options: options{root: root}, devicePlugins: filepath.Join(root, "plugins")}
+	a := &agent{options: options{root: root}, devicePlugins: filepath.Join(root, "plugins"), podResources: newPodResourcesMetrics()}
 	manager, err := a.devicesOf()
 	if err != nil {
 		t.Fatal(err)

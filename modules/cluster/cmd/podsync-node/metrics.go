@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	client "github.com/prometheus/client_golang/prometheus"
@@ -73,3 +74,44 @@ func (t *countedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // WrappedRoundTripper returns the transport that sends the requests, for client-go.
 func (t *countedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// podResourcesMetrics count the calls of the pod resources API, with the names of a kubelet's metrics.
+type podResourcesMetrics struct {
+	total *client.CounterVec
+	// calls and failed have a counter for each method.
+	calls, failed map[string]*client.CounterVec
+}
+
+func newPodResourcesMetrics() *podResourcesMetrics {
+	counter := func(name, help string) *client.CounterVec {
+		return client.NewCounterVec(client.CounterOpts{Name: "kubelet_pod_resources_endpoint_" + name, Help: help}, []string{"server_api_version"})
+	}
+	m := &podResourcesMetrics{total: counter("requests_total", "Calls of the pod resources API."), calls: map[string]*client.CounterVec{}, failed: map[string]*client.CounterVec{}}
+	for method, name := range map[string]string{"List": "list", "Get": "get", "GetAllocatableResources": "get_allocatable"} {
+		m.calls[method] = counter("requests_"+name, "Calls of "+method+" of the pod resources API.")
+		m.failed[method] = counter("errors_"+name, "Failed calls of "+method+" of the pod resources API.")
+	}
+	return m
+}
+
+func (m *podResourcesMetrics) collectors() []client.Collector {
+	all := []client.Collector{m.total}
+	for method := range m.calls {
+		all = append(all, m.calls[method], m.failed[method])
+	}
+	return all
+}
+
+// count counts a call of a method such as /v1.PodResourcesLister/List.
+func (m *podResourcesMetrics) count(method string, err error) {
+	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	version, _, _ := strings.Cut(service, ".")
+	if m.calls[name] == nil {
+		return
+	}
+	m.total.WithLabelValues(version).Inc()
+	m.calls[name].WithLabelValues(version).Inc()
+	if err != nil {
+		m.failed[name].WithLabelValues(version).Inc()
+	}
+}

@@ -4,8 +4,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"testing"
 
 	client "github.com/prometheus/client_golang/prometheus"
@@ -58,5 +60,37 @@ func TestFailedRequestsAreCounted(t *testing.T) {
 	metric := families[0].GetMetric()[0]
 	if label := metric.GetLabel()[0].GetValue(); metric.GetCounter().GetValue() != 1 || label != "<error>" {
 		t.Errorf("%v requests with the code %q, want 1 with <error>", metric.GetCounter().GetValue(), label)
+	}
+}
+
+// Calls of the pod resources API are counted by method and version, and failed calls as well.
+func TestPodResourcesCallsAreCounted(t *testing.T) {
+	m := newPodResourcesMetrics()
+	m.count("/v1.PodResourcesLister/List", nil)
+	m.count("/v1.PodResourcesLister/Get", errors.New("not found"))
+	m.count("/v1alpha1.PodResourcesLister/List", nil)
+	m.count("/v1.PodResourcesLister/Other", nil)
+	registry := client.NewRegistry()
+	registry.MustRegister(m.collectors()...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range families {
+		for _, metric := range f.GetMetric() {
+			got = append(got, fmt.Sprint(f.GetName(), " ", metric.GetLabel()[0].GetValue(), " ", metric.GetCounter().GetValue()))
+		}
+	}
+	want := []string{
+		"kubelet_pod_resources_endpoint_errors_get v1 1",
+		"kubelet_pod_resources_endpoint_requests_get v1 1",
+		"kubelet_pod_resources_endpoint_requests_list v1 1",
+		"kubelet_pod_resources_endpoint_requests_list v1alpha1 1",
+		"kubelet_pod_resources_endpoint_requests_total v1 2",
+		"kubelet_pod_resources_endpoint_requests_total v1alpha1 1",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

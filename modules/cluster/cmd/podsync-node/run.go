@@ -49,6 +49,7 @@ type agent struct {
 	runtime         *cri.Client
 	metrics         *prometheus.Metrics
 	api             *apiMetrics
+	podResources    *podResourcesMetrics
 	// tracing is nil if tracing is off.
 	tracing *otel.Tracing
 	// policy is the eviction policy. stats is the source of usage measurements; nil means the node itself.
@@ -77,7 +78,7 @@ func run(ctx context.Context, o options) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	a := &agent{options: o, log: klog.Background(), route: routeTo, interfaces: interfaceAddresses, devicePlugins: devices.DefaultDirectory, api: newAPIMetrics()}
+	a := &agent{options: o, log: klog.Background(), route: routeTo, interfaces: interfaceAddresses, devicePlugins: devices.DefaultDirectory, api: newAPIMetrics(), podResources: newPodResourcesMetrics()}
 	var warnings []string
 	var err error
 	if a.kubelet, warnings, err = config.Load(o.sources()); err != nil {

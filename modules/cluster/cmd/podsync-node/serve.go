@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -52,7 +53,8 @@ func (a *agent) serve(ctx context.Context, p *parts) error {
 		now, _ := certificate() // without a certificate there is an error
 		return now
 	}
-	metrics, err := a.metrics.Handler(p.loop, append(a.api.collectors(a.client.Certificate, served), prometheus.Volumes(p.csi.VolumeStats))...)
+	collectors := slices.Concat(a.api.collectors(a.client.Certificate, served), a.podResources.collectors())
+	metrics, err := a.metrics.Handler(p.loop, append(collectors, prometheus.Volumes(p.csi.VolumeStats))...)
 	if err != nil {
 		return err
 	}

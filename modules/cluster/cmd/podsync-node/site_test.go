@@ -178,7 +178,7 @@ func (s *site) run() {
 	s.must(err)
 	a := &agent{
 		options: options{root: s.root, name: "n1", ips: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, checkpointKey: s.file("key", "0123456789abcdef0123456789abcdef")},
-		kube:    s.kube, runtime: client,
+		kube:    s.kube, runtime: client, podResources: newPodResourcesMetrics(),
 		stats: &short{left: 8 << 30}, // the test machine may be under pressure
 	}
 	text := kubeletConfiguration + "podLogsDir: " + filepath.Join(s.root, "logs", "pods") + "\n"
