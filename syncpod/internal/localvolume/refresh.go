@@ -30,7 +30,8 @@ func (v *Volumes) Refresh(ctx context.Context, pod *v1.Pod, dir string) (next ti
 	if pod == nil {
 		return time.Time{}, errors.New("volumes: the pod is nil")
 	}
-	if !hasFiles(pod) {
+	others := countOfFiles(pod)
+	if others == 0 {
 		return time.Time{}, nil
 	}
 	left := newRoom()
@@ -38,7 +39,10 @@ func (v *Volumes) Refresh(ctx context.Context, pod *v1.Pod, dir string) (next ti
 		if !isOfFiles(vol) {
 			return nil
 		}
-		again, err := v.refresh(ctx, pod, vol, dir, left)
+		others--
+		bounded, cancel := shared(ctx, others)
+		defer cancel()
+		again, err := v.refresh(bounded, pod, vol, dir, left)
 		if err != nil {
 			again = sooner(again, time.Now().Add(retryInterval))
 		}
@@ -83,13 +87,25 @@ func (v *Volumes) update(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir s
 	return c, c.write()
 }
 
-func hasFiles(pod *v1.Pod) bool {
+// shared returns a context for the update of one volume: with half of the time that is left, or with all of it if no
+// others wait for their update.
+func shared(ctx context.Context, others int) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok || others == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)/2)
+}
+
+// countOfFiles returns the number of volumes of the pod that consist of files.
+func countOfFiles(pod *v1.Pod) int {
+	n := 0
 	for i := range pod.Spec.Volumes {
 		if isOfFiles(&pod.Spec.Volumes[i]) {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // isOfFiles reports whether the volume consists of files that this package writes.
