@@ -12,6 +12,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// checkPath returns an error if the volume is still mounted from another path: its PersistentVolume was deleted, and a
+// new one with the same name exists. A pod that has the volume keeps it. The caller holds the lock.
+func (e *entry) checkPath(pod types.UID, s *source) error {
+	r := e.record
+	if s.Path == r.Source.Path || !r.mayBeMounted() || r.Pods[pod] != nil && r.Pods[pod].Published != Absent {
+		return nil
+	}
+	return fmt.Errorf("the path of the PersistentVolume is %s, but a volume with its name is still mounted from %s for another pod", s.Path, r.Source.Path)
+}
+
+// update copies the fields that may change from newer objects of the volume. Its identity stays, and so does the path of
+// a volume that may be mounted. The caller holds the lock.
+func (e *entry) update(s *source) {
+	path := s.Path
+	if e.record.mayBeMounted() {
+		path = e.record.Source.Path
+	}
+	readOnly := e.record.Source.ReadOnly && len(e.record.Pods) > 1
+	e.record.Source = *s
+	e.record.Source.Path, e.record.Source.ReadOnly = path, s.ReadOnly || readOnly
+}
+
 // localBackend mounts local PersistentVolumes, and checks hostPath PersistentVolumes.
 type localBackend struct{ layout }
 
@@ -85,17 +107,37 @@ func (b localBackend) publish(ctx context.Context, s *source, pod Pod) error {
 	if err := os.MkdirAll(target, dirMode); err != nil {
 		return notStarted{err}
 	}
-	if at, err := isMounted(target); err != nil {
+	if err := bindOnce(from, target); err != nil {
 		return err
-	} else if !at {
-		if err := bind(from, target); err != nil {
-			return errors.Join(notStarted{err}, removeEmptyDir(target))
-		}
 	}
 	if pod.FSGroup == nil || s.ReadOnly {
 		return nil
 	}
 	return setOwnership(ctx, target, int(*pod.FSGroup), pod.Always)
+}
+
+// bindOnce mounts a directory at target, unless it is mounted there already. A mount of another directory is an error: an
+// agent whose record of it is lost may have left it.
+func bindOnce(from, target string) error {
+	at, err := isMounted(target)
+	if err != nil {
+		return err
+	}
+	if !at {
+		if err := bind(from, target); err != nil {
+			return errors.Join(notStarted{err}, removeEmptyDir(target))
+		}
+		return nil
+	}
+	want, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	has, err := os.Stat(target)
+	if err == nil && !os.SameFile(want, has) {
+		err = fmt.Errorf("another directory than %s is mounted at %s", from, target)
+	}
+	return err
 }
 
 // unpublish unmounts a local volume from the pod's directory.

@@ -228,7 +228,7 @@ func (m *Manager) request(pod *v1.Pod, vol *v1.Volume, s *source) (*entry, int, 
 	if u := e.record.Pods[pod.UID]; u != nil && u.Ended {
 		return nil, 0, errors.New("the volume is still being unmounted for this pod")
 	}
-	if err := m.checkTarget(pod.UID, s); err != nil {
+	if err := errors.Join(m.checkTarget(pod.UID, s), e.checkPath(pod.UID, s)); err != nil {
 		return nil, 0, err
 	}
 	if e.record.Pods[pod.UID] == nil {
@@ -253,13 +253,6 @@ func (m *Manager) checkTarget(pod types.UID, s *source) error {
 		}
 	}
 	return nil
-}
-
-// update copies the fields that may change from newer objects of the volume. Its identity stays.
-func (e *entry) update(s *source) {
-	readOnly := e.record.Source.ReadOnly && len(e.record.Pods) > 1
-	e.record.Source = *s
-	e.record.Source.ReadOnly = s.ReadOnly || readOnly
 }
 
 // awaitMount waits until a volume is mounted for a pod, or until a step fails for the first time since the call.

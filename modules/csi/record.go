@@ -68,6 +68,16 @@ func (r *record) write(l layout, sync bool) error {
 // empty reports whether the node has no state of the volume and no pod wants it.
 func (r *record) empty() bool { return r.Staged == Absent && len(r.Pods) == 0 }
 
+// mayBeMounted reports whether the volume may be staged, or mounted for a pod.
+func (r *record) mayBeMounted() bool {
+	for _, u := range r.Pods {
+		if u.Published != Absent {
+			return true
+		}
+	}
+	return r.Staged != Absent
+}
+
 // readRecords returns the records of an earlier agent. If it cannot read a record, the error names the file: the volume
 // may be mounted.
 func readRecords(l layout) ([]*record, error) {
