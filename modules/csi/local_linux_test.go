@@ -20,10 +20,14 @@ func TestV14_AVolumeWithTheNameOfAnother(t *testing.T) {
 	current := ""
 	m := manage(t, csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Objects{
 		Claim: func(_ context.Context, _, name string) (*v1.PersistentVolumeClaim, error) {
-			return claim(name, "disk-1"), nil
+			c := claim(name, "disk-1")
+			c.Status.Phase = v1.ClaimBound
+			return c, nil
 		},
 		Volume: func(context.Context, string) (*v1.PersistentVolume, error) {
-			return localVolume(filepath.Join(dir, current)), nil
+			pv := localVolume(filepath.Join(dir, current))
+			pv.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "data", UID: "uid-of-data"}
+			return pv, nil
 		},
 	}})
 	use := func(disk string, pod *v1.Pod) error {
