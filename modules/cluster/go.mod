@@ -3,6 +3,7 @@ module github.com/podsync/podsync/modules/cluster
 go 1.26.0
 
 require (
+	github.com/container-storage-interface/spec v1.12.0
 	github.com/go-logr/logr v1.4.4
 	github.com/podsync/podsync v0.1.0
 	github.com/podsync/podsync/modules/devices v0.1.0
@@ -19,8 +20,6 @@ require (
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd
 	sigs.k8s.io/yaml v1.6.0
 )
-
-require github.com/container-storage-interface/spec v1.12.0 // indirect
 
 require (
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect

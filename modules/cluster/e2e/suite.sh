@@ -6,6 +6,7 @@
 #   suite.sh node DIR [PROGRAM]  the node's agent; default podsync-node of this checkout. PROGRAM takes a kubelet's flags
 #   suite.sh run DIR [FOCUS]     the tests whose names match a regular expression; default suite/short.txt
 #   suite.sh serial DIR [FOCUS]  the Serial tests of the kubelet's own suite; see serial.sh
+#   suite.sh storage DIR [FOCUS] the tests of persistent volumes and CSI drivers; see storage.sh
 #   suite.sh hours DIR [TIME]    kills and cuts off parts of the cluster, and checks the agent against rules; default 5m
 #   suite.sh replace DIR         replaces a kubelet that kubeadm has configured by podsync-node, and back
 #   suite.sh soak DIR [TIME]     replaces pods, pulls images and restarts containerd; the agent must not grow; default 20m
@@ -25,6 +26,7 @@ root=$(cd "$here/../../.." && pwd)
 version=$(sed -n 's/^\tk8s.io\/kubernetes v\([^ ]*\).*/\1/p' "$here/suite/go.mod")
 bin=${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/kubernetes-$version
 source "$here/serial.sh"
+source "$here/storage.sh"
 
 main() {
   local verb=${1:-} dir=${2:-}
@@ -33,8 +35,8 @@ main() {
       "$verb"
       return
       ;;
-    up | node | run | serial | systemctl | hours | replace | soak | measure | down) ;;
-    *) die 'usage: suite.sh build | possible | up DIR | node DIR [PROGRAM] | run DIR [FOCUS] | serial DIR [FOCUS] | hours DIR [TIME] | replace DIR | soak DIR [TIME] | measure DIR | down DIR' ;;
+    up | node | run | serial | storage | systemctl | hours | replace | soak | measure | down) ;;
+    *) die 'usage: suite.sh build | possible | up DIR | node DIR [PROGRAM] | run DIR [FOCUS] | serial DIR [FOCUS] | storage DIR [FOCUS] | hours DIR [TIME] | replace DIR | soak DIR [TIME] | measure DIR | down DIR' ;;
   esac
   [ -n "$dir" ] || die "$verb: DIR is missing"
   if [ "$verb" = up ]; then

@@ -12,6 +12,8 @@ const (
 	uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 	// providedIPs is the annotation from which a cloud controller manager takes the node's addresses.
 	providedIPs = "alpha.kubernetes.io/provided-node-ip"
+	// managedAttach is the annotation without which the controller manager attaches no volumes to the node.
+	managedAttach = "volumes.kubernetes.io/controller-managed-attach-detach"
 )
 
 // taints returns the taints of a new Node.
@@ -24,14 +26,18 @@ func (n *Node) taints() []v1.Taint {
 
 // annotations returns the annotations to set when the Node is registered; nil removes an annotation.
 func (n *Node) annotations() map[string]*string {
-	if !n.config.ExternalCloud || !n.config.ProvidedIPs {
-		return map[string]*string{providedIPs: nil}
+	all := map[string]*string{managedAttach: nil, providedIPs: nil}
+	if n.config.VolumesInUse != nil {
+		all[managedAttach] = new("true")
 	}
-	var ips []string
-	for _, ip := range n.config.IPs() {
-		ips = append(ips, ip.String())
+	if n.config.ExternalCloud && n.config.ProvidedIPs {
+		var ips []string
+		for _, ip := range n.config.IPs() {
+			ips = append(ips, ip.String())
+		}
+		all[providedIPs] = new(strings.Join(ips, ","))
 	}
-	return map[string]*string{providedIPs: new(strings.Join(ips, ","))}
+	return all
 }
 
 // addresses returns the addresses of the Node. If a cloud controller manager writes the addresses, it returns the

@@ -19,6 +19,7 @@ import (
 
 const (
 	uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
+	managedAttach = "volumes.kubernetes.io/controller-managed-attach-detach"
 	providedIPs   = "alpha.kubernetes.io/provided-node-ip"
 )
 
@@ -102,6 +103,20 @@ func TestNodeThatACloudHasCompleted(t *testing.T) {
 	object = registered(t, there.DeepCopy(), func(c *node.Config) { c.ProvidedIPs = true })
 	if len(object.Status.Addresses) != 2 || object.Status.Addresses[0].Address != "10.0.0.1" {
 		t.Errorf("without a cloud the addresses are %v", object.Status.Addresses)
+	}
+}
+
+// The controller manager attaches volumes to a node whose agent reports which volumes are in use, and to no other.
+func TestVolumesAreAttachedByTheControllerManager(t *testing.T) {
+	for _, there := range []*v1.Node{nil, {ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u"}}} {
+		object := registered(t, there, func(c *node.Config) { c.VolumesInUse = func() []v1.UniqueVolumeName { return nil } })
+		if got := object.Annotations[managedAttach]; got != "true" {
+			t.Errorf("the annotation is %q, want true", got)
+		}
+		object = registered(t, object, func(*node.Config) {})
+		if got, ok := object.Annotations[managedAttach]; ok {
+			t.Errorf("without volumes the annotation is %q, want none", got)
+		}
 	}
 }
 

@@ -1,7 +1,7 @@
 // Command busyboximage writes an image to standard output in the format of "ctr images import". The image contains only a
-// static busybox, and optionally one more program:
+// static busybox, and optionally other programs, which may replace applets of busybox:
 //
-//	busyboximage [-file NAME=PROGRAM] [-command WORD] BUSYBOX NAME [ENTRYPOINT...] > image.tar
+//	busyboximage [-file NAME=PROGRAM]... [-command WORD] BUSYBOX NAME [ENTRYPOINT...] > image.tar
 //
 // It needs no registry and no other tool.
 package main
@@ -16,9 +16,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -31,23 +33,31 @@ func main() {
 
 func run(out io.Writer, args []string) error {
 	flags := flag.NewFlagSet("busyboximage", flag.ContinueOnError)
-	file := flags.String("file", "", "`NAME=PROGRAM`, which is added to the image's root")
+	files := map[string]string{}
+	flags.Func("file", "`NAME=PROGRAM`, which is added to the image's root; can be repeated", func(text string) error {
+		name, path, ok := strings.Cut(text, "=")
+		if !ok {
+			return errors.New("NAME=PROGRAM is expected")
+		}
+		files[name] = path
+		return nil
+	})
 	command := flags.String("command", "", "the image's `command`")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if args = flags.Args(); len(args) < 2 {
-		return errors.New("usage: busyboximage [-file NAME=PROGRAM] [-command WORD] BUSYBOX NAME [ENTRYPOINT...]")
+		return errors.New("usage: busyboximage [-file NAME=PROGRAM]... [-command WORD] BUSYBOX NAME [ENTRYPOINT...]")
 	}
-	layer, err := busyboxLayer(args[0], *file)
+	layer, err := busyboxLayer(args[0], files)
 	if err != nil {
 		return err
 	}
 	return writeImage(out, args[1], args[2:], strings.Fields(*command), layer)
 }
 
-// busyboxLayer returns a root file system with a link for each of busybox's applets.
-func busyboxLayer(busybox, file string) ([]byte, error) {
+// busyboxLayer returns a root file system with files, by name, and with a link for each of busybox's other applets.
+func busyboxLayer(busybox string, files map[string]string) ([]byte, error) {
 	program, err := os.ReadFile(busybox)
 	if err != nil {
 		return nil, err
@@ -67,12 +77,12 @@ func busyboxLayer(busybox, file string) ([]byte, error) {
 		writeFile(w, "bin/busybox", 0o755, program),
 		writeFile(w, "etc/passwd", 0o644, []byte("root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")))
 	for applet := range strings.FieldsSeq(string(applets)) {
-		if applet != "busybox" {
+		if _, replaced := files["bin/"+applet]; applet != "busybox" && !replaced {
 			errs = append(errs, w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox", Mode: 0o777}))
 		}
 	}
-	if name, path, ok := strings.Cut(file, "="); ok {
-		content, err := os.ReadFile(path)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		content, err := os.ReadFile(files[name])
 		errs = append(errs, err, writeFile(w, name, 0o755, content))
 	}
 	return buf.Bytes(), errors.Join(append(errs, w.Close())...)

@@ -23,6 +23,9 @@ func untar(t *testing.T, content []byte) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, twice := files[h.Name]; twice {
+			t.Errorf("%s is in the archive twice", h.Name)
+		}
 		if files[h.Name], err = io.ReadAll(r); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +38,7 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := run(&out, []string{"-file=program=" + busybox, "-command=pause", busybox, "localhost/x:1", "sleep", "5"}); err != nil {
+	if err := run(&out, []string{"-file=program=" + busybox, "-file=bin/ls=" + busybox, "-command=pause", busybox, "localhost/x:1", "sleep", "5"}); err != nil {
 		t.Skip("no shell to stand in for busybox:", err)
 	}
 	image := untar(t, out.Bytes())
@@ -60,6 +63,9 @@ func TestImage(t *testing.T) {
 		if _, ok := root[name]; !ok {
 			t.Errorf("no %s", name)
 		}
+	}
+	if len(root["bin/ls"]) == 0 || len(root["bin/sh"]) > 0 {
+		t.Error("bin/ls is not the file, or bin/sh not a link to busybox")
 	}
 }
 
