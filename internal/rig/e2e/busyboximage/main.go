@@ -75,7 +75,8 @@ func busyboxLayer(busybox string, files map[string]string) ([]byte, error) {
 	errs = append(errs,
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}),
 		writeFile(w, "bin/busybox", 0o755, program),
-		writeFile(w, "etc/passwd", 0o644, []byte("root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")))
+		writeFile(w, "etc/passwd", 0o644, []byte("root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")),
+		writeFile(w, "etc/group", 0o644, []byte("root:x:0:\nnobody:x:65534:\n")))
 	for applet := range strings.FieldsSeq(string(applets)) {
 		if _, replaced := files["bin/"+applet]; applet != "busybox" && !replaced {
 			errs = append(errs, w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox", Mode: 0o777}))

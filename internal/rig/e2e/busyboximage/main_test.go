@@ -59,7 +59,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("the layer is not the one of the config: %v", config.RootFS)
 	}
 	root := untar(t, layer)
-	for _, name := range []string{"bin/busybox", "bin/sh", "bin/ls", "tmp/", "etc/passwd", "program"} {
+	for _, name := range []string{"bin/busybox", "bin/sh", "bin/ls", "tmp/", "etc/passwd", "etc/group", "program"} {
 		if _, ok := root[name]; !ok {
 			t.Errorf("no %s", name)
 		}
