@@ -99,6 +99,11 @@ var unlistedReads = map[string]string{
 	"modules/cluster/cmd/podsync-fleet/shapes.go":      "the program simulates nodes, and its user chooses the file",
 	"modules/cluster/cmd/podsync-fleet/usage_linux.go": "the program simulates nodes, and the file is the kernel's",
 	"modules/cluster/clustertest/apply.go":             "it is for tests",
+	"modules/cluster/e2e/csidriver/controller.go":      "it is for tests",
+	"modules/cluster/e2e/csidriver/driver.go":          "it is for tests",
+	"modules/cluster/e2e/csidriver/kube.go":            "it is for tests",
+	"modules/cluster/e2e/csidriver/loop.go":            "it is for tests",
+	"modules/cluster/e2e/csidriver/node.go":            "it is for tests",
 	"runtime/cri/pipe_windows.go":                      "it connects to the runtime",
 }
 
