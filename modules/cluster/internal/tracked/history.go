@@ -180,3 +180,15 @@ func bookmark(version int64, gvk schema.GroupVersionKind) event {
 		},
 	}}
 }
+
+// Compact forgets the changes so far, as the compaction of etcd does. Open watches continue. A watch from an older version
+// fails with 410, and its client lists the objects again.
+func (s *Store) Compact() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.history {
+		if n := len(h.changes); n > 0 {
+			h.dropped, h.changes = h.changes[n-1].version, nil
+		}
+	}
+}
