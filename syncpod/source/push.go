@@ -30,13 +30,15 @@ import (
 // stopped. The last grace period before the removal counts.
 //
 // The Push copies the pods, sets the API's defaults and validates them. Each pod must have a UID; package
-// podspec makes UIDs for pods without one.
+// podspec makes UIDs for pods without one. A Push of [NewAdmittedPush] shares the specs and statuses of the pods.
 //
 // [NewPush] is for pods that are identified by their UIDs. [NewAdmittedPush] is for such pods that an API server has
 // validated. [NewStaticPush] is for static pods, which are identified by their names.
 type Push struct {
-	name     string
-	static   bool
+	name   string
+	static bool
+	// shared: the program modifies no pod that it has passed, so the Push keeps no second copy of its parts.
+	shared   bool
 	validate func(*v1.Pod) error
 	// changed has a value while a snapshot must be delivered.
 	changed chan struct{}
@@ -61,9 +63,13 @@ var _ Source = (*Push)(nil)
 func NewPush() *Push { return newPush(runtime.ConfigSourceAPI, false, podspec.Validate) }
 
 // NewAdmittedPush returns a Push like [NewPush] for pods that an API server has admitted. That server, of
-// whatever version, has validated them; the Push refuses only the errors of podspec.ValidateAdmitted.
+// whatever version, has validated them; the Push refuses only the errors of podspec.ValidateAdmitted. The program must
+// not modify a pod that it has passed to the Push: it usually has the pod in a cache of the server's objects, and the
+// Push shares its spec and status.
 func NewAdmittedPush() *Push {
-	return newPush(runtime.ConfigSourceAPI, false, podspec.ValidateAdmitted)
+	p := newPush(runtime.ConfigSourceAPI, false, podspec.ValidateAdmitted)
+	p.shared = true
+	return p
 }
 
 // NewStaticPush returns a Push of static pods, like the pods of a [Folder]. name is the name of the source; it
@@ -177,10 +183,22 @@ func (p *Push) prepare(pod *v1.Pod) (*v1.Pod, error) {
 	if reflect.DeepEqual(old, ready) {
 		return old, nil
 	}
-	if old != nil && reflect.DeepEqual(&old.Spec, &ready.Spec) {
-		ready.Spec = old.Spec // most versions differ only in their status, and the agent keeps several of them
-	}
+	p.share(ready, pod, old)
 	return ready, nil
+}
+
+// share replaces parts of the pod to deliver by equal parts of the program's pod, if it may, or of the version before:
+// most versions differ only in their status, and the agent keeps several of them.
+func (p *Push) share(ready, pod, old *v1.Pod) {
+	if p.shared {
+		ready.Status = pod.Status
+	}
+	switch {
+	case old != nil && reflect.DeepEqual(&old.Spec, &ready.Spec):
+		ready.Spec = old.Spec
+	case p.shared && reflect.DeepEqual(&pod.Spec, &ready.Spec):
+		ready.Spec = pod.Spec
+	}
 }
 
 func (p *Push) notify() {

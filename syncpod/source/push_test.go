@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/podspec"
 )
 
 func pushed(uid, image string) *v1.Pod {
@@ -119,6 +120,33 @@ func TestVersionsShareTheirSpec(t *testing.T) {
 	}
 	if containers[0] != containers[1] || containers[1] == containers[2] || containers[2] != containers[3] || containers[0].Image != "a" {
 		t.Errorf("the containers of the versions are at %p", containers)
+	}
+}
+
+// A pod of an API server stays in the program's cache as long as the Push has it, so two copies of it would be kept. Its
+// annotation and its missing defaults are set in a copy.
+func TestAdmittedPodsAreShared(t *testing.T) {
+	status := v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady}}}
+	whole, partial := podspec.Default(pushed("whole", "a:1")), pushed("partial", "a:1")
+	whole.Status, partial.Status = status, status
+	before := []*v1.Pod{whole.DeepCopy(), partial.DeepCopy()}
+	copies := NewPush()
+	if err := copies.Set(before...); err != nil {
+		t.Fatal(err)
+	}
+	p := NewAdmittedPush()
+	if err := p.Set(whole, partial); err != nil {
+		t.Fatal(err)
+	}
+	all := p.snapshots()[0].Pods
+	if &all[0].Spec.Containers[0] != &whole.Spec.Containers[0] || &all[0].Status.Conditions[0] != &status.Conditions[0] || &all[1].Status.Conditions[0] != &status.Conditions[0] {
+		t.Error("the Push copied a spec or a status that needs no change")
+	}
+	if !reflect.DeepEqual([]*v1.Pod{whole, partial}, before) {
+		t.Error("the Push changed a pod of the program")
+	}
+	if want := copies.snapshots()[0].Pods; !reflect.DeepEqual(all, want) {
+		t.Errorf("the pods are delivered as %+v, want %+v", all, want)
 	}
 }
 
