@@ -139,7 +139,7 @@ func (c *Config) setDefaults() {
 		c.deps.Probes = deps.NoProbes{}
 	}
 	if c.Events == nil {
-		c.Events = nopEvents{}
+		c.Events = EventRecorderFunc(noEvents)
 	}
 	if c.Observer == nil {
 		c.Observer = NopObserver{}

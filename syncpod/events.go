@@ -23,9 +23,11 @@ import (
 // recorder may block there; the events of one pod stay in order.
 type EventRecorder interface {
 	Eventf(object k8sruntime.Object, eventtype, reason, messageFmt string, args ...any)
+	// AnnotatedEventf records an event with annotations, such as the resource for which a pod was evicted.
+	AnnotatedEventf(object k8sruntime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any)
 }
 
-// EventRecorderFunc is a function that is an [EventRecorder].
+// EventRecorderFunc is a function that is an [EventRecorder]. It receives no annotations.
 type EventRecorderFunc func(object k8sruntime.Object, eventtype, reason, messageFmt string, args ...any)
 
 // Eventf calls f.
@@ -33,9 +35,13 @@ func (f EventRecorderFunc) Eventf(object k8sruntime.Object, eventtype, reason, m
 	f(object, eventtype, reason, messageFmt, args...)
 }
 
-type nopEvents struct{}
+// AnnotatedEventf calls f.
+func (f EventRecorderFunc) AnnotatedEventf(object k8sruntime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
+	f(object, eventtype, reason, messageFmt, args...)
+}
 
-func (nopEvents) Eventf(k8sruntime.Object, string, string, string, ...any) {}
+// noEvents records nothing.
+func noEvents(k8sruntime.Object, string, string, string, ...any) {}
 
 // The reasons of events. People and tools match them, so they are those of a kubelet.
 const (

@@ -87,7 +87,7 @@ func (n *node) restart(adjust ...func(*syncpod.Config)) {
 	n.Cleanup(n.images.Wait)
 	config := syncpod.Config{
 		Client: n.Client, RuntimeName: "critest",
-		Node: syncpod.Node{Containers: container.Node{MemoryBytes: 8 << 30}}, Events: n.events, Sink: n.report,
+		Node: syncpod.Node{Containers: container.Node{MemoryBytes: 8 << 30}}, Events: syncpod.EventRecorderFunc(n.events.Eventf), Sink: n.report,
 	}
 	config.Parts().Dependencies = deps.Dependencies{Statuses: n.Reader(), Sandboxes: sandboxes, Images: n.images, Logs: logs}
 	config.Parts().Hooks = n.hooks

@@ -108,7 +108,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		Sync: syncpod.Config{
 			Owner:      cri.Owner{Name: o.owner},
 			Sink:       s,
-			Events:     s,
+			Events:     syncpod.EventRecorderFunc(s.Eventf),
 			Node:       syncpod.Node{LogsRoot: o.podLogs},
 			Extensions: syncpod.Extensions{Cgroups: cgroups},
 			Objects:    syncpod.Objects{Sources: env.Sources{ConfigMaps: manifests, Secrets: manifests}},

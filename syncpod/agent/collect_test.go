@@ -19,6 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -142,7 +143,7 @@ func TestImageEvents(t *testing.T) {
 			}
 			events := &nodeEvents{}
 			n.start([]source.Source{source.NewStaticPush("file")}, func(c *agent.Config) {
-				c.NoImageGC, c.NodeName, c.Sync.Events = false, tt.node, events
+				c.NoImageGC, c.NodeName, c.Sync.Events = false, tt.node, syncpod.EventRecorderFunc(events.Eventf)
 			})
 			time.Sleep(7 * time.Minute)
 			if got := strings.Join(events.all(), "\n"); !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
@@ -160,7 +161,9 @@ func TestE2_AHangingImageCollector(t *testing.T) {
 		}
 		src := source.NewStaticPush("file")
 		events := &nodeEvents{}
-		a := n.start([]source.Source{src}, func(c *agent.Config) { c.NoImageGC, c.NodeName, c.Sync.Events = false, "n", events })
+		a := n.start([]source.Source{src}, func(c *agent.Config) {
+			c.NoImageGC, c.NodeName, c.Sync.Events = false, "n", syncpod.EventRecorderFunc(events.Eventf)
+		})
 		time.Sleep(5*time.Minute + time.Second)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(5 * time.Second)

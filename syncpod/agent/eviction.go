@@ -149,10 +149,10 @@ func (e *evictor) Reclaim(ctx context.Context, what evict.Reclaim) error {
 	return nil
 }
 
-func (e *evictor) Warn(about *v1.Pod, reason, message string) {
+func (e *evictor) Warn(about *v1.Pod, reason, message string, annotations map[string]string) {
 	if about == nil {
 		e.node.warn(e.host.Events(), reason, message)
 		return
 	}
-	e.host.Events().Eventf(podref.Pod(about), v1.EventTypeWarning, reason, "%s", message)
+	e.host.Events().AnnotatedEventf(podref.Pod(about), annotations, v1.EventTypeWarning, reason, "%s", message)
 }

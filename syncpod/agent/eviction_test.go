@@ -24,7 +24,6 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
-	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/source"
@@ -77,14 +76,21 @@ func (s *shortNode) evicting(p eviction.Policy) func(*agent.Config) {
 	return func(c *agent.Config) {
 		c.NoEviction, c.EvictionPolicy, c.NodeName = false, p, "node"
 		c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Stats = s })
-		c.Sync.Events = syncpod.EventRecorderFunc(func(about k8sruntime.Object, _, reason, format string, args ...any) {
-			if reason != "Evicted" && reason != "EvictionThresholdMet" {
-				return
-			}
-			ref := about.(*v1.ObjectReference)
-			s.events.add(fmt.Sprintf("%s %s: %s", ref.Name, reason, fmt.Sprintf(format, args...)))
-		})
+		c.Sync.Events = (*evictionEvents)(s)
 	}
+}
+
+// evictionEvents records the events of evictions.
+type evictionEvents shortNode
+
+func (e *evictionEvents) Eventf(about k8sruntime.Object, _, reason, format string, args ...any) {
+	if reason == "Evicted" || reason == "EvictionThresholdMet" {
+		e.events.add(fmt.Sprintf("%s %s: %s", about.(*v1.ObjectReference).Name, reason, fmt.Sprintf(format, args...)))
+	}
+}
+
+func (e *evictionEvents) AnnotatedEventf(about k8sruntime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
+	e.Eventf(about, kind, reason, format+"%v", append(args, annotations)...)
 }
 
 func (s *shortNode) readings() int {
@@ -180,7 +186,10 @@ func TestEvictionForMemory(t *testing.T) {
 		if c := conditionOf(status, v1.DisruptionTarget); c == nil || c.Reason != "TerminationByKubelet" || c.Status != v1.ConditionTrue || c.Message != want {
 			t.Errorf("DisruptionTarget is %+v, want some c and Reason %q and Status %v and Message %v", c, "TerminationByKubelet", v1.ConditionTrue, want)
 		}
-		if got := short.events.all(); !slices.Equal(got, []string{"node EvictionThresholdMet: Attempting to reclaim memory", "greedy Evicted: " + want}) {
+		if got := short.events.all(); !slices.Equal(got, []string{
+			"node EvictionThresholdMet: Attempting to reclaim memory",
+			"greedy Evicted: " + want + "map[offending_containers:app offending_containers_usage:3Gi starved_resource:memory]",
+		}) {
 			t.Errorf("events %q", got)
 		}
 		if got := counted.all(); !slices.Equal(got, []string{"memory.available"}) {

@@ -19,6 +19,9 @@ type Eviction struct {
 	GraceSeconds int64
 	// Message is for people; the reason is Reason.
 	Message string
+	// Annotations are those of the event: the resource that the node is short of, and the containers that use more of it
+	// than they request. It is nil if the pod exceeds a limit of its own.
+	Annotations map[string]string
 	// Disruption is set if the node is under pressure: the pod then gets the condition DisruptionTarget. It is not set
 	// if the pod exceeds a limit of its own.
 	Disruption bool

@@ -42,6 +42,7 @@ type eventQueue struct {
 // event is one event, with its message as of the time when it happened.
 type event struct {
 	about                 k8sruntime.Object
+	annotations           map[string]string
 	kind, reason, message string
 }
 
@@ -63,7 +64,12 @@ func queueEvents(c *Config) *eventQueue {
 
 // Eventf queues an event. It waits for nothing but a lock.
 func (q *eventQueue) Eventf(about k8sruntime.Object, kind, reason, format string, args ...any) {
-	e := event{about, kind, reason, fmt.Sprintf(format, args...)}
+	q.AnnotatedEventf(about, nil, kind, reason, format, args...)
+}
+
+// AnnotatedEventf queues an event with annotations, which must not change afterwards.
+func (q *eventQueue) AnnotatedEventf(about k8sruntime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
+	e := event{about, annotations, kind, reason, fmt.Sprintf(format, args...)}
 	dropped, first := q.add(e)
 	q.more.raise()
 	if first {
@@ -105,8 +111,10 @@ func (q *eventQueue) send() {
 	for {
 		e, ok, closed := q.next()
 		switch {
-		case ok:
+		case ok && e.annotations == nil:
 			q.recorder.Eventf(e.about, e.kind, e.reason, "%s", e.message)
+		case ok:
+			q.recorder.AnnotatedEventf(e.about, e.annotations, e.kind, e.reason, "%s", e.message)
 		case closed:
 			return
 		default:

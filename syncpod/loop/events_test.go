@@ -33,7 +33,7 @@ func (r *recorder) has(text string) bool {
 func TestPodThatCannotBeInspectedIsReported(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, told := source.NewStaticPush("file"), &recorder{}
-		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Events = told })
+		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Events = syncpod.EventRecorderFunc(told.Eventf) })
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
 		fault, err := n.Inject(faults.Fault{
@@ -83,7 +83,7 @@ func (d *dropped) EventDropped(k8sruntime.Object, string) { d.count.Add(1) }
 func TestEventsHoldUpNothing(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, events := source.NewStaticPush("file"), &gated{gate: make(chan struct{})}
-		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Events = events })
+		a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Events = syncpod.EventRecorderFunc(events.Eventf) })
 		db := pod("file", "db", "v", forever)
 		db.Spec.Containers[0].Image = "registry.test/db:1" // a different image, so that both pods pull
 		set(t, src, pod("file", "web", "u", forever), db)
@@ -121,7 +121,9 @@ func TestEventsAtTheEndOfRun(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				src, lost := source.NewStaticPush("file"), &dropped{}
 				events := &gated{gate: make(chan struct{}), took: tc.took}
-				a := n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Events, c.Sync.Observer = events, lost })
+				a := n.start([]source.Source{src}, func(c *nodeagent.Config) {
+					c.Sync.Events, c.Sync.Observer = syncpod.EventRecorderFunc(events.Eventf), lost
+				})
 				set(t, src, pod("file", "web", "u", forever))
 				time.Sleep(time.Minute)
 				if tc.open {

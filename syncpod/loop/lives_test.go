@@ -181,7 +181,7 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 				src := newPush(from)
 				p := pod(from, "web", "u", forever)
 				events := &recorder{}
-				a := n.start([]source.Source{src}, func(c *nodeagent.Config) { refuse(c); c.Sync.Events = events })
+				a := n.start([]source.Source{src}, func(c *nodeagent.Config) { refuse(c); c.Sync.Events = syncpod.EventRecorderFunc(events.Eventf) })
 				set(t, src, p)
 				synctest.Wait()
 				got := a.sink.of("u")

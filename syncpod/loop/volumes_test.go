@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/source"
@@ -81,7 +82,7 @@ func TestVolumesFollowTheirSource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, settings, events := source.NewStaticPush("file"), &configs{text: "one"}, &recorder{}
 		n.start([]source.Source{src}, func(c *nodeagent.Config) {
-			c.Root, c.Sync.Objects.Sources, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
+			c.Root, c.Sync.Objects.Sources, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, syncpod.EventRecorderFunc(events.Eventf)
 		})
 		set(t, src, withConfig(pod("file", "web", "u", forever)), pod("file", "plain", "p", forever))
 		time.Sleep(time.Hour)
@@ -112,7 +113,7 @@ func TestVolumesWhoseSourceFails(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, settings, events := source.NewStaticPush("file"), &configs{text: "one"}, &recorder{}
 		a := n.start([]source.Source{src}, func(c *nodeagent.Config) {
-			c.Root, c.Sync.Objects.Sources, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
+			c.Root, c.Sync.Objects.Sources, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, syncpod.EventRecorderFunc(events.Eventf)
 		})
 		set(t, src, withConfig(pod("file", "web", "u", forever)))
 		time.Sleep(time.Minute)

@@ -2,12 +2,14 @@ package evict
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -86,6 +88,37 @@ func TestHardThreshold(t *testing.T) {
 		"Container app was using 3Gi, request is 1Gi, has larger consumption of memory. "
 	if e := d.Evict[0]; e.Message != want || e.GraceSeconds != 1 || !e.Disruption || e.Signal != eviction.MemoryAvailable {
 		t.Errorf("%+v\nwant %q", e, want)
+	}
+	annotations := map[string]string{"starved_resource": "memory", "offending_containers": "app", "offending_containers_usage": "3Gi"}
+	if got := d.Evict[0].Annotations; !maps.Equal(got, annotations) {
+		t.Errorf("annotations %v, want %v", got, annotations)
+	}
+}
+
+// The annotations name the pod if it has requests of its own, and only the resource if the pod's usage is unknown.
+func TestAnnotationsOfAnEviction(t *testing.T) {
+	whole := candidate("whole", 0, 4*gi, 3*gi)
+	whole.Pod.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")}}
+	unknown := candidate("unknown", 0, gi, 3*gi)
+	unknown.Usage = nil
+	for _, tc := range []struct {
+		name   string
+		pod    Candidate
+		signal eviction.Signal
+		want   map[string]string
+	}{
+		{"requests of the pod", whole, eviction.MemoryAvailable, map[string]string{
+			"starved_resource": "memory", "offending_pod": "whole", "offending_pod_usage": "3Gi", "offending_containers": "", "offending_containers_usage": "",
+		}},
+		{"inodes", candidate("files", 0, 1, 5), eviction.NodeFSInodesFree, map[string]string{
+			"starved_resource": "inodes", "offending_containers": "", "offending_containers_usage": "",
+		}},
+		{"unknown usage", unknown, eviction.MemoryAvailable, map[string]string{"starved_resource": "memory"}},
+	} {
+		why := &Met{Threshold: Threshold{Signal: tc.signal}, Reading: Reading{Signal: tc.signal, Capacity: 1}}
+		if got := pressed(tc.pod, why, 0).Annotations; !maps.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
+		}
 	}
 }
 

@@ -13,9 +13,19 @@ import (
 // immediately is the grace period of a pod that is evicted for a hard threshold.
 const immediately = 1
 
+// The annotations of the event of an eviction. They are those of a kubelet, whose tools read them.
+const (
+	starvedResource          = "starved_resource"
+	offendingPod             = "offending_pod"
+	offendingPodUsage        = "offending_pod_usage"
+	offendingContainers      = "offending_containers"
+	offendingContainersUsage = "offending_containers_usage"
+)
+
 // pressed returns the eviction of a pod for pressure on the node.
 func pressed(p Candidate, why *Met, maxGrace time.Duration) eviction.Eviction {
-	e := eviction.Eviction{Pod: p.Pod, Signal: why.Signal, GraceSeconds: immediately, Message: messageOf(p, why), Disruption: true}
+	e := eviction.Eviction{Pod: p.Pod, Signal: why.Signal, GraceSeconds: immediately, Disruption: true}
+	e.Message, e.Annotations = explained(p, why)
 	if why.Grace > 0 {
 		e.GraceSeconds = max(int64(maxGrace/time.Second), immediately)
 		if own := p.Pod.Spec.TerminationGracePeriodSeconds; own != nil {
@@ -25,22 +35,25 @@ func pressed(p Candidate, why *Met, maxGrace time.Duration) eviction.Eviction {
 	return e
 }
 
-// messageOf describes the pressure, and which containers use more of the resource than they
-// request.
-func messageOf(p Candidate, why *Met) string {
+// explained describes the pressure, and which containers use more of the resource than they request: as a message, and as
+// the annotations of its event.
+func explained(p Candidate, why *Met) (message string, annotations map[string]string) {
 	name := ResourceOf(why.Signal)
+	annotations = map[string]string{starvedResource: string(name)}
 	var text strings.Builder
 	fmt.Fprintf(&text, "The node was low on resource: %s. Threshold quantity: %s, available: %s. ",
 		name, why.Value.text(why.Reading.Capacity), amountOf(why.Signal, why.Reading.Available))
 	if p.Usage == nil {
-		return text.String()
+		return text.String(), annotations
 	}
 	if whole := p.Pod.Spec.Resources; whole != nil && name == v1.ResourceMemory && p.Usage.MemoryBytes != nil {
 		if request, ok := whole.Requests[name]; ok {
 			used := quantity(name, *p.Usage.MemoryBytes)
 			fmt.Fprintf(&text, "Pod %s was using %s, request is %s, has larger consumption of %s. ", p.Pod.Name, used.String(), request.String(), name)
+			annotations[offendingPod], annotations[offendingPodUsage] = p.Pod.Name, used.String()
 		}
 	}
+	var names, amounts []string
 	for i := range p.Usage.Containers {
 		c := &p.Usage.Containers[i]
 		request, known := requestOf(p.Pod, c.Name, name)
@@ -50,9 +63,11 @@ func messageOf(p Candidate, why *Met) string {
 		}
 		if u := quantity(name, *used); u.Cmp(request) > 0 {
 			fmt.Fprintf(&text, "Container %s was using %s, request is %s, has larger consumption of %s. ", c.Name, u.String(), request.String(), name)
+			names, amounts = append(names, c.Name), append(amounts, u.String())
 		}
 	}
-	return text.String()
+	annotations[offendingContainers], annotations[offendingContainersUsage] = strings.Join(names, ","), strings.Join(amounts, ",")
+	return text.String(), annotations
 }
 
 // of returns how much of a resource a container uses, nil if unknown.

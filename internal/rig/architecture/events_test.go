@@ -13,7 +13,7 @@ import (
 
 var (
 	// recorders are the functions that take the reason of an event.
-	recorders   = []string{"Event", "Eventf", "event", "eventf", "warn", "Warn", "podEvent", "nodeEvent", "probeEvents"}
+	recorders   = []string{"Event", "Eventf", "AnnotatedEventf", "event", "eventf", "warn", "Warn", "podEvent", "nodeEvent", "probeEvents"}
 	eventReason = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 	quotedName  = regexp.MustCompile("`([A-Za-z]+)`")
 )

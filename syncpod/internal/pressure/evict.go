@@ -38,7 +38,7 @@ type record struct {
 func (m *Manager) evict(ctx context.Context, e eviction.Eviction) {
 	podref.Log(m.config.Log, e.Pod).Info("pod evicted", "signal", string(e.Signal), "message", e.Message)
 	m.remember(e)
-	m.config.Agent.Warn(e.Pod, eviction.Reason, e.Message)
+	m.config.Agent.Warn(e.Pod, eviction.Reason, e.Message, e.Annotations)
 	m.config.Evicted(e)
 	m.carryOut(ctx, e)
 }

@@ -18,11 +18,11 @@ import (
 // An exampleAgent has one pod, on a node of 4 GiB that has used them all.
 type exampleAgent struct{ pod pressure.Pod }
 
-func (a exampleAgent) Running() []pressure.Pod                    { return []pressure.Pod{a.pod} }
-func (a exampleAgent) Find(types.UID) (*v1.Pod, bool)             { return a.pod.Pod, false }
-func (exampleAgent) CleanedUp(types.UID) bool                     { return true }
-func (exampleAgent) Reclaim(context.Context, evict.Reclaim) error { return nil }
-func (exampleAgent) Warn(about *v1.Pod, reason, message string)   {}
+func (a exampleAgent) Running() []pressure.Pod                                                 { return []pressure.Pod{a.pod} }
+func (a exampleAgent) Find(types.UID) (*v1.Pod, bool)                                          { return a.pod.Pod, false }
+func (exampleAgent) CleanedUp(types.UID) bool                                                  { return true }
+func (exampleAgent) Reclaim(context.Context, evict.Reclaim) error                              { return nil }
+func (exampleAgent) Warn(about *v1.Pod, reason, message string, annotations map[string]string) {}
 func (exampleAgent) Evict(_ context.Context, e eviction.Eviction) error {
 	fmt.Println(e)
 	return nil

@@ -35,8 +35,8 @@ type Agent interface {
 	CleanedUp(pod types.UID) bool
 	// Reclaim removes unused resources.
 	Reclaim(ctx context.Context, what evict.Reclaim) error
-	// Warn records an event of a pod, or of the node if about is nil.
-	Warn(about *v1.Pod, reason, message string)
+	// Warn records an event of a pod, or of the node if about is nil. annotations are those of the event, nil for none.
+	Warn(about *v1.Pod, reason, message string, annotations map[string]string)
 }
 
 // Pod is a pod that runs.
@@ -251,7 +251,7 @@ func (m *Manager) record(d evict.Decision) {
 	}
 	for _, e := range d.Evict {
 		if e.Disruption {
-			m.config.Agent.Warn(nil, "EvictionThresholdMet", "Attempting to reclaim "+string(evict.ResourceOf(e.Signal)))
+			m.config.Agent.Warn(nil, "EvictionThresholdMet", "Attempting to reclaim "+string(evict.ResourceOf(e.Signal)), nil)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (a *agent) Reclaim(_ context.Context, what evict.Reclaim) error {
 	return errors.New("not all of it")
 }
 
-func (a *agent) Warn(about *v1.Pod, reason, message string) {
+func (a *agent) Warn(about *v1.Pod, reason, message string, _ map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	name := "node"

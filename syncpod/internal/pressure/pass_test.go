@@ -30,11 +30,11 @@ type node struct {
 	evicted []string
 }
 
-func (n *node) Running() []Pod                               { return n.pods }
-func (n *node) Find(types.UID) (*v1.Pod, bool)               { return nil, true }
-func (n *node) CleanedUp(types.UID) bool                     { return true }
-func (n *node) Reclaim(context.Context, evict.Reclaim) error { return nil }
-func (n *node) Warn(*v1.Pod, string, string)                 {}
+func (n *node) Running() []Pod                                  { return n.pods }
+func (n *node) Find(types.UID) (*v1.Pod, bool)                  { return nil, true }
+func (n *node) CleanedUp(types.UID) bool                        { return true }
+func (n *node) Reclaim(context.Context, evict.Reclaim) error    { return nil }
+func (n *node) Warn(*v1.Pod, string, string, map[string]string) {}
 
 func (n *node) Evict(_ context.Context, e eviction.Eviction) error {
 	n.mu.Lock()
