@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
@@ -37,10 +38,16 @@ type podMemory struct {
 	decided *actions.Input
 	// resize is the last event about a resize, nil if there is none.
 	resize *resizeReported
+	// exit is the newest status in which observe has found an exit to record, nil if there is none. exits has
+	// an element if exit has changed.
+	exit  *runtime.PodStatus
+	exits chan struct{}
 }
 
 func newPodMemory(uid types.UID, limits *memory.Limits) *podMemory {
-	return &podMemory{uid: uid, firstSeen: time.Now(), pod: memory.New(limits), failures: memory.NewFailures[*StepError](limits)}
+	return &podMemory{
+		uid: uid, firstSeen: time.Now(), pod: memory.New(limits), failures: memory.NewFailures[*StepError](limits), exits: make(chan struct{}, 1),
+	}
 }
 
 // do calls f with the pod's memory while no other call reads or changes it.
@@ -55,6 +62,31 @@ func ask[T any](m *podMemory, rule func(*memory.Pod) T) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return rule(&m.pod)
+}
+
+// observe does what Observe of package memory does.
+func (m *podMemory) observe(status *runtime.PodStatus) (news bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if news = m.pod.Observe(status); !news || m.exit != nil && !status.ObservedAt.After(m.exit.ObservedAt) {
+		return news
+	}
+	m.exit = status
+	select {
+	case m.exits <- struct{}{}:
+	default: // the last one has not been taken yet
+	}
+	return true
+}
+
+// exitAfter returns the newest status with an exit if it was read later than another status, and otherwise nil.
+func (m *podMemory) exitAfter(status *runtime.PodStatus) *runtime.PodStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.exit == nil || !m.exit.ObservedAt.After(status.ObservedAt) {
+		return nil
+	}
+	return m.exit
 }
 
 // Mark marks an instance, and reports whether it did not have the mark.

@@ -1,6 +1,7 @@
 package syncpod_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -391,6 +392,55 @@ func TestReportedWhileItStops(t *testing.T) {
 			t.Errorf("reported %+v, want some got and %q", n.report.container("b").State, "bye b of web")
 		}
 	})
+}
+
+// T8: a container that ends while another one of its pod still stops is reported at once, and stays reported if the stop
+// fails. The agent may learn of it before the stop begins, with a status from before (kubernetes #106896, #128820).
+func TestT8_ExitDuringTheStopIsReported(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		t.Run(fmt.Sprintf("before=%t", before), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(func(c *syncpod.Config) { c.Parts().Messages = farewell{} })
+				pod := testPod(never, containers(ctr("app"), ctr("b")))
+				n.settle(pod, time.Minute)
+				n.stubborn("b")
+				termination := syncpod.Termination{Pod: pod, Status: n.status()}
+				time.Sleep(time.Second)
+				if before {
+					n.exit("app", 3)
+					n.Observe(t.Context(), n.status())
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- n.SyncTerminatingPod(ctx, termination) }()
+				time.Sleep(time.Second)
+				n.Observe(t.Context(), n.status())
+				synctest.Wait()
+				n.wantReported("app", "bye app of web")
+				if n.report.container("b").State.Running == nil {
+					t.Errorf("b is reported as %+v, want running", n.report.container("b").State)
+				}
+				cancel()
+				if err := <-ended; err == nil {
+					t.Error("no error of a stop that was cancelled")
+				}
+				n.wantReported("app", "bye app of web")
+			})
+		})
+	}
+}
+
+// wantReported fails the test unless a container is reported as terminated, with a message, and its pod as not ready.
+func (n *node) wantReported(name, message string) {
+	n.Helper()
+	if got := n.report.container(name).State.Terminated; got == nil || got.Message != message {
+		n.Errorf("%s is reported as %+v, want terminated, with %q", name, n.report.container(name).State, message)
+	}
+	for _, c := range n.report.last().Conditions {
+		if c.Type == v1.PodReady && c.Status != v1.ConditionFalse {
+			n.Errorf("the pod is reported as ready")
+		}
+	}
 }
 
 // farewell is the last message of every container.

@@ -252,7 +252,7 @@ func (w syncing) result() Result {
 // Statuses of unknown pods are ignored. The status must not be nil, is not modified, and may be older
 // than others.
 func (s *Syncer) Observe(ctx context.Context, status *runtime.PodStatus) {
-	if m := s.known.get(status.UID); m != nil && ask(m, func(p *memory.Pod) bool { return p.Observe(status) }) {
+	if m := s.known.get(status.UID); m != nil && m.observe(status) {
 		s.record(ctx, m)
 	}
 }

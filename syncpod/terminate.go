@@ -163,7 +163,8 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 		}
 	}
 	e.syncer.releaseMounts(e.memory, func(string) bool { return true }) // no container of the pod starts any more
-	report := e.reportBeside(ctx)
+	report, reported := e.reportBeside(ctx)
+	defer reported()
 	pod := stop.Pod{Spec: e.pod, Status: e.status, Memory: e.syncer.stopMemory(e.memory), Deadline: e.deadline}
 	alive, err := e.syncer.stopper.TerminatePod(ctx, pod, e.inspect)
 	if alive {
@@ -195,15 +196,37 @@ func (e *ending) recordBeside(ctx context.Context) (wait func()) {
 	return recording.Wait
 }
 
-// reportBeside reports the current status while the pod is stopped: a slow or failed report must
-// not delay the stop (virtual-kubelet #938). A pod without a spec has no status to report.
-func (e *ending) reportBeside(ctx context.Context) *report {
+// reportBeside reports the status while the pod is being stopped: the current one, and each in which Observe finds another
+// exit, because the other containers may take their whole grace period, and the runtime may take longer to answer. A slow or
+// failed report must not delay the stop (virtual-kubelet #938). A pod without a spec has no status to report.
+func (e *ending) reportBeside(ctx context.Context) (r *report, end func()) {
 	if e.pod == nil {
-		return nil
+		return nil, func() {}
 	}
-	report := e.syncer.newReport(e.pod, e.memory)
-	report.update(ctx, e.status, outlook{})
-	return report
+	r = e.syncer.newReport(e.pod, e.memory)
+	r.update(ctx, e.status, outlook{})
+	stopped, last := make(chan struct{}), e.status
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
+		for open := true; open; {
+			if status := e.memory.exitAfter(last); status != nil {
+				last = e.syncer.withMessages(e.pod, e.memory, status)
+				r.update(ctx, last, outlook{})
+			}
+			select {
+			case <-e.memory.exits:
+			case <-stopped:
+				open = false
+			}
+		}
+	})
+	return r, func() {
+		close(stopped)
+		reporting.Wait()
+		if last.ObservedAt.After(e.status.ObservedAt) {
+			e.status = last
+		}
+	}
 }
 
 // reportEnd reports the final status.
