@@ -21,7 +21,7 @@ type shape struct {
 	Zones    []string          `json:"zones"`
 	Labels   map[string]string `json:"labels"`
 	Taints   []v1.Taint        `json:"taints"`
-	Capacity v1.ResourceList   `json:"capacity"` // cpu, memory, and devices by their names
+	Capacity v1.ResourceList   `json:"capacity"` // cpu, memory, ephemeral-storage, and devices by their names
 }
 
 // shapes returns the nodes of the fleet: it repeats the shapes of the file.

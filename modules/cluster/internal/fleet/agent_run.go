@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"sync"
 
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
@@ -36,8 +37,9 @@ type agentRun struct {
 	source   *pods.Source
 	statuses *status.Manager
 	loop     *agent.Agent
-	// local and remote answer requests to the node. remote is nil without a Config.Authenticator.
-	local, remote http.Handler
+	// local and remote return the handler of the node's API: local for the API server in this process, which has authorized
+	// the requests, and remote for other callers.
+	local, remote func() (http.Handler, error)
 
 	*critest.AgentRun
 }
@@ -101,10 +103,10 @@ func (l *agentRun) make() (err error) {
 		},
 	}
 	c.Workers.Observer = l.statuses
-	if l.loop, err = agent.New(c); err != nil {
-		return err
-	}
-	return l.makeServers()
+	l.loop, err = agent.New(c)
+	l.local = sync.OnceValues(func() (http.Handler, error) { return l.newServer(alwaysAllow{}, alwaysAllow{}) })
+	l.remote = sync.OnceValues(func() (http.Handler, error) { return l.newServer(f.config.Authenticator, f.config.Authorizer) })
+	return err
 }
 
 // A timedConn is the connection of an agent to its runtime, with the timeouts of a kubelet.

@@ -24,12 +24,16 @@ type Spec struct {
 	// Labels and Taints are set when the Node object is created.
 	Labels map[string]string
 	Taints []v1.Taint
-	// Capacity is the capacity for pods. Default, for each missing resource: 4 CPUs, 16 GiB of memory and 110 pods.
+	// Capacity is the capacity for pods. Default, for each missing resource: 4 CPUs, 16 GiB of memory, 100 GiB of ephemeral
+	// storage and 110 pods.
 	Capacity v1.ResourceList
 }
 
 func (s Spec) capacity() v1.ResourceList {
-	all := v1.ResourceList{v1.ResourceCPU: resource.MustParse("4"), v1.ResourceMemory: resource.MustParse("16Gi"), v1.ResourcePods: resource.MustParse("110")}
+	all := v1.ResourceList{
+		v1.ResourceCPU: resource.MustParse("4"), v1.ResourceMemory: resource.MustParse("16Gi"),
+		v1.ResourceEphemeralStorage: resource.MustParse("100Gi"), v1.ResourcePods: resource.MustParse("110"),
+	}
 	maps.Copy(all, s.Capacity)
 	return all
 }

@@ -70,6 +70,12 @@ func TestHandler(t *testing.T) {
 		if err != nil || node.Status.Addresses[0].Address != "192.0.2.1" || node.Status.DaemonEndpoints.KubeletEndpoint.Port != 10250 {
 			t.Errorf("the node is %+v, %v, want address %s and port %d", node.Status, err, "192.0.2.1", 10250)
 		}
+		// A kubelet reports these resources, and a pod that requests one of them is scheduled to no node without it.
+		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, v1.ResourcePods} {
+			if q := node.Status.Allocatable[name]; q.IsZero() {
+				t.Errorf("the node has %v, want %s in it", node.Status.Allocatable, name)
+			}
+		}
 		handler := f.Handler()
 		ask := func(path, token string) (int, string) {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
