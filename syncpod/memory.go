@@ -38,8 +38,8 @@ type podMemory struct {
 	decided *actions.Input
 	// resize is the last event about a resize, nil if there is none.
 	resize *resizeReported
-	// exit is the newest status in which observe has found an exit to record, nil if there is none. exits has
-	// an element if exit has changed.
+	// exit is the newest status that changed the record, usually by an exit; nil if there is none. exits has a
+	// value while exit is unread.
 	exit  *runtime.PodStatus
 	exits chan struct{}
 }
@@ -64,19 +64,19 @@ func ask[T any](m *podMemory, rule func(*memory.Pod) T) T {
 	return rule(&m.pod)
 }
 
-// observe does what Observe of package memory does.
+// observe calls Observe of package memory, and keeps the newest status that changed the record for a stop that waits.
 func (m *podMemory) observe(status *runtime.PodStatus) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if news = m.pod.Observe(status); !news || m.exit != nil && !status.ObservedAt.After(m.exit.ObservedAt) {
-		return news
+	news = m.pod.Observe(status)
+	if news && (m.exit == nil || status.ObservedAt.After(m.exit.ObservedAt)) {
+		m.exit = status
+		select {
+		case m.exits <- struct{}{}:
+		default: // a value is pending
+		}
 	}
-	m.exit = status
-	select {
-	case m.exits <- struct{}{}:
-	default: // the last one has not been taken yet
-	}
-	return true
+	return news
 }
 
 // exitAfter returns the newest status with an exit if it was read later than another status, and otherwise nil.

@@ -208,7 +208,7 @@ func (e *ending) reportBeside(ctx context.Context) (r *report, end func()) {
 	stopped, last := make(chan struct{}), e.status
 	var reporting sync.WaitGroup
 	reporting.Go(func() {
-		for open := true; open; {
+		for {
 			if status := e.memory.exitAfter(last); status != nil {
 				last = e.syncer.withMessages(e.pod, e.memory, status)
 				r.update(ctx, last, outlook{})
@@ -216,7 +216,7 @@ func (e *ending) reportBeside(ctx context.Context) (r *report, end func()) {
 			select {
 			case <-e.memory.exits:
 			case <-stopped:
-				open = false
+				return
 			}
 		}
 	})

@@ -12,28 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// checkPath returns an error if the volume is still mounted from another path: its PersistentVolume was deleted, and a
-// new one with the same name exists. A pod that has the volume keeps it. The caller holds the lock.
-func (e *entry) checkPath(pod types.UID, s *source) error {
-	r := e.record
-	if s.Path == r.Source.Path || !r.mayBeMounted() || r.Pods[pod] != nil && r.Pods[pod].Published != Absent {
-		return nil
-	}
-	return fmt.Errorf("the path of the PersistentVolume is %s, but a volume with its name is still mounted from %s for another pod", s.Path, r.Source.Path)
-}
-
-// update copies the fields that may change from newer objects of the volume. Its identity stays, and so does the path of
-// a volume that may be mounted. The caller holds the lock.
-func (e *entry) update(s *source) {
-	path := s.Path
-	if e.record.mayBeMounted() {
-		path = e.record.Source.Path
-	}
-	readOnly := e.record.Source.ReadOnly && len(e.record.Pods) > 1
-	e.record.Source = *s
-	e.record.Source.Path, e.record.Source.ReadOnly = path, s.ReadOnly || readOnly
-}
-
 // localBackend mounts local PersistentVolumes, and checks hostPath PersistentVolumes.
 type localBackend struct{ layout }
 

@@ -37,7 +37,8 @@ import (
 type Push struct {
 	name   string
 	static bool
-	// shared: the program modifies no pod that it has passed, so the Push keeps no second copy of its parts.
+	// shared means that the program does not modify pods that it has passed, so the Push uses their specs and statuses
+	// without a copy.
 	shared   bool
 	validate func(*v1.Pod) error
 	// changed has a value while a snapshot must be delivered.
@@ -187,8 +188,8 @@ func (p *Push) prepare(pod *v1.Pod) (*v1.Pod, error) {
 	return ready, nil
 }
 
-// share replaces parts of the pod to deliver by equal parts of the program's pod, if it may, or of the version before:
-// most versions differ only in their status, and the agent keeps several of them.
+// share replaces equal parts of ready by those of the previous version, or of the program's pod if shared. Most versions
+// differ only in their status, and the agent keeps several of them.
 func (p *Push) share(ready, pod, old *v1.Pod) {
 	if p.shared {
 		ready.Status = pod.Status

@@ -99,11 +99,6 @@ var unlistedReads = map[string]string{
 	"modules/cluster/cmd/podsync-fleet/shapes.go":      "the program simulates nodes, and its user chooses the file",
 	"modules/cluster/cmd/podsync-fleet/usage_linux.go": "the program simulates nodes, and the file is the kernel's",
 	"modules/cluster/clustertest/apply.go":             "it is for tests",
-	"modules/cluster/e2e/csidriver/controller.go":      "it is for tests",
-	"modules/cluster/e2e/csidriver/driver.go":          "it is for tests",
-	"modules/cluster/e2e/csidriver/kube.go":            "it is for tests",
-	"modules/cluster/e2e/csidriver/loop.go":            "it is for tests",
-	"modules/cluster/e2e/csidriver/node.go":            "it is for tests",
 	"runtime/cri/pipe_windows.go":                      "it connects to the runtime",
 }
 
@@ -151,7 +146,7 @@ func libraryFiles(t *testing.T) (names []string) {
 			if err != nil {
 				return err
 			}
-			if d.IsDir() && slices.Contains([]string{"critest", "csitest", "testdata", "tracked", "hours"}, d.Name()) {
+			if d.IsDir() && slices.Contains([]string{"critest", "csitest", "csidriver", "testdata", "tracked", "hours"}, d.Name()) {
 				return filepath.SkipDir
 			}
 			if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {

@@ -39,7 +39,7 @@ serial() {
 # run_serial runs the tests in the directory whose kubelet-config the agent reads.
 run_serial() {
   local dir=$1 skip
-  skip=${PODSYNC_E2E_SKIP-$(grep -v -e '^#' -e '^$' "$here/suite/serial-skip.txt" | paste -sd '|')}
+  skip=${PODSYNC_E2E_SKIP-$(patterns serial-skip.txt)}
   cd "$dir/serial"
   HTTP_PROXY=http://127.0.0.1:10255 PATH=$dir/serial/bin:$PATH nsenter "--net=$dir/net" "$bin/e2e_node.test" --ginkgo.label-filter=Serial --ginkgo.focus="$2" ${skip:+--ginkgo.skip="$skip"} \
     --ginkgo.focus-file=test/e2e_node/ --ginkgo.no-color --ginkgo.silence-skips --ginkgo.timeout=6h --ginkgo.json-report=report.json \

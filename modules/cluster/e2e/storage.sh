@@ -22,9 +22,6 @@ storage() {
   return $status
 }
 
-# patterns joins the regular expressions of a file of suite.
-patterns() { grep -v -e '^#' -e '^$' "$here/suite/$1" | paste -sd '|'; }
-
 # build_storage builds csidriver. It runs in images that have no libraries.
 build_storage() { (cd "$here/.." && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/csidriver" ./e2e/csidriver); }
 

@@ -387,6 +387,9 @@ measure() {
     PODSYNC_E2E_DIR=$1 PODSYNC_E2E_AUDIT=$1/audit.log nsenter "--net=$1/net" "$1/measure.test" -test.v -test.timeout 20m -test.run Measure)
 }
 
+# patterns FILE joins the regular expressions of a file in suite with |.
+patterns() { grep -v -e '^#' -e '^$' "$here/suite/$1" | paste -sd '|'; }
+
 # settle waits up to a minute until the node has no pods. Tests leave pods that are still stopping; the network
 # interfaces of a pod are removed with the pod.
 settle() {

@@ -30,7 +30,7 @@ func (v *Volumes) Refresh(ctx context.Context, pod *v1.Pod, dir string) (next ti
 	if pod == nil {
 		return time.Time{}, errors.New("volumes: the pod is nil")
 	}
-	others := countOfFiles(pod)
+	others := countFileVolumes(pod)
 	if others == 0 {
 		return time.Time{}, nil
 	}
@@ -40,9 +40,9 @@ func (v *Volumes) Refresh(ctx context.Context, pod *v1.Pod, dir string) (next ti
 			return nil
 		}
 		others--
-		bounded, cancel := shared(ctx, others)
+		ctx, cancel := withShare(ctx, others)
 		defer cancel()
-		again, err := v.refresh(bounded, pod, vol, dir, left)
+		again, err := v.refresh(ctx, pod, vol, dir, left)
 		if err != nil {
 			again = sooner(again, time.Now().Add(retryInterval))
 		}
@@ -87,9 +87,9 @@ func (v *Volumes) update(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir s
 	return c, c.write()
 }
 
-// shared returns a context for the update of one volume: with half of the time that is left, or with all of it if no
-// others wait for their update.
-func shared(ctx context.Context, others int) (context.Context, context.CancelFunc) {
+// withShare returns the context for the update of one volume: it has half of the remaining time, or all of it for the last
+// volume.
+func withShare(ctx context.Context, others int) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok || others == 0 {
 		return context.WithCancel(ctx)
@@ -97,8 +97,8 @@ func shared(ctx context.Context, others int) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
-// countOfFiles returns the number of volumes of the pod that consist of files.
-func countOfFiles(pod *v1.Pod) int {
+// countFileVolumes returns the number of volumes of the pod that consist of files.
+func countFileVolumes(pod *v1.Pod) int {
 	n := 0
 	for i := range pod.Spec.Volumes {
 		if isOfFiles(&pod.Spec.Volumes[i]) {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
-	"sync"
 
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
@@ -37,9 +36,9 @@ type agentRun struct {
 	source   *pods.Source
 	statuses *status.Manager
 	loop     *agent.Agent
-	// local and remote return the handler of the node's API: local for the API server in this process, which has authorized
-	// the requests, and remote for other callers.
-	local, remote func() (http.Handler, error)
+	// local and remote serve the node's API: local for the API server in this process, which has authorized the requests,
+	// and remote for other callers.
+	local, remote http.Handler
 
 	*critest.AgentRun
 }
@@ -104,8 +103,8 @@ func (l *agentRun) make() (err error) {
 	}
 	c.Workers.Observer = l.statuses
 	l.loop, err = agent.New(c)
-	l.local = sync.OnceValues(func() (http.Handler, error) { return l.newServer(alwaysAllow{}, alwaysAllow{}) })
-	l.remote = sync.OnceValues(func() (http.Handler, error) { return l.newServer(f.config.Authenticator, f.config.Authorizer) })
+	l.local = l.newServer(alwaysAllow{}, alwaysAllow{})
+	l.remote = l.newServer(f.config.Authenticator, f.config.Authorizer)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/podsync/podsync/syncpod/server"
 )
@@ -27,35 +28,40 @@ func (f *Fleet) Handler() http.Handler {
 			http.Error(w, "no node of the fleet has the pod", http.StatusNotFound)
 			return
 		}
-		n.serve(w, r, func(run *agentRun) (http.Handler, error) { return run.remote() })
+		n.serve(w, r, func(run *agentRun) http.Handler { return run.remote })
 	})
 }
 
 // Serve answers a request that an API server in this process has authorized.
 func (n *Node) Serve(w http.ResponseWriter, r *http.Request) {
-	n.serve(w, r, func(run *agentRun) (http.Handler, error) { return run.local() })
+	n.serve(w, r, func(run *agentRun) http.Handler { return run.local })
 }
 
-func (n *Node) serve(w http.ResponseWriter, r *http.Request, handler func(*agentRun) (http.Handler, error)) {
+func (n *Node) serve(w http.ResponseWriter, r *http.Request, handler func(*agentRun) http.Handler) {
 	run := n.currentRun()
 	if run == nil || n.partitioned() != nil {
 		http.Error(w, "the agent does not run, or has no connection", http.StatusServiceUnavailable)
 		return
 	}
-	h, err := handler(run)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	h.ServeHTTP(w, r)
+	handler(run).ServeHTTP(w, r)
 }
 
-// newServer returns the handler of the node's API. The first request to the node creates it: its routes were a sixth of
-// the memory of an idle node, and most nodes of a fleet get no request.
-func (l *agentRun) newServer(users server.Authenticator, rights server.Authorizer) (http.Handler, error) {
-	return server.New(server.Config{
-		Agent: l.loop, Client: l.client, NodeName: l.node.Name, Authenticator: users, Authorizer: rights, Log: l.node.fleet.config.Log,
-		StreamTransport: &http.Transport{DialContext: l.node.Runtime.DialStream, DisableKeepAlives: true},
+// newServer returns the handler of the node's API. The first request creates it: its routes were a sixth of the memory of
+// an idle node, and most nodes of a fleet get no request.
+func (l *agentRun) newServer(authn server.Authenticator, authz server.Authorizer) http.Handler {
+	create := sync.OnceValues(func() (http.Handler, error) {
+		return server.New(server.Config{
+			Agent: l.loop, Client: l.client, NodeName: l.node.Name, Authenticator: authn, Authorizer: authz, Log: l.node.fleet.config.Log,
+			StreamTransport: &http.Transport{DialContext: l.node.Runtime.DialStream, DisableKeepAlives: true},
+		})
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, err := create()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		h.ServeHTTP(w, r)
 	})
 }
 
