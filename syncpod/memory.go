@@ -79,11 +79,12 @@ func (m *podMemory) observe(status *runtime.PodStatus) (news bool) {
 	return news
 }
 
-// exitAfter returns the newest status with an exit if it was read later than another status, and otherwise nil.
+// exitAfter returns the newest status with an exit if it was read later than another status, and otherwise nil. A status
+// without a time is the newest.
 func (m *podMemory) exitAfter(status *runtime.PodStatus) *runtime.PodStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.exit == nil || !m.exit.ObservedAt.After(status.ObservedAt) {
+	if m.exit == nil || status.ObservedAt.IsZero() || !m.exit.ObservedAt.After(status.ObservedAt) {
 		return nil
 	}
 	return m.exit

@@ -35,6 +35,5 @@ func (s *Syncer) message(pod *v1.Pod, m *podMemory, c *runtime.ContainerStatus) 
 	if err != nil {
 		s.log(pod).Error(err, "termination message not read", "container", c.Name)
 	}
-	m.do(func(p *memory.Pod) { p.Instances.SetMessage(c.ID.ID, message) })
-	return message
+	return ask(m, func(p *memory.Pod) string { return p.Instances.SetMessage(c.ID.ID, message) })
 }

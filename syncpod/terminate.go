@@ -209,13 +209,15 @@ func (e *ending) reportBeside(ctx context.Context) (r *report, end func()) {
 	var reporting sync.WaitGroup
 	reporting.Go(func() {
 		for {
-			if status := e.memory.exitAfter(last); status != nil {
+			if status := e.memory.exitAfter(last); status != nil && ctx.Err() == nil { // another call may have begun
 				last = e.syncer.withMessages(e.pod, e.memory, status)
 				r.update(ctx, last, outlook{})
 			}
 			select {
 			case <-e.memory.exits:
 			case <-stopped:
+				return
+			case <-ctx.Done():
 				return
 			}
 		}

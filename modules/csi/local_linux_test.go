@@ -50,6 +50,7 @@ func TestV14_AVolumeWithTheNameOfAnother(t *testing.T) {
 	if err := m.TearDown(t.Context(), "a", ""); err != nil {
 		t.Fatal(err)
 	}
+	awaitPlan(t, m, "") // the volume is unstaged
 	if err := use("new", second); err != nil || !mountedFrom(t, dir, "b", "new") {
 		t.Errorf("after the first pod: %v, want the new path", err)
 	}

@@ -228,7 +228,15 @@ func (m *Manager) request(pod *v1.Pod, vol *v1.Volume, s *source) (*entry, int, 
 	if u := e.record.Pods[pod.UID]; u != nil && u.Ended {
 		return nil, 0, errors.New("the volume is still being unmounted for this pod")
 	}
-	if err := errors.Join(m.checkTarget(pod.UID, s), e.checkPath(pod.UID, s)); err != nil {
+	if err := m.checkTarget(pod.UID, s); err != nil {
+		return nil, 0, err
+	}
+	if err := e.checkPath(pod.UID, s); err != nil {
+		if u := e.record.Pods[pod.UID]; u != nil { // it waits for the old volume, which no pod needs any more
+			u.Ended = true
+			e.dropEnded()
+			m.enqueue(id)
+		}
 		return nil, 0, err
 	}
 	if e.record.Pods[pod.UID] == nil {

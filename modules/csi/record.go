@@ -68,25 +68,27 @@ func (r *record) write(l layout, sync bool) error {
 // empty reports whether the node has no state of the volume and no pod wants it.
 func (r *record) empty() bool { return r.Staged == Absent && len(r.Pods) == 0 }
 
-// checkPath returns an error if a volume with the same name is mounted from another path, because its PersistentVolume was
-// deleted and created again. A pod that has the volume keeps it. The caller holds the lock.
+// checkPath returns an error if a volume with the same name may be mounted from another path or in another mode, because
+// its PersistentVolume was deleted and created again. A pod that has the volume keeps it. The caller holds the lock.
 func (e *entry) checkPath(pod types.UID, s *source) error {
 	r := e.record
 	u := r.Pods[pod]
-	if s.Path == r.Source.Path || !r.mayBeMounted() || u != nil && u.Published != Absent {
+	old := &r.Source
+	same := s.Path == old.Path && s.Block == old.Block
+	if same || !r.mayBeMounted() || u != nil && u.Published != Absent {
 		return nil
 	}
-	return fmt.Errorf("the path of the PersistentVolume is %s, but a volume with its name is still mounted from %s for another pod", s.Path, r.Source.Path)
+	return fmt.Errorf("the PersistentVolume has the path %s and volumeMode Block %t, but one with its name is still mounted from %s with volumeMode Block %t", s.Path, s.Block, old.Path, old.Block)
 }
 
-// update copies the fields that may change from newer objects of the volume. Its identity stays, and so does the path of
-// a volume that may be mounted. The caller holds the lock.
+// update copies the fields that may change from newer objects of the volume. Its identity stays, and so do the path and
+// the mode of a volume that may be mounted. The caller holds the lock.
 func (e *entry) update(s *source) {
 	old := e.record.Source
 	e.record.Source = *s
 	e.record.Source.ReadOnly = s.ReadOnly || old.ReadOnly && len(e.record.Pods) > 1
 	if e.record.mayBeMounted() {
-		e.record.Source.Path = old.Path
+		e.record.Source.Path, e.record.Source.Block = old.Path, old.Block
 	}
 }
 

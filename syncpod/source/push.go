@@ -188,17 +188,17 @@ func (p *Push) prepare(pod *v1.Pod) (*v1.Pod, error) {
 	return ready, nil
 }
 
-// share replaces equal parts of ready by those of the previous version, or of the program's pod if shared. Most versions
+// share replaces equal parts of ready by those of the program's pod, if shared, or of the previous version. Most versions
 // differ only in their status, and the agent keeps several of them.
 func (p *Push) share(ready, pod, old *v1.Pod) {
 	if p.shared {
 		ready.Status = pod.Status
 	}
 	switch {
-	case old != nil && reflect.DeepEqual(&old.Spec, &ready.Spec):
-		ready.Spec = old.Spec
 	case p.shared && reflect.DeepEqual(&pod.Spec, &ready.Spec):
 		ready.Spec = pod.Spec
+	case old != nil && reflect.DeepEqual(&old.Spec, &ready.Spec):
+		ready.Spec = old.Spec
 	}
 }
 

@@ -148,6 +148,16 @@ func TestAdmittedPodsAreShared(t *testing.T) {
 	if want := copies.snapshots()[0].Pods; !reflect.DeepEqual(all, want) {
 		t.Errorf("the pods are delivered as %+v, want %+v", all, want)
 	}
+	next := whole.DeepCopy()
+	next.Status.Phase = v1.PodRunning
+	if err := p.Update(next); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range p.snapshots()[0].Pods {
+		if pod.Name == "whole" && &pod.Spec.Containers[0] != &next.Spec.Containers[0] {
+			t.Error("the Push keeps the spec of the first version, which the program has dropped")
+		}
+	}
 }
 
 // The last update of a pod is delivered before its removal, unless the pod is new

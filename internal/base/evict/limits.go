@@ -47,12 +47,12 @@ func emptyDirs(p Candidate, _ Layout) (eviction.Signal, string) {
 		if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.Sign() <= 0 {
 			continue
 		}
-		used := p.Usage.volume(v.Name)
+		used, limit := p.Usage.volume(v.Name), *v.EmptyDir.SizeLimit // a copy: String writes to it, and others may read the pod
 		if used.Unmeasurable {
-			return eviction.EmptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured, which exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String())
+			return eviction.EmptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured, which exceeds the limit %q. ", v.Name, limit.String())
 		}
-		if beyond(used.Bytes, *v.EmptyDir.SizeLimit) {
-			return eviction.EmptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String())
+		if beyond(used.Bytes, limit) {
+			return eviction.EmptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit.String())
 		}
 	}
 	return "", ""

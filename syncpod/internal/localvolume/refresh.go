@@ -97,11 +97,18 @@ func withShare(ctx context.Context, others int) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
-// countFileVolumes returns the number of volumes of the pod that consist of files.
-func countFileVolumes(pod *v1.Pod) int {
-	n := 0
+// countFileVolumes returns the number of mounted volumes of the pod that consist of files.
+func countFileVolumes(pod *v1.Pod) (n int) {
+	var used map[string]bool
 	for i := range pod.Spec.Volumes {
-		if isOfFiles(&pod.Spec.Volumes[i]) {
+		vol := &pod.Spec.Volumes[i]
+		if !isOfFiles(vol) {
+			continue
+		}
+		if used == nil {
+			used = mounted(pod)
+		}
+		if used[vol.Name] {
 			n++
 		}
 	}

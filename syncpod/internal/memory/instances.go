@@ -128,5 +128,11 @@ func (i Instances) Message(id string) (message string, known bool) {
 	return "", false
 }
 
-// SetMessage notes the termination message of an instance.
-func (i *Instances) SetMessage(id, message string) { i.of(id).message = &message }
+// SetMessage notes the termination message of an instance, unless another one is known, and returns the known one.
+func (i *Instances) SetMessage(id, message string) string {
+	of := i.of(id)
+	if of.message == nil || *of.message == "" {
+		of.message = &message
+	}
+	return *of.message
+}

@@ -208,8 +208,8 @@ func TestMarks(t *testing.T) {
 		t.Errorf("%q, %v, want that it is empty", message, known)
 	}
 	i.SetMessage("a", "bye")
-	if message, _ := i.Message("a"); message != "bye" {
-		t.Errorf("%q, want bye", message)
+	if known := i.SetMessage("a", ""); known != "bye" {
+		t.Errorf("%q, want bye", known)
 	}
 }
 
