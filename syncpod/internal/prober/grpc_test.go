@@ -130,6 +130,9 @@ func writeHeaders(conn io.Writer) error {
 // writeFrame writes a frame of HTTP/2.
 func writeFrame(w io.Writer, kind, flags byte, stream uint32, payload []byte) error {
 	head := []byte{byte(len(payload) >> 16), byte(len(payload) >> 8), byte(len(payload)), kind, flags}
-	_, err := w.Write(append(binary.BigEndian.AppendUint32(head, stream), payload...))
+	if _, err := w.Write(binary.BigEndian.AppendUint32(head, stream)); err != nil {
+		return err
+	}
+	_, err := w.Write(payload) // not copied: held would count the copies
 	return err
 }
