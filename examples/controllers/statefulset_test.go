@@ -35,17 +35,19 @@ func (r roller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	ready := 0
 	var old *v1.Pod
 	for i := range pods.Items {
-		if p := &pods.Items[i]; p.Labels[appsv1.ControllerRevisionHashLabelKey] != set.Status.UpdateRevision {
+		p := &pods.Items[i]
+		if p.Labels[appsv1.ControllerRevisionHashLabelKey] != set.Status.UpdateRevision && (old == nil || p.Name > old.Name) {
 			old = p
 		}
-		if p := &pods.Items[i]; podutil.IsPodReady(p) && p.DeletionTimestamp == nil {
+		if podutil.IsPodReady(p) && p.DeletionTimestamp == nil {
 			ready++
 		}
 	}
 	if old == nil || ready < int(*set.Spec.Replicas) || set.Status.ObservedGeneration < set.Generation {
 		return ctrl.Result{}, nil // the next change of a pod enqueues the StatefulSet again
 	}
-	return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, old))
+	// The cache may not have the last deletion yet: then this deletes the same pod again, and not another one.
+	return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, old, client.Preconditions{UID: &old.UID}))
 }
 
 // operate runs the operator until the test ends.
