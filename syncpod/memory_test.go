@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -18,6 +19,25 @@ func TestW11_OnlyKnownPodsAreObserved(t *testing.T) {
 	s.Observe(t.Context(), &runtime.PodStatus{UID: "u", Containers: []runtime.ContainerStatus{{Name: "app", State: runtime.ContainerExited}}})
 	if s.known.get("u") != nil {
 		t.Error("it is remembered")
+	}
+}
+
+// T8: a status without a time is the newest, and of two exits the status that was read later counts.
+func TestT8_NewestExit(t *testing.T) {
+	m, at := newPodMemory("u", nil), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	exited := func(name string, at time.Time) *runtime.PodStatus {
+		return &runtime.PodStatus{UID: "u", ObservedAt: at, Containers: []runtime.ContainerStatus{{Name: name, State: runtime.ContainerExited}}}
+	}
+	later := exited("b", at.Add(time.Second))
+	m.observe(later)
+	m.observe(exited("a", at))
+	if got := m.exitAfter(&runtime.PodStatus{ObservedAt: at}); got != later {
+		t.Errorf("%+v, want the later one", got)
+	}
+	for what, status := range map[string]*runtime.PodStatus{"itself": later, "a status without a time": {}} {
+		if got := m.exitAfter(status); got != nil {
+			t.Errorf("after %s: %+v, want none", what, got)
+		}
 	}
 }
 

@@ -232,11 +232,8 @@ func (m *Manager) request(pod *v1.Pod, vol *v1.Volume, s *source) (*entry, int, 
 		return nil, 0, err
 	}
 	if err := e.checkPath(pod.UID, s); err != nil {
-		if u := e.record.Pods[pod.UID]; u != nil { // it waits for the old volume, which no pod needs any more
-			u.Ended = true
-			e.dropEnded()
-			m.enqueue(id)
-		}
+		delete(e.record.Pods, pod.UID) // the pod must not get the old volume for which it has waited
+		m.enqueue(id)
 		return nil, 0, err
 	}
 	if e.record.Pods[pod.UID] == nil {

@@ -68,8 +68,8 @@ func newServer(options ...grpc.ServerOption) *grpc.Server {
 		grpc.MaxHeaderListSize(maxHeaders), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime}))...)
 }
 
-// limited rejects calls beyond callRate and callBurst, with a kubelet's error, and reports the other calls to called.
-func limited(called func(method string, err error)) grpc.ServerOption {
+// rateLimit rejects calls beyond callRate and callBurst, with a kubelet's error, and reports the other calls to called.
+func rateLimit(called func(method string, err error)) grpc.ServerOption {
 	calls := rate.NewLimiter(callRate, callBurst)
 	return grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
 		if !calls.Allow() {

@@ -32,7 +32,7 @@ func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, 
 	case pods == nil:
 		return errors.New("devices: ServePodResources: pods is nil")
 	}
-	server := newServer(limited(m.config.PodResourcesCalled))
+	server := newServer(rateLimit(m.config.PodResourcesCalled))
 	podresources.RegisterPodResourcesListerServer(server, lister{m: m, pods: pods})
 	v1alpha1.RegisterPodResourcesListerServer(server, alphaLister{lister: lister{m: m, pods: pods}})
 	stopped := context.AfterFunc(ctx, server.Stop)

@@ -13,7 +13,7 @@ import (
 // immediately is the grace period of a pod that is evicted for a hard threshold.
 const immediately = 1
 
-// The annotations of the event of an eviction. They are those of a kubelet, whose tools read them.
+// The annotations of the event of an eviction. The names are the kubelet's, because tools read them.
 const (
 	starvedResource          = "starved_resource"
 	offendingPod             = "offending_pod"
@@ -25,7 +25,7 @@ const (
 // pressed returns the eviction of a pod for pressure on the node.
 func pressed(p Candidate, why *Met, maxGrace time.Duration) eviction.Eviction {
 	e := eviction.Eviction{Pod: p.Pod, Signal: why.Signal, GraceSeconds: immediately, Disruption: true}
-	e.Message, e.Annotations = explained(p, why)
+	e.Message, e.Annotations = describe(p, why)
 	if why.Grace > 0 {
 		e.GraceSeconds = max(int64(maxGrace/time.Second), immediately)
 		if own := p.Pod.Spec.TerminationGracePeriodSeconds; own != nil {
@@ -35,9 +35,9 @@ func pressed(p Candidate, why *Met, maxGrace time.Duration) eviction.Eviction {
 	return e
 }
 
-// explained describes the pressure, and which containers use more of the resource than they request: as a message, and as
-// the annotations of its event.
-func explained(p Candidate, why *Met) (message string, annotations map[string]string) {
+// describe returns the message of an eviction and the annotations of its event: the pressure, and the containers that use
+// more of the resource than they request.
+func describe(p Candidate, why *Met) (message string, annotations map[string]string) {
 	name := ResourceOf(why.Signal)
 	annotations = map[string]string{starvedResource: string(name)}
 	var text strings.Builder

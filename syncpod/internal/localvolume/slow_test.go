@@ -44,3 +44,26 @@ func TestASlowVolumeDelaysNoOther(t *testing.T) {
 		}
 	})
 }
+
+// A volume that no container mounts is not updated, so that it takes no part of the time.
+func TestAnUnmountedVolumeTakesNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, dir, slow := newStore(), t.TempDir(), false
+		secrets := env.SecretsFunc(func(ctx context.Context, namespace, name string) (*v1.Secret, error) {
+			if slow {
+				time.Sleep(4 * time.Second)
+			}
+			return s.Secret(ctx, namespace, name)
+		})
+		v := newVolumes(t, localvolume.Config{ConfigMaps: s, Secrets: secrets, Unprivileged: true})
+		pod := podWith(named("slow", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "keys"}}))
+		setUp(t, v, pod, dir)
+		pod.Spec.Volumes = append(pod.Spec.Volumes, v1.Volume{Name: "unmounted", VolumeSource: v1.VolumeSource{ConfigMap: conf()}})
+		slow = true
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if _, err := v.Refresh(ctx, pod, dir); err != nil {
+			t.Errorf("%v, want that the only mounted volume has all of the time", err)
+		}
+	})
+}

@@ -128,7 +128,8 @@ func (i Instances) Message(id string) (message string, known bool) {
 	return "", false
 }
 
-// SetMessage notes the termination message of an instance, unless another one is known, and returns the known one.
+// SetMessage records the termination message of an instance, unless one is recorded, and returns the recorded one. An
+// empty message is replaced, because it may be that of a read that failed.
 func (i *Instances) SetMessage(id, message string) string {
 	of := i.of(id)
 	if of.message == nil || *of.message == "" {

@@ -16,23 +16,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// topologyKey is the label of the node to which volumes are bound, capacity the size of all volumes together.
-const (
-	topologyKey = "topology.hostpath.csi/node"
-	capacity    = 1 << 40
-)
+// topologyKey is the label of the node to which volumes are bound.
+const topologyKey = "topology.hostpath.csi/node"
 
 func (d *driver) ControllerGetCapabilities(context.Context, *csipb.ControllerGetCapabilitiesRequest) (*csipb.ControllerGetCapabilitiesResponse, error) {
 	types := []csipb.ControllerServiceCapability_RPC_Type{
 		csipb.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, csipb.ControllerServiceCapability_RPC_EXPAND_VOLUME,
-		csipb.ControllerServiceCapability_RPC_CLONE_VOLUME, csipb.ControllerServiceCapability_RPC_GET_CAPACITY,
-		csipb.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
+		csipb.ControllerServiceCapability_RPC_CLONE_VOLUME, csipb.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	}
 	if d.attach {
 		types = append(types, csipb.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME)
-	}
-	if d.modifyVolume {
-		types = append(types, csipb.ControllerServiceCapability_RPC_MODIFY_VOLUME)
 	}
 	resp := &csipb.ControllerGetCapabilitiesResponse{}
 	for _, t := range types {
@@ -43,17 +36,15 @@ func (d *driver) ControllerGetCapabilities(context.Context, *csipb.ControllerGet
 }
 
 func (d *driver) CreateVolume(_ context.Context, req *csipb.CreateVolumeRequest) (*csipb.CreateVolumeResponse, error) {
-	if err := d.modifiable(req.GetMutableParameters()); err != nil {
-		return nil, err
-	}
 	block := slices.ContainsFunc(req.GetVolumeCapabilities(), func(c *csipb.VolumeCapability) bool { return c.GetBlock() != nil })
 	size := max(req.GetCapacityRange().GetRequiredBytes(), 1<<20)
-	v := d.named(req.GetName())
+	id := "vol-" + req.GetName()
+	v := d.volumes[id]
 	switch {
 	case v != nil && (v.Size < size || v.Block != block):
-		return nil, status.Errorf(codes.AlreadyExists, "volume %q exists with another size or mode", v.Name)
+		return nil, status.Errorf(codes.AlreadyExists, "volume %q exists with another size or mode", v.ID)
 	case v == nil:
-		v = &volume{ID: "vol-" + req.GetName(), Name: req.GetName(), Size: size, Block: block, Published: map[string]string{}}
+		v = &volume{ID: id, Size: size, Block: block, Published: map[string]string{}}
 		if err := d.create(v, req.GetVolumeContentSource().GetVolume().GetVolumeId()); err != nil {
 			return nil, err
 		}
@@ -69,27 +60,17 @@ func (d *driver) segment() *csipb.Topology {
 	return &csipb.Topology{Segments: map[string]string{topologyKey: d.node}}
 }
 
-// named returns the volume with a name, or nil.
-func (d *driver) named(name string) *volume {
-	for _, v := range d.volumes {
-		if v.Name == name {
-			return v
-		}
-	}
-	return nil
-}
-
 // create makes the directory or file of a volume, with the content of the source if it is not empty.
 func (d *driver) create(v *volume, source string) error {
 	if strings.Contains(v.ID, "/") {
 		return status.Errorf(codes.InvalidArgument, "the name of a volume contains a slash: %q", v.ID)
 	}
-	from := d.get(source)
+	from := d.volumes[source]
 	switch {
 	case source != "" && from == nil:
 		return notFound(source)
 	case from != nil && from.Block != v.Block:
-		return status.Errorf(codes.InvalidArgument, "volume %q has another mode than its source", v.Name)
+		return status.Errorf(codes.InvalidArgument, "volume %q has another mode than its source", v.ID)
 	}
 	if err := d.fill(v, from); err != nil {
 		return internal(fmt.Errorf("create volume %s: %w", v.ID, err))
@@ -124,7 +105,7 @@ func (d *driver) fill(v, from *volume) error {
 }
 
 func (d *driver) DeleteVolume(_ context.Context, req *csipb.DeleteVolumeRequest) (*csipb.DeleteVolumeResponse, error) {
-	v := d.get(req.GetVolumeId())
+	v := d.volumes[req.GetVolumeId()]
 	switch {
 	case v == nil:
 		return &csipb.DeleteVolumeResponse{}, nil
@@ -143,7 +124,7 @@ func (d *driver) remove(v *volume) error {
 }
 
 func (d *driver) ControllerPublishVolume(_ context.Context, req *csipb.ControllerPublishVolumeRequest) (*csipb.ControllerPublishVolumeResponse, error) {
-	v := d.get(req.GetVolumeId())
+	v := d.volumes[req.GetVolumeId()]
 	if v == nil {
 		return nil, notFound(req.GetVolumeId())
 	}
@@ -161,7 +142,7 @@ func (d *driver) ControllerPublishVolume(_ context.Context, req *csipb.Controlle
 }
 
 func (d *driver) ControllerUnpublishVolume(_ context.Context, req *csipb.ControllerUnpublishVolumeRequest) (*csipb.ControllerUnpublishVolumeResponse, error) {
-	v := d.get(req.GetVolumeId())
+	v := d.volumes[req.GetVolumeId()]
 	switch {
 	case v == nil:
 	case v.inUse():
@@ -172,23 +153,8 @@ func (d *driver) ControllerUnpublishVolume(_ context.Context, req *csipb.Control
 	return &csipb.ControllerUnpublishVolumeResponse{}, nil
 }
 
-func (d *driver) ValidateVolumeCapabilities(_ context.Context, req *csipb.ValidateVolumeCapabilitiesRequest) (*csipb.ValidateVolumeCapabilitiesResponse, error) {
-	if d.get(req.GetVolumeId()) == nil {
-		return nil, notFound(req.GetVolumeId())
-	}
-	return &csipb.ValidateVolumeCapabilitiesResponse{Confirmed: &csipb.ValidateVolumeCapabilitiesResponse_Confirmed{VolumeCapabilities: req.GetVolumeCapabilities()}}, nil
-}
-
-func (d *driver) GetCapacity(context.Context, *csipb.GetCapacityRequest) (*csipb.GetCapacityResponse, error) {
-	left := int64(capacity)
-	for _, v := range d.volumes {
-		left -= v.Size
-	}
-	return &csipb.GetCapacityResponse{AvailableCapacity: left}, nil
-}
-
 func (d *driver) ControllerExpandVolume(_ context.Context, req *csipb.ControllerExpandVolumeRequest) (*csipb.ControllerExpandVolumeResponse, error) {
-	v := d.get(req.GetVolumeId())
+	v := d.volumes[req.GetVolumeId()]
 	if v == nil {
 		return nil, notFound(req.GetVolumeId())
 	}
@@ -198,21 +164,4 @@ func (d *driver) ControllerExpandVolume(_ context.Context, req *csipb.Controller
 		}
 	}
 	return &csipb.ControllerExpandVolumeResponse{CapacityBytes: v.Size, NodeExpansionRequired: d.expandOnNode}, nil
-}
-
-func (d *driver) ControllerModifyVolume(_ context.Context, req *csipb.ControllerModifyVolumeRequest) (*csipb.ControllerModifyVolumeResponse, error) {
-	if d.get(req.GetVolumeId()) == nil {
-		return nil, notFound(req.GetVolumeId())
-	}
-	return &csipb.ControllerModifyVolumeResponse{}, d.modifiable(req.GetMutableParameters())
-}
-
-// modifiable refuses parameters that cannot be modified.
-func (d *driver) modifiable(parameters map[string]string) error {
-	for name := range parameters {
-		if !slices.Contains(strings.Split(d.mutable, ","), name) {
-			return status.Errorf(codes.InvalidArgument, "parameter %q cannot be modified", name)
-		}
-	}
-	return nil
 }

@@ -19,11 +19,10 @@ import (
 
 // settings are the flags of the driver.
 type settings struct {
-	name, node, directory  string
-	limit                  int64
-	attach, expandOnNode   bool
-	topology, modifyVolume bool
-	mutable                string
+	name, node, directory string
+	limit                 int64
+	attach, expandOnNode  bool
+	topology              bool
 }
 
 // A driver implements all services of CSI. Its mutex is held during each call: a call only takes milliseconds.
@@ -39,7 +38,7 @@ type driver struct {
 
 // A volume is a directory, or a file with the content of a block device. It is stored as JSON.
 type volume struct {
-	ID, Name         string
+	ID               string
 	Size             int64
 	Block, Ephemeral bool
 	Attached         bool
@@ -61,8 +60,8 @@ func runDriver(ctx context.Context, args []string) error {
 	flags.BoolVar(&s.attach, "enable-attach", false, "volumes are attached")
 	flags.BoolVar(&s.expandOnNode, "node-expand-required", true, "the node expands volumes")
 	flags.BoolVar(&s.topology, "enable-topology", true, "volumes have a topology")
-	flags.BoolVar(&s.modifyVolume, "enable-controller-modify-volume", false, "volumes can be modified")
-	flags.StringVar(&s.mutable, "accepted-mutable-parameter-names", "", "the parameters that can be modified, separated by commas")
+	flags.Bool("enable-controller-modify-volume", false, "ignored")
+	flags.String("accepted-mutable-parameter-names", "", "ignored")
 	flags.Bool("check-volume-lifecycle", true, "ignored: the order of the calls is always checked")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -109,7 +108,6 @@ func (d *driver) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 
 func (d *driver) file() string          { return filepath.Join(d.directory, "volumes.json") }
 func (d *driver) path(v *volume) string { return filepath.Join(d.directory, v.ID) }
-func (d *driver) get(id string) *volume { return d.volumes[id] }
 func (v *volume) inUse() bool           { return v.Staged != "" || len(v.Published) > 0 }
 func notFound(id string) error          { return status.Errorf(codes.NotFound, "there is no volume %q", id) }
 func outOfOrder(text, id string) error  { return status.Errorf(codes.FailedPrecondition, text, id) }

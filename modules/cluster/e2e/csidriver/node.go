@@ -34,7 +34,7 @@ func (d *driver) NodeGetCapabilities(context.Context, *csipb.NodeGetCapabilities
 }
 
 func (d *driver) NodeStageVolume(_ context.Context, req *csipb.NodeStageVolumeRequest) (*csipb.NodeStageVolumeResponse, error) {
-	v := d.get(req.GetVolumeId())
+	v := d.volumes[req.GetVolumeId()]
 	switch {
 	case v == nil:
 		return nil, notFound(req.GetVolumeId())
@@ -53,7 +53,7 @@ func (d *driver) NodeStageVolume(_ context.Context, req *csipb.NodeStageVolumeRe
 }
 
 func (d *driver) NodeUnstageVolume(_ context.Context, req *csipb.NodeUnstageVolumeRequest) (*csipb.NodeUnstageVolumeResponse, error) {
-	v := d.get(req.GetVolumeId())
+	v := d.volumes[req.GetVolumeId()]
 	switch {
 	case v == nil:
 	case len(v.Published) > 0:
@@ -69,9 +69,9 @@ func (d *driver) NodePublishVolume(_ context.Context, req *csipb.NodePublishVolu
 	if target == "" {
 		return nil, missing("target_path")
 	}
-	v := d.get(req.GetVolumeId())
+	v := d.volumes[req.GetVolumeId()]
 	if v == nil && req.GetVolumeContext()["csi.storage.k8s.io/ephemeral"] == "true" {
-		v = &volume{ID: req.GetVolumeId(), Name: req.GetVolumeId(), Size: 1 << 20, Ephemeral: true, Published: map[string]string{}}
+		v = &volume{ID: req.GetVolumeId(), Size: 1 << 20, Ephemeral: true, Published: map[string]string{}}
 		if err := d.create(v, ""); err != nil {
 			return nil, err
 		}
@@ -121,7 +121,7 @@ func (d *driver) publish(v *volume, target string, readOnly bool) (device string
 }
 
 func (d *driver) NodeUnpublishVolume(_ context.Context, req *csipb.NodeUnpublishVolumeRequest) (*csipb.NodeUnpublishVolumeResponse, error) {
-	v, target := d.get(req.GetVolumeId()), req.GetTargetPath()
+	v, target := d.volumes[req.GetVolumeId()], req.GetTargetPath()
 	if v == nil {
 		return &csipb.NodeUnpublishVolumeResponse{}, nil
 	}
@@ -147,7 +147,7 @@ func (d *driver) NodeUnpublishVolume(_ context.Context, req *csipb.NodeUnpublish
 }
 
 func (d *driver) NodeExpandVolume(_ context.Context, req *csipb.NodeExpandVolumeRequest) (*csipb.NodeExpandVolumeResponse, error) {
-	v := d.get(req.GetVolumeId())
+	v := d.volumes[req.GetVolumeId()]
 	switch {
 	case v == nil:
 		return nil, notFound(req.GetVolumeId())
@@ -163,7 +163,7 @@ func (d *driver) NodeExpandVolume(_ context.Context, req *csipb.NodeExpandVolume
 }
 
 func (d *driver) NodeGetVolumeStats(_ context.Context, req *csipb.NodeGetVolumeStatsRequest) (*csipb.NodeGetVolumeStatsResponse, error) {
-	v := d.get(req.GetVolumeId())
+	v := d.volumes[req.GetVolumeId()]
 	if v == nil {
 		return nil, notFound(req.GetVolumeId())
 	}

@@ -2,13 +2,10 @@ package fleet_test
 
 import (
 	"fmt"
-	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,43 +49,14 @@ var soaked = []struct {
 // A soak is a node whose pods are replaced all the time.
 type soak struct {
 	*testing.T
-	pods    typedv1.PodInterface
-	kube    kubernetes.Interface
-	node    *fleet.Node
-	store   *tracked.Store
-	images  runtimeapi.ImageServiceClient
-	watches *openWatches
-	dir     string
+	pods   typedv1.PodInterface
+	kube   kubernetes.Interface
+	node   *fleet.Node
+	store  *tracked.Store
+	images runtimeapi.ImageServiceClient
+	dir    string
 	// once are the UIDs of the current pods whose container must run once.
 	once map[string]bool
-}
-
-// openWatches counts the watches that the API server serves.
-type openWatches struct {
-	next http.RoundTripper
-	open atomic.Int64
-}
-
-func (o *openWatches) RoundTrip(req *http.Request) (*http.Response, error) {
-	response, err := o.next.RoundTrip(req)
-	if err == nil && response.StatusCode == http.StatusOK && req.URL.Query().Get("watch") != "" {
-		o.open.Add(1)
-		response.Body = &watchBody{ReadCloser: response.Body, watches: o}
-	}
-	return response, err
-}
-
-type watchBody struct {
-	io.ReadCloser
-	watches *openWatches
-	closed  atomic.Bool
-}
-
-func (b *watchBody) Close() error {
-	if !b.closed.Swap(true) {
-		b.watches.open.Add(-1)
-	}
-	return b.ReadCloser.Close()
 }
 
 // TestSoak replaces the pods of Deployments, runs Jobs, fails probes, pulls and removes images, and restarts the runtime
@@ -127,9 +95,8 @@ func TestSoak(t *testing.T) {
 
 func newSoak(t *testing.T) (s *soak, end func()) {
 	s = &soak{T: t, store: tracked.New(scheme.Scheme), dir: t.TempDir(), once: map[string]bool{}}
-	s.watches = &openWatches{next: &tracked.Server{Store: s.store}}
 	var err error
-	if s.kube, err = kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: fleet.Transport(s.watches), QPS: -1}); err != nil {
+	if s.kube, err = kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: fleet.Transport(&tracked.Server{Store: s.store}), QPS: -1}); err != nil {
 		t.Fatal(err)
 	}
 	s.pods = s.kube.CoreV1().Pods(metav1.NamespaceDefault)
@@ -359,7 +326,7 @@ func (s *soak) sample() []float64 {
 	runtime.GC()
 	runtime.GC() // the second one empties the pools
 	runtime.ReadMemStats(&m)
-	return []float64{float64(goroutines), float64(m.HeapObjects), float64(s.watches.open.Load()), float64(s.files()), float64(len(images.Images))}
+	return []float64{float64(goroutines), float64(m.HeapObjects), float64(s.store.Watches()), float64(s.files()), float64(len(images.Images))}
 }
 
 // files returns the number of files and directories of the node, without the records of pulled images: the nodes of a fleet have no

@@ -192,3 +192,15 @@ func (s *Store) Compact() {
 		}
 	}
 }
+
+// Watches returns the number of open watches.
+func (s *Store) Watches() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.history {
+		for _, open := range h.watches {
+			n += len(open)
+		}
+	}
+	return n
+}
