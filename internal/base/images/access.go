@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri"
 )
@@ -31,6 +34,8 @@ type imageGrants struct {
 	in map[string]grant
 	// verify means that the record was lost: a repository without a grant may have had one.
 	verify bool
+	// recorded is when this agent last recorded a pull, zero if it has not.
+	recorded time.Time
 }
 
 // grant has the credentials that may use an image under the name of one repository. It does not depend on other
@@ -146,8 +151,13 @@ func (a *access) dropIntents(name string, drop func(*intent) bool) {
 func (a *access) pulled(id string, ref imageRef, c credential) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if before, granted := a.of(id).in[ref.repository]; !granted || !before.has(c) {
-		a.grants[id] = a.grants[id].with(ref.repository, c)
+	grants := a.of(id)
+	before, granted := grants.in[ref.repository]
+	if granted && before.has(c) {
+		grants.recorded = time.Now()
+		a.grants[id] = grants
+	} else {
+		a.grants[id] = grants.with(ref.repository, c, time.Now())
 		if err := a.files.saveImage(id, a.grants[id]); err != nil {
 			a.files.report(err)
 			return
@@ -171,6 +181,29 @@ func (a *access) removed(id string, names []string) {
 			delete(a.read, name)
 		}
 	}
+}
+
+// listed deletes the records of images that another program has removed: those that were recorded before a list of all
+// images began, and are not in it. An empty list deletes none, because a runtime whose store is not mounted returns one,
+// and an image without a record is open to all pods.
+func (a *access) listed(ids map[string]bool, then time.Time) {
+	if len(ids) == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	keep := map[types.UID]bool{}
+	for id := range ids {
+		keep[fileOf(id)] = true
+	}
+	for id, grants := range a.grants {
+		if !ids[id] && grants.recorded.Before(then) {
+			delete(a.grants, id)
+		} else {
+			keep[fileOf(id)] = true
+		}
+	}
+	a.files.forgetOthers(keep)
 }
 
 // and returns the grant with one more credential. If there are too many, the oldest one is dropped.

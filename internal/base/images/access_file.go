@@ -10,6 +10,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
@@ -172,6 +173,20 @@ func (f accessFiles) forget(id string) {
 	}
 }
 
+// forgetOthers removes the files of all images but those whose files have the given names.
+func (f accessFiles) forgetOthers(keep map[types.UID]bool) {
+	if f.pulled == "" {
+		return
+	}
+	files, err := f.pulled.List()
+	f.report(err)
+	for _, file := range files {
+		if !keep[file] {
+			f.report(f.pulled.Remove(file))
+		}
+	}
+}
+
 // report logs an error whose consequence is an unnecessary verification.
 func (f accessFiles) report(err error) {
 	if err != nil {
@@ -185,9 +200,9 @@ const (
 	maxCredentials  = 100
 )
 
-// with returns the grants with one more.
-func (i imageGrants) with(repository string, c credential) imageGrants {
-	i.in = maps.Clone(i.in)
+// with returns the grants with one more, recorded at a time.
+func (i imageGrants) with(repository string, c credential, now time.Time) imageGrants {
+	i.in, i.recorded = maps.Clone(i.in), now
 	if i.in == nil {
 		i.in = map[string]grant{}
 	}

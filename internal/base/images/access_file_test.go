@@ -219,6 +219,47 @@ func TestG4_RecordsHoldNoSecretsAndAreRemoved(t *testing.T) {
 	})
 }
 
+// Records of images that another program has removed are deleted with the next list, except those of pulls since the list
+// began. An empty list deletes none.
+func TestRecordsOfImagesThatOthersRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := &registry{}, t.TempDir()
+		pull := func(m *Manager, names ...string) {
+			t.Helper()
+			for _, name := range names {
+				if err := ensure(t, m, Request{Image: name, PodUID: "a", Policy: v1.PullAlways, Secrets: []v1.Secret{loginSecret("s", "r.io", "bob", "right")}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		m, _ := over(t, r, dir, image.Config{})
+		pull(m, "r.io/gone-before:v1", "r.io/kept:v1")
+		time.Sleep(time.Second)
+
+		m, log := over(t, r, dir, image.Config{}) // the next agent, which has read no record
+		pull(m, "r.io/gone:v1", "r.io/again:v1")
+		time.Sleep(time.Second)
+		then := time.Now()
+		time.Sleep(time.Second)
+		pull(m, "r.io/again:v1", "r.io/new:v1")
+		m.leases.listed(nil, time.Now())
+		wantRecords(t, dir, 5)
+		m.leases.listed(map[string]bool{stored("r.io/kept:v1").Id: true}, then)
+		wantRecords(t, dir, 3)
+		for _, name := range []string{"r.io/kept:v1", "r.io/again:v1", "r.io/new:v1"} {
+			if grants := m.access.files.image(stored(name).Id); len(grants.in) != 1 {
+				t.Errorf("the record of %s is lost", name)
+			}
+		}
+		if len(m.access.grants) != 2 {
+			t.Errorf("%d records in memory, want those of two images that were pulled since", len(m.access.grants))
+		}
+		if log.Len() > 0 {
+			t.Error(log)
+		}
+	})
+}
+
 func wantRecords(t *testing.T, dir string, want int) {
 	t.Helper()
 	n := 0
@@ -245,8 +286,8 @@ func wantRecords(t *testing.T, dir string, want int) {
 func TestGrantsAreBounded(t *testing.T) {
 	var g imageGrants
 	for i := range 3 * maxRepositories {
-		g = g.with(strings.Repeat("r", i+1), newCredential("bob", strings.Repeat("x", i)))
-		g = g.with("same", newCredential("bob", strings.Repeat("x", i)))
+		g = g.with(strings.Repeat("r", i+1), newCredential("bob", strings.Repeat("x", i)), time.Now())
+		g = g.with("same", newCredential("bob", strings.Repeat("x", i)), time.Now())
 	}
 	last := newCredential("bob", strings.Repeat("x", 3*maxRepositories-1))
 	if len(g.in) > maxRepositories || len(g.in["same"].with) > maxCredentials || !g.verify || !g.in["same"].allows([]credential{last}) {

@@ -46,13 +46,13 @@ func (c *Collector) look(ctx context.Context, now time.Time) (listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	records, there := map[string]record{}, map[string]bool{}
+	records, ids, there := map[string]record{}, map[string]bool{}, map[string]bool{}
 	for id, img := range images {
 		r := c.records[id]
 		if r.seen.IsZero() {
 			r.seen = now
 		}
-		records[id] = r
+		records[id], ids[id] = r, true
 		img.FirstSeen, img.NotBefore = r.seen, r.due
 		img.Pinned = img.Pinned || anyOf(img.names, c.keep) || anyOf(img.names, sandboxes)
 		img.InUse = anyOf(img.names, used) || c.config.Leases.Held(img.cri)
@@ -66,6 +66,7 @@ func (c *Collector) look(ctx context.Context, now time.Time) (listed, error) {
 	}
 	c.records = records
 	c.config.Leases.forgetUses(there, now)
+	c.config.Leases.listed(ids, now)
 	return images, nil
 }
 

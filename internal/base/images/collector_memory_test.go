@@ -30,12 +30,15 @@ func TestCollectorForgetsRemovedImages(t *testing.T) {
 				t.Fatal(err)
 			}
 			img.Release()
+			m.access.mu.Lock()
+			m.access.of(img.ID)
+			m.access.mu.Unlock()
 			time.Sleep(time.Hour)
 			if err := c.Collect(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if len(c.records) != 1 || len(m.Leases().used) > 3 {
-				t.Fatalf("after %d images %d records and uses %v", i+1, len(c.records), m.Leases().used)
+			if len(c.records) != 1 || len(m.Leases().used) > 3 || len(m.access.grants) != 1 {
+				t.Fatalf("after %d images %d records, uses %v and %d records of pulls", i+1, len(c.records), m.Leases().used, len(m.access.grants))
 			}
 			if _, err := client.RemoveImage(t.Context(), &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: img.ID}}); err != nil {
 				t.Fatal(err)

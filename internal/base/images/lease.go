@@ -17,10 +17,18 @@ import (
 // do so in Remove. The zero Leases is ready to use. All methods may be called concurrently.
 type Leases struct {
 	mu       sync.Mutex
-	held     map[string]int                    // names and identifiers, with the number of leases
-	removing map[string]chan struct{}          // names and identifiers, closed at the end of the removal
-	removed  []func(id string, names []string) // called after each removal, before a lease is granted
+	held     map[string]int           // names and identifiers, with the number of leases
+	removing map[string]chan struct{} // names and identifiers, closed at the end of the removal
+	watching []observer
 	used     uses
+}
+
+// An observer learns which images exist. A Manager's records of credentials are one.
+type observer interface {
+	// removed is called after each removal, before a lease is granted.
+	removed(id string, names []string)
+	// listed is called with the IDs of all images that existed at some time after then.
+	listed(ids map[string]bool, then time.Time)
 }
 
 // Lease keeps one image from being removed until it is released.
@@ -59,23 +67,29 @@ func (l *Leases) Remove(ctx context.Context, img *runtimeapi.Image, remove func(
 	if err := remove(ctx); err != nil {
 		return false, err
 	}
-	for _, tell := range l.observers() {
-		tell(img.GetId(), names)
+	for _, o := range l.observers() {
+		o.removed(img.GetId(), names)
 	}
 	return true, nil
 }
 
-// observe registers a function that is called after each removal.
-func (l *Leases) observe(removed func(id string, names []string)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.removed = append(l.removed, removed)
+// listed passes a list of all images to the observers.
+func (l *Leases) listed(ids map[string]bool, then time.Time) {
+	for _, o := range l.observers() {
+		o.listed(ids, then)
+	}
 }
 
-func (l *Leases) observers() []func(id string, names []string) {
+func (l *Leases) observe(o observer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.removed)
+	l.watching = append(l.watching, o)
+}
+
+func (l *Leases) observers() []observer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.watching)
 }
 
 // Held reports whether a lease is held for the image under any of its names.

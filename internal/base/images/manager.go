@@ -54,7 +54,7 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{config: c, retries: retries}
 	m.access.files, m.access.verify = newAccessFiles(c.Dir, c.Log), c.VerifyPreloaded
-	m.leases.observe(m.access.removed)
+	m.leases.observe(&m.access)
 	if limit := cmp.Or(c.MaxParallelPulls, defaultParallelPulls); limit > 0 {
 		m.slots = make(chan struct{}, limit)
 	}
