@@ -201,6 +201,9 @@ func (m *Manager) execute(ctx context.Context, e *entry, step Step) {
 	e.synced = e.synced || err == nil
 	s, pod := e.record.Source, e.podFor(step.Pod)
 	m.mu.Unlock()
+	if err == nil && step.Action == Expand {
+		err = m.expanding(ctx, &s)
+	}
 	if err == nil || step.Action == Unpublish || step.Action == Unstage { // a full disk must not prevent an unmount
 		err = carryOut(ctx, backend, step, &s, pod)
 	} else {
@@ -208,7 +211,7 @@ func (m *Manager) execute(ctx context.Context, e *entry, step Step) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.finish(e, step, before, err)
+	m.finish(e, step, &s, before, err)
 }
 
 // carryOut calls the backend for a step.
@@ -226,15 +229,18 @@ func carryOut(ctx context.Context, b backend, step Step, s *source, pod Pod) err
 	return b.unstage(ctx, s)
 }
 
-// finish records the outcome of a step. The caller holds the lock.
-func (m *Manager) finish(e *entry, step Step, before Condition, err error) {
+// finish records the outcome of a step that was taken for a source. The caller holds the lock.
+func (m *Manager) finish(e *entry, step Step, s *source, before Condition, err error) {
 	key := retryKey{step.Volume, step.StepKey}
+	if step.Action == Expand && (err == nil || m.running != nil && m.running.Err() == nil) {
+		m.expanded(s, err)
+	}
 	switch {
 	case err == nil:
 		m.retries.Forget(key)
 		delete(e.notBefore, step.StepKey)
 		delete(e.failures, step.StepKey)
-		m.succeed(e, step)
+		m.succeed(e, step, s)
 		m.config.Log.Info("volume step", "step", step.String())
 	default:
 		if !hasEffect(step.Action, err) {
@@ -254,8 +260,8 @@ func (m *Manager) finish(e *entry, step Step, before Condition, err error) {
 	e.notifyWaiters()
 }
 
-// succeed records that a step has succeeded. The caller holds the lock.
-func (m *Manager) succeed(e *entry, step Step) {
+// succeed records that a step has succeeded for a source. The caller holds the lock.
+func (m *Manager) succeed(e *entry, step Step, s *source) {
 	r := e.record
 	switch step.Action {
 	case Stage:
@@ -269,10 +275,7 @@ func (m *Manager) succeed(e *entry, step Step) {
 			u.Mounted, _ = isMounted(target)
 		}
 	case Expand:
-		r.Expanded = r.Source.Size
-		if m.config.Expanded != nil {
-			m.config.Expanded(r.Source.Name, r.Source.Size)
-		}
+		r.Expanded = s.Size // the size in the record may have changed since
 	case Unpublish:
 		delete(r.Pods, step.Pod)
 		m.retries.Forget(retryKey{step.Volume, StepKey{Publish, step.Pod}})

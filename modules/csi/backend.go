@@ -226,7 +226,7 @@ func (b csiBackend) expand(ctx context.Context, s *source, pod types.UID) error 
 		req.StagingTargetPath = b.staging(s)
 	}
 	if _, err := b.driver.node.NodeExpandVolume(ctx, req); err != nil {
-		return &callError{call: "NodeExpandVolume", secrets: secrets, err: err}
+		return &callError{call: expandCall, secrets: secrets, err: err}
 	}
 	return nil
 }

@@ -44,9 +44,8 @@ type Config struct {
 	// Registered is called when the set of registered drivers has changed, for the CSINode. It must return soon.
 	// Default: none.
 	Registered func([]DriverInfo)
-	// Expanded is called when the node has expanded the file system of a PersistentVolume. It must return soon.
-	// Default: none.
-	Expanded func(volume string, bytes int64)
+	// Expansions records how the node expands PersistentVolumes. Default: nothing records it.
+	Expansions Expansions
 	// Log receives a line for each step, and for each driver that registers. Default: no log.
 	Log logr.Logger
 }

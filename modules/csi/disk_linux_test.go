@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -196,19 +195,28 @@ func TestALocalVolumeInUseGrows(t *testing.T) {
 			}
 			return pv, err
 		}
-		var expanded []int64
-		n.config.Expanded = func(_ string, bytes int64) { expanded = append(expanded, bytes) }
+		var expanded expansions
+		n.config.Expansions = &expanded
 		n.start()
 		n.mustSetUp(podOf("a", "data"))
 		time.Sleep(2 * time.Minute)
-		before := len(expanded)
+		expanded.want(t)
 		grown.Store(true)
 		time.Sleep(90 * time.Second)
-		if before != 0 || !slices.Equal(expanded, []int64{48 << 20}) {
-			t.Errorf("expanded to %v, %d times before the volume had grown", expanded, before)
-		}
+		expanded.want(t, "expanding disk-1 to 50331648", "expanded disk-1 to 50331648: <nil>")
 		n.mustTearDown(podOf("a", "data"))
 	})
+}
+
+// reported has the sizes of successful expansions.
+type reported chan int64
+
+func (r reported) Expanding(context.Context, string, int64) error { return nil }
+
+func (r reported) Expanded(_ string, bytes int64, err error) {
+	if err == nil {
+		r <- bytes
+	}
 }
 
 // expandVolume mounts a volume that has grown to 48 MiB, and checks that the agent reports this size.
@@ -217,10 +225,10 @@ func expandVolume(t *testing.T, dir, path string) {
 	pv, data := localVolume(path), claim("data", "disk-1")
 	pv.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("48Mi")}
 	data.Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("16Mi")}
-	written := make(chan int64, 1)
+	written := make(reported, 1)
 	m := manage(t, csi.Config{
 		Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{data}),
-		Expanded: func(_ string, bytes int64) { written <- bytes },
+		Expansions: written,
 	})
 	pod := podOf("a", "data")
 	if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err != nil {

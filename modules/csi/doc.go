@@ -39,7 +39,8 @@
 //	actor.go      carries plans out
 //	record.go     what outlives the agent; paths.go  where volumes are
 //	driver.go     a driver, its capabilities and its errors; register.go  how it registers
-//	backend.go    the calls of a driver; attach.go  VolumeAttachments; republish.go  requiresRepublish, and volumes that grow
+//	backend.go    the calls of a driver; attach.go  VolumeAttachments; expansion.go  what is recorded of expansions
+//	republish.go  requiresRepublish, and volumes that grow
 //	stats.go      VolumeStats: the usage of volumes
 //	local.go      local and hostPath PersistentVolumes; disk.go  file systems of block devices
 //	mount_*.go    mounts, and the group of files

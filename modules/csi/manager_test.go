@@ -357,15 +357,13 @@ func TestExpansionAndRepublish(t *testing.T) {
 			tokens++
 			return fmt.Sprintf("%s-token-%d", pod.ServiceAccount, tokens), nil
 		}
-		var expanded []string
-		n.config.Expanded = func(volume string, bytes int64) { expanded = append(expanded, fmt.Sprint(volume, " ", bytes)) }
+		var expanded expansions
+		n.config.Expansions = &expanded
 		n.start()
 		n.mustSetUp(podOf("a", "data"))
 		time.Sleep(90 * time.Second)
 		n.wantCalls("NodeStage handle-of-pv OK", "NodePublish handle-of-pv OK", "NodeExpand handle-of-pv OK", "NodePublish handle-of-pv OK")
-		if !slices.Equal(expanded, []string{"pv 2147483648"}) {
-			t.Errorf("expanded: %v", expanded)
-		}
+		expanded.want(t, "expanding pv to 2147483648", "expanded pv to 2147483648: <nil>")
 		if got := n.driver.Published()[0].VolumeContext["csi.storage.k8s.io/serviceAccount.tokens"]; got != "robot-token-2" {
 			t.Errorf("token %q, want a new one", got)
 		}
@@ -378,6 +376,96 @@ func TestExpansionAndRepublish(t *testing.T) {
 		n.mustTearDown(podOf("a", "data"))
 		n.settle()
 		n.wantNothing()
+	})
+}
+
+// expansions records expansions of volumes. Expanding fails for the size refused.
+type expansions struct {
+	mu      sync.Mutex
+	lines   []string
+	refused int64
+}
+
+func (e *expansions) Expanding(_ context.Context, volume string, bytes int64) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lines = append(e.lines, fmt.Sprintf("expanding %s to %d", volume, bytes))
+	if bytes == e.refused {
+		return errors.New("the API server is unavailable")
+	}
+	return nil
+}
+
+func (e *expansions) Expanded(volume string, bytes int64, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	text := fmt.Sprintf("expanded %s to %d: %v", volume, bytes, err)
+	if errors.Is(err, csi.ErrInfeasible) {
+		text += ", infeasible"
+	}
+	e.lines = append(e.lines, text)
+}
+
+// want checks the records since the last call.
+func (e *expansions) want(t *testing.T, lines ...string) {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !slices.Equal(e.lines, lines) {
+		t.Errorf("expansions:\n%s\nwant:\n%s", strings.Join(e.lines, "\n"), strings.Join(lines, "\n"))
+	}
+	e.lines = nil
+}
+
+// A failed expansion is recorded before it is retried. An uncertain result is not recorded. A volume is not expanded while
+// the start cannot be recorded, and another size is tried without back-off.
+func TestExpansionsAreRecorded(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		pv, data := persistent("pv", v1.ReadWriteOnce), claim("data", "pv")
+		data.Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
+		n.objects = csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{data})
+		find := n.objects.Volume
+		var shrunk atomic.Bool
+		n.objects.Volume = func(ctx context.Context, name string) (*v1.PersistentVolume, error) {
+			pv, err := find(ctx, name)
+			if err == nil && shrunk.Load() {
+				pv = pv.DeepCopy()
+				pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse("1536Mi")
+			}
+			return pv, err
+		}
+		var record expansions
+		n.config.Expansions = &record
+		fail := func(code codes.Code, times int) {
+			n.driver.Inject(csitest.Fault{Method: "NodeExpand", Code: code, Times: times})
+		}
+		fail(codes.Internal, 1)
+		fail(codes.Unavailable, 1)
+		fail(codes.OutOfRange, 20)
+		n.start()
+		n.mustSetUp(podOf("a", "data"))
+		time.Sleep(4 * time.Second) // retries after 0.5, 1 and 2 s
+		record.want(t, "expanding pv to 2147483648", "expanded pv to 2147483648: rpc error: code = Internal desc = Internal (NodeExpandVolume)",
+			"expanding pv to 2147483648",
+			"expanding pv to 2147483648", "expanded pv to 2147483648: rpc error: code = OutOfRange desc = OutOfRange (NodeExpandVolume), infeasible",
+			"expanding pv to 2147483648", "expanded pv to 2147483648: rpc error: code = OutOfRange desc = OutOfRange (NodeExpandVolume), infeasible")
+
+		record.mu.Lock()
+		record.refused = 2 << 30
+		record.mu.Unlock()
+		calls := n.countCalls("NodeExpand")
+		time.Sleep(10 * time.Minute)
+		if got := n.countCalls("NodeExpand"); got != calls {
+			t.Errorf("%d expansions that were not recorded", got-calls)
+		}
+		n.driver.Heal()
+		shrunk.Store(true)
+		time.Sleep(time.Minute) // within which the size is noticed; the back-off is two minutes
+		record.mu.Lock()
+		record.lines = record.lines[len(record.lines)-2:]
+		record.mu.Unlock()
+		record.want(t, "expanding pv to 1610612736", "expanded pv to 1610612736: <nil>")
+		n.mustTearDown(podOf("a", "data"))
 	})
 }
 

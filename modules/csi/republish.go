@@ -42,6 +42,9 @@ func (m *Manager) growAll(ctx context.Context) {
 		m.mu.Lock()
 		if e := m.volumes[id]; e != nil {
 			e.record.Source.Size = size
+			key := StepKey{Action: Expand}
+			m.retries.Forget(retryKey{id, key}) // another size is another attempt
+			delete(e.notBefore, key)
 			m.enqueue(id)
 		}
 		m.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package volumes connects package csi of modules/csi with the API server: it reads claims, PersistentVolumes, CSIDrivers
-// and VolumeAttachments, updates the CSINode of the node, and writes the sizes of volumes that the node has expanded.
+// and VolumeAttachments, updates the CSINode of the node, and records expansions in the status of claims.
 //
 // A node may read a claim, a PersistentVolume and a VolumeAttachment only by its name, and only while a pod of the node
 // needs it (the node authorizer), so each object is read when it is needed. CSIDrivers are watched.
@@ -7,5 +7,5 @@
 //	volumes.go   Config, New, Objects
 //	tokens.go    tokens of service accounts for drivers
 //	csinode.go   the CSINode
-//	expanded.go  the sizes of claims
+//	expanded.go  the progress and the results of expansions
 package volumes

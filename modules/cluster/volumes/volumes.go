@@ -53,7 +53,7 @@ type Volumes struct {
 	registered   []csi.DriverInfo
 	deregistered map[string]bool
 	changed      chan struct{}
-	// expanded are the sizes that must be written, by PersistentVolume.
+	// expanded are the results of expansions that must be written.
 	expanded chan expansion
 }
 
@@ -96,7 +96,7 @@ func (v *Volumes) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { v.keepCSINode(ctx) })
-	running.Go(func() { v.writeSizes(ctx) })
+	running.Go(func() { v.writeExpansions(ctx) })
 	<-ctx.Done()
 }
 

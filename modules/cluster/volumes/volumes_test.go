@@ -3,6 +3,7 @@ package volumes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -132,16 +133,97 @@ func TestCSINode(t *testing.T) {
 	}
 }
 
-func TestTheSizeOfAClaimIsWritten(t *testing.T) {
-	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "c"}}
-	claim.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: v1.PersistentVolumeClaimFileSystemResizePending}, {Type: "Other"}}
-	v, kube, _, _ := newVolumes(t, disk(), claim)
-	if err := v.writeSize(t.Context(), expansion{"pv", 2 << 30}); err != nil {
+// The status of a claim has the progress and the result of its expansion (KEP-1790).
+func TestExpansionInTheStatusOfAClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "c"}}
+		claim.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: v1.PersistentVolumeClaimFileSystemResizePending}, {Type: "Other"}}
+		claim.Status.AllocatedResources = v1.ResourceList{v1.ResourceStorage: resource.MustParse("2Gi")}
+		claim.Status.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: v1.PersistentVolumeClaimNodeResizePending, "other": "Pending"}
+		v, kube, _, _ := newVolumes(t, disk(), claim)
+		claims := kube.CoreV1().PersistentVolumeClaims("ns")
+		want := func(status v1.ClaimResourceStatus, conditions ...v1.PersistentVolumeClaimConditionType) *v1.PersistentVolumeClaim {
+			t.Helper()
+			got, err := claims.Get(t.Context(), "data", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := got.Status.AllocatedResourceStatuses; s[v1.ResourceStorage] != status || s["other"] != "Pending" {
+				t.Errorf("statuses %v, want %q", s, status)
+			}
+			var has []v1.PersistentVolumeClaimConditionType
+			for _, c := range got.Status.Conditions {
+				has = append(has, c.Type)
+			}
+			if !slices.Equal(has, conditions) {
+				t.Errorf("conditions %v, want %v", has, conditions)
+			}
+			return got
+		}
+		expand := func(err error) {
+			t.Helper()
+			if err := v.Expanding(t.Context(), "pv", 2<<30); err != nil {
+				t.Fatal(err)
+			}
+			want(v1.PersistentVolumeClaimNodeResizeInProgress, conditionsOf(t, kube)...)
+			if err := v.writeExpansion(t.Context(), expansion{"pv", 2 << 30, err}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expand(errors.New("no answer"))
+		began := time.Now()
+		failed := want(v1.PersistentVolumeClaimNodeResizeInProgress, v1.PersistentVolumeClaimFileSystemResizePending, "Other", v1.PersistentVolumeClaimNodeResizeError)
+		if c := failed.Status.Conditions[2]; c.Status != v1.ConditionTrue || !strings.Contains(c.Message, "no answer") || !failed.Status.Capacity.Storage().IsZero() {
+			t.Errorf("%+v, capacity %v", c, failed.Status.Capacity)
+		}
+		time.Sleep(time.Hour)
+		expand(fmt.Errorf("too large: %w", csi.ErrInfeasible))
+		failed = want(v1.PersistentVolumeClaimNodeResizeInfeasible, v1.PersistentVolumeClaimFileSystemResizePending, "Other", v1.PersistentVolumeClaimNodeResizeError)
+		if c := failed.Status.Conditions[2]; !strings.Contains(c.Message, "too large") || !c.LastTransitionTime.Time.Equal(began.Truncate(time.Second)) {
+			t.Errorf("%+v, want the time of the first failure", c)
+		}
+		if err := v.Expanding(t.Context(), "pv", 2<<30); err == nil || !strings.Contains(err.Error(), "claim ns/data") {
+			t.Errorf("an infeasible expansion is begun again: %v", err)
+		}
+
+		// The resizer has another size.
+		failed.Status.AllocatedResourceStatuses[v1.ResourceStorage] = v1.PersistentVolumeClaimNodeResizePending
+		if _, err := claims.UpdateStatus(t.Context(), failed, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		expand(nil)
+		if got := want("", "Other"); got.Status.Capacity.Storage().String() != "2Gi" {
+			t.Errorf("capacity %v", got.Status.Capacity)
+		}
+	})
+}
+
+func conditionsOf(t *testing.T, kube *fake.Clientset) (all []v1.PersistentVolumeClaimConditionType) {
+	t.Helper()
+	claim, err := kube.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "data", metav1.GetOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
+	for _, c := range claim.Status.Conditions {
+		all = append(all, c.Type)
+	}
+	return all
+}
+
+// A claim of a resizer that records no allocated sizes gets no status of the expansion, and a volume without a claim is
+// expanded.
+func TestExpansionWithoutAllocatedSize(t *testing.T) {
+	v, kube, _, _ := newVolumes(t, disk(), &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "c"}})
+	for _, volume := range []string{"pv", "missing"} {
+		if err := v.Expanding(t.Context(), volume, 2<<30); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := v.writeExpansion(t.Context(), expansion{"pv", 2 << 30, csi.ErrInfeasible}); err != nil {
+		t.Error(err)
+	}
 	got, err := kube.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "data", metav1.GetOptions{})
-	size := got.Status.Capacity[v1.ResourceStorage]
-	if err != nil || size.Cmp(resource.MustParse("2Gi")) != 0 || len(got.Status.Conditions) != 1 || got.Status.Conditions[0].Type != "Other" {
+	if err != nil || len(got.Status.AllocatedResourceStatuses) > 0 || len(got.Status.Conditions) != 1 {
 		t.Errorf("%+v, %v", got.Status, err)
 	}
 }
@@ -196,11 +278,11 @@ func TestSizeThatCannotBeWritten(t *testing.T) {
 			return true, nil, errors.New("the API server is unavailable")
 		})
 		for _, volume := range []string{"gone", "busy", "pv"} {
-			v.Expanded(volume, 1<<30)
+			v.Expanded(volume, 1<<30, nil)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go v.writeSizes(ctx)
+		go v.writeExpansions(ctx)
 		size := func(name string) string {
 			claim, err := kube.CoreV1().PersistentVolumeClaims("ns").Get(ctx, name, metav1.GetOptions{})
 			if err != nil {

@@ -21,7 +21,7 @@ func (a *agent) volumesOf(p *parts) (err error) {
 		return err
 	}
 	p.csi, err = csi.New(csi.Config{
-		Root: a.root, Node: a.name, Objects: p.volumes.Objects(), Registered: p.volumes.Registered, Expanded: p.volumes.Expanded, Log: a.log,
+		Root: a.root, Node: a.name, Objects: p.volumes.Objects(), Registered: p.volumes.Registered, Expansions: p.volumes, Log: a.log,
 	})
 	return err
 }
