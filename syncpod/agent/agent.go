@@ -9,6 +9,7 @@ import (
 	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/internal/deps"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -25,7 +26,7 @@ func New(c Config) (*Agent, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	reader, err := stats.New(stats.Config{Runtime: c.Client, Dir: c.Root})
+	reader, err := stats.New(stats.Config{Runtime: c.Client, Dir: c.Root, PodsCgroup: podsCgroup(c.Sync.Extensions.Cgroups)})
 	if err != nil {
 		return nil, fmt.Errorf("agent: Config.Root: %w", err)
 	}
@@ -41,6 +42,14 @@ func New(c Config) (*Agent, error) {
 	}
 	a.Loop, err = loop.New(c.loop(parts))
 	return a, err
+}
+
+// podsCgroup returns the path of the cgroup of all pods, "" if it is unknown. A *tree.Tree knows it.
+func podsCgroup(cgroups syncpod.Cgroups) string {
+	if known, ok := cgroups.(interface{ PodsCgroup() string }); ok {
+		return known.PodsCgroup()
+	}
+	return ""
 }
 
 // parts creates the parts of the agent that run alongside the pods.

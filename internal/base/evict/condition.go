@@ -29,7 +29,7 @@ type pressure struct {
 // conditionOf returns the condition of a signal.
 func conditionOf(s eviction.Signal) int {
 	switch s {
-	case eviction.MemoryAvailable:
+	case eviction.MemoryAvailable, eviction.AllocatableMemoryAvailable:
 		return memoryPressure
 	case eviction.PIDAvailable:
 		return pidPressure

@@ -95,6 +95,23 @@ func TestHardThreshold(t *testing.T) {
 	}
 }
 
+// Pods that together use more than their cgroup may have are a pressure on memory, however much the node has left.
+func TestLimitOfAllPods(t *testing.T) {
+	n := newNode(t, eviction.Policy{Hard: map[eviction.Signal]string{eviction.MemoryAvailable: "100Mi", eviction.AllocatableMemoryAvailable: "200Mi"}},
+		candidate("within", 0, gi, gi/2), candidate("beyond", 0, gi, 3*gi))
+	n.has(eviction.MemoryAvailable, 8*gi)
+	n.has(eviction.AllocatableMemoryAvailable, 200*mi)
+	n.after(0)
+	n.wantEvicted()
+	n.has(eviction.AllocatableMemoryAvailable, 200*mi-1)
+	d := n.after(time.Second)
+	n.wantEvicted("beyond")
+	n.wantUnder(v1.NodeMemoryPressure)
+	if e := d.Evict[0]; e.Signal != eviction.AllocatableMemoryAvailable || !strings.HasPrefix(e.Message, "The node was low on resource: memory. Threshold quantity: 200Mi, available: ") {
+		t.Errorf("%+v", e)
+	}
+}
+
 // The annotations name the pod if it has requests of its own, and only the resource if the pod's usage is unknown.
 func TestAnnotationsOfAnEviction(t *testing.T) {
 	whole := candidate("whole", 0, 4*gi, 3*gi)

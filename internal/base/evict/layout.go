@@ -15,7 +15,7 @@ const (
 // signals returns the signals of the node, in order of precedence.
 func signals() []eviction.Signal {
 	return []eviction.Signal{
-		eviction.MemoryAvailable, eviction.NodeFSAvailable, eviction.NodeFSInodesFree, eviction.ImageFSAvailable, eviction.ImageFSInodesFree,
+		eviction.MemoryAvailable, eviction.AllocatableMemoryAvailable, eviction.NodeFSAvailable, eviction.NodeFSInodesFree, eviction.ImageFSAvailable, eviction.ImageFSInodesFree,
 		eviction.ContainerFSAvailable, eviction.ContainerFSInodesFree, eviction.PIDAvailable,
 	}
 }
@@ -24,7 +24,7 @@ func signals() []eviction.Signal {
 // It returns "" for a signal of a pod.
 func ResourceOf(s eviction.Signal) v1.ResourceName {
 	switch s {
-	case eviction.MemoryAvailable:
+	case eviction.MemoryAvailable, eviction.AllocatableMemoryAvailable:
 		return v1.ResourceMemory
 	case eviction.NodeFSAvailable, eviction.ImageFSAvailable, eviction.ContainerFSAvailable:
 		return v1.ResourceEphemeralStorage

@@ -22,6 +22,8 @@ type Config struct {
 	// Dir is an absolute path on the file system that is reported as the node's. Default: the root
 	// directory.
 	Dir string
+	// PodsCgroup is the path of the cgroup of all pods in the tree of the memory controller, such as /kubepods. Default: none.
+	PodsCgroup string
 }
 
 // A Source reads the usage of the node and of pods. A *Reader implements it; tests replace it. With an error it returns
@@ -75,6 +77,9 @@ func (r *Reader) Read(ctx context.Context, pods []*runtime.PodStatus) (Stats, er
 func (r *Reader) ReadNode(ctx context.Context) (Node, error) {
 	read := &run{files: files{FS: r.config.Root}, disks: disks{seen: map[string]*FS{}}, now: time.Now(), all: true}
 	n := Node{Memory: read.nodeMemory(read.now), FS: read.mustOf(r.config.Dir)}
+	if r.config.PodsCgroup != "" {
+		n.Pods = read.memoryOf(hierarchyOf(r.config.Root), r.config.PodsCgroup, read.now)
+	}
 	n.Processes, n.MaxProcesses = read.nodeProcesses()
 	ctx, cancel := context.WithTimeout(ctx, runtimeTime)
 	defer cancel()

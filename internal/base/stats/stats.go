@@ -25,8 +25,9 @@ type Node struct {
 	// FS is the file system of Config.Dir, ImageFS the one of the runtime's images, ContainerFS
 	// the one of the containers' writable layers.
 	FS, ImageFS, ContainerFS *FS
-	// Processes is the number of processes and threads, MaxProcesses the limit on it. Only ReadNode
-	// sets them.
+	// Pods is the memory of the cgroup of all pods, nil if it is unknown. Processes is the number of processes and
+	// threads, MaxProcesses the limit on it. Only ReadNode sets them.
+	Pods                    *Memory
 	Processes, MaxProcesses *uint64
 }
 

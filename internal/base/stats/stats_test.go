@@ -230,6 +230,26 @@ func TestReadNode(t *testing.T) {
 	}
 }
 
+// The memory of all pods is that of their cgroup. Without that cgroup it is unknown.
+func TestReadNodeWithTheCgroupOfAllPods(t *testing.T) {
+	for _, l := range layouts {
+		for cgroup, want := range map[string]string{"/" + l.pod: `{"availableBytes":8000,"majorPageFaults":2,"pageFaults":3,"rssBytes":40,"usageBytes":3000,"workingSetBytes":2000}`, "/missing": "null", "": "null"} {
+			tree := l.tree()
+			tree["proc/loadavg"] = file("0.10 0.20 0.30 2/345 6789\n")
+			tree["proc/sys/kernel/pid_max"], tree["proc/sys/kernel/threads-max"] = file("4194304\n"), file("1000\n")
+			r, err := stats.New(stats.Config{Runtime: &statsRuntime{}, Root: tree, PodsCgroup: cgroup})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := r.ReadNode(t.Context())
+			if err != nil {
+				t.Errorf("%s, %s: %v", l.name, cgroup, err)
+			}
+			same(t, l.name+", "+cgroup, n.Pods, want)
+		}
+	}
+}
+
 func TestCgroups(t *testing.T) {
 	for _, l := range layouts {
 		got, err := reader(t, &statsRuntime{}, l.tree()).Read(t.Context(), []*runtime.PodStatus{pod(), nil, {UID: "without"}})

@@ -13,8 +13,9 @@ import (
 )
 
 // Eviction returns the eviction policy, from the kubelet's eviction* fields,
-// mergeDefaultEvictionSettings and localStorageCapacityIsolation. It ignores thresholds of
-// containerfs, as a kubelet does.
+// mergeDefaultEvictionSettings, localStorageCapacityIsolation, cgroupsPerQOS and enforceNodeAllocatable. It ignores
+// thresholds of containerfs, as a kubelet does. If the cgroup of all pods is limited, the hard threshold of
+// memory.available also applies to what is available below that limit.
 func Eviction(c *kubelet.KubeletConfiguration) (eviction.Policy, error) {
 	p := eviction.Policy{
 		Hard: signals(c.EvictionHard), Soft: signals(c.EvictionSoft), MinimumReclaim: signals(c.EvictionMinimumReclaim),
@@ -26,6 +27,9 @@ func Eviction(c *kubelet.KubeletConfiguration) (eviction.Policy, error) {
 		merged := eviction.DefaultHard()
 		maps.Copy(merged, p.Hard)
 		p.Hard = merged
+	}
+	if limitsPods(c) {
+		p = withAllocatable(p)
 	}
 	for signal, text := range signals(c.EvictionSoftGracePeriod) {
 		grace, err := time.ParseDuration(text)
@@ -41,6 +45,27 @@ func Eviction(c *kubelet.KubeletConfiguration) (eviction.Policy, error) {
 		return p, fmt.Errorf("evictionHard and the fields with it: %w", err)
 	}
 	return p, nil
+}
+
+// limitsPods reports whether the cgroup of all pods is limited.
+func limitsPods(c *kubelet.KubeletConfiguration) bool {
+	return *c.CgroupsPerQOS && (c.EnforceNodeAllocatable == nil || slices.Contains(c.EnforceNodeAllocatable, "pods"))
+}
+
+// withAllocatable adds the threshold of memory.available for allocatableMemory.available, unless that has one.
+func withAllocatable(p eviction.Policy) eviction.Policy {
+	if p.Hard == nil {
+		p.Hard = eviction.DefaultHard()
+	}
+	value, ok := p.Hard[eviction.MemoryAvailable]
+	if _, has := p.Hard[eviction.AllocatableMemoryAvailable]; has || !ok {
+		return p
+	}
+	p.Hard[eviction.AllocatableMemoryAvailable] = value
+	if reclaim, ok := p.MinimumReclaim[eviction.MemoryAvailable]; ok {
+		p.MinimumReclaim[eviction.AllocatableMemoryAvailable] = reclaim
+	}
+	return p
 }
 
 // ignored reports whether a signal has no thresholds of its own.

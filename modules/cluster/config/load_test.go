@@ -139,11 +139,14 @@ func configOf(t *testing.T, text string) (*kubelet.KubeletConfiguration, []strin
 
 func TestEviction(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                   "memory.available<100Mi nodefs.available<10% nodefs.inodesFree<5% imagefs.available<15% imagefs.inodesFree<5%",
+		"":                   "memory.available<100Mi allocatableMemory.available<100Mi nodefs.available<10% nodefs.inodesFree<5% imagefs.available<15% imagefs.inodesFree<5%",
 		"evictionHard: {}\n": "",
-		"evictionHard: {memory.available: 1Gi}\n": "memory.available<1Gi",
-		"evictionHard: {memory.available: 0%}\n":  "",
-		"evictionHard: {pid.available: 10%}\nmergeDefaultEvictionSettings: true\n": "memory.available<100Mi nodefs.available<10% nodefs.inodesFree<5% " +
+		"evictionHard: {memory.available: 1Gi}\n":                                                   "memory.available<1Gi allocatableMemory.available<1Gi",
+		"evictionHard: {memory.available: 1Gi, allocatableMemory.available: 10%}\n":                 "memory.available<1Gi allocatableMemory.available<10%",
+		"evictionHard: {memory.available: 1Gi}\nenforceNodeAllocatable: []\n":                       "memory.available<1Gi",
+		"evictionHard: {memory.available: 1Gi}\nenforceNodeAllocatable: []\ncgroupsPerQOS: false\n": "memory.available<1Gi",
+		"evictionHard: {memory.available: 0%}\n":                                                    "",
+		"evictionHard: {pid.available: 10%}\nmergeDefaultEvictionSettings: true\n": "memory.available<100Mi allocatableMemory.available<100Mi nodefs.available<10% nodefs.inodesFree<5% " +
 			"imagefs.available<15% imagefs.inodesFree<5% pid.available<10%",
 		"evictionHard: {}\nevictionSoft: {memory.available: 2Gi}\nevictionSoftGracePeriod: {memory.available: 1m30s}\n": "memory.available<2Gi for 1m30s",
 		"evictionHard: {containerfs.available: 10%}\n":                                                                  "",
@@ -174,7 +177,7 @@ func TestEvictionTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy, err := config.Eviction(c)
-	if err != nil || policy.PressureTransitionPeriod != 30*time.Second || policy.MaxPodGracePeriod != 20*time.Second || policy.MinimumReclaim["memory.available"] != "5%" || !policy.IgnoreStorageLimits {
+	if err != nil || policy.PressureTransitionPeriod != 30*time.Second || policy.MaxPodGracePeriod != 20*time.Second || policy.MinimumReclaim["memory.available"] != "5%" || policy.MinimumReclaim["allocatableMemory.available"] != "5%" || !policy.IgnoreStorageLimits {
 		t.Errorf("%+v, %v", policy, err)
 	}
 }

@@ -25,6 +25,21 @@ func (a answer) RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest,
 	return a.resp, a.err
 }
 
+func TestPodsCgroup(t *testing.T) {
+	for driver, want := range map[cgroup.Driver]string{cgroup.Cgroupfs: "/edge/kubepods", cgroup.Systemd: "/edge.slice/edge-kubepods.slice"} {
+		k := newKernel(t, cgroup.V2)
+		made, err := New(Config{Mount: k.dir, State: k.state, Root: "/edge/kubepods", Driver: driver, Slices: noSlices{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := made.PodsCgroup(); got != want {
+			t.Errorf("%s: %s, want %s", driver, got, want)
+		}
+	}
+}
+
+type noSlices struct{ Slices }
+
 func TestDriverOf(t *testing.T) {
 	with := func(d runtimeapi.CgroupDriver) answer {
 		return answer{resp: &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: d}}}

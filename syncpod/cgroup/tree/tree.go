@@ -60,6 +60,9 @@ func New(c Config) (*Tree, error) {
 	return t, nil
 }
 
+// PodsCgroup returns the path of the cgroup of all pods in each of the kernel's trees, such as /kubepods.
+func (t *Tree) PodsCgroup() string { return t.root.Path(t.config.Driver) }
+
 // in calls f with the mount, which confines all paths.
 func (t *Tree) in(f func(mount *os.Root) error) error {
 	mount, err := os.OpenRoot(t.config.Mount)

@@ -119,6 +119,7 @@ func TestReadings(t *testing.T) {
 	}
 	n := stats.Node{
 		Memory: &stats.Memory{Time: now, AvailableBytes: number(3), WorkingSetBytes: number(4)},
+		Pods:   &stats.Memory{Time: now, AvailableBytes: number(1), WorkingSetBytes: number(9)},
 		FS:     disk(1, 50), ImageFS: disk(2, 60), ContainerFS: disk(1, 50),
 		Processes: number(90), MaxProcesses: number(80),
 	}
@@ -127,7 +128,7 @@ func TestReadings(t *testing.T) {
 		got[r.Signal] = r
 	}
 	for s, want := range map[eviction.Signal][2]uint64{
-		eviction.MemoryAvailable: {3, 7}, eviction.NodeFSAvailable: {50, 100}, eviction.NodeFSInodesFree: {5, 10},
+		eviction.MemoryAvailable: {3, 7}, eviction.AllocatableMemoryAvailable: {1, 10}, eviction.NodeFSAvailable: {50, 100}, eviction.NodeFSInodesFree: {5, 10},
 		eviction.ImageFSAvailable: {60, 100}, eviction.ContainerFSAvailable: {50, 100}, eviction.PIDAvailable: {0, 80},
 	} {
 		if r := got[s]; r.Available != want[0] || r.Capacity != want[1] || !r.Time.Equal(now) {

@@ -18,8 +18,13 @@ func readings(n stats.Node, now time.Time) (list []evict.Reading) {
 			list = append(list, evict.Reading{Signal: s, Available: *available, Capacity: *capacity, Time: at})
 		}
 	}
-	if m := n.Memory; m != nil && m.AvailableBytes != nil && m.WorkingSetBytes != nil {
-		add(eviction.MemoryAvailable, m.AvailableBytes, new(*m.AvailableBytes+*m.WorkingSetBytes), m.Time)
+	for _, memory := range []struct {
+		of     *stats.Memory
+		signal eviction.Signal
+	}{{n.Memory, eviction.MemoryAvailable}, {n.Pods, eviction.AllocatableMemoryAvailable}} {
+		if m := memory.of; m != nil && m.AvailableBytes != nil && m.WorkingSetBytes != nil {
+			add(memory.signal, m.AvailableBytes, new(*m.AvailableBytes+*m.WorkingSetBytes), m.Time)
+		}
 	}
 	for _, fs := range []struct {
 		of            *stats.FS
