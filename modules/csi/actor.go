@@ -199,7 +199,11 @@ func (m *Manager) execute(ctx context.Context, e *entry, step Step) {
 	e.set(step.StepKey, Uncertain)
 	err := e.record.write(m.layout, !e.synced)
 	e.synced = e.synced || err == nil
-	s, pod := e.record.Source, e.podFor(step.Pod)
+	pod := e.podFor(step.Pod)
+	s := e.record.Source
+	if step.Action != Stage && step.Action != Unstage {
+		s = *e.record.sourceFor(types.UID(pod.UID))
+	}
 	m.mu.Unlock()
 	if err == nil && step.Action == Expand {
 		err = m.expanding(ctx, &s)
@@ -271,7 +275,7 @@ func (m *Manager) succeed(e *entry, step Step, s *source) {
 		u := r.Pods[step.Pod]
 		u.Published, r.Boot = Present, m.boot
 		delete(e.republish, step.Pod)
-		if target, err := m.layout.target(step.Pod, &r.Source); err == nil && !r.Source.Block && r.Source.Plugin != hostPlugin {
+		if target, err := m.layout.target(step.Pod, s); err == nil && !r.Source.Block && r.Source.Plugin != hostPlugin {
 			u.Mounted, _ = isMounted(target)
 		}
 	case Expand:

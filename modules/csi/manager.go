@@ -184,7 +184,7 @@ func (m *Manager) isMountedFor(pod types.UID, name string) bool {
 // verify marks a mount that was lost, so that the volume is mounted again. Otherwise a container would write to the
 // directory below.
 func (e *entry) verify(l layout, pod types.UID) {
-	u, s := e.record.Pods[pod], &e.record.Source
+	u, s := e.record.Pods[pod], e.record.sourceFor(pod)
 	if target, err := l.target(pod, s); u.Published == Present && (err != nil || !stillMounted(u.Mounted, target)) {
 		u.Published = Uncertain
 	}
@@ -242,6 +242,9 @@ func (m *Manager) request(pod *v1.Pod, vol *v1.Volume, s *source) (*entry, int, 
 	e.update(s)
 	u := e.record.Pods[pod.UID]
 	u.Pod = podOf(pod)
+	if u.Published == Absent {
+		u.Volume = s.Name
+	}
 	u.addName(vol.Name)
 	m.bind(pod.UID, vol.Name, id)
 	e.verify(m.layout, pod.UID)
@@ -253,7 +256,7 @@ func (m *Manager) request(pod *v1.Pod, vol *v1.Volume, s *source) (*entry, int, 
 // name of a PersistentVolume. The caller holds the lock.
 func (m *Manager) checkTarget(pod types.UID, s *source) error {
 	for _, id := range m.pods[pod] {
-		if e := m.volumes[id]; e != nil && id != s.id() && e.record.Source.Name == s.Name && e.record.Source.Plugin == s.Plugin {
+		if e := m.volumes[id]; e != nil && id != s.id() && e.record.sourceFor(pod).Name == s.Name && e.record.Source.Plugin == s.Plugin {
 			return fmt.Errorf("volume %s of the pod has the same name as another one of its volumes", s.Name)
 		}
 	}
@@ -348,7 +351,7 @@ func (m *Manager) Locate(pod *v1.Pod, vol *v1.Volume, _ string) (volume.Location
 	if e == nil || e.record.Pods[pod.UID] == nil || e.record.Pods[pod.UID].Published != Present {
 		return volume.Location{}, errors.New("it is not mounted")
 	}
-	s := &e.record.Source
+	s := e.record.sourceFor(pod.UID)
 	path, err := m.layout.target(pod.UID, s)
 	readOnly := s.ReadOnly || vol.PersistentVolumeClaim != nil && vol.PersistentVolumeClaim.ReadOnly
 	return volume.Location{Path: path, Device: s.Block, ReadOnly: readOnly, SELinuxRelabel: s.Plugin != hostPlugin && !readOnly}, err

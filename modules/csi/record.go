@@ -14,6 +14,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/durable"
 	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/internal/base/safepath"
 )
 
 // maxRecord is the maximum size of a record, in bytes.
@@ -36,7 +37,10 @@ type record struct {
 type use struct {
 	Pod Pod
 	// Names are the names of the volume in the pod's spec.
-	Names     []string
+	Names []string
+	// Volume is the name of the directory in which the pod has the volume: that of its PersistentVolume. Several
+	// PersistentVolumes may have the same handle. Empty means that of the source.
+	Volume    string    `json:",omitempty"`
 	Published Condition `json:",omitempty"`
 	Mounted   bool      `json:",omitempty"`
 	// Ended means that nothing of the pod runs.
@@ -81,14 +85,23 @@ func (e *entry) checkPath(pod types.UID, s *source) error {
 	return fmt.Errorf("the PersistentVolume has the path %s and volumeMode Block %t, but one with its name is still mounted from %s with volumeMode Block %t", s.Path, s.Block, old.Path, old.Block)
 }
 
-// update copies the fields that may change from newer objects of the volume. Its identity stays, and so do the path and
-// the mode of a volume that may be mounted. The caller holds the lock.
+// sourceFor returns the source of the volume with the name under which a pod has it.
+func (r *record) sourceFor(pod types.UID) *source {
+	s := r.Source
+	if u := r.Pods[pod]; u != nil && u.Volume != "" {
+		s.staged, s.Name = s.Name, u.Volume
+	}
+	return &s
+}
+
+// update copies the fields that may change from newer objects of the volume. Its identity stays, and so do the name, the
+// path and the mode of a volume that may be mounted. The caller holds the lock.
 func (e *entry) update(s *source) {
 	old := e.record.Source
 	e.record.Source = *s
 	e.record.Source.ReadOnly = s.ReadOnly || old.ReadOnly && len(e.record.Pods) > 1
 	if e.record.mayBeMounted() {
-		e.record.Source.Path, e.record.Source.Block = old.Path, old.Block
+		e.record.Source.Name, e.record.Source.Path, e.record.Source.Block = old.Name, old.Path, old.Block
 	}
 }
 
@@ -150,6 +163,11 @@ func readRecord(root *os.Root, name string) (*record, error) {
 		if u == nil {
 			return nil, fmt.Errorf("pod %s: it is null", uid)
 		}
+		if u.Volume != "" {
+			if err := safepath.Element("volume name", u.Volume); err != nil {
+				return nil, fmt.Errorf("pod %s: %w", uid, err)
+			}
+		}
 	}
 	return r, nil
 }
@@ -168,7 +186,7 @@ func (r *record) reconstruct(l layout, boot string) {
 			delete(r.Pods, uid)
 			continue
 		}
-		target, err := l.target(uid, &r.Source)
+		target, err := l.target(uid, r.sourceFor(uid))
 		if u.Published == Present && (r.Boot != boot || err != nil || !stillMounted(u.Mounted, target)) {
 			u.Published = Uncertain
 		}

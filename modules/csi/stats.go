@@ -97,7 +97,7 @@ func (m *Manager) measureDue(now time.Time) (ends []<-chan struct{}) {
 			continue
 		}
 		if pod, ok := e.published(); ok {
-			if path, err := m.layout.target(pod, &e.record.Source); err == nil {
+			if path, err := m.layout.target(pod, e.record.sourceFor(pod)); err == nil {
 				due[group] = append(due[group], measurement{id, e.record.Source.Handle, path, e.measured})
 			}
 		}

@@ -1,0 +1,90 @@
+package csi_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/modules/csi"
+	"github.com/podsync/podsync/modules/csi/csitest"
+)
+
+// V15: several PersistentVolumes may have one handle. Each pod has the volume in the directory of its own PersistentVolume,
+// and it is unmounted from there, also by the next agent.
+func TestV15_VolumesWithOneHandle(t *testing.T) {
+	for name, block := range map[string]bool{"file system": false, "block": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+				var volumes []*v1.PersistentVolume
+				for _, name := range []string{"one", "two"} {
+					pv := persistent(name, v1.ReadWriteMany)
+					pv.Spec.CSI.VolumeHandle = "shared"
+					if block {
+						mode := v1.PersistentVolumeBlock
+						pv.Spec.VolumeMode = &mode
+					}
+					volumes = append(volumes, pv)
+				}
+				n.objects = csi.Static(volumes, []*v1.PersistentVolumeClaim{claim("a", "one"), claim("b", "two")})
+				n.start()
+				of := func(uid string) *v1.Pod {
+					p := podOf(uid, uid)
+					if block {
+						p.Spec.Containers[0].VolumeMounts, p.Spec.Containers[0].VolumeDevices = nil, []v1.VolumeDevice{{Name: "vol", DevicePath: "/dev/data"}}
+					}
+					return p
+				}
+				locate := func(uid, volume string) {
+					t.Helper()
+					p := of(uid)
+					n.mustSetUp(p)
+					at, err := n.m.Locate(p, &p.Spec.Volumes[0], n.dir(p))
+					want := filepath.Join(n.dir(p), "volumes/kubernetes.io~csi", volume, "mount")
+					if block {
+						want = filepath.Join(n.root, "plugins/kubernetes.io/csi/volumeDevices/publish", volume, uid)
+					}
+					if err != nil || at.Path != want {
+						t.Errorf("%s: %+v, %v, want %s", uid, at, err, want)
+					}
+				}
+				locate("a", "one")
+				locate("b", "two")
+				locate("a", "one") // a container restarts
+				n.start()
+				locate("b", "two")
+				n.mustTearDown(of("a"))
+				n.mustTearDown(of("b"))
+				n.settle()
+				n.wantNothing()
+				n.wantCalls("NodeStage shared OK", "NodePublish shared OK", "NodePublish shared OK", "NodeUnpublish shared OK", "NodeUnpublish shared OK", "NodeUnstage shared OK")
+			})
+		})
+	}
+}
+
+// A pod may have one volume through two claims: both have the same directory.
+func TestV15_OnePodWithTwoClaimsOfAVolume(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		one, two := persistent("one", v1.ReadWriteMany), persistent("two", v1.ReadWriteMany)
+		one.Spec.CSI.VolumeHandle, two.Spec.CSI.VolumeHandle = "shared", "shared"
+		n.objects = csi.Static([]*v1.PersistentVolume{one, two}, []*v1.PersistentVolumeClaim{claim("a", "one"), claim("b", "two")})
+		n.start()
+		p := podOf("p", "a")
+		p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "again", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "b"}}})
+		for i := range p.Spec.Volumes {
+			if err := n.m.SetUp(t.Context(), p, &p.Spec.Volumes[i], n.dir(p)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range p.Spec.Volumes {
+			at, err := n.m.Locate(p, &p.Spec.Volumes[i], n.dir(p))
+			if want := filepath.Join(n.dir(p), "volumes/kubernetes.io~csi/one/mount"); err != nil || at.Path != want {
+				t.Errorf("%s: %+v, %v, want %s", p.Spec.Volumes[i].Name, at, err, want)
+			}
+		}
+		n.mustTearDown(p)
+		n.settle()
+		n.wantNothing()
+	})
+}
