@@ -13,7 +13,7 @@
 # serial DIR [FOCUS] runs the Serial tests whose names match a regular expression; default all. DIR/serial/report.json has
 # the result of each test.
 serial() {
-  local dir=$1 focus=${2:-.} keeper status=0
+  local dir=$1 focus=${2:-.} keeper port status=0
   [ -e "$dir/program" ] || die "no agent runs in $dir: start it with suite.sh node"
   build_serial
   mkdir -p "$dir/serial/bin" "$dir/serial/kubelet.conf.d" "$dir/static"
@@ -21,7 +21,7 @@ serial() {
   stand_ins "$dir"
   image "$dir" registry.k8s.io/e2e-test-images/sample-device-plugin:1.7 -file "sample-device-plugin=$bin/sample-device-plugin" -- /sample-device-plugin
   if [ -n "${PODSYNC_E2E_IMAGES:-}" ]; then
-    "${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/containerd-2.4.2/ctr" -a "$dir/containerd/containerd.sock" -n k8s.io images import "$PODSYNC_E2E_IMAGES" > /dev/null
+    ctr "$dir" images import "$PODSYNC_E2E_IMAGES" > /dev/null
   fi
   rm -f "$dir"/serial/kubelet.conf.d/*
   serial_configuration "$dir" > "$dir/serial/kubelet-config"
@@ -30,7 +30,9 @@ serial() {
   keep_containerd "$dir" &
   keeper=$!
   read_only_port "$dir" &
-  trap "kill $keeper $! 2> /dev/null" EXIT
+  port=$!
+  keep_images "$dir" &
+  trap "kill $keeper $port $! 2> /dev/null" EXIT
   run_serial "$dir" "$focus" || status=$?
   grep -E '^(Ran [0-9]+ of|FAIL!|SUCCESS!)' "$dir/log/serial.log" || tail -n 20 "$dir/log/serial.log"
   return $status
@@ -103,6 +105,18 @@ keep_containerd() {
     alive "$dir/containerd/pid" || nsenter "--net=$dir/net" "$root/internal/rig/e2e/containerd.sh" start 2.4 "$dir/containerd" > /dev/null || true
     printf %s "$(cat "$dir/containerd/pid")" > "$dir/serial/containerd.pid"
     sleep 1
+  done
+}
+
+# keep_images imports images again that the agent has removed because the disk was full, as a registry would serve them.
+keep_images() {
+  local dir=$1 present name file
+  while sleep 5; do
+    present=$(ctr "$dir" images ls -q 2> /dev/null) || continue
+    for file in "$dir"/images/*.tar; do
+      name=$(basename "$file" .tar)
+      grep -q "/$name\$" <<< "$present" || ctr "$dir" images import "$file" > /dev/null 2>&1 || true
+    done
   done
 }
 

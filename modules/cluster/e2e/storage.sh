@@ -47,11 +47,16 @@ storage_images() {
 stand_in() { image "$1" "$2" -file "csidriver=$bin/csidriver" -- /csidriver "$3"; }
 
 # enter_node prints an nsenter for the pods in which the tests run commands on the node. The tests want the mount namespace
-# of process 1. They get that of the agent: the cluster may have one of its own.
+# of process 1. They get that of the agent: the cluster may have one of its own. A shell is named by its path, because
+# busybox runs its own otherwise, with its own losetup.
 enter_node() {
   cat << END
 #!/bin/sh
 shift 2 # --mount=/rootfs/proc/1/ns/mnt --
+if [ "\$1" = sh ]; then
+  shift
+  set -- /bin/sh "\$@"
+fi
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 exec /bin/busybox nsenter --mount=/rootfs/proc/\$(cat /rootfs$1/kubelet.pid)/ns/mnt -- "\$@"
 END

@@ -204,15 +204,23 @@ images() {
 
 # image DIR NAME [FLAG...] [-- ENTRYPOINT...]
 image() {
-  local dir=$1 name=$2 flags=()
+  local dir=$1 name=$2 flags=() file
   shift 2
   while [ $# -gt 0 ] && [ "$1" != -- ]; do
     flags+=("$1")
     shift
   done
-  (cd "$root" && go run ./internal/rig/e2e/busyboximage "${flags[@]}" /bin/busybox "$name" "${@:2}") > "$dir/image.tar"
-  "${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/containerd-2.4.2/ctr" -a "$dir/containerd/containerd.sock" -n k8s.io images import "$dir/image.tar" > /dev/null
-  rm "$dir/image.tar"
+  mkdir -p "$dir/images"
+  file=$dir/images/$(basename "$name").tar
+  (cd "$root" && go run ./internal/rig/e2e/busyboximage "${flags[@]}" /bin/busybox "$name" "${@:2}") > "$file"
+  ctr "$dir" images import "$file" > /dev/null
+}
+
+# ctr DIR COMMAND... is containerd's client.
+ctr() {
+  local dir=$1
+  shift
+  "${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/containerd-2.4.2/ctr" -a "$dir/containerd/containerd.sock" -n k8s.io "$@"
 }
 
 # --- the node ---
