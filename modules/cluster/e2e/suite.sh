@@ -167,11 +167,18 @@ control_plane() {
     --kubelet-certificate-authority="$pki/ca.crt" --kubelet-preferred-address-types=InternalIP \
     --audit-policy-file="$dir/audit.yaml" --audit-log-path="$dir/audit.log"
   await "$dir" kube-apiserver request "$dir" /readyz
-  start "$dir" kube-controller-manager "$bin/kube-controller-manager" --kubeconfig="$dir/controller-manager.kubeconfig" --use-service-account-credentials \
-    --leader-elect=false --service-account-private-key-file="$pki/tokens.key" --root-ca-file="$pki/ca.crt" \
-    --cluster-signing-cert-file="$pki/ca.crt" --cluster-signing-key-file="$pki/ca.key"
+  controllers "$dir"
   start "$dir" kube-scheduler "$bin/kube-scheduler" --kubeconfig="$dir/scheduler.kubeconfig" --authentication-kubeconfig="$dir/scheduler.kubeconfig" \
     --authorization-kubeconfig="$dir/scheduler.kubeconfig" --leader-elect=false
+}
+
+# controllers DIR [FLAG...] starts the controller manager.
+controllers() {
+  local dir=$1 pki=$1/pki
+  shift
+  start "$dir" kube-controller-manager "$bin/kube-controller-manager" --kubeconfig="$dir/controller-manager.kubeconfig" --use-service-account-credentials \
+    --leader-elect=false --service-account-private-key-file="$pki/tokens.key" --root-ca-file="$pki/ca.crt" \
+    --cluster-signing-cert-file="$pki/ca.crt" --cluster-signing-key-file="$pki/ca.key" "$@"
 }
 
 # request DIR PATH asks the API server as an administrator.

@@ -3,12 +3,15 @@ package tree
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri"
@@ -35,6 +38,39 @@ func TestPodsCgroup(t *testing.T) {
 		if got := made.PodsCgroup(); got != want {
 			t.Errorf("%s: %s, want %s", driver, got, want)
 		}
+	}
+}
+
+// The cgroup of all pods exists before the first pod, with its limits.
+func TestPodsCgroupBeforeTheFirstPod(t *testing.T) {
+	for version, want := range map[cgroup.Version]map[string]string{
+		cgroup.V1: {"memory/kubepods/memory.limit_in_bytes": "1073741824", "cpu/kubepods/burstable/cpu.shares": "2", "cpu/kubepods/besteffort/cpu.shares": "2", "pids/kubepods/pids.max": "max"},
+		cgroup.V2: {"kubepods/memory.max": "1073741824", "kubepods/burstable/cpu.weight": "1", "kubepods/besteffort/cpu.weight": "1"},
+	} {
+		k := newKernel(t, version)
+		tree := k.agent(func(c *Config) { c.Allocatable = v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")} })
+		for range 2 {
+			if err := tree.EnsurePodsCgroup(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k.want(want)
+	}
+	// The settings of an earlier agent's pods stay.
+	k := newKernel(t, cgroup.V2)
+	if _, err := k.agent().EnsureCgroup(t.Context(), burstable("u", "1", "1Gi")); err != nil {
+		t.Fatal(err)
+	}
+	before := k.has("kubepods/burstable/cpu.weight")
+	if err := k.agent().EnsurePodsCgroup(t.Context()); err != nil || before == "1" {
+		t.Fatalf("%v, weight %s", err, before)
+	}
+	k.want(map[string]string{"kubepods/burstable/cpu.weight": before})
+	k = newKernel(t, cgroup.V2)
+	tree := k.agent()
+	k.must(os.RemoveAll(k.dir))
+	if err := tree.EnsurePodsCgroup(t.Context()); err == nil || !strings.Contains(err.Error(), "/kubepods") {
+		t.Errorf("without the kernel's trees: %v", err)
 	}
 }
 

@@ -63,6 +63,24 @@ func New(c Config) (*Tree, error) {
 // PodsCgroup returns the path of the cgroup of all pods in each of the kernel's trees, such as /kubepods.
 func (t *Tree) PodsCgroup() string { return t.root.Path(t.config.Driver) }
 
+// EnsurePodsCgroup creates or updates the cgroup of all pods, with its limits, and those of the QoS classes in it, unless
+// an earlier agent has left cgroups of pods: then the first EnsureCgroup does so, because the settings depend on the
+// pods. A kubelet has these cgroups from its start, and programs of the node expect that.
+func (t *Tree) EnsurePodsCgroup(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if made, err := t.made.List(); err != nil || len(made) > 0 {
+		return err
+	}
+	err := t.in(func(mount *os.Root) error {
+		return errors.Join(t.setAbove(ctx, mount, v1.PodQOSBurstable), t.setAbove(ctx, mount, v1.PodQOSBestEffort))
+	})
+	if err != nil {
+		return fmt.Errorf("tree: cgroup %s of all pods: %w", t.PodsCgroup(), err)
+	}
+	return nil
+}
+
 // in calls f with the mount, which confines all paths.
 func (t *Tree) in(f func(mount *os.Root) error) error {
 	mount, err := os.OpenRoot(t.config.Mount)

@@ -36,6 +36,9 @@ func (a *agent) cgroupsWith(ctx context.Context, driver cgroup.Driver, enforced 
 	if err != nil {
 		return nil, err
 	}
+	if err := t.EnsurePodsCgroup(ctx); err != nil {
+		return nil, err
+	}
 	reservations, err := config.Reservations(a.kubelet)
 	for _, r := range reservations {
 		err = errors.Join(err, t.LimitCgroup(ctx, r.Cgroup, r.Resources))
