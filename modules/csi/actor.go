@@ -204,6 +204,9 @@ func (m *Manager) execute(ctx context.Context, e *entry, step Step) {
 	if step.Action != Stage && step.Action != Unstage {
 		s = *e.record.sourceFor(types.UID(pod.UID))
 	}
+	if step.Action == Expand {
+		s.Size = e.record.Source.Size
+	}
 	m.mu.Unlock()
 	if err == nil && step.Action == Expand {
 		err = m.expanding(ctx, &s)
@@ -286,7 +289,7 @@ func (m *Manager) succeed(e *entry, step Step, s *source) {
 		delete(e.notBefore, StepKey{Publish, step.Pod})
 		delete(e.failures, StepKey{Publish, step.Pod})
 	case Unstage:
-		r.Staged, r.Mounted, r.Expanded = Absent, false, 0
+		r.Staged, r.Mounted, r.Expanded, r.Source.StagedAs = Absent, false, 0, ""
 	}
 }
 
@@ -316,15 +319,23 @@ func (e *entry) set(key StepKey, c Condition) {
 }
 
 // podFor returns the pod of a step. If the step concerns all pods, it returns a pod that has the volume, or else one that
-// wants it. The caller holds the lock.
+// wants it, and prefers one with the PersistentVolume of the record. The caller holds the lock.
 func (e *entry) podFor(uid types.UID) Pod {
 	if u := e.record.Pods[uid]; u != nil {
 		return u.Pod
 	}
 	var pod Pod
+	best := -1
 	for _, uid := range slices.Sorted(maps.Keys(e.record.Pods)) {
-		if u := e.record.Pods[uid]; !u.Ended && (pod.UID == "" || u.Published == Present) {
-			pod = u.Pod
+		u, rank := e.record.Pods[uid], 0
+		if u.Published == Present {
+			rank += 2
+		}
+		if u.Source == nil || u.Source.Name == e.record.Source.Name {
+			rank++
+		}
+		if !u.Ended && rank > best {
+			pod, best = u.Pod, rank
 		}
 	}
 	return pod

@@ -199,10 +199,10 @@ func TestALocalVolumeInUseGrows(t *testing.T) {
 		n.config.Expansions = &expanded
 		n.start()
 		n.mustSetUp(podOf("a", "data"))
-		time.Sleep(2 * time.Minute)
+		time.Sleep(130 * time.Second)
 		expanded.want(t)
 		grown.Store(true)
-		time.Sleep(90 * time.Second)
+		time.Sleep(80 * time.Second) // between two rounds that look for growth
 		expanded.want(t, "expanding disk-1 to 50331648", "expanded disk-1 to 50331648: <nil>")
 		n.mustTearDown(podOf("a", "data"))
 	})

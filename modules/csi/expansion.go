@@ -14,13 +14,14 @@ type Expansions interface {
 	// Expanding is called before the node expands a file system to a size in bytes. If it returns an error, the node
 	// retries later, and does not expand the file system before.
 	Expanding(ctx context.Context, volume string, bytes int64) error
-	// Expanded is called when an expansion has succeeded or failed for certain. It must return soon. The node retries an
-	// expansion that has failed. The error matches ErrInfeasible if the driver says that a retry is of no use.
+	// Expanded is called when an expansion has succeeded or failed for certain, and again while the claim does not have
+	// the size. It must return soon, and must not call the Manager. The node retries an expansion that has failed. The
+	// error matches ErrInfeasible if the driver says that a retry is of no use.
 	Expanded(volume string, bytes int64, err error)
 }
 
-// ErrInfeasible is the error of an expansion that the driver has rejected with InvalidArgument, OutOfRange or NotFound.
-// Its message is that of the driver, shortened and without secrets.
+// An error matches ErrInfeasible if the driver has rejected an expansion with InvalidArgument, OutOfRange or NotFound. The
+// message of that error is the driver's, shortened and without secrets.
 var ErrInfeasible = errors.New("the volume cannot be expanded to this size")
 
 // Is reports whether the error is an infeasible expansion.
@@ -50,7 +51,7 @@ func (m *Manager) expanding(ctx context.Context, s *source) error {
 
 // expanded records the result of an expansion, unless it is uncertain.
 func (m *Manager) expanded(s *source, err error) {
-	if m.config.Expansions == nil || errors.Is(err, errNotStarted) {
+	if m.config.Expansions == nil || errors.Is(err, errNotStarted) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return
 	}
 	if call, ok := errors.AsType[*callError](err); ok && !call.final() {

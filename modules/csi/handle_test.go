@@ -1,10 +1,15 @@
 package csi_test
 
 import (
+	"context"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/podsync/podsync/modules/csi"
 	"github.com/podsync/podsync/modules/csi/csitest"
@@ -61,6 +66,53 @@ func TestV15_VolumesWithOneHandle(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A driver gets the parameters of the pod's own PersistentVolume, also if its volume is published later or again.
+func TestV15_ParametersOfThePersistentVolume(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		var volumes []*v1.PersistentVolume
+		for _, name := range []string{"one", "two"} {
+			pv := persistent(name, v1.ReadWriteMany)
+			pv.Spec.CSI.VolumeHandle, pv.Spec.CSI.VolumeAttributes, pv.Spec.CSI.ReadOnly = "shared", map[string]string{"part": name}, name == "two"
+			volumes = append(volumes, pv)
+		}
+		n.objects = csi.Static(volumes, []*v1.PersistentVolumeClaim{claim("a", "one"), claim("b", "two")})
+		yes := true
+		n.objects.Driver = func(context.Context, string) (*storagev1.CSIDriver, error) {
+			return &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{RequiresRepublish: &yes}}, nil
+		}
+		n.driver.Inject(csitest.Fault{Method: "NodeStage", Times: 1, Delay: 5 * time.Second}) // pod b asks while pod a waits
+		n.start()
+		var both sync.WaitGroup
+		for _, uid := range []string{"a", "b"} {
+			both.Go(func() {
+				if err := n.setUp(t.Context(), podOf(uid, uid)); err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		both.Wait()
+		for range 2 { // before and after it is published again
+			for _, call := range n.driver.Published() {
+				want := map[bool]string{true: "two", false: "one"}[strings.Contains(call.TargetPath, "/pods/b/")]
+				if call.VolumeContext["part"] != want || call.Readonly != (want == "two") || !strings.Contains(call.TargetPath, "/"+want+"/") {
+					t.Errorf("published at %s with %v, read-only %t", call.TargetPath, call.VolumeContext, call.Readonly)
+				}
+			}
+			time.Sleep(90 * time.Second)
+		}
+		for _, uid := range []string{"a", "b"} {
+			p := podOf(uid, uid)
+			if at, err := n.m.Locate(p, &p.Spec.Volumes[0], n.dir(p)); err != nil || at.ReadOnly != (uid == "b") {
+				t.Errorf("%s: %+v, %v", uid, at, err)
+			}
+			n.mustTearDown(p)
+		}
+		n.settle()
+		n.wantNothing()
+	})
 }
 
 // A pod may have one volume through two claims: both have the same directory.

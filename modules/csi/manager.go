@@ -239,11 +239,13 @@ func (m *Manager) request(pod *v1.Pod, vol *v1.Volume, s *source) (*entry, int, 
 	if e.record.Pods[pod.UID] == nil {
 		e.record.Pods[pod.UID] = &use{}
 	}
-	e.update(s)
 	u := e.record.Pods[pod.UID]
 	u.Pod = podOf(pod)
-	if u.Published == Absent {
-		u.Volume = s.Name
+	u.update(s)
+	size := e.record.Source.Size
+	e.update(s)
+	if e.record.Source.Size != size {
+		m.retryExpansion(id, e)
 	}
 	u.addName(vol.Name)
 	m.bind(pod.UID, vol.Name, id)
@@ -271,7 +273,7 @@ func (m *Manager) awaitMount(ctx context.Context, e *entry, pod types.UID, tried
 		m.mu.Lock()
 		u, changed := e.record.Pods[pod], e.changed
 		done := u != nil && u.Published == Present
-		broken, name := e.failureOf(pod, tried), e.record.Source.Name
+		broken, name := e.failureOf(pod, tried), e.record.sourceFor(pod).Name
 		waiting := e.waitingFor(pod)
 		m.mu.Unlock()
 		switch {
@@ -393,7 +395,7 @@ func (m *Manager) awaitUnmount(ctx context.Context, e *entry, pod types.UID) err
 	for {
 		m.mu.Lock()
 		_, there := e.record.Pods[pod]
-		changed, name := e.changed, e.record.Source.Name
+		changed, name := e.changed, e.record.sourceFor(pod).Name
 		failed, waiting := e.failures[StepKey{Unpublish, pod}], e.waitingFor(pod)
 		m.mu.Unlock()
 		switch {

@@ -363,7 +363,7 @@ func TestExpansionAndRepublish(t *testing.T) {
 		n.mustSetUp(podOf("a", "data"))
 		time.Sleep(90 * time.Second)
 		n.wantCalls("NodeStage handle-of-pv OK", "NodePublish handle-of-pv OK", "NodeExpand handle-of-pv OK", "NodePublish handle-of-pv OK")
-		expanded.want(t, "expanding pv to 2147483648", "expanded pv to 2147483648: <nil>")
+		expanded.want(t, "expanding pv to 2147483648", "expanded pv to 2147483648: <nil>", "expanded pv to 2147483648: <nil>") // again, because the claim does not have the size
 		if got := n.driver.Published()[0].VolumeContext["csi.storage.k8s.io/serviceAccount.tokens"]; got != "robot-token-2" {
 			t.Errorf("token %q, want a new one", got)
 		}
@@ -465,6 +465,35 @@ func TestExpansionsAreRecorded(t *testing.T) {
 		record.lines = record.lines[len(record.lines)-2:]
 		record.mu.Unlock()
 		record.want(t, "expanding pv to 1610612736", "expanded pv to 1610612736: <nil>")
+		n.mustTearDown(podOf("a", "data"))
+	})
+}
+
+// A volume whose size changes during its expansion is expanded again.
+func TestSizeThatChangesDuringAnExpansion(t *testing.T) {
+	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
+		pv, data := persistent("pv", v1.ReadWriteOnce), claim("data", "pv")
+		data.Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
+		n.objects = csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{data})
+		find := n.objects.Volume
+		var grown atomic.Bool
+		n.objects.Volume = func(ctx context.Context, name string) (*v1.PersistentVolume, error) {
+			pv, err := find(ctx, name)
+			if err == nil && grown.Load() {
+				pv = pv.DeepCopy()
+				pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse("3Gi")
+			}
+			return pv, err
+		}
+		var record expansions
+		n.config.Expansions = &record
+		n.driver.Inject(csitest.Fault{Method: "NodeExpand", Times: 1, Delay: 90 * time.Second})
+		n.start()
+		n.mustSetUp(podOf("a", "data"))
+		time.Sleep(10 * time.Second)
+		grown.Store(true)
+		time.Sleep(100 * time.Second)
+		record.want(t, "expanding pv to 2147483648", "expanded pv to 2147483648: <nil>", "expanding pv to 3221225472", "expanded pv to 3221225472: <nil>")
 		n.mustTearDown(podOf("a", "data"))
 	})
 }

@@ -67,7 +67,7 @@ func (l layout) staging(s *source) string {
 		return filepath.Join(l.root, "plugins", localPlugin, "mounts", s.Name)
 	}
 	if s.Block {
-		return filepath.Join(l.root, "plugins", csiPlugin, "volumeDevices", "staging", cmp.Or(s.staged, s.Name))
+		return filepath.Join(l.root, "plugins", csiPlugin, "volumeDevices", "staging", cmp.Or(s.StagedAs, s.Name))
 	}
 	sum := sha256.Sum256([]byte(s.Handle))
 	return filepath.Join(l.root, "plugins", csiPlugin, s.Driver, hex.EncodeToString(sum[:]), "globalmount")

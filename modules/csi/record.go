@@ -1,6 +1,7 @@
 package csi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/podsync/podsync/internal/base/durable"
 	"github.com/podsync/podsync/internal/base/regular"
-	"github.com/podsync/podsync/internal/base/safepath"
 )
 
 // maxRecord is the maximum size of a record, in bytes.
@@ -38,9 +38,9 @@ type use struct {
 	Pod Pod
 	// Names are the names of the volume in the pod's spec.
 	Names []string
-	// Volume is the name of the directory in which the pod has the volume: that of its PersistentVolume. Several
-	// PersistentVolumes may have the same handle. Empty means that of the source.
-	Volume    string    `json:",omitempty"`
+	// Source is the source of the pod's PersistentVolume: several of them may have the same handle. Nil means that of the
+	// record.
+	Source    *source   `json:",omitempty"`
 	Published Condition `json:",omitempty"`
 	Mounted   bool      `json:",omitempty"`
 	// Ended means that nothing of the pod runs.
@@ -82,27 +82,57 @@ func (e *entry) checkPath(pod types.UID, s *source) error {
 	if same || !r.mayBeMounted() || u != nil && u.Published != Absent {
 		return nil
 	}
-	return fmt.Errorf("the PersistentVolume has the path %s and volumeMode Block %t, but one with its name is still mounted from %s with volumeMode Block %t", s.Path, s.Block, old.Path, old.Block)
+	return fmt.Errorf("the PersistentVolume has the path %s and volumeMode Block %t, but the volume is still mounted from %s with volumeMode Block %t", s.Path, s.Block, old.Path, old.Block)
 }
 
-// sourceFor returns the source of the volume with the name under which a pod has it.
+// sourceFor returns the source of the volume for a pod, staged as that of the record.
 func (r *record) sourceFor(pod types.UID) *source {
-	s := r.Source
-	if u := r.Pods[pod]; u != nil && u.Volume != "" {
-		s.staged, s.Name = s.Name, u.Volume
+	u := r.Pods[pod]
+	if u == nil || u.Source == nil {
+		s := r.Source
+		return &s
 	}
+	s := *u.Source
+	s.StagedAs = cmp.Or(r.Source.StagedAs, r.Source.Name)
 	return &s
 }
 
-// update copies the fields that may change from newer objects of the volume. Its identity stays, and so do the name, the
-// path and the mode of a volume that may be mounted. The caller holds the lock.
-func (e *entry) update(s *source) {
-	old := e.record.Source
-	e.record.Source = *s
-	e.record.Source.ReadOnly = s.ReadOnly || old.ReadOnly && len(e.record.Pods) > 1
-	if e.record.mayBeMounted() {
-		e.record.Source.Name, e.record.Source.Path, e.record.Source.Block = old.Name, old.Path, old.Block
+// uses reports whether a pod has the volume, or wants it, as a PersistentVolume.
+func (r *record) uses(volume string) bool {
+	for _, u := range r.Pods {
+		if u.Source == nil || u.Source.Name == volume {
+			return true
+		}
 	}
+	return false
+}
+
+// update copies the fields that may change from newer objects of the volume. Its identity stays, and so do the path and
+// the mode of a volume that may be mounted. Another PersistentVolume with the same handle changes nothing while a pod uses
+// the first one. The caller holds the lock.
+func (e *entry) update(s *source) {
+	r := e.record
+	old, mounted := r.Source, r.mayBeMounted()
+	if mounted && s.Name != old.Name && r.uses(old.Name) {
+		return
+	}
+	r.Source = *s
+	r.Source.ReadOnly = s.ReadOnly || old.ReadOnly && len(r.Pods) > 1
+	if mounted {
+		r.Source.Path, r.Source.Block = old.Path, old.Block
+		if staged := cmp.Or(old.StagedAs, old.Name); staged != s.Name {
+			r.Source.StagedAs = staged
+		}
+	}
+}
+
+// update copies the fields that may change from newer objects of the pod's volume.
+func (u *use) update(s *source) {
+	next := *s
+	if old := u.Source; old != nil && u.Published != Absent {
+		next.Name, next.Path, next.Block = old.Name, old.Path, old.Block
+	}
+	u.Source = &next
 }
 
 // mayBeMounted reports whether the volume may be staged, or mounted for a pod.
@@ -163,10 +193,14 @@ func readRecord(root *os.Root, name string) (*record, error) {
 		if u == nil {
 			return nil, fmt.Errorf("pod %s: it is null", uid)
 		}
-		if u.Volume != "" {
-			if err := safepath.Element("volume name", u.Volume); err != nil {
-				return nil, fmt.Errorf("pod %s: %w", uid, err)
-			}
+		if u.Source == nil {
+			continue
+		}
+		if err := u.Source.check(); err != nil {
+			return nil, fmt.Errorf("pod %s: %w", uid, err)
+		}
+		if u.Source.id() != r.Source.id() {
+			return nil, fmt.Errorf("pod %s: its source is another volume", uid)
 		}
 	}
 	return r, nil

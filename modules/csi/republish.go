@@ -32,23 +32,34 @@ func (m *Manager) republishAll(ctx context.Context) {
 	}
 }
 
-// growAll starts the expansion of volumes that have grown while pods use them.
+// growAll starts the expansion of volumes that have grown while pods use them. If the claim of a volume does not have the
+// size to which the node has expanded it, the result was not recorded, and growAll reports it again.
 func (m *Manager) growAll(ctx context.Context) {
 	for id, s := range m.growing() {
 		size, err := m.config.Objects.growth(ctx, s)
-		if err != nil || size == 0 || size == s.Size {
+		if err != nil || size == 0 {
 			continue // the next round reads it again
 		}
 		m.mu.Lock()
-		if e := m.volumes[id]; e != nil {
+		switch e := m.volumes[id]; {
+		case e == nil:
+		case size == e.record.Expanded:
+			s.Size = size
+			m.expanded(&s, nil)
+		case size != e.record.Source.Size:
 			e.record.Source.Size = size
-			key := StepKey{Action: Expand}
-			m.retries.Forget(retryKey{id, key}) // another size is another attempt
-			delete(e.notBefore, key)
-			m.enqueue(id)
+			m.retryExpansion(id, e)
 		}
 		m.mu.Unlock()
 	}
+}
+
+// retryExpansion expands a volume to another size without back-off. The caller holds the lock.
+func (m *Manager) retryExpansion(id VolumeID, e *entry) {
+	key := StepKey{Action: Expand}
+	m.retries.Forget(retryKey{id, key})
+	delete(e.notBefore, key)
+	m.enqueue(id)
 }
 
 // growing returns the volumes that pods use and that the node can expand.

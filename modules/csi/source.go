@@ -48,9 +48,8 @@ type source struct {
 	Namespace, Claim string `json:",omitempty"`
 	// Size is the capacity of the PersistentVolume if it is larger than the claim's.
 	Size int64 `json:",omitempty"`
-
-	// staged is the name under which the volume is staged, if that is not Name.
-	staged string
+	// StagedAs is the name under which the volume is staged, if that is not Name.
+	StagedAs string `json:",omitempty"`
 }
 
 // id returns the identity of the volume.

@@ -64,8 +64,8 @@ func (e *entry) usages() (all []volume.Stats) {
 		for _, name := range u.Names {
 			s := *e.usage
 			s.Pod, s.Volume = uid, name
-			if claim := e.record.Source.Claim; claim != "" {
-				s.Claim = types.NamespacedName{Namespace: e.record.Source.Namespace, Name: claim}
+			if of := e.record.sourceFor(uid); of.Claim != "" {
+				s.Claim = types.NamespacedName{Namespace: of.Namespace, Name: of.Claim}
 			}
 			all = append(all, s)
 		}

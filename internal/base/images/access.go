@@ -27,6 +27,8 @@ type access struct {
 	// name: the image may already be present. read holds the names whose intents have been loaded.
 	intents map[string][]*intent
 	read    map[string]bool
+	// missed are the records whose image the last list lacked, by the name of their file.
+	missed map[types.UID]bool
 }
 
 // imageGrants has the credentials that may use an image, by repository.
@@ -184,9 +186,9 @@ func (a *access) removed(id string, names []string) {
 }
 
 // listed deletes the records of images that another program has removed: those that were recorded before a list of all
-// images began, and are not in it. An empty list deletes none, because a runtime whose store is not mounted returns one,
-// and an image without a record is open to all pods.
-func (a *access) listed(ids map[string]bool, then time.Time) {
+// images began, and that two lists in a row lack. One list may be short, because a store was not mounted for a moment, and
+// an image without a record is open to all pods. An empty list counts for none.
+func (a *access) listed(ids map[string]bool, began time.Time) {
 	if len(ids) == 0 {
 		return
 	}
@@ -196,14 +198,27 @@ func (a *access) listed(ids map[string]bool, then time.Time) {
 	for id := range ids {
 		keep[fileOf(id)] = true
 	}
+	missing := map[types.UID]bool{}
 	for id, grants := range a.grants {
-		if !ids[id] && grants.recorded.Before(then) {
+		switch file := fileOf(id); {
+		case ids[id] || !grants.recorded.Before(began):
+			keep[file] = true
+		case a.missed[file]:
 			delete(a.grants, id)
-		} else {
-			keep[fileOf(id)] = true
+		default:
+			missing[file] = true
 		}
 	}
-	a.files.forgetOthers(keep)
+	for _, file := range a.files.pulledImages() {
+		switch {
+		case keep[file] || missing[file]:
+		case a.missed[file]:
+			a.files.forgetFile(file)
+		default:
+			missing[file] = true
+		}
+	}
+	a.missed = missing
 }
 
 // and returns the grant with one more credential. If there are too many, the oldest one is dropped.

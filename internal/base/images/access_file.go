@@ -173,19 +173,18 @@ func (f accessFiles) forget(id string) {
 	}
 }
 
-// forgetOthers removes the files of all images but those whose files have the given names.
-func (f accessFiles) forgetOthers(keep map[types.UID]bool) {
+// pulledImages returns the names of the files of images.
+func (f accessFiles) pulledImages() []types.UID {
 	if f.pulled == "" {
-		return
+		return nil
 	}
 	files, err := f.pulled.List()
 	f.report(err)
-	for _, file := range files {
-		if !keep[file] {
-			f.report(f.pulled.Remove(file))
-		}
-	}
+	return files
 }
+
+// forgetFile removes the file of an image by its name.
+func (f accessFiles) forgetFile(name types.UID) { f.report(f.pulled.Remove(name)) }
 
 // report logs an error whose consequence is an unnecessary verification.
 func (f accessFiles) report(err error) {

@@ -219,8 +219,8 @@ func TestG4_RecordsHoldNoSecretsAndAreRemoved(t *testing.T) {
 	})
 }
 
-// Records of images that another program has removed are deleted with the next list, except those of pulls since the list
-// began. An empty list deletes none.
+// Records of images that another program has removed are deleted if two lists in a row lack them, except those of pulls
+// since the list began. An empty list counts for none.
 func TestRecordsOfImagesThatOthersRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := &registry{}, t.TempDir()
@@ -244,6 +244,10 @@ func TestRecordsOfImagesThatOthersRemoved(t *testing.T) {
 		pull(m, "r.io/again:v1", "r.io/new:v1")
 		m.leases.listed(nil, time.Now())
 		wantRecords(t, dir, 5)
+		m.leases.listed(map[string]bool{stored("r.io/gone-before:v1").Id: true, stored("r.io/gone:v1").Id: true}, then) // without one that exists
+		m.leases.listed(map[string]bool{stored("r.io/kept:v1").Id: true}, then)
+		wantRecords(t, dir, 5)
+		m.leases.listed(nil, then)
 		m.leases.listed(map[string]bool{stored("r.io/kept:v1").Id: true}, then)
 		wantRecords(t, dir, 3)
 		for _, name := range []string{"r.io/kept:v1", "r.io/again:v1", "r.io/new:v1"} {

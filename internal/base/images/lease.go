@@ -27,8 +27,8 @@ type Leases struct {
 type observer interface {
 	// removed is called after each removal, before a lease is granted.
 	removed(id string, names []string)
-	// listed is called with the IDs of all images that existed at some time after then.
-	listed(ids map[string]bool, then time.Time)
+	// listed is called with the IDs of a list of all images, and the time before it was requested.
+	listed(ids map[string]bool, began time.Time)
 }
 
 // Lease keeps one image from being removed until it is released.
@@ -74,9 +74,9 @@ func (l *Leases) Remove(ctx context.Context, img *runtimeapi.Image, remove func(
 }
 
 // listed passes a list of all images to the observers.
-func (l *Leases) listed(ids map[string]bool, then time.Time) {
+func (l *Leases) listed(ids map[string]bool, began time.Time) {
 	for _, o := range l.observers() {
-		o.listed(ids, then)
+		o.listed(ids, began)
 	}
 }
 

@@ -35,7 +35,7 @@ serial() {
   read_only_port "$dir" &
   port=$!
   keep_images "$dir" &
-  trap "kill $keeper $port $! 2> /dev/null" EXIT
+  trap "kill $keeper $port $! 2> /dev/null; stop '$dir' kube-controller-manager; controllers '$dir'" EXIT
   run_serial "$dir" "$focus" || status=$?
   grep -E '^(Ran [0-9]+ of|FAIL!|SUCCESS!)' "$dir/log/serial.log" || tail -n 20 "$dir/log/serial.log"
   return $status
@@ -118,7 +118,7 @@ keep_images() {
     present=$(ctr "$dir" images ls -q 2> /dev/null) || continue
     for file in "$dir"/images/*.tar; do
       name=$(basename "$file" .tar)
-      grep -q "/$name\$" <<< "$present" || ctr "$dir" images import "$file" > /dev/null 2>&1 || true
+      grep -qF "/$name" <<< "$present" || ctr "$dir" images import "$file" > /dev/null 2>&1 || true
     done
   done
 }

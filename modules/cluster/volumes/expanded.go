@@ -17,8 +17,8 @@ import (
 	"github.com/podsync/podsync/modules/csi"
 )
 
-// maxExpansions is the maximum number of queued results. Further ones are dropped; the node then expands the volume again
-// when a pod starts, which changes nothing.
+// maxExpansions is the maximum number of queued results. Further ones are dropped: the node reports a success again
+// within a minute while the claim does not have the size, and a failure with the next attempt.
 const maxExpansions = 256
 
 // An expansion is the result of the expansion of a PersistentVolume by the node.
@@ -30,10 +30,10 @@ type expansion struct {
 
 // Expanding implements csi.Expansions: it records in the status of the claim that the node expands the volume
 // (NodeResizeInProgress, KEP-1790), so that the resizer does not change the size meanwhile. A claim in whose status the
-// resizer has recorded no allocated size stays as it is. Expanding returns an error while the status is
-// NodeResizeInfeasible, which the resizer replaces after the size in the claim has been changed.
+// resizer has recorded no allocated size stays as it is. Expanding returns an error while the resizer works on the volume,
+// and while the status is NodeResizeInfeasible, which the resizer replaces.
 func (v *Volumes) Expanding(ctx context.Context, volume string, _ int64) error {
-	claim, err := v.claimOf(ctx, volume)
+	_, claim, err := v.claimOf(ctx, volume)
 	if apierrors.IsNotFound(err) || err == nil && claim == nil {
 		return nil
 	}
@@ -43,11 +43,12 @@ func (v *Volumes) Expanding(ctx context.Context, volume string, _ int64) error {
 	if _, allocated := claim.Status.AllocatedResources[v1.ResourceStorage]; !allocated {
 		return nil
 	}
-	switch claim.Status.AllocatedResourceStatuses[v1.ResourceStorage] {
-	case v1.PersistentVolumeClaimNodeResizeInfeasible:
-		return fmt.Errorf("the volume is not expanded: claim %s/%s has the status %s until its requested size changes", claim.Namespace, claim.Name, v1.PersistentVolumeClaimNodeResizeInfeasible)
+	switch status := claim.Status.AllocatedResourceStatuses[v1.ResourceStorage]; status {
 	case v1.PersistentVolumeClaimNodeResizeInProgress:
 		return nil
+	case "", v1.PersistentVolumeClaimNodeResizePending:
+	default:
+		return fmt.Errorf("the volume is not expanded: claim %s/%s has the status %s until the resizer replaces it", claim.Namespace, claim.Name, status)
 	}
 	return v.patchClaim(ctx, claim, map[string]any{"allocatedResourceStatuses": map[v1.ResourceName]any{v1.ResourceStorage: v1.PersistentVolumeClaimNodeResizeInProgress}})
 }
@@ -86,11 +87,15 @@ func (v *Volumes) writeExpansions(ctx context.Context) {
 }
 
 // writeExpansion writes the new capacity of a claim and removes its resize conditions, or writes the condition
-// NodeResizeError if the expansion has failed.
+// NodeResizeError if the expansion has failed. The failure is infeasible if the driver says so, or if another size is
+// requested meanwhile: the resizer acts only then. A result is outdated if the volume has another size.
 func (v *Volumes) writeExpansion(ctx context.Context, e expansion) error {
-	claim, err := v.claimOf(ctx, e.volume)
+	pv, claim, err := v.claimOf(ctx, e.volume)
 	if err != nil || claim == nil {
 		return err
+	}
+	if size := pv.Spec.Capacity[v1.ResourceStorage]; size.Value() != e.bytes {
+		return nil
 	}
 	if e.err == nil {
 		return v.patchClaim(ctx, claim, map[string]any{
@@ -108,7 +113,8 @@ func (v *Volumes) writeExpansion(ctx context.Context, e expansion) error {
 		}
 	}
 	status := map[string]any{"conditions": append(without(claim.Status.Conditions, failed.Type), failed)}
-	if _, allocated := claim.Status.AllocatedResources[v1.ResourceStorage]; allocated && errors.Is(e.err, csi.ErrInfeasible) {
+	requested := claim.Spec.Resources.Requests[v1.ResourceStorage]
+	if _, allocated := claim.Status.AllocatedResources[v1.ResourceStorage]; allocated && (errors.Is(e.err, csi.ErrInfeasible) || requested.Value() != e.bytes) {
 		status["allocatedResourceStatuses"] = map[v1.ResourceName]any{v1.ResourceStorage: v1.PersistentVolumeClaimNodeResizeInfeasible}
 	}
 	return v.patchClaim(ctx, claim, status)
@@ -125,17 +131,17 @@ func without(conditions []v1.PersistentVolumeClaimCondition, kinds ...v1.Persist
 	return others
 }
 
-// claimOf returns the claim to which a PersistentVolume is bound, nil if it is bound to none.
-func (v *Volumes) claimOf(ctx context.Context, volume string) (*v1.PersistentVolumeClaim, error) {
+// claimOf returns a PersistentVolume and the claim to which it is bound, nil if it is bound to none.
+func (v *Volumes) claimOf(ctx context.Context, volume string) (*v1.PersistentVolume, *v1.PersistentVolumeClaim, error) {
 	pv, err := v.config.Kube.CoreV1().PersistentVolumes().Get(ctx, volume, metav1.GetOptions{})
 	if err != nil || pv.Spec.ClaimRef == nil {
-		return nil, err
+		return nil, nil, err
 	}
 	claim, err := v.config.Kube.CoreV1().PersistentVolumeClaims(pv.Spec.ClaimRef.Namespace).Get(ctx, pv.Spec.ClaimRef.Name, metav1.GetOptions{})
 	if err != nil || claim.UID != pv.Spec.ClaimRef.UID {
-		return nil, err
+		return nil, nil, err
 	}
-	return claim, nil
+	return pv, claim, nil
 }
 
 // patchClaim changes fields in the status of a claim that nothing has changed since it was read.

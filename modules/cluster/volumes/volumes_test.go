@@ -39,6 +39,7 @@ func newVolumes(t *testing.T, objects ...k8sruntime.Object) (*Volumes, *fake.Cli
 
 func disk() *v1.PersistentVolume {
 	return &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: v1.PersistentVolumeSpec{
+		Capacity:               v1.ResourceList{v1.ResourceStorage: resource.MustParse("2Gi")},
 		ClaimRef:               &v1.ObjectReference{Namespace: "ns", Name: "data", UID: "c"},
 		PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "d.example.com", VolumeHandle: "h"}},
 	}}
@@ -138,6 +139,7 @@ func TestExpansionInTheStatusOfAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "c"}}
 		claim.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: v1.PersistentVolumeClaimFileSystemResizePending}, {Type: "Other"}}
+		claim.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse("2Gi")}
 		claim.Status.AllocatedResources = v1.ResourceList{v1.ResourceStorage: resource.MustParse("2Gi")}
 		claim.Status.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: v1.PersistentVolumeClaimNodeResizePending, "other": "Pending"}
 		v, kube, _, _ := newVolumes(t, disk(), claim)
@@ -185,6 +187,34 @@ func TestExpansionInTheStatusOfAClaim(t *testing.T) {
 		if err := v.Expanding(t.Context(), "pv", 2<<30); err == nil || !strings.Contains(err.Error(), "claim ns/data") {
 			t.Errorf("an infeasible expansion is begun again: %v", err)
 		}
+
+		// An outdated result changes nothing.
+		for _, err := range []error{nil, errors.New("no answer")} {
+			if err := v.writeExpansion(t.Context(), expansion{"pv", 1 << 30, err}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := want(v1.PersistentVolumeClaimNodeResizeInfeasible, v1.PersistentVolumeClaimFileSystemResizePending, "Other", v1.PersistentVolumeClaimNodeResizeError); !got.Status.Capacity.Storage().IsZero() {
+			t.Errorf("an outdated result is written: %v", got.Status.Capacity)
+		}
+
+		// If another size is requested, the resizer must act after any failure.
+		failed.Status.AllocatedResourceStatuses[v1.ResourceStorage] = v1.PersistentVolumeClaimControllerResizeInProgress
+		failed, err := claims.UpdateStatus(t.Context(), failed, metav1.UpdateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Expanding(t.Context(), "pv", 2<<30); err == nil || !strings.Contains(err.Error(), "ControllerResizeInProgress") {
+			t.Errorf("an expansion is begun while the resizer works: %v", err)
+		}
+		failed.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("1Gi")
+		if failed, err = claims.Update(t.Context(), failed, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.writeExpansion(t.Context(), expansion{"pv", 2 << 30, errors.New("no answer")}); err != nil {
+			t.Fatal(err)
+		}
+		failed = want(v1.PersistentVolumeClaimNodeResizeInfeasible, v1.PersistentVolumeClaimFileSystemResizePending, "Other", v1.PersistentVolumeClaimNodeResizeError)
 
 		// The resizer has another size.
 		failed.Status.AllocatedResourceStatuses[v1.ResourceStorage] = v1.PersistentVolumeClaimNodeResizePending
@@ -278,7 +308,7 @@ func TestSizeThatCannotBeWritten(t *testing.T) {
 			return true, nil, errors.New("the API server is unavailable")
 		})
 		for _, volume := range []string{"gone", "busy", "pv"} {
-			v.Expanded(volume, 1<<30, nil)
+			v.Expanded(volume, 2<<30, nil)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -291,12 +321,12 @@ func TestSizeThatCannotBeWritten(t *testing.T) {
 			return claim.Status.Capacity.Storage().String()
 		}
 		time.Sleep(writePause + time.Millisecond)
-		if size("data") != "1Gi" || size("busy") != "0" {
-			t.Errorf("after one pause: %s, %s, want 1Gi, 0", size("data"), size("busy"))
+		if size("data") != "2Gi" || size("busy") != "0" {
+			t.Errorf("after one pause: %s, %s, want 2Gi, 0", size("data"), size("busy"))
 		}
 		time.Sleep(2 * writePause)
-		if size("busy") != "1Gi" {
-			t.Errorf("after all failures: %s, want 1Gi", size("busy"))
+		if size("busy") != "2Gi" {
+			t.Errorf("after all failures: %s, want 2Gi", size("busy"))
 		}
 	})
 }

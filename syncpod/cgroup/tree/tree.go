@@ -63,9 +63,10 @@ func New(c Config) (*Tree, error) {
 // PodsCgroup returns the path of the cgroup of all pods in each of the kernel's trees, such as /kubepods.
 func (t *Tree) PodsCgroup() string { return t.root.Path(t.config.Driver) }
 
-// EnsurePodsCgroup creates or updates the cgroup of all pods, with its limits, and those of the QoS classes in it, unless
-// an earlier agent has left cgroups of pods: then the first EnsureCgroup does so, because the settings depend on the
-// pods. A kubelet has these cgroups from its start, and programs of the node expect that.
+// EnsurePodsCgroup creates the cgroup of all pods, with its limits, and those of the QoS classes in it. It updates the
+// limits of all pods if they exist, unless the Tree has records of pods: then the first EnsureCgroup does so. The settings
+// of an existing class stay, because they depend on its pods. The error is [cgroup.ErrMemoryInUse] if the pods use more
+// memory than their limit. A kubelet has these cgroups from its start, and programs of the node expect that.
 func (t *Tree) EnsurePodsCgroup(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +74,15 @@ func (t *Tree) EnsurePodsCgroup(ctx context.Context) error {
 		return err
 	}
 	err := t.in(func(mount *os.Root) error {
-		return errors.Join(t.setAbove(ctx, mount, v1.PodQOSBurstable), t.setAbove(ctx, mount, v1.PodQOSBestEffort))
+		errs := []error{t.setAbove(ctx, mount, v1.PodQOSGuaranteed)}
+		for _, class := range []v1.PodQOSClass{v1.PodQOSBurstable, v1.PodQOSBestEffort} {
+			name, err := podcgroup.ClassName(t.root, class)
+			if err == nil && !t.exists(mount, name.Path(t.config.Driver)) {
+				err = t.setAbove(ctx, mount, class)
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
 	})
 	if err != nil {
 		return fmt.Errorf("tree: cgroup %s of all pods: %w", t.PodsCgroup(), err)

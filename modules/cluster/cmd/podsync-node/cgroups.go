@@ -36,7 +36,10 @@ func (a *agent) cgroupsWith(ctx context.Context, driver cgroup.Driver, enforced 
 	if err != nil {
 		return nil, err
 	}
-	if err := t.EnsurePodsCgroup(ctx); err != nil {
+	switch err := t.EnsurePodsCgroup(ctx); {
+	case errors.Is(err, cgroup.ErrMemoryInUse):
+		a.log.Error(err, "The limit of all pods is not set before they use less") // evictions lower the usage, and each pod that starts is another attempt
+	case err != nil:
 		return nil, err
 	}
 	reservations, err := config.Reservations(a.kubelet)
