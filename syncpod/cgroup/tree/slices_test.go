@@ -66,6 +66,12 @@ func TestPodsCgroupBeforeTheFirstPod(t *testing.T) {
 		t.Fatalf("%v, weight %s", err, before)
 	}
 	k.want(map[string]string{"kubepods/burstable/cpu.weight": before})
+	// So do those of a class whose pods are not recorded, because a kubelet has created them.
+	k = newKernel(t, cgroup.V2)
+	k.must(k.agent().EnsurePodsCgroup(t.Context()))
+	k.write("kubepods/burstable/cpu.weight", "42")
+	k.must(k.agent().EnsurePodsCgroup(t.Context()))
+	k.want(map[string]string{"kubepods/burstable/cpu.weight": "42"})
 	k = newKernel(t, cgroup.V2)
 	tree := k.agent()
 	k.must(os.RemoveAll(k.dir))
