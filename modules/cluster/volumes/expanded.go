@@ -114,7 +114,8 @@ func (v *Volumes) writeExpansion(ctx context.Context, e expansion) error {
 	}
 	status := map[string]any{"conditions": append(without(claim.Status.Conditions, failed.Type), failed)}
 	requested := claim.Spec.Resources.Requests[v1.ResourceStorage]
-	if _, allocated := claim.Status.AllocatedResources[v1.ResourceStorage]; allocated && (errors.Is(e.err, csi.ErrInfeasible) || requested.Value() != e.bytes) {
+	begun := claim.Status.AllocatedResourceStatuses[v1.ResourceStorage] == v1.PersistentVolumeClaimNodeResizeInProgress
+	if begun && (errors.Is(e.err, csi.ErrInfeasible) || requested.Value() != e.bytes) {
 		status["allocatedResourceStatuses"] = map[v1.ResourceName]any{v1.ResourceStorage: v1.PersistentVolumeClaimNodeResizeInfeasible}
 	}
 	return v.patchClaim(ctx, claim, status)

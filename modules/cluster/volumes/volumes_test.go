@@ -208,7 +208,15 @@ func TestExpansionInTheStatusOfAClaim(t *testing.T) {
 			t.Errorf("an expansion is begun while the resizer works: %v", err)
 		}
 		failed.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("1Gi")
-		if failed, err = claims.Update(t.Context(), failed, metav1.UpdateOptions{}); err != nil {
+		if _, err = claims.Update(t.Context(), failed, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.writeExpansion(t.Context(), expansion{"pv", 2 << 30, csi.ErrInfeasible}); err != nil {
+			t.Fatal(err)
+		}
+		failed = want(v1.PersistentVolumeClaimControllerResizeInProgress, v1.PersistentVolumeClaimFileSystemResizePending, "Other", v1.PersistentVolumeClaimNodeResizeError)
+		failed.Status.AllocatedResourceStatuses[v1.ResourceStorage] = v1.PersistentVolumeClaimNodeResizeInProgress
+		if _, err := claims.UpdateStatus(t.Context(), failed, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := v.writeExpansion(t.Context(), expansion{"pv", 2 << 30, errors.New("no answer")}); err != nil {
