@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,7 +35,9 @@ type machine struct {
 	*node
 	rt     *critest.Runtime
 	wanted map[types.UID]*v1.Pod
-	pods   *source.Push
+	// known is a copy of wanted for the agent's goroutines, which read claims.
+	known atomic.Pointer[map[types.UID]*v1.Pod]
+	pods  *source.Push
 	// endAgent ends the agent, nil if none runs.
 	endAgent func()
 }
@@ -45,6 +48,7 @@ func onMachine(t *testing.T, c csitest.Config, f func(t *testing.T, m *machine))
 	synctest.Test(t, func(t *testing.T) {
 		c.Mounter = &precious{t: t, mounted: map[string]bool{}}
 		m := &machine{node: newNode(t, c), wanted: map[types.UID]*v1.Pod{}}
+		m.known.Store(&map[types.UID]*v1.Pod{})
 		m.rt, _ = critest.Start(t, critest.Config{Dir: t.TempDir()})
 		m.objects.Claim, m.objects.Volume = m.claim, volumeOf
 		m.objects.Driver = func(context.Context, string) (*storagev1.CSIDriver, error) {
@@ -104,7 +108,7 @@ func (m *machine) claim(_ context.Context, _, name string) (*v1.PersistentVolume
 	volumes := map[string]string{"data": "pv", "mine": "single", "raw": "raw"}
 	c := claim(name, volumes[name])
 	c.Status.Phase = v1.ClaimBound
-	for _, pod := range m.wanted {
+	for _, pod := range *m.known.Load() {
 		if name == pod.Name+"-vol" {
 			c.Spec.VolumeName = "of-" + pod.Name
 			c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: new(true)}}
@@ -193,6 +197,8 @@ func (m *machine) stop() {
 // want passes the wanted pods to the agent.
 func (m *machine) want() {
 	m.t.Helper()
+	known := maps.Clone(m.wanted)
+	m.known.Store(&known)
 	if err := m.pods.Set(slices.Collect(maps.Values(m.wanted))...); err != nil {
 		m.t.Fatal(err)
 	}
@@ -215,10 +221,11 @@ func (m *machine) runs(uid types.UID) bool { return len(m.processesOf("/"+string
 // The claim of an ephemeral volume belongs to its pod: a claim of the same name that does not is refused.
 func TestEphemeralVolumes(t *testing.T) {
 	onMachine(t, csitest.Config{}, func(t *testing.T, m *machine) {
-		find, foreign := m.objects.Claim, true
+		find := m.objects.Claim
+		var own atomic.Bool
 		m.objects.Claim = func(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error) {
 			c, err := find(ctx, namespace, name)
-			if foreign && err == nil {
+			if !own.Load() && err == nil {
 				c.OwnerReferences[0].UID = "another"
 			}
 			return c, err
@@ -233,7 +240,7 @@ func TestEphemeralVolumes(t *testing.T) {
 		if err := m.m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], m.dir(pod)); err == nil || !strings.Contains(err.Error(), "PVC ns/web-vol was not created for pod ns/web (pod is not owner)") {
 			t.Errorf("%v", err)
 		}
-		foreign = false
+		own.Store(true)
 		m.settle()
 		if !m.runs("uid-1") {
 			t.Error("the pod does not run on a claim of its own")
