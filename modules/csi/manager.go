@@ -441,13 +441,3 @@ func (m *Manager) Plan() Plan {
 	}
 	return Decide(time.Now(), state, desired)
 }
-
-// podOf returns the fields of a pod that drivers need.
-func podOf(pod *v1.Pod) Pod {
-	p := Pod{UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, ServiceAccount: pod.Spec.ServiceAccountName, Always: true}
-	if sc := pod.Spec.SecurityContext; sc != nil {
-		p.FSGroup = sc.FSGroup
-		p.Always = sc.FSGroupChangePolicy == nil || *sc.FSGroupChangePolicy != v1.FSGroupChangeOnRootMismatch
-	}
-	return p
-}

@@ -379,6 +379,22 @@ func TestExpansionAndRepublish(t *testing.T) {
 	})
 }
 
+// resizable serves a volume and its claim. The volume has another capacity after the returned value has become true.
+func (n *node) resizable(pv *v1.PersistentVolume, data *v1.PersistentVolumeClaim, capacity string) (resized *atomic.Bool) {
+	n.objects = csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{data})
+	find := n.objects.Volume
+	resized = &atomic.Bool{}
+	n.objects.Volume = func(ctx context.Context, name string) (*v1.PersistentVolume, error) {
+		pv, err := find(ctx, name)
+		if err == nil && resized.Load() {
+			pv = pv.DeepCopy()
+			pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse(capacity)
+		}
+		return pv, err
+	}
+	return resized
+}
+
 // expansions records expansions of volumes. Expanding fails for the size refused.
 type expansions struct {
 	mu      sync.Mutex
@@ -423,17 +439,7 @@ func TestExpansionsAreRecorded(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		pv, data := persistent("pv", v1.ReadWriteOnce), claim("data", "pv")
 		data.Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
-		n.objects = csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{data})
-		find := n.objects.Volume
-		var shrunk atomic.Bool
-		n.objects.Volume = func(ctx context.Context, name string) (*v1.PersistentVolume, error) {
-			pv, err := find(ctx, name)
-			if err == nil && shrunk.Load() {
-				pv = pv.DeepCopy()
-				pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse("1536Mi")
-			}
-			return pv, err
-		}
+		shrunk := n.resizable(pv, data, "1536Mi")
 		var record expansions
 		n.config.Expansions = &record
 		fail := func(code codes.Code, times int) {
@@ -474,17 +480,7 @@ func TestSizeThatChangesDuringAnExpansion(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		pv, data := persistent("pv", v1.ReadWriteOnce), claim("data", "pv")
 		data.Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
-		n.objects = csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{data})
-		find := n.objects.Volume
-		var grown atomic.Bool
-		n.objects.Volume = func(ctx context.Context, name string) (*v1.PersistentVolume, error) {
-			pv, err := find(ctx, name)
-			if err == nil && grown.Load() {
-				pv = pv.DeepCopy()
-				pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse("3Gi")
-			}
-			return pv, err
-		}
+		grown := n.resizable(pv, data, "3Gi")
 		var record expansions
 		n.config.Expansions = &record
 		n.driver.Inject(csitest.Fault{Method: "NodeExpand", Times: 1, Delay: 90 * time.Second})
@@ -503,17 +499,7 @@ func TestExpansionOfAVolumeInUse(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		pv, data := persistent("pv", v1.ReadWriteOnce), claim("data", "pv")
 		data.Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("2Gi")}
-		n.objects = csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{data})
-		find := n.objects.Volume
-		var grown atomic.Bool
-		n.objects.Volume = func(ctx context.Context, name string) (*v1.PersistentVolume, error) {
-			pv, err := find(ctx, name)
-			if err == nil && grown.Load() {
-				pv = pv.DeepCopy()
-				pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse("5Gi")
-			}
-			return pv, err
-		}
+		grown := n.resizable(pv, data, "5Gi")
 		n.start()
 		n.mustSetUp(podOf("a", "data"))
 		n.settle()

@@ -39,6 +39,16 @@ type Pod struct {
 	Always  bool
 }
 
+// podOf returns the fields of a pod that drivers need.
+func podOf(pod *v1.Pod) Pod {
+	p := Pod{UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, ServiceAccount: pod.Spec.ServiceAccountName, Always: true}
+	if sc := pod.Spec.SecurityContext; sc != nil {
+		p.FSGroup = sc.FSGroup
+		p.Always = sc.FSGroupChangePolicy == nil || *sc.FSGroupChangePolicy != v1.FSGroupChangeOnRootMismatch
+	}
+	return p
+}
+
 // Static returns Objects for an agent without an API server. Each claim names its PersistentVolume in spec.volumeName,
 // and both count as bound to each other. The caller must not modify the objects afterwards.
 func Static(volumes []*v1.PersistentVolume, claims []*v1.PersistentVolumeClaim) Objects {

@@ -28,7 +28,7 @@ func Eviction(c *kubelet.KubeletConfiguration) (eviction.Policy, error) {
 		maps.Copy(merged, p.Hard)
 		p.Hard = merged
 	}
-	if limitsPods(c) {
+	if LimitsPods(c) {
 		p = withAllocatable(p)
 	}
 	for signal, text := range signals(c.EvictionSoftGracePeriod) {
@@ -47,8 +47,9 @@ func Eviction(c *kubelet.KubeletConfiguration) (eviction.Policy, error) {
 	return p, nil
 }
 
-// limitsPods reports whether the cgroup of all pods is limited.
-func limitsPods(c *kubelet.KubeletConfiguration) bool {
+// LimitsPods reports whether the cgroup of all pods is limited to what is allocatable (cgroupsPerQOS,
+// enforceNodeAllocatable).
+func LimitsPods(c *kubelet.KubeletConfiguration) bool {
 	return *c.CgroupsPerQOS && (c.EnforceNodeAllocatable == nil || slices.Contains(c.EnforceNodeAllocatable, "pods"))
 }
 

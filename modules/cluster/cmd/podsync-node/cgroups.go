@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -64,7 +63,7 @@ func (a *agent) cgroupConfig(driver cgroup.Driver, enforced v1.ResourceList) tre
 	if a.kubelet.CPUCFSQuotaPeriod != nil {
 		c.CPUPeriod = a.kubelet.CPUCFSQuotaPeriod.Duration
 	}
-	if a.kubelet.EnforceNodeAllocatable == nil || slices.Contains(a.kubelet.EnforceNodeAllocatable, "pods") {
+	if config.LimitsPods(a.kubelet) {
 		c.Allocatable = enforced
 	}
 	return c
