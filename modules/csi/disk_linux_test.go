@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -184,17 +183,7 @@ func TestALocalVolumeInUseGrows(t *testing.T) {
 		pv, data := localVolume(t.TempDir()), claim("data", "disk-1")
 		pv.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("16Mi")}
 		data.Status.Capacity, data.Spec.Resources.Requests = pv.Spec.Capacity, pv.Spec.Capacity
-		n.objects = csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{data})
-		find := n.objects.Volume
-		var grown atomic.Bool
-		n.objects.Volume = func(ctx context.Context, name string) (*v1.PersistentVolume, error) {
-			pv, err := find(ctx, name)
-			if err == nil && grown.Load() {
-				pv = pv.DeepCopy()
-				pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse("48Mi")
-			}
-			return pv, err
-		}
+		grown := n.resizable(pv, data, "48Mi")
 		var expanded expansions
 		n.config.Expansions = &expanded
 		n.start()
