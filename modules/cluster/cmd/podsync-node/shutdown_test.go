@@ -91,7 +91,7 @@ func TestDelayOfAShutdown(t *testing.T) {
 // With the cgroup driver systemd, the slices of pods are created by systemd.
 func TestSystemdDriver(t *testing.T) {
 	for driver, want := range map[cgroup.Driver]bool{cgroup.Systemd: true, cgroup.Cgroupfs: false} {
-		a := &agent{kubelet: &kubelet.KubeletConfiguration{CPUCFSQuota: new(true), PodPidsLimit: new(int64(-1)), CgroupRoot: "/edge"}, systemd: &systemd.Systemd{}}
+		a := &agent{kubelet: &kubelet.KubeletConfiguration{CgroupsPerQOS: new(true), CPUCFSQuota: new(true), PodPidsLimit: new(int64(-1)), CgroupRoot: "/edge"}, systemd: &systemd.Systemd{}}
 		if c := a.cgroupConfig(driver, nil); (c.Slices != nil) != want || c.Driver != driver || c.Root != "/edge/kubepods" {
 			t.Errorf("%s: %+v", driver, c)
 		}

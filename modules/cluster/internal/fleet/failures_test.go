@@ -303,6 +303,7 @@ func TestPartitionDuringRelease(t *testing.T) {
 	onSite(t, 1, 1, func(s *site) {
 		n := s.nodes[0]
 		n.Partition(time.Minute, fleet.Refused)
+		synctest.Wait() // the changes of its pods are held
 		s.invalid.Store(new(func() {
 			w := httptest.NewRecorder()
 			if n.Serve(w, httptest.NewRequest(http.MethodGet, "/containerLogs/default/p0/app", nil)); w.Code == http.StatusServiceUnavailable {
