@@ -9,7 +9,8 @@
 # up installs the packages that it needs with apt-get. For 2.4 it builds containerd
 # once, with go install, into $PODSYNC_E2E_CACHE (default ~/.cache/podsync-e2e). Several
 # can be up at once, in directories of their own. The images are
-# localhost/busybox:e2e, without an entrypoint, and localhost/pause:e2e.
+# localhost/busybox:e2e, without an entrypoint, and localhost/pause:e2e. containerd
+# reads DIR/registries/HOST/hosts.toml when it pulls from a host.
 # Needs root and cgroups.
 set -euo pipefail
 
@@ -82,11 +83,15 @@ write_config() {
 [plugins."io.containerd.grpc.v1.cri".cni]
   bin_dir = "/usr/lib/cni"
   conf_dir = "$dir/cni"
+[plugins."io.containerd.grpc.v1.cri".registry]
+  config_path = "$dir/registries"
 END
     else
       cat << END
 [plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "localhost/pause:e2e"
+[plugins."io.containerd.cri.v1.images".registry]
+  config_path = "$dir/registries"
 [plugins."io.containerd.cri.v1.runtime"]
   restrict_oom_score_adj = true
   enable_cdi = false

@@ -13,7 +13,7 @@
 # serial DIR [FOCUS] runs the Serial tests whose names match a regular expression; default all. DIR/serial/report.json has
 # the result of each test.
 serial() {
-  local dir=$1 focus=${2:-.} keeper port status=0
+  local dir=$1 focus=${2:-.} keeper status=0
   [ -e "$dir/program" ] || die "no agent runs in $dir: start it with suite.sh node"
   build_serial
   mkdir -p "$dir/serial/bin" "$dir/serial/kubelet.conf.d" "$dir/static"
@@ -23,6 +23,7 @@ serial() {
   if [ -n "${PODSYNC_E2E_IMAGES:-}" ]; then
     ctr "$dir" images import "$PODSYNC_E2E_IMAGES" > /dev/null
   fi
+  publish "$dir"
   rm -f "$dir"/serial/kubelet.conf.d/*
   serial_configuration "$dir" > "$dir/serial/kubelet-config"
   # The tests expect a node under pressure without a taint: their own control plane has no controller that sets one.
@@ -33,9 +34,7 @@ serial() {
   keep_containerd "$dir" &
   keeper=$!
   read_only_port "$dir" &
-  port=$!
-  keep_images "$dir" &
-  trap "kill $keeper $port $! 2> /dev/null; stop '$dir' kube-controller-manager; controllers '$dir'" EXIT
+  trap "kill $keeper $! 2> /dev/null; stop '$dir' kube-controller-manager; controllers '$dir'" EXIT
   run_serial "$dir" "$focus" || status=$?
   grep -E '^(Ran [0-9]+ of|FAIL!|SUCCESS!)' "$dir/log/serial.log" || tail -n 20 "$dir/log/serial.log"
   return $status
@@ -108,18 +107,6 @@ keep_containerd() {
     alive "$dir/containerd/pid" || nsenter "--net=$dir/net" "$root/internal/rig/e2e/containerd.sh" start 2.4 "$dir/containerd" > /dev/null || true
     printf %s "$(cat "$dir/containerd/pid")" > "$dir/serial/containerd.pid"
     sleep 1
-  done
-}
-
-# keep_images imports images again that the agent has removed because the disk was full, as a registry would serve them.
-keep_images() {
-  local dir=$1 present name file
-  while sleep 5; do
-    present=$(ctr "$dir" images ls -q 2> /dev/null) || continue
-    for file in "$dir"/images/*.tar; do
-      name=$(basename "$file" .tar)
-      grep -qF "/$name" <<< "$present" || ctr "$dir" images import "$file" > /dev/null 2>&1 || true
-    done
   done
 }
 

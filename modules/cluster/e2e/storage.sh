@@ -41,6 +41,7 @@ storage_images() {
   enter_node "$dir" > "$dir/nsenter"
   image "$dir" "$("$bin/e2e.test" --list-images | grep /e2e-test-images/agnhost: | sort -V | tail -n 1)" -file "agnhost=$bin/agnhost" \
     -file "bin/nsenter=$dir/nsenter" -command pause -- /agnhost
+  publish "$dir"
 }
 
 # stand_in DIR IMAGE COMMAND

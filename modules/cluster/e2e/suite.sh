@@ -18,6 +18,8 @@
 set -euo pipefail
 
 readonly ADDRESS=10.87.0.1 SERVICE=10.96.0.1 # of the node, and of the service kubernetes.default
+readonly REGISTRY=$ADDRESS:5000              # serves registry.k8s.io
+readonly CRANE=v0.22.1                       # the program of the registry
 readonly PROCS=${PODSYNC_E2E_PROCS:-4}       # tests at a time
 readonly CGROUPS=/sys/fs/cgroup
 
@@ -73,6 +75,7 @@ build() (
   done
   [ -x "$bin/agnhost" ] || packages+=(k8s.io/kubernetes/test/images/agnhost)
   [ -x "$bin/ginkgo" ] || packages+=(github.com/onsi/ginkgo/v2/ginkgo)
+  [ -x "$bin/crane" ] || GOBIN=$bin go install "github.com/google/go-containerregistry/cmd/crane@$CRANE"
   cd "$here/suite"
   [ -x "$bin/e2e.test" ] || echo "Kubernetes v$version is built, for which $bin has none: it takes a while" >&2
   [ ${#packages[@]} = 0 ] || go build "${flags[@]}" -o "$bin/" "${packages[@]}"
@@ -92,6 +95,7 @@ up() {
   certificates "$dir"
   control_plane "$dir"
   "${in[@]}" "$root/internal/rig/e2e/containerd.sh" up 2.4 "$dir/containerd" | tail -n 1 > "$dir/endpoint"
+  registry "$dir"
   images "$dir"
 }
 
@@ -200,6 +204,24 @@ await() {
   die "$name is not ready in $dir"
 }
 
+# registry starts a registry from which containerd pulls the images of registry.k8s.io, so that tests with the pull policy
+# Always run, and images that the agent removes come back.
+registry() {
+  local dir=$1 hosts=$1/containerd/registries/registry.k8s.io
+  start "$dir" registry "$bin/crane" registry serve --address="$REGISTRY"
+  await "$dir" registry nsenter "--net=$dir/net" curl -sf "http://$REGISTRY/v2/"
+  mkdir -p "$hosts"
+  echo "server = \"http://$REGISTRY\"" > "$hosts/hosts.toml"
+}
+
+# publish pushes the images of registry.k8s.io that containerd has into the registry.
+publish() {
+  local dir=$1 name
+  for name in $(ctr "$dir" images ls -q | grep '^registry.k8s.io/[^@]*$'); do
+    ctr "$dir" images push --local --plain-http "$REGISTRY/${name#*/}" "$name" > /dev/null
+  done
+}
+
 # images builds replacements for the images that the tests of suite/short.txt need: they contain busybox, and agnhost.
 images() {
   local dir=$1 list
@@ -207,6 +229,7 @@ images() {
   image "$dir" "$(grep /e2e-test-images/busybox: <<< "$list" | tail -n 1)"
   image "$dir" "$(grep '^registry.k8s.io/pause:' <<< "$list")" -- sh -c 'trap exit TERM; sleep 2147483647 & wait'
   image "$dir" "$(grep /e2e-test-images/agnhost: <<< "$list" | tail -n 1)" -file "agnhost=$bin/agnhost" -command pause -- /agnhost
+  publish "$dir"
 }
 
 # image DIR NAME [FLAG...] [-- ENTRYPOINT...]
@@ -227,7 +250,7 @@ image() {
 ctr() {
   local dir=$1
   shift
-  "${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/containerd-2.4.2/ctr" -a "$dir/containerd/containerd.sock" -n k8s.io "$@"
+  nsenter "--net=$dir/net" "${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/containerd-2.4.2/ctr" -a "$dir/containerd/containerd.sock" -n k8s.io "$@"
 }
 
 # --- the node ---
@@ -433,7 +456,7 @@ stop() {
 down() {
   local dir=$1 name
   settle "$dir"
-  for name in kubelet kube-scheduler kube-controller-manager kube-apiserver etcd; do
+  for name in kubelet kube-scheduler kube-controller-manager kube-apiserver etcd registry; do
     stop "$dir" $name
   done
   "$root/internal/rig/e2e/containerd.sh" down 2.4 "$dir/containerd" || true # the check below prints what is left

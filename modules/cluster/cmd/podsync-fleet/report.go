@@ -92,7 +92,7 @@ func (r *report) printLines(ctx context.Context, every time.Duration) {
 		}
 		now, took, used := r.counts(), time.Since(at), processCPU()
 		fmt.Fprintf(r.out, "%6.0fs  pods %s  requests %.1f/s  CPU %.1f%%  resident %d MB  goroutines %d\n", time.Since(r.began).Seconds(), printed(r.phases()),
-			float64(total(now)-total(before))/took.Seconds(), 100*(used-cpu).Seconds()/took.Seconds(), resident()>>20, runtime.NumGoroutine())
+			float64(total(now)-total(before))/took.Seconds(), 100*(used-cpu).Seconds()/took.Seconds(), residentBytes()>>20, runtime.NumGoroutine())
 		if failed := failures(now, before); failed != "" {
 			fmt.Fprintf(r.out, "         failed requests: %s\n", failed)
 		}
@@ -137,7 +137,7 @@ func (r *report) printSummary(nodes int) {
 	if failed := failures(counts, nil); failed != "" {
 		fmt.Fprintf(r.out, "\nfailed           %s", failed)
 	}
-	fmt.Fprintf(r.out, "\nresident         %d MB\nCPU              %v\n", resident()>>20, processCPU().Round(time.Millisecond))
+	fmt.Fprintf(r.out, "\nresident         %d MB\nCPU              %v\n", residentBytes()>>20, processCPU().Round(time.Millisecond))
 }
 
 // maxFailures is the maximum number of kinds of failed requests in a line.

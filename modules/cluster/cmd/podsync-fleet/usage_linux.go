@@ -17,8 +17,8 @@ func processCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// resident returns the resident memory of this process in bytes.
-func resident() int {
+// residentBytes returns the resident memory of this process in bytes.
+func residentBytes() int {
 	text, err := os.ReadFile("/proc/self/statm")
 	if fields := strings.Fields(string(text)); err == nil && len(fields) > 1 {
 		if pages, err := strconv.Atoi(fields[1]); err == nil {

@@ -10,8 +10,8 @@ import (
 // processCPU returns 0, because the CPU time is unknown on this system.
 func processCPU() time.Duration { return 0 }
 
-// resident returns the memory that Go has obtained from the system, in bytes.
-func resident() int {
+// residentBytes returns the memory that Go has obtained from the system, in bytes.
+func residentBytes() int {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.Sys)

@@ -22,6 +22,7 @@ import (
 	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/modules/cluster/certificates"
 	"github.com/podsync/podsync/modules/cluster/config"
+	"github.com/podsync/podsync/modules/cluster/internal/resident"
 	"github.com/podsync/podsync/modules/cluster/internal/together"
 	"github.com/podsync/podsync/modules/devices"
 	"github.com/podsync/podsync/modules/otel"
@@ -198,7 +199,8 @@ func (a *agent) run(ctx context.Context) error {
 	with := func(run func(context.Context, *parts) error) func(context.Context) error {
 		return func(ctx context.Context) error { return run(ctx, p) }
 	}
-	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.delayShutdown), with(a.servePlugins), with(a.mountVolumes), with(a.servePodResources), with(a.join))
+	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.delayShutdown), with(a.servePlugins), with(a.mountVolumes), with(a.servePodResources), with(a.join),
+		func(ctx context.Context) error { return resident.ReleaseAfterStart(ctx, a.log) })
 }
 
 // join registers the node, and then runs the parts that need the API server. The checkpoint of pods does not need it.
