@@ -29,9 +29,11 @@ func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(tex
 
 // proc is a node whose kernel reports few values.
 var proc = fstest.MapFS{
-	"proc/stat":      file("cpu 700 0 300 9000 0 0 0 0 0 0\nbtime 1790000000\n"),
-	"proc/meminfo":   file("MemTotal: 8000 kB\nBuffers: 0 kB\nCached: 3000 kB\nSwapCached: 0 kB\nInactive(file): 1000 kB\nAnonPages: 2000 kB\n"),
-	"proc/1/net/dev": file("Inter-|\neth0: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"),
+	"proc/stat":               file("cpu 700 0 300 9000 0 0 0 0 0 0\nbtime 1790000000\n"),
+	"proc/meminfo":            file("MemTotal: 8000 kB\nBuffers: 0 kB\nCached: 3000 kB\nSwapCached: 0 kB\nInactive(file): 1000 kB\nAnonPages: 2000 kB\n"),
+	"proc/loadavg":            file("0.10 0.20 0.30 2/345 6789\n"),
+	"proc/sys/kernel/pid_max": file("4194304\n"),
+	"proc/1/net/dev":          file("Inter-|\neth0: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"),
 }
 
 // withProc has the server read that node.
@@ -63,6 +65,7 @@ func TestSummary(t *testing.T) {
 			Node struct {
 				NodeName string
 				used
+				Rlimit *struct{ MaxPID, CurProc uint64 }
 			}
 			Pods []struct {
 				PodRef struct{ Name, Namespace, UID string }
@@ -78,6 +81,9 @@ func TestSummary(t *testing.T) {
 		}
 		if n := got.Node; (n.Network == nil) != (query != "") || (n.FS == nil) != (query != "") {
 			t.Errorf("%q: %s, want (n.Network == nil) == (query != \"\") and (n.FS == nil) == (query != \"\")", query, text)
+		}
+		if n := got.Node; query == "" && (n.Rlimit == nil || n.Rlimit.MaxPID != 4194304 || n.Rlimit.CurProc != 345) || query != "" && n.Rlimit != nil {
+			t.Errorf("%q: %s, want maxpid 4194304 and curproc 345 without a query", query, text)
 		}
 		p := got.Pods[0]
 		if p.PodRef.Name != "web" || p.PodRef.Namespace != "default" || p.PodRef.UID != "uid-of-web" || p.Memory.WorkingSetBytes != 2<<20 || len(p.Containers) != 1 {

@@ -15,6 +15,7 @@ func Example() {
 	node := fstest.MapFS{
 		"proc/stat":                          file("cpu 700 0 300 9000 0 0 0 0 0 0\nbtime 1790000000\n"),
 		"proc/meminfo":                       file("MemTotal: 8000 kB\nBuffers: 0 kB\nCached: 3000 kB\nSwapCached: 0 kB\nInactive(file): 1000 kB\nAnonPages: 2000 kB\n"),
+		"proc/loadavg":                       file("0.10 0.20 0.30 2/345 6789\n"),
 		"sys/fs/cgroup/cgroup.controllers":   file("cpu memory\n"),
 		"sys/fs/cgroup/podu/cpu.stat":        file("usage_usec 2500000\n"),
 		"sys/fs/cgroup/podu/memory.current":  file("3000\n"),

@@ -24,16 +24,15 @@ func (f *files) procNode(now time.Time, withNetwork bool) Node {
 	return n
 }
 
-// nodeProcesses counts processes and threads, and returns the lower of the two limits on them.
-func (f *files) nodeProcesses() (running, most *uint64) {
+func (f *files) nodeProcesses(now time.Time) *Processes {
+	p := &Processes{Time: now, Limit: f.number("proc/sys/kernel/pid_max")}
 	if text, ok := f.must("proc/loadavg"); ok {
-		running = f.parseLoad(string(text))
+		p.Running = f.parseLoad(string(text))
 	}
-	most = f.number("proc/sys/kernel/pid_max")
-	if threads := f.number("proc/sys/kernel/threads-max"); most == nil || threads != nil && *threads < *most {
-		most = threads
+	if threads := f.number("proc/sys/kernel/threads-max"); p.Limit == nil || threads != nil && *threads < *p.Limit {
+		p.Limit = threads
 	}
-	return running, most
+	return p
 }
 
 // parseLoad returns the number after the slash in 0.00 0.00 0.00 1/123 4567.

@@ -78,9 +78,9 @@ func (r *Reader) ReadNode(ctx context.Context) (Node, error) {
 	read := &run{files: files{FS: r.config.Root}, disks: disks{seen: map[string]*FS{}}, now: time.Now(), all: true}
 	n := Node{Memory: read.nodeMemory(read.now), FS: read.mustOf(r.config.Dir)}
 	if r.config.PodsCgroup != "" {
-		n.Pods = read.memoryOf(hierarchyOf(r.config.Root), r.config.PodsCgroup, read.now)
+		n.PodsMemory = read.memoryOf(hierarchyOf(r.config.Root), r.config.PodsCgroup, read.now)
 	}
-	n.Processes, n.MaxProcesses = read.nodeProcesses()
+	n.Processes = read.nodeProcesses(read.now)
 	ctx, cancel := context.WithTimeout(ctx, runtimeTime)
 	defer cancel()
 	n.ImageFS, n.ContainerFS = read.imageFS(ctx, r.config.Runtime)

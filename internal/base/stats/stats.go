@@ -25,10 +25,10 @@ type Node struct {
 	// FS is the file system of Config.Dir, ImageFS the one of the runtime's images, ContainerFS
 	// the one of the containers' writable layers.
 	FS, ImageFS, ContainerFS *FS
-	// Pods is the memory of the cgroup of all pods, nil if it is unknown. Processes is the number of processes and
-	// threads, MaxProcesses the limit on it. Only ReadNode sets them.
-	Pods                    *Memory
-	Processes, MaxProcesses *uint64
+	// Processes is nil after ReadCPUAndMemory.
+	Processes *Processes
+	// PodsMemory is the memory of the cgroup of all pods, nil if it is unknown. Only ReadNode sets it.
+	PodsMemory *Memory
 }
 
 // Pod is the resource usage of a pod.
@@ -73,6 +73,16 @@ type CPU struct {
 	UsageNanoCores *uint64 `json:"usageNanoCores,omitempty"`
 	// UsageCoreNanoSeconds is the CPU time used since the start, in nanoseconds.
 	UsageCoreNanoSeconds *uint64 `json:"usageCoreNanoSeconds,omitempty"`
+}
+
+// Processes are processes and threads.
+type Processes struct {
+	// Time is when the figures were read.
+	Time time.Time `json:"time"`
+	// Limit is the number that the node can have, the lower of the kernel's two limits.
+	Limit *uint64 `json:"maxpid,omitempty"`
+	// Running is the number that exist.
+	Running *uint64 `json:"curproc,omitempty"`
 }
 
 // Memory is memory in use, in bytes.

@@ -159,13 +159,15 @@ func (n *Node) lastReport() time.Time {
 
 // same reports whether two statuses are equal except for the times of heartbeats.
 func same(a, b *v1.NodeStatus) bool {
-	a, b = a.DeepCopy(), b.DeepCopy()
-	for _, s := range []*v1.NodeStatus{a, b} {
-		for i := range s.Conditions {
-			s.Conditions[i].LastHeartbeatTime = metav1.Time{}
-		}
+	return equality.Semantic.DeepEqual(withoutHeartbeats(*a), withoutHeartbeats(*b))
+}
+
+func withoutHeartbeats(s v1.NodeStatus) v1.NodeStatus {
+	s.Conditions = slices.Clone(s.Conditions)
+	for i := range s.Conditions {
+		s.Conditions[i].LastHeartbeatTime = metav1.Time{}
 	}
-	return equality.Semantic.DeepEqual(a, b)
+	return s
 }
 
 // patchOf returns the patch that writes the status of after and sets labels.

@@ -118,10 +118,10 @@ func TestReadings(t *testing.T) {
 		return &stats.FS{Device: device, AvailableBytes: number(available), CapacityBytes: number(100), Inodes: number(10), InodesFree: number(5)}
 	}
 	n := stats.Node{
-		Memory: &stats.Memory{Time: now, AvailableBytes: number(3), WorkingSetBytes: number(4)},
-		Pods:   &stats.Memory{Time: now, AvailableBytes: number(1), WorkingSetBytes: number(9)},
-		FS:     disk(1, 50), ImageFS: disk(2, 60), ContainerFS: disk(1, 50),
-		Processes: number(90), MaxProcesses: number(80),
+		Memory:     &stats.Memory{Time: now, AvailableBytes: number(3), WorkingSetBytes: number(4)},
+		PodsMemory: &stats.Memory{Time: now, AvailableBytes: number(1), WorkingSetBytes: number(9)},
+		FS:         disk(1, 50), ImageFS: disk(2, 60), ContainerFS: disk(1, 50),
+		Processes: &stats.Processes{Running: number(90), Limit: number(80)},
 	}
 	got := map[eviction.Signal]evict.Reading{}
 	for _, r := range readings(n, now) {

@@ -21,7 +21,7 @@ func readings(n stats.Node, now time.Time) (list []evict.Reading) {
 	for _, memory := range []struct {
 		of     *stats.Memory
 		signal eviction.Signal
-	}{{n.Memory, eviction.MemoryAvailable}, {n.Pods, eviction.AllocatableMemoryAvailable}} {
+	}{{n.Memory, eviction.MemoryAvailable}, {n.PodsMemory, eviction.AllocatableMemoryAvailable}} {
 		if m := memory.of; m != nil && m.AvailableBytes != nil && m.WorkingSetBytes != nil {
 			add(memory.signal, m.AvailableBytes, new(*m.AvailableBytes+*m.WorkingSetBytes), m.Time)
 		}
@@ -43,8 +43,8 @@ func readings(n stats.Node, now time.Time) (list []evict.Reading) {
 			add(fs.inodes, fs.of.InodesFree, fs.of.Inodes, now)
 		}
 	}
-	if n.Processes != nil && n.MaxProcesses != nil {
-		add(eviction.PIDAvailable, new(*n.MaxProcesses-min(*n.Processes, *n.MaxProcesses)), n.MaxProcesses, now)
+	if p := n.Processes; p != nil && p.Running != nil && p.Limit != nil {
+		add(eviction.PIDAvailable, new(*p.Limit-min(*p.Running, *p.Limit)), p.Limit, now)
 	}
 	return list
 }
