@@ -54,7 +54,7 @@ type entry struct {
 	// pod is the desired pod, nil for a pod that is only known from its file.
 	pod       *v1.Pod
 	allocated allocation
-	// requests are the requests of the allocated pod.
+	// requests are the requests of a pod that is only known from its file.
 	requests v1.ResourceList
 	// since is when the pending resize was requested, zero if there is none; asked is the requested
 	// allocation, verdict the last decision on it.
@@ -148,7 +148,7 @@ func (a *Allocator) know(pod *v1.Pod) error {
 		}
 		a.pods[pod.UID] = e
 	}
-	e.pod = pod
+	e.pod, e.requests = pod, nil
 	e.ask(time.Now())
 	return nil
 }
@@ -263,6 +263,5 @@ func (a *Allocator) save(uid types.UID, e *entry) error {
 	if err != nil {
 		return err
 	}
-	e.requests = requests
 	return a.files.Replace(uid, text, true)
 }

@@ -66,7 +66,7 @@ func NewPush() *Push { return newPush(runtime.ConfigSourceAPI, false, podspec.Va
 // NewAdmittedPush returns a Push like [NewPush] for pods that an API server has admitted. That server, of
 // whatever version, has validated them; the Push refuses only the errors of podspec.ValidateAdmitted. The program must
 // not modify a pod that it has passed to the Push: it usually has the pod in a cache of the server's objects, and the
-// Push shares its spec and status.
+// Push shares its spec and status, and the whole pod if that names its source (runtime.AnnotationConfigSource).
 func NewAdmittedPush() *Push {
 	p := newPush(runtime.ConfigSourceAPI, false, podspec.ValidateAdmitted)
 	p.shared = true
@@ -184,14 +184,17 @@ func (p *Push) prepare(pod *v1.Pod) (*v1.Pod, error) {
 	if reflect.DeepEqual(old, ready) {
 		return old, nil
 	}
-	p.share(ready, pod, old)
-	return ready, nil
+	return p.share(ready, pod, old), nil
 }
 
-// share replaces equal parts of ready by those of the program's pod, if shared, or of the previous version. Most versions
-// differ only in their status, and the agent keeps several of them.
-func (p *Push) share(ready, pod, old *v1.Pod) {
+// share returns the program's pod if it is equal to ready and shared. Otherwise it replaces equal parts of ready by those of
+// the program's pod, if shared, or of the previous version. Most versions differ only in their status, and the agent keeps
+// several of them.
+func (p *Push) share(ready, pod, old *v1.Pod) *v1.Pod {
 	if p.shared {
+		if reflect.DeepEqual(pod, ready) {
+			return pod
+		}
 		ready.Status = pod.Status
 	}
 	switch {
@@ -200,6 +203,7 @@ func (p *Push) share(ready, pod, old *v1.Pod) {
 	case old != nil && reflect.DeepEqual(&old.Spec, &ready.Spec):
 		ready.Spec = old.Spec
 	}
+	return ready
 }
 
 func (p *Push) notify() {

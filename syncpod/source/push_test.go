@@ -123,8 +123,8 @@ func TestVersionsShareTheirSpec(t *testing.T) {
 	}
 }
 
-// A pod of an API server stays in the program's cache as long as the Push has it, so two copies of it would be kept. Its
-// annotation and its missing defaults are set in a copy.
+// A pod of an API server stays in the program's cache as long as the Push has it, so two copies of it would be kept. A
+// missing annotation and missing defaults are set in a copy.
 func TestAdmittedPodsAreShared(t *testing.T) {
 	status := v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady}}}
 	whole, partial := podspec.Default(pushed("whole", "a:1")), pushed("partial", "a:1")
@@ -147,6 +147,14 @@ func TestAdmittedPodsAreShared(t *testing.T) {
 	}
 	if want := copies.snapshots()[0].Pods; !reflect.DeepEqual(all, want) {
 		t.Errorf("the pods are delivered as %+v, want %+v", all, want)
+	}
+	if err := p.Set(all...); err != nil {
+		t.Fatal(err)
+	}
+	for i, pod := range p.snapshots()[0].Pods {
+		if pod != all[i] {
+			t.Errorf("the Push copied pod %s, which needs no change", pod.Name)
+		}
 	}
 	next := whole.DeepCopy()
 	next.Status.Phase = v1.PodRunning

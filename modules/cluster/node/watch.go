@@ -39,5 +39,5 @@ func newWatch(kube kubernetes.Interface, selector fields.Selector) *Watch {
 			return nodes.Watch(ctx, o)
 		},
 	}
-	return &Watch{watched.New(cache.ToListWatcherWithWatchListSemantics(lister, kube), &v1.Node{}, func(node *v1.Node) string { return node.Name })}
+	return &Watch{watched.New(cache.ToListWatcherWithWatchListSemantics(lister, kube), &v1.Node{}, func(node *v1.Node) string { return node.Name }, nil)}
 }

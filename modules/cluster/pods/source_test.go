@@ -22,6 +22,7 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/pods"
+	"github.com/podsync/podsync/syncpod/podspec"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -391,6 +392,22 @@ func TestM6_PodsOfOtherNodesAreIgnored(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.wants(t, "unbound", "web")
+	})
+}
+
+// A pod with its defaults, which an API server sets, is kept once. The annotation of a mirror pod is left as it is.
+func TestPodsAreNotCopied(t *testing.T) {
+	mirror := podOf("mirror", "2")
+	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash", "kubernetes.io/config.source": "file"}
+	listen(t, []runtime.Object{podspec.Default(podOf("web", "1")), mirror}, func(t *testing.T, h *heard) {
+		h.wants(t, "web")
+		last, _ := h.now()
+		if got := h.Get("default", "web", "1"); len(last.Pods) != 1 || last.Pods[0] != got || got.Annotations["kubernetes.io/config.source"] != "api" {
+			t.Errorf("delivered is %p %+v, want the cached pod %p with the source api", last.Pods[0], last.Pods[0], got)
+		}
+		if got := h.Get("default", "mirror", "2"); got.Annotations["kubernetes.io/config.source"] != "file" {
+			t.Errorf("the mirror pod has the annotations %v", got.Annotations)
+		}
 	})
 }
 

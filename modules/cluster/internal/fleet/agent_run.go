@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"time"
 
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
@@ -27,6 +28,10 @@ import (
 
 // runtimeName is the name that the runtimes report.
 const runtimeName = "critest"
+
+// interval is the interval in which an agent observes its node. A node in memory changes only when the fleet changes it, or
+// its runtime becomes unready, which is reported at once.
+const interval = time.Minute
 
 // An agentRun is one run of an agent, from its start to its end.
 type agentRun struct {
@@ -70,6 +75,7 @@ func (l *agentRun) make() (err error) {
 		Kube: f.config.Kube, Watch: f.nodeWatch, Runtime: l.client, Name: n.Name, IPs: func() []netip.Addr { return []netip.Addr{n.ip} }, Port: f.config.Port,
 		Labels: n.Labels, Taints: n.Taints, Capacity: capacity, Allocatable: allocatable,
 		Machine: node.Machine{ID: n.Name, SystemUUID: n.Name, BootID: n.Name, Kernel: "0", OS: "critest"}, Events: f.events, Log: f.config.Log,
+		Interval: interval,
 	})
 	if err != nil {
 		return err

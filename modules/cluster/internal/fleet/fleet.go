@@ -37,6 +37,10 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
+// rememberedEvents is the number of events that the recorder of all nodes compares with new ones, in order to count equal
+// ones. A node of its own remembers 4,096.
+const rememberedEvents = 512
+
 // Config configures a Fleet.
 type Config struct {
 	// Kube is the API server. Required. Its transport must be made by Transport: otherwise Node.Partition has no effect, and a
@@ -96,7 +100,7 @@ func New(c Config) (*Fleet, error) {
 		return nil, err
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
-	broadcaster := record.NewBroadcaster(record.WithContext(f.ctx))
+	broadcaster := record.NewBroadcaster(record.WithContext(f.ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{LRUCacheSize: rememberedEvents}))
 	broadcaster.StartRecordingToSink(&eventSink{EventSinkImpl: &clientv1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")}})
 	f.events, f.flush = broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet"}), broadcaster.Shutdown
 	for _, run := range []func(context.Context){f.objects.Run, f.podWatch.Run, f.nodeWatch.Run} {

@@ -20,6 +20,12 @@ func (s *store[T]) watch() *Watch[T] { return (*Watch[T])(s) }
 // Transformer makes the Reflector drop managed fields as soon as it has read an object.
 func (s *store[T]) Transformer() cache.TransformFunc { return cached.WithoutManagedFields }
 
+// ready prepares an object for the store.
+func (s *store[T]) ready(o T) {
+	o.SetManagedFields(nil)
+	s.prepare(o)
+}
+
 // Add stores an object.
 func (s *store[T]) Add(object any) error { return s.Update(object) }
 
@@ -29,7 +35,7 @@ func (s *store[T]) Update(object any) error {
 	if !ok {
 		return fmt.Errorf("watched: a %T is no %T", object, s.kind)
 	}
-	o.SetManagedFields(nil)
+	s.ready(o)
 	s.callMu.Lock()
 	defer s.callMu.Unlock()
 	s.watch().put(o)
@@ -58,7 +64,7 @@ func (s *store[T]) Replace(list []any, _ string) error {
 		if !ok {
 			return fmt.Errorf("watched: a %T is no %T", object, s.kind)
 		}
-		o.SetManagedFields(nil)
+		s.ready(o)
 		there[keyOf(o)] = true
 		s.watch().put(o)
 	}

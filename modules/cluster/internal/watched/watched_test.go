@@ -52,7 +52,7 @@ func onServer(t *testing.T, list []*v1.Pod, test func(s *server)) {
 			},
 			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return s.events, nil },
 			DisableChunking:      true,
-		}, onlyLists{}), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName })
+		}, onlyLists{}), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName }, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { s.Watch.Run(ctx); close(ended) }()
