@@ -268,7 +268,7 @@ node() {
   await "$dir" kubelet ready "$dir"
 }
 
-program() { (cd "$root/modules/cluster" && go build -tags grpcnotrace -ldflags '-s -w' -o "$1/podsync-node" ./cmd/podsync-node); }
+program() { (cd "$root/modules/cluster" && CGO_ENABLED=0 go build -tags grpcnotrace -ldflags '-s -w' -o "$1/podsync-node" ./cmd/podsync-node); }
 
 # place makes the directories and the cgroup of the agent.
 place() {

@@ -3,6 +3,7 @@ package critest
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -16,9 +17,9 @@ func (s service) ListContainers(_ context.Context, req *runtimeapi.ListContainer
 	defer s.mu.Unlock()
 	resp := &runtimeapi.ListContainersResponse{}
 	f := req.GetFilter()
-	from := s.containers
+	from := maps.Values(s.containers)
 	if uid, ok := f.GetLabelSelector()[labelUID]; ok {
-		from = s.containersOfPod[uid]
+		from = slices.Values(s.containersOfPod[uid])
 	}
 	listed := func(c *container) bool {
 		return !c.unclaimed && s.hidden[c.id]&faults.InList == 0 &&

@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -170,17 +172,17 @@ func (r *Runtime) allContainers() []*container {
 // containersOf returns the containers of a sandbox, or all containers for "", oldest first. It must be
 // called with mu held.
 func (r *Runtime) containersOf(sandboxID string) []*container {
-	from := r.containers
+	from := maps.Values(r.containers)
 	if sandboxID != "" {
-		from = r.containersIn[sandboxID]
+		from = slices.Values(r.containersIn[sandboxID])
 	}
 	return containersThat(from, func(*container) bool { return true })
 }
 
 // containersThat returns the containers for which keep returns true, oldest first.
-func containersThat(from map[string]*container, keep func(*container) bool) []*container {
+func containersThat(from iter.Seq[*container], keep func(*container) bool) []*container {
 	var cs []*container
-	for _, c := range from {
+	for c := range from {
 		if keep(c) {
 			cs = append(cs, c)
 		}
@@ -191,13 +193,13 @@ func containersThat(from map[string]*container, keep func(*container) bool) []*c
 
 // allSandboxes returns the sandboxes, oldest first. It must be called with mu held.
 func (r *Runtime) allSandboxes() []*sandbox {
-	return sandboxesThat(r.sandboxes, func(*sandbox) bool { return true })
+	return sandboxesThat(maps.Values(r.sandboxes), func(*sandbox) bool { return true })
 }
 
 // sandboxesThat returns the sandboxes for which keep returns true, oldest first.
-func sandboxesThat(from map[string]*sandbox, keep func(*sandbox) bool) []*sandbox {
+func sandboxesThat(from iter.Seq[*sandbox], keep func(*sandbox) bool) []*sandbox {
 	var ss []*sandbox
-	for _, s := range from {
+	for s := range from {
 		if keep(s) {
 			ss = append(ss, s)
 		}

@@ -3,6 +3,7 @@ package critest
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -16,9 +17,9 @@ func (s service) ListPodSandbox(_ context.Context, req *runtimeapi.ListPodSandbo
 	defer s.mu.Unlock()
 	resp := &runtimeapi.ListPodSandboxResponse{}
 	f := req.GetFilter()
-	from := s.sandboxes
+	from := maps.Values(s.sandboxes)
 	if uid, ok := f.GetLabelSelector()[labelUID]; ok {
-		from = s.sandboxesOfPod[uid]
+		from = slices.Values(s.sandboxesOfPod[uid])
 	}
 	listed := func(sb *sandbox) bool {
 		return !sb.unclaimed && s.hidden[sb.id]&faults.InList == 0 &&
