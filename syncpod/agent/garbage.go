@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/images"
+	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod/internal/gc"
 	"github.com/podsync/podsync/syncpod/loop"
 )
@@ -58,7 +60,16 @@ func (g *containerGC) Run(ctx context.Context, host loop.Host) error {
 func (g *containerGC) collect(ctx context.Context, host loop.Host) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.collector.Collect(ctx, host)
+	return g.collector.Collect(ctx, podStates{host})
+}
+
+// podStates tells the collector which pods may be removed.
+type podStates struct{ loop.Host }
+
+// Evicted reports whether a pod was evicted, or deleted, and has ended, and its source still has it.
+func (p podStates) Evicted(pod types.UID) bool {
+	s := p.State(pod)
+	return s.Known && s.Phase == podworkers.Finished && s.ContentShouldBeRemoved
 }
 
 // imageGC removes images that no container uses.

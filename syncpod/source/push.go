@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -66,11 +67,17 @@ func NewPush() *Push { return newPush(runtime.ConfigSourceAPI, false, podspec.Va
 // NewAdmittedPush returns a Push like [NewPush] for pods that an API server has admitted. That server, of
 // whatever version, has validated them; the Push refuses only the errors of podspec.ValidateAdmitted. The program must
 // not modify a pod that it has passed to the Push: it usually has the pod in a cache of the server's objects, and the
-// Push shares its spec and status, and the whole pod if that names its source (runtime.AnnotationConfigSource).
+// Push shares its spec and status, and the whole pod after [MarkAdmitted].
 func NewAdmittedPush() *Push {
 	p := newPush(runtime.ConfigSourceAPI, false, podspec.ValidateAdmitted)
 	p.shared = true
 	return p
+}
+
+// MarkAdmitted names the API server as the source of a pod (runtime.AnnotationConfigSource). It modifies the pod, so call it
+// before other goroutines read the pod. A Push of [NewAdmittedPush] shares a marked pod as a whole.
+func MarkAdmitted(pod *v1.Pod) {
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, runtime.AnnotationConfigSource, runtime.ConfigSourceAPI)
 }
 
 // NewStaticPush returns a Push of static pods, like the pods of a [Folder]. name is the name of the source; it

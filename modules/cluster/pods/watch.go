@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podsync/podsync/modules/cluster/internal/watched"
-	podruntime "github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // A Watch is one watch of the pods of all nodes, for a process that runs many nodes: see Config.Watch.
@@ -58,13 +58,12 @@ func newWatch(kube kubernetes.Interface, selector fields.Selector) *Watch {
 			return pods.Watch(ctx, o)
 		},
 	}
-	return &Watch{watched.New(cache.ToListWatcherWithWatchListSemantics(lister, kube), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName }, nameSource)}
+	return &Watch{watched.New(cache.ToListWatcherWithWatchListSemantics(lister, kube), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName }, mark)}
 }
 
-// nameSource names the API server as the source of a pod, so that the Push of a Source shares the whole pod. The annotation
-// of a mirror pod names the source of its static pod.
-func nameSource(pod *v1.Pod) {
+// mark marks a pod, so that the Push of a Source shares it. The annotation of a mirror pod names the source of its static pod.
+func mark(pod *v1.Pod) {
 	if !isMirror(pod) {
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, podruntime.AnnotationConfigSource, podruntime.ConfigSourceAPI)
+		source.MarkAdmitted(pod)
 	}
 }

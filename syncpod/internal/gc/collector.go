@@ -24,6 +24,8 @@ type PodStates interface {
 	// ContentShouldBeRemoved reports whether the pod's files on the node, its volumes and logs, may
 	// be removed.
 	ContentShouldBeRemoved(pod types.UID) bool
+	// Evicted reports whether a pod was evicted and has ended, and its source still has it.
+	Evicted(pod types.UID) bool
 }
 
 // Pods returns the pods that the runtime reports. A *runtime.Cache implements it.
@@ -99,8 +101,8 @@ func New(c Config) (*Collector, error) {
 	return &Collector{config: c, directories: map[types.UID]string{}}, nil
 }
 
-// Collect makes one pass over all pods. It skips pods whose containers and sandboxes the pod worker
-// is about to remove. When a removal fails, Collect continues, retries it in a later pass, and
+// Collect makes one pass over all pods. Of a pod that was evicted and has ended it removes all containers and sandboxes, because
+// the node is short of resources. It skips other pods whose containers and sandboxes the pod worker is about to remove. When a removal fails, Collect continues, retries it in a later pass, and
 // returns all errors joined.
 func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 	c.mu.Lock()
@@ -121,7 +123,9 @@ func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 		}
 		if !lives.RuntimeShouldBeRemoved(uid) {
 			live = append(live, status)
-			p.removeDead(ctx, status)
+			p.removeGarbage(ctx, status, Decide(status, p.config.Policy, time.Now()))
+		} else if lives.Evicted(uid) {
+			p.removeGarbage(ctx, status, everything(status))
 		}
 	}
 	c.asked = p.asked
@@ -136,8 +140,7 @@ type pass struct {
 	errs  []error
 }
 
-func (p *pass) removeDead(ctx context.Context, status *runtime.PodStatus) {
-	garbage := Decide(status, p.config.Policy, time.Now())
+func (p *pass) removeGarbage(ctx context.Context, status *runtime.PodStatus, garbage Garbage) {
 	for _, id := range garbage.Containers {
 		p.remove(ctx, "container "+id.ID, status, func() error {
 			_, err := p.config.Runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id.ID})

@@ -58,6 +58,15 @@ type gone []types.UID
 func (g gone) RuntimeShouldBeRemoved(pod types.UID) bool { return slices.Contains(g, pod) }
 func (g gone) ContentShouldBeRemoved(pod types.UID) bool { return slices.Contains(g, pod) }
 
+func (g gone) Evicted(types.UID) bool { return false }
+
+// evicted are pods that were evicted and have ended.
+type evicted []types.UID
+
+func (e evicted) RuntimeShouldBeRemoved(pod types.UID) bool { return slices.Contains(e, pod) }
+func (e evicted) ContentShouldBeRemoved(pod types.UID) bool { return slices.Contains(e, pod) }
+func (e evicted) Evicted(pod types.UID) bool                { return slices.Contains(e, pod) }
+
 type collector struct {
 	*gc.Collector
 	*remover
@@ -124,6 +133,21 @@ func TestCollect(t *testing.T) {
 		c.collect(t, gone{"left"})
 		if got := c.took(); got != "remove c1, remove c0" {
 			t.Errorf("took %q, want %q", got, "remove c1, remove c0")
+		}
+	})
+}
+
+// The writable layers of an evicted pod are removed although the pod is still wanted: otherwise the disk stays full, and more
+// pods are evicted.
+func TestContainersOfEvictedPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCollector(t, nil)
+		s := c.has("evicted", in("s0", dead(0, 1)))
+		s.Sandboxes = []runtime.SandboxStatus{box(0, runtime.SandboxNotReady)}
+		c.has("kept", dead(0, 1))
+		c.collect(t, evicted{"evicted"})
+		if got, want := c.took(), "remove s0-c0, stop s0, remove s0"; got != want {
+			t.Errorf("took %q, want %q", got, want)
 		}
 	})
 }

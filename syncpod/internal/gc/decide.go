@@ -60,6 +60,21 @@ func Decide(status *runtime.PodStatus, p Policy, now time.Time) Garbage {
 	return g
 }
 
+// everything returns the exited containers and the sandboxes of a pod that has stopped.
+func everything(status *runtime.PodStatus) (g Garbage) {
+	for i := range status.Containers {
+		if c := &status.Containers[i]; c.State == runtime.ContainerExited {
+			g.Containers = append(g.Containers, c.ID)
+		}
+	}
+	for i := range status.Sandboxes {
+		if s := &status.Sandboxes[i]; s.State == runtime.SandboxNotReady {
+			g.Sandboxes = append(g.Sandboxes, s.ID)
+		}
+	}
+	return g
+}
+
 // onlyFirstInstances reports whether the pod has at most one sandbox, no exited container, and only
 // first attempts. Such a pod has no garbage and no logs of earlier instances.
 func onlyFirstInstances(status *runtime.PodStatus) bool {

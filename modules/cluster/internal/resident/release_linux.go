@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"strings"
@@ -15,17 +16,20 @@ func Release() error {
 	if err != nil {
 		return err
 	}
-	maps, err := os.ReadFile("/proc/self/maps")
+	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
 		return err
 	}
-	for m := range strings.Lines(string(maps)) {
+	defer maps.Close()
+	lines := bufio.NewScanner(maps)
+	for lines.Scan() {
+		m := lines.Text()
 		var start, end uintptr
 		var access string
 		if _, err := fmt.Sscanf(m, "%x-%x %s", &start, &end, &access); err != nil {
 			return fmt.Errorf("/proc/self/maps: %q: %w", m, err)
 		}
-		if !strings.HasSuffix(m, " "+file+"\n") || strings.Contains(access, "w") {
+		if !strings.HasSuffix(m, " "+file) || strings.Contains(access, "w") {
 			continue
 		}
 		for _, advice := range []uintptr{unix.MADV_RANDOM, unix.MADV_PAGEOUT} {
@@ -34,5 +38,5 @@ func Release() error {
 			}
 		}
 	}
-	return nil
+	return lines.Err()
 }
