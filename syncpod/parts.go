@@ -50,6 +50,9 @@ type Cgroups interface {
 	// RemovePod frees the cgroup of a pod. It succeeds if there is nothing to free. It is called when the pod has stopped for good, until it
 	// succeeds, and again when the pod is removed. For a pod that was deleted while no agent ran, it is called only then.
 	RemovePod(ctx context.Context, pod types.UID) error
+	// PodsCgroup returns the path of the cgroup of all pods in each of the kernel's trees, such as /kubepods, "" if there
+	// is none. The signal allocatableMemory.available is read there.
+	PodsCgroup() string
 }
 
 // Allocations decides which resources are allocated to a pod (KEP-1287).

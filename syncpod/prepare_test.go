@@ -54,6 +54,8 @@ func (c *cgroups) RemovePod(context.Context, types.UID) error {
 	return nil
 }
 
+func (*cgroups) PodsCgroup() string { return "" }
+
 func TestCgroupsOfAPod(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		made := &cgroups{err: errors.New("no controllers")}

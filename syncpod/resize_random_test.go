@@ -40,6 +40,8 @@ func (c *keptCgroup) RaiseCgroup(_ context.Context, pod *v1.Pod) (string, error)
 
 func (c *keptCgroup) RemovePod(context.Context, types.UID) error { return nil }
 
+func (*keptCgroup) PodsCgroup() string { return "" }
+
 func (c *keptCgroup) set(pod *v1.Pod, choose func(last, next cgroup.Resources) cgroup.Resources) (string, error) {
 	next, err := podcgroup.OfPod(podcgroup.Input{Pod: pod})
 	if err != nil || c.fail() {

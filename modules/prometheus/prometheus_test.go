@@ -64,6 +64,9 @@ func newAgent(t *testing.T) *agent {
 	a.cgroups = &cgroups{}
 	config.Sync.Extensions.Cgroups = a.cgroups
 	a.metrics.Observe(&config)
+	if got := config.Sync.Extensions.Cgroups.PodsCgroup(); got != "/pods" { // evictions read their signal there
+		t.Errorf("the cgroup of all pods is %q behind the metrics, want %q", got, "/pods")
+	}
 	if a.Agent, err = nodeagent.New(config); err != nil {
 		t.Fatal(err)
 	}
@@ -326,6 +329,8 @@ func (c *cgroups) RaiseCgroup(ctx context.Context, pod *v1.Pod) (string, error) 
 }
 
 func (c *cgroups) RemovePod(context.Context, types.UID) error { return nil }
+
+func (*cgroups) PodsCgroup() string { return "/pods" }
 
 // none is an agent without pods.
 type none struct{}

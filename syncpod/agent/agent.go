@@ -44,12 +44,12 @@ func New(c Config) (*Agent, error) {
 	return a, err
 }
 
-// podsCgroup returns the path of the cgroup of all pods, "" if it is unknown. A *tree.Tree knows it.
+// podsCgroup returns the path of the cgroup of all pods, "" if it is unknown.
 func podsCgroup(cgroups syncpod.Cgroups) string {
-	if known, ok := cgroups.(interface{ PodsCgroup() string }); ok {
-		return known.PodsCgroup()
+	if cgroups == nil {
+		return ""
 	}
-	return ""
+	return cgroups.PodsCgroup()
 }
 
 // parts creates the parts of the agent that run alongside the pods.
