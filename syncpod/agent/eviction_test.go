@@ -211,6 +211,11 @@ func TestEvictionForMemory(t *testing.T) {
 		if got := underPressure(a); len(got) > 0 {
 			t.Errorf("under %v after the transition period", got)
 		}
+		for _, uid := range a.Cache().UIDs() {
+			if status, _ := a.Cache().Get(uid); !status.Empty() && status.Name == "greedy" {
+				t.Errorf("the runtime still has %+v of the evicted pod", status)
+			}
+		}
 		if why := a.ExplainPressure("within"); why != "stays: the node is short of nothing" {
 			t.Errorf("%v, want %q", why, "stays: the node is short of nothing")
 		}

@@ -63,11 +63,11 @@ func (g *containerGC) collect(ctx context.Context, host loop.Host) error {
 	return g.collector.Collect(ctx, podStates{host})
 }
 
-// podStates tells the collector which pods may be removed.
+// podStates is the gc.PodStates of an agent.
 type podStates struct{ loop.Host }
 
-// Evicted reports whether a pod was evicted, or deleted, and has ended, and its source still has it.
-func (p podStates) Evicted(pod types.UID) bool {
+// EndedEarly reports whether a pod has ended because it was evicted or deleted, while its source still has it.
+func (p podStates) EndedEarly(pod types.UID) bool {
 	s := p.State(pod)
 	return s.Known && s.Phase == podworkers.Finished && s.ContentShouldBeRemoved
 }

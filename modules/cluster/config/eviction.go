@@ -48,7 +48,7 @@ func Eviction(c *kubelet.KubeletConfiguration) (eviction.Policy, error) {
 }
 
 // LimitsPods reports whether the cgroup of all pods is limited to what is allocatable (cgroupsPerQOS,
-// enforceNodeAllocatable).
+// enforceNodeAllocatable). The configuration must have its defaults, as Load returns it.
 func LimitsPods(c *kubelet.KubeletConfiguration) bool {
 	return *c.CgroupsPerQOS && (c.EnforceNodeAllocatable == nil || slices.Contains(c.EnforceNodeAllocatable, "pods"))
 }

@@ -24,8 +24,8 @@ type PodStates interface {
 	// ContentShouldBeRemoved reports whether the pod's files on the node, its volumes and logs, may
 	// be removed.
 	ContentShouldBeRemoved(pod types.UID) bool
-	// Evicted reports whether a pod was evicted and has ended, and its source still has it.
-	Evicted(pod types.UID) bool
+	// EndedEarly reports whether a pod has ended because it was evicted or deleted, while its source still has it.
+	EndedEarly(pod types.UID) bool
 }
 
 // Pods returns the pods that the runtime reports. A *runtime.Cache implements it.
@@ -101,9 +101,9 @@ func New(c Config) (*Collector, error) {
 	return &Collector{config: c, directories: map[types.UID]string{}}, nil
 }
 
-// Collect makes one pass over all pods. Of a pod that was evicted and has ended it removes all containers and sandboxes, because
-// the node is short of resources. It skips other pods whose containers and sandboxes the pod worker is about to remove. When a removal fails, Collect continues, retries it in a later pass, and
-// returns all errors joined.
+// Collect makes one pass over all pods. It removes all containers and sandboxes of a pod that was evicted, because the node is
+// short of resources and the pod may stay in its source for long. It skips other pods whose containers and sandboxes the pod
+// worker is about to remove. When a removal fails, Collect continues, retries it in a later pass, and returns all errors joined.
 func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +124,7 @@ func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 		if !lives.RuntimeShouldBeRemoved(uid) {
 			live = append(live, status)
 			p.removeGarbage(ctx, status, Decide(status, p.config.Policy, time.Now()))
-		} else if lives.Evicted(uid) {
+		} else if lives.EndedEarly(uid) {
 			p.removeGarbage(ctx, status, everything(status))
 		}
 	}

@@ -58,14 +58,14 @@ type gone []types.UID
 func (g gone) RuntimeShouldBeRemoved(pod types.UID) bool { return slices.Contains(g, pod) }
 func (g gone) ContentShouldBeRemoved(pod types.UID) bool { return slices.Contains(g, pod) }
 
-func (g gone) Evicted(types.UID) bool { return false }
+func (g gone) EndedEarly(types.UID) bool { return false }
 
 // evicted are pods that were evicted and have ended.
 type evicted []types.UID
 
 func (e evicted) RuntimeShouldBeRemoved(pod types.UID) bool { return slices.Contains(e, pod) }
 func (e evicted) ContentShouldBeRemoved(pod types.UID) bool { return slices.Contains(e, pod) }
-func (e evicted) Evicted(pod types.UID) bool                { return slices.Contains(e, pod) }
+func (e evicted) EndedEarly(pod types.UID) bool             { return slices.Contains(e, pod) }
 
 type collector struct {
 	*gc.Collector

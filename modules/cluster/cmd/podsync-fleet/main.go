@@ -97,8 +97,7 @@ func parse(args []string) (o options, err error) {
 // maxNodes is the number of prefixes of pod addresses.
 const maxNodes = 1 << 16
 
-// gcPercent makes the garbage collector run often, so that a settled fleet uses little memory: it allocates 0.3 MB a second.
-// GOGC takes precedence.
+// gcPercent makes the garbage collector run often, so that a settled fleet uses little memory. GOGC takes precedence.
 const gcPercent = 15
 
 func main() {

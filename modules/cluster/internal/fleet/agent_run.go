@@ -30,7 +30,7 @@ import (
 const runtimeName = "critest"
 
 // interval is the interval in which an agent observes its node. A node in memory changes only when the fleet changes it, or
-// its runtime becomes unready, which is reported at once.
+// when its runtime becomes unready, which the agent notices within 5 s.
 const interval = time.Minute
 
 // An agentRun is one run of an agent, from its start to its end.

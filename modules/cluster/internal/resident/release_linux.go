@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Release drops the pages of the program's file from memory (MADV_PAGEOUT, since Linux 5.4). Those that the program uses
+// release drops the pages of the program's file from memory (MADV_PAGEOUT, since Linux 5.4). Those that the program uses
 // are read again when it uses them, each without its neighbours (MADV_RANDOM). It keeps pages that the program can change.
-func Release() error {
+func release() error {
 	file, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return err

@@ -2,5 +2,5 @@
 
 package resident
 
-// Release does nothing: only Linux is known to need it.
-func Release() error { return nil }
+// release does nothing: the pages of other systems have not been examined.
+func release() error { return nil }

@@ -1,9 +1,7 @@
-// Package resident returns the memory to the kernel that only the start of a program has used: pages of its file, and free
-// pages of its heap.
+// Package resident reduces the resident memory of a program after its start.
 //
-// Most of a large Go program runs once: packages are initialized, types are registered, and tables of functions are
-// checked. The kernel maps what these read together with its neighbours, nearly the whole file, and has no reason to drop
-// it while memory is free. The pages that the program uses afterwards are read again.
+// The start of a Go program reads many pages of its file once, to initialize packages and to register types, and the kernel
+// maps their neighbours with them. The kernel keeps these pages as long as it has free memory.
 package resident
 
 import (
@@ -17,8 +15,8 @@ import (
 // started is the time after which a program has started.
 const started = 2 * time.Minute
 
-// ReleaseAfterStart waits until the program has started, and returns free pages once. It returns nil, also if ctx ends before.
-// The program runs with more memory if the kernel refuses; the error is logged.
+// ReleaseAfterStart waits until the program has started, and returns the unused pages of its heap and the pages of its file to
+// the kernel, once. It returns nil, also if ctx ends before. It logs the error of a kernel that refuses.
 func ReleaseAfterStart(ctx context.Context, log logr.Logger) error {
 	select {
 	case <-ctx.Done():
@@ -26,7 +24,7 @@ func ReleaseAfterStart(ctx context.Context, log logr.Logger) error {
 	case <-time.After(started):
 	}
 	debug.FreeOSMemory()
-	if err := Release(); err != nil {
+	if err := release(); err != nil {
 		log.V(1).Info("Pages of the program are not released", "err", err)
 	}
 	return nil

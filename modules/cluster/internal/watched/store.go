@@ -20,10 +20,10 @@ func (s *store[T]) watch() *Watch[T] { return (*Watch[T])(s) }
 // Transformer makes the Reflector drop managed fields as soon as it has read an object.
 func (s *store[T]) Transformer() cache.TransformFunc { return cached.WithoutManagedFields }
 
-// ready prepares an object for the store.
-func (s *store[T]) ready(o T) {
+// prepare changes an object before other goroutines read it.
+func (s *store[T]) prepare(o T) {
 	o.SetManagedFields(nil)
-	s.prepare(o)
+	s.mark(o)
 }
 
 // Add stores an object.
@@ -35,7 +35,7 @@ func (s *store[T]) Update(object any) error {
 	if !ok {
 		return fmt.Errorf("watched: a %T is no %T", object, s.kind)
 	}
-	s.ready(o)
+	s.prepare(o)
 	s.callMu.Lock()
 	defer s.callMu.Unlock()
 	s.watch().put(o)
@@ -64,7 +64,7 @@ func (s *store[T]) Replace(list []any, _ string) error {
 		if !ok {
 			return fmt.Errorf("watched: a %T is no %T", object, s.kind)
 		}
-		s.ready(o)
+		s.prepare(o)
 		there[keyOf(o)] = true
 		s.watch().put(o)
 	}
