@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -266,6 +267,35 @@ func wantRunningPods(t *testing.T, n *node, want ...string) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%v run, want %v", got, want)
 	}
+}
+
+// On a full disk the status of an evicted pod cannot be recorded, so that the pod does not come to its end. Its containers are
+// removed nevertheless, because they may be what fills the disk. The status that is recorded at last has their exit codes.
+func TestEvictionOnAFullDisk(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		short, src := newShortNode(n), source.NewPush()
+		a := n.start([]source.Source{src}, short.evicting(eviction.Policy{}))
+		set(t, src, asking("greedy", ""))
+		time.Sleep(33 * time.Second)
+		n.using("greedy", gib)
+		a.sink.fail(syscall.ENOSPC)
+		short.has(50 << 20)
+		time.Sleep(10 * time.Second)
+		short.has(4 * gib)
+		time.Sleep(2 * time.Minute)
+		if status := n.Status("greedy"); !status.Empty() {
+			t.Errorf("the runtime still has %+v of the evicted pod", status)
+		}
+		a.sink.fail(nil)
+		time.Sleep(time.Minute)
+		status := a.sink.of("greedy")
+		if status.Phase != v1.PodFailed || status.Reason != "Evicted" || len(status.ContainerStatuses) != 1 {
+			t.Fatalf("%+v, want Phase %v and Reason %q and one container", status, v1.PodFailed, "Evicted")
+		}
+		if end := status.ContainerStatuses[0].State.Terminated; end == nil || end.Reason == "ContainerStatusUnknown" || end.ContainerID == "" {
+			t.Errorf("the container ended with %+v, want the exit that the runtime reported", end)
+		}
+	})
 }
 
 // The agent is killed during an eviction. The next agent continues it, although the pressure

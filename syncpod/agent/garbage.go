@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/images"
-	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod/internal/gc"
 	"github.com/podsync/podsync/syncpod/loop"
 )
@@ -66,10 +65,11 @@ func (g *containerGC) collect(ctx context.Context, host loop.Host) error {
 // podStates is the gc.PodStates of an agent.
 type podStates struct{ loop.Host }
 
-// EndedEarly reports whether a pod has ended because it was evicted or deleted, while its source still has it.
-func (p podStates) EndedEarly(pod types.UID) bool {
+// AllShouldBeRemoved follows the kubelet, which removes the dead containers of a pod that was evicted, or that was deleted and
+// has stopped. It does not wait for the pod's last status and its volumes: on a full disk neither may come to an end.
+func (p podStates) AllShouldBeRemoved(pod types.UID) bool {
 	s := p.State(pod)
-	return s.Known && s.Phase == podworkers.Finished && s.ContentShouldBeRemoved
+	return s.Known && s.ContentShouldBeRemoved && s.ContainersShouldBeTerminating
 }
 
 // imageGC removes images that no container uses.

@@ -86,15 +86,25 @@ func (a *running) kill() {
 
 // statuses is a sink.
 type statuses struct {
-	mu   sync.Mutex
-	last map[types.UID]v1.PodStatus
+	mu     sync.Mutex
+	last   map[types.UID]v1.PodStatus
+	failed error
+}
+
+// fail makes later calls return err.
+func (s *statuses) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = err
 }
 
 func (s *statuses) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last[pod.UID] = status
-	return nil
+	if s.failed == nil {
+		s.last[pod.UID] = status
+	}
+	return s.failed
 }
 
 func (s *statuses) of(uid types.UID) v1.PodStatus {

@@ -24,8 +24,9 @@ type PodStates interface {
 	// ContentShouldBeRemoved reports whether the pod's files on the node, its volumes and logs, may
 	// be removed.
 	ContentShouldBeRemoved(pod types.UID) bool
-	// EndedEarly reports whether a pod has ended because it was evicted or deleted, while its source still has it.
-	EndedEarly(pod types.UID) bool
+	// AllShouldBeRemoved reports whether all containers and sandboxes of a pod may be removed once it has stopped, although
+	// its source still has it: the pod was evicted or deleted, and is being stopped or has stopped.
+	AllShouldBeRemoved(pod types.UID) bool
 }
 
 // Pods returns the pods that the runtime reports. A *runtime.Cache implements it.
@@ -50,8 +51,6 @@ type Config struct {
 	Pods Pods
 	// Runtime removes containers and sandboxes. Required.
 	Runtime Remover
-	// Policy determines how many dead containers are kept.
-	Policy Policy
 	// LogsRoot is the directory of all pod logs. A pod's logs are at
 	// <namespace>_<name>_<uid>/<container>/<attempt>.log below it. Default: no log is removed.
 	LogsRoot string
@@ -59,6 +58,10 @@ type Config struct {
 	// log no longer exists. It requires LogsRoot. Default: no link is removed.
 	LogLinks string
 }
+
+// exitReadTime is the time in which the pod worker reads the exit codes of a pod that it has stopped. It may be unable to go on
+// for longer than that, for example to record a status on a disk that is full.
+const exitReadTime = 10 * time.Second
 
 // After a removal, the same item is not removed again for firstPause. If the item still exists after
 // that, the pause doubles, up to maxPause.
@@ -91,19 +94,16 @@ func New(c Config) (*Collector, error) {
 		return nil, errors.New("gc: Config.Pods is missing")
 	case c.Runtime == nil:
 		return nil, errors.New("gc: Config.Runtime is missing")
-	case c.Policy.PerContainer < 0:
-		return nil, fmt.Errorf("gc: Config.Policy.PerContainer is negative: %d", c.Policy.PerContainer)
-	case c.Policy.MinAge < 0:
-		return nil, fmt.Errorf("gc: Config.Policy.MinAge is negative: %v", c.Policy.MinAge)
 	case c.LogLinks != "" && c.LogsRoot == "":
 		return nil, errors.New("gc: Config.LogsRoot is missing: LogLinks would not be known to be dead")
 	}
 	return &Collector{config: c, directories: map[types.UID]string{}}, nil
 }
 
-// Collect makes one pass over all pods. It removes all containers and sandboxes of a pod that was evicted, because the node is
-// short of resources and the pod may stay in its source for long. It skips other pods whose containers and sandboxes the pod
-// worker is about to remove. When a removal fails, Collect continues, retries it in a later pass, and returns all errors joined.
+// Collect makes one pass over all pods. It removes all containers and sandboxes of a pod that was evicted or deleted and has
+// stopped: its source may keep the pod for long, and the node may be short of the disk space. Otherwise it skips pods whose
+// containers and sandboxes the pod worker is about to remove. When a removal fails, Collect continues, retries it in a later
+// pass, and returns all errors joined.
 func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,14 +118,13 @@ func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 		if c.see(status) {
 			present++
 		}
-		if c.config.LogLinks == "" && onlyFirstInstances(status) {
-			continue // most pods take this path, which makes no system call
-		}
-		if !lives.RuntimeShouldBeRemoved(uid) {
-			live = append(live, status)
-			p.removeGarbage(ctx, status, Decide(status, p.config.Policy, time.Now()))
-		} else if lives.EndedEarly(uid) {
+		switch {
+		case lives.AllShouldBeRemoved(uid) && hasStopped(status, time.Now().Add(-exitReadTime)):
 			p.removeGarbage(ctx, status, everything(status))
+		case c.config.LogLinks == "" && onlyFirstInstances(status): // most pods take this path, which makes no system call
+		case !lives.RuntimeShouldBeRemoved(uid):
+			live = append(live, status)
+			p.removeGarbage(ctx, status, Decide(status))
 		}
 	}
 	c.asked = p.asked

@@ -58,14 +58,14 @@ type gone []types.UID
 func (g gone) RuntimeShouldBeRemoved(pod types.UID) bool { return slices.Contains(g, pod) }
 func (g gone) ContentShouldBeRemoved(pod types.UID) bool { return slices.Contains(g, pod) }
 
-func (g gone) EndedEarly(types.UID) bool { return false }
+func (g gone) AllShouldBeRemoved(types.UID) bool { return false }
 
-// evicted are pods that were evicted and have ended.
+// evicted are pods that were evicted. Their workers may be unable to go on.
 type evicted []types.UID
 
-func (e evicted) RuntimeShouldBeRemoved(pod types.UID) bool { return slices.Contains(e, pod) }
+func (e evicted) RuntimeShouldBeRemoved(types.UID) bool     { return false }
 func (e evicted) ContentShouldBeRemoved(pod types.UID) bool { return slices.Contains(e, pod) }
-func (e evicted) EndedEarly(pod types.UID) bool             { return slices.Contains(e, pod) }
+func (e evicted) AllShouldBeRemoved(pod types.UID) bool     { return slices.Contains(e, pod) }
 
 type collector struct {
 	*gc.Collector
@@ -108,11 +108,9 @@ func (c *collector) collect(t *testing.T, lives gc.PodStates) {
 
 func TestConfig(t *testing.T) {
 	for field, change := range map[string]func(*gc.Config){
-		"Pods":                func(c *gc.Config) { c.Pods = nil },
-		"Runtime":             func(c *gc.Config) { c.Runtime = nil },
-		"Policy.PerContainer": func(c *gc.Config) { c.Policy.PerContainer = -1 },
-		"Policy.MinAge":       func(c *gc.Config) { c.Policy.MinAge = -1 },
-		"LogsRoot":            func(c *gc.Config) { c.LogLinks = "/links" },
+		"Pods":     func(c *gc.Config) { c.Pods = nil },
+		"Runtime":  func(c *gc.Config) { c.Runtime = nil },
+		"LogsRoot": func(c *gc.Config) { c.LogLinks = "/links" },
 	} {
 		config := gc.Config{Pods: &runtime.Cache{}, Runtime: &remover{}}
 		change(&config)
@@ -137,16 +135,42 @@ func TestCollect(t *testing.T) {
 	})
 }
 
-// The writable layers of an evicted pod are removed although the pod is still wanted: otherwise the disk stays full, and more
-// pods are evicted.
+// The writable layers of an evicted pod are removed although the pod is still wanted, and although its worker waits, for example
+// for space to record its status: otherwise the disk stays full, and more pods are evicted.
 func TestContainersOfEvictedPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCollector(t, nil)
-		s := c.has("evicted", in("s0", dead(0, 1)))
-		s.Sandboxes = []runtime.SandboxStatus{box(0, runtime.SandboxNotReady)}
+		exited := in("s0", dead(0, 0))
+		exited.FinishedAt = time.Now()
+		stopped := []runtime.SandboxStatus{box(0, runtime.SandboxNotReady)}
+		c.has("evicted", exited, in("s0", instance(1, runtime.ContainerCreated))).Sandboxes = stopped
 		c.has("kept", dead(0, 1))
+		for name, left := range map[string]runtime.ContainerState{"runs": runtime.ContainerRunning, "unknown": runtime.ContainerUnknown} {
+			c.has(types.UID(name), in("s0", instance(0, left))).Sandboxes = stopped
+		}
+		c.has("stops").Sandboxes = []runtime.SandboxStatus{box(1, runtime.SandboxReady)}
+		c.errs["stop s0"] = status.Error(codes.Unavailable, "the plugin is unavailable")
+		for _, pass := range []struct {
+			after time.Duration
+			want  string
+		}{
+			{0, ""}, // the worker has not had the time to read the exit code
+			{10 * time.Second, "remove s0-c0, remove s0-c1, stop s0"},
+			{time.Minute, "remove s0-c0, remove s0-c1, stop s0"}, // the cache has not changed
+		} {
+			time.Sleep(pass.after)
+			if err := c.Collect(t.Context(), evicted{"evicted", "runs", "unknown", "stops"}); (err != nil) != (pass.want != "") {
+				t.Error(err)
+			}
+			if got := c.took(); got != pass.want {
+				t.Errorf("after %v took %q, want %q", pass.after, got, pass.want)
+			}
+		}
+		c.has("evicted").Sandboxes = stopped
+		delete(c.errs, "stop s0")
+		time.Sleep(2 * time.Minute)
 		c.collect(t, evicted{"evicted"})
-		if got, want := c.took(), "remove s0-c0, stop s0, remove s0"; got != want {
+		if got, want := c.took(), "stop s0, remove s0"; got != want {
 			t.Errorf("took %q, want %q", got, want)
 		}
 	})
@@ -311,22 +335,20 @@ func TestLogs(t *testing.T) {
 		name       string
 		containers []runtime.ContainerStatus
 		have, want string
-		keep       int // Policy.PerContainer
 	}{
-		{"the newest two stay", []runtime.ContainerStatus{running(3)}, "0.log 1.log 2.log 3.log", "2.log 3.log", 0},
-		{"numbers, not names", []runtime.ContainerStatus{running(11)}, "11.log 10.log 9.log 8.log", "10.log 11.log", 0},
+		{"the newest two stay", []runtime.ContainerStatus{running(3)}, "0.log 1.log 2.log 3.log", "2.log 3.log"},
+		{"numbers, not names", []runtime.ContainerStatus{running(11)}, "11.log 10.log 9.log 8.log", "10.log 11.log"},
 		{"rotated ones with them", []runtime.ContainerStatus{running(3)},
-			"1.log 1.log.20260101-000000 1.log.20251231-000000.gz 2.log 2.log.20260101-000000 3.log", "2.log 2.log.20260101-000000 3.log", 0},
-		{"the log of an existing instance", []runtime.ContainerStatus{running(9), dead(2, 1)}, "1.log 2.log 3.log 8.log 9.log", "2.log 8.log 9.log", 0},
-		{"newer than the known instances", []runtime.ContainerStatus{running(1)}, "0.log 1.log 2.log 3.log 4.log", "1.log 2.log 3.log 4.log", 0},
-		{"those of others", []runtime.ContainerStatus{running(9)}, "notes.txt 1.txt 1.logs -1.log 5.log/x 8.log 9.log 7.log", "-1.log 1.logs 1.txt 5.log/x 8.log 9.log notes.txt", 0},
-		{"of a container that only has logs", []runtime.ContainerStatus{named("other", running(9))}, "0.log 1.log 2.log 3.log", "0.log 1.log 2.log 3.log", 0},
-		{"as many as dead instances do", []runtime.ContainerStatus{running(4)}, "0.log 1.log 2.log 3.log 4.log", "1.log 2.log 3.log 4.log", 3},
+			"1.log 1.log.20260101-000000 1.log.20251231-000000.gz 2.log 2.log.20260101-000000 3.log", "2.log 2.log.20260101-000000 3.log"},
+		{"the log of an existing instance", []runtime.ContainerStatus{running(9), dead(2, 1)}, "1.log 2.log 3.log 8.log 9.log", "2.log 8.log 9.log"},
+		{"newer than the known instances", []runtime.ContainerStatus{running(1)}, "0.log 1.log 2.log 3.log 4.log", "1.log 2.log 3.log 4.log"},
+		{"those of others", []runtime.ContainerStatus{running(9)}, "notes.txt 1.txt 1.logs -1.log 5.log/x 8.log 9.log 7.log", "-1.log 1.logs 1.txt 5.log/x 8.log 9.log notes.txt"},
+		{"of a container that only has logs", []runtime.ContainerStatus{named("other", running(9))}, "0.log 1.log 2.log 3.log", "0.log 1.log 2.log 3.log"},
 	} {
 		root := t.TempDir()
 		dir := filepath.Join(root, "ns_p_u", "app")
 		write(t, dir, strings.Fields(tt.have)...)
-		c := newCollector(t, func(c *gc.Config) { c.LogsRoot, c.Policy.PerContainer = root, tt.keep })
+		c := newCollector(t, func(c *gc.Config) { c.LogsRoot = root })
 		c.has("u", tt.containers...)
 		c.collect(t, gone{})
 		if got := files(t, dir); got != tt.want {

@@ -9,18 +9,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Policy determines how many dead containers are kept.
-type Policy struct {
-	// PerContainer is the number of dead instances of each container to keep in addition to the
-	// current instance. Default 1: the API reports no older instance. (The kubelet's flag
-	// maximum-dead-containers-per-container counts the current one.)
-	PerContainer int
-	// MinAge is the minimum time for which every dead instance is kept after it finished. Default 0.
-	MinAge time.Duration
-}
-
-// perContainer returns how many dead instances to keep in addition to the current one.
-func (p Policy) perContainer() int { return cmp.Or(p.PerContainer, 1) }
+// keptDead is how many dead instances of a container are kept besides the current one: the API reports one, as lastState. The
+// kubelet's flag maximum-dead-containers-per-container counts the current one, too.
+const keptDead = 1
 
 // Garbage lists the items of one pod that may be removed.
 type Garbage struct {
@@ -32,9 +23,8 @@ type Garbage struct {
 }
 
 // Decide returns the garbage of a pod that is not terminating. The status may be nil or out of
-// date: a dead container stays dead, and a superseded one stays superseded. The zero Policy means
-// the defaults.
-func Decide(status *runtime.PodStatus, p Policy, now time.Time) Garbage {
+// date: a dead container stays dead, and a superseded one stays superseded.
+func Decide(status *runtime.PodStatus) Garbage {
 	var g Garbage
 	if status == nil {
 		return g
@@ -49,7 +39,7 @@ func Decide(status *runtime.PodStatus, p Policy, now time.Time) Garbage {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(dead)) {
-		g.Containers = append(g.Containers, p.superfluous(dead[name], status.Latest(name), now)...)
+		g.Containers = append(g.Containers, superfluous(dead[name], status.Latest(name))...)
 	}
 	latest := status.LatestSandbox()
 	for i := range status.Sandboxes {
@@ -60,23 +50,28 @@ func Decide(status *runtime.PodStatus, p Policy, now time.Time) Garbage {
 	return g
 }
 
-// everything returns the exited containers and the sandboxes of a pod that has stopped.
+// everything returns all containers and sandboxes of a pod that has stopped.
 func everything(status *runtime.PodStatus) (g Garbage) {
 	for i := range status.Containers {
-		if c := &status.Containers[i]; c.State == runtime.ContainerExited {
-			g.Containers = append(g.Containers, c.ID)
-		}
+		g.Containers = append(g.Containers, status.Containers[i].ID)
 	}
 	for i := range status.Sandboxes {
-		if s := &status.Sandboxes[i]; s.State == runtime.SandboxNotReady {
-			g.Sandboxes = append(g.Sandboxes, s.ID)
-		}
+		g.Sandboxes = append(g.Sandboxes, status.Sandboxes[i].ID)
 	}
 	return g
 }
 
+// hasStopped reports whether no process of the pod is left, and none of its containers ended after since. A container that was
+// created and not started has no process once its sandbox has stopped.
+func hasStopped(status *runtime.PodStatus, since time.Time) bool {
+	return !slices.ContainsFunc(status.Sandboxes, func(s runtime.SandboxStatus) bool { return s.State != runtime.SandboxNotReady }) &&
+		!slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
+			return c.State != runtime.ContainerCreated && (c.State != runtime.ContainerExited || c.FinishedAt.After(since))
+		})
+}
+
 // onlyFirstInstances reports whether the pod has at most one sandbox, no exited container, and only
-// first attempts. Such a pod has no garbage and no logs of earlier instances.
+// first attempts. Unless the pod has ended, it then has no garbage and no logs of earlier instances.
 func onlyFirstInstances(status *runtime.PodStatus) bool {
 	return len(status.Sandboxes) <= 1 && !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
 		return c.State == runtime.ContainerExited || c.Attempt > 0
@@ -84,8 +79,8 @@ func onlyFirstInstances(status *runtime.PodStatus) bool {
 }
 
 // superfluous returns the dead instances of a container that need not be kept.
-func (p Policy) superfluous(dead []*runtime.ContainerStatus, current *runtime.ContainerStatus, now time.Time) []runtime.ContainerID {
-	keep := p.perContainer()
+func superfluous(dead []*runtime.ContainerStatus, current *runtime.ContainerStatus) []runtime.ContainerID {
+	keep := keptDead
 	if current.State != runtime.ContainerRunning {
 		keep++ // for the current one if it is dead, otherwise for its successor
 	}
@@ -97,18 +92,9 @@ func (p Policy) superfluous(dead []*runtime.ContainerStatus, current *runtime.Co
 	slices.SortStableFunc(dead, func(a, b *runtime.ContainerStatus) int { return cmp.Compare(b.Attempt, a.Attempt) })
 	var ids []runtime.ContainerID
 	for _, c := range dead[keep:] {
-		if !p.tooYoung(c, now) {
-			ids = append(ids, c.ID)
-		}
+		ids = append(ids, c.ID)
 	}
 	return ids
-}
-
-// tooYoung reports whether a container finished less than MinAge ago. It returns false if the time
-// is unknown or, because the clock was set back, in the future.
-func (p Policy) tooYoung(c *runtime.ContainerStatus, now time.Time) bool {
-	age := now.Sub(c.FinishedAt)
-	return age >= 0 && age < p.MinAge
 }
 
 // inUse reports whether the sandbox holds, or may hold, a container of the pod.

@@ -65,52 +65,44 @@ func TestDecide(t *testing.T) {
 		name       string
 		containers containers
 		sandboxes  sandboxes
-		policy     gc.Policy
 		want       string
 	}{
-		{"one that runs for the first time", containers{running(0)}, nil, gc.Policy{}, ""},
-		{"one that has followed one", containers{running(1), dead(0, 1)}, nil, gc.Policy{}, ""},
-		{"one that has followed three", containers{running(3), dead(2, 1), dead(1, 2), dead(0, 3)}, nil, gc.Policy{}, "c1 c0"},
-		{"in any order", containers{dead(0, 3), dead(2, 1), running(3), dead(1, 2)}, nil, gc.Policy{}, "c1 c0"},
-		{"by attempt, not by the clock", containers{running(3), dead(2, 3), dead(0, 1), dead(1, 2)}, nil, gc.Policy{}, "c1 c0"},
-		{"the current one has ended", containers{dead(3, 1), dead(2, 2), dead(1, 3)}, nil, gc.Policy{}, "c1"},
-		{"the current one has not run", containers{instance(3, runtime.ContainerCreated), dead(2, 1), dead(1, 2), dead(0, 3)}, nil, gc.Policy{}, "c0"},
-		{"the current one is unknown", containers{instance(3, runtime.ContainerUnknown), dead(2, 1), dead(1, 2), dead(0, 3)}, nil, gc.Policy{}, "c0"},
-		{"not dead", containers{running(4), instance(3, runtime.ContainerCreated), instance(2, runtime.ContainerUnknown), running(1), dead(0, 1)}, nil, gc.Policy{}, ""},
-		{"equal attempts: the first listed is newer", containers{in("s1", dead(1, 1)), in("s0", dead(1, 1)), dead(0, 1)}, nil, gc.Policy{}, "c0"},
-		{"equal attempts, one running", containers{in("s2", dead(1, 1)), in("s1", dead(1, 1)), running(1)}, nil, gc.Policy{}, "s1-c1"},
-		{"more are kept", containers{running(3), dead(2, 1), dead(1, 2), dead(0, 3)}, nil, gc.Policy{PerContainer: 2}, "c0"},
+		{"one that runs for the first time", containers{running(0)}, nil, ""},
+		{"one that has followed one", containers{running(1), dead(0, 1)}, nil, ""},
+		{"one that has followed three", containers{running(3), dead(2, 1), dead(1, 2), dead(0, 3)}, nil, "c1 c0"},
+		{"in any order", containers{dead(0, 3), dead(2, 1), running(3), dead(1, 2)}, nil, "c1 c0"},
+		{"by attempt, not by the clock", containers{running(3), dead(2, 3), dead(0, 1), dead(1, 2)}, nil, "c1 c0"},
+		{"the current one has ended", containers{dead(3, 1), dead(2, 2), dead(1, 3)}, nil, "c1"},
+		{"the current one has not run", containers{instance(3, runtime.ContainerCreated), dead(2, 1), dead(1, 2), dead(0, 3)}, nil, "c0"},
+		{"the current one is unknown", containers{instance(3, runtime.ContainerUnknown), dead(2, 1), dead(1, 2), dead(0, 3)}, nil, "c0"},
+		{"not dead", containers{running(4), instance(3, runtime.ContainerCreated), instance(2, runtime.ContainerUnknown), running(1), dead(0, 1)}, nil, ""},
+		{"equal attempts: the first listed is newer", containers{in("s1", dead(1, 1)), in("s0", dead(1, 1)), dead(0, 1)}, nil, "c0"},
+		{"equal attempts, one running", containers{in("s2", dead(1, 1)), in("s1", dead(1, 1)), running(1)}, nil, "s1-c1"},
 		{"each name for itself", containers{
 			named("b", dead(2, 1)), running(2), named("a", dead(2, 1)), dead(1, 1), named("b", dead(1, 1)), named("b", dead(0, 1)), dead(0, 1),
 			named("a", dead(1, 1)), named("a", dead(0, 1)),
-		}, nil, gc.Policy{}, "a-c0 c0 b-c0"},
+		}, nil, "a-c0 c0 b-c0"},
 
-		{"its age counts from its end", containers{running(3), dead(2, 0), dead(1, time.Minute), dead(0, time.Hour)}, nil, gc.Policy{MinAge: 2 * time.Minute}, "c0"},
-		{"old enough to the second", containers{running(3), dead(2, 0), dead(1, time.Minute)}, nil, gc.Policy{MinAge: time.Minute}, "c1"},
-		{"an end in the future", containers{running(3), dead(2, 0), dead(1, -time.Hour)}, nil, gc.Policy{MinAge: time.Minute}, "c1"},
-		{"an end in the future, any age", containers{running(3), dead(2, 0), dead(1, -time.Hour)}, nil, gc.Policy{}, "c1"},
-		{"an end that is not known", containers{running(3), dead(2, 0), instance(1, runtime.ContainerExited)}, nil, gc.Policy{MinAge: time.Minute}, "c1"},
-
-		{"the latest sandbox", nil, sandboxes{box(0, runtime.SandboxNotReady)}, gc.Policy{}, ""},
-		{"sandboxes before the latest", nil, sandboxes{box(2, runtime.SandboxReady), box(0, runtime.SandboxNotReady), box(1, runtime.SandboxNotReady)}, gc.Policy{}, "s0 s1"},
-		{"the latest is not ready either", nil, sandboxes{box(2, runtime.SandboxNotReady), box(1, runtime.SandboxNotReady)}, gc.Policy{}, "s1"},
-		{"one that is ready beside the latest", nil, sandboxes{box(1, runtime.SandboxReady), box(0, runtime.SandboxReady)}, gc.Policy{}, ""},
-		{"one in use", containers{in("s0", dead(0, 1))}, sandboxes{box(1, runtime.SandboxReady), box(0, runtime.SandboxNotReady)}, gc.Policy{}, ""},
-		{"one that may be in use", containers{in("", dead(0, 1))}, sandboxes{box(1, runtime.SandboxReady), box(0, runtime.SandboxNotReady)}, gc.Policy{}, ""},
+		{"the latest sandbox", nil, sandboxes{box(0, runtime.SandboxNotReady)}, ""},
+		{"sandboxes before the latest", nil, sandboxes{box(2, runtime.SandboxReady), box(0, runtime.SandboxNotReady), box(1, runtime.SandboxNotReady)}, "s0 s1"},
+		{"the latest is not ready either", nil, sandboxes{box(2, runtime.SandboxNotReady), box(1, runtime.SandboxNotReady)}, "s1"},
+		{"one that is ready beside the latest", nil, sandboxes{box(1, runtime.SandboxReady), box(0, runtime.SandboxReady)}, ""},
+		{"one in use", containers{in("s0", dead(0, 1))}, sandboxes{box(1, runtime.SandboxReady), box(0, runtime.SandboxNotReady)}, ""},
+		{"one that may be in use", containers{in("", dead(0, 1))}, sandboxes{box(1, runtime.SandboxReady), box(0, runtime.SandboxNotReady)}, ""},
 		{"in use until its containers are gone", containers{in("s1", running(2)), in("s0", dead(1, 1)), in("s0", dead(0, 1))},
-			sandboxes{box(1, runtime.SandboxReady), box(0, runtime.SandboxNotReady)}, gc.Policy{}, "s0-c0"},
+			sandboxes{box(1, runtime.SandboxReady), box(0, runtime.SandboxNotReady)}, "s0-c0"},
 	} {
 		status := &runtime.PodStatus{UID: "u", Containers: tt.containers, Sandboxes: tt.sandboxes}
 		before := *status
 		before.Containers, before.Sandboxes = slices.Clone(status.Containers), slices.Clone(status.Sandboxes)
-		if got := text(gc.Decide(status, tt.policy, now)); got != tt.want {
+		if got := text(gc.Decide(status)); got != tt.want {
 			t.Errorf("%s: %q may go, want %q", tt.name, got, tt.want)
 		}
 		if !reflect.DeepEqual(status, &before) {
 			t.Errorf("%s: the status was written to", tt.name)
 		}
 	}
-	if got := text(gc.Decide(nil, gc.Policy{}, now)); got != "" {
+	if got := text(gc.Decide(nil)); got != "" {
 		t.Errorf("of nothing %q may go", got)
 	}
 }
@@ -172,7 +164,7 @@ func TestG2_GarbageDecidesNothing(t *testing.T) {
 	removed := 0
 	for range 20_000 {
 		pod, status := randomPod(r)
-		garbage := gc.Decide(status, gc.Policy{}, now)
+		garbage := gc.Decide(status)
 		left := without(status, garbage)
 		removed += len(status.Containers) - len(left.Containers)
 		for _, restartAll := range []bool{false, true} {
@@ -196,7 +188,7 @@ func TestG2_GarbageDecidesNothing(t *testing.T) {
 			}
 		}
 		// A decision does not change after it has been carried out.
-		if again := gc.Decide(left, gc.Policy{}, now); len(again.Containers) > 0 {
+		if again := gc.Decide(left); len(again.Containers) > 0 {
 			t.Fatalf("%v may go after %v did", again, garbage)
 		}
 	}
@@ -209,6 +201,6 @@ func BenchmarkDecide(b *testing.B) {
 	status := &runtime.PodStatus{Containers: []runtime.ContainerStatus{running(1), dead(0, 1)}, Sandboxes: []runtime.SandboxStatus{box(0, runtime.SandboxReady)}}
 	b.ReportAllocs()
 	for b.Loop() {
-		gc.Decide(status, gc.Policy{}, now)
+		gc.Decide(status)
 	}
 }

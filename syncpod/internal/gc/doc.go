@@ -1,6 +1,8 @@
-// Package gc removes dead containers, unused sandboxes and old logs of running pods: a container
-// that crashes leaves a dead instance and a log with each restart. The pod worker removes the
-// containers and sandboxes of a terminated pod; this package removes its logs.
+// Package gc removes dead containers, unused sandboxes and old logs: a container that crashes leaves
+// a dead instance and a log with each restart. When no source has a terminated pod any more, the pod
+// worker removes its containers and sandboxes, and this package removes its logs. This package also
+// removes the containers, the sandboxes and then the logs of pods that were evicted or deleted and
+// have stopped, although a source still has them.
 //
 // [Decide] returns the garbage of a pod. It is a pure function of the status that the runtime
 // reports. A [Collector] removes the garbage, in a pass that its owner starts periodically. It
@@ -9,12 +11,11 @@
 //
 // # Kept objects
 //
-// Of each container, by name and of any kind:
+// Of each container of other pods, by name and of any kind:
 //
 //   - the current instance, dead or alive, in any sandbox: it decides which container runs next
 //     and whether init containers have completed;
-//   - the newest Policy.PerContainer dead instances before it. The API reports the newest of
-//     them as lastState. While the current instance has not started it may still be abandoned,
+//   - the newest dead instance before it, which the API reports as lastState. While the current instance has not started it may still be abandoned,
 //     so one more instance is kept.
 //
 // So a later status never needs a removed instance, whether or not earlier statuses were delivered

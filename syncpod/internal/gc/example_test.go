@@ -2,7 +2,6 @@ package gc_test
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/internal/gc"
@@ -16,7 +15,7 @@ func ExampleDecide() {
 			Attempt: attempt, State: runtime.ContainerExited, ExitCode: 1,
 		})
 	}
-	for _, id := range gc.Decide(status, gc.Policy{}, time.Now()).Containers {
+	for _, id := range gc.Decide(status).Containers {
 		fmt.Println(id)
 	}
 	// Output:

@@ -124,7 +124,7 @@ func (c *Collector) pruneDirectory(root *os.Root, dir string, keep func(attempt 
 	}
 	attempts := slices.Sorted(maps.Keys(logs))
 	var errs []error
-	for _, attempt := range attempts[:max(0, len(attempts)-c.config.Policy.perContainer()-1)] {
+	for _, attempt := range attempts[:max(0, len(attempts)-keptDead-1)] {
 		if keep(attempt) {
 			continue
 		}
