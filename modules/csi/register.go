@@ -20,9 +20,9 @@ import (
 const (
 	// registerTimeout is the timeout of the registration calls at a socket.
 	registerTimeout = 10 * time.Second
-	// scanPause is the interval between reads of the directory, and registerPause the pause before a socket that failed
-	// to register is tried again.
-	scanPause, registerPause = time.Second, 10 * time.Second
+	// scanPause is the interval between reads of the directory: shorter ones would be most of the work of an idle node.
+	// registerPause is the pause before a socket that failed to register is tried again.
+	scanPause, registerPause = 5 * time.Second, 10 * time.Second
 	// maxSockets is the maximum number of sockets in the directory; further ones are ignored. maxCalling is the number of
 	// sockets that are called at the same time.
 	maxSockets, maxCalling = 256, 16

@@ -21,8 +21,12 @@ import (
 const (
 	// renewals is the number of renewals of a lease within its duration.
 	renewals = 4
-	// awaitedPause is the pause before a failed write of the status is retried if a call waits for it.
-	awaitedPause = 200 * time.Millisecond
+	// awaitedPause is the pause before a failed write of the status is retried if a call waits for it, failedPause if none
+	// does.
+	awaitedPause, failedPause = 200 * time.Millisecond, 10 * time.Second
+	// overwrittenPause is the minimum time after a write of the status before a Ready condition that another client has
+	// written is corrected: two agents with one name must not answer each other without end.
+	overwrittenPause = 10 * time.Second
 )
 
 // renewLease renews the node's lease until ctx ends.
@@ -45,14 +49,14 @@ func (n *Node) renewLease(ctx context.Context) {
 // heartbeat periodically observes the node and writes changes of its status.
 func (n *Node) heartbeat(ctx context.Context) {
 	for {
-		waiting, pause := n.waiting(), n.config.Interval
+		waiting, pause := n.waiting(), n.pause()
 		if err := n.update(ctx); err == nil {
 			n.wake(waiting)
 		} else if ctx.Err() == nil {
 			n.config.Log.Error(err, "The status of the node is not written", "node", n.config.Name)
 			n.config.HeartbeatFailed()
-			if len(n.waiting()) > 0 {
-				pause = min(pause, awaitedPause)
+			if pause = min(pause, failedPause); len(n.waiting()) > 0 {
+				pause = awaitedPause
 			}
 		}
 		select {
@@ -64,6 +68,17 @@ func (n *Node) heartbeat(ctx context.Context) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// pause returns the time to the next observation of the node, which is not later than the time at which the last response of
+// the runtime becomes invalid.
+func (n *Node) pause() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if valid := time.Until(n.runtime.answered.Add(downAfter + time.Millisecond)); valid > 0 {
+		return min(valid, n.config.Interval)
+	}
+	return n.config.Interval
 }
 
 // waiting returns the calls that wait for a write.
@@ -129,7 +144,7 @@ func (n *Node) update(ctx context.Context) error {
 
 // A read of the newest Node times out after readTimeout. After a failure the node is not read for failedPause, so that
 // many pods do not wait one after the other.
-const readTimeout, failedPause = time.Second, 10 * time.Second
+const readTimeout = time.Second
 
 // Newest reads the Node. It returns the last known version if that fails, or if a read has failed in the last 10 s. Call
 // it only after the registration. The caller must not modify the Node.

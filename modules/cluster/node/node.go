@@ -73,9 +73,11 @@ type Config struct {
 	// Machine describes the machine.
 	Machine Machine
 
-	// Interval is the interval of heartbeats. Default 10 s.
+	// Interval is the longest time between two observations of the node, the kubelet's nodeStatusUpdateFrequency. A changed
+	// status is written at once. Default 10 s.
 	Interval time.Duration
-	// ReportInterval is the maximum time between two writes of an unchanged status. Default 5 min.
+	// ReportInterval is the longest time between two writes of an unchanged status, the kubelet's nodeStatusReportFrequency.
+	// Default 5 min.
 	ReportInterval time.Duration
 	// LeaseDuration is the duration of the lease, which is renewed after a quarter of it. Default 40 s.
 	LeaseDuration time.Duration
@@ -256,7 +258,8 @@ func (n *Node) Object() *v1.Node {
 }
 
 // observe stores a version of the Node unless a newer one is known: a cache of the API server may lag
-// behind.
+// behind. If another client has written the condition Ready, for example the node lifecycle controller while the node was cut
+// off, the node reports its own at once.
 func (n *Node) observe(object *v1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -264,6 +267,19 @@ func (n *Node) observe(object *v1.Node) {
 		if order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, known.ResourceVersion); err == nil && order < 0 {
 			return
 		}
+		if readiness(known) != readiness(object) && time.Since(n.reported) >= overwrittenPause {
+			n.Report()
+		}
 	}
 	n.object = object
+}
+
+// readiness returns the status of the condition Ready.
+func readiness(node *v1.Node) v1.ConditionStatus {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == v1.NodeReady {
+			return c.Status
+		}
+	}
+	return ""
 }

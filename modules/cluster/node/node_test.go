@@ -300,6 +300,65 @@ func TestN1_UnreadyRuntimeIsReportedAtOnce(t *testing.T) {
 	})
 }
 
+// overwrite writes the condition Ready as another client does.
+func (s *site) overwrite(status v1.ConditionStatus) {
+	s.Helper()
+	object := s.get()
+	for i := range object.Status.Conditions {
+		if c := &object.Status.Conditions[i]; c.Type == v1.NodeReady {
+			c.Status = status
+		}
+	}
+	if _, err := s.kube.CoreV1().Nodes().UpdateStatus(s.Context(), object, metav1.UpdateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// If a node was cut off, the node lifecycle controller has written that its readiness is unknown. The node corrects that as
+// soon as it sees it, however long its Interval is. Another agent with the same name gets an answer every 10 s at most.
+func TestOverwrittenReadinessIsCorrected(t *testing.T) {
+	onSiteOf(t, nil, func(c *node.Config) { c.Interval = time.Hour }, func(s *site) {
+		time.Sleep(time.Minute)
+		s.overwrite(v1.ConditionUnknown)
+		time.Sleep(time.Second)
+		if s.ready() != v1.ConditionTrue {
+			s.Errorf("Ready is %s a second after another client has written it", s.ready())
+		}
+		before := s.writes()
+		for range 30 {
+			s.overwrite(v1.ConditionFalse)
+			time.Sleep(time.Second)
+		}
+		if n := s.writes() - before; n > 3 {
+			s.Errorf("%d writes in 30 s in answer to another agent", n)
+		}
+	})
+}
+
+// Of a long Interval the other promises are independent: a runtime that fails or hangs is reported after 30 s, and a write
+// that fails is repeated after 10 s.
+func TestLongInterval(t *testing.T) {
+	for name, fault := range map[string]func(*cri){
+		"fails": func(r *cri) { r.err = errors.New("connection refused") },
+		"hangs": func(r *cri) { r.hangs = true },
+	} {
+		onSiteOf(t, nil, func(c *node.Config) { c.Interval = time.Hour }, func(s *site) {
+			var refused atomic.Bool
+			s.react("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
+				return refused.Load(), nil, errors.New("the API server is unavailable")
+			})
+			time.Sleep(time.Minute)
+			refused.Store(true)
+			s.runtime.change(fault)
+			time.Sleep(40 * time.Second)
+			refused.Store(false)
+			if time.Sleep(10 * time.Second); s.ready() != v1.ConditionFalse {
+				s.Errorf("%s: Ready is %s", name, s.ready())
+			}
+		})
+	}
+}
+
 // N2: the Node keeps resources that others have written, and their allocatable amount may be smaller. Only the node
 // reports huge pages: sizes that the machine no longer has are removed.
 func TestN2_ResourcesOfOthersStay(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -136,7 +137,7 @@ func (n *Node) readStatus(ctx context.Context) {
 	}
 }
 
-// readImages reads the version of the runtime and its images.
+// readImages reads the version of the runtime and its images. If they have changed, they are reported at once.
 func (n *Node) readImages(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -148,10 +149,11 @@ func (n *Node) readImages(ctx context.Context) {
 	if versionErr == nil {
 		n.runtime.version = version.RuntimeName + "://" + version.RuntimeVersion
 	}
+	before := n.runtime.images
 	if imagesErr == nil {
 		n.runtime.images = largest(list.Images, *n.config.MaxImages)
 	}
-	if first && n.runtime.version != "" {
+	if first && n.runtime.version != "" || !equality.Semantic.DeepEqual(before, n.runtime.images) {
 		n.Report()
 	}
 }

@@ -7,7 +7,7 @@
 // # Source
 //
 // Package oom reads the kernel's log, /dev/kmsg, as the kubelet does. One file covers all
-// containers, with cgroup v1 and v2; one read a second is enough, so that a Watcher also runs in
+// containers, with cgroup v1 and v2; one read every 5 s is enough, so that a Watcher also runs in
 // virtual time (testing/synctest); and only this log names
 // the killed process and says whether a container or the node ran out of memory. The notifications
 // of cgroups (memory.events, an eventfd on memory.oom_control) only count, must be set up for each

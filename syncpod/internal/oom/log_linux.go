@@ -12,8 +12,9 @@ import (
 
 const kernelLogPath = "/dev/kmsg"
 
-// pollInterval is the time between two reads of a log that has no new record.
-const pollInterval = time.Second
+// pollInterval is the time between two reads of a log that has no new record: shorter ones would be much of the work of an idle
+// node.
+const pollInterval = 5 * time.Second
 
 // openLog opens the kernel's log behind its last record.
 func openLog() (kernelLog, error) {

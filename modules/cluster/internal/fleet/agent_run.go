@@ -29,9 +29,9 @@ import (
 // runtimeName is the name that the runtimes report.
 const runtimeName = "critest"
 
-// interval is the interval in which an agent observes its node. A node in memory changes only when the fleet changes it, or
-// when its runtime becomes unready, which the agent notices within 5 s.
-const interval = time.Minute
+// observeInterval is the longest time between two observations of a node by its agent. It is long, because the machine of a node
+// in memory does not change. What the runtime, the API server or a partition changes, the agent reports without this interval.
+const observeInterval = time.Minute
 
 // An agentRun is one run of an agent, from its start to its end.
 type agentRun struct {
@@ -75,7 +75,7 @@ func (l *agentRun) make() (err error) {
 		Kube: f.config.Kube, Watch: f.nodeWatch, Runtime: l.client, Name: n.Name, IPs: func() []netip.Addr { return []netip.Addr{n.ip} }, Port: f.config.Port,
 		Labels: n.Labels, Taints: n.Taints, Capacity: capacity, Allocatable: allocatable,
 		Machine: node.Machine{ID: n.Name, SystemUUID: n.Name, BootID: n.Name, Kernel: "0", OS: "critest"}, Events: f.events, Log: f.config.Log,
-		Interval: interval,
+		Interval: observeInterval,
 	})
 	if err != nil {
 		return err
