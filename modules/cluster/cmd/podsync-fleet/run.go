@@ -112,7 +112,7 @@ func startAll(ctx context.Context, f *fleet.Fleet, specs []fleet.Spec) error {
 func partsOf(o options, kube kubernetes.Interface, f *fleet.Fleet, nodes nodesServer, r *report) ([]func(context.Context) error, error) {
 	parts := []func(context.Context) error{
 		withoutError(func(ctx context.Context) { r.printLines(ctx, o.every) }),
-		func(ctx context.Context) error { return resident.ReleaseAfterStart(ctx, logr.Discard()) },
+		withoutError(func(ctx context.Context) { resident.ReleaseAfterStart(ctx, logr.Discard()) }),
 	}
 	if o.inMemory {
 		b, err := binder.New(kube)
