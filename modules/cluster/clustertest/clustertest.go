@@ -163,7 +163,7 @@ func (c *Cluster) connect(t testing.TB, config Config) {
 		c.APIServer = &APIServer{}
 		c.rest = rest.CopyConfig(config.RESTConfig)
 		c.rest.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			g := gate.New(next, tracked.Kind)
+			g := gate.New(next, tracked.VerbAndResource)
 			c.APIServer.add(g)
 			return fleet.Transport(g)
 		})
@@ -173,7 +173,7 @@ func (c *Cluster) connect(t testing.TB, config Config) {
 	if config.Scheme == nil {
 		config.Scheme = scheme.Scheme
 	}
-	g := gate.New(&tracked.Server{Store: tracked.New(config.Scheme), Proxy: http.HandlerFunc(c.proxy)}, tracked.Kind)
+	g := gate.New(&tracked.Server{Store: tracked.New(config.Scheme), Proxy: http.HandlerFunc(c.proxy)}, tracked.VerbAndResource)
 	c.APIServer = &APIServer{gates: []*gate.Gate{g}}
 	c.rest = &rest.Config{Host: "http://clustertest", Transport: fleet.Transport(g), QPS: -1}
 	kube, err := kubernetes.NewForConfig(c.rest)

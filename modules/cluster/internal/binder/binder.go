@@ -45,15 +45,9 @@ type Binder struct {
 func New(kube kubernetes.Interface) (*Binder, error) {
 	shared := informers.NewSharedInformerFactory(kube, 0).Core().V1()
 	b := &Binder{kube: kube, pods: shared.Pods().Informer(), nodes: shared.Nodes().Informer(), wake: make(chan struct{}, 1), assumed: map[types.UID]string{}}
-	wake := func() {
-		select {
-		case b.wake <- struct{}{}:
-		default: // a round is pending already
-		}
-	}
 	for _, i := range []cache.SharedIndexInformer{b.pods, b.nodes} {
 		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { wake() }, UpdateFunc: func(_, _ any) { wake() }, DeleteFunc: func(any) { wake() },
+			AddFunc: func(any) { b.wakeUp() }, UpdateFunc: func(_, _ any) { b.wakeUp() }, DeleteFunc: func(any) { b.wakeUp() },
 		})
 		if err != nil {
 			return nil, fmt.Errorf("binder: %w", err)
@@ -222,6 +216,11 @@ func (b *Binder) retry(ctx context.Context, err error) {
 	case <-ctx.Done():
 	case <-time.After(time.Second):
 	}
+	b.wakeUp()
+}
+
+// wakeUp starts a round, unless one is pending.
+func (b *Binder) wakeUp() {
 	select {
 	case b.wake <- struct{}{}:
 	default: // a round is pending already

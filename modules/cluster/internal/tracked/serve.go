@@ -44,7 +44,7 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	if r.Resource == "pods" && r.subresource == "log" && s.Proxy != nil {
 		return s.proxy(req), nil
 	}
-	if Verb(req) == "watch" {
+	if verb(req) == "watch" {
 		return s.watch(req, r), nil
 	}
 	answer, err := s.Store.do(req, r, body)
@@ -72,7 +72,7 @@ func readBody(req *http.Request) ([]byte, error) {
 
 // do serves all requests except watches.
 func (s *Store) do(req *http.Request, r request, body []byte) (any, error) {
-	switch Verb(req) {
+	switch verb(req) {
 	case "get":
 		return s.get(r)
 	case "list":
