@@ -100,14 +100,14 @@ type summary struct {
 }
 
 type nodeSummary struct {
-	NodeName  string           `json:"nodeName"`
-	StartTime time.Time        `json:"startTime,omitzero"`
-	CPU       *stats.CPU       `json:"cpu,omitempty"`
-	Memory    *stats.Memory    `json:"memory,omitempty"`
-	Network   *stats.Network   `json:"network,omitempty"`
-	FS        *stats.FS        `json:"fs,omitempty"`
-	Runtime   *runtimeSummary  `json:"runtime,omitempty"`
-	Processes *stats.Processes `json:"rlimit,omitempty"`
+	NodeName  string          `json:"nodeName"`
+	StartTime time.Time       `json:"startTime,omitzero"`
+	CPU       *stats.CPU      `json:"cpu,omitempty"`
+	Memory    *stats.Memory   `json:"memory,omitempty"`
+	Network   *stats.Network  `json:"network,omitempty"`
+	FS        *stats.FS       `json:"fs,omitempty"`
+	Runtime   *runtimeSummary `json:"runtime,omitempty"`
+	Rlimit    *stats.Rlimit   `json:"rlimit,omitempty"`
 }
 
 type runtimeSummary struct {
@@ -175,7 +175,7 @@ func (s *Server) serveSummary(a *answer, r *http.Request) error {
 func (s *Server) summarize(all stats.Stats, volumes map[types.UID][]volumeSummary) summary {
 	n := &all.Node
 	sum := summary{
-		Node: nodeSummary{NodeName: s.config.NodeName, StartTime: n.BootTime, CPU: n.CPU, Memory: n.Memory, Network: n.Network, FS: n.FS, Processes: n.Processes},
+		Node: nodeSummary{NodeName: s.config.NodeName, StartTime: n.BootTime, CPU: n.CPU, Memory: n.Memory, Network: n.Network, FS: n.FS, Rlimit: n.Rlimit},
 		Pods: []podSummary{},
 	}
 	if n.ImageFS != nil || n.ContainerFS != nil {

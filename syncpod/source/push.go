@@ -30,16 +30,15 @@ import (
 // metadata.deletionGracePeriodSeconds. The program may then remove the pod with Delete or Set, at once or after it has
 // stopped. The last grace period before the removal counts.
 //
-// The Push copies the pods, sets the API's defaults and validates them. Each pod must have a UID; package
-// podspec makes UIDs for pods without one. A Push of [NewAdmittedPush] shares the specs and statuses of the pods.
+// The Push copies the pods, sets the API's defaults and validates them; a Push of [NewAdmittedPush] copies only
+// what it changes. Each pod must have a UID; package podspec makes UIDs for pods without one.
 //
 // [NewPush] is for pods that are identified by their UIDs. [NewAdmittedPush] is for such pods that an API server has
 // validated. [NewStaticPush] is for static pods, which are identified by their names.
 type Push struct {
 	name   string
 	static bool
-	// shared means that the program does not modify pods that it has passed, so the Push uses their specs and statuses
-	// without a copy.
+	// shared means that the program does not modify the pods that it has passed, so the Push copies only what it changes.
 	shared   bool
 	validate func(*v1.Pod) error
 	// changed has a value while a snapshot must be delivered.
@@ -67,16 +66,16 @@ func NewPush() *Push { return newPush(runtime.ConfigSourceAPI, false, podspec.Va
 // NewAdmittedPush returns a Push like [NewPush] for pods that an API server has admitted. That server, of
 // whatever version, has validated them; the Push refuses only the errors of podspec.ValidateAdmitted. The program must
 // not modify a pod that it has passed to the Push: it usually has the pod in a cache of the server's objects, and the
-// Push shares its spec and status, and the whole pod after [MarkAdmitted].
+// Push shares its spec and status, and the whole pod after [SetAPISource].
 func NewAdmittedPush() *Push {
 	p := newPush(runtime.ConfigSourceAPI, false, podspec.ValidateAdmitted)
 	p.shared = true
 	return p
 }
 
-// MarkAdmitted names the API server as the source of a pod (runtime.AnnotationConfigSource). It modifies the pod, so call it
-// before other goroutines read the pod. A Push of [NewAdmittedPush] shares a marked pod as a whole.
-func MarkAdmitted(pod *v1.Pod) {
+// SetAPISource sets the annotation runtime.AnnotationConfigSource of a pod to runtime.ConfigSourceAPI. A Push of
+// [NewAdmittedPush] then needs no copy of the pod. It modifies the pod, so call it before other goroutines read the pod.
+func SetAPISource(pod *v1.Pod) {
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, runtime.AnnotationConfigSource, runtime.ConfigSourceAPI)
 }
 
@@ -183,10 +182,7 @@ func (p *Push) prepare(pod *v1.Pod) (*v1.Pod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %s/%s: %w", kindPod, pod.Namespace, pod.Name, err)
 	}
-	if ready.Annotations == nil {
-		ready.Annotations = map[string]string{}
-	}
-	ready.Annotations[runtime.AnnotationConfigSource] = p.name
+	metav1.SetMetaDataAnnotation(&ready.ObjectMeta, runtime.AnnotationConfigSource, p.name)
 	old := p.pods[ready.UID]
 	if reflect.DeepEqual(old, ready) {
 		return old, nil
@@ -203,11 +199,12 @@ func (p *Push) share(ready, pod, old *v1.Pod) *v1.Pod {
 			return pod
 		}
 		ready.Status = pod.Status
+		if reflect.DeepEqual(&pod.Spec, &ready.Spec) {
+			ready.Spec = pod.Spec
+			return ready
+		}
 	}
-	switch {
-	case p.shared && reflect.DeepEqual(&pod.Spec, &ready.Spec):
-		ready.Spec = pod.Spec
-	case old != nil && reflect.DeepEqual(&old.Spec, &ready.Spec):
+	if old != nil && reflect.DeepEqual(&old.Spec, &ready.Spec) {
 		ready.Spec = old.Spec
 	}
 	return ready

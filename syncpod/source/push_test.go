@@ -148,11 +148,11 @@ func TestAdmittedPodsAreShared(t *testing.T) {
 	if want := copies.snapshots()[0].Pods; !reflect.DeepEqual(all, want) {
 		t.Errorf("the pods are delivered as %+v, want %+v", all, want)
 	}
-	marked := NewAdmittedPush()
-	if err := marked.Set(all...); err != nil {
+	second := NewAdmittedPush()
+	if err := second.Set(all...); err != nil {
 		t.Fatal(err)
 	}
-	for i, pod := range marked.snapshots()[0].Pods {
+	for i, pod := range second.snapshots()[0].Pods {
 		if pod != all[i] {
 			t.Errorf("the Push copied pod %s, which needs no change", pod.Name)
 		}

@@ -24,15 +24,16 @@ func (f *files) procNode(now time.Time, withNetwork bool) Node {
 	return n
 }
 
-func (f *files) nodeProcesses(now time.Time) *Processes {
-	p := &Processes{Time: now, Limit: f.number("proc/sys/kernel/pid_max")}
+// nodeRlimit reads the number of processes and threads, and the lower of the two limits on it.
+func (f *files) nodeRlimit(now time.Time) *Rlimit {
+	r := &Rlimit{Time: now, MaxPID: f.number("proc/sys/kernel/pid_max")}
 	if text, ok := f.must("proc/loadavg"); ok {
-		p.Running = f.parseLoad(string(text))
+		r.NumOfRunningProcesses = f.parseLoad(string(text))
 	}
-	if threads := f.number("proc/sys/kernel/threads-max"); p.Limit == nil || threads != nil && *threads < *p.Limit {
-		p.Limit = threads
+	if threads := f.number("proc/sys/kernel/threads-max"); r.MaxPID == nil || threads != nil && *threads < *r.MaxPID {
+		r.MaxPID = threads
 	}
-	return p
+	return r
 }
 
 // parseLoad returns the number after the slash in 0.00 0.00 0.00 1/123 4567.

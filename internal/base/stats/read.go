@@ -26,7 +26,7 @@ func (r *Reader) read(ctx context.Context, pods []*runtime.PodStatus, all bool) 
 	stats := Stats{Node: read.procNode(read.now, all)}
 	if all {
 		stats.Node.FS = read.mustOf(r.config.Dir)
-		stats.Node.Processes = read.nodeProcesses(read.now)
+		stats.Node.Rlimit = read.nodeRlimit(read.now)
 	}
 	read.ask(ctx, r.config.Runtime, &stats.Node)
 	read.now = time.Now() // cgroups are read from here on; the runtime may have taken long

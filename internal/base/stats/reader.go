@@ -80,7 +80,7 @@ func (r *Reader) ReadNode(ctx context.Context) (Node, error) {
 	if r.config.PodsCgroup != "" {
 		n.PodsMemory = read.memoryOf(hierarchyOf(r.config.Root), r.config.PodsCgroup, read.now)
 	}
-	n.Processes = read.nodeProcesses(read.now)
+	n.Rlimit = read.nodeRlimit(read.now)
 	ctx, cancel := context.WithTimeout(ctx, runtimeTime)
 	defer cancel()
 	n.ImageFS, n.ContainerFS = read.imageFS(ctx, r.config.Runtime)

@@ -25,8 +25,8 @@ type Node struct {
 	// FS is the file system of Config.Dir, ImageFS the one of the runtime's images, ContainerFS
 	// the one of the containers' writable layers.
 	FS, ImageFS, ContainerFS *FS
-	// Processes is nil after ReadCPUAndMemory.
-	Processes *Processes
+	// Rlimit is nil after ReadCPUAndMemory.
+	Rlimit *Rlimit
 	// PodsMemory is the memory of the cgroup of all pods, nil if it is unknown. Only ReadNode sets it.
 	PodsMemory *Memory
 }
@@ -75,14 +75,14 @@ type CPU struct {
 	UsageCoreNanoSeconds *uint64 `json:"usageCoreNanoSeconds,omitempty"`
 }
 
-// Processes are processes and threads.
-type Processes struct {
+// Rlimit is the number of processes and threads of the node, and the limit on it.
+type Rlimit struct {
 	// Time is when the figures were read.
 	Time time.Time `json:"time"`
-	// Limit is the number that the node can have, the lower of the kernel's two limits.
-	Limit *uint64 `json:"maxpid,omitempty"`
-	// Running is the number that exist.
-	Running *uint64 `json:"curproc,omitempty"`
+	// MaxPID is the lower of the kernel's two limits, pid_max and threads-max.
+	MaxPID *uint64 `json:"maxpid,omitempty"`
+	// NumOfRunningProcesses counts the processes and threads, including those that sleep.
+	NumOfRunningProcesses *uint64 `json:"curproc,omitempty"`
 }
 
 // Memory is memory in use, in bytes.

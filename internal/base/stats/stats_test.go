@@ -203,14 +203,14 @@ func TestNode(t *testing.T) {
 	n := got.Node
 	same(t, "CPU", n.CPU, `{"usageCoreNanoSeconds":16300000000}`)
 	same(t, "memory", n.Memory, `{"availableBytes":6640640000,"rssBytes":1024000000,"usageBytes":3087360000,"workingSetBytes":1551360000}`)
-	same(t, "processes", n.Processes, `{"curproc":345,"maxpid":1000}`)
+	same(t, "rlimit", n.Rlimit, `{"curproc":345,"maxpid":1000}`)
 	same(t, "network", n.Network, `{"interfaces":[{"name":"eth0","rxBytes":5000,"rxErrors":3,"txBytes":700,"txErrors":1},`+
 		`{"name":"ens5","rxBytes":8,"rxErrors":0,"txBytes":4,"txErrors":0}],"name":"eth0","rxBytes":5000,"rxErrors":3,"txBytes":700,"txErrors":1}`)
 	if n.BootTime.Unix() != 1790000000 {
 		t.Errorf("boot time %v", n.BootTime)
 	}
 	got, err = reader(t, &statsRuntime{}, proc).ReadCPUAndMemory(t.Context(), nil)
-	if n := got.Node; err != nil || n.CPU == nil || n.Memory == nil || n.Network != nil || n.FS != nil || n.ImageFS != nil || n.Processes != nil {
+	if n := got.Node; err != nil || n.CPU == nil || n.Memory == nil || n.Network != nil || n.FS != nil || n.ImageFS != nil || n.Rlimit != nil {
 		t.Errorf("CPU and memory alone: %+v, %v", n, err)
 	}
 }
@@ -223,12 +223,12 @@ func TestReadNode(t *testing.T) {
 	if err != nil || n.CPU != nil {
 		t.Errorf("%+v, %v, want no n.CPU and no error", n, err)
 	}
-	same(t, "processes", n.Processes, `{"curproc":345,"maxpid":1000}`)
+	same(t, "rlimit", n.Rlimit, `{"curproc":345,"maxpid":1000}`)
 	same(t, "memory", n.Memory, `{"availableBytes":6640640000,"rssBytes":1024000000,"usageBytes":3087360000,"workingSetBytes":1551360000}`)
 	for _, text := range []string{"", "0.1\n", "0.1 0.2 0.3 many 5\n", "0.1 0.2 0.3 1/-5 5\n"} {
 		tree["proc/loadavg"] = file(text)
-		if n, err := reader(t, rt, tree).ReadNode(t.Context()); err == nil || !strings.Contains(err.Error(), "proc/loadavg") || n.Processes.Running != nil || n.Memory == nil {
-			t.Errorf("%q: %+v, %v, want an error and %q in it and no n.Processes.Running and some n.Memory", text, n, err, "proc/loadavg")
+		if n, err := reader(t, rt, tree).ReadNode(t.Context()); err == nil || !strings.Contains(err.Error(), "proc/loadavg") || n.Rlimit.NumOfRunningProcesses != nil || n.Memory == nil {
+			t.Errorf("%q: %+v, %v, want an error and %q in it and no n.Rlimit.NumOfRunningProcesses and some n.Memory", text, n, err, "proc/loadavg")
 		}
 	}
 }

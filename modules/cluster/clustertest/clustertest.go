@@ -163,8 +163,9 @@ func (c *Cluster) connect(t testing.TB, config Config) {
 		c.APIServer = &APIServer{}
 		c.rest = rest.CopyConfig(config.RESTConfig)
 		c.rest.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			c.APIServer.add(gate.New(next, tracked.Kind))
-			return fleet.Transport(c.APIServer.last())
+			g := gate.New(next, tracked.VerbAndResource)
+			c.APIServer.add(g)
+			return fleet.Transport(g)
 		})
 		c.rest.QPS = -1
 		return
@@ -172,7 +173,7 @@ func (c *Cluster) connect(t testing.TB, config Config) {
 	if config.Scheme == nil {
 		config.Scheme = scheme.Scheme
 	}
-	g := gate.New(&tracked.Server{Store: tracked.New(config.Scheme), Proxy: http.HandlerFunc(c.proxy)}, tracked.Kind)
+	g := gate.New(&tracked.Server{Store: tracked.New(config.Scheme), Proxy: http.HandlerFunc(c.proxy)}, tracked.VerbAndResource)
 	c.APIServer = &APIServer{gates: []*gate.Gate{g}}
 	c.rest = &rest.Config{Host: "http://clustertest", Transport: fleet.Transport(g), QPS: -1}
 	kube, err := kubernetes.NewForConfig(c.rest)
@@ -231,12 +232,6 @@ func (a *APIServer) add(g *gate.Gate) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.gates = append(a.gates, g)
-}
-
-func (a *APIServer) last() *gate.Gate {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.gates[len(a.gates)-1]
 }
 
 // Unavailable refuses connections for a time from now on, and breaks open watches, for all clients that use the

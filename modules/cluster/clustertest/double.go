@@ -54,11 +54,11 @@ type process struct {
 }
 
 // name returns the identity that two processes must not share: the namespace and name of the pod, and the container.
-func (r process) name() string {
-	if r.pod == nil {
-		return r.PodUID + "/" + r.Container
+func (p process) name() string {
+	if p.pod == nil {
+		return p.PodUID + "/" + p.Container
 	}
-	return r.pod.Namespace + "/" + r.pod.Name + "/" + r.Container
+	return p.pod.Namespace + "/" + p.pod.Name + "/" + p.Container
 }
 
 // NoDoubleRuns fails the test if two processes of one container ran at the same time, on one node or on two. It identifies
@@ -67,9 +67,9 @@ func (c *Cluster) NoDoubleRuns(t testing.TB) {
 	t.Helper()
 	pods, byName := c.pods.all(), map[string][]process{}
 	for _, node := range c.fleet.Nodes() {
-		for _, p := range node.Runtime.Processes() {
-			r := process{p, node.Name, pods[p.PodUID]}
-			byName[r.name()] = append(byName[r.name()], r)
+		for _, ran := range node.Runtime.Processes() {
+			p := process{ran, node.Name, pods[ran.PodUID]}
+			byName[p.name()] = append(byName[p.name()], p)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {

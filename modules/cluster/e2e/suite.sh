@@ -234,16 +234,13 @@ images() {
 
 # image DIR NAME [FLAG...] [-- ENTRYPOINT...]
 image() {
-  local dir=$1 name=$2 flags=() file
+  local dir=$1 name=$2 flags=()
   shift 2
   while [ $# -gt 0 ] && [ "$1" != -- ]; do
     flags+=("$1")
     shift
   done
-  mkdir -p "$dir/images"
-  file=$dir/images/$(basename "$name").tar
-  (cd "$root" && go run ./internal/rig/e2e/busyboximage "${flags[@]}" /bin/busybox "$name" "${@:2}") > "$file"
-  ctr "$dir" images import "$file" > /dev/null
+  (cd "$root" && go run ./internal/rig/e2e/busyboximage "${flags[@]}" /bin/busybox "$name" "${@:2}") | ctr "$dir" images import - > /dev/null
 }
 
 # ctr DIR COMMAND... is containerd's client.

@@ -37,18 +37,18 @@ type runtimeState struct {
 
 // notReady returns why the runtime cannot run pods, "" if it can. A response stays valid for
 // downAfter, even if later calls fail or hang. The text is stable while the reason is the same.
-func (l runtimeState) notReady(now time.Time) string {
+func (r runtimeState) notReady(now time.Time) string {
 	switch {
-	case l.status == nil && l.err != nil:
-		return "container runtime is down: " + l.err.Error()
-	case l.status == nil:
+	case r.status == nil && r.err != nil:
+		return "container runtime is down: " + r.err.Error()
+	case r.status == nil:
 		return "container runtime is down: it has not answered yet"
-	case now.Sub(l.answered) <= downAfter:
-		return notReady(l.status)
-	case l.err != nil:
-		return "container runtime is down: " + l.err.Error()
+	case now.Sub(r.answered) <= downAfter:
+		return notReady(r.status)
+	case r.err != nil:
+		return "container runtime is down: " + r.err.Error()
 	}
-	return "container runtime is down: no answer since " + l.answered.UTC().Format(time.RFC3339)
+	return "container runtime is down: no answer since " + r.answered.UTC().Format(time.RFC3339)
 }
 
 // notReady returns the condition that prevents the runtime from running pods, "" if there is none.

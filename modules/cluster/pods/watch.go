@@ -58,12 +58,13 @@ func newWatch(kube kubernetes.Interface, selector fields.Selector) *Watch {
 			return pods.Watch(ctx, o)
 		},
 	}
-	return &Watch{watched.New(cache.ToListWatcherWithWatchListSemantics(lister, kube), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName }, mark)}
+	return &Watch{watched.New(cache.ToListWatcherWithWatchListSemantics(lister, kube), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName }, setSource)}
 }
 
-// mark marks a pod, so that the Push of a Source shares it. The annotation of a mirror pod names the source of its static pod.
-func mark(pod *v1.Pod) {
+// setSource sets the source of a pod, so that the Push of a Source shares the pod. A mirror pod keeps the source of its static
+// pod.
+func setSource(pod *v1.Pod) {
 	if !isMirror(pod) {
-		source.MarkAdmitted(pod)
+		source.SetAPISource(pod)
 	}
 }

@@ -28,7 +28,7 @@ func (s service) ListContainers(_ context.Context, req *runtimeapi.ListContainer
 			(f.GetState() == nil || f.GetState().GetState() == c.state) &&
 			selects(f.GetLabelSelector(), c.config.GetLabels())
 	}
-	for _, c := range containersThat(from, listed) {
+	for _, c := range oldestFirst(from, listed) {
 		resp.Containers = append(resp.Containers, c.listed())
 	}
 	return resp, nil

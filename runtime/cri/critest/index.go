@@ -1,25 +1,38 @@
 package critest
 
-import "slices"
+import (
+	"cmp"
+	"iter"
+	"slices"
+)
 
 // groups finds the members of a group without a scan of other groups. A group has few members.
 type groups[T comparable] map[string][]T
 
-func (g groups[T]) add(group string, member T) {
-	if !slices.Contains(g[group], member) {
-		g[group] = append(g[group], member)
-	}
-}
+// add adds a new member.
+func (g groups[T]) add(group string, member T) { g[group] = append(g[group], member) }
 
 func (g groups[T]) remove(group string, member T) {
-	i := slices.Index(g[group], member)
-	if i < 0 {
-		return
-	}
-	if g[group] = slices.Delete(g[group], i, i+1); len(g[group]) == 0 {
+	g[group] = slices.DeleteFunc(g[group], func(other T) bool { return other == member })
+	if len(g[group]) == 0 {
 		delete(g, group)
 	}
 }
+
+// oldestFirst returns the objects for which keep returns true, oldest first. A nil keep keeps all objects.
+func oldestFirst[T interface{ sequence() int }](from iter.Seq[T], keep func(T) bool) []T {
+	var kept []T
+	for o := range from {
+		if keep == nil || keep(o) {
+			kept = append(kept, o)
+		}
+	}
+	slices.SortFunc(kept, func(a, b T) int { return cmp.Compare(a.sequence(), b.sequence()) })
+	return kept
+}
+
+func (c *container) sequence() int { return c.seq }
+func (s *sandbox) sequence() int   { return s.seq }
 
 // The functions below add and remove an object. They must be called with mu held.
 func (r *Runtime) knowContainer(c *container) {

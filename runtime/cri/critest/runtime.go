@@ -1,14 +1,12 @@
 package critest
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -176,34 +174,10 @@ func (r *Runtime) containersOf(sandboxID string) []*container {
 	if sandboxID != "" {
 		from = slices.Values(r.containersIn[sandboxID])
 	}
-	return containersThat(from, func(*container) bool { return true })
-}
-
-// containersThat returns the containers for which keep returns true, oldest first.
-func containersThat(from iter.Seq[*container], keep func(*container) bool) []*container {
-	var cs []*container
-	for c := range from {
-		if keep(c) {
-			cs = append(cs, c)
-		}
-	}
-	slices.SortFunc(cs, func(a, b *container) int { return cmp.Compare(a.seq, b.seq) })
-	return cs
+	return oldestFirst(from, nil)
 }
 
 // allSandboxes returns the sandboxes, oldest first. It must be called with mu held.
 func (r *Runtime) allSandboxes() []*sandbox {
-	return sandboxesThat(maps.Values(r.sandboxes), func(*sandbox) bool { return true })
-}
-
-// sandboxesThat returns the sandboxes for which keep returns true, oldest first.
-func sandboxesThat(from iter.Seq[*sandbox], keep func(*sandbox) bool) []*sandbox {
-	var ss []*sandbox
-	for s := range from {
-		if keep(s) {
-			ss = append(ss, s)
-		}
-	}
-	slices.SortFunc(ss, func(a, b *sandbox) int { return cmp.Compare(a.seq, b.seq) })
-	return ss
+	return oldestFirst(maps.Values(r.sandboxes), nil)
 }

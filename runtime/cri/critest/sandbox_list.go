@@ -27,7 +27,7 @@ func (s service) ListPodSandbox(_ context.Context, req *runtimeapi.ListPodSandbo
 			(f.GetState() == nil || f.GetState().GetState() == sb.state) &&
 			selects(f.GetLabelSelector(), sb.config.GetLabels())
 	}
-	for _, sb := range sandboxesThat(from, listed) {
+	for _, sb := range oldestFirst(from, listed) {
 		resp.Items = append(resp.Items, &runtimeapi.PodSandbox{
 			Id:             sb.id,
 			Metadata:       proto.CloneOf(sb.config.GetMetadata()),

@@ -121,7 +121,7 @@ func TestReadings(t *testing.T) {
 		Memory:     &stats.Memory{Time: now, AvailableBytes: number(3), WorkingSetBytes: number(4)},
 		PodsMemory: &stats.Memory{Time: now, AvailableBytes: number(1), WorkingSetBytes: number(9)},
 		FS:         disk(1, 50), ImageFS: disk(2, 60), ContainerFS: disk(1, 50),
-		Processes: &stats.Processes{Running: number(90), Limit: number(80)},
+		Rlimit: &stats.Rlimit{NumOfRunningProcesses: number(90), MaxPID: number(80)},
 	}
 	got := map[eviction.Signal]evict.Reading{}
 	for _, r := range readings(n, now) {

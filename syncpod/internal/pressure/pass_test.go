@@ -116,7 +116,7 @@ func noMemory() stats.Node {
 }
 
 func noProcesses() stats.Node {
-	return stats.Node{Processes: &stats.Processes{Running: new(uint64(1000)), Limit: new(uint64(1000))}}
+	return stats.Node{Rlimit: &stats.Rlimit{NumOfRunningProcesses: new(uint64(1000)), MaxPID: new(uint64(1000))}}
 }
 
 func noRoom() stats.Node {

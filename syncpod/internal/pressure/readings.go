@@ -43,8 +43,8 @@ func readings(n stats.Node, now time.Time) (list []evict.Reading) {
 			add(fs.inodes, fs.of.InodesFree, fs.of.Inodes, now)
 		}
 	}
-	if p := n.Processes; p != nil && p.Running != nil && p.Limit != nil {
-		add(eviction.PIDAvailable, new(*p.Limit-min(*p.Running, *p.Limit)), p.Limit, now)
+	if r := n.Rlimit; r != nil && r.NumOfRunningProcesses != nil && r.MaxPID != nil {
+		add(eviction.PIDAvailable, new(*r.MaxPID-min(*r.NumOfRunningProcesses, *r.MaxPID)), r.MaxPID, now)
 	}
 	return list
 }

@@ -21,7 +21,7 @@ import (
 
 // A report collects the states of the pods of the fleet.
 type report struct {
-	counts func() map[gate.Kind]int
+	counts func() map[gate.RequestType]int
 	out    io.Writer
 	began  time.Time
 
@@ -39,7 +39,7 @@ type podTimes struct {
 	phase                 v1.PodPhase
 }
 
-func newReport(counts func() map[gate.Kind]int, out io.Writer) *report {
+func newReport(counts func() map[gate.RequestType]int, out io.Writer) *report {
 	return &report{
 		counts: counts, out: out, began: time.Now(), pods: map[types.UID]*podTimes{},
 		toReady: newLatency("podsync_fleet_bind_to_ready_seconds", "Time from the binding of a pod until it is Ready."),
@@ -140,39 +140,39 @@ func (r *report) printSummary(nodes int) {
 	fmt.Fprintf(r.out, "\nresident         %d MB\nCPU              %v\n", residentBytes()>>20, processCPU().Round(time.Millisecond))
 }
 
-// maxFailures is the maximum number of kinds of failed requests in a line.
+// maxFailures is the maximum number of types of failed requests in a line.
 const maxFailures = 5
 
-// failures returns the kinds of requests that failed between two counts, the most frequent first, "" if there are none.
-func failures(now, before map[gate.Kind]int) string {
-	failed, all := map[gate.Kind]int{}, 0
-	for k, n := range now {
-		if n -= before[k]; n > 0 && k.Failed() {
-			failed[k], all = n, all+n
+// failures returns the types of requests that failed between two counts, the most frequent first, "" if there are none.
+func failures(now, before map[gate.RequestType]int) string {
+	failed, all := map[gate.RequestType]int{}, 0
+	for t, n := range now {
+		if n -= before[t]; n > 0 && t.Failed() {
+			failed[t], all = n, all+n
 		}
 	}
 	if all == 0 {
 		return ""
 	}
-	kinds := slices.SortedFunc(maps.Keys(failed), func(a, b gate.Kind) int {
+	sorted := slices.SortedFunc(maps.Keys(failed), func(a, b gate.RequestType) int {
 		return cmp.Or(cmp.Compare(failed[b], failed[a]), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Code, b.Code))
 	})
 	line := strconv.Itoa(all)
-	for i, k := range kinds {
+	for i, t := range sorted {
 		if i == maxFailures {
-			return line + fmt.Sprintf(", and %d other kinds", len(kinds)-maxFailures)
+			return line + fmt.Sprintf(", and %d other kinds", len(sorted)-maxFailures)
 		}
-		line += fmt.Sprintf(", %d %s %s %s", failed[k], k.Verb, k.Resource, code(k))
+		line += fmt.Sprintf(", %d %s %s %s", failed[t], t.Verb, t.Resource, code(t))
 	}
 	return line
 }
 
 // code returns the status code of requests as a metric of client-go does.
-func code(k gate.Kind) string {
-	if k.Code == 0 {
+func code(t gate.RequestType) string {
+	if t.Code == 0 {
 		return "<error>"
 	}
-	return strconv.Itoa(k.Code)
+	return strconv.Itoa(t.Code)
 }
 
 func quantiles(all []time.Duration) string {
@@ -184,7 +184,7 @@ func quantiles(all []time.Duration) string {
 	return fmt.Sprintf("%d pods: p50 %v, p90 %v, p99 %v, max %v", len(all), at(0.5), at(0.9), at(0.99), at(1))
 }
 
-func total(counts map[gate.Kind]int) (n int) {
+func total(counts map[gate.RequestType]int) (n int) {
 	for _, c := range counts {
 		n += c
 	}

@@ -112,7 +112,7 @@ func startAll(ctx context.Context, f *fleet.Fleet, specs []fleet.Spec) error {
 func partsOf(o options, kube kubernetes.Interface, f *fleet.Fleet, nodes nodesServer, r *report) ([]func(context.Context) error, error) {
 	parts := []func(context.Context) error{
 		withoutError(func(ctx context.Context) { r.printLines(ctx, o.every) }),
-		func(ctx context.Context) error { return resident.ReleaseAfterStart(ctx, logr.Discard()) },
+		withoutError(func(ctx context.Context) { resident.ReleaseAfterStart(ctx, logr.Discard()) }),
 	}
 	if o.inMemory {
 		b, err := binder.New(kube)
@@ -135,9 +135,9 @@ func withoutError(run func(context.Context)) func(context.Context) error {
 }
 
 // connect returns a client, and a function that returns the number of its requests.
-func connect(o options) (kubernetes.Interface, func() map[gate.Kind]int, error) {
+func connect(o options) (kubernetes.Interface, func() map[gate.RequestType]int, error) {
 	if o.inMemory {
-		g := gate.New(&tracked.Server{Store: tracked.New(scheme.Scheme)}, tracked.Kind)
+		g := gate.New(&tracked.Server{Store: tracked.New(scheme.Scheme)}, tracked.VerbAndResource)
 		kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: fleet.Transport(g), QPS: -1})
 		return kube, g.Counts, err
 	}
@@ -150,7 +150,7 @@ func connect(o options) (kubernetes.Interface, func() map[gate.Kind]int, error) 
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	var g *gate.Gate
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		g = gate.New(next, tracked.Kind)
+		g = gate.New(next, tracked.VerbAndResource)
 		return fleet.Transport(g)
 	})
 	client, err := rest.HTTPClientFor(config) // all API groups share one client and one Gate

@@ -126,8 +126,8 @@ func TestWrongFlags(t *testing.T) {
 
 // The metrics and the summary have the same figures.
 func TestMetrics(t *testing.T) {
-	counts := map[gate.Kind]int{{Verb: "patch", Resource: "pods/status", Code: 200}: 7, {Verb: "patch", Resource: "pods/status"}: 1}
-	r := newReport(func() map[gate.Kind]int { return counts }, io.Discard)
+	counts := map[gate.RequestType]int{{Verb: "patch", Resource: "pods/status", Code: 200}: 7, {Verb: "patch", Resource: "pods/status"}: 1}
+	r := newReport(func() map[gate.RequestType]int { return counts }, io.Discard)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "1"}, Status: v1.PodStatus{
 		Phase: v1.PodRunning, Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}},
 	}}
@@ -162,8 +162,8 @@ func TestMetrics(t *testing.T) {
 
 // The line of failures counts what has failed since the last line, and names the most frequent kinds.
 func TestFailures(t *testing.T) {
-	before := map[gate.Kind]int{{Verb: "get", Resource: "nodes", Code: 503}: 4}
-	now := map[gate.Kind]int{
+	before := map[gate.RequestType]int{{Verb: "get", Resource: "nodes", Code: 503}: 4}
+	now := map[gate.RequestType]int{
 		{Verb: "get", Resource: "nodes", Code: 503}: 5, {Verb: "get", Resource: "nodes", Code: 404}: 9, {Verb: "patch", Resource: "pods/status"}: 3,
 		{Verb: "create", Resource: "nodes", Code: 409}: 2, {Verb: "get", Resource: "nodes", Code: 200}: 100,
 	}
@@ -174,7 +174,7 @@ func TestFailures(t *testing.T) {
 		t.Errorf("without failures it says %q", got)
 	}
 	for code := range 2 * maxFailures {
-		now[gate.Kind{Verb: "list", Resource: "pods", Code: 500 + code}] = 1
+		now[gate.RequestType{Verb: "list", Resource: "pods", Code: 500 + code}] = 1
 	}
 	if got, want := failures(now, before), ", and 7 other kinds"; !strings.HasSuffix(got, want) {
 		t.Errorf("it says %q, want %q at its end", got, want)

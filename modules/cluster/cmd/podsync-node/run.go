@@ -200,7 +200,7 @@ func (a *agent) run(ctx context.Context) error {
 		return func(ctx context.Context) error { return run(ctx, p) }
 	}
 	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.delayShutdown), with(a.servePlugins), with(a.mountVolumes), with(a.servePodResources), with(a.join),
-		func(ctx context.Context) error { return resident.ReleaseAfterStart(ctx, a.log) })
+		func(ctx context.Context) error { resident.ReleaseAfterStart(ctx, a.log); return nil })
 }
 
 // join registers the node, and then runs the parts that need the API server. The checkpoint of pods does not need it.

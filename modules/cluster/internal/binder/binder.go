@@ -45,15 +45,9 @@ type Binder struct {
 func New(kube kubernetes.Interface) (*Binder, error) {
 	shared := informers.NewSharedInformerFactory(kube, 0).Core().V1()
 	b := &Binder{kube: kube, pods: shared.Pods().Informer(), nodes: shared.Nodes().Informer(), wake: make(chan struct{}, 1), assumed: map[types.UID]string{}}
-	wake := func() {
-		select {
-		case b.wake <- struct{}{}:
-		default: // a round is pending already
-		}
-	}
 	for _, i := range []cache.SharedIndexInformer{b.pods, b.nodes} {
 		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { wake() }, UpdateFunc: func(_, _ any) { wake() }, DeleteFunc: func(any) { wake() },
+			AddFunc: func(any) { b.wakeUp() }, UpdateFunc: func(_, _ any) { b.wakeUp() }, DeleteFunc: func(any) { b.wakeUp() },
 		})
 		if err != nil {
 			return nil, fmt.Errorf("binder: %w", err)
@@ -139,12 +133,12 @@ func (b *Binder) read() (nodes []*nodeInfo, pending []*v1.Pod) {
 }
 
 // addPod subtracts the resources of a pod from a node.
-func (r *nodeInfo) addPod(pod *v1.Pod) {
-	r.pods++
+func (n *nodeInfo) addPod(pod *v1.Pod) {
+	n.pods++
 	for name, q := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
-		left := r.free[name]
+		left := n.free[name]
 		left.Sub(q)
-		r.free[name] = left
+		n.free[name] = left
 	}
 }
 
@@ -152,27 +146,27 @@ func (r *nodeInfo) addPod(pod *v1.Pod) {
 func choose(nodes []*nodeInfo, pod *v1.Pod) (best *nodeInfo) {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
-	for _, r := range nodes {
-		if (best == nil || r.pods < best.pods) && r.fits(pod, requests, affinity) {
-			best = r
+	for _, n := range nodes {
+		if (best == nil || n.pods < best.pods) && n.fits(pod, requests, affinity) {
+			best = n
 		}
 	}
 	return best
 }
 
-func (r *nodeInfo) fits(pod *v1.Pod, requests v1.ResourceList, affinity nodeaffinity.RequiredNodeAffinity) bool {
-	if most := r.node.Status.Allocatable.Pods().Value(); r.node.Spec.Unschedulable || int64(r.pods) >= most || !ready(r.node) {
+func (n *nodeInfo) fits(pod *v1.Pod, requests v1.ResourceList, affinity nodeaffinity.RequiredNodeAffinity) bool {
+	if most := n.node.Status.Allocatable.Pods().Value(); n.node.Spec.Unschedulable || int64(n.pods) >= most || !ready(n.node) {
 		return false
 	}
 	for name, q := range requests {
-		if left, there := r.free[name]; q.Sign() > 0 && (!there || left.Cmp(q) < 0) {
+		if left, there := n.free[name]; q.Sign() > 0 && (!there || left.Cmp(q) < 0) {
 			return false
 		}
 	}
-	if matches, err := affinity.Match(r.node); err != nil || !matches {
+	if matches, err := affinity.Match(n.node); err != nil || !matches {
 		return false
 	}
-	_, refused := taints.FindMatchingUntoleratedTaint(logr.Discard(), r.node.Spec.Taints, pod.Spec.Tolerations, func(t *v1.Taint) bool {
+	_, refused := taints.FindMatchingUntoleratedTaint(logr.Discard(), n.node.Spec.Taints, pod.Spec.Tolerations, func(t *v1.Taint) bool {
 		return t.Effect != v1.TaintEffectPreferNoSchedule
 	}, true)
 	return !refused
@@ -222,6 +216,11 @@ func (b *Binder) retry(ctx context.Context, err error) {
 	case <-ctx.Done():
 	case <-time.After(time.Second):
 	}
+	b.wakeUp()
+}
+
+// wakeUp starts a round, unless one is pending.
+func (b *Binder) wakeUp() {
 	select {
 	case b.wake <- struct{}{}:
 	default: // a round is pending already

@@ -166,7 +166,7 @@ func (f *Fleet) Node(name string) *Node {
 	return f.nodes[name]
 }
 
-// Nodes returns all nodes in the order of their names.
+// Nodes returns all nodes in the order in which they were added.
 func (f *Fleet) Nodes() []*Node {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,8 +209,8 @@ func unmount(dir string) error {
 func (f *Fleet) pods() []*v1.Pod {
 	var all []*v1.Pod
 	for _, n := range f.Nodes() {
-		if l := n.currentRun(); l != nil {
-			all = append(all, l.source.Pods()...)
+		if r := n.currentRun(); r != nil {
+			all = append(all, r.source.Pods()...)
 		}
 	}
 	return all
@@ -219,8 +219,8 @@ func (f *Fleet) pods() []*v1.Pod {
 // configsChanged updates the files of running pods.
 func (f *Fleet) configsChanged() {
 	for _, n := range f.Nodes() {
-		if l := n.currentRun(); l != nil {
-			l.source.ConfigsChanged()
+		if r := n.currentRun(); r != nil {
+			r.source.ConfigsChanged()
 		}
 	}
 }

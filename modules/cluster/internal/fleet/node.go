@@ -12,6 +12,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
@@ -85,10 +87,18 @@ func (n *Node) currentRun() *agentRun {
 	return n.current
 }
 
-func (n *Node) setRun(l *agentRun) {
+// running returns the current run, or an error if the agent does not run.
+func (n *Node) running() (*agentRun, error) {
+	if r := n.currentRun(); r != nil {
+		return r, nil
+	}
+	return nil, fmt.Errorf("the agent of node %s does not run", n.Name)
+}
+
+func (n *Node) setRun(r *agentRun) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.current = l
+	n.current = r
 }
 
 // Start starts the agent. It does nothing if the agent runs.
@@ -101,11 +111,11 @@ func (n *Node) Start() error {
 	if n.fleet.Node(n.Name) != n {
 		return fmt.Errorf("fleet: node %q was removed", n.Name)
 	}
-	l, err := n.startAgent()
+	r, err := n.startAgent()
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
-	n.setRun(l)
+	n.setRun(r)
 	return nil
 }
 
@@ -114,9 +124,9 @@ func (n *Node) Start() error {
 func (n *Node) Kill() {
 	n.startMu.Lock()
 	defer n.startMu.Unlock()
-	if l := n.currentRun(); l != nil {
+	if r := n.currentRun(); r != nil {
 		n.setRun(nil)
-		if err := l.AgentRun.Kill(); err != nil {
+		if err := r.AgentRun.Kill(); err != nil {
 			n.fleet.config.Log.Error(err, "The agent was killed, and may have written more", "node", n.Name)
 		}
 	}
@@ -126,9 +136,9 @@ func (n *Node) Kill() {
 func (n *Node) stop() {
 	n.startMu.Lock()
 	defer n.startMu.Unlock()
-	if l := n.currentRun(); l != nil {
+	if r := n.currentRun(); r != nil {
 		n.setRun(nil)
-		l.Stop()
+		r.Stop()
 	}
 }
 
@@ -140,17 +150,45 @@ func (n *Node) PowerOff() error {
 
 // Explain returns the agent's explanation of the state of a pod.
 func (n *Node) Explain(pod *v1.Pod) string {
-	if l := n.currentRun(); l != nil {
-		return l.loop.Explain(pod.UID)
+	r, err := n.running()
+	if err != nil {
+		return err.Error()
 	}
-	return "the agent of node " + n.Name + " does not run"
+	return r.agent.Explain(pod.UID)
 }
 
 // Exec runs a command in a container of a pod and returns what it prints.
 func (n *Node) Exec(ctx context.Context, containerID string, command ...string) ([]byte, error) {
-	l := n.currentRun()
-	if l == nil {
-		return nil, errors.New("the agent of node " + n.Name + " does not run")
+	r, err := n.running()
+	if err != nil {
+		return nil, err
 	}
-	return l.exec(ctx, containerID, command)
+	answer, err := r.client.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: containerID, Cmd: command})
+	if err != nil {
+		return nil, err
+	}
+	if answer.ExitCode != 0 {
+		err = fmt.Errorf("%q ended with exit code %d: %s", command, answer.ExitCode, answer.Stderr)
+	}
+	return answer.Stdout, err
+}
+
+// Containers returns the current IDs of the containers of a pod, by name.
+func (n *Node) Containers(ctx context.Context, uid types.UID) (map[string]string, error) {
+	r, err := n.running()
+	if err != nil {
+		return nil, err
+	}
+	list, err := r.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+		LabelSelector: map[string]string{"io.kubernetes.pod.uid": string(uid)},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]string{}
+	for _, c := range list.Containers {
+		ids[c.Metadata.GetName()] = c.Id
+	}
+	return ids, nil
 }

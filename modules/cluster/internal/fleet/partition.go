@@ -86,8 +86,8 @@ func (p *partition) wait(ctx context.Context) error {
 // request, although all nodes share one client.
 type runKey struct{}
 
-func (l *agentRun) context(ctx context.Context) context.Context {
-	return context.WithValue(ctx, runKey{}, l)
+func (r *agentRun) context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, runKey{}, r)
 }
 
 // Transport returns a transport in which the requests of partitioned nodes and of killed agents fail.
@@ -97,11 +97,11 @@ type transport struct{ http.RoundTripper }
 
 // RoundTrip sends a request.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	l, ok := req.Context().Value(runKey{}).(*agentRun)
+	r, ok := req.Context().Value(runKey{}).(*agentRun)
 	if !ok {
 		return t.RoundTripper.RoundTrip(req)
 	}
-	return l.Transport(nodeTransport{t.RoundTripper, l.node}).RoundTrip(req)
+	return r.Transport(nodeTransport{t.RoundTripper, r.node}).RoundTrip(req)
 }
 
 // A nodeTransport is the transport of one node.

@@ -40,7 +40,7 @@ func (badge) Authorize(context.Context, server.Attributes) (bool, string, error)
 // All nodes report one address, and the pod's node answers a request.
 func TestHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := gate.New(&tracked.Server{Store: tracked.New(scheme.Scheme)}, tracked.Kind)
+		g := gate.New(&tracked.Server{Store: tracked.New(scheme.Scheme)}, tracked.VerbAndResource)
 		kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: g, QPS: -1})
 		if err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestHandler(t *testing.T) {
 func TestCloseLeavesNoMount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		g := gate.New(&tracked.Server{Store: tracked.New(scheme.Scheme)}, tracked.Kind)
+		g := gate.New(&tracked.Server{Store: tracked.New(scheme.Scheme)}, tracked.VerbAndResource)
 		kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: g, QPS: -1})
 		if err != nil {
 			t.Fatal(err)

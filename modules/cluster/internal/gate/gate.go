@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A Kind is the kind of requests that are counted together.
-type Kind struct {
+// A RequestType is the type of requests that are counted together.
+type RequestType struct {
 	// Verb and Resource are those of the Kubernetes API, such as patch and pods/status.
 	Verb, Resource string
 	// Code is the status code of the response, 0 if there was none.
@@ -22,31 +22,31 @@ type Kind struct {
 
 // Failed reports whether the requests failed, except for objects that do not exist, exist already or have changed: clients
 // handle these.
-func (k Kind) Failed() bool {
-	switch k.Code {
+func (t RequestType) Failed() bool {
+	switch t.Code {
 	case http.StatusNotFound, http.StatusConflict, http.StatusGone:
 		return false
 	}
-	return k.Code == 0 || k.Code >= http.StatusBadRequest
+	return t.Code == 0 || t.Code >= http.StatusBadRequest
 }
 
 // A Gate is the transport of clients. Its methods may be called concurrently.
 type Gate struct {
 	next http.RoundTripper
-	// kind returns the verb and resource of a request.
-	kind func(*http.Request) (verb, resource string)
+	// verbAndResource returns those of a request.
+	verbAndResource func(*http.Request) (verb, resource string)
 
 	mu        sync.Mutex
 	downUntil time.Time
-	counts    map[Kind]int
+	counts    map[RequestType]int
 	// open ends when open requests must break.
 	open context.Context
 	end  context.CancelFunc
 }
 
-// New returns a Gate in front of a transport. kind returns the verb and the resource of a request.
-func New(next http.RoundTripper, kind func(*http.Request) (verb, resource string)) *Gate {
-	g := &Gate{next: next, kind: kind, counts: map[Kind]int{}}
+// New returns a Gate in front of a transport. verbAndResource returns those of a request.
+func New(next http.RoundTripper, verbAndResource func(*http.Request) (verb, resource string)) *Gate {
+	g := &Gate{next: next, verbAndResource: verbAndResource, counts: map[RequestType]int{}}
 	g.open, g.end = context.WithCancel(context.Background())
 	return g
 }
@@ -61,7 +61,7 @@ func (g *Gate) Unavailable(d time.Duration) {
 }
 
 // Counts returns the number of requests that have a response or have failed.
-func (g *Gate) Counts() map[Kind]int {
+func (g *Gate) Counts() map[RequestType]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return maps.Clone(g.counts)
@@ -78,11 +78,11 @@ func (g *Gate) enter() context.Context {
 }
 
 func (g *Gate) count(req *http.Request, code int) {
-	k := Kind{Code: code}
-	k.Verb, k.Resource = g.kind(req)
+	t := RequestType{Code: code}
+	t.Verb, t.Resource = g.verbAndResource(req)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.counts[k]++
+	g.counts[t]++
 }
 
 // RoundTrip passes a request on.

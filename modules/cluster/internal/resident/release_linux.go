@@ -2,6 +2,7 @@ package resident
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,7 +11,8 @@ import (
 )
 
 // release drops the pages of the program's file from memory (MADV_PAGEOUT, since Linux 5.4). Those that the program uses
-// are read again when it uses them, each without its neighbours (MADV_RANDOM). It keeps pages that the program can change.
+// are read again when it uses them, each without its neighbours (MADV_RANDOM). It keeps pages that the program can change. If
+// the kernel refuses to drop pages, it maps them with their neighbours as before.
 func release() error {
 	file, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -32,11 +34,27 @@ func release() error {
 		if !strings.HasSuffix(m, " "+file) || strings.Contains(access, "w") {
 			continue
 		}
-		for _, advice := range []uintptr{unix.MADV_RANDOM, unix.MADV_PAGEOUT} {
-			if _, _, code := unix.Syscall(unix.SYS_MADVISE, start, end-start, advice); code != 0 {
-				return fmt.Errorf("madvise %d: %w", advice, code)
-			}
+		if err := pageOut(start, end-start); err != nil {
+			return err
 		}
 	}
 	return lines.Err()
+}
+
+// pageOut drops the pages of a mapping.
+func pageOut(start, size uintptr) error {
+	if err := advise(start, size, unix.MADV_RANDOM); err != nil {
+		return err
+	}
+	if err := advise(start, size, unix.MADV_PAGEOUT); err != nil {
+		return errors.Join(err, advise(start, size, unix.MADV_NORMAL))
+	}
+	return nil
+}
+
+func advise(start, size, advice uintptr) error {
+	if _, _, code := unix.Syscall(unix.SYS_MADVISE, start, size, advice); code != 0 {
+		return fmt.Errorf("madvise %d: %w", advice, code)
+	}
+	return nil
 }

@@ -12,20 +12,19 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// started is the time after which a program has started.
-const started = 2 * time.Minute
+// startTime is the time that a program has for its start.
+const startTime = 2 * time.Minute
 
 // ReleaseAfterStart waits until the program has started, and returns the unused pages of its heap and the pages of its file to
-// the kernel, once. It returns nil, also if ctx ends before. It logs the error of a kernel that refuses.
-func ReleaseAfterStart(ctx context.Context, log logr.Logger) error {
+// the kernel, once. If ctx ends before, it returns no page. It logs the error of a kernel that refuses.
+func ReleaseAfterStart(ctx context.Context, log logr.Logger) {
 	select {
 	case <-ctx.Done():
-		return nil
-	case <-time.After(started):
+		return
+	case <-time.After(startTime):
 	}
 	debug.FreeOSMemory()
 	if err := release(); err != nil {
 		log.V(1).Info("Pages of the program are not released", "err", err)
 	}
-	return nil
 }

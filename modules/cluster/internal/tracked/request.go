@@ -48,20 +48,20 @@ func listOptions(query url.Values) (o metav1.ListOptions, err error) {
 	return o, err
 }
 
-// Kind returns the verb of a request and its resource with the subresource, such as pods/status, "" for other paths.
-func Kind(req *http.Request) (verb, resource string) {
+// VerbAndResource returns the verb of a request and its resource with the subresource, such as pods/status, "" for other paths.
+func VerbAndResource(req *http.Request) (string, string) {
 	r, ok := parse(req.URL.Path)
 	if !ok {
-		return Verb(req), ""
+		return verb(req), ""
 	}
 	if r.subresource != "" {
-		return Verb(req), r.Resource + "/" + r.subresource
+		return verb(req), r.Resource + "/" + r.subresource
 	}
-	return Verb(req), r.Resource
+	return verb(req), r.Resource
 }
 
-// Verb returns what a request does, in the words of the Kubernetes API.
-func Verb(req *http.Request) string {
+// verb returns what a request does, in the words of the Kubernetes API.
+func verb(req *http.Request) string {
 	r, _ := parse(req.URL.Path)
 	switch req.Method {
 	case http.MethodPost:

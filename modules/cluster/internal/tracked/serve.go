@@ -44,7 +44,7 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	if r.Resource == "pods" && r.subresource == "log" && s.Proxy != nil {
 		return s.proxy(req), nil
 	}
-	if Verb(req) == "watch" {
+	if verb(req) == "watch" {
 		return s.watch(req, r), nil
 	}
 	answer, err := s.Store.do(req, r, body)
@@ -72,7 +72,7 @@ func readBody(req *http.Request) ([]byte, error) {
 
 // do serves all requests except watches.
 func (s *Store) do(req *http.Request, r request, body []byte) (any, error) {
-	switch Verb(req) {
+	switch verb(req) {
 	case "get":
 		return s.get(r)
 	case "list":
@@ -176,31 +176,31 @@ type stream struct {
 	encoded bytes.Buffer
 }
 
-func (b *stream) Read(p []byte) (int, error) {
-	for b.encoded.Len() == 0 {
-		if len(b.pending) == 0 {
-			b.pending = b.take()
+func (s *stream) Read(p []byte) (int, error) {
+	for s.encoded.Len() == 0 {
+		if len(s.pending) == 0 {
+			s.pending = s.take()
 		}
-		if len(b.pending) > 0 {
-			next := b.pending[0]
-			b.pending = b.pending[1:]
-			b.encoded.Reset()
-			if err := json.NewEncoder(&b.encoded).Encode(next); err != nil {
+		if len(s.pending) > 0 {
+			next := s.pending[0]
+			s.pending = s.pending[1:]
+			s.encoded.Reset()
+			if err := json.NewEncoder(&s.encoded).Encode(next); err != nil {
 				return 0, err
 			}
 			continue
 		}
 		select {
-		case <-b.wake:
-		case <-b.ctx.Done():
+		case <-s.wake:
+		case <-s.ctx.Done():
 			return 0, io.EOF
 		}
 	}
-	return b.encoded.Read(p)
+	return s.encoded.Read(p)
 }
 
-func (b *stream) Close() error {
-	b.once.Do(b.end)
+func (s *stream) Close() error {
+	s.once.Do(s.end)
 	return nil
 }
 

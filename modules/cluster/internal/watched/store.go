@@ -23,7 +23,7 @@ func (s *store[T]) Transformer() cache.TransformFunc { return cached.WithoutMana
 // prepare changes an object before other goroutines read it.
 func (s *store[T]) prepare(o T) {
 	o.SetManagedFields(nil)
-	s.mark(o)
+	s.transform(o)
 }
 
 // Add stores an object.

@@ -26,10 +26,10 @@ type Object interface {
 // It is a store of client-go's Reflector, and not an informer: an informer has a queue, two goroutines and a buffer for
 // each listener, and passes each event to all of them.
 type Watch[T Object] struct {
-	lister cache.ListerWatcher
-	kind   T
-	group  func(T) string
-	mark   func(T)
+	lister    cache.ListerWatcher
+	kind      T
+	group     func(T) string
+	transform func(T)
 	// listed is closed once all objects have been listed, and their listeners called.
 	listed chan struct{}
 
@@ -53,14 +53,14 @@ type listener[T Object] struct {
 	known map[types.NamespacedName]T
 }
 
-// New returns a Watch that makes no request before Run. The group of an object must not change. mark is called for
-// each object before it is stored, and may modify it, except for its name and its group; nil marks nothing.
-func New[T Object](lister cache.ListerWatcher, kind T, group func(T) string, mark func(T)) *Watch[T] {
-	if mark == nil {
-		mark = func(T) {}
+// New returns a Watch that makes no request before Run. The group of an object must not change. transform is called for
+// each object before it is stored. It may modify the object, except for its name and its group. nil changes nothing.
+func New[T Object](lister cache.ListerWatcher, kind T, group func(T) string, transform func(T)) *Watch[T] {
+	if transform == nil {
+		transform = func(T) {}
 	}
 	return &Watch[T]{
-		lister: lister, kind: kind, group: group, mark: mark, listed: make(chan struct{}), objects: map[types.NamespacedName]T{},
+		lister: lister, kind: kind, group: group, transform: transform, listed: make(chan struct{}), objects: map[types.NamespacedName]T{},
 		groups: map[string]map[types.NamespacedName]T{}, listeners: map[string][]*listener[T]{}, held: map[string]bool{},
 	}
 }
