@@ -151,8 +151,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.children.Go(func() { l.sources.run(ctx, f) })
 	}
 	l.children.Go(func() { l.reconciler.run(ctx) })
-	l.children.Go(func() { l.house.run(ctx) })
-	<-ctx.Done()
+	l.house.run(ctx) // until ctx ends
 	l.windUp()
 	select {
 	case err := <-failures:

@@ -19,6 +19,8 @@ const (
 	downAfter = 30 * time.Second
 	// statusInterval is the longest pause between two calls of Status.
 	statusInterval = 5 * time.Second
+	// imagesInterval is the pause between two reads of the images, the time for which a kubelet keeps them.
+	imagesInterval = 30 * time.Second
 	// callTimeout is the timeout of a call to the runtime.
 	callTimeout = 2 * time.Minute
 )
@@ -96,7 +98,7 @@ func (n *Node) watchRuntime(ctx context.Context, parts *sync.WaitGroup) {
 			first()
 		})
 	})
-	parts.Go(func() { repeat(ctx, n.config.Interval, n.readImages) })
+	parts.Go(func() { repeat(ctx, imagesInterval, n.readImages) })
 }
 
 // awaitRuntime waits for the first response of the runtime, for downAfter at most, so that a restart of
