@@ -20,7 +20,8 @@ import (
 const (
 	// registerTimeout is the timeout of the registration calls at a socket.
 	registerTimeout = 10 * time.Second
-	// scanPause is the interval between reads of the directory: shorter ones would be most of the work of an idle node.
+	// scanPause is the interval between reads of the directory. With a shorter one, these reads would be most of the work of
+	// an idle node.
 	// registerPause is the pause before a socket that failed to register is tried again.
 	scanPause, registerPause = 5 * time.Second, 10 * time.Second
 	// maxSockets is the maximum number of sockets in the directory; further ones are ignored. maxCalling is the number of

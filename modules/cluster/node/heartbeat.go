@@ -24,8 +24,9 @@ const (
 	// awaitedPause is the pause before a failed write of the status is retried if a call waits for it, failedPause if none
 	// does.
 	awaitedPause, failedPause = 200 * time.Millisecond, 10 * time.Second
-	// overwrittenPause is the minimum time after a write of the status before a Ready condition that another client has
-	// written is corrected: two agents with one name must not answer each other without end.
+	// overwrittenPause is the time after a write of the status in which a Ready condition that another client has written
+	// causes no write at once: two agents with one name must not answer each other without end. The next observation
+	// corrects it.
 	overwrittenPause = 10 * time.Second
 )
 
@@ -49,15 +50,17 @@ func (n *Node) renewLease(ctx context.Context) {
 // heartbeat periodically observes the node and writes changes of its status.
 func (n *Node) heartbeat(ctx context.Context) {
 	for {
-		waiting, pause := n.waiting(), n.pause()
+		waiting, next := n.waiting(), time.Now().Add(n.pause())
 		if err := n.update(ctx); err == nil {
 			n.wake(waiting)
 		} else if ctx.Err() == nil {
 			n.config.Log.Error(err, "The status of the node is not written", "node", n.config.Name)
 			n.config.HeartbeatFailed()
-			if pause = min(pause, failedPause); len(n.waiting()) > 0 {
+			pause := failedPause
+			if len(n.waiting()) > 0 {
 				pause = awaitedPause
 			}
+			next = time.Now().Add(pause)
 		}
 		select {
 		case <-ctx.Done():
@@ -65,13 +68,13 @@ func (n *Node) heartbeat(ctx context.Context) {
 		case <-n.deleted:
 			n.registerAgain(ctx)
 		case <-n.changed:
-		case <-time.After(pause):
+		case <-time.After(time.Until(next)):
 		}
 	}
 }
 
-// pause returns the time to the next observation of the node, which is not later than the time at which the last response of
-// the runtime becomes invalid.
+// pause returns how long the node waits before its next observation. The wait ends at the latest when the last response of the
+// runtime becomes invalid.
 func (n *Node) pause() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,6 +141,9 @@ func (n *Node) update(ctx context.Context) error {
 	n.record(changes(n.config.Name, &before.Status, &after.Status)...)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if readiness(written) != readiness(after) { // another client has overwritten it, which the patch could not know
+		n.overwritten()
+	}
 	n.object, n.reported = written, time.Now()
 	return nil
 }

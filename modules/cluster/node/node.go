@@ -73,8 +73,9 @@ type Config struct {
 	// Machine describes the machine.
 	Machine Machine
 
-	// Interval is the longest time between two observations of the node, the kubelet's nodeStatusUpdateFrequency. A changed
-	// status is written at once. Default 10 s.
+	// Interval is the longest time between two observations of the node, the kubelet's nodeStatusUpdateFrequency. While the
+	// runtime answers, the node is observed at least every 30 s. A change that an observation finds is written at once.
+	// Default 10 s.
 	Interval time.Duration
 	// ReportInterval is the longest time between two writes of an unchanged status, the kubelet's nodeStatusReportFrequency.
 	// Default 5 min.
@@ -267,11 +268,18 @@ func (n *Node) observe(object *v1.Node) {
 		if order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, known.ResourceVersion); err == nil && order < 0 {
 			return
 		}
-		if readiness(known) != readiness(object) && time.Since(n.reported) >= overwrittenPause {
-			n.Report()
+		if readiness(known) != readiness(object) {
+			n.overwritten()
 		}
 	}
 	n.object = object
+}
+
+// overwritten makes the node write its Ready condition, unless it did so lately. It is called with mu held.
+func (n *Node) overwritten() {
+	if time.Since(n.reported) >= overwrittenPause {
+		n.Report()
+	}
 }
 
 // readiness returns the status of the condition Ready.

@@ -335,8 +335,35 @@ func TestOverwrittenReadinessIsCorrected(t *testing.T) {
 	})
 }
 
-// Of a long Interval the other promises are independent: a runtime that fails or hangs is reported after 30 s, and a write
-// that fails is repeated after 10 s.
+// The node sees that its readiness was overwritten also when it writes something else before its watch is back.
+func TestOverwrittenReadinessIsSeenByAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{T: t, kube: fake.NewClientset(), runtime: &cri{}}
+		watchCopies(s.kube)
+		c := configOf(s.kube, s.runtime)
+		c.Watch, c.ReportInterval = node.NewWatch(s.kube), 100*time.Second
+		var err error
+		if s.Node, err = node.New(c); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var parts sync.WaitGroup
+		parts.Go(func() { c.Watch.Run(ctx) })
+		parts.Go(func() { s.Node.Run(ctx) })
+		defer func() { cancel(); parts.Wait() }()
+		time.Sleep(time.Second)
+		defer c.Watch.Hold("n1")()
+		s.overwrite(v1.ConditionUnknown)
+		before := s.writes()
+		time.Sleep(115 * time.Second)
+		if s.ready() != v1.ConditionTrue || s.writes() == before {
+			t.Errorf("Ready is %s after %d writes", s.ready(), s.writes()-before)
+		}
+	})
+}
+
+// A long Interval delays nothing else: a runtime that fails or hangs is reported after 30 s, and a write that fails is
+// repeated after 10 s.
 func TestLongInterval(t *testing.T) {
 	for name, fault := range map[string]func(*cri){
 		"fails": func(r *cri) { r.err = errors.New("connection refused") },

@@ -19,7 +19,7 @@ const (
 	downAfter = 30 * time.Second
 	// statusInterval is the longest pause between two calls of Status.
 	statusInterval = 5 * time.Second
-	// imagesInterval is the pause between two reads of the images, the time for which a kubelet keeps them.
+	// imagesInterval is the pause between two reads of the list of images. A kubelet reads it as often.
 	imagesInterval = 30 * time.Second
 	// callTimeout is the timeout of a call to the runtime.
 	callTimeout = 2 * time.Minute

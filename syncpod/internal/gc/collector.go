@@ -119,7 +119,7 @@ func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 			present++
 		}
 		switch {
-		case lives.AllShouldBeRemoved(uid) && hasStopped(status, time.Now().Add(-exitReadTime)):
+		case lives.AllShouldBeRemoved(uid) && hasStopped(status, time.Now()):
 			p.removeGarbage(ctx, status, everything(status))
 		case c.config.LogLinks == "" && onlyFirstInstances(status): // most pods take this path, which makes no system call
 		case !lives.RuntimeShouldBeRemoved(uid):

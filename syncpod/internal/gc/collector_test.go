@@ -176,6 +176,20 @@ func TestContainersOfEvictedPods(t *testing.T) {
 	})
 }
 
+// A clock that was set back keeps nothing.
+func TestContainersThatEndedInTheFuture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCollector(t, nil)
+		exited := dead(0, 0)
+		exited.FinishedAt = time.Now().Add(time.Hour)
+		c.has("evicted", exited)
+		c.collect(t, evicted{"evicted"})
+		if got := c.took(); got != "remove c0" {
+			t.Errorf("took %q, want %q", got, "remove c0")
+		}
+	})
+}
+
 // An old sandbox is removed after its last container.
 func TestCollectSandbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -61,12 +61,14 @@ func everything(status *runtime.PodStatus) (g Garbage) {
 	return g
 }
 
-// hasStopped reports whether no process of the pod is left, and none of its containers ended after since. A container that was
-// created and not started has no process once its sandbox has stopped.
-func hasStopped(status *runtime.PodStatus, since time.Time) bool {
+// hasStopped reports whether no process of the pod is left, and none of its containers ended within exitReadTime. An end in the
+// future, because the clock was set back, is not recent. A container that was created and not started has no process once its
+// sandbox has stopped.
+func hasStopped(status *runtime.PodStatus, now time.Time) bool {
+	isRecent := func(t time.Time) bool { return !t.After(now) && now.Sub(t) < exitReadTime }
 	return !slices.ContainsFunc(status.Sandboxes, func(s runtime.SandboxStatus) bool { return s.State != runtime.SandboxNotReady }) &&
 		!slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
-			return c.State != runtime.ContainerCreated && (c.State != runtime.ContainerExited || c.FinishedAt.After(since))
+			return c.State != runtime.ContainerCreated && (c.State != runtime.ContainerExited || isRecent(c.FinishedAt))
 		})
 }
 

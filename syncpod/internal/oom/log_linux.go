@@ -12,8 +12,8 @@ import (
 
 const kernelLogPath = "/dev/kmsg"
 
-// pollInterval is the time between two reads of a log that has no new record: shorter ones would be much of the work of an idle
-// node.
+// pollInterval is the time between two reads of a log that has no new record. With a shorter one, these reads would be much of
+// the work of an idle node.
 const pollInterval = 5 * time.Second
 
 // openLog opens the kernel's log behind its last record.

@@ -25,9 +25,9 @@ import (
 // runtimeName is the name that the runtimes report.
 const runtimeName = "critest"
 
-// observeInterval is the longest time between two observations of a node by its agent. It is long, because the machine of a node
-// in memory does not change. What the runtime, the API server or a partition changes, the agent reports without this interval.
-const observeInterval = time.Minute
+// observeInterval is the Interval of a node. It is long, because the machine of a node in memory does not change. The agent
+// reports changes of the runtime and of the Node object without waiting for it.
+const observeInterval = 30 * time.Second
 
 // An agentRun is one run of an agent, from its start to its end.
 type agentRun struct {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A RequestType is the type of requests that are counted together.
+// Requests of one RequestType are counted together.
 type RequestType struct {
 	// Verb and Resource are those of the Kubernetes API, such as patch and pods/status.
 	Verb, Resource string

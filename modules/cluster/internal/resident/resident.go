@@ -15,8 +15,8 @@ import (
 // startTime is the time that a program has for its start.
 const startTime = 2 * time.Minute
 
-// ReleaseAfterStart waits until the program has started, and returns the unused pages of its heap and the pages of its file to
-// the kernel, once. If ctx ends before, it returns no page. It logs the error of a kernel that refuses.
+// ReleaseAfterStart waits until the program has started. Then it gives the unused pages of its heap and the pages of its file
+// back to the kernel, once. If ctx ends first, it gives nothing back. If the kernel refuses, it logs the error.
 func ReleaseAfterStart(ctx context.Context, log logr.Logger) {
 	select {
 	case <-ctx.Done():

@@ -54,7 +54,8 @@ type listener[T Object] struct {
 }
 
 // New returns a Watch that makes no request before Run. The group of an object must not change. transform is called for
-// each object before it is stored. It may modify the object, except for its name and its group. nil changes nothing.
+// each object before it is stored. It may modify the object, except for its name and its group. If transform is nil,
+// objects are stored unchanged.
 func New[T Object](lister cache.ListerWatcher, kind T, group func(T) string, transform func(T)) *Watch[T] {
 	if transform == nil {
 		transform = func(T) {}
