@@ -22,8 +22,9 @@ const (
 	registerTimeout = 10 * time.Second
 	// scanPause is the interval between reads of the directory. With a shorter one, these reads would be most of the work of
 	// an idle node.
+	scanPause = 5 * time.Second
 	// registerPause is the pause before a socket that failed to register is tried again.
-	scanPause, registerPause = 5 * time.Second, 10 * time.Second
+	registerPause = 10 * time.Second
 	// maxSockets is the maximum number of sockets in the directory; further ones are ignored. maxCalling is the number of
 	// sockets that are called at the same time.
 	maxSockets, maxCalling = 256, 16

@@ -21,8 +21,8 @@ import (
 const (
 	// renewals is the number of renewals of a lease within its duration.
 	renewals = 4
-	// awaitedPause is the pause before a failed write of the status is retried if a call waits for it, failedPause if none
-	// does.
+	// awaitedPause is the pause before a failed write of the status is retried if a call waits for it. Otherwise the pause is
+	// failedPause, or Interval if that is shorter.
 	awaitedPause, failedPause = 200 * time.Millisecond, 10 * time.Second
 	// overwrittenPause is the time after a write of the status in which a Ready condition that another client has written
 	// causes no write at once: two agents with one name must not answer each other without end. The next observation
@@ -56,7 +56,7 @@ func (n *Node) heartbeat(ctx context.Context) {
 		} else if ctx.Err() == nil {
 			n.config.Log.Error(err, "The status of the node is not written", "node", n.config.Name)
 			n.config.HeartbeatFailed()
-			pause := failedPause
+			pause := min(failedPause, n.config.Interval)
 			if len(n.waiting()) > 0 {
 				pause = awaitedPause
 			}

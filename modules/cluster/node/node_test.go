@@ -354,8 +354,11 @@ func TestOverwrittenReadinessIsSeenByAWrite(t *testing.T) {
 		time.Sleep(time.Second)
 		defer c.Watch.Hold("n1")()
 		s.overwrite(v1.ConditionUnknown)
-		for before := s.writes(); s.writes() == before; {
-			time.Sleep(time.Second)
+		before := s.writes()
+		for range 200 { // seconds, twice ReportInterval
+			if time.Sleep(time.Second); s.writes() > before {
+				break
+			}
 		}
 		if time.Sleep(time.Second); s.ready() != v1.ConditionTrue {
 			t.Errorf("Ready is %s after a write of the status", s.ready())
