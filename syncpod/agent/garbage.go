@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/images"
+	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod/internal/gc"
 	"github.com/podsync/podsync/syncpod/loop"
 )
@@ -66,10 +67,11 @@ func (g *containerGC) collect(ctx context.Context, host loop.Host) error {
 type podStates struct{ loop.Host }
 
 // AllShouldBeRemoved follows the kubelet, which removes the dead containers of a pod that was evicted, or that was deleted and
-// has stopped. It does not wait for the pod's last status and its volumes: on a full disk neither may come to an end.
+// has stopped. It does not wait for the pod's last status and its volumes: on a full disk neither may come to an end. A pod that
+// no source has any more is left to its worker, which removes it.
 func (p podStates) AllShouldBeRemoved(pod types.UID) bool {
 	s := p.State(pod)
-	return s.Known && s.ContentShouldBeRemoved && s.ContainersShouldBeTerminating
+	return s.Known && s.Removal == podworkers.NotRemoved && s.ContentShouldBeRemoved && s.ContainersShouldBeTerminating
 }
 
 // imageGC removes images that no container uses.

@@ -49,26 +49,29 @@ func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 	})
 }
 
-// M3: nor is anything of a dead pod removed before its source has spoken.
+// M3: nor is anything of a dead pod removed before its source has spoken. Then its worker removes its sandbox, and the garbage
+// collection, which comes at that same moment, does not: which of them comes first differs from run to run.
 func TestM3_RemainsWaitForTheirSource(t *testing.T) {
-	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		n.leave(nil, pod("file", "web", "u", forever))
-		if err := n.Restart(faults.Restart{Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}); err != nil {
-			t.Fatal(err)
-		}
-		before := len(n.Journal())
-		src := source.NewStaticPush("file")
-		n.start([]source.Source{src}, nil)
-		time.Sleep(10 * time.Minute)
-		if done := n.Journal().After(before).Changes(); len(done) > 0 {
-			t.Errorf("before the source has spoken:\n%v", done)
-		}
-		set(t, src)
-		time.Sleep(time.Minute)
-		if removed := n.Journal().After(before).Count(critest.RemovePodSandbox); removed != 1 {
-			t.Errorf("%d sandboxes removed, want that of the pod that is wanted no more", removed)
-		}
-	})
+	for range 20 {
+		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+			n.leave(nil, pod("file", "web", "u", forever))
+			if err := n.Restart(faults.Restart{Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}); err != nil {
+				t.Fatal(err)
+			}
+			before := len(n.Journal())
+			src := source.NewStaticPush("file")
+			n.start([]source.Source{src}, nil)
+			time.Sleep(10 * time.Minute)
+			if done := n.Journal().After(before).Changes(); len(done) > 0 {
+				t.Errorf("before the source has spoken:\n%v", done)
+			}
+			set(t, src)
+			time.Sleep(time.Minute)
+			if all := n.Journal().After(before); all.Count(critest.RemovePodSandbox) != 1 {
+				t.Errorf("the runtime was asked for\n%v, want one removal of the sandbox", all.Changes())
+			}
+		})
+	}
 }
 
 // M3: a pod of a source that no longer exists is stopped only after all existing sources have delivered.
