@@ -17,8 +17,10 @@ const (
 	// downAfter is how long the last response of the runtime stays valid: a restart of the runtime
 	// is shorter, and does not make the node unready.
 	downAfter = 30 * time.Second
-	// statusInterval is the longest pause between two calls of Status.
-	statusInterval = 5 * time.Second
+	// statusInterval is the longest pause between two calls of Status while the runtime is ready, and unreadyInterval while it
+	// is not, or does not answer.
+	statusInterval  = 10 * time.Second
+	unreadyInterval = 2 * time.Second
 	// imagesInterval is the pause between two reads of the list of images. A kubelet reads it as often.
 	imagesInterval = 30 * time.Second
 	// callTimeout is the timeout of a call to the runtime.
@@ -93,12 +95,17 @@ func (n *Node) NetworkReady(context.Context) error {
 func (n *Node) watchRuntime(ctx context.Context, parts *sync.WaitGroup) {
 	first := sync.OnceFunc(func() { close(n.runtimeRead) })
 	parts.Go(func() {
-		repeat(ctx, min(n.config.Interval, statusInterval), func(ctx context.Context) {
-			n.readStatus(ctx)
-			first()
+		repeat(ctx, func(ctx context.Context) time.Duration {
+			defer first()
+			return min(n.config.Interval, n.readStatus(ctx))
 		})
 	})
-	parts.Go(func() { repeat(ctx, imagesInterval, n.readImages) })
+	parts.Go(func() {
+		repeat(ctx, func(ctx context.Context) time.Duration {
+			n.readImages(ctx)
+			return imagesInterval
+		})
+	})
 }
 
 // awaitRuntime waits for the first response of the runtime, for downAfter at most, so that a restart of
@@ -111,20 +118,21 @@ func (n *Node) awaitRuntime(ctx context.Context) {
 	}
 }
 
-func repeat(ctx context.Context, interval time.Duration, f func(context.Context)) {
+// repeat calls f until ctx ends, each time after the pause that f returned.
+func repeat(ctx context.Context, f func(context.Context) time.Duration) {
 	for {
-		f(ctx)
+		pause := f(ctx)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(interval):
+		case <-time.After(pause):
 		}
 	}
 }
 
-// readStatus reads the status of the runtime. If the node becomes ready or unready, it is reported at
-// once.
-func (n *Node) readStatus(ctx context.Context) {
+// readStatus reads the status of the runtime, and returns when to read it again. If the node becomes ready or unready, it is
+// reported at once.
+func (n *Node) readStatus(ctx context.Context) (pause time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	status, err := n.config.Runtime.Status(ctx, &runtimeapi.StatusRequest{})
@@ -134,9 +142,14 @@ func (n *Node) readStatus(ctx context.Context) {
 	if n.runtime.err = err; err == nil {
 		n.runtime.status, n.runtime.answered = status, time.Now()
 	}
-	if n.runtime.notReady(time.Now()) != before {
+	now := n.runtime.notReady(time.Now())
+	if now != before {
 		n.Report()
 	}
+	if err != nil || now != "" {
+		return unreadyInterval
+	}
+	return statusInterval
 }
 
 // readImages reads the version of the runtime and its images. If they have changed, they are reported at once.
