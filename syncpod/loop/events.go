@@ -28,15 +28,14 @@ type eventQueue struct {
 	recorder syncpod.EventRecorder
 	observer syncpod.Observer
 	log      logr.Logger
-	// more is raised when an event was queued. sent is closed when send returns.
-	more flag
+	// sent is closed when the queue is closed and its last event has been recorded.
 	sent chan struct{}
 
 	mu      sync.Mutex
 	waiting []event
-	// closed means that no events follow. dropping means that an event was dropped since the queue was last
-	// empty.
-	closed, dropping bool
+	// sending means that send runs: it ends when the queue is empty, so that an idle Loop needs no goroutine for it. closed
+	// means that no events follow. dropping means that an event was dropped since the queue was last empty.
+	sending, closed, dropping bool
 }
 
 // event is one event, with its message as of the time when it happened.
@@ -54,7 +53,7 @@ func queueEvents(c *Config) *eventQueue {
 	if c.Sync.Events == nil {
 		return nil
 	}
-	q := &eventQueue{recorder: c.Sync.Events, observer: c.Sync.Observer, log: c.Log, more: make(flag, 1), sent: make(chan struct{})}
+	q := &eventQueue{recorder: c.Sync.Events, observer: c.Sync.Observer, log: c.Log, sent: make(chan struct{})}
 	if q.observer == nil {
 		q.observer = syncpod.NopObserver{}
 	}
@@ -71,7 +70,6 @@ func (q *eventQueue) Eventf(about k8sruntime.Object, kind, reason, format string
 func (q *eventQueue) AnnotatedEventf(about k8sruntime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
 	e := event{about, annotations, kind, reason, fmt.Sprintf(format, args...)}
 	dropped, first := q.add(e)
-	q.more.raise()
 	if first {
 		q.log.Info("events are dropped because the recorder does not take them", "waiting", maxEvents)
 	}
@@ -94,6 +92,10 @@ func (q *eventQueue) add(e event) (dropped *event, first bool) {
 		q.waiting, q.dropping = slices.Delete(q.waiting, at, at+1), true
 	}
 	q.waiting = append(q.waiting, e)
+	if !q.sending {
+		q.sending = true
+		go q.send()
+	}
 	return dropped, first
 }
 
@@ -105,33 +107,34 @@ func subject(about k8sruntime.Object) types.UID {
 	return ""
 }
 
-// send hands the events on, one at a time, until the queue is closed and empty.
+// send hands the events on, one at a time, until the queue is empty.
 func (q *eventQueue) send() {
-	defer close(q.sent)
 	for {
-		e, ok, closed := q.next()
+		e, ok := q.next()
 		switch {
-		case ok && e.annotations == nil:
-			q.recorder.Eventf(e.about, e.kind, e.reason, "%s", e.message)
-		case ok:
-			q.recorder.AnnotatedEventf(e.about, e.annotations, e.kind, e.reason, "%s", e.message)
-		case closed:
+		case !ok:
 			return
+		case e.annotations == nil:
+			q.recorder.Eventf(e.about, e.kind, e.reason, "%s", e.message)
 		default:
-			<-q.more
+			q.recorder.AnnotatedEventf(e.about, e.annotations, e.kind, e.reason, "%s", e.message)
 		}
 	}
 }
 
-func (q *eventQueue) next() (e event, ok, closed bool) {
+// next removes the oldest event from the queue. If there is none, send has ended.
+func (q *eventQueue) next() (e event, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {
-		q.waiting, q.dropping = nil, false
-		return event{}, false, q.closed
+		q.waiting, q.dropping, q.sending = nil, false, false
+		if q.closed {
+			close(q.sent)
+		}
+		return event{}, false
 	}
 	e, q.waiting = q.waiting[0], q.waiting[1:]
-	return e, true, q.closed
+	return e, true
 }
 
 // flush closes the queue. It returns when the queued events have been recorded, or dropped after
@@ -139,8 +142,11 @@ func (q *eventQueue) next() (e event, ok, closed bool) {
 func (q *eventQueue) flush() {
 	q.mu.Lock()
 	q.closed = true
+	sending := q.sending
 	q.mu.Unlock()
-	q.more.raise()
+	if !sending {
+		return
+	}
 	timer := time.NewTimer(flushTimeout)
 	defer timer.Stop()
 	select {

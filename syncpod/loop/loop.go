@@ -140,7 +140,6 @@ func (l *Loop) Run(ctx context.Context) error {
 	start(l.watcher.Run) // the runtime is listed while the stored statuses are read
 	l.restore(ctx)
 	if l.events != nil {
-		go l.events.send()
 		defer l.events.flush()
 	}
 	start(l.workers.Run)

@@ -191,7 +191,7 @@ func New(c Config) (*Node, error) {
 func (n *Node) Run(ctx context.Context) {
 	var parts sync.WaitGroup
 	defer parts.Wait()
-	n.watchRuntime(ctx, &parts)
+	parts.Go(func() { n.watchRuntime(ctx) })
 	if !n.register(ctx) {
 		return
 	}

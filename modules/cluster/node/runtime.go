@@ -91,21 +91,29 @@ func (n *Node) NetworkReady(context.Context) error {
 }
 
 // watchRuntime calls the runtime until ctx ends, concurrently with the heartbeat, so that a call
-// that hangs does not delay reports.
-func (n *Node) watchRuntime(ctx context.Context, parts *sync.WaitGroup) {
+// that hangs does not delay reports. Status does not wait for the list of images.
+func (n *Node) watchRuntime(ctx context.Context) {
 	first := sync.OnceFunc(func() { close(n.runtimeRead) })
-	parts.Go(func() {
-		repeat(ctx, func(ctx context.Context) time.Duration {
-			defer first()
-			return min(n.config.Interval, n.readStatus(ctx))
-		})
-	})
-	parts.Go(func() {
-		repeat(ctx, func(ctx context.Context) time.Duration {
-			n.readImages(ctx)
-			return imagesInterval
-		})
-	})
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	reading, next := make(chan struct{}, 1), time.Now() // reading is full while the images are read
+	for {
+		if !time.Now().Before(next) {
+			select {
+			case reading <- struct{}{}:
+				next = time.Now().Add(imagesInterval)
+				parts.Go(func() { n.readImages(ctx); <-reading })
+			default: // the last read has not ended
+			}
+		}
+		pause := min(n.config.Interval, n.readStatus(ctx))
+		first()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
 }
 
 // awaitRuntime waits for the first response of the runtime, for downAfter at most, so that a restart of
@@ -115,18 +123,6 @@ func (n *Node) awaitRuntime(ctx context.Context) {
 	case <-n.runtimeRead:
 	case <-time.After(downAfter):
 	case <-ctx.Done():
-	}
-}
-
-// repeat calls f until ctx ends, each time after the pause that f returned.
-func repeat(ctx context.Context, f func(context.Context) time.Duration) {
-	for {
-		pause := f(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
 	}
 }
 
