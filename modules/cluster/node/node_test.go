@@ -249,6 +249,22 @@ func TestStatusIsSeldomWritten(t *testing.T) {
 	})
 }
 
+// A write of the status that failed is repeated after 10 s, or after Interval if that is shorter.
+func TestFailedWriteIsRepeated(t *testing.T) {
+	for interval, want := range map[time.Duration]int{time.Hour: 6, 10 * time.Second: 6, 4 * time.Second: 15} {
+		onSiteOf(t, nil, func(c *node.Config) { c.Interval = interval }, func(s *site) {
+			time.Sleep(time.Minute) // until an overwritten Ready causes a write at once
+			s.react("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("refused") })
+			s.overwrite(v1.ConditionFalse)
+			before := s.writes()
+			time.Sleep(59 * time.Second)
+			if n := s.writes() - before; n != want {
+				s.Errorf("%d writes in 59 s with an Interval of %v, want %d", n, interval, want)
+			}
+		})
+	}
+}
+
 // N1: a runtime that restarts, or is slow for some time, leaves the node ready. If it fails or hangs for longer than 30
 // s, the node is not ready. The heartbeat never waits for a call to the runtime.
 func TestN1_ReadyWhileTheRuntimeRestarts(t *testing.T) {
@@ -378,6 +394,7 @@ func TestLongInterval(t *testing.T) {
 	} {
 		onSiteOf(t, nil, func(c *node.Config) { c.Interval = time.Hour }, func(s *site) {
 			var refused atomic.Bool
+			time.Sleep(time.Minute) // until an overwritten Ready causes a write at once
 			s.react("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
 				return refused.Load(), nil, errors.New("the API server is unavailable")
 			})
