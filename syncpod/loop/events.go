@@ -28,14 +28,14 @@ type eventQueue struct {
 	recorder syncpod.EventRecorder
 	observer syncpod.Observer
 	log      logr.Logger
-	// sent is closed when the queue is closed and its last event has been recorded.
-	sent chan struct{}
 
 	mu      sync.Mutex
 	waiting []event
-	// sending means that send runs: it ends when the queue is empty, so that an idle Loop needs no goroutine for it. closed
-	// means that no events follow. dropping means that an event was dropped since the queue was last empty.
-	sending, closed, dropping bool
+	// sent is closed when send returns, and nil while send does not run: an idle Loop needs no goroutine for it.
+	sent chan struct{}
+	// closed means that no events follow. dropping means that an event was dropped since the queue was last
+	// empty.
+	closed, dropping bool
 }
 
 // event is one event, with its message as of the time when it happened.
@@ -53,7 +53,7 @@ func queueEvents(c *Config) *eventQueue {
 	if c.Sync.Events == nil {
 		return nil
 	}
-	q := &eventQueue{recorder: c.Sync.Events, observer: c.Sync.Observer, log: c.Log, sent: make(chan struct{})}
+	q := &eventQueue{recorder: c.Sync.Events, observer: c.Sync.Observer, log: c.Log}
 	if q.observer == nil {
 		q.observer = syncpod.NopObserver{}
 	}
@@ -92,8 +92,8 @@ func (q *eventQueue) add(e event) (dropped *event, first bool) {
 		q.waiting, q.dropping = slices.Delete(q.waiting, at, at+1), true
 	}
 	q.waiting = append(q.waiting, e)
-	if !q.sending {
-		q.sending = true
+	if q.sent == nil {
+		q.sent = make(chan struct{})
 		go q.send()
 	}
 	return dropped, first
@@ -122,15 +122,13 @@ func (q *eventQueue) send() {
 	}
 }
 
-// next removes the oldest event from the queue. If there is none, send has ended.
+// next removes the oldest event from the queue. If there is none, send returns, and the next event starts it again.
 func (q *eventQueue) next() (e event, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {
-		q.waiting, q.dropping, q.sending = nil, false, false
-		if q.closed {
-			close(q.sent)
-		}
+		close(q.sent)
+		q.waiting, q.dropping, q.sent = nil, false, nil
 		return event{}, false
 	}
 	e, q.waiting = q.waiting[0], q.waiting[1:]
@@ -142,15 +140,15 @@ func (q *eventQueue) next() (e event, ok bool) {
 func (q *eventQueue) flush() {
 	q.mu.Lock()
 	q.closed = true
-	sending := q.sending
+	sent := q.sent
 	q.mu.Unlock()
-	if !sending {
+	if sent == nil {
 		return
 	}
 	timer := time.NewTimer(flushTimeout)
 	defer timer.Stop()
 	select {
-	case <-q.sent:
+	case <-sent:
 		return
 	case <-timer.C:
 	}

@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// downAfter is how long the last response of the runtime stays valid: a restart of the runtime
-	// is shorter, and does not make the node unready.
+	// downAfter is how long the last response of the runtime stays valid. A restart of the runtime that takes less than 20 s
+	// does not make the node unready: it begins up to statusInterval after that response.
 	downAfter = 30 * time.Second
-	// statusInterval is the longest pause between two calls of Status while the runtime is ready, and unreadyInterval while it
-	// is not, or does not answer.
-	statusInterval  = 10 * time.Second
+	// statusInterval is the longest pause between two calls of Status while the runtime is ready: an idle node makes few calls.
+	statusInterval = 10 * time.Second
+	// unreadyInterval is that pause while the runtime is not ready or its calls fail: the node becomes ready soon after it.
 	unreadyInterval = 2 * time.Second
-	// imagesInterval is the pause between two reads of the list of images. A kubelet reads it as often.
-	imagesInterval = 30 * time.Second
+	// imagesInterval is the shortest pause between two reads of the list of images. They begin with a call of Status, and thus
+	// every 30 s, which is a kubelet's interval.
+	imagesInterval = 25 * time.Second
 	// callTimeout is the timeout of a call to the runtime.
 	callTimeout = 2 * time.Minute
 )
@@ -91,20 +92,21 @@ func (n *Node) NetworkReady(context.Context) error {
 }
 
 // watchRuntime calls the runtime until ctx ends, concurrently with the heartbeat, so that a call
-// that hangs does not delay reports. Status does not wait for the list of images.
+// that hangs does not delay reports. A call of Status does not wait for the images.
 func (n *Node) watchRuntime(ctx context.Context) {
 	first := sync.OnceFunc(func() { close(n.runtimeRead) })
 	var parts sync.WaitGroup
 	defer parts.Wait()
-	reading, next := make(chan struct{}, 1), time.Now() // reading is full while the images are read
+	read := make(chan struct{}, 1) // has a value when the images must be read
+	read <- struct{}{}
 	for {
-		if !time.Now().Before(next) {
-			select {
-			case reading <- struct{}{}:
-				next = time.Now().Add(imagesInterval)
-				parts.Go(func() { n.readImages(ctx); <-reading })
-			default: // the last read has not ended
-			}
+		select {
+		case <-read:
+			parts.Go(func() {
+				n.readImages(ctx)
+				time.AfterFunc(imagesInterval, func() { read <- struct{}{} })
+			})
+		default:
 		}
 		pause := min(n.config.Interval, n.readStatus(ctx))
 		first()
@@ -138,11 +140,11 @@ func (n *Node) readStatus(ctx context.Context) (pause time.Duration) {
 	if n.runtime.err = err; err == nil {
 		n.runtime.status, n.runtime.answered = status, time.Now()
 	}
-	now := n.runtime.notReady(time.Now())
-	if now != before {
+	after := n.runtime.notReady(time.Now())
+	if after != before {
 		n.Report()
 	}
-	if err != nil || now != "" {
+	if err != nil || after != "" {
 		return unreadyInterval
 	}
 	return statusInterval
