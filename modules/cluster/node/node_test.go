@@ -33,12 +33,13 @@ import (
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
 
 // A cri is a runtime that is ready unless err or offline is set. While hangs is set, its calls return only when their
-// contexts end; otherwise they take delay.
+// contexts end; otherwise they take delay. It counts the calls of Status and ListImages.
 type cri struct {
-	mu             sync.Mutex
-	err            error
-	hangs, offline bool
-	delay          time.Duration
+	mu               sync.Mutex
+	err              error
+	hangs, offline   bool
+	delay            time.Duration
+	statuses, images int
 }
 
 // change changes the fields with the lock held.
@@ -62,6 +63,7 @@ func (r *cri) Status(ctx context.Context, _ *runtimeapi.StatusRequest, _ ...grpc
 	r.hang(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.statuses++
 	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
 		{Type: runtimeapi.RuntimeReady, Status: true}, {Type: runtimeapi.NetworkReady, Status: !r.offline},
 	}}}, errors.Join(r.err, ctx.Err())
@@ -73,6 +75,7 @@ func (r *cri) Version(ctx context.Context, _ *runtimeapi.VersionRequest, _ ...gr
 }
 
 func (r *cri) ListImages(context.Context, *runtimeapi.ListImagesRequest, ...grpc.CallOption) (*runtimeapi.ListImagesResponse, error) {
+	r.change(func(r *cri) { r.images++ })
 	return &runtimeapi.ListImagesResponse{Images: []*runtimeapi.Image{{RepoTags: []string{"small"}, Size: 1}, {RepoTags: []string{"large"}, Size: 2}}}, nil
 }
 
@@ -268,14 +271,17 @@ func TestFailedWriteIsRepeated(t *testing.T) {
 // N1: a runtime that restarts, or is slow for some time, leaves the node ready. If it fails or hangs for longer than 30
 // s, the node is not ready. The heartbeat never waits for a call to the runtime.
 func TestN1_ReadyWhileTheRuntimeRestarts(t *testing.T) {
-	for name, fault := range map[string]func(*cri){
-		"fails": func(r *cri) { r.err = errors.New("connection refused") },
-		"hangs": func(r *cri) { r.hangs = true },
+	for name, c := range map[string]struct {
+		fault func(*cri)
+		ready time.Duration // when the node is ready after the fault
+	}{
+		"fails": {func(r *cri) { r.err = errors.New("connection refused") }, 2 * time.Second},
+		"hangs": {func(r *cri) { r.hangs = true }, 2 * time.Minute}, // the timeout of the call that hangs
 	} {
 		t.Run(name, func(t *testing.T) {
 			onSite(t, nil, func(s *site) {
 				time.Sleep(time.Minute)
-				s.runtime.change(fault)
+				s.runtime.change(c.fault)
 				time.Sleep(24 * time.Second)
 				if s.ready() != v1.ConditionTrue {
 					s.Errorf("ready is %s 24 s after the last answer", s.ready())
@@ -290,11 +296,7 @@ func TestN1_ReadyWhileTheRuntimeRestarts(t *testing.T) {
 					s.Errorf("%d writes while the reason stays the same", n)
 				}
 				s.runtime.change(func(r *cri) { r.err, r.hangs = nil, false })
-				wait := 2*time.Second + time.Millisecond
-				if name == "hangs" {
-					wait = 2 * time.Minute // the deadline of the call
-				}
-				time.Sleep(wait)
+				time.Sleep(c.ready + time.Millisecond)
 				if s.ready() != v1.ConditionTrue {
 					s.Errorf("ready is %s after the runtime is back", s.ready())
 				}
@@ -303,24 +305,66 @@ func TestN1_ReadyWhileTheRuntimeRestarts(t *testing.T) {
 	}
 }
 
-// N1: the node reports within 10 s that the runtime answers that it is not ready, and within 2 s that it is ready again.
-func TestN1_UnreadyRuntimeIsReported(t *testing.T) {
+// N1: a restart of the runtime that begins just before a call of Status, and takes 17 s, leaves the node ready: calls that fail
+// are repeated every 2 s, so that one succeeds before the last answer is too old.
+func TestN1_RestartBeforeACall(t *testing.T) {
 	onSite(t, nil, func(s *site) {
-		for _, offline := range []bool{true, false} {
-			within := 10 * time.Second
-			if !offline {
-				within = 2 * time.Second
+		s.runtime.change(func(r *cri) { r.delay = time.Second })
+		calls := func() (n int) {
+			s.runtime.change(func(r *cri) { n = r.statuses })
+			return n
+		}
+		for before := calls(); calls() < before+2; { // until a call with the delay has ended
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(9900 * time.Millisecond)
+		s.runtime.change(func(r *cri) { r.err = errors.New("connection refused") })
+		for second := range 40 {
+			if second == 17 {
+				s.runtime.change(func(r *cri) { r.err = nil })
 			}
-			s.runtime.change(func(r *cri) { r.offline = offline })
-			time.Sleep(within + time.Millisecond)
-			if ready := s.ready() == v1.ConditionTrue; ready == offline {
-				s.Errorf("ready is %v, offline is %v", ready, offline)
-			}
-			if err := s.NetworkReady(s.Context()); (err != nil) != offline {
-				s.Errorf("the network: %v, offline is %v", err, offline)
+			if time.Sleep(time.Second); s.ready() != v1.ConditionTrue {
+				s.Fatalf("ready is %s %d s after the restart began", s.ready(), second+1)
 			}
 		}
 	})
+}
+
+// N1: the node reports within 10 s that the runtime answers that it is not ready, and within 2 s that it is ready again.
+func TestN1_UnreadyRuntimeIsReported(t *testing.T) {
+	onSite(t, nil, func(s *site) {
+		for _, c := range []struct {
+			offline bool
+			within  time.Duration
+		}{{true, 10 * time.Second}, {false, 2 * time.Second}} {
+			s.runtime.change(func(r *cri) { r.offline = c.offline })
+			time.Sleep(c.within + time.Millisecond)
+			if ready := s.ready() == v1.ConditionTrue; ready == c.offline {
+				s.Errorf("ready is %v, offline is %v", ready, c.offline)
+			}
+			if err := s.NetworkReady(s.Context()); (err != nil) != c.offline {
+				s.Errorf("the network: %v, offline is %v", err, c.offline)
+			}
+		}
+	})
+}
+
+// An idle node makes few calls: Status every 10 s, and the list of images every 30 s. If each call takes 20 s, the pauses
+// follow the calls.
+func TestRuntimeIsSeldomRead(t *testing.T) {
+	for delay, want := range map[time.Duration]struct{ statuses, images int }{0: {60, 20}, 20 * time.Second: {20, 10}} {
+		onSite(t, nil, func(s *site) {
+			s.runtime.change(func(r *cri) { r.delay = delay })
+			time.Sleep(time.Minute)
+			s.runtime.change(func(r *cri) { r.statuses, r.images = 0, 0 })
+			time.Sleep(10 * time.Minute)
+			s.runtime.mu.Lock()
+			defer s.runtime.mu.Unlock()
+			if statuses, images := s.runtime.statuses, s.runtime.images; statuses != want.statuses || images != want.images {
+				s.Errorf("calls that take %v: %d of Status and %d of ListImages in ten minutes, want %+v", delay, statuses, images, want)
+			}
+		})
+	}
 }
 
 // overwrite writes the condition Ready as another client does.

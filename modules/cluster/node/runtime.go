@@ -21,8 +21,8 @@ const (
 	statusInterval = 10 * time.Second
 	// unreadyInterval is that pause while the runtime is not ready or its calls fail: the node becomes ready soon after it.
 	unreadyInterval = 2 * time.Second
-	// imagesInterval is the shortest pause between two reads of the list of images. They begin with a call of Status, and thus
-	// every 30 s, which is a kubelet's interval.
+	// imagesInterval is the shortest pause between two reads of the images. A read begins with the next call of Status: every
+	// 30 s while the runtime is ready, as a kubelet's.
 	imagesInterval = 25 * time.Second
 	// callTimeout is the timeout of a call to the runtime.
 	callTimeout = 2 * time.Minute
