@@ -12,6 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podsync/podsync/internal/base/utf"
 )
 
 // documents returns the documents of a YAML stream except empty ones, with the number of lines before each. JSON is a
@@ -61,8 +63,14 @@ func separates(line []byte) bool {
 
 // YAMLToJSON converts a YAML document to JSON, with limits on size, depth and the values that
 // aliases repeat. The warning names the duplicate keys of mappings; the last value applies. Neither
-// the warning nor the error contains values of the document. A JSON document is returned unchanged.
-func YAMLToJSON(document []byte) (text []byte, warning, err error) { return toJSON(document, 0) }
+// the warning nor the error contains values of the document. A JSON document is returned unchanged. Both may be in UTF-16 or
+// UTF-32.
+func YAMLToJSON(document []byte) (text []byte, warning, err error) {
+	if document, err = utf.Decode(document); err != nil {
+		return nil, nil, err
+	}
+	return toJSON(document, 0)
+}
 
 // toJSON numbers the lines in warnings and errors from the beginning of the file; before is the
 // number of lines before the document.

@@ -15,6 +15,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/podsync/podsync/internal/base/quantities"
+	"github.com/podsync/podsync/internal/base/utf"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/podspec"
 )
@@ -73,7 +74,12 @@ type decoder struct {
 
 // decode fills in the manifest from the text of the file.
 func (d *decoder) decode(text []byte) {
-	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	text, err := utf.Decode(text)
+	if err != nil {
+		d.fail("", err)
+		d.unread = true
+		return
+	}
 	for line, document := range documents(text) {
 		raw, warning, err := toJSON(document, line)
 		if err == nil && string(bytes.TrimSpace(raw)) == "null" {

@@ -1,11 +1,13 @@
 package source
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	v1 "k8s.io/api/core/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -109,6 +111,33 @@ func said(m manifest) string {
 		words = append(words, "E "+text)
 	}
 	return strings.Join(words, ", ")
+}
+
+// PowerShell's > writes UTF-16. Documents are separated after the text has been decoded (kubernetes #140531).
+func TestM8_ManifestsInEachEncodingOfUnicode(t *testing.T) {
+	text := podText("a", "i") + "# näher 😀\n---\n" + podText("b", "i")
+	sixteen := func(order binary.AppendByteOrder, text string) (wide []byte) {
+		for _, unit := range utf16.Encode([]rune(text)) {
+			wide = order.AppendUint16(wide, unit)
+		}
+		return wide
+	}
+	for name, file := range map[string][]byte{
+		"UTF-8":                          []byte(text),
+		"UTF-8, mark":                    []byte("\ufeff" + text),
+		"UTF-16, little endian, mark":    sixteen(binary.LittleEndian, "\ufeff"+text),
+		"UTF-16, big endian, mark":       sixteen(binary.BigEndian, "\ufeff"+text),
+		"UTF-16, little endian, no mark": sixteen(binary.LittleEndian, text),
+		"UTF-16, big endian, no mark":    sixteen(binary.BigEndian, text),
+		"CRLF":                           sixteen(binary.LittleEndian, "\ufeff"+strings.ReplaceAll(text, "\n", "\r\n")),
+	} {
+		if got, want := said(testFolder(t).decode("/f", file)), "Pod default/a-n, Pod default/b-n"; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	if got := said(testFolder(t).decode("/f", []byte("\xff\xfea"))); !strings.Contains(got, "not valid UTF-16") {
+		t.Errorf("half a character: %s", got)
+	}
 }
 
 func TestDecodedPods(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/internal/base/utf"
 )
 
 // keyring holds the registry credentials of pull secrets. The zero keyring has none. Printing it
@@ -110,13 +112,13 @@ func (k *keyring) add(secret *v1.Secret) error {
 		var config struct {
 			Auths dockerAuths `json:"auths"`
 		}
-		if json.Unmarshal(data, &config) != nil {
+		if unmarshal(data, &config) != nil {
 			return secretError(secret, key, errors.New("is not the JSON of a Docker configuration"))
 		}
 		auths = config.Auths
 	} else if data, ok := secret.Data[v1.DockerConfigKey]; ok {
 		key = v1.DockerConfigKey
-		if json.Unmarshal(data, &auths) != nil {
+		if unmarshal(data, &auths) != nil {
 			return secretError(secret, key, errors.New("is not the JSON of a Docker configuration"))
 		}
 	}
@@ -137,12 +139,23 @@ func (k *keyring) add(secret *v1.Secret) error {
 	return nil
 }
 
+// unmarshal decodes JSON, which PowerShell writes in UTF-16, and other tools with a byte order mark.
+func unmarshal(data []byte, into any) error {
+	data, err := utf.Decode(data)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}
+
 func secretError(s *v1.Secret, key string, err error) error {
 	return fmt.Errorf("pull secret %s/%s: %s: %w", s.Namespace, s.Name, key, err)
 }
 
-// decodeAuth accepts padded and unpadded base64.
+// decodeAuth accepts padded and unpadded base64, with white space anywhere: tools end it with a newline, or wrap its
+// lines (kubernetes #82147).
 func decodeAuth(auth string) (credential, error) {
+	auth = strings.Join(strings.Fields(auth), "")
 	text, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(auth, "="))
 	if err != nil {
 		return credential{}, errors.New("auth is not base64")

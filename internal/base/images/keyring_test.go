@@ -153,6 +153,44 @@ func TestSecretForms(t *testing.T) {
 	}
 }
 
+// Tools end base64 with a newline, or wrap its lines, and write files in UTF-16 or with a byte order mark.
+func TestG6_PullSecretsAsToolsWriteThem(t *testing.T) {
+	auth := base64.StdEncoding.EncodeToString([]byte("bobby:pa:ss"))
+	if !strings.HasSuffix(auth, "=") {
+		t.Fatal("the text is not padded")
+	}
+	config := func(auth string) []byte { return fmt.Appendf(nil, `{"auths":{"r.io":{"auth":%q}}}`, auth) }
+	wide := []byte("\xff\xfe")
+	for _, b := range config(auth) {
+		wide = append(wide, b, 0)
+	}
+	for name, data := range map[string][]byte{
+		"a newline (kubernetes #82147)": config(auth + "\n"),
+		"CRLF":                          config(auth + "\r\n"),
+		"unpadded, a newline":           config(strings.TrimRight(auth, "=") + "\n"),
+		"wrapped":                       config(auth[:4] + "\r\n\t" + auth[4:] + " "),
+		"a byte order mark":             append([]byte("\ufeff"), config(auth)...),
+		"UTF-16":                        wide,
+	} {
+		for _, key := range []string{v1.DockerConfigJsonKey, v1.DockerConfigKey} {
+			if key == v1.DockerConfigKey && name == "UTF-16" {
+				continue
+			}
+			if key == v1.DockerConfigKey {
+				data = []byte(strings.TrimSuffix(strings.Replace(string(data), `{"auths":`, "", 1), "}"))
+			}
+			k, err := newKeyring([]v1.Secret{{Data: map[string][]byte{key: data}}})
+			if err != nil {
+				t.Errorf("%s, %s: %v", name, key, err)
+				continue
+			}
+			if found := k.lookup("r.io/a"); len(found) != 1 || found[0].auth().Username != "bobby" || found[0].auth().Password != "pa:ss" {
+				t.Errorf("%s, %s: not bobby's credential", name, key)
+			}
+		}
+	}
+}
+
 func TestBrokenSecretsAreNamedAndNotQuoted(t *testing.T) {
 	for name, data := range map[string]map[string][]byte{
 		"not JSON":   {v1.DockerConfigJsonKey: []byte(`hunter2`)},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -33,6 +34,9 @@ func DNS(pod *v1.Pod, node sandbox.NodeDNS) (*runtimeapi.DNSConfig, []DNSWarning
 	if source == fromCluster && len(node.ClusterServers) == 0 {
 		source = fromNode
 		warnings = append(warnings, DNSWarning{Kind: ClusterDNSMissing})
+	}
+	if !pod.Spec.HostNetwork {
+		node.Servers = outsideZones(node.Servers)
 	}
 	config := base(&node, source, pod.Namespace)
 	if pod.Spec.DNSConfig != nil {
@@ -88,6 +92,12 @@ func base(n *sandbox.NodeDNS, source dnsSource, namespace string) *runtimeapi.DN
 		}
 	}
 	return &runtimeapi.DNSConfig{}
+}
+
+// outsideZones returns the servers without a zone. A zone, as in fe80::1%eth0, names an interface of the node, which a
+// pod with a network of its own does not have (kubernetes #140844).
+func outsideZones(servers []string) []string {
+	return slices.DeleteFunc(slices.Clone(servers), func(s string) bool { return strings.Contains(s, "%") })
 }
 
 func clusterSearches(n *sandbox.NodeDNS, namespace string) []string {

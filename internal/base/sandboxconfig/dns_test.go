@@ -58,6 +58,28 @@ func TestDNSPolicies(t *testing.T) {
 	}
 }
 
+// A server with a zone is reached through an interface of the node (kubernetes #140844).
+func TestS8_ServersWithAZoneAreForTheNodesNetwork(t *testing.T) {
+	node := sandbox.NodeDNS{Servers: []string{"fe80::1%eth0", "192.0.2.1", "fe80::2%3", "192.0.2.2", "fe80::3", "169.254.20.10"}}
+	kept := slices.Clone(node.Servers)
+	for name, tc := range map[string]struct {
+		spec v1.PodSpec
+		want []string
+	}{
+		"Default":                         {v1.PodSpec{DNSPolicy: v1.DNSDefault}, []string{"192.0.2.1", "192.0.2.2", "fe80::3"}},
+		"ClusterFirst without a cluster":  {v1.PodSpec{}, []string{"192.0.2.1", "192.0.2.2", "fe80::3"}},
+		"the node's network":              {v1.PodSpec{DNSPolicy: v1.DNSDefault, HostNetwork: true}, kept[:3]},
+		"the pod's own choice is its own": {v1.PodSpec{DNSPolicy: v1.DNSNone, DNSConfig: &v1.PodDNSConfig{Nameservers: []string{"fe80::1%eth0"}}}, []string{"fe80::1%eth0"}},
+	} {
+		if got, _, err := sandboxconfig.DNS(named("p", tc.spec), node); err != nil || !slices.Equal(got.Servers, tc.want) {
+			t.Errorf("%s: %v, %v, want %v", name, got.GetServers(), err, tc.want)
+		}
+	}
+	if !slices.Equal(node.Servers, kept) {
+		t.Errorf("the node's servers were changed: %v", node.Servers)
+	}
+}
+
 func TestDNSRefusesUnknownPolicy(t *testing.T) {
 	if _, _, err := sandboxconfig.DNS(named("p", v1.PodSpec{DNSPolicy: "Nope"}), clusterNode); !matches(err, "spec.dnsPolicy") {
 		t.Errorf("error %v, want the field named", err)

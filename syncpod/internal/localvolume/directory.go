@@ -38,9 +38,8 @@ func (d directory) make() error {
 	return parent.Rename(next, name)
 }
 
-// makeInMemory mounts a file system in memory of at most size bytes on the directory, unless one is
-// mounted. With size 0 the kernel chooses: half of the node's memory.
-func (d directory) makeInMemory(size int64) error {
+// makeInMemory mounts a file system in memory on the directory, unless one is mounted.
+func (d directory) makeInMemory(in memory) error {
 	if err := d.make(); err != nil {
 		return err
 	}
@@ -48,8 +47,8 @@ func (d directory) makeInMemory(size int64) error {
 	if err != nil || there {
 		return err
 	}
-	if err := mountTmpfs(d, size); err != nil {
-		return fmt.Errorf("mount a tmpfs, which Config.Unprivileged does without: %w", err)
+	if err := mountMemory(d, in); err != nil {
+		return fmt.Errorf("mount a file system in memory, which Config.Unprivileged does without: %w", err)
 	}
 	return nil
 }

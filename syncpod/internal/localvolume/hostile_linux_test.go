@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/internal/base/containerconfig"
+	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/syncpod/internal/localvolume"
 )
 
@@ -141,21 +141,35 @@ func TestSubPathOfAHostPathThatIsAPipe(t *testing.T) {
 	}
 }
 
-// A device is neither opened nor mounted by a subPath, and neither is a FIFO.
-func TestSubPathOfADevice(t *testing.T) {
+// A subPath mounts a socket, a FIFO and a device without opening them (kubernetes #61377). Links lead to the file that is
+// mounted, and no link is mounted itself.
+func TestV16_SubPathOfASpecialFile(t *testing.T) {
 	dir := t.TempDir()
 	needsMount(t, dir)
 	v := newVolumes(t, localvolume.Config{})
 	setUp(t, v, podWith(named("vol", emptyDir())), dir)
 	at := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
 	if err := errors.Join(syscall.Mkfifo(filepath.Join(at, "pipe"), 0o600), syscall.Mknod(filepath.Join(at, "device"), syscall.S_IFCHR|0o600, 5<<8|1),
-		os.Symlink("pipe", filepath.Join(at, "link"))); err != nil {
+		syscall.Mknod(filepath.Join(at, "socket"), syscall.S_IFSOCK|0o600, 0), os.Symlink("pipe", filepath.Join(at, "link"))); err != nil {
 		t.Skip(err)
 	}
-	for _, name := range []string{"pipe", "device", "link"} {
-		if path, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: name}); err == nil || !strings.Contains(err.Error(), "neither a directory nor a regular file") {
-			t.Errorf("%s: %q, %v", name, path, err)
+	for name, want := range map[string]fs.FileMode{
+		"pipe": fs.ModeNamedPipe, "device": fs.ModeDevice | fs.ModeCharDevice, "socket": fs.ModeSocket, "link": fs.ModeNamedPipe,
+	} {
+		path, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: name})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
 		}
+		if info, err := os.Lstat(path); err != nil || info.Mode().Type() != want {
+			t.Errorf("%s: mode %v, %v, want %v", name, info.Mode(), err, want)
+		}
+	}
+	if err := v.TearDown(t.Context(), "u", dir); err != nil {
+		t.Error(err)
+	}
+	if left, err := mounts.Below(dir); err != nil || len(left) > 0 {
+		t.Errorf("mounted after TearDown: %q, %v", left, err)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/podsync/podsync/internal/base/regular"
 )
 
-// mountTmpfs mounts a file system in memory. It is not swapped to disk if the kernel supports that (Linux
+// mountMemory mounts a file system in memory. A tmpfs is not swapped to disk if the kernel supports that (Linux
 // 6.4). If it is world-writable it is sticky, which is the kernel's default and a kubelet's.
-func mountTmpfs(d directory, size int64) error {
+func mountMemory(d directory, in memory) error {
 	mode := d.mode.Perm()
 	if d.mode&fs.ModeSetgid != 0 {
 		mode |= syscall.S_ISGID
@@ -26,8 +26,11 @@ func mountTmpfs(d directory, size int64) error {
 	if d.group != keep {
 		options += fmt.Sprintf(",gid=%d", d.group)
 	}
-	if size > 0 {
-		options += fmt.Sprintf(",size=%d", size)
+	if in.pages > 0 { // its size is limited by the huge pages that the pod's cgroup may use
+		return syscall.Mount("hugetlbfs", d.path, "hugetlbfs", 0, fmt.Sprintf("%s,pagesize=%d", options, in.pages))
+	}
+	if in.size > 0 {
+		options += fmt.Sprintf(",size=%d", in.size)
 	}
 	err := syscall.Mount("tmpfs", d.path, "tmpfs", 0, options+",noswap")
 	if errors.Is(err, syscall.EINVAL) {
@@ -45,7 +48,8 @@ func isolate(point string) error {
 }
 
 // pin mounts the current file or directory at a path in the volume at target. It resolves the path
-// and mounts the descriptor, whatever happens to the path afterwards; a device is not opened.
+// and mounts the descriptor, whatever happens to the path afterwards. It opens no file, so a socket, a FIFO or a device is
+// mounted like a regular file (kubernetes #61377).
 func pin(root *os.Root, below, target string) error {
 	below, err := regular.Resolve(root, below)
 	if err != nil {
@@ -60,8 +64,8 @@ func pin(root *os.Root, below, target string) error {
 	if err != nil {
 		return err
 	}
-	if !info.IsDir() && !info.Mode().IsRegular() {
-		return errors.New("it is neither a directory nor a regular file")
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return errors.New("a link has replaced it")
 	}
 	if err := makeTarget(target, info.IsDir()); err != nil {
 		return err

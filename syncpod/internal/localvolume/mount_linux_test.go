@@ -218,12 +218,6 @@ func TestSubPathIsPinned(t *testing.T) {
 	if content, err := os.ReadFile(got); string(content) != "content" {
 		t.Errorf("%q, %v, want %q", content, err, "content")
 	}
-	if err := syscall.Mkfifo(filepath.Join(vol, "fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: "fifo"}); err == nil || !strings.Contains(err.Error(), "neither a directory nor a regular file") {
-		t.Errorf("a fifo: %v, want an error and %q in it", err, "neither a directory nor a regular file")
-	}
 }
 
 // A container that has mounted a part of a ConfigMap keeps the files and directories of its start. The next container

@@ -10,7 +10,7 @@ import (
 // errNotLinux is returned for operations that only Linux supports.
 var errNotLinux = errors.New("mounting needs Linux; see Config.Unprivileged")
 
-func mountTmpfs(directory, int64) error { return errNotLinux }
+func mountMemory(directory, memory) error { return errNotLinux }
 
 func isolate(string) error { return errNotLinux }
 

@@ -177,7 +177,7 @@ func TestVolumesThatCannotBeMade(t *testing.T) {
 		{v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{}}, []string{"(persistentVolumeClaim)", "there is no provider"}},
 		{v1.VolumeSource{}, []string{"(of no kind)"}},
 		{v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}}, []string{"emptyDir.medium Memory needs the right to mount"}},
-		{v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumHugePages}}, []string{`emptyDir.medium "HugePages" is not supported`}},
+		{v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: "Tape"}}, []string{`emptyDir.medium "Tape" is not supported`}},
 		{v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "none"}}}, []string{`configMap "none"`, "not found"}},
 		{v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "none"}}, []string{`secret "none"`, "not found"}},
 		{v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{}, {ClusterTrustBundle: &v1.ClusterTrustBundleProjection{}}}}},

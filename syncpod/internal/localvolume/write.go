@@ -30,7 +30,7 @@ func (c *content) write() error {
 	top := directory{c.path, c.owners.dir(filesDirMode)}
 	err := top.make()
 	if c.secret && !c.config.Unprivileged {
-		err = top.makeInMemory(0)
+		err = top.makeInMemory(memory{})
 	}
 	if err != nil {
 		return err

@@ -30,6 +30,7 @@ type outcome struct {
 	failure string // the failure, for people
 	warning string // a warning about a success, for people
 	unknown bool   // the check has no result
+	errored string // why it has none, for people
 }
 
 // result converts the outcome to a result of package actions.
@@ -87,7 +88,10 @@ func (p *Prober) exec(ctx context.Context, t target) outcome {
 	case ctx.Err() != nil, errors.Is(err, hook.ErrInvalid):
 		return failed("%v", errors.Unwrap(err))
 	}
-	return outcome{unknown: true}
+	if errors.Is(err, cri.ErrUnavailable) { // the node's conditions report it, once for all pods
+		return outcome{unknown: true}
+	}
+	return outcome{unknown: true, errored: fmt.Sprintf("the command could not be run: %v", errors.Unwrap(err))}
 }
 
 func (p *Prober) httpGet(ctx context.Context, t target) outcome {

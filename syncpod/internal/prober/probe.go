@@ -199,6 +199,8 @@ func (p *Prober) notify(probe *probe, spec *v1.Pod, o outcome) {
 	switch {
 	case o.failure != "":
 		p.config.Unhealthy(spec, container, kind, string(kind)+" probe failed: "+o.failure)
+	case o.errored != "":
+		p.config.Unhealthy(spec, container, kind, string(kind)+" probe errored and resulted in unknown state: "+o.errored)
 	case o.warning != "":
 		p.config.Warning(spec, container, kind, string(kind)+" probe warning: "+o.warning)
 	}

@@ -31,7 +31,8 @@ type Config struct {
 	// before each check, by several goroutines at a time. Default, also if it returns "":
 	// 127.0.0.1.
 	HostIP func() string
-	// Unhealthy is called after each failure, with a message for people. It must not block.
+	// Unhealthy is called after each failure, and after each check without a result because its command could not be run,
+	// with a message for people. It must not block.
 	// Default: none.
 	Unhealthy func(pod *v1.Pod, container string, kind checks.Kind, message string)
 	// Warning is called, in the same way, after each redirect of an httpGet to another host, which

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -301,8 +304,25 @@ func TestTimeoutsAndUnknowns(t *testing.T) {
 		n.want("a", actions.ProbeResults{})
 		time.Sleep(time.Minute)
 		n.want("a", actions.ProbeResults{Liveness: actions.ProbeFailure})
-		if want := []string{"web app: Liveness probe failed: no answer within 1s"}; !slices.Equal(n.events, want) {
-			t.Errorf("events %q, want %q", n.events, want)
+		const errored = "web app: Readiness probe errored and resulted in unknown state: the command could not be run: "
+		failures := slices.DeleteFunc(slices.Clone(n.events), func(e string) bool { return strings.HasPrefix(e, errored) })
+		if want := []string{"web app: Liveness probe failed: no answer within 1s"}; !slices.Equal(failures, want) {
+			t.Errorf("events %q, want %q", failures, want)
+		}
+	})
+}
+
+// A command that does not exist has no result, as in a kubelet, and is reported at each check (kubernetes #106682). A runtime
+// that is unavailable is reported by the node's conditions.
+func TestT11_CommandThatCannotRunIsReported(t *testing.T) {
+	inBubble(t, func(n *probing) {
+		n.commands.errs["missing"] = status.Error(codes.Unknown, `exec: "secret": executable file not found`)
+		n.commands.errs["away"] = status.Error(codes.Unavailable, "connection refused")
+		n.Observe(podOf(v1.Container{Name: "app", LivenessProbe: exec("missing"), ReadinessProbe: exec("away")}), running("a"), false)
+		time.Sleep(900 * time.Millisecond)
+		n.want("a", actions.ProbeResults{})
+		if len(n.events) != 1 || !strings.HasPrefix(n.events[0], "web app: Liveness probe errored and resulted in unknown state: ") || strings.Contains(n.events[0], "secret") {
+			t.Errorf("events %q, want one of the command, without the text of the runtime", n.events)
 		}
 	})
 }
