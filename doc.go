@@ -42,20 +42,20 @@
 //     reasons that can be printed and tested.
 //   - [github.com/podsync/podsync/backoff]: the time of the next attempt after a
 //     failure.
-//   - [github.com/podsync/podsync/internal/base/apistatus]: the status to report of a
+//   - [github.com/podsync/podsync/syncpod/status]: the status to report of a
 //     pod. It never contradicts the previously reported one.
-//   - [github.com/podsync/podsync/internal/base/containerconfig]: the CRI
+//   - [github.com/podsync/podsync/syncpod/container]: the CRI
 //     configuration of a container, and its environment in
-//     [github.com/podsync/podsync/internal/base/environ]; the sources of ConfigMaps and
+//     [github.com/podsync/podsync/syncpod/container/env]; the sources of ConfigMaps and
 //     Secrets are in [github.com/podsync/podsync/syncpod/container/env].
-//   - [github.com/podsync/podsync/internal/base/podcgroup]: the cgroups of pods and QoS
+//   - [github.com/podsync/podsync/syncpod/cgroup]: the cgroups of pods and QoS
 //     classes: their names for both drivers, and the contents of their files.
 //   - [github.com/podsync/podsync/syncpod/resize]: whether an in-place resize is
 //     accepted, and the allocated resources of each pod.
-//   - [github.com/podsync/podsync/internal/base/evict]: which pod is evicted when the
+//   - [github.com/podsync/podsync/syncpod/eviction]: which pod is evicted when the
 //     node runs low on memory, disk or processes; its thresholds are in
 //     [github.com/podsync/podsync/syncpod/eviction].
-//   - [github.com/podsync/podsync/syncpod/internal/shutdownorder]: the order in which pods
+//   - [github.com/podsync/podsync/syncpod/shutdown]: the order in which pods
 //     stop in a node shutdown.
 //   - [github.com/podsync/podsync/syncpod/podspec]: the API's defaults, validation
 //     and the identity of static pods, for pods that no API server has seen, and
@@ -67,40 +67,40 @@
 //     and a cache of their statuses.
 //   - [github.com/podsync/podsync/runtime/cri]: a connection to a runtime, the
 //     classes of its errors, and the owners of pods.
-//   - [github.com/podsync/podsync/internal/base/podreader]: reads pods from a
+//   - [github.com/podsync/podsync/runtime/reader]: reads pods from a
 //     runtime, with few calls.
-//   - [github.com/podsync/podsync/internal/base/stats]: reads what the node, pods
+//   - [github.com/podsync/podsync/runtime/stats]: reads what the node, pods
 //     and containers use.
-//   - [github.com/podsync/podsync/internal/base/watch]: finds the pods that have
+//   - [github.com/podsync/podsync/runtime/pleg]: finds the pods that have
 //     changed, from events and lists.
-//   - [github.com/podsync/podsync/internal/base/images]: pulls and removes images.
+//   - [github.com/podsync/podsync/runtime/image]: pulls and removes images.
 //   - [github.com/podsync/podsync/runtime/pleg]: how changes of
 //     pods are detected: the settings, the observer and the health of the watch.
 //   - [github.com/podsync/podsync/runtime/image]: how images are pulled, and when
 //     unused ones are removed: the settings, the errors and the observer.
-//   - [github.com/podsync/podsync/internal/base/sandboxes]: creates, stops and removes
+//   - [github.com/podsync/podsync/sandbox/run]: creates, stops and removes
 //     the sandbox of a pod. A lost response results neither in two sandboxes nor in none forever.
-//     [github.com/podsync/podsync/internal/base/sandboxconfig] computes its configuration.
-//   - [github.com/podsync/podsync/syncpod/internal/poddir]: a pod's directories, its
+//     [github.com/podsync/podsync/sandbox] computes its configuration.
+//   - [github.com/podsync/podsync/syncpod/poddir]: a pod's directories, its
 //     /etc/hosts and its termination messages.
-//   - [github.com/podsync/podsync/syncpod/internal/localvolume]: the volumes that
+//   - [github.com/podsync/podsync/syncpod/volume/local]: the volumes that
 //     an agent creates itself, from emptyDir to projected.
 //   - [github.com/podsync/podsync/syncpod/cgroup/tree]: creates, updates and removes the
 //     cgroups of pods.
 //   - [github.com/podsync/podsync/syncpod/device]: persists the allocation of the
 //     node's devices to containers.
-//   - [github.com/podsync/podsync/syncpod/internal/hook]: postStart and preStop handlers.
-//   - [github.com/podsync/podsync/syncpod/internal/prober]: startup, liveness and readiness
+//   - [github.com/podsync/podsync/syncpod/lifecycle/handler]: postStart and preStop handlers.
+//   - [github.com/podsync/podsync/syncpod/probe]: startup, liveness and readiness
 //     probes.
-//   - [github.com/podsync/podsync/syncpod/internal/pressure]: reclaims unused resources
+//   - [github.com/podsync/podsync/syncpod/eviction/manager]: reclaims unused resources
 //     and evicts pods when the node runs low.
 //   - [github.com/podsync/podsync/runtime/logs]: reads container logs, with the
 //     options of kubectl logs.
-//   - [github.com/podsync/podsync/syncpod/internal/oom]: reports processes that the kernel kills
+//   - [github.com/podsync/podsync/syncpod/oom]: reports processes that the kernel kills
 //     because a container or the node runs out of memory.
-//   - [github.com/podsync/podsync/syncpod/internal/rotate]: rotates, compresses and
+//   - [github.com/podsync/podsync/runtime/logs/rotate]: rotates, compresses and
 //     removes logs without losing a line.
-//   - [github.com/podsync/podsync/syncpod/internal/gc]: removes dead containers, sandboxes
+//   - [github.com/podsync/podsync/runtime/gc]: removes dead containers, sandboxes
 //     and logs.
 //
 // # Access

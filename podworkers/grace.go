@@ -21,7 +21,7 @@ const minimumGraceSeconds = 1
 // effectiveGrace returns the grace period of a pod in seconds: the shortest of the previous one,
 // metadata.deletionGracePeriodSeconds, and the request's. If none of them is set, it is
 // spec.terminationGracePeriodSeconds. A previous one of zero is not set, and pod may be nil. The shortest counts because
-// a pod can get many stop requests. A Syncer gets only one, so in stop.PodGrace the request takes precedence.
+// a pod can get many stop requests. A Syncer gets only one, so in lifecycle.PodGrace the request takes precedence.
 func effectiveGrace(previous int64, pod *v1.Pod, requested *int64) int64 {
 	grace, given := previous, previous != 0
 	atMost := func(limit *int64) {

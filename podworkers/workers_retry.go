@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/jitter"
+	"github.com/podsync/podsync/internal/jitter"
 )
 
 // maxRemovalRetry is the longest wait between two attempts to remove a pod. No running pod waits for a

@@ -10,7 +10,7 @@ import (
 )
 
 // Cache holds the newest status of each pod and the time when it was read. It does not read
-// statuses itself: package internal/base/watch fills it, and any component may query it.
+// statuses itself: package runtime/pleg fills it, and any component may query it.
 //
 // The time of a status is the time when the read that produced it began. Only another read makes a
 // status newer (kubernetes #120942, #121003).

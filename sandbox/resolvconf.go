@@ -3,8 +3,6 @@ package sandbox
 import (
 	"slices"
 	"strings"
-
-	"github.com/podsync/podsync/internal/base/resolvoption"
 )
 
 // ParseResolvConf returns the servers, searches and options of a node's
@@ -50,7 +48,7 @@ func unrooted(domains []string) []string {
 
 func withOptions(options, more []string) []string {
 	for _, o := range more {
-		options = resolvoption.Set(options, o)
+		options = Set(options, o)
 	}
 	return options
 }

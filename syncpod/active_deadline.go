@@ -5,9 +5,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/apistatus"
-	"github.com/podsync/podsync/internal/base/podref"
-	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/podref"
+	"github.com/podsync/podsync/syncpod/status"
 )
 
 // eventDeadline is also the reason in the pod's status, as in a kubelet.
@@ -21,7 +21,7 @@ func (w gathering) expire() {
 		return
 	}
 	const message = "Pod was active on the node longer than the specified deadline"
-	w.memory.do(func(p *memory.Pod) { p.Evict(&apistatus.Problem{Reason: eventDeadline, Message: message}, false) })
+	w.memory.do(func(p *memory.Pod) { p.Evict(&status.Problem{Reason: eventDeadline, Message: message}, false) })
 	w.eventf(podref.Pod(w.pod), v1.EventTypeNormal, eventDeadline, "%s", message)
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/base/apistatus"
-	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/status"
 )
 
 // admitKey is the back-off key of rejections. No container has this key.
@@ -25,11 +25,11 @@ func (w gathering) admit(ctx context.Context) *Rejection {
 }
 
 // problem returns the rejection as the status reports it.
-func (r *Rejection) problem() *apistatus.Problem {
+func (r *Rejection) problem() *status.Problem {
 	if r == nil {
 		return nil
 	}
-	return &apistatus.Problem{Reason: apistatus.Reason(r.Reason), Message: r.Message}
+	return &status.Problem{Reason: status.Reason(r.Reason), Message: r.Message}
 }
 
 // block returns why the whole pod has to wait: it was not admitted, or it needs a network of its own and

@@ -11,9 +11,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/base/safepath"
-	"github.com/podsync/podsync/internal/base/sandboxconfig"
-	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/runtime/hostfs"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/memory"
 )
 
 // attempt returns the number of a container's next instance: the highest of those that the plan, the logs and
@@ -31,7 +31,7 @@ func (o *observedPod) scanLogs(name string) error {
 	if ask(o.memory, func(p *memory.Pod) bool { return p.Containers.LogsScanned(name) }) {
 		return nil
 	}
-	dir, err := sandboxconfig.LogDirectory(o.config.Node.LogsRoot, o.pod)
+	dir, err := sandbox.LogDirectory(o.config.Node.LogsRoot, o.pod)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ type logFiles struct{}
 
 // MakeDirectory creates <dir>/<container>.
 func (logFiles) MakeDirectory(dir, container string) error {
-	if err := safepath.Element("container name", container); err != nil {
+	if err := hostfs.Element("container name", container); err != nil {
 		return err
 	}
 	return os.MkdirAll(filepath.Join(dir, container), 0o755)
@@ -70,7 +70,7 @@ func (logFiles) MakeDirectory(dir, container string) error {
 
 // LastAttempt reads the directory of the container's logs.
 func (logFiles) LastAttempt(dir, container string) (last uint32, ok bool, err error) {
-	if err := safepath.Element("container name", container); err != nil {
+	if err := hostfs.Element("container name", container); err != nil {
 		return 0, false, err
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, container))

@@ -9,9 +9,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/base/linux"
+	"github.com/podsync/podsync/internal/linux"
 	"github.com/podsync/podsync/syncpod/cgroup"
-	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/memory"
 )
 
 // cgroupKey is the back-off key of failures to lower the pod's own memory limit. No container and no

@@ -8,11 +8,11 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/podsync/podsync/internal/base/pace"
 	"github.com/podsync/podsync/internal/deps"
+	"github.com/podsync/podsync/internal/limiter"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/syncpod/internal/memory"
-	"github.com/podsync/podsync/syncpod/internal/stop"
+	"github.com/podsync/podsync/syncpod/lifecycle"
+	"github.com/podsync/podsync/syncpod/memory"
 )
 
 // Config configures a Syncer. Client is required, and Root for pods with volumes. All other fields have
@@ -60,8 +60,8 @@ type Syncer struct {
 	notices
 	config  Config
 	known   memories
-	pace    *pace.Pace
-	stopper stop.Stopper
+	pace    *limiter.Limiter
+	stopper lifecycle.Stopper
 }
 
 // New returns a Syncer. It makes no call and starts nothing.
@@ -79,9 +79,9 @@ func New(c Config) (*Syncer, error) {
 	if err := limits.Check(); err != nil {
 		return nil, fmt.Errorf("syncpod: Config.Limits.InitialBackOff and MaxBackOff: %w", err)
 	}
-	s := &Syncer{config: c, pace: pace.New(c.Limits.MaxParallelStarts, new(pace.Processors).Spare)}
+	s := &Syncer{config: c, pace: limiter.New(c.Limits.MaxParallelStarts, new(limiter.Processors).Spare)}
 	s.known.limits, s.notices = limits, notices{&s.config}
-	s.stopper = stop.Stopper{
+	s.stopper = lifecycle.Stopper{
 		Runtime: c.Client, Sandboxes: c.deps.Sandboxes, Hooks: c.deps.Hooks, Owner: c.Owner, Timeout: c.Limits.StopTimeout,
 		Observer: stopObserver{c.Observer}, Events: c.Events, Log: c.Log,
 	}

@@ -8,10 +8,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/podfile"
 	"github.com/podsync/podsync/internal/deps"
-	"github.com/podsync/podsync/syncpod/internal/localvolume"
-	"github.com/podsync/podsync/syncpod/internal/poddir"
+	"github.com/podsync/podsync/internal/podfile"
+	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/volume/local"
 )
 
 // fromRoot creates the missing parts that keep files below Root.
@@ -20,7 +20,7 @@ func (c *Config) fromRoot() error {
 		return nil
 	}
 	if c.deps.Volumes == nil {
-		config := localvolume.Config{
+		config := local.Config{
 			ConfigMaps: c.Objects.Sources.ConfigMaps, Secrets: c.Objects.Sources.Secrets, Tokens: c.Objects.Tokens, Projections: c.Objects.Projections, Allocatable: c.Node.Allocatable,
 			RecursiveReadOnly: c.Node.RecursiveReadOnly, Unprivileged: os.Geteuid() > 0,
 			Plugin: c.Extensions.Volumes,
@@ -28,7 +28,7 @@ func (c *Config) fromRoot() error {
 		if c.Observer != nil {
 			config.Observer = c.Observer.VolumeSetUp
 		}
-		volumes, err := localvolume.New(config)
+		volumes, err := local.New(config)
 		if err != nil {
 			return fmt.Errorf("syncpod: volumes: %w", err)
 		}
@@ -58,7 +58,7 @@ func (c *Config) fromRoot() error {
 		if err != nil {
 			return "", err
 		}
-		return localvolume.FileKey(pod, dir, ref)
+		return local.FileKey(pod, dir, ref)
 	}
 	if c.deps.Records == nil {
 		c.deps.Records = deps.FileRecords{Dir: filepath.Join(c.Root, "records"), Turns: podfile.NewTurns()}

@@ -6,20 +6,20 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/internal/poddir"
-	"github.com/podsync/podsync/syncpod/internal/stop"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/lifecycle"
+	"github.com/podsync/podsync/syncpod/poddir"
 )
 
 // dependencies are the parts of a Syncer. A test can replace each.
 type dependencies struct {
 	deps.Dependencies
-	// Hooks runs postStart and preStop handlers, by default a *hook.Runner. It must return when its context ends. Its
+	// Hooks runs postStart and preStop handlers, by default a *handler.Runner. It must return when its context ends. Its
 	// error must not contain the output of a command; its result is not used.
-	Hooks stop.Hooks
-	// Refresh, Volumes, Mounts and Messages are nil without a Root. By default Volumes is a *localvolume.Volumes, and
+	Hooks lifecycle.Hooks
+	// Refresh, Volumes, Mounts and Messages are nil without a Root. By default Volumes is a *local.Volumes, and
 	// the other three are a *poddir.Dirs around it.
 	Refresh  refresher
 	Volumes  poddir.Volumes
@@ -40,7 +40,7 @@ type refresher interface {
 
 // mounter provides the mounts and devices of one container: volumes, /etc/hosts, the termination message file.
 type mounter interface {
-	Mounts(ctx context.Context, req containerconfig.MountRequest) (containerconfig.Mounts, error)
+	Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error)
 }
 
 // terminationMessages reads the termination messages of containers.

@@ -9,8 +9,8 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/go-logr/logr"
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/podref"
 )
 
 // EventRecorder receives the events of pods, as shown by kubectl describe. The object is a

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/sandbox"
@@ -54,7 +53,7 @@ func TestFailuresOfAPodAreReported(t *testing.T) {
 	}
 	prepare := func(err error) func(*node, *syncpod.Config) {
 		return func(_ *node, c *syncpod.Config) {
-			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandboxconfig.Input, error) { return sandboxconfig.Input{}, err })
+			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, err })
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -159,9 +158,9 @@ func TestEndOfTheAgentCausesNoEvent(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		ctx, cancel := context.WithCancel(t.Context())
 		n.restart(func(c *syncpod.Config) {
-			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandboxconfig.Input, error) {
+			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) {
 				cancel()
-				return sandboxconfig.Input{}, ctx.Err()
+				return sandbox.Input{}, ctx.Err()
 			})
 		})
 		if _, err := n.SyncPod(ctx, testPod(), nil); err == nil || len(n.events.all) > 0 {

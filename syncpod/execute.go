@@ -8,10 +8,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/internal/memory"
-	"github.com/podsync/podsync/syncpod/internal/stop"
+	"github.com/podsync/podsync/syncpod/lifecycle"
+	"github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/podref"
 )
 
 // carryOut carries out the plan in its order. If a step fails, only the steps that depend on it are
@@ -67,8 +67,8 @@ func (w clearing) killWholePod(ctx context.Context) bool {
 // stopAll stops all containers and sandboxes of the pod, within its grace period.
 func (w *work) stopAll(ctx context.Context, why string) bool {
 	w.log(w.pod).Info("stopping pod", "reason", why)
-	deadline := w.memory.killBy(memory.AllOfPod, stop.PodGrace(w.pod, nil))
-	err := w.syncer.stopper.StopPod(ctx, stop.Pod{Spec: w.pod, Status: w.status, Memory: w.syncer.stopMemory(w.memory), Deadline: deadline})
+	deadline := w.memory.killBy(memory.AllOfPod, lifecycle.PodGrace(w.pod, nil))
+	err := w.syncer.stopper.StopPod(ctx, lifecycle.Pod{Spec: w.pod, Status: w.status, Memory: w.syncer.stopMemory(w.memory), Deadline: deadline})
 	if err == nil {
 		w.memory.do(func(p *memory.Pod) { p.Kills.End(func(string) bool { return false }) })
 	} else {
@@ -160,9 +160,9 @@ func (w clearing) removeOne(ctx context.Context, r removal) error {
 		w.record(ctx) // if it is stopped and cannot be removed, it has exited, and has not run
 	}
 	if c.Live() && !w.plan.KillPod { // KillPod has stopped all containers
-		err := w.syncer.stopper.StopContainer(ctx, stop.Container{
+		err := w.syncer.stopper.StopContainer(ctx, lifecycle.Container{
 			Pod: w.pod, Ref: &r.ref, Status: c, Memory: w.syncer.stopMemory(w.memory), IPs: w.podIPs(),
-			Deadline: w.memory.killBy(c.ID.ID, stop.ContainerGrace(w.pod, r.ref.Spec(w.pod), r.why)), Message: actions.KillMessage(r.ref.Name, r.why, r.restart),
+			Deadline: w.memory.killBy(c.ID.ID, lifecycle.ContainerGrace(w.pod, r.ref.Spec(w.pod), r.why)), Message: actions.KillMessage(r.ref.Name, r.why, r.restart),
 		})
 		if err != nil {
 			return err

@@ -8,10 +8,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/base/podcontainer"
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/podref"
 )
 
 // gathering collects the facts that a decision depends on.
@@ -65,7 +64,7 @@ func (w gathering) addHolds(in *actions.Input, now time.Time) {
 	}
 	in.StartHolds, in.ResizeHolds = map[string]actions.Hold{}, map[string]actions.Hold{}
 	w.held.starts, w.held.resizes = map[string]*StepError{}, map[string]*StepError{}
-	for spec := range podcontainer.All(w.pod) {
+	for spec := range runtime.AllContainers(w.pod) {
 		if held := w.memory.held(resizeKey(spec), now); held != nil {
 			w.held.resizes[spec.Name], in.ResizeHolds[spec.Name] = held, held.hold(actions.FailureBackOff)
 		}

@@ -9,9 +9,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -64,11 +64,11 @@ func TestT7_WaitingWhileThePodCannotBePrepared(t *testing.T) {
 	fail := false
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) {
-			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandboxconfig.Input, error) {
+			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) {
 				if fail {
-					return sandboxconfig.Input{}, errors.New("no volumes")
+					return sandbox.Input{}, errors.New("no volumes")
 				}
-				return sandboxconfig.Input{}, nil
+				return sandbox.Input{}, nil
 			})
 		})
 		pod := testPod(containers(ctr("app", "sh", "-c", "exit 3")))

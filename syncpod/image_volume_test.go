@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/internal/localvolume"
+	"github.com/podsync/podsync/syncpod/volume/local"
 )
 
 const dataImage = "registry.example/data:v2"
@@ -29,7 +29,7 @@ func withImageVolume(p *v1.Pod) {
 
 // mountingImages makes agents whose containers get the mounts of their volumes.
 func mountingImages(t *testing.T) func(*syncpod.Config) {
-	volumes, err := localvolume.New(localvolume.Config{Unprivileged: true})
+	volumes, err := local.New(local.Config{Unprivileged: true})
 	must(t, err)
 	root := t.TempDir()
 	return func(c *syncpod.Config) { c.Root, c.Parts().Volumes = root, volumes }

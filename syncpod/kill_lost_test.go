@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/internal/hook"
+	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 )
 
 // For a pod that only the runtime has, the agent runs the preStop handlers with which its
@@ -81,9 +81,9 @@ func TestHandlersGetThePodsAddress(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		var hosts []string
 		n.restart(func(c *syncpod.Config) {
-			c.Parts().Hooks = hooksFunc(func(_ context.Context, req hook.Request) (hook.Result, error) {
+			c.Parts().Hooks = hooksFunc(func(_ context.Context, req handler.Request) (handler.Result, error) {
 				hosts = append(hosts, req.PodIP)
-				return hook.Result{}, nil
+				return handler.Result{}, nil
 			})
 		})
 		pod := testPod()

@@ -10,7 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/safepath"
+	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 // maxFileName is the longest name of a file that common file systems take.
@@ -26,10 +26,10 @@ func logLinkName(pod *v1.Pod, container, id string) (string, error) {
 		return "", errors.New("log link: the pod is nil")
 	}
 	err := errors.Join(
-		safepath.Element("metadata.name", pod.Name),
-		safepath.Element("metadata.namespace", pod.Namespace),
-		safepath.Element("container name", container),
-		safepath.Element("container ID", id),
+		hostfs.Element("metadata.name", pod.Name),
+		hostfs.Element("metadata.namespace", pod.Namespace),
+		hostfs.Element("container name", container),
+		hostfs.Element("container ID", id),
 	)
 	if err != nil {
 		return "", fmt.Errorf("log link: %w", err)

@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/memory"
 )
 
 // W11: a pod that no work was done on is not remembered because it was read.

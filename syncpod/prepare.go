@@ -11,10 +11,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/containerconfig"
-	"github.com/podsync/podsync/internal/base/podref"
-	"github.com/podsync/podsync/internal/base/sandboxconfig"
-	"github.com/podsync/podsync/syncpod/internal/poddir"
+	sandboxconfig "github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/podref"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -125,7 +125,7 @@ func (p *preparation) getPullSecrets(ctx context.Context) {
 
 // checkMounts ensures that a container gets everything that its spec mounts. No container runs without its
 // volumes, whichever part does not provide them.
-func checkMounts(c *v1.Container, m containerconfig.Mounts) error {
+func checkMounts(c *v1.Container, m container.Mounts) error {
 	mounted := map[string]bool{} // a pod may have tens of thousands of mounts
 	for _, got := range m.Mounts {
 		mounted[path.Join("/", got.GetContainerPath())] = true

@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/containerconfig"
-	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
@@ -80,8 +78,8 @@ func TestCgroupsOfAPod(t *testing.T) {
 // noMounts is a part without volumes.
 type noMounts struct{}
 
-func (noMounts) Mounts(context.Context, containerconfig.MountRequest) (containerconfig.Mounts, error) {
-	return containerconfig.Mounts{}, nil
+func (noMounts) Mounts(context.Context, container.MountRequest) (container.Mounts, error) {
+	return container.Mounts{}, nil
 }
 
 func TestNothingRunsWithoutItsVolumes(t *testing.T) {
@@ -163,12 +161,12 @@ func TestResolverOfAPod(t *testing.T) {
 	noCluster := sandbox.NodeDNS{Servers: []string{"192.0.2.1"}}
 	own := &v1.PodDNSConfig{Nameservers: []string{"192.0.2.7"}}
 	many := &v1.PodDNSConfig{Nameservers: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}}
-	given := &sandboxconfig.Input{DNS: &runtimeapi.DNSConfig{Servers: []string{"192.0.2.9"}}, ClusterDomain: "given.local"}
+	given := &sandbox.Input{DNS: &runtimeapi.DNSConfig{Servers: []string{"192.0.2.9"}}, ClusterDomain: "given.local"}
 	for name, tc := range map[string]struct {
 		node     sandbox.NodeDNS
 		policy   v1.DNSPolicy
 		own      *v1.PodDNSConfig
-		given    *sandboxconfig.Input
+		given    *sandbox.Input
 		servers  []string
 		hostname string
 		warnings int
@@ -189,7 +187,7 @@ func TestResolverOfAPod(t *testing.T) {
 				n.restart(func(c *syncpod.Config) {
 					c.Node.DNS = func() sandbox.NodeDNS { return tc.node }
 					if tc.given != nil {
-						c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandboxconfig.Input, error) { return *tc.given, nil })
+						c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return *tc.given, nil })
 					}
 				})
 				n.settle(testPod(func(p *v1.Pod) {
@@ -317,7 +315,7 @@ func TestUnpreparedPod(t *testing.T) {
 	cause := errors.New("no such volume")
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) {
-			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandboxconfig.Input, error) { return sandboxconfig.Input{}, cause })
+			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, cause })
 		})
 		_, err := n.SyncPod(t.Context(), testPod(), nil)
 		if changes := n.Journal().Changes(); !errors.Is(err, syncpod.ErrPreparePod) || !errors.Is(err, cause) || len(changes) > 0 {

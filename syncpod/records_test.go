@@ -20,8 +20,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/internal/hook"
-	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/lifecycle/handler"
+	"github.com/podsync/podsync/syncpod/memory"
 )
 
 // crashDuring runs an agent until a given call is about to return, and
@@ -463,10 +463,10 @@ func TestLateWorkLeavesNoRecord(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		hooked, release := make(chan struct{}), make(chan struct{})
 		n.restart(recorded(records.Dir), func(c *syncpod.Config) {
-			c.Parts().Hooks = hooksFunc(func(context.Context, hook.Request) (hook.Result, error) {
+			c.Parts().Hooks = hooksFunc(func(context.Context, handler.Request) (handler.Result, error) {
 				close(hooked)
 				<-release // ignores its context
-				return hook.Result{}, nil
+				return handler.Result{}, nil
 			})
 		})
 		pod := testPod(containers(postStart(ctr("app"), "true")))

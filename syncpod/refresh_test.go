@@ -15,8 +15,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
-	"github.com/podsync/podsync/syncpod/internal/localvolume"
-	"github.com/podsync/podsync/syncpod/internal/poddir"
+	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/volume/local"
 )
 
 // refresher counts its calls, and fails on request.
@@ -74,7 +74,7 @@ func TestRefresher(t *testing.T) {
 			configs := env.ConfigMapsFunc(func(context.Context, string, string) (*v1.ConfigMap, error) {
 				return &v1.ConfigMap{Data: map[string]string{"text": text}}, nil
 			})
-			volumes, err := localvolume.New(localvolume.Config{ConfigMaps: configs, Unprivileged: true})
+			volumes, err := local.New(local.Config{ConfigMaps: configs, Unprivileged: true})
 			must(t, err)
 			dirs, err := poddir.New(poddir.Config{Root: root, Volumes: volumes})
 			must(t, err)

@@ -11,10 +11,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/apistatus"
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/internal/memory"
+	podmemory "github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/podref"
+	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
 // StatusSink receives the status of a pod, as package apistatus computes it, whenever it differs from the previous
@@ -119,7 +119,7 @@ func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o ou
 		Pod: r.config.allocated(r.pod), Previous: previous, Terminal: o.terminal, Ended: o.ended, Blocked: o.blocked, StartErrors: startErrors(o.failed),
 		Probes: r.config.probeResults(r.pod.UID), Devices: r.config.devices(r.pod), HostIPs: r.config.Node.hostIPs(), Now: time.Now(),
 	}
-	r.memory.do(func(p *memory.Pod) {
+	r.memory.do(func(p *podmemory.Pod) {
 		status = p.Containers.WithSeen(p.Instances.WithoutCutStarts(status))
 		in.Status, in.Conditions, in.Evicted = p.Instances.WithResources(status), append(p.Disruption(), o.conditions...), p.Evicted()
 		in.StartsOver = !o.terminal && p.StartsOver(r.pod, status, isStartingOver(previous))

@@ -10,12 +10,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/base/containerconfig"
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/cgroup"
-	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/podref"
 )
 
 // resizing changes the resources of containers that run.
@@ -89,7 +89,7 @@ func (w resizing) resizeOne(ctx context.Context, step actions.ResizeStep, spec *
 }
 
 func (w resizing) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Container) error {
-	config, err := containerconfig.Config(containerconfig.Input{
+	config, err := container.Config(container.Input{
 		Pod: w.pod, Name: spec.Name, Node: w.config.Node.Containers, UserNamespace: w.sandbox.input.UserNamespace,
 	})
 	if err != nil {

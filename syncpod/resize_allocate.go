@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/base/podref"
+	"github.com/podsync/podsync/syncpod/podref"
 	"github.com/podsync/podsync/syncpod/resize"
 )
 

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
@@ -35,7 +34,7 @@ func (c *keptCgroup) EnsureCgroup(_ context.Context, pod *v1.Pod) (string, error
 }
 
 func (c *keptCgroup) RaiseCgroup(_ context.Context, pod *v1.Pod) (string, error) {
-	return c.set(pod, podcgroup.Larger)
+	return c.set(pod, cgroup.Larger)
 }
 
 func (c *keptCgroup) RemovePod(context.Context, types.UID) error { return nil }
@@ -43,7 +42,7 @@ func (c *keptCgroup) RemovePod(context.Context, types.UID) error { return nil }
 func (*keptCgroup) PodsCgroup() string { return "" }
 
 func (c *keptCgroup) set(pod *v1.Pod, choose func(last, next cgroup.Resources) cgroup.Resources) (string, error) {
-	next, err := podcgroup.OfPod(podcgroup.Input{Pod: pod})
+	next, err := cgroup.OfPod(cgroup.Input{Pod: pod})
 	if err != nil || c.fail() {
 		return "", errors.Join(err, errBroken)
 	}

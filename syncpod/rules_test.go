@@ -13,8 +13,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/runtime"
+	containerconfig "github.com/podsync/podsync/syncpod/container"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -9,11 +9,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/sandboxconfig"
-	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/sandbox/run"
+	"github.com/podsync/podsync/syncpod/memory"
 )
 
 // inUse is the sandbox that containers are started in.
@@ -23,7 +23,7 @@ type inUse struct {
 	handler string
 	// input is the input of the sandbox's configuration, including groups and the user namespace, which
 	// containers share.
-	input sandboxconfig.Input
+	input sandbox.Input
 	// ips are the pod's addresses, the primary first.
 	ips []string
 	// secrets are the pull secrets of images.
@@ -72,7 +72,7 @@ func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 	in.Pod, in.Attempt, in.LogsRoot = w.pod, w.plan.Sandbox.Attempt, w.config.Node.LogsRoot
 	in.NoCPUQuota, in.CPUPeriod = w.config.Node.Containers.NoCPUQuota, w.config.Node.Containers.CPUPeriod
 	var err error
-	if w.sandbox.handler, err = sandboxconfig.RuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses); err != nil {
+	if w.sandbox.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses); err != nil {
 		return w.notConfigured(ctx, err, err)
 	}
 	if namespaces := w.config.Extensions.UserNamespaces; namespaces != nil {
@@ -80,7 +80,7 @@ func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 			return w.notConfigured(ctx, err, err)
 		}
 	}
-	config, err := sandboxconfig.ConfigOf(*in)
+	config, err := sandbox.ConfigOf(*in)
 	if err != nil {
 		return w.notConfigured(ctx, err, cmp.Or(errors.Unwrap(err), err)) // an event names its pod
 	}
@@ -115,7 +115,7 @@ func (w sandboxing) createSandbox(ctx context.Context) *StepError {
 }
 
 // useCreated records the new sandbox, and reports it.
-func (w sandboxing) useCreated(ctx context.Context, created sandboxes.Created) *StepError {
+func (w sandboxing) useCreated(ctx context.Context, created run.Created) *StepError {
 	sb := runtime.SandboxStatus{ID: created.ID, State: runtime.SandboxReady, Attempt: created.Attempt, NetworkMode: runtime.NamespaceNode}
 	if !w.pod.Spec.HostNetwork {
 		var err error

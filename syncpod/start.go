@@ -10,10 +10,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/base/pace"
-	"github.com/podsync/podsync/internal/base/podref"
+	"github.com/podsync/podsync/internal/limiter"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/podref"
 )
 
 type startStep = actions.StartStep
@@ -184,7 +184,7 @@ func (st progress) pipeline(ctx context.Context) *StepError {
 
 // Containers start before sandboxes are created: the pods closest to running come first.
 const (
-	sandboxPriority pace.Priority = iota
+	sandboxPriority limiter.Priority = iota
 	containerPriority
 )
 

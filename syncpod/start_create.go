@@ -12,14 +12,14 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/base/containerconfig"
-	"github.com/podsync/podsync/internal/base/creation"
-	"github.com/podsync/podsync/internal/base/deadline"
-	"github.com/podsync/podsync/internal/base/environ"
+	"github.com/podsync/podsync/internal/deadline"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/creation"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/device"
-	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/memory"
 )
 
 // creating creates a container.
@@ -54,11 +54,11 @@ func (st creating) create(ctx context.Context, images imageResult) *StepError {
 
 func (st creating) configure(ctx context.Context, images imageResult, attempt uint32) (*runtimeapi.ContainerConfig, error) {
 	img := images.image
-	found := containerconfig.Image{Ref: img.ID, UID: img.UID, Username: img.Username}
-	if err := containerconfig.CheckNonRoot(st.pod, st.spec, found); err != nil {
+	found := container.Image{Ref: img.ID, UID: img.UID, Username: img.Username}
+	if err := container.CheckNonRoot(st.pod, st.spec, found); err != nil {
 		return nil, err
 	}
-	vars, err := environ.Resolve(ctx, environ.Input{
+	vars, err := env.Resolve(ctx, env.Input{
 		Pod: st.pod, Container: st.spec.Name,
 		PodIPs: st.sandbox.ips, HostIPs: st.config.Node.hostIPs(), Allocatable: st.config.Node.Allocatable, FileKey: st.config.deps.FileKey,
 	}, st.config.Objects.Sources)
@@ -70,9 +70,9 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 		return nil, fmt.Errorf("devices: %w", err)
 	}
 	vars = withDevices(given, vars)
-	var mounts containerconfig.Mounts
+	var mounts container.Mounts
 	if st.config.deps.Mounts != nil {
-		req := containerconfig.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.sandbox.ips, Images: images.ids(), RuntimeHandler: st.sandbox.handler}
+		req := container.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.sandbox.ips, Images: images.ids(), RuntimeHandler: st.sandbox.handler}
 		if mounts, err = st.config.deps.Mounts.Mounts(ctx, req); err != nil {
 			return nil, fmt.Errorf("mounts: %w", err)
 		}
@@ -85,10 +85,10 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 		}
 		return nil, err
 	}
-	if err := containerconfig.CheckRecorded(&st.pod.Spec, st.spec.Name); err != nil {
+	if err := container.CheckRecorded(&st.pod.Spec, st.spec.Name); err != nil {
 		return nil, err
 	}
-	return containerconfig.Config(containerconfig.Input{
+	return container.Config(container.Input{
 		Pod: st.pod, Name: st.spec.Name, Attempt: attempt,
 		Image: found, Env: vars,
 		Mounts:     slices.Concat(criMounts(given), mounts.Mounts),

@@ -6,7 +6,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/environ"
+	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/device"
 )
 
@@ -39,7 +39,7 @@ func criCDIDevices(a device.Allocation) []*runtimeapi.CDIDevice {
 
 // withDevices returns the variables of a container, preceded by those of its devices, sorted by name. If both have a
 // name, the container's value applies.
-func withDevices(a device.Allocation, vars []environ.Var) []environ.Var {
+func withDevices(a device.Allocation, vars []env.Var) []env.Var {
 	if len(a.Env) == 0 {
 		return vars
 	}
@@ -47,10 +47,10 @@ func withDevices(a device.Allocation, vars []environ.Var) []environ.Var {
 	for _, v := range vars {
 		set[v.Name] = true
 	}
-	var all []environ.Var
+	var all []env.Var
 	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
 		if !set[name] {
-			all = append(all, environ.Var{Name: name, Value: a.Env[name]})
+			all = append(all, env.Var{Name: name, Value: a.Env[name]})
 		}
 	}
 	return append(all, vars...)

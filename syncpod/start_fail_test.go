@@ -15,13 +15,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/internal/hook"
+	"github.com/podsync/podsync/syncpod/container"
+	hook "github.com/podsync/podsync/syncpod/lifecycle/handler"
 )
 
 // The failures of a result do not change after a later success.
@@ -45,8 +45,8 @@ func (f failing) MakeDirectory(string, string) error { return f.directory }
 
 func (f failing) LastAttempt(string, string) (uint32, bool, error) { return 0, false, f.attempts }
 
-func (f failing) Mounts(context.Context, containerconfig.MountRequest) (containerconfig.Mounts, error) {
-	return containerconfig.Mounts{}, f.mounts
+func (f failing) Mounts(context.Context, container.MountRequest) (container.Mounts, error) {
+	return container.Mounts{}, f.mounts
 }
 
 func TestNoVolumeIsMadeFromUnreadySources(t *testing.T) {

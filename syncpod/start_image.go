@@ -9,8 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/images"
-	"github.com/podsync/podsync/runtime/image"
+	images "github.com/podsync/podsync/runtime/image"
 )
 
 // imageResult holds the images of a container: its own, and those that it mounts, by volume name
@@ -86,8 +85,8 @@ func (st pulling) askForImage(ctx context.Context, name string, policy v1.PullPo
 
 // inBackOff reports whether a pull was not tried.
 func inBackOff(err error) bool {
-	e, ok := errors.AsType[*image.Error](err)
-	return ok && e.Reason == image.ErrImagePullBackOff
+	e, ok := errors.AsType[*images.Error](err)
+	return ok && e.Reason == images.ErrImagePullBackOff
 }
 
 func (st pulling) waitForImages(ctx context.Context) (imageResult, *StepError) {
@@ -95,7 +94,7 @@ func (st pulling) waitForImages(ctx context.Context) (imageResult, *StepError) {
 	select {
 	case got = <-st.image:
 	case <-ctx.Done():
-		return got, &StepError{Step: stepImage, Reason: Reason(image.ErrImagePull), Err: ctx.Err()}
+		return got, &StepError{Step: stepImage, Reason: Reason(images.ErrImagePull), Err: ctx.Err()}
 	}
 	if got.err != nil {
 		return got, st.imageError(ctx, got.err)
@@ -120,21 +119,21 @@ func (st pulling) reportPulled(name string, img *images.Image) {
 }
 
 func (st pulling) imageError(ctx context.Context, err error) *StepError {
-	failed := &StepError{Step: stepImage, Reason: Reason(image.ErrImagePull), Err: err}
-	if e, ok := errors.AsType[*image.Error](err); ok {
+	failed := &StepError{Step: stepImage, Reason: Reason(images.ErrImagePull), Err: err}
+	if e, ok := errors.AsType[*images.Error](err); ok {
 		failed.Reason, failed.NotBefore = Reason(e.Reason), e.RetryAt
 	}
 	if ctx.Err() != nil {
 		return failed
 	}
 	kind, reason := v1.EventTypeWarning, eventFailed
-	switch image.Reason(failed.Reason) {
-	case image.ErrImagePullBackOff:
+	switch images.Reason(failed.Reason) {
+	case images.ErrImagePullBackOff:
 		failed.Waits = true
 		kind, reason = v1.EventTypeNormal, eventBackOff
-	case image.ErrImageNeverPull:
+	case images.ErrImageNeverPull:
 		reason = eventNeverPull
-	case image.ErrImageInspect, image.ErrInvalidImageName:
+	case images.ErrImageInspect, images.ErrInvalidImageName:
 		reason = eventInspectFailed
 	}
 	st.event(kind, reason, "%s", imageEvent(err))
@@ -145,14 +144,14 @@ func (st pulling) imageError(ctx context.Context, err error) *StepError {
 // in the status after a failed pull: the event of a back-off does not repeat the cause, so that repeated events are
 // counted and not recorded as new ones.
 func imageEvent(err error) string {
-	e, ok := errors.AsType[*image.Error](err)
+	e, ok := errors.AsType[*images.Error](err)
 	if !ok {
 		return err.Error()
 	}
 	switch e.Reason {
-	case image.ErrImagePullBackOff:
+	case images.ErrImagePullBackOff:
 		return fmt.Sprintf("Back-off pulling image %q", e.Image)
-	case image.ErrImagePull, image.ErrRegistryUnavailable, image.ErrSignatureValidation:
+	case images.ErrImagePull, images.ErrRegistryUnavailable, images.ErrSignatureValidation:
 		return fmt.Sprintf("Failed to pull image %q: %v", e.Image, e.Err)
 	}
 	return e.Error()

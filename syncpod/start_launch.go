@@ -9,13 +9,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/syncpod/internal/handler"
-	"github.com/podsync/podsync/syncpod/internal/hook"
-	"github.com/podsync/podsync/syncpod/internal/memory"
-	"github.com/podsync/podsync/syncpod/internal/stop"
+	"github.com/podsync/podsync/syncpod/lifecycle"
+	"github.com/podsync/podsync/syncpod/lifecycle/handler"
+	"github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/podref"
 )
 
 // launching starts a container that was created, and runs its postStart handler.
@@ -100,7 +99,7 @@ const postStartTimeout = 2 * time.Minute
 func (st launching) runPostStart(ctx context.Context, postStart *v1.LifecycleHandler) *StepError {
 	began := time.Now()
 	hooking, cancel := context.WithTimeout(ctx, postStartTimeout)
-	result, err := st.config.deps.Hooks.Run(hooking, hook.Request{
+	result, err := st.config.deps.Hooks.Run(hooking, handler.Request{
 		Handler: postStart, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: handler.Address(st.pod, st.sandbox.ips),
 		HTTPFallback: true,
 	})
@@ -130,10 +129,10 @@ func (st launching) runPostStart(ctx context.Context, postStart *v1.LifecycleHan
 }
 
 func (st launching) killAfterHook(ctx context.Context) error {
-	err := st.syncer.stopper.StopContainer(ctx, stop.Container{
+	err := st.syncer.stopper.StopContainer(ctx, lifecycle.Container{
 		Pod: st.pod, Ref: &st.Container, Memory: st.syncer.stopMemory(st.memory), IPs: st.sandbox.ips,
 		Status:   &runtime.ContainerStatus{Name: st.spec.Name, ID: st.id, State: runtime.ContainerRunning},
-		Deadline: time.Now().Add(stop.PodGrace(st.pod, nil)), Message: "FailedPostStartHook",
+		Deadline: time.Now().Add(lifecycle.PodGrace(st.pod, nil)), Message: "FailedPostStartHook",
 	})
 	if err == nil {
 		st.memory.Unmark(st.id.ID, memory.PostStartPending)

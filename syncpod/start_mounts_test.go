@@ -8,17 +8,17 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/container"
 )
 
 // released counts how often the mounts of a start were released.
 type released struct{ times int }
 
-func (r *released) Mounts(context.Context, containerconfig.MountRequest) (containerconfig.Mounts, error) {
-	return containerconfig.Mounts{Release: func() error { r.times++; return nil }}, nil
+func (r *released) Mounts(context.Context, container.MountRequest) (container.Mounts, error) {
+	return container.Mounts{Release: func() error { r.times++; return nil }}, nil
 }
 
 // Mounts for a start are released when the container has started or cannot start, and not

@@ -16,7 +16,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -251,7 +250,7 @@ type lateImages struct {
 	late string
 }
 
-func (l lateImages) EnsureImage(ctx context.Context, req images.Request) (*images.Image, error) {
+func (l lateImages) EnsureImage(ctx context.Context, req image.Request) (*image.Image, error) {
 	if req.Image == l.late {
 		<-ctx.Done()
 		time.Sleep(time.Second)
@@ -679,9 +678,9 @@ func TestW2_LateCreateIsRemovedByTheEnd(t *testing.T) {
 
 func TestG1_ImageIsHeldUntilTheContainerIsCreated(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		var leases *images.Leases
+		var leases *image.Leases
 		n.restart(func(c *syncpod.Config) {
-			pulls, err := images.New(images.Config{Config: image.Config{Runtime: n.Client}})
+			pulls, err := image.New(image.Config{Settings: image.Settings{Runtime: n.Client}})
 			must(t, err)
 			t.Cleanup(pulls.Wait)
 			c.Parts().Images, leases = pulls, pulls.Leases()

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/internal/memory"
+	podmemory "github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/podref"
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
@@ -45,7 +45,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 		return Result{}, err
 	}
 	m := s.remember(ctx, pod.UID)
-	m.do(func(p *memory.Pod) { p.Containers.NoteRunOnce(pod) })
+	m.do(func(p *podmemory.Pod) { p.Containers.NoteRunOnce(pod) })
 	w := &work{observedPod: observedPod{notices: s.notices, syncer: s, pod: pod, memory: m}, report: s.newReport(pod, m)}
 	err := allocating{w}.allocate(ctx)
 	if err == nil {
@@ -194,18 +194,18 @@ func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 			return fmt.Errorf("syncpod: pod %s: %w", podref.Name(o.pod), err)
 		}
 	}
-	status = o.syncer.withMessages(o.pod, o.memory, ask(o.memory, func(p *memory.Pod) *runtime.PodStatus { return p.SetAsideCutStarts(status) }))
-	o.memory.do(func(p *memory.Pod) { p.See(status) })
+	status = o.syncer.withMessages(o.pod, o.memory, ask(o.memory, func(p *podmemory.Pod) *runtime.PodStatus { return p.SetAsideCutStarts(status) }))
+	o.memory.do(func(p *podmemory.Pod) { p.See(status) })
 	o.syncer.releaseMounts(o.memory, startIsOver(status))
 	o.record(ctx)
-	o.memory.do(func(p *memory.Pod) {
+	o.memory.do(func(p *podmemory.Pod) {
 		o.status = p.Instances.WithResources(p.Containers.WithStarts(p.Containers.WithSeen(status)))
 	})
 	return nil
 }
 
 func (o inspecting) sandboxInUse(status *runtime.PodStatus) string {
-	return ask(o.memory, func(p *memory.Pod) string { return p.Sandbox.InUse(status) })
+	return ask(o.memory, func(p *podmemory.Pod) string { return p.Sandbox.InUse(status) })
 }
 
 func (o inspecting) reportUnseen(ctx context.Context, err error) {
@@ -239,10 +239,10 @@ func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.Pro
 func (w syncing) result() Result {
 	r := Result{Plan: w.plan, Terminal: w.over, Failed: w.failed, NextTry: w.nextRefresh}
 	if !w.over {
-		r.NextTry = memory.Earliest(memory.Earliest(r.NextTry, w.activeUntil()), w.allocated.NextTry)
+		r.NextTry = podmemory.Earliest(podmemory.Earliest(r.NextTry, w.activeUntil()), w.allocated.NextTry)
 	}
 	for _, f := range w.failed {
-		r.NextTry = memory.Earliest(r.NextTry, f.nextLook())
+		r.NextTry = podmemory.Earliest(r.NextTry, f.nextLook())
 	}
 	return r
 }

@@ -18,18 +18,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/images"
-	"github.com/podsync/podsync/internal/base/sandboxconfig"
-	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/rig/testnode"
-	"github.com/podsync/podsync/runtime"
+	podruntime "github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/sandbox/run"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/container"
-	"github.com/podsync/podsync/syncpod/internal/hook"
+	podcontainer "github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 )
 
 const podUID = "3f0c2c1e-1111-4222-8333-444455556666"
@@ -44,7 +43,7 @@ type node struct {
 type agent struct {
 	*syncpod.Syncer
 	conn   *grpc.ClientConn
-	images *images.Manager
+	images *image.Manager
 	events *events
 	hooks  *hooks
 	logs   *logs
@@ -80,14 +79,14 @@ func (n *node) restart(adjust ...func(*syncpod.Config)) {
 	n.Cleanup(func() { conn.Close() })
 	n.Client = cri.NewClient(conn)
 	n.agent = agent{conn: conn, events: &events{}, hooks: &hooks{client: n.Client}, logs: logs, report: &reports{}}
-	sandboxes, err := sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: n.Client, MakeLogDirectory: func(string) error { return nil }})
+	sandboxes, err := run.NewRunner(run.RunnerConfig{Runtime: n.Client, MakeLogDirectory: func(string) error { return nil }})
 	n.Must(err)
-	n.images, err = images.New(images.Config{Config: image.Config{Runtime: n.Client}})
+	n.images, err = image.New(image.Config{Settings: image.Settings{Runtime: n.Client}})
 	n.Must(err)
 	n.Cleanup(n.images.Wait)
 	config := syncpod.Config{
 		Client: n.Client, RuntimeName: "critest",
-		Node: syncpod.Node{Containers: container.Node{MemoryBytes: 8 << 30}}, Events: syncpod.EventRecorderFunc(n.events.Eventf), Sink: n.report,
+		Node: syncpod.Node{Containers: podcontainer.Node{MemoryBytes: 8 << 30}}, Events: syncpod.EventRecorderFunc(n.events.Eventf), Sink: n.report,
 	}
 	config.Parts().Dependencies = deps.Dependencies{Statuses: n.Reader(), Sandboxes: sandboxes, Images: n.images, Logs: logs}
 	config.Parts().Hooks = n.hooks
@@ -104,16 +103,16 @@ func (n *node) calling(runtime runtimeapi.RuntimeServiceClient) *cri.Client {
 }
 
 // preparerFunc is a function that prepares the node for a pod.
-type preparerFunc func(ctx context.Context, pod *v1.Pod) (sandboxconfig.Input, error)
+type preparerFunc func(ctx context.Context, pod *v1.Pod) (sandbox.Input, error)
 
-func (f preparerFunc) PreparePod(ctx context.Context, pod *v1.Pod) (sandboxconfig.Input, error) {
+func (f preparerFunc) PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, error) {
 	return f(ctx, pod)
 }
 
 // hooksFunc is a function that runs handlers.
-type hooksFunc func(ctx context.Context, req hook.Request) (hook.Result, error)
+type hooksFunc func(ctx context.Context, req handler.Request) (handler.Result, error)
 
-func (f hooksFunc) Run(ctx context.Context, req hook.Request) (hook.Result, error) {
+func (f hooksFunc) Run(ctx context.Context, req handler.Request) (handler.Result, error) {
 	return f(ctx, req)
 }
 
@@ -159,7 +158,7 @@ func (n *node) settle(pod *v1.Pod, within time.Duration) {
 	n.Fatalf("not settled within %v: %v\n%v\n%v", within, err, r.Plan, n.Journal())
 }
 
-func (n *node) status() *runtime.PodStatus {
+func (n *node) status() *podruntime.PodStatus {
 	n.Helper()
 	return n.Status(podUID)
 }
@@ -183,7 +182,7 @@ func (n *node) wantStates(want ...string) {
 }
 
 // current returns the current instance of a container.
-func (n *node) current(name string) *runtime.ContainerStatus {
+func (n *node) current(name string) *podruntime.ContainerStatus {
 	n.Helper()
 	c := n.status().Latest(name)
 	if c == nil {
@@ -231,7 +230,7 @@ type hooks struct {
 	ips    []string
 }
 
-func (h *hooks) Run(ctx context.Context, req hook.Request) (hook.Result, error) {
+func (h *hooks) Run(ctx context.Context, req handler.Request) (handler.Result, error) {
 	h.mu.Lock()
 	h.calls++
 	h.ips = append(h.ips, req.PodIP)
@@ -240,7 +239,7 @@ func (h *hooks) Run(ctx context.Context, req hook.Request) (hook.Result, error) 
 	if err == nil && resp.GetExitCode() != 0 {
 		err = fmt.Errorf("exit code %d", resp.GetExitCode())
 	}
-	return hook.Result{}, err
+	return handler.Result{}, err
 }
 
 // logs are the logs on disk, which outlive agents and runtimes.
@@ -368,7 +367,7 @@ func (u unclear) Unresolved(types.UID) bool { return u.settle != nil }
 
 func (u unclear) Resolve(context.Context, types.UID, string) error { return u.settle }
 
-func (u unclear) PodStatus(context.Context, types.UID, *runtime.PodStatus) (*runtime.PodStatus, error) {
+func (u unclear) PodStatus(context.Context, types.UID, *podruntime.PodStatus) (*podruntime.PodStatus, error) {
 	return nil, u.read
 }
 
@@ -377,11 +376,11 @@ func TestNothingIsDoneUnseen(t *testing.T) {
 	cause := errors.New("no answer")
 	for name, tc := range map[string]struct {
 		parts unclear
-		given *runtime.PodStatus
+		given *podruntime.PodStatus
 	}{
 		"not read":             {unclear{read: cause}, nil},
 		"neither":              {unclear{}, nil},
-		"late sandboxes stand": {unclear{settle: cause}, &runtime.PodStatus{UID: podUID}},
+		"late sandboxes stand": {unclear{settle: cause}, &podruntime.PodStatus{UID: podUID}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {

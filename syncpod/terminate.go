@@ -10,10 +10,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/internal/memory"
-	"github.com/podsync/podsync/syncpod/internal/stop"
+	"github.com/podsync/podsync/syncpod/lifecycle"
+	podmemory "github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/podref"
 )
 
 // Termination requests the termination of a pod.
@@ -68,10 +68,10 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	}
 	deadline := t.Deadline
 	if deadline.IsZero() {
-		deadline = time.Now().Add(stop.PodGrace(t.Pod, t.GraceSeconds))
+		deadline = time.Now().Add(lifecycle.PodGrace(t.Pod, t.GraceSeconds))
 	}
 	m := s.remember(ctx, t.Pod.UID)
-	m.do(func(p *memory.Pod) { p.Evict(t.Evicted.problem(), t.Disruption) })
+	m.do(func(p *podmemory.Pod) { p.Evict(t.Evicted.problem(), t.Disruption) })
 	e := ending{syncer: s, pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podref.Name(t.Pod), err)
@@ -99,7 +99,7 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 		return errors.New("syncpod: RuntimePod.UID is missing")
 	}
 	m := s.remember(ctx, p.UID)
-	e := ending{syncer: s, memory: m, status: p.Status, deadline: m.hasten(time.Now().Add(stop.PodGrace(nil, nil)))}
+	e := ending{syncer: s, memory: m, status: p.Status, deadline: m.hasten(time.Now().Add(lifecycle.PodGrace(nil, nil)))}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
@@ -165,7 +165,7 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 	e.syncer.releaseMounts(e.memory, func(string) bool { return true }) // no container of the pod starts any more
 	report, reported := e.reportBeside(ctx)
 	defer reported()
-	pod := stop.Pod{Spec: e.pod, Status: e.status, Memory: e.syncer.stopMemory(e.memory), Deadline: e.deadline}
+	pod := lifecycle.Pod{Spec: e.pod, Status: e.status, Memory: e.syncer.stopMemory(e.memory), Deadline: e.deadline}
 	alive, err := e.syncer.stopper.TerminatePod(ctx, pod, e.inspect)
 	if alive {
 		err = errStillRunning
@@ -184,7 +184,7 @@ func (e *ending) inspect(ctx context.Context) (*runtime.PodStatus, error) {
 		return nil, err
 	}
 	status = e.syncer.withMessages(e.pod, e.memory, status)
-	e.memory.do(func(p *memory.Pod) { p.See(status) })
+	e.memory.do(func(p *podmemory.Pod) { p.See(status) })
 	e.status = status
 	return status, nil
 }

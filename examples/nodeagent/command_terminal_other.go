@@ -5,7 +5,7 @@ package main
 import (
 	"context"
 
-	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/internal/websocket"
 )
 
 // terminal does nothing: agents run on Linux.

@@ -11,22 +11,22 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/base/images"
-	"github.com/podsync/podsync/internal/base/sandboxconfig"
-	"github.com/podsync/podsync/internal/base/sandboxes"
-	"github.com/podsync/podsync/internal/base/stats"
-	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/runtime/stats"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/sandbox/run"
+	"github.com/podsync/podsync/syncpod/store"
 )
 
 // Dependencies are parts of a Syncer. The Syncer creates the missing ones from the Client and the Root of its Config.
 // All of them are called concurrently for different pods, and must not write to their arguments.
 type Dependencies struct {
-	// Statuses reads the runtime's status of a pod. Default: a *podreader.Reader.
+	// Statuses reads the runtime's status of a pod. Default: a *reader.Reader.
 	Statuses Statuses
-	// Sandboxes creates and stops sandboxes. Default: a *sandboxes.Runner.
+	// Sandboxes creates and stops sandboxes. Default: a *run.Runner.
 	Sandboxes Sandboxes
-	// Images ensures that images are present. Default: an *images.Manager.
+	// Images ensures that images are present. Default: an *image.Manager.
 	Images Images
 	// Probes has the results of probes. Default: NoProbes.
 	Probes Probes
@@ -40,7 +40,7 @@ type Dependencies struct {
 	// outlives the agent.
 	Records Records
 	// Store persists the statuses that a Loop has reported. Default: with a Root, files below it; without, none.
-	Store statusstore.Store
+	Store store.Store
 	// Sink receives each status before the Sink of the Config. Default: that one, which gets a copy.
 	Sink Sink
 	// Stats measures the node for evictions. Default: the Stats of the Agent.
@@ -72,7 +72,7 @@ type Statuses interface {
 // Sandboxes creates and stops sandboxes.
 type Sandboxes interface {
 	// Create creates and starts a sandbox. The attempt in config is the lowest one that it may get.
-	Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (sandboxes.Created, error)
+	Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (run.Created, error)
 	// Stop stops a sandbox. It succeeds if the sandbox does not exist.
 	Stop(ctx context.Context, id string) error
 	// Unresolved reports whether a sandbox of the pod may still be created, because the outcome of
@@ -89,7 +89,7 @@ type Sandboxes interface {
 type Images interface {
 	// EnsureImage pulls the image if its policy and the node require it. The caller must release
 	// the result once the container is created.
-	EnsureImage(ctx context.Context, req images.Request) (*images.Image, error)
+	EnsureImage(ctx context.Context, req image.Request) (*image.Image, error)
 	// Forget drops the back-offs of a pod.
 	Forget(pod types.UID)
 }
@@ -132,10 +132,10 @@ type Cleaner interface {
 
 // Preparer prepares the node for a pod: directories, volumes.
 type Preparer interface {
-	// PreparePod is called by each SyncPod that starts something, before anything is created. The sandboxconfig.Input
+	// PreparePod is called by each SyncPod that starts something, before anything is created. The sandbox.Input
 	// may describe the sandbox: its cgroup, user namespace, groups and resolver. The Syncer overwrites the fields
 	// that it provides itself (Pod, Attempt, LogsRoot).
-	PreparePod(ctx context.Context, pod *v1.Pod) (sandboxconfig.Input, error)
+	PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, error)
 }
 
 // Logs has the logs of containers. It reports the attempts that have left a log, so that a number is not used twice

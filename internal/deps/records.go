@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/podfile"
+	"github.com/podsync/podsync/internal/podfile"
 )
 
 // FileRecords are [Records] in a directory: a file <UID>.json for each pod, which is replaced

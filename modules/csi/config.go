@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/backoff"
-	"github.com/podsync/podsync/internal/base/stats"
+	"github.com/podsync/podsync/runtime/stats"
 )
 
 const (

@@ -16,9 +16,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/modules/csi"
 	"github.com/podsync/podsync/modules/csi/csitest"
+	"github.com/podsync/podsync/runtime/hostfs/mounts"
 )
 
 // newDisk returns a block device of 16 MiB and the file that has its contents. It skips the test if the machine lacks

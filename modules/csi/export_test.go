@@ -3,7 +3,7 @@ package csi
 import (
 	"sync/atomic"
 
-	"github.com/podsync/podsync/internal/base/stats"
+	"github.com/podsync/podsync/runtime/stats"
 )
 
 // HangStatFS makes calls for the usage of local volumes wait for end. It returns the number of calls.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/backoff"
-	"github.com/podsync/podsync/internal/base/stats"
-	"github.com/podsync/podsync/syncpod/volume"
+	"github.com/podsync/podsync/runtime/stats"
+	podvolume "github.com/podsync/podsync/syncpod/volume"
 )
 
 // A Manager mounts volumes for pods. Its methods may be called concurrently, also before Run, but it calls drivers and
@@ -43,7 +43,7 @@ type Manager struct {
 	retries *backoff.Backoff[retryKey]
 }
 
-var _ volume.Plugin = (*Manager)(nil)
+var _ podvolume.Plugin = (*Manager)(nil)
 
 type retryKey struct {
 	volume VolumeID
@@ -75,7 +75,7 @@ type entry struct {
 	synced bool
 	// usage is the last measurement of the volume, measured the time of the last attempt, and unmeasured means that it
 	// failed.
-	usage      *volume.Stats
+	usage      *podvolume.Stats
 	measured   time.Time
 	unmeasured bool
 }
@@ -151,7 +151,7 @@ func (m *Manager) SetUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, _ stri
 	return failed
 }
 
-func (m *Manager) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume) *volume.Error {
+func (m *Manager) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume) *podvolume.Error {
 	s, err := m.config.Objects.resolve(ctx, pod, vol)
 	if err != nil {
 		if m.isMountedFor(pod.UID, vol.Name) {
@@ -266,7 +266,7 @@ func (m *Manager) checkTarget(pod types.UID, s *source) error {
 }
 
 // awaitMount waits until a volume is mounted for a pod, or until a step fails for the first time since the call.
-func (m *Manager) awaitMount(ctx context.Context, e *entry, pod types.UID, tried int) *volume.Error {
+func (m *Manager) awaitMount(ctx context.Context, e *entry, pod types.UID, tried int) *podvolume.Error {
 	timeout := time.NewTicker(waitTimeout)
 	defer timeout.Stop()
 	for {
@@ -341,22 +341,22 @@ func (e *entry) waitingFor(pod types.UID) error {
 }
 
 // failed adds the name of the volume to an error, in the kubelet's words.
-func failed(name, operation string, err error) *volume.Error {
-	return &volume.Error{Volume: name, Kind: "persistentVolume", Operation: operation, Err: err}
+func failed(name, operation string, err error) *podvolume.Error {
+	return &podvolume.Error{Volume: name, Kind: "persistentVolume", Operation: operation, Err: err}
 }
 
 // Locate returns the path where a volume of a pod is mounted.
-func (m *Manager) Locate(pod *v1.Pod, vol *v1.Volume, _ string) (volume.Location, error) {
+func (m *Manager) Locate(pod *v1.Pod, vol *v1.Volume, _ string) (podvolume.Location, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.volumes[m.pods[pod.UID][vol.Name]]
 	if e == nil || e.record.Pods[pod.UID] == nil || e.record.Pods[pod.UID].Published != Present {
-		return volume.Location{}, errors.New("it is not mounted")
+		return podvolume.Location{}, errors.New("it is not mounted")
 	}
 	s := e.record.sourceFor(pod.UID)
 	path, err := m.layout.target(pod.UID, s)
 	readOnly := s.ReadOnly || vol.PersistentVolumeClaim != nil && vol.PersistentVolumeClaim.ReadOnly
-	return volume.Location{Path: path, Device: s.Block, ReadOnly: readOnly, SELinuxRelabel: s.Plugin != hostPlugin && !readOnly}, err
+	return podvolume.Location{Path: path, Device: s.Block, ReadOnly: readOnly, SELinuxRelabel: s.Plugin != hostPlugin && !readOnly}, err
 }
 
 // TearDown unmounts the volumes of a pod. It returns nil once none of them can be mounted for the pod.

@@ -24,7 +24,7 @@ import (
 
 	"github.com/podsync/podsync/modules/csi"
 	"github.com/podsync/podsync/modules/csi/csitest"
-	"github.com/podsync/podsync/syncpod/volume"
+	podvolume "github.com/podsync/podsync/syncpod/volume"
 )
 
 const driverName = "csi.example.com"
@@ -223,7 +223,7 @@ func TestFailuresAreReturnedAndTriedAgainLater(t *testing.T) {
 				break
 			}
 			at = append(at, time.Since(began).Round(time.Millisecond))
-			var failed *volume.Error
+			var failed *podvolume.Error
 			if !errors.As(err, &failed) || failed.Volume != "pv" {
 				t.Fatalf("%v, want an error that names the PersistentVolume", err)
 			}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/podsync/podsync/internal/base/mounts"
+	"github.com/podsync/podsync/runtime/hostfs/mounts"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/modules/csi"
+	"github.com/podsync/podsync/runtime/hostfs/mounts"
 	"github.com/podsync/podsync/syncpod/source"
 )
 

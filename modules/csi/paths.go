@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/mounts"
-	"github.com/podsync/podsync/internal/base/safepath"
+	"github.com/podsync/podsync/runtime/hostfs"
+	"github.com/podsync/podsync/runtime/hostfs/mounts"
 )
 
 const (
@@ -29,7 +29,7 @@ type layout struct{ root string }
 
 // podDir returns the directory of a pod.
 func (l layout) podDir(pod types.UID) (string, error) {
-	if err := safepath.Element("pod UID", string(pod)); err != nil {
+	if err := hostfs.Element("pod UID", string(pod)); err != nil {
 		return "", err
 	}
 	return filepath.Join(l.root, "pods", string(pod)), nil
@@ -47,7 +47,7 @@ func (l layout) target(pod types.UID, s *source) (string, error) {
 	case s.Block && s.Plugin == localPlugin:
 		return s.Path, nil
 	case s.Block:
-		if err := safepath.Element("pod UID", string(pod)); err != nil {
+		if err := hostfs.Element("pod UID", string(pod)); err != nil {
 			return "", err
 		}
 		return filepath.Join(l.root, "plugins", csiPlugin, "volumeDevices", "publish", s.Name, string(pod)), nil

@@ -13,8 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/durable"
-	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 // maxRecord is the maximum size of a record, in bytes.
@@ -60,11 +59,11 @@ func (r *record) write(l layout, sync bool) error {
 	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 		return err
 	}
-	if err := durable.Replace(path, text, sync); err != nil {
+	if err := hostfs.Replace(path, text, sync); err != nil {
 		return err
 	}
 	if sync {
-		return durable.SyncDir(filepath.Dir(path))
+		return hostfs.SyncDir(filepath.Dir(path))
 	}
 	return nil
 }
@@ -175,7 +174,7 @@ func readRecords(l layout) ([]*record, error) {
 }
 
 func readRecord(root *os.Root, name string) (*record, error) {
-	text, err := regular.Read(root, name, maxRecord)
+	text, err := hostfs.Read(root, name, maxRecord)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +244,7 @@ func (u *use) addName(volume string) {
 
 // bootID returns an identifier of the boot of the node, empty if it is unknown.
 func bootID() string {
-	text, err := regular.ReadPath("/proc/sys/kernel/random/boot_id", 64)
+	text, err := hostfs.ReadPath("/proc/sys/kernel/random/boot_id", 64)
 	if err != nil {
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podsync/podsync/internal/base/safepath"
+	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 // The names of plugins in the layout of a kubelet.
@@ -65,7 +65,7 @@ func (s *source) exclusive() bool { return slices.Contains(s.AccessModes, v1.Rea
 
 // check rejects names that could lead out of the directory of the pod or of the driver.
 func (s *source) check() error {
-	errs := []error{safepath.Element("volume name", s.Name)}
+	errs := []error{hostfs.Element("volume name", s.Name)}
 	if s.Plugin == csiPlugin {
 		errs = append(errs, checkDriver(s.Driver))
 		if s.Handle == "" || len(s.Handle) > maxHandle {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/stats"
+	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/durable"
+	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 // knownVersion is the version of the file's format.
@@ -161,8 +161,8 @@ func (f *knownFile) replace(text []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := durable.Replace(f.path, text, true); err != nil {
+	if err := hostfs.Replace(f.path, text, true); err != nil {
 		return err
 	}
-	return durable.SyncDir(dir)
+	return hostfs.SyncDir(dir)
 }

@@ -12,7 +12,6 @@ import (
 	units "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
 
-	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -30,7 +29,7 @@ var unified = map[string]string{"memory.min": "MemoryMin", "memory.low": "Memory
 // limit, so that no earlier limit stays. Huge pages have no property: package tree writes their files.
 func propertiesOf(v cgroup.Version, r cgroup.Resources) ([]units.Property, error) {
 	weight, memory := "CPUWeight", "MemoryMax"
-	shares := podcgroup.Weight(r.CPUShares)
+	shares := cgroup.Weight(r.CPUShares)
 	if v == cgroup.V1 {
 		weight, memory, shares = "CPUShares", "MemoryLimit", r.CPUShares
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Config configures the pulls of images. The zero Config pulls as a kubelet does.
-type Config struct {
+// Settings configures the pulls of images. The zero Settings pulls as a kubelet does.
+type Settings struct {
 	// Runtime stores and pulls images. Default: the client of the agent.
 	Runtime cri.ImagePuller
 	// MaxParallelPulls limits the number of concurrent pulls; further pulls wait in order of

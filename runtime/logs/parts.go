@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 const (
@@ -63,7 +63,7 @@ type part struct {
 func rotated(root *os.Root, log string) ([]part, error) {
 	var names []string
 	for range 2 {
-		all, err := regular.Names(root, ".")
+		all, err := hostfs.Names(root, ".")
 		if err != nil {
 			return nil, err
 		}
@@ -126,8 +126,8 @@ func (p part) written(root *os.Root) (time.Time, bool) {
 
 // openRegular opens a regular file. Opening any other file could block or follow a link.
 func openRegular(root *os.Root, name string) (*os.File, error) {
-	f, _, err := regular.Open(root, name)
-	if errors.Is(err, regular.ErrNotRegular) {
+	f, _, err := hostfs.Open(root, name)
+	if errors.Is(err, hostfs.ErrNotRegular) {
 		return nil, fmt.Errorf("%s: %w", name, ErrNotRegular)
 	}
 	return f, err

@@ -2,8 +2,8 @@ package pleg
 
 import "time"
 
-// Config configures how an agent detects changes in its runtime. A zero field means its default.
-type Config struct {
+// Settings configures how an agent detects changes in its runtime. A zero field means its default.
+type Settings struct {
 	// EventRelist is the time between lists of all pods while the runtime streams events.
 	// Default 5 min.
 	EventRelist time.Duration

@@ -6,9 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/images"
-	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/internal/deps"
+	"github.com/podsync/podsync/runtime/image"
+	podstats "github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 )
@@ -16,7 +16,7 @@ import (
 // An Agent runs the pods of a node. Create one with New. Its methods may be called concurrently.
 type Agent struct {
 	*loop.Loop
-	stats     *stats.Reader
+	stats     *podstats.Reader
 	evictions *evictions // nil if it evicts no pods
 }
 
@@ -26,11 +26,11 @@ func New(c Config) (*Agent, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	reader, err := stats.New(stats.Config{Runtime: c.Client, Dir: c.Root, PodsCgroup: podsCgroup(c.Sync.Extensions.Cgroups)})
+	reader, err := podstats.New(podstats.Config{Runtime: c.Client, Dir: c.Root, PodsCgroup: podsCgroup(c.Sync.Extensions.Cgroups)})
 	if err != nil {
 		return nil, fmt.Errorf("agent: Config.Root: %w", err)
 	}
-	pulls, err := images.New(images.Config{Config: c.Images, Dir: c.imagesDir(), Log: c.Log})
+	pulls, err := image.New(image.Config{Settings: c.Images, Dir: c.imagesDir(), Log: c.Log})
 	if err != nil {
 		return nil, fmt.Errorf("agent: Config.Images: %w", err)
 	}
@@ -53,7 +53,7 @@ func podsCgroup(cgroups syncpod.Cgroups) string {
 }
 
 // parts creates the parts of the agent that run alongside the pods.
-func (a *Agent) parts(c *Config, manager *images.Manager) (all []loop.Part, err error) {
+func (a *Agent) parts(c *Config, manager *image.Manager) (all []loop.Part, err error) {
 	probes, err := c.makeProbes()
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (a *Agent) parts(c *Config, manager *images.Manager) (all []loop.Part, err 
 
 // Stats returns the reader of resource usage for the field Stats of [github.com/podsync/podsync/syncpod/server.Config],
 // which serves the usage at /stats/summary and /metrics/resource.
-func (a *Agent) Stats() *stats.Reader { return a.stats }
+func (a *Agent) Stats() *podstats.Reader { return a.stats }
 
 // Pressure returns the conditions MemoryPressure, DiskPressure and PIDPressure of the node, as of the
 // last measurement. It returns none with NoEviction, and before the first measurement.

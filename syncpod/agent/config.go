@@ -40,7 +40,7 @@ type Config struct {
 	Sources   []source.Source
 	Sync      syncpod.Config
 	Admission loop.Admission
-	Watch     pleg.Config
+	Watch     pleg.Settings
 	Workers   podworkers.Config
 	Log       logr.Logger
 
@@ -62,7 +62,7 @@ type Config struct {
 	NoContainerGC bool
 
 	// Images configures the pulls of images.
-	Images image.Config
+	Images image.Settings
 	// NoImageGC keeps all images. ImagePolicy determines when the agent removes images that no
 	// container uses, whether or not it has pulled them. Default: from 85 % usage of the disk, until
 	// 80 % is reached.

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod/agent"
-	"github.com/podsync/podsync/syncpod/internal/oom"
+	"github.com/podsync/podsync/syncpod/oom"
 	"github.com/podsync/podsync/syncpod/source"
 )
 

@@ -10,15 +10,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/evict"
-	"github.com/podsync/podsync/internal/base/podref"
-	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/eviction"
-	"github.com/podsync/podsync/syncpod/internal/pressure"
+	pressure "github.com/podsync/podsync/syncpod/eviction/manager"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/podref"
 )
 
 // evictions measures the node, and evicts pods when the node is under pressure.
@@ -50,7 +49,7 @@ func (c *Config) makeEvictions(reader *stats.Reader, containers *containerGC, im
 		return nil, fmt.Errorf("agent: Config.EvictionPolicy: %w", err)
 	}
 	c.Admission = underPressure{manager, c.Admission}
-	return &evictions{manager, e, evict.Interval(c.EvictionPolicy)}, nil
+	return &evictions{manager, e, eviction.Interval(c.EvictionPolicy)}, nil
 }
 
 // Run measures the node at intervals until ctx ends.
@@ -70,7 +69,7 @@ type underPressure struct {
 }
 
 func (a underPressure) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
-	if message, ok := evict.Admit(pod, a.manager.Last().Conditions); !ok {
+	if message, ok := eviction.Admit(pod, a.manager.Last().Conditions); !ok {
 		return &syncpod.Rejection{Reason: eviction.Reason, Message: message}
 	}
 	if a.next == nil {
@@ -79,7 +78,7 @@ func (a underPressure) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejecti
 	return a.next.Admit(pod, activePods)
 }
 
-// An evictor gives a pressure.Manager access to the agent's pods, containers and images.
+// An evictor gives a manager.Manager access to the agent's pods, containers and images.
 type evictor struct {
 	cache      *runtime.Cache
 	containers *containerGC // nil if dead containers are kept
@@ -139,11 +138,11 @@ func (e *evictor) Evict(ctx context.Context, evicted eviction.Eviction) error {
 
 func (e *evictor) CleanedUp(uid types.UID) bool { return e.host.State(uid).ShouldBeFinished }
 
-func (e *evictor) Reclaim(ctx context.Context, what evict.Reclaim) error {
+func (e *evictor) Reclaim(ctx context.Context, what eviction.Reclaim) error {
 	switch {
-	case what == evict.UnusedImages && e.images != nil:
+	case what == eviction.UnusedImages && e.images != nil:
 		return e.images.collector.RemoveUnused(ctx)
-	case what != evict.UnusedImages && e.containers != nil:
+	case what != eviction.UnusedImages && e.containers != nil:
 		return e.containers.collect(ctx, e.host)
 	}
 	return nil

@@ -3,7 +3,7 @@ package agent
 import (
 	"context"
 
-	"github.com/podsync/podsync/syncpod/internal/oom"
+	"github.com/podsync/podsync/syncpod/oom"
 )
 
 // WatchKills has an agent report the kills of a test in the place of the kernel's.

@@ -10,9 +10,9 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/podworkers"
-	"github.com/podsync/podsync/syncpod/internal/gc"
+	"github.com/podsync/podsync/runtime/gc"
+	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -76,17 +76,17 @@ func (p podStates) AllShouldBeRemoved(pod types.UID) bool {
 
 // imageGC removes images that no container uses.
 type imageGC struct {
-	collector *images.Collector
+	collector *image.Collector
 	node      nodeEvents
 	log       logr.Logger
 }
 
 // makeImageGC returns nil if NoImageGC is set. The collector and the manager of pulls share their leases.
-func (c *Config) makeImageGC(manager *images.Manager) (*imageGC, error) {
+func (c *Config) makeImageGC(manager *image.Manager) (*imageGC, error) {
 	if c.NoImageGC {
 		return nil, nil
 	}
-	collector, err := images.NewCollector(images.CollectorConfig{
+	collector, err := image.NewCollector(image.CollectorConfig{
 		Runtime: c.Client, Leases: manager.Leases(), Policy: c.ImagePolicy, Pods: c.cache, Log: c.Log,
 		AlwaysList: !c.NoEviction, // an eviction may need to remove all of them
 	})
@@ -105,7 +105,7 @@ func (g *imageGC) Run(ctx context.Context, host loop.Host) error {
 		}
 		g.log.Error(err, "images not collected")
 		reason := "ImageGCFailed"
-		if errors.Is(err, images.ErrDiskFull) {
+		if errors.Is(err, image.ErrDiskFull) {
 			reason = "FreeDiskSpaceFailed"
 		}
 		g.node.warn(host.Events(), reason, err.Error())

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/sandbox"
-	"github.com/podsync/podsync/syncpod/internal/rotate"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/podworkers"
-	"github.com/podsync/podsync/runtime/image"
+	podimage "github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -22,7 +22,7 @@ type Observers struct {
 	Workers podworkers.Observer
 	Watch   pleg.Observer
 	Probes  probe.Observer
-	Images  image.Observer
+	Images  podimage.Observer
 	Evicted func(eviction.Eviction)
 }
 
@@ -32,7 +32,7 @@ func (c *Config) Observe(o Observers) {
 	c.Workers.Observer = add(c.Workers.Observer, o.Workers, func(all []podworkers.Observer) podworkers.Observer { return workObservers(all) })
 	c.Watch.Observer = add(c.Watch.Observer, o.Watch, func(all []pleg.Observer) pleg.Observer { return watchObservers(all) })
 	c.ProbeObserver = add(c.ProbeObserver, o.Probes, func(all []probe.Observer) probe.Observer { return probeObservers(all) })
-	c.Images.Observer = add(c.Images.Observer, o.Images, func(all []image.Observer) image.Observer { return imageObservers(all) })
+	c.Images.Observer = add(c.Images.Observer, o.Images, func(all []podimage.Observer) podimage.Observer { return imageObservers(all) })
 	if first := c.Evicted; first == nil {
 		c.Evicted = o.Evicted
 	} else if o.Evicted != nil {
@@ -177,21 +177,21 @@ func (all probeObservers) PodForgotten(uid types.UID) {
 	}
 }
 
-type imageObservers []image.Observer
+type imageObservers []podimage.Observer
 
-func (all imageObservers) PullStarted(p image.Pull) {
+func (all imageObservers) PullStarted(p podimage.Pull) {
 	for _, o := range all {
 		o.PullStarted(p)
 	}
 }
 
-func (all imageObservers) PullProgress(p image.Pull, took time.Duration) {
+func (all imageObservers) PullProgress(p podimage.Pull, took time.Duration) {
 	for _, o := range all {
 		o.PullProgress(p, took)
 	}
 }
 
-func (all imageObservers) PullFinished(p image.Pull, took time.Duration, err error) {
+func (all imageObservers) PullFinished(p podimage.Pull, took time.Duration, err error) {
 	for _, o := range all {
 		o.PullFinished(p, took, err)
 	}

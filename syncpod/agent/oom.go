@@ -12,10 +12,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/internal/oom"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/oom"
+	"github.com/podsync/podsync/syncpod/podref"
 )
 
 // maxLateKills is the maximum number of unknown containers whose kills are postponed. lateKillPauses are the

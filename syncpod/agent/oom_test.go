@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
-	"github.com/podsync/podsync/syncpod/internal/oom"
+	"github.com/podsync/podsync/syncpod/oom"
 	"github.com/podsync/podsync/syncpod/source"
 )
 

@@ -6,16 +6,15 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/internal/deps"
-	"github.com/podsync/podsync/syncpod/internal/prober"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/podref"
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
 // probes runs the probes of pods, and records failures as events.
 type probes struct {
-	*prober.Prober
+	*probe.Prober
 	host loop.Host // set by Run
 }
 
@@ -30,7 +29,7 @@ func (c *Config) makeProbes() (*probes, error) {
 		return nil, nil
 	}
 	p := &probes{}
-	config := prober.Config{Exec: c.Client, Dial: c.Sync.Node.DialPod, Unhealthy: p.event("Unhealthy"), Warning: p.event("ProbeWarning"), Observer: c.ProbeObserver}
+	config := probe.Config{Exec: c.Client, Dial: c.Sync.Node.DialPod, Unhealthy: p.event("Unhealthy"), Warning: p.event("ProbeWarning"), Observer: c.ProbeObserver}
 	if hostIPs := c.Sync.Node.HostIPs; hostIPs != nil {
 		config.HostIP = func() string {
 			for _, ip := range hostIPs() {
@@ -40,7 +39,7 @@ func (c *Config) makeProbes() (*probes, error) {
 		}
 	}
 	var err error
-	if p.Prober, err = prober.New(config); err != nil {
+	if p.Prober, err = probe.New(config); err != nil {
 		return nil, fmt.Errorf("agent: Config.Client: %w", err)
 	}
 	return p, nil

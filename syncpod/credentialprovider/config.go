@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/runtime/hostfs"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -125,7 +125,7 @@ func files(path string) ([]string, error) {
 }
 
 func loadFile(path string) ([]providerConfig, error) {
-	text, err := regular.ReadPath(path, maxFile)
+	text, err := hostfs.ReadPath(path, maxFile)
 	if err != nil {
 		return nil, err
 	}

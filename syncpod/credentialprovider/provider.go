@@ -13,7 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podsync/podsync/internal/base/images"
+	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -103,7 +103,7 @@ func (p *Provider) PullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.S
 func repositoriesOf(pod *v1.Pod) (all []string) {
 	seen := map[string]bool{}
 	add := func(name string) {
-		repository, err := images.Repository(name)
+		repository, err := image.Repository(name)
 		if err == nil && !seen[repository] { // the pull reports a name that is wrong
 			seen[repository] = true
 			all = append(all, repository)
@@ -130,7 +130,7 @@ func repositoriesOf(pod *v1.Pod) (all []string) {
 // for one image is not used for other images, even if its keys name the whole registry.
 func (p *Provider) secrets(ctx context.Context, pod *v1.Pod, plugin *providerConfig, repositories []string) (secrets []v1.Secret, err error) {
 	repositories = slices.DeleteFunc(slices.Clone(repositories), func(r string) bool {
-		return !slices.ContainsFunc(plugin.MatchImages, func(pattern string) bool { return images.Matches(pattern, r) })
+		return !slices.ContainsFunc(plugin.MatchImages, func(pattern string) bool { return image.Matches(pattern, r) })
 	})
 	if len(repositories) == 0 {
 		return nil, nil
@@ -166,8 +166,8 @@ func secretOf(plugin, repository string, auths map[string]auth) (v1.Secret, erro
 		return v1.Secret{}, err
 	}
 	return v1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "credential-provider." + plugin, Annotations: map[string]string{images.AnnotationRepository: repository}},
-		Type:       images.SecretTypeNode,
+		ObjectMeta: metav1.ObjectMeta{Name: "credential-provider." + plugin, Annotations: map[string]string{image.AnnotationRepository: repository}},
+		Type:       image.SecretTypeNode,
 		Data:       map[string][]byte{v1.DockerConfigJsonKey: text},
 	}, nil
 }

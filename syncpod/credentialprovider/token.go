@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/tokenlife"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -49,8 +48,8 @@ func (t *tokens) get(ctx context.Context, source volume.Tokens, pod *v1.Pod, acc
 	if err != nil {
 		return "", err
 	}
-	life := tokenlife.Of(new(tokenSeconds), []byte(text))
-	t.hold(key, heldToken{text, now.Add(tokenlife.Renewal(life)), now.Add(life)}, now)
+	life := volume.TokenLifetime(new(tokenSeconds), []byte(text))
+	t.hold(key, heldToken{text, now.Add(volume.TokenRenewal(life)), now.Add(life)}, now)
 	return text, nil
 }
 

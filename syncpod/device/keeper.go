@@ -12,7 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/podfile"
+	"github.com/podsync/podsync/internal/podfile"
 )
 
 // An Allocator allocates devices to containers.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -16,6 +15,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
 	"github.com/podsync/podsync/syncpod/source"
+	statusstore "github.com/podsync/podsync/syncpod/store"
 )
 
 // Config configures a Loop. It requires a Client, a Root and a Source.
@@ -44,7 +44,7 @@ type Config struct {
 	Parts []Part
 
 	// Watch configures the detection of changes in the runtime. Syncs inspect pods through the watcher.
-	Watch pleg.Config
+	Watch pleg.Settings
 	// Workers determines when pods are synced. Its Syncer and Status must be nil. Its Observer must not call
 	// the Loop. Its ResyncInterval is by default 5 min, because every change is reported.
 	Workers podworkers.Config

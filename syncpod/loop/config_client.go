@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/podsync/podsync/internal/base/podreader"
-	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
+	podreader "github.com/podsync/podsync/runtime/reader"
+	"github.com/podsync/podsync/sandbox/run"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
 )
 
@@ -16,7 +16,7 @@ type fromClient struct {
 	reader *podreader.Reader
 	cache  *runtime.Cache
 	// sandboxes is also the Syncer's, because only one stop of a sandbox may be in flight.
-	sandboxes *sandboxes.Runner
+	sandboxes *run.Runner
 	probes    deps.Probes
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
-	"github.com/podsync/podsync/syncpod/probe"
+	podprobe "github.com/podsync/podsync/syncpod/probe"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -185,7 +185,7 @@ type checks struct {
 	told map[types.UID][]string
 }
 
-func (c *checks) Checked(check probe.Check) { c.add(check.Pod.UID, string(check.Kind)) }
+func (c *checks) Checked(check podprobe.Check) { c.add(check.Pod.UID, string(check.Kind)) }
 
 func (c *checks) PodForgotten(uid types.UID) { c.add(uid, "forgotten") }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/go-logr/logr"
-	"github.com/podsync/podsync/internal/base/podref"
+	"github.com/podsync/podsync/syncpod/podref"
 	"github.com/podsync/podsync/syncpod/podspec"
 	"github.com/podsync/podsync/syncpod/source"
 )

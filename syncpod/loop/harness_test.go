@@ -13,7 +13,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/podworkers"
@@ -24,6 +23,7 @@ import (
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
+	statusstore "github.com/podsync/podsync/syncpod/store"
 )
 
 // node is a node, and the parts of an agent that outlive it.

@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/syncpod/podref"
 	"github.com/podsync/podsync/syncpod/source"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/pleg"
 )
 
 // housekeepingInterval is the wait before a failed cleanup is retried.
@@ -19,7 +19,7 @@ const housekeepingInterval = 2 * time.Second
 type housekeeper struct {
 	table    *podTable
 	sources  *feeds
-	watcher  *watch.Watcher
+	watcher  *pleg.Watcher
 	interval time.Duration
 }
 
@@ -69,12 +69,12 @@ func (h *housekeeper) doHousekeeping() {
 // isOrphan reports whether no source wants a pod of the runtime that the workers do not know. It
 // waits until the pod's source has delivered (kubernetes #105547, #107730). It requires the table's
 // mu to be held.
-func (h *housekeeper) isOrphan(desired desiredPods, p watch.Pod) bool {
+func (h *housekeeper) isOrphan(desired desiredPods, p pleg.Pod) bool {
 	return !desired.has(p.UID) && h.table.pods[p.UID] == nil && !desired.undecided(p.Source) && !h.table.workers.State(p.UID).Known
 }
 
 // stopOrphans makes the workers stop running orphans. It must be called with the table's mu held.
-func (h *housekeeper) stopOrphans(desired desiredPods, pods []watch.Pod) {
+func (h *housekeeper) stopOrphans(desired desiredPods, pods []pleg.Pod) {
 	for _, p := range pods {
 		if p.Running && h.isOrphan(desired, p) {
 			h.table.logger.Info("orphaned pod is stopped", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID, "source", p.Source)
@@ -87,7 +87,7 @@ func (h *housekeeper) stopOrphans(desired desiredPods, pods []watch.Pod) {
 // or not: for example after a start that timed out and happened later (kubernetes #139833). A
 // container that was created late may still start, and is removed. It requires the table's mu to be
 // held.
-func (h *housekeeper) stopOrphanedContainers(pods []watch.Pod) {
+func (h *housekeeper) stopOrphanedContainers(pods []pleg.Pod) {
 	for _, p := range pods {
 		state := h.table.states.get(p.UID)
 		if h.table.pods[p.UID] == nil || !p.ObservedAt.After(state.stoppedAt) || !h.table.workers.State(p.UID).Terminated || !p.Running && !h.hasCreated(p, state.stoppedAt) {
@@ -98,7 +98,7 @@ func (h *housekeeper) stopOrphanedContainers(pods []watch.Pod) {
 	}
 }
 
-func (h *housekeeper) stop(p watch.Pod) {
+func (h *housekeeper) stop(p pleg.Pod) {
 	if err := h.table.workers.KillRuntimePod(runtimePod(p)); err != nil {
 		h.table.logger.V(1).Info("no pod is stopped any more", "podUID", p.UID, "reason", err.Error())
 	}
@@ -106,7 +106,7 @@ func (h *housekeeper) stop(p watch.Pod) {
 
 // hasCreated reports whether the runtime showed, after the pod was stopped, a container of the pod that was
 // created and not started.
-func (h *housekeeper) hasCreated(p watch.Pod, stoppedAt time.Time) bool {
+func (h *housekeeper) hasCreated(p pleg.Pod, stoppedAt time.Time) bool {
 	status := h.table.lastStatus(p.UID)
 	return status != nil && status.ObservedAt.After(stoppedAt) && slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.State == runtime.ContainerCreated })
 }
@@ -114,7 +114,7 @@ func (h *housekeeper) hasCreated(p watch.Pod, stoppedAt time.Time) bool {
 // removeOrphans makes the workers remove the remains of earlier agents' pods: the stopped containers and
 // sandboxes of pods that do not run and, once all sources have delivered, the records of pods that the
 // runtime does not have. It requires the table's mu to be held.
-func (h *housekeeper) removeOrphans(desired desiredPods, pods []watch.Pod) {
+func (h *housekeeper) removeOrphans(desired desiredPods, pods []pleg.Pod) {
 	inRuntime := make(map[types.UID]bool, len(pods))
 	for _, p := range pods {
 		inRuntime[p.UID] = true
@@ -133,13 +133,13 @@ func (h *housekeeper) removeOrphans(desired desiredPods, pods []watch.Pod) {
 }
 
 // hasProcesses reports whether a container of a pod runs, or may run or start.
-func (h *housekeeper) hasProcesses(p watch.Pod) bool {
+func (h *housekeeper) hasProcesses(p pleg.Pod) bool {
 	status := h.table.lastStatus(p.UID)
 	return p.Running && (status == nil || slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
 		return c.State != runtime.ContainerExited
 	}))
 }
 
-func runtimePod(p watch.Pod) podworkers.RuntimePod {
+func runtimePod(p pleg.Pod) podworkers.RuntimePod {
 	return podworkers.RuntimePod{UID: p.UID, Name: p.Name, Namespace: p.Namespace}
 }

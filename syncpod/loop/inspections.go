@@ -7,10 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/pleg"
 )
 
 // inspections reads statuses for a Syncer. It inspects pods through the watcher, so that the cache
@@ -25,7 +25,7 @@ type inspections struct {
 func (l inspections) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	since := time.Now()
 	status, err := l.loop.watcher.GetNewerThan(ctx, uid, since)
-	if _, away := errors.AsType[*watch.UnavailableError](err); away {
+	if _, away := errors.AsType[*pleg.UnavailableError](err); away {
 		l.loop.states.update(uid, func(s *podState) { s.lookedAt = time.Time{} }) // the cache does not have this status
 		return l.Statuses.PodStatus(ctx, uid, prev)
 	}
@@ -55,7 +55,7 @@ func (l workStatuses) GetNewerThan(ctx context.Context, uid types.UID, since tim
 func (l *Loop) fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	for {
 		status, err := l.watcher.GetNewerThan(ctx, uid, since)
-		if _, away := errors.AsType[*watch.UnavailableError](err); !away {
+		if _, away := errors.AsType[*pleg.UnavailableError](err); !away {
 			return status, err
 		}
 		select {

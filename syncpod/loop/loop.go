@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/apistatus"
-	"github.com/podsync/podsync/internal/base/podref"
-	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
-	"github.com/podsync/podsync/runtime"
+	podruntime "github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/podref"
+	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
 // A Loop keeps the pods of its sources running. Create one with New. Its methods may be called
@@ -27,7 +27,7 @@ type Loop struct {
 	config     Config
 	syncer     syncer
 	workers    *podworkers.Workers
-	watcher    *watch.Watcher
+	watcher    *pleg.Watcher
 	sources    *feeds
 	table      *podTable
 	states     *podStates
@@ -79,15 +79,15 @@ func (l *Loop) assemble() error {
 		return fmt.Errorf("loop: Config.Sync: %w", err)
 	}
 	l.syncer = syncer
-	watchConfig := watch.Config{
-		Config: c.Watch, Reader: reader{c.reader, l.before}, Events: c.Client, Owner: c.Sync.Owner, Cache: c.cache, Log: c.Log,
+	watchConfig := pleg.Config{
+		Settings: c.Watch, Reader: reader{c.reader, l.before}, Events: c.Client, Owner: c.Sync.Owner, Cache: c.cache, Log: c.Log,
 		Observed:         syncer.Observe, // a container may exit, and its record be lost, between two works
-		Changed:          func(uid types.UID, _ *runtime.PodStatus) { l.table.requestSync(uid) },
+		Changed:          func(uid types.UID, _ *podruntime.PodStatus) { l.table.requestSync(uid) },
 		AvailableChanged: l.availableChanged,
 		Busy:             func(uid types.UID) bool { state := l.states.get(uid); return state.busy() },
 	}
 	watchConfig.Observer = lookObserver{c.Watch.Observer, l}
-	if l.watcher, err = watch.New(watchConfig); err != nil {
+	if l.watcher, err = pleg.New(watchConfig); err != nil {
 		return fmt.Errorf("loop: Config.Watch: %w", err)
 	}
 	workersConfig := c.Workers

@@ -4,8 +4,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/go-logr/logr"
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/podref"
 )
 
 // notices are the log lines and the events about pods.

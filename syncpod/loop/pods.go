@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/order"
+	"github.com/podsync/podsync/internal/order"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 )

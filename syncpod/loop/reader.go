@@ -7,15 +7,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/podreader"
-	"github.com/podsync/podsync/internal/base/statusstore"
-	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/pleg"
+	podreader "github.com/podsync/podsync/runtime/reader"
+	"github.com/podsync/podsync/syncpod/store"
 )
 
 // reader uses the statuses of an earlier agent for the first inspection of each pod.
 type reader struct {
-	watch.Reader
+	pleg.Reader
 	before *seenBefore
 }
 
@@ -65,7 +65,7 @@ type seenBefore struct {
 
 func newSeenBefore() *seenBefore { return &seenBefore{known: make(chan struct{})} }
 
-func (s *seenBefore) add(statuses []statusstore.Status) {
+func (s *seenBefore) add(statuses []store.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pods = make(map[types.UID]*runtime.PodStatus, len(statuses))
@@ -103,7 +103,7 @@ func (s *seenBefore) forget(uid types.UID) {
 }
 
 // forgetOthers drops the statuses of all pods that no longer exist.
-func (s *seenBefore) forgetOthers(than []watch.Pod) {
+func (s *seenBefore) forgetOthers(than []pleg.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	there := make(map[types.UID]*runtime.PodStatus, len(s.pods))

@@ -9,19 +9,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/apistatus"
-	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/internal/shutdownorder"
+	"github.com/podsync/podsync/syncpod/shutdown"
+	"github.com/podsync/podsync/syncpod/status"
 )
 
 // reconciler passes the desired pods to the workers.
 type reconciler struct {
 	table     *podTable
 	sources   *feeds
-	watcher   *watch.Watcher
+	watcher   *pleg.Watcher
 	house     *housekeeper
 	admission Admission // nil if all pods are admitted
 	// shuttingDown: new pods are not started any more. It is guarded by the table's mu.
@@ -185,7 +185,7 @@ func (r *reconciler) decideAdmission(pod *v1.Pod) *syncpod.Rejection {
 func (r *reconciler) refused(pod *v1.Pod, why *syncpod.Rejection) *v1.Pod {
 	r.table.log(pod).Info("pod refused", "reason", why.Reason)
 	failed := *pod
-	failed.Status = apistatus.Rejected(*pod.Status.DeepCopy(), why.Reason, why.Message)
+	failed.Status = status.Rejected(*pod.Status.DeepCopy(), why.Reason, why.Message)
 	r.table.states.update(pod.UID, func(s *podState) { s.status, s.undelivered = &failed.Status, true })
 	r.table.podEvent(pod, why.Reason, why.Message)
 	return &failed
@@ -194,7 +194,7 @@ func (r *reconciler) refused(pod *v1.Pod, why *syncpod.Rejection) *v1.Pod {
 // withoutOtherVersions returns the new pods except some static ones: if a pod of the same name runs that may be
 // an orphan, its source has not delivered yet which of the two it wants. The new pod then waits until the
 // source has delivered, or until the other pod has ended.
-func (r *reconciler) withoutOtherVersions(additions []desiredPod, desired desiredPods, pods []watch.Pod) []desiredPod {
+func (r *reconciler) withoutOtherVersions(additions []desiredPod, desired desiredPods, pods []pleg.Pod) []desiredPod {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
 	undecided := map[desiredName]bool{}
@@ -205,7 +205,7 @@ func (r *reconciler) withoutOtherVersions(additions []desiredPod, desired desire
 	}
 	kept := slices.DeleteFunc(additions, func(w desiredPod) bool {
 		return runtime.IsStatic(w.pod) && undecided[desiredName{w.source, w.pod.Namespace, w.pod.Name}] &&
-			!slices.ContainsFunc(pods, func(p watch.Pod) bool { return p.Running && p.UID == w.pod.UID })
+			!slices.ContainsFunc(pods, func(p pleg.Pod) bool { return p.Running && p.UID == w.pod.UID })
 	})
 	r.table.versionsWait = len(kept) < len(additions)
 	return kept
@@ -221,5 +221,5 @@ func (r *reconciler) shutdownRejection() *syncpod.Rejection {
 	if !r.shuttingDown {
 		return nil
 	}
-	return &syncpod.Rejection{Reason: shutdownorder.RejectedReason, Message: shutdownorder.RejectedMessage}
+	return &syncpod.Rejection{Reason: shutdown.RejectedReason, Message: shutdown.RejectedMessage}
 }

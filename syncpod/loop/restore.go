@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/statusstore"
+	"github.com/podsync/podsync/syncpod/store"
 )
 
 // If the disk cannot be read, reads are retried with back-off for restoreTimeout. Nothing else happens in the
@@ -45,7 +45,7 @@ func (l *Loop) restore(ctx context.Context) {
 // that is lost from data that may be readable later.
 func (l *Loop) tryRestore(ctx context.Context) (lost, err error) {
 	statuses, err := l.config.store.Load(ctx)
-	if errors.Is(err, statusstore.ErrLost) {
+	if errors.Is(err, store.ErrLost) {
 		lost, err = err, nil
 	}
 	recorded, recordsErr := l.syncer.RecordedPods(ctx)

@@ -8,10 +8,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
+	"github.com/podsync/podsync/syncpod/store"
 )
 
 // lateStore cannot be read before a time.
@@ -21,7 +21,7 @@ type lateStore struct {
 	err  error
 }
 
-func (s lateStore) Load(ctx context.Context) ([]statusstore.Status, error) {
+func (s lateStore) Load(ctx context.Context) ([]store.Status, error) {
 	if time.Now().Before(s.from) {
 		return nil, s.err
 	}
@@ -37,7 +37,7 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 		runs, bad bool
 	}{
 		{"for some time", 20 * time.Second, errors.New("input/output error"), false, false},
-		{"for good", time.Hour, statusstore.ErrLost, true, true},
+		{"for good", time.Hour, store.ErrLost, true, true},
 		{"for long", time.Hour, errors.New("input/output error"), true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

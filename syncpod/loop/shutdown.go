@@ -12,7 +12,6 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/internal/shutdownorder"
 	"github.com/podsync/podsync/syncpod/shutdown"
 )
 
@@ -41,7 +40,7 @@ func (l *Loop) Shutdown(ctx context.Context, p shutdown.Policy) error {
 	defer cancel()
 	pods := l.beginShutdown()
 	forgotten := l.forgetStatic(ctx, pods)
-	for _, group := range shutdownorder.Order(pods, p) {
+	for _, group := range shutdown.Order(pods, p) {
 		l.config.Log.Info("node shutdown", "group", group.String())
 		l.stopGroup(ctx, group)
 	}
@@ -51,7 +50,7 @@ func (l *Loop) Shutdown(ctx context.Context, p shutdown.Policy) error {
 }
 
 func shutdownReport() *podworkers.StopReport {
-	return &podworkers.StopReport{Reason: shutdownorder.Reason, Message: shutdownorder.Message, Disruption: true}
+	return &podworkers.StopReport{Reason: shutdown.Reason, Message: shutdown.Message, Disruption: true}
 }
 
 // beginShutdown rejects new pods from now on, and returns the unfinished pods with their last
@@ -84,7 +83,7 @@ func (l *Loop) forgetStatic(ctx context.Context, pods []*v1.Pod) error {
 
 // stopGroup stops the pods of a group, and returns when they have stopped or their time has passed.
 // Errors are reported at the end, for all pods that are still stopping.
-func (l *Loop) stopGroup(ctx context.Context, group shutdownorder.Group) {
+func (l *Loop) stopGroup(ctx context.Context, group shutdown.Group) {
 	ctx, cancel := context.WithTimeout(ctx, group.GracePeriod)
 	defer cancel()
 	var stops sync.WaitGroup

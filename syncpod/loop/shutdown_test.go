@@ -16,7 +16,6 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
-	"github.com/podsync/podsync/syncpod/internal/shutdownorder"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/shutdown"
 	"github.com/podsync/podsync/syncpod/source"
@@ -196,7 +195,7 @@ func TestShutdownOfRandomNodes(t *testing.T) {
 				last[c.PodUID] = c.End.Sub(began)
 			}
 			gone := time.Duration(0)
-			for _, g := range shutdownorder.Order(pods, p) {
+			for _, g := range shutdown.Order(pods, p) {
 				latest := gone
 				for _, s := range g.Stops {
 					uid := string(s.Pod.UID)

@@ -9,10 +9,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
+	statusstore "github.com/podsync/podsync/syncpod/store"
 )
 
 // sink receives the statuses of pods, stores them, and passes them on to the embedder. Neither

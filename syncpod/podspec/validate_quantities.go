@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/podsync/podsync/internal/base/quantities"
+	"github.com/podsync/podsync/internal/quantities"
 )
 
 // ValidateQuantities returns the quantities in a pod's spec or status that take too long to

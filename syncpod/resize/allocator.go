@@ -14,8 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/fits"
-	"github.com/podsync/podsync/internal/base/podfile"
+	"github.com/podsync/podsync/internal/podfile"
+	"github.com/podsync/podsync/syncpod/podspec/resources"
 )
 
 // Config configures an Allocator. State is required.
@@ -257,7 +257,7 @@ func (a *Allocator) save(uid types.UID, e *entry) error {
 	requests := v1.ResourceList{}
 	allocated := e.allocated.applyTo(e.pod)
 	for _, name := range names() {
-		requests[name] = fits.Requested(allocated, name)
+		requests[name] = resources.Requested(allocated, name)
 	}
 	text, err := json.Marshal(stored{storedVersion, e.allocated.of(e.pod), requests})
 	if err != nil {

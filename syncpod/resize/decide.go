@@ -9,8 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/base/fits"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
+	"github.com/podsync/podsync/syncpod/podspec/resources"
 )
 
 // request is one resize, with the node and the other pods on it.
@@ -72,14 +72,14 @@ func sameQuality(r request) bool { return qos.FromSpec(&r.Pod.Spec) == qos.FromS
 // fits decides whether there is enough of one resource.
 func (r request) fits(name v1.ResourceName) Verdict {
 	capacity, bounded := r.Allocatable[name]
-	asked, has := fits.Requested(r.Pod, name), fits.Requested(r.Allocated, name)
+	asked, has := resources.Requested(r.Pod, name), resources.Requested(r.Allocated, name)
 	if !bounded || asked.Cmp(has) <= 0 {
 		return Verdict{Outcome: Accepted}
 	}
 	if asked.Cmp(capacity) > 0 {
-		return Verdict{Infeasible, fmt.Sprintf("Node didn't have enough capacity: %s, requested: %d, capacity: %d", name, fits.Count(name, asked), fits.Count(name, capacity))}
+		return Verdict{Infeasible, fmt.Sprintf("Node didn't have enough capacity: %s, requested: %d, capacity: %d", name, resources.Count(name, asked), resources.Count(name, capacity))}
 	}
-	if short, ok := fits.Find(r.Pod, r.ActivePods, name, capacity); ok {
+	if short, ok := resources.Find(r.Pod, r.ActivePods, name, capacity); ok {
 		return Verdict{Deferred, short.Message()}
 	}
 	return Verdict{Outcome: Accepted}

@@ -7,8 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/fits"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
+	"github.com/podsync/podsync/syncpod/podspec/resources"
 )
 
 // pending is a change that was not accepted yet.
@@ -37,7 +37,7 @@ func order(list []pending) {
 // grows reports whether the resize requests more of any resource.
 func (p pending) grows() bool {
 	for _, name := range names() {
-		asked, has := fits.Requested(p.Pod, name), fits.Requested(p.Allocated, name)
+		asked, has := resources.Requested(p.Pod, name), resources.Requested(p.Allocated, name)
 		if asked.Cmp(has) > 0 {
 			return true
 		}

@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/podref"
+	"github.com/podsync/podsync/syncpod/podref"
 )
 
 // ask records the pod's request, if it differs from the allocation.

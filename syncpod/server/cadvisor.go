@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/stats"
+	"github.com/podsync/podsync/runtime/stats"
 )
 
 // serveCadvisor returns the usage of the cgroups of pods and containers, under the names and labels of cAdvisor, which the

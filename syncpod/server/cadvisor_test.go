@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/podsync/podsync/internal/base/stats"
+	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/server"
 )
 

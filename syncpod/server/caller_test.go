@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/internal/websocket"
 	"github.com/podsync/podsync/syncpod/server"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/podsync/podsync/internal/base/spdy"
-	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/internal/spdy"
+	"github.com/podsync/podsync/internal/websocket"
 )
 
 // talkative is a streaming server of a runtime for a process that prints 8 MiB on its stdout and

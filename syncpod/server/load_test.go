@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/internal/websocket"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod/server"
 )

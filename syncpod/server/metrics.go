@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/stats"
+	"github.com/podsync/podsync/runtime/stats"
 )
 
 // serveMetrics calls the embedder's handler. The agent itself serves only the metrics of resources.

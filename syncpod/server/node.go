@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 // serveConfigz serves Config.Configz.
@@ -56,7 +56,7 @@ func (f regularFS) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return nil, fmt.Errorf("%q is no name: %w", name, fs.ErrNotExist)
 	}
-	name, err := regular.Resolve(f.root, name)
+	name, err := hostfs.Resolve(f.root, name)
 	var info fs.FileInfo
 	if err == nil {
 		info, err = f.root.Lstat(name)
@@ -77,6 +77,6 @@ func (f regularFS) Open(name string) (fs.File, error) {
 		}
 		return shortDir{dir}, nil
 	}
-	file, _, err := regular.Open(f.root, name)
+	file, _, err := hostfs.Open(f.root, name)
 	return file, err
 }

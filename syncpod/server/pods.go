@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podsync/podsync/internal/base/podcontainer"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/loop"
 )
@@ -41,7 +40,7 @@ func (s *Server) container(r *http.Request) (*loop.Pod, string, error) {
 		return nil, "", err
 	}
 	name := r.PathValue("container")
-	if _, err := podcontainer.Find(pod.Pod, name); err != nil {
+	if _, err := runtime.FindContainer(pod.Pod, name); err != nil {
 		return nil, "", notFound("container %q not found in pod %q", name, pod.Pod.Name)
 	}
 	return pod, name, nil

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/spdy"
-	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/internal/spdy"
+	"github.com/podsync/podsync/internal/websocket"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/spdy"
-	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/internal/spdy"
+	"github.com/podsync/podsync/internal/websocket"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/runtime"
+	podstats "github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -100,33 +100,33 @@ type summary struct {
 }
 
 type nodeSummary struct {
-	NodeName  string          `json:"nodeName"`
-	StartTime time.Time       `json:"startTime,omitzero"`
-	CPU       *stats.CPU      `json:"cpu,omitempty"`
-	Memory    *stats.Memory   `json:"memory,omitempty"`
-	Network   *stats.Network  `json:"network,omitempty"`
-	FS        *stats.FS       `json:"fs,omitempty"`
-	Runtime   *runtimeSummary `json:"runtime,omitempty"`
-	Rlimit    *stats.Rlimit   `json:"rlimit,omitempty"`
+	NodeName  string            `json:"nodeName"`
+	StartTime time.Time         `json:"startTime,omitzero"`
+	CPU       *podstats.CPU     `json:"cpu,omitempty"`
+	Memory    *podstats.Memory  `json:"memory,omitempty"`
+	Network   *podstats.Network `json:"network,omitempty"`
+	FS        *podstats.FS      `json:"fs,omitempty"`
+	Runtime   *runtimeSummary   `json:"runtime,omitempty"`
+	Rlimit    *podstats.Rlimit  `json:"rlimit,omitempty"`
 }
 
 type runtimeSummary struct {
-	ImageFS     *stats.FS `json:"imageFs,omitempty"`
-	ContainerFS *stats.FS `json:"containerFs,omitempty"`
+	ImageFS     *podstats.FS `json:"imageFs,omitempty"`
+	ContainerFS *podstats.FS `json:"containerFs,omitempty"`
 }
 
 type podSummary struct {
 	PodRef     podReference       `json:"podRef"`
 	StartTime  time.Time          `json:"startTime,omitzero"`
 	Containers []containerSummary `json:"containers"`
-	CPU        *stats.CPU         `json:"cpu,omitempty"`
-	Memory     *stats.Memory      `json:"memory,omitempty"`
-	Network    *stats.Network     `json:"network,omitempty"`
+	CPU        *podstats.CPU      `json:"cpu,omitempty"`
+	Memory     *podstats.Memory   `json:"memory,omitempty"`
+	Network    *podstats.Network  `json:"network,omitempty"`
 	Volumes    []volumeSummary    `json:"volume,omitempty"`
 }
 
 type volumeSummary struct {
-	stats.FS
+	podstats.FS
 	Name   string          `json:"name"`
 	PVCRef *claimReference `json:"pvcRef,omitempty"`
 	Health *volumeHealth   `json:"volumeHealthStats,omitempty"`
@@ -148,11 +148,11 @@ type podReference struct {
 }
 
 type containerSummary struct {
-	Name      string        `json:"name"`
-	StartTime time.Time     `json:"startTime,omitzero"`
-	CPU       *stats.CPU    `json:"cpu,omitempty"`
-	Memory    *stats.Memory `json:"memory,omitempty"`
-	RootFS    *stats.FS     `json:"rootfs,omitempty"`
+	Name      string           `json:"name"`
+	StartTime time.Time        `json:"startTime,omitzero"`
+	CPU       *podstats.CPU    `json:"cpu,omitempty"`
+	Memory    *podstats.Memory `json:"memory,omitempty"`
+	RootFS    *podstats.FS     `json:"rootfs,omitempty"`
 }
 
 // serveSummary returns the usage of the node, its pods and containers.
@@ -172,7 +172,7 @@ func (s *Server) serveSummary(a *answer, r *http.Request) error {
 	return s.writeJSON(a, r, s.summarize(all, ofPods))
 }
 
-func (s *Server) summarize(all stats.Stats, volumes map[types.UID][]volumeSummary) summary {
+func (s *Server) summarize(all podstats.Stats, volumes map[types.UID][]volumeSummary) summary {
 	n := &all.Node
 	sum := summary{
 		Node: nodeSummary{NodeName: s.config.NodeName, StartTime: n.BootTime, CPU: n.CPU, Memory: n.Memory, Network: n.Network, FS: n.FS, Rlimit: n.Rlimit},
@@ -201,7 +201,7 @@ func summarizeVolumes(list []volume.Stats) map[types.UID][]volumeSummary {
 	ofPods := map[types.UID][]volumeSummary{}
 	for i := range list {
 		v := &list[i]
-		sum := volumeSummary{Name: v.Volume, FS: stats.FS{
+		sum := volumeSummary{Name: v.Volume, FS: podstats.FS{
 			Time: v.Time, CapacityBytes: v.CapacityBytes, AvailableBytes: v.AvailableBytes, UsedBytes: v.UsedBytes,
 			Inodes: v.Inodes, InodesFree: v.InodesFree, InodesUsed: v.InodesUsed,
 		}}

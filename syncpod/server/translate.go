@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/spdy"
-	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/internal/spdy"
+	"github.com/podsync/podsync/internal/websocket"
 )
 
 // The channels of a process's streams over a WebSocket. The first byte of a message is its channel.

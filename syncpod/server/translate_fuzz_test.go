@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/spdy"
-	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/internal/spdy"
+	"github.com/podsync/podsync/internal/websocket"
 )
 
 // FuzzTranslate checks that for any data of a runtime over SPDY, and of a caller over a WebSocket, the translation

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/spdy"
+	"github.com/podsync/podsync/internal/spdy"
 	"github.com/podsync/podsync/runtime/cri"
 )
 

@@ -19,9 +19,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podsync/podsync/internal/base/durable"
-	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/hostfs"
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
@@ -156,7 +155,7 @@ func readCheckpoint(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return regular.Read(root, filepath.Base(path), limit)
+	return hostfs.Read(root, filepath.Base(path), limit)
 }
 
 // usable returns a checkpoint with the pods that can run, with this agent's API defaults, and
@@ -286,7 +285,7 @@ func (f *checkpointFile) replace(path string, content any) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	temporary := durable.Temporary(path)
+	temporary := hostfs.Temporary(path)
 	err = f.disk.write(temporary, text)
 	if err == nil {
 		err = f.disk.rename(temporary, path)
@@ -401,8 +400,8 @@ func trimmedPod(pod *v1.Pod) *v1.Pod {
 // osDisk is the disk of the system.
 type osDisk struct{}
 
-func (osDisk) write(path string, text []byte) error { return durable.Write(path, text, true) }
+func (osDisk) write(path string, text []byte) error { return hostfs.Write(path, text, true) }
 
 func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
 
-func (osDisk) sync(dir string) error { return durable.SyncDir(dir) }
+func (osDisk) sync(dir string) error { return hostfs.SyncDir(dir) }

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/podsync/podsync/internal/base/utf"
+	"github.com/podsync/podsync/internal/utf"
 )
 
 // documents returns the documents of a YAML stream except empty ones, with the number of lines before each. JSON is a

@@ -14,8 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 // maxManifest is the maximum size of a file. It limits the memory for a file that is not a manifest and was put into the
@@ -50,9 +50,9 @@ var copySuffixes = []string{
 // readManifest reads a file, or the file that a symbolic link leads to. Nothing but a regular file is opened:
 // opening a FIFO would wait for a writer.
 func readManifest(path string) ([]byte, error) {
-	file, info, err := regular.OpenPath(path)
+	file, info, err := hostfs.OpenPath(path)
 	switch {
-	case errors.Is(err, regular.ErrNotRegular):
+	case errors.Is(err, hostfs.ErrNotRegular):
 		return nil, errNotRegular
 	case errors.Is(err, fs.ErrNotExist):
 		if found, gone := os.Lstat(path); gone != nil || found.Mode()&fs.ModeSymlink == 0 {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/podsync/podsync/internal/base/quantities"
-	"github.com/podsync/podsync/internal/base/utf"
+	"github.com/podsync/podsync/internal/quantities"
+	"github.com/podsync/podsync/internal/utf"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/podspec"
 )

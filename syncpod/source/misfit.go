@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/podsync/podsync/internal/base/quantities"
+	"github.com/podsync/podsync/internal/quantities"
 )
 
 // misfits finds the fields of JSON that do not fit a type of the API. The decoder stops at the first one, and does not

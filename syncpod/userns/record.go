@@ -11,9 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/durable"
-	"github.com/podsync/podsync/internal/base/regular"
-	"github.com/podsync/podsync/internal/base/safepath"
+	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 const (
@@ -56,7 +54,7 @@ func (r record) span() (span, error) {
 type directory string
 
 func (d directory) path(uid types.UID) (string, error) {
-	if err := safepath.Element("metadata.uid", string(uid)); err != nil {
+	if err := hostfs.Element("metadata.uid", string(uid)); err != nil {
 		return "", fmt.Errorf("userns: %w", err)
 	}
 	return filepath.Join(string(d), string(uid), fileName), nil
@@ -76,7 +74,7 @@ func (d directory) read(uid types.UID) (s span, found bool, err error) {
 		return span{}, false, fmt.Errorf("userns: %w", err)
 	}
 	defer root.Close()
-	text, err := regular.Read(root, fileName, maxFile)
+	text, err := hostfs.Read(root, fileName, maxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && len(bytes.TrimSpace(text)) == 0: // a kubelet treats an empty file as missing
 		return span{}, false, nil
@@ -104,10 +102,10 @@ func (d directory) write(uid types.UID, s span) error {
 		err = os.MkdirAll(filepath.Dir(path), 0o750)
 	}
 	if err == nil {
-		err = durable.Replace(path, text, true)
+		err = hostfs.Replace(path, text, true)
 	}
 	if err == nil {
-		err = durable.SyncDir(filepath.Dir(path))
+		err = hostfs.SyncDir(filepath.Dir(path))
 	}
 	if err != nil {
 		return fmt.Errorf("userns: %w", err)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/podsync/podsync/internal/base/mounts"
+	"github.com/podsync/podsync/runtime/hostfs/mounts"
 )
 
 // ShareRoot makes the root directory of an agent, which holds the directories of pods, a mount with shared

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/podsync/podsync/internal/base/mounts"
+	"github.com/podsync/podsync/runtime/hostfs/mounts"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 

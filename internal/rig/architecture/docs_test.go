@@ -90,11 +90,11 @@ var (
 
 // unlistedReads are the files that open files and are not in docs/BOUNDS.md, with the reason.
 var unlistedReads = map[string]string{
-	"internal/base/durable/durable.go":                 "it creates the file that it opens",
-	"internal/base/durable/sync.go":                    "it opens a directory, and reads nothing",
-	"internal/base/regular/open_linux.go":              "the type is checked by its callers' descriptor",
-	"internal/base/regular/open_other.go":              "the type is checked by its callers' descriptor",
-	"internal/base/regular/regular.go":                 "names of a directory; the page has its callers",
+	"runtime/hostfs/durable.go":                        "it creates the file that it opens",
+	"runtime/hostfs/sync.go":                           "it opens a directory, and reads nothing",
+	"runtime/hostfs/open_linux.go":                     "the type is checked by its callers' descriptor",
+	"runtime/hostfs/open_other.go":                     "the type is checked by its callers' descriptor",
+	"runtime/hostfs/regular.go":                        "names of a directory; the page has its callers",
 	"modules/csi/local.go":                             "it creates the file that it opens",
 	"modules/cluster/cmd/podsync-fleet/shapes.go":      "the program simulates nodes, and its user chooses the file",
 	"modules/cluster/cmd/podsync-fleet/usage_linux.go": "the program simulates nodes, and the file is the kernel's",

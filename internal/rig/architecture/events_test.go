@@ -24,7 +24,7 @@ func TestEventsAreWrittenDown(t *testing.T) {
 	reasons := map[string]string{}
 	for _, f := range moduleSources(t) {
 		ours := func(dir string) bool { return strings.HasPrefix(f.path, dir) }
-		if f.test() || !slices.ContainsFunc([]string{"internal/base/sandboxconfig/", "syncpod/", "modules/"}, ours) {
+		if f.test() || !slices.ContainsFunc([]string{"sandbox/", "syncpod/", "modules/"}, ours) {
 			continue
 		}
 		for _, reason := range reasonsOf(f.ast) {

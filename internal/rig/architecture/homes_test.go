@@ -20,14 +20,14 @@ type home struct {
 var homes = []home{
 	{"a pod phase is terminal", "runtime/pod.go", regexp.MustCompile(`Pod(Succeeded|Failed) *(\|\||&&).*Pod(Succeeded|Failed)\b`)},
 	{"a reason is a failed probe", "actions/reason.go", regexp.MustCompile(`\b(Liveness|Startup)Failed *(\|\||&&|,).*(Liveness|Startup)Failed\b`)},
-	{"the content of a new file reaches the disk", "internal/base/durable/durable.go", regexp.MustCompile(`OpenFile\(path, os\.O_WRONLY\|os\.O_CREATE\|os\.O_TRUNC`)},
-	{"the directory of a kind of volume", "syncpod/internal/volumedir/volumedir.go", regexp.MustCompile(`"kubernetes\.io~`)},
+	{"the content of a new file reaches the disk", "runtime/hostfs/durable.go", regexp.MustCompile(`OpenFile\(path, os\.O_WRONLY\|os\.O_CREATE\|os\.O_TRUNC`)},
+	{"the directory of a kind of volume", "syncpod/volume/volumedir.go", regexp.MustCompile(`"kubernetes\.io~`)},
 	{"the directory of pod logs", "sandbox/sandbox.go", regexp.MustCompile(`"/var/log/pods"`)},
-	{"the annotation of an AppArmor profile", "internal/base/containerconfig/profiles.go", regexp.MustCompile(`DeprecatedAppArmorBetaContainerAnnotationKeyPrefix|container\.apparmor\.security`)},
-	{"the involved object of events about a pod", "internal/base/podref/podref.go", regexp.MustCompile(`v1\.ObjectReference\{.*"Pod"`)},
-	{"a pod in the words of a kubelet's messages", "internal/base/podref/podref.go", regexp.MustCompile(`Namespace *\+ *"\("`)},
-	{"what a pod requests fits on the node", "internal/base/fits/fits.go", regexp.MustCompile(`Node didn't have enough resource`)},
-	{"large structs are sorted by pointers", "internal/base/order/order.go", regexp.MustCompile(`(sorted|pointers)\[i\] = &`)},
+	{"the annotation of an AppArmor profile", "syncpod/container/profiles.go", regexp.MustCompile(`DeprecatedAppArmorBetaContainerAnnotationKeyPrefix|container\.apparmor\.security`)},
+	{"the involved object of events about a pod", "syncpod/podref/podref.go", regexp.MustCompile(`v1\.ObjectReference\{.*"Pod"`)},
+	{"a pod in the words of a kubelet's messages", "syncpod/podref/podref.go", regexp.MustCompile(`Namespace *\+ *"\("`)},
+	{"what a pod requests fits on the node", "syncpod/podspec/resources/fits.go", regexp.MustCompile(`Node didn't have enough resource`)},
+	{"large structs are sorted by pointers", "internal/order/order.go", regexp.MustCompile(`(sorted|pointers)\[i\] = &`)},
 	{"an init container is a sidecar", "runtime/pod.go", regexp.MustCompile(`[!=]= *v1\.ContainerRestartPolicyAlways`)},
 }
 

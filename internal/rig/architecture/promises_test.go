@@ -73,8 +73,8 @@ func mechanismFaults(line string, tests []testFunction) (faults []string) {
 
 // TestMechanismRule: a pattern that has moved, a test that does not exist and a file that does not parse are found.
 func TestMechanismRule(t *testing.T) {
-	const file, names = "internal/base/regular/regular.go", " internal/base/regular:TestRead "
-	tests := []testFunction{{"TestRead", "internal/base/regular"}}
+	const file, names = "runtime/hostfs/regular.go", " runtime/hostfs:TestRead "
+	tests := []testFunction{{"TestRead", "runtime/hostfs"}}
 	for line, want := range map[string]int{
 		file + names + `s/info\.Size\(\) > limit/false/`:            0,
 		file + names + `s/info\.Size\(\) > limits/false/`:           1,

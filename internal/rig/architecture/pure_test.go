@@ -9,37 +9,36 @@ import (
 )
 
 // pure are the packages whose code decides or builds, and does nothing.
-var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "internal/base/sandboxconfig", "internal/base/containerconfig", "internal/base/sandboxes", "internal/base/apistatus",
-	"syncpod/cgroup", "internal/base/podcgroup", "internal/base/evict", "syncpod/eviction", "syncpod/internal/memory", "syncpod/internal/stop", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "syncpod/internal/shutdownorder", "syncpod/internal/rotate", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
+var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/container", "sandbox/run", "syncpod/status", "syncpod/cgroup", "syncpod/eviction", "syncpod/memory", "syncpod/lifecycle", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "runtime/logs/rotate", "internal/jitter", "internal/linux", "runtime/hostfs"}
 
 // edges are the files of pure packages that carry out the decisions of the other files.
 var edges = map[string]string{
-	"podworkers/workers.go":                  "holds the lock, and gives each busy pod a goroutine",
-	"podworkers/workers_ask.go":              "reads the shared Set under a lock",
-	"podworkers/workers_config.go":           "takes a log",
-	"podworkers/workers_drain.go":            "waits for all pods to stop",
-	"podworkers/workers_job.go":              "calls the Syncer",
-	"podworkers/workers_kill.go":             "waits for a pod to stop",
-	"podworkers/workers_scheduler.go":        "holds the context of all work",
-	"podworkers/workers_syncer.go":           "declares the interface whose methods take a context",
-	"podworkers/workers_timers.go":           "wakes up when something is due",
-	"podworkers/workers_work.go":             "makes the context of one work",
-	"runtime/cache.go":                       "lets a caller wait for a newer status",
-	"syncpod/internal/rotate/compress.go":    "compresses a file",
-	"syncpod/internal/rotate/files.go":       "renames and removes files as decided",
-	"syncpod/internal/rotate/owner_other.go": "replaces owner_unix.go on other platforms",
-	"syncpod/internal/rotate/owner_unix.go":  "reads the owner of a directory",
-	"syncpod/internal/rotate/rotator.go":     "lists logs, and lets the runtime reopen them",
-	"internal/base/sandboxes/create.go":      "creates a sandbox over CRI",
-	"sandbox/sandbox.go":                     "declares the interface that resolves runtime classes",
-	"internal/base/sandboxconfig/handler.go": "reads the runtime handler of a class",
-	"internal/base/sandboxes/runner.go":      "runs sandboxes over CRI",
-	"internal/base/sandboxes/stop.go":        "stops and removes a sandbox over CRI",
-	"syncpod/internal/stop/container.go":     "stops a container over CRI",
-	"syncpod/internal/stop/pod.go":           "stops the containers and the sandboxes of a pod",
-	"syncpod/internal/stop/prestop.go":       "runs preStop handlers",
-	"syncpod/internal/stop/stopper.go":       "calls the runtime",
-	"syncpod/resize/allocator.go":            "stores allocated resources in files",
+	"podworkers/workers.go":              "holds the lock, and gives each busy pod a goroutine",
+	"podworkers/workers_ask.go":          "reads the shared Set under a lock",
+	"podworkers/workers_config.go":       "takes a log",
+	"podworkers/workers_drain.go":        "waits for all pods to stop",
+	"podworkers/workers_job.go":          "calls the Syncer",
+	"podworkers/workers_kill.go":         "waits for a pod to stop",
+	"podworkers/workers_scheduler.go":    "holds the context of all work",
+	"podworkers/workers_syncer.go":       "declares the interface whose methods take a context",
+	"podworkers/workers_timers.go":       "wakes up when something is due",
+	"podworkers/workers_work.go":         "makes the context of one work",
+	"runtime/cache.go":                   "lets a caller wait for a newer status",
+	"runtime/logs/rotate/compress.go":    "compresses a file",
+	"runtime/logs/rotate/files.go":       "renames and removes files as decided",
+	"runtime/logs/rotate/owner_other.go": "replaces owner_unix.go on other platforms",
+	"runtime/logs/rotate/owner_unix.go":  "reads the owner of a directory",
+	"runtime/logs/rotate/rotator.go":     "lists logs, and lets the runtime reopen them",
+	"sandbox/run/create.go":              "creates a sandbox over CRI",
+	"sandbox/sandbox.go":                 "declares the interface that resolves runtime classes",
+	"sandbox/handler.go":                 "reads the runtime handler of a class",
+	"sandbox/run/runner.go":              "runs sandboxes over CRI",
+	"sandbox/run/stop.go":                "stops and removes a sandbox over CRI",
+	"syncpod/lifecycle/container.go":     "stops a container over CRI",
+	"syncpod/lifecycle/pod.go":           "stops the containers and the sandboxes of a pod",
+	"syncpod/lifecycle/prestop.go":       "runs preStop handlers",
+	"syncpod/lifecycle/stopper.go":       "calls the runtime",
+	"syncpod/resize/allocator.go":        "stores allocated resources in files",
 }
 
 // impureImports are the imports that pure code must not have.
@@ -176,7 +175,7 @@ func TestPureCode(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "internal/base/sandboxconfig", "internal/base/apistatus", "internal/base/containerconfig"} {
+	for _, dir := range []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/status", "syncpod/container"} {
 		if found[dir] < 2 {
 			t.Errorf("%d files of %s were looked at, there must be more", found[dir], dir)
 		}

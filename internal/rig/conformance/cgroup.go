@@ -9,7 +9,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
@@ -46,11 +45,11 @@ func checkCgroup(line []byte) (outcome, error) {
 // got is what podsync says, in the form of the record.
 func (c *cgroupCase) got() (any, error) {
 	class := qos.Class(c.Pod)
-	name, err := podcgroup.PodName(podcgroup.Name{cgroup.DefaultRoot}, class, c.Pod.UID)
+	name, err := cgroup.PodName(cgroup.Name{cgroup.DefaultRoot}, class, c.Pod.UID)
 	if err != nil {
 		return nil, err
 	}
-	r, err := podcgroup.OfPod(podcgroup.Input{
+	r, err := cgroup.OfPod(cgroup.Input{
 		Pod: c.Pod, NoCPUQuota: !c.CPUCFSQuota, CPUPeriod: time.Duration(c.CPUCFSQuotaPeriodMicros) * time.Microsecond,
 		MemoryReservation: c.MemoryReservation,
 	})
@@ -63,7 +62,7 @@ func (c *cgroupCase) got() (any, error) {
 	}
 	return jsonTree(map[string]any{
 		"qos": class, "cgroupfs": name.Path(cgroup.Cgroupfs), "systemd": name.Path(cgroup.Systemd),
-		"cpuShares": r.CPUShares, "cpuWeight": podcgroup.Weight(r.CPUShares), "cpuQuota": r.CPUQuota, "cpuPeriod": r.CPUPeriod,
+		"cpuShares": r.CPUShares, "cpuWeight": cgroup.Weight(r.CPUShares), "cpuQuota": r.CPUQuota, "cpuPeriod": r.CPUPeriod,
 		"memory": r.Memory, "hugePageLimits": pages, "unified": r.Unified,
 	}), nil
 }

@@ -10,10 +10,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/containerconfig"
-	"github.com/podsync/podsync/internal/base/environ"
-	"github.com/podsync/podsync/internal/base/sandboxconfig"
+	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/container/env"
 )
 
 // configCase is a random pod and container, and the CRI messages that kubelet
@@ -44,7 +43,7 @@ type configCase struct {
 }
 
 type configOptions struct {
-	Envs    []environ.Var
+	Envs    []env.Var
 	Mounts  []configMount
 	Devices []configDevice
 }
@@ -73,8 +72,8 @@ func checkConfig(line []byte) (outcome, error) {
 	if err != nil {
 		return outcome{}, fmt.Errorf("config %s: %w", c.Name, err)
 	}
-	gotSandbox, sandboxErr := sandboxconfig.ConfigOf(c.sandbox())
-	gotContainer, containerErr := containerconfig.Config(input)
+	gotSandbox, sandboxErr := sandbox.ConfigOf(c.sandbox())
+	gotContainer, containerErr := container.Config(input)
 
 	sandboxDiff, err := compare(gotSandbox, sandboxErr, c.WantSandbox, c.WantSandboxError)
 	if err != nil {
@@ -94,11 +93,11 @@ func titled(title, diff string) string {
 	return title + ":\n" + diff
 }
 
-func (c *configCase) sandbox() sandboxconfig.Input {
-	return sandboxconfig.Input{
+func (c *configCase) sandbox() sandbox.Input {
+	return sandbox.Input{
 		Pod:          c.Pod,
 		Attempt:      c.Attempt,
-		Hostname:     sandboxconfig.Hostname{Host: c.Hostname, Domain: c.Domain},
+		Hostname:     sandbox.Hostname{Host: c.Hostname, Domain: c.Domain},
 		DNS:          &runtimeapi.DNSConfig{Servers: c.DNS[0], Searches: c.DNS[1], Options: c.DNS[2]},
 		CgroupParent: c.CgroupParent,
 		NoCPUQuota:   !c.CPUCFSQuota,
@@ -106,16 +105,16 @@ func (c *configCase) sandbox() sandboxconfig.Input {
 	}
 }
 
-func (c *configCase) container() (containerconfig.Input, error) {
+func (c *configCase) container() (container.Input, error) {
 	mounts, err := c.Options.mounts()
 	if err != nil {
-		return containerconfig.Input{}, err
+		return container.Input{}, err
 	}
-	return containerconfig.Input{
+	return container.Input{
 		Pod:      c.Pod,
 		Name:     c.Container,
 		Attempt:  c.RestartCount,
-		Image:    containerconfig.Image{Ref: c.ImageRef, UID: c.ImageUID, Username: c.ImageUsername},
+		Image:    container.Image{Ref: c.ImageRef, UID: c.ImageUID, Username: c.ImageUsername},
 		Env:      c.Options.Envs,
 		Mounts:   mounts,
 		Devices:  c.Options.devices(),

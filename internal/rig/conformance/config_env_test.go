@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/podsync/podsync/internal/base/containerconfig"
-	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/internal/rig/conformance/record"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/container"
 )
 
 func recorded(t *testing.T, file string) (lines []string) {
@@ -74,8 +74,8 @@ func TestRecordedInputsAreOnlyRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sandboxconfig.ConfigOf(c.sandbox())
-		containerconfig.Config(in)
+		sandbox.ConfigOf(c.sandbox())
+		container.Config(in)
 		if !reflect.DeepEqual(c, untouched) {
 			t.Errorf("%s: the input was written to", c.Name)
 		}

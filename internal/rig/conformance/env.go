@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podsync/podsync/internal/base/environ"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
@@ -53,8 +52,8 @@ func checkEnv(line []byte) (outcome, error) {
 	return outcome{name: c.Name, diff: sideBySide(compareTrees("", anyMap(c.Want), byName(vars)))}, nil
 }
 
-func (c *envCase) resolve() ([]environ.Var, error) {
-	return environ.Resolve(context.Background(), environ.Input{
+func (c *envCase) resolve() ([]env.Var, error) {
+	return env.Resolve(context.Background(), env.Input{
 		Pod:             c.Pod,
 		Container:       c.Pod.Spec.Containers[0].Name,
 		PodIPs:          c.PodIPs,
@@ -66,7 +65,7 @@ func (c *envCase) resolve() ([]environ.Var, error) {
 
 // byName returns the variables as JSON values. A duplicate variable shows up as
 // a difference, because Resolve promises unique names.
-func byName(vars []environ.Var) map[string]any {
+func byName(vars []env.Var) map[string]any {
 	m := make(map[string]any, len(vars))
 	for _, v := range vars {
 		if _, again := m[v.Name]; again {

@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
@@ -40,8 +39,8 @@ type rankStats struct {
 
 type rankDisk struct{ UsedBytes, InodesUsed *uint64 }
 
-func (d rankDisk) usage() evict.DiskUsage {
-	return evict.DiskUsage{Bytes: d.UsedBytes, Inodes: d.InodesUsed}
+func (d rankDisk) usage() eviction.DiskUsage {
+	return eviction.DiskUsage{Bytes: d.UsedBytes, Inodes: d.InodesUsed}
 }
 
 // checkRank compares one recorded line with the order that podsync has for the same pods.
@@ -59,27 +58,27 @@ func checkRank(line []byte) (outcome, error) {
 // got is what podsync says, in the form of the record.
 func (c *rankCase) got() map[string][]types.UID {
 	candidates := c.candidates()
-	order := func(s eviction.Signal, on evict.Layout) []types.UID {
+	order := func(s eviction.Signal, on eviction.Layout) []types.UID {
 		var uids []types.UID
-		for _, p := range evict.Rank(candidates, s, on) {
+		for _, p := range eviction.Rank(candidates, s, on) {
 			uids = append(uids, p.Pod.UID)
 		}
 		return uids
 	}
 	return map[string][]types.UID{
-		"memory":              order(eviction.MemoryAvailable, evict.OneDisk),
-		"pids":                order(eviction.PIDAvailable, evict.OneDisk),
-		"nodefs":              order(eviction.NodeFSAvailable, evict.OneDisk),
-		"nodefsInodes":        order(eviction.NodeFSInodesFree, evict.OneDisk),
-		"imagefs":             order(eviction.ImageFSAvailable, evict.ImageDisk),
-		"nodefsBesideImagefs": order(eviction.NodeFSAvailable, evict.ImageDisk),
+		"memory":              order(eviction.MemoryAvailable, eviction.OneDisk),
+		"pids":                order(eviction.PIDAvailable, eviction.OneDisk),
+		"nodefs":              order(eviction.NodeFSAvailable, eviction.OneDisk),
+		"nodefsInodes":        order(eviction.NodeFSInodesFree, eviction.OneDisk),
+		"imagefs":             order(eviction.ImageFSAvailable, eviction.ImageDisk),
+		"nodefsBesideImagefs": order(eviction.NodeFSAvailable, eviction.ImageDisk),
 	}
 }
 
-func (c *rankCase) candidates() []evict.Candidate {
-	var list []evict.Candidate
+func (c *rankCase) candidates() []eviction.Candidate {
+	var list []eviction.Candidate
 	for _, pod := range c.Pods {
-		candidate := evict.Candidate{Pod: pod}
+		candidate := eviction.Candidate{Pod: pod}
 		if s, ok := c.Stats[pod.UID]; ok {
 			candidate.Usage = s.usage()
 		}
@@ -88,13 +87,13 @@ func (c *rankCase) candidates() []evict.Candidate {
 	return list
 }
 
-func (s *rankStats) usage() *evict.Usage {
-	u := &evict.Usage{MemoryBytes: s.Memory.WorkingSetBytes, Processes: s.ProcessStats.Count}
+func (s *rankStats) usage() *eviction.Usage {
+	u := &eviction.Usage{MemoryBytes: s.Memory.WorkingSetBytes, Processes: s.ProcessStats.Count}
 	for _, c := range s.Containers {
-		u.Containers = append(u.Containers, evict.ContainerUsage{Name: c.Name, RootFS: c.RootFS.usage(), Logs: c.Logs.usage()})
+		u.Containers = append(u.Containers, eviction.ContainerUsage{Name: c.Name, RootFS: c.RootFS.usage(), Logs: c.Logs.usage()})
 	}
 	for _, v := range s.Volumes {
-		u.Volumes = append(u.Volumes, evict.VolumeUsage{Name: v.Name, DiskUsage: v.usage()})
+		u.Volumes = append(u.Volumes, eviction.VolumeUsage{Name: v.Name, DiskUsage: v.usage()})
 	}
 	return u
 }

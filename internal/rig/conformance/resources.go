@@ -9,9 +9,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/internal/rig/conformance/record"
 	"github.com/podsync/podsync/runtime"
+	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
 // resourcesCase is a random pod with one container, and the container's resources, user and mounts in the status by

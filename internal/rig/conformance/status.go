@@ -8,9 +8,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/internal/rig/conformance/record"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/status"
 )
 
 // createdMayRun: a pod with a created container that may be started has not
@@ -31,7 +31,7 @@ func checkStatus(line []byte) (outcome, error) {
 	if err != nil {
 		return outcome{}, fmt.Errorf("status %s: %w", c.Name, err)
 	}
-	got := apistatus.Compute(in)
+	got := status.Compute(in)
 	o := outcome{name: c.Name, diff: compareStatus(&c.Want, &got)}
 	if o.diff != "" && got.Phase == v1.PodRunning && c.Want.Phase == v1.PodFailed && hasCreated(in) {
 		ended := reportedBefore(in, v1.PodFailed) // and all else follows from the phase
@@ -43,7 +43,7 @@ func checkStatus(line []byte) (outcome, error) {
 }
 
 // hasCreated reports whether a regular container is created.
-func hasCreated(in apistatus.Input) bool {
+func hasCreated(in status.Input) bool {
 	return slices.ContainsFunc(in.Pod.Spec.Containers, func(c v1.Container) bool {
 		latest := in.Status.Latest(c.Name)
 		return latest != nil && latest.State == runtime.ContainerCreated
@@ -51,11 +51,11 @@ func hasCreated(in apistatus.Input) bool {
 }
 
 // reportedBefore is the status of a pod that was in another phase before.
-func reportedBefore(in apistatus.Input, phase v1.PodPhase) v1.PodStatus {
+func reportedBefore(in status.Input, phase v1.PodPhase) v1.PodStatus {
 	before := in.Pod.Status
 	before.Phase = phase
 	in.Previous = &before
-	return apistatus.Compute(in)
+	return status.Compute(in)
 }
 
 // compareStatus leaves out the resources, which are not in the record.

@@ -18,15 +18,14 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/images"
-	"github.com/podsync/podsync/internal/base/podreader"
-	"github.com/podsync/podsync/internal/base/sandboxes"
-	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
-	podimage "github.com/podsync/podsync/runtime/image"
+	images "github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/runtime/reader"
+	"github.com/podsync/podsync/sandbox/run"
 )
 
 // fakeNode returns an in-memory runtime, and a client of it.
@@ -71,7 +70,7 @@ func (e *edge) start(m *images.Manager, sandboxID, name string, config *runtimea
 
 func newImages(t *testing.T, client *cri.Client) *images.Manager {
 	t.Helper()
-	m, err := images.New(images.Config{Config: podimage.Config{Runtime: client}})
+	m, err := images.New(images.Config{Settings: images.Settings{Runtime: client}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,10 +193,10 @@ func ownedEdge(t *testing.T, client *cri.Client, o cri.Owner) *edge {
 	e := newEdge(t, client, o.Name)
 	e.owner = o
 	var err error
-	if e.reader, err = podreader.New(podreader.Config{Runtime: client, RuntimeName: client.RuntimeName(), Owner: o}); err != nil {
+	if e.reader, err = reader.New(reader.Config{Runtime: client, RuntimeName: client.RuntimeName(), Owner: o}); err != nil {
 		t.Fatal(err)
 	}
-	if e.runner, err = sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: client, Owner: o}); err != nil {
+	if e.runner, err = run.NewRunner(run.RunnerConfig{Runtime: client, Owner: o}); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -214,11 +213,11 @@ func TestLogLinesHoldNoSecrets(t *testing.T) {
 			defer mu.Unlock()
 			lines = append(lines, prefix+args)
 		}, funcr.Options{Verbosity: 10})
-		runner, err := sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: client, Log: log})
+		runner, err := run.NewRunner(run.RunnerConfig{Runtime: client, Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}
-		events, err := watch.NewEvents(watch.EventsConfig{Runtime: client, Handler: make(seen, 1), Log: log})
+		events, err := pleg.NewEvents(pleg.EventsConfig{Runtime: client, Handler: make(seen, 1), Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}

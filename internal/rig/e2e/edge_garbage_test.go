@@ -9,9 +9,8 @@ import (
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/runtime/cri"
-	podimage "github.com/podsync/podsync/runtime/image"
+	images "github.com/podsync/podsync/runtime/image"
 )
 
 // careful is a runtime that only records the requested removals of images.
@@ -31,7 +30,7 @@ func (e *edge) removable() map[string]bool {
 	runtime := careful{e.client, map[string]bool{}}
 	seen := ""
 	c, err := images.NewCollector(images.CollectorConfig{
-		Runtime: runtime, Leases: &images.Leases{}, Policy: podimage.GCPolicy{MinAge: 1},
+		Runtime: runtime, Leases: &images.Leases{}, Policy: images.GCPolicy{MinAge: 1},
 		Statfs: func(path string) (images.Disk, error) {
 			seen = path
 			return images.Disk{Capacity: 1 << 60}, nil

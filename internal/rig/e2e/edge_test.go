@@ -13,13 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/images"
-	"github.com/podsync/podsync/internal/base/podreader"
-	"github.com/podsync/podsync/internal/base/sandboxes"
-	"github.com/podsync/podsync/internal/base/watch"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
-	podimage "github.com/podsync/podsync/runtime/image"
+	images "github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/runtime/pleg"
+	podreader "github.com/podsync/podsync/runtime/reader"
+	"github.com/podsync/podsync/sandbox/run"
 )
 
 // edge is one agent on one runtime.
@@ -28,7 +27,7 @@ type edge struct {
 	client *cri.Client
 	owner  cri.Owner
 	reader *podreader.Reader
-	runner *sandboxes.Runner
+	runner *run.Runner
 }
 
 // onEdges runs a test on each endpoint.
@@ -52,7 +51,7 @@ func newEdge(t *testing.T, client *cri.Client, name string) *edge {
 	if e.reader, err = podreader.New(podreader.Config{Runtime: client, RuntimeName: client.RuntimeName(), Owner: e.owner}); err != nil {
 		t.Fatal(err)
 	}
-	if e.runner, err = sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: client, Owner: e.owner, UnresolvedTimeout: 3 * time.Second}); err != nil {
+	if e.runner, err = run.NewRunner(run.RunnerConfig{Runtime: client, Owner: e.owner, UnresolvedTimeout: 3 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -69,7 +68,7 @@ func (e *edge) config(uid string) *runtimeapi.PodSandboxConfig {
 
 // sandbox creates a pod's sandbox and removes it at the end of the test. The first tries are cancelled after the given
 // times.
-func (e *edge) sandbox(config *runtimeapi.PodSandboxConfig, cutOff ...time.Duration) sandboxes.Created {
+func (e *edge) sandbox(config *runtimeapi.PodSandboxConfig, cutOff ...time.Duration) run.Created {
 	e.t.Helper()
 	for i := range 30 {
 		ctx, cancel := context.WithCancel(e.t.Context())
@@ -92,7 +91,7 @@ func (e *edge) sandbox(config *runtimeapi.PodSandboxConfig, cutOff ...time.Durat
 		}
 	}
 	e.t.Fatal("no sandbox after 30 tries")
-	return sandboxes.Created{}
+	return run.Created{}
 }
 
 func (e *edge) status(uid types.UID, prev *runtime.PodStatus) *runtime.PodStatus {
@@ -191,7 +190,7 @@ func TestEdgeTwoAgents(t *testing.T) {
 
 func TestEdgeImages(t *testing.T) {
 	onEdges(t, func(t *testing.T, e *edge) {
-		m, err := images.New(images.Config{Config: podimage.Config{Runtime: e.client}})
+		m, err := images.New(images.Config{Settings: images.Settings{Runtime: e.client}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,9 +199,9 @@ func TestEdgeImages(t *testing.T) {
 			t.Fatalf("%+v, %v, want not img.Pulled and not %q and no error", img, err, "")
 		}
 		img.Release()
-		var why *podimage.Error
+		var why *images.Error
 		_, err = m.EnsureImage(t.Context(), images.Request{Image: "localhost:1/none:v1", PodUID: "u"})
-		if !errors.As(err, &why) || why.Reason != podimage.ErrImagePull && why.Reason != podimage.ErrRegistryUnavailable || why.RetryAt.IsZero() {
+		if !errors.As(err, &why) || why.Reason != images.ErrImagePull && why.Reason != images.ErrRegistryUnavailable || why.RetryAt.IsZero() {
 			t.Errorf("a registry that is not there: %v", err)
 		}
 	})
@@ -214,7 +213,7 @@ type seen chan struct{}
 
 func (seen) StreamOpened()    {}
 func (seen) StreamLost(error) {}
-func (s seen) HandleEvent(e watch.Event) {
+func (s seen) HandleEvent(e pleg.Event) {
 	if e.PodUID == "events" && len(s) == 0 {
 		s <- struct{}{}
 	}
@@ -225,7 +224,7 @@ func TestEdgeEvents(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		events := make(seen, 1)
-		stream, err := watch.NewEvents(watch.EventsConfig{Runtime: e.client, Handler: events, Owner: e.owner})
+		stream, err := pleg.NewEvents(pleg.EventsConfig{Runtime: e.client, Handler: events, Owner: e.owner})
 		if err != nil {
 			t.Fatal(err)
 		}

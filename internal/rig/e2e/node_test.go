@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/mounts"
-	"github.com/podsync/podsync/runtime"
+	podruntime "github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/hostfs/mounts"
 )
 
 const (
@@ -131,7 +131,7 @@ func unmountRoot(t *testing.T, root string) {
 func (n *node) all() []*runtimeapi.PodSandbox {
 	n.Helper()
 	list, err := n.runtime.ListPodSandbox(context.Background(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
-		LabelSelector: map[string]string{runtime.LabelPodNamespace: namespace},
+		LabelSelector: map[string]string{podruntime.LabelPodNamespace: namespace},
 	}})
 	n.must(err)
 	return list.GetItems()

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/statusstore"
 	"github.com/podsync/podsync/internal/deps"
+	"github.com/podsync/podsync/syncpod/store"
 )
 
 // file is one of the two files of a pod: its status or its record.
@@ -31,33 +31,33 @@ type disk struct {
 	// readable is the time when the current agent could first read all files.
 	readable time.Time
 	mu       sync.Mutex
-	statuses map[types.UID]statusstore.Status
+	statuses map[types.UID]store.Status
 	records  map[types.UID][]byte
 }
 
 var (
-	_ statusstore.Store = (*disk)(nil)
-	_ deps.Records      = (*disk)(nil)
+	_ store.Store  = (*disk)(nil)
+	_ deps.Records = (*disk)(nil)
 )
 
 func newDisk() *disk {
-	return &disk{statuses: map[types.UID]statusstore.Status{}, records: map[types.UID][]byte{}, unsaved: map[file]bool{}}
+	return &disk{statuses: map[types.UID]store.Status{}, records: map[types.UID][]byte{}, unsaved: map[file]bool{}}
 }
 
-func (d *disk) Load(context.Context) ([]statusstore.Status, error) {
+func (d *disk) Load(context.Context) ([]store.Status, error) {
 	if err := d.err(); err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var all []statusstore.Status
+	var all []store.Status
 	for _, uid := range slices.Sorted(maps.Keys(d.statuses)) {
 		all = append(all, d.statuses[uid])
 	}
 	return all, nil
 }
 
-func (d *disk) SetStatus(_ context.Context, s statusstore.Status) error {
+func (d *disk) SetStatus(_ context.Context, s store.Status) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.try(file{s.UID, false}); err != nil {

@@ -11,12 +11,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/sandboxconfig"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/rig/plancheck"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -153,8 +153,8 @@ func (w *world) deliver(o *owner, source string) {
 }
 
 // PreparePod makes the volumes of pods, while it can.
-func (w *world) PreparePod(context.Context, *v1.Pod) (sandboxconfig.Input, error) {
-	return sandboxconfig.Input{}, w.volumes.err()
+func (w *world) PreparePod(context.Context, *v1.Pod) (sandbox.Input, error) {
+	return sandbox.Input{}, w.volumes.err()
 }
 
 // sink takes statuses, while it can.

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/podreader"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/reader"
 )
 
 // Image is the image of the containers that a Node starts itself.
@@ -100,9 +100,9 @@ func (n *Node) As(o cri.Owner) *Node {
 }
 
 // Reader returns a reader of the owner's pods.
-func (n *Node) Reader() *podreader.Reader {
+func (n *Node) Reader() *reader.Reader {
 	n.Helper()
-	r, err := podreader.New(podreader.Config{Runtime: n.Client, RuntimeName: Name, Owner: n.Owner})
+	r, err := reader.New(reader.Config{Runtime: n.Client, RuntimeName: Name, Owner: n.Owner})
 	n.Must(err)
 	return r
 }

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/statusstore"
+	statusstore "github.com/podsync/podsync/syncpod/store"
 )
 
 const uid types.UID = "5d1c8e0a-7f7e-4a58-9c39-1f0a6f1f2b11"

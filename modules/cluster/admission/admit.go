@@ -12,9 +12,9 @@ import (
 	"github.com/go-logr/logr"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
-	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -111,7 +111,7 @@ func (a *Admission) preempt(pod *v1.Pod, activePods []*v1.Pod) (stop, remaining 
 	for _, short := range a.shortages(pod, remaining, a.Allocated) {
 		missing[short.Name] = short.Missing()
 	}
-	if stop, ok = evict.Preempt(pod, allocated, missing); !ok {
+	if stop, ok = eviction.Preempt(pod, allocated, missing); !ok {
 		return nil, activePods, false
 	}
 	stops := map[types.UID]bool{}

@@ -5,8 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/containerconfig"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/container"
 )
 
 // appArmorFits rejects a pod that requests an AppArmor profile if the machine has no AppArmor: the runtime could not
@@ -24,7 +24,7 @@ func wantsAppArmor(pod *v1.Pod) bool {
 		return true
 	}
 	return slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c v1.Container) bool {
-		return confines(containerconfig.AppArmorProfile(pod, &c))
+		return confines(container.AppArmorProfile(pod, &c))
 	})
 }
 

@@ -7,13 +7,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/base/fits"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/podspec/resources"
 )
 
 // rejection returns a kubelet's rejection for a shortage.
-func rejection(short fits.Shortage) *syncpod.Rejection {
+func rejection(short resources.Shortage) *syncpod.Rejection {
 	return &syncpod.Rejection{Reason: "OutOf" + string(short.Name), Message: short.Message()}
 }
 
@@ -27,8 +27,8 @@ func (a *Admission) resourcesFit(pod *v1.Pod, activePods []*v1.Pod, allocated fu
 }
 
 // shortages returns the resources that are insufficient on the node, the number of pods first.
-func (a *Admission) shortages(pod *v1.Pod, activePods []*v1.Pod, allocated func(*v1.Pod) *v1.Pod) (all []fits.Shortage) {
-	pods := fits.Shortage{Name: v1.ResourcePods, Requested: *resource.NewQuantity(1, resource.DecimalSI), Used: *resource.NewQuantity(int64(len(activePods)), resource.DecimalSI)}
+func (a *Admission) shortages(pod *v1.Pod, activePods []*v1.Pod, allocated func(*v1.Pod) *v1.Pod) (all []resources.Shortage) {
+	pods := resources.Shortage{Name: v1.ResourcePods, Requested: *resource.NewQuantity(1, resource.DecimalSI), Used: *resource.NewQuantity(int64(len(activePods)), resource.DecimalSI)}
 	var limited bool
 	if pods.Capacity, limited = a.Allocatable[v1.ResourcePods]; limited && int64(len(activePods)) >= pods.Capacity.Value() {
 		all = append(all, pods)
@@ -40,10 +40,10 @@ func (a *Admission) shortages(pod *v1.Pod, activePods []*v1.Pod, allocated func(
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Allocatable)) { // other admissions manage resources that the node does not know
-		if requested := fits.Requested(pod, name); requested.IsZero() {
+		if requested := resources.Requested(pod, name); requested.IsZero() {
 			continue
 		}
-		if short, ok := fits.Find(pod, activePods, name, a.Allocatable[name]); ok {
+		if short, ok := resources.Find(pod, activePods, name, a.Allocatable[name]); ok {
 			all = append(all, short)
 		}
 	}

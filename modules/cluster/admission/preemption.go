@@ -10,11 +10,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/evict"
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/podref"
 )
 
 // minPreemptionWait is how long a critical pod waits at least for the pods that it preempts.
@@ -97,7 +97,7 @@ func (p *Preemption) AdmitPod(_ context.Context, pod *v1.Pod) *syncpod.Rejection
 	if !p.waiting[pod.UID] {
 		return nil
 	}
-	return &syncpod.Rejection{Reason: evict.PreemptionReason, Message: fmt.Sprintf("waiting until pods have stopped that this critical pod preempts: %d", len(p.stopping))}
+	return &syncpod.Rejection{Reason: eviction.PreemptionReason, Message: fmt.Sprintf("waiting until pods have stopped that this critical pod preempts: %d", len(p.stopping))}
 }
 
 // Run stops pods until ctx ends.
@@ -111,7 +111,7 @@ func (p *Preemption) Run(ctx context.Context, host loop.Host) error {
 		case <-p.wake:
 		}
 		for _, preempted := range p.takeQueued() {
-			host.Events().Eventf(podref.Pod(preempted.pod), v1.EventTypeWarning, evict.PreemptionReason, evict.PreemptionMessage)
+			host.Events().Eventf(podref.Pod(preempted.pod), v1.EventTypeWarning, eviction.PreemptionReason, eviction.PreemptionMessage)
 			stops.Go(func() { p.carryOut(ctx, host, preempted) })
 		}
 	}
@@ -136,7 +136,7 @@ func (p *Preemption) carryOut(ctx context.Context, host loop.Host, preempted pre
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	err := host.KillPod(limited, pod.UID, podworkers.StopRequest{Evict: true, Report: &podworkers.StopReport{
-		Reason: evict.PreemptionReason, Message: evict.PreemptionMessage, Disruption: true,
+		Reason: eviction.PreemptionReason, Message: eviction.PreemptionMessage, Disruption: true,
 	}})
 	if ctx.Err() != nil {
 		return // the next agent decides again

@@ -13,8 +13,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
 
-	"github.com/podsync/podsync/internal/base/durable"
-	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 // maxFile is the maximum size of a kubeconfig or certificate file, in bytes.
@@ -30,7 +29,7 @@ func load(path string) (*rest.Config, error) {
 }
 
 func parse(path string) (*rest.Config, error) {
-	text, err := regular.ReadPath(path, maxFile) // opening a FIFO would wait for a writer
+	text, err := hostfs.ReadPath(path, maxFile) // opening a FIFO would wait for a writer
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +74,7 @@ func checkFile(path string) error {
 	if path == "" {
 		return nil
 	}
-	_, err := regular.ReadPath(path, maxFile)
+	_, err := hostfs.ReadPath(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -92,7 +91,7 @@ func expired(c *rest.Config) bool {
 	text := c.CertData
 	if len(text) == 0 {
 		var err error
-		if text, err = regular.ReadPath(c.CertFile, maxFile); err != nil {
+		if text, err = hostfs.ReadPath(c.CertFile, maxFile); err != nil {
 			return true
 		}
 	}
@@ -123,5 +122,5 @@ func write(path string, other *rest.Config, pair string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
-	return durable.Replace(path, text, true)
+	return hostfs.Replace(path, text, true)
 }

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/klog/v2"
 
-	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 // ServingConfig configures a Serving.
@@ -133,7 +133,7 @@ func RenewSelfSigned(ctx context.Context, dir, host string, ips func() []net.IP,
 // it.
 func SelfSigned(dir, host string, ips []net.IP) (certFile, keyFile string, err error) {
 	certFile, keyFile = filepath.Join(dir, "kubelet.crt"), filepath.Join(dir, "kubelet.key")
-	if text, err := regular.ReadPath(certFile, maxFile); err == nil {
+	if text, err := hostfs.ReadPath(certFile, maxFile); err == nil {
 		all, err := cert.ParseCertsPEM(text)
 		_, pairErr := tls.LoadX509KeyPair(certFile, keyFile)
 		if err == nil && pairErr == nil && time.Until(all[0].NotAfter) > renewBefore {

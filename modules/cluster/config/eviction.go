@@ -8,7 +8,6 @@ import (
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
@@ -41,7 +40,7 @@ func Eviction(c *kubelet.KubeletConfiguration) (eviction.Policy, error) {
 		}
 		p.SoftGracePeriod[signal] = grace
 	}
-	if _, err := evict.RulesOf(p); err != nil {
+	if _, err := eviction.RulesOf(p); err != nil {
 		return p, fmt.Errorf("evictionHard and the fields with it: %w", err)
 	}
 	return p, nil

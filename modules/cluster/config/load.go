@@ -11,7 +11,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/runtime/hostfs"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -37,7 +37,7 @@ func Load(s Sources) (c *kubelet.KubeletConfiguration, warnings []string, err er
 const maxFile = 256 << 10
 
 // read reads a regular file: opening a FIFO would wait for a writer.
-func read(path string) ([]byte, error) { return regular.ReadPath(path, maxFile) }
+func read(path string) ([]byte, error) { return hostfs.ReadPath(path, maxFile) }
 
 // toJSON converts YAML to JSON, with limits that the yaml package does not have.
 func toJSON(text []byte) ([]byte, error) {

@@ -10,9 +10,9 @@ import (
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/modules/cluster/config"
 	"github.com/podsync/podsync/runtime/logs"
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -157,7 +157,7 @@ func TestEviction(t *testing.T) {
 			continue
 		}
 		policy, err := config.Eviction(c)
-		rules, rulesErr := evict.RulesOf(policy)
+		rules, rulesErr := eviction.RulesOf(policy)
 		var got []string
 		for _, threshold := range rules.Thresholds {
 			got = append(got, threshold.String())

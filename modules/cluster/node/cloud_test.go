@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/modules/cluster/node"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
@@ -124,10 +123,10 @@ func TestVolumesAreAttachedByTheControllerManager(t *testing.T) {
 // free.
 func TestEphemeralStorage(t *testing.T) {
 	capacity := node.Machine{CPUs: 1, MemoryBytes: 1 << 30, StorageBytes: 100 << 30}.Capacity(10)
-	rules := evict.Rules{Thresholds: []evict.Threshold{
-		{Signal: eviction.NodeFSAvailable, Value: evict.Amount{Percent: 10}},
-		{Signal: eviction.ImageFSAvailable, Value: evict.Amount{Percent: 50}},
-		{Signal: eviction.NodeFSAvailable, Value: evict.Amount{Percent: 20}, Grace: time.Minute},
+	rules := eviction.Rules{Thresholds: []eviction.Threshold{
+		{Signal: eviction.NodeFSAvailable, Value: eviction.Amount{Percent: 10}},
+		{Signal: eviction.ImageFSAvailable, Value: eviction.Amount{Percent: 50}},
+		{Signal: eviction.NodeFSAvailable, Value: eviction.Amount{Percent: 20}, Grace: time.Minute},
 	}}
 	system := v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("20Gi")}
 	left := node.Allocatable(capacity, system, node.Reserved(rules, capacity))

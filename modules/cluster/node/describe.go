@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/evict"
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // Version is the version that the Node reports: pods can expect the behaviour of a kubelet of this version.
@@ -119,7 +119,7 @@ func (n *Node) setConditions(s *v1.NodeStatus, notReady string) {
 
 // noPressure returns the conditions of a node without pressure.
 func noPressure() []v1.NodeCondition {
-	return evict.Decide(evict.Rules{}, evict.State{}, time.Now()).Conditions
+	return eviction.Decide(eviction.Rules{}, eviction.State{}, time.Now()).Conditions
 }
 
 // setCondition sets one condition. It keeps the transition time if the status has not changed.

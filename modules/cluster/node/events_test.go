@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
-	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/modules/cluster/node"
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // recorded records the events of a node, and sets the pressure conditions of the node.
@@ -51,7 +51,7 @@ func (r *recorded) expect(when string, want ...string) {
 func (r *recorded) has(kinds ...v1.NodeConditionType) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pressure = evict.Decide(evict.Rules{}, evict.State{}, time.Now()).Conditions
+	r.pressure = eviction.Decide(eviction.Rules{}, eviction.State{}, time.Now()).Conditions
 	for i := range r.pressure {
 		if slices.Contains(kinds, r.pressure[i].Type) {
 			r.pressure[i].Status = v1.ConditionTrue

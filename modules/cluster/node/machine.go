@@ -12,8 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/base/evict"
-	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/runtime/hostfs"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
@@ -112,7 +111,7 @@ var reservedBy = map[eviction.Signal]v1.ResourceName{
 
 // Reserved returns the part of a capacity that hard eviction thresholds keep free: memory and
 // ephemeral storage, as in a kubelet.
-func Reserved(rules evict.Rules, capacity v1.ResourceList) v1.ResourceList {
+func Reserved(rules eviction.Rules, capacity v1.ResourceList) v1.ResourceList {
 	reserved := v1.ResourceList{}
 	for _, t := range rules.Thresholds {
 		name, ok := reservedBy[t.Signal]
@@ -183,7 +182,7 @@ const maxFact = 64 << 10
 
 // readFact reads a file that describes the machine. It returns nothing if the file is missing, too large or not regular.
 func readFact(path string) []byte {
-	text, _ := regular.ReadPath(path, maxFact) // opening a FIFO would wait for a writer
+	text, _ := hostfs.ReadPath(path, maxFact) // opening a FIFO would wait for a writer
 	return text
 }
 

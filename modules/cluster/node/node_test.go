@@ -24,7 +24,6 @@ import (
 	ktesting "k8s.io/client-go/testing"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/evict"
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/node"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -81,9 +80,9 @@ func (r *cri) ListImages(context.Context, *runtimeapi.ListImagesRequest, ...grpc
 
 func configOf(kube *fake.Clientset, runtime node.Runtime) node.Config {
 	capacity := node.Machine{CPUs: 2, MemoryBytes: 4 << 30}.Capacity(3)
-	rules := evict.Rules{Thresholds: []evict.Threshold{
-		{Signal: eviction.MemoryAvailable, Value: evict.Amount{Percent: 25}},
-		{Signal: eviction.MemoryAvailable, Value: evict.Amount{Percent: 50}, Grace: time.Minute}, // a soft threshold reserves nothing
+	rules := eviction.Rules{Thresholds: []eviction.Threshold{
+		{Signal: eviction.MemoryAvailable, Value: eviction.Amount{Percent: 25}},
+		{Signal: eviction.MemoryAvailable, Value: eviction.Amount{Percent: 50}, Grace: time.Minute}, // a soft threshold reserves nothing
 	}}
 	return node.Config{
 		Kube: kube, Runtime: runtime, Name: "n1", IPs: func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("10.0.0.1")} }, Port: 10250,

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 const (
@@ -50,11 +50,11 @@ func Files(certificate, key string, log func(error)) (func() (*tls.Certificate, 
 // readPair reads a certificate and its key from regular files: opening a FIFO would wait for a writer, and delay all
 // handshakes.
 func readPair(certificate, key string) (tls.Certificate, error) {
-	chain, err := regular.ReadPath(certificate, maxBundle)
+	chain, err := hostfs.ReadPath(certificate, maxBundle)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	private, err := regular.ReadPath(key, maxBundle)
+	private, err := hostfs.ReadPath(key, maxBundle)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -89,7 +89,7 @@ func Authorities(path string, log func(error)) (func() *x509.CertPool, error) {
 }
 
 func readAuthorities(path string) (*x509.CertPool, error) {
-	text, err := regular.ReadPath(path, maxBundle) // opening a FIFO would wait for a writer
+	text, err := hostfs.ReadPath(path, maxBundle) // opening a FIFO would wait for a writer
 	if err != nil {
 		return nil, err
 	}

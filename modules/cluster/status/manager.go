@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/podsync/podsync/internal/base/apistatus"
-	"github.com/podsync/podsync/internal/base/podref"
 	"github.com/podsync/podsync/modules/cluster/internal/queue"
 	"github.com/podsync/podsync/modules/cluster/mirrors"
 	"github.com/podsync/podsync/podworkers"
 	podruntime "github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/podref"
+	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
 // Pods returns the pods in the API server. A *pods.Source implements it.

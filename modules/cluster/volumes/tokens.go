@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/tokenlife"
 	"github.com/podsync/podsync/modules/csi"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // tokens caches issued tokens until they must be renewed.
@@ -69,6 +69,6 @@ func (v *Volumes) issue(ctx context.Context, pod csi.Pod, r storagev1.TokenReque
 	}
 	v.tokens.mu.Lock()
 	defer v.tokens.mu.Unlock()
-	v.tokens.kept[key] = token{answer.Status, now.Add(tokenlife.Renewal(answer.Status.ExpirationTimestamp.Sub(now)))}
+	v.tokens.kept[key] = token{answer.Status, now.Add(volume.TokenRenewal(answer.Status.ExpirationTimestamp.Sub(now)))}
 	return answer.Status, nil
 }

@@ -12,7 +12,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/spdy"
+	"github.com/podsync/podsync/internal/spdy"
 	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
 )
 

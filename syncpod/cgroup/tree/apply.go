@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -45,7 +44,7 @@ func (t *Tree) apply(ctx context.Context, mount *os.Root, at string, r cgroup.Re
 	if err := t.make(ctx, mount, at); err != nil {
 		return err
 	}
-	for _, s := range inOrder(podcgroup.Settings(r, t.kernel.version, t.kernel.pages, h.pod), h.raise) {
+	for _, s := range inOrder(cgroup.Settings(r, t.kernel.version, t.kernel.pages, h.pod), h.raise) {
 		if err := t.write(mount, at, s); err != nil {
 			return err
 		}
@@ -56,7 +55,7 @@ func (t *Tree) apply(ctx context.Context, mount *os.Root, at string, r cgroup.Re
 
 // inOrder orders settings so that a pod never requests more than its limits: requests are lowered
 // first and raised last (KEP-1287).
-func inOrder(settings []podcgroup.Setting, raise bool) []podcgroup.Setting {
+func inOrder(settings []cgroup.Setting, raise bool) []cgroup.Setting {
 	if raise && len(settings) > 0 && settings[0].Requests() {
 		return append(settings[1:len(settings):len(settings)], settings[0])
 	}
@@ -149,7 +148,7 @@ func (t *Tree) delegate(mount *os.Root, dir string) error {
 }
 
 // write writes one setting. Without a limit, the controller may be missing.
-func (t *Tree) write(mount *os.Root, at string, s podcgroup.Setting) error {
+func (t *Tree) write(mount *os.Root, at string, s cgroup.Setting) error {
 	tree := t.kernel.controllers[s.Controller]
 	if tree == "" && s.Unlimited() {
 		return nil

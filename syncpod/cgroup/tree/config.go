@@ -16,7 +16,6 @@ import (
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -40,7 +39,7 @@ type Config struct {
 	// CPUPeriod is the accounting period of CPU limits, 0 means 100 ms.
 	CPUPeriod time.Duration
 	// MemoryReservation keeps the memory that pods request from being reclaimed, with
-	// version 2 of the kernel's interface; see podcgroup.Input.
+	// version 2 of the kernel's interface; see cgroup.Input.
 	MemoryReservation bool
 	// PodPIDs is the maximum number of processes and threads of a pod. 0 means no limit.
 	PodPIDs int64
@@ -73,7 +72,7 @@ func (c *Config) setDefaults() error {
 	case c.killTimeout < 0:
 		return fmt.Errorf("tree: Config.KillTimeout is %v, want 0 or more", c.killTimeout)
 	}
-	_, err := podcgroup.OfNode(podcgroup.Above{Allocatable: c.Allocatable})
+	_, err := cgroup.OfNode(cgroup.Above{Allocatable: c.Allocatable})
 	return err
 }
 

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -24,7 +23,7 @@ func (t *Tree) current(mount *os.Root, at string) (r cgroup.Resources, ok bool) 
 		r.Memory = f.limit("memory", "memory.limit_in_bytes")
 	} else {
 		if weight, known := f.number("cpu", "cpu.weight"); known {
-			r.CPUShares = podcgroup.Shares(weight)
+			r.CPUShares = cgroup.Shares(weight)
 		}
 		r.CPUQuota, r.CPUPeriod = f.bandwidth()
 		r.Memory = f.limit("memory", "memory.max")
@@ -84,7 +83,7 @@ func (f cgroupFiles) bandwidth() (quota, period *int64) {
 func (f cgroupFiles) pages() map[int64]int64 {
 	pages := map[int64]int64{}
 	for _, size := range f.tree.kernel.pages {
-		limit := f.limit("hugetlb", podcgroup.PageFile(f.tree.kernel.version, size))
+		limit := f.limit("hugetlb", cgroup.PageFile(f.tree.kernel.version, size))
 		pages[size] = math.MaxInt64
 		if limit != nil {
 			pages[size] = *limit

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -23,7 +22,7 @@ func FuzzCurrent(f *testing.F) {
 			k.version = cgroup.V2
 		}
 		for _, name := range []string{
-			"cpu.shares", "cpu.cfs_quota_us", "cpu.cfs_period_us", "memory.limit_in_bytes", "cpu.weight", "cpu.max", "memory.max", "pids.max", podcgroup.PageFile(k.version, 2<<20),
+			"cpu.shares", "cpu.cfs_quota_us", "cpu.cfs_period_us", "memory.limit_in_bytes", "cpu.weight", "cpu.max", "memory.max", "pids.max", cgroup.PageFile(k.version, 2<<20),
 		} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)

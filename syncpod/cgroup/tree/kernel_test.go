@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -190,7 +189,7 @@ func TestKernelVersion2(t *testing.T) {
 				return err
 			}
 		}
-		for _, s := range podcgroup.Settings(limits, cgroup.V2, tree.kernel.pages, true) {
+		for _, s := range cgroup.Settings(limits, cgroup.V2, tree.kernel.pages, true) {
 			if err := tree.write(mount, root+at, s); err != nil {
 				return err
 			}

@@ -6,7 +6,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -30,7 +29,7 @@ func (t *Tree) writePages(ctx context.Context, mount *os.Root, at string, r cgro
 		}
 		above = path.Join(above, element)
 	}
-	for _, s := range podcgroup.Settings(r, t.kernel.version, t.kernel.pages, h.pod) {
+	for _, s := range cgroup.Settings(r, t.kernel.version, t.kernel.pages, h.pod) {
 		if s.Controller != hugetlb {
 			continue
 		}

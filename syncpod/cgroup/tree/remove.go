@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/podsync/podsync/internal/base/filetree"
+	"github.com/podsync/podsync/internal/filetree"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 

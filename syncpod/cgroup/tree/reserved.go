@@ -10,7 +10,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -27,7 +26,7 @@ func (t *Tree) LimitCgroup(ctx context.Context, name string, resources v1.Resour
 	if err != nil {
 		return fmt.Errorf("tree: cgroup %q: %w", name, err)
 	}
-	r, err := podcgroup.OfNode(podcgroup.Above{Allocatable: resources})
+	r, err := cgroup.OfNode(cgroup.Above{Allocatable: resources})
 	if err != nil {
 		return fmt.Errorf("tree: cgroup %q: %w", name, err)
 	}
@@ -48,7 +47,7 @@ func (t *Tree) existing(name string) (at string, err error) {
 		}
 		name = strings.ReplaceAll(slice, "-", "/")
 	}
-	parsed, err := podcgroup.Parse(name)
+	parsed, err := cgroup.Parse(name)
 	if err == nil && len(parsed) == 0 {
 		err = errors.New("it is the root of the tree, want a cgroup below it")
 	}
@@ -66,7 +65,7 @@ func (t *Tree) limit(ctx context.Context, mount *os.Root, at string, r cgroup.Re
 	if t.config.Driver == cgroup.Systemd {
 		return t.config.Slices.LimitSlice(ctx, at, r)
 	}
-	for _, s := range podcgroup.Settings(r, t.kernel.version, nil, false) {
+	for _, s := range cgroup.Settings(r, t.kernel.version, nil, false) {
 		if s.Requests() || s.Controller != "cpu" && !s.Unlimited() {
 			if err := t.write(mount, at, s); err != nil {
 				return err

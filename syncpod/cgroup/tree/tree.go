@@ -13,8 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/podcgroup"
-	"github.com/podsync/podsync/internal/base/podfile"
+	"github.com/podsync/podsync/internal/podfile"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
@@ -22,7 +21,7 @@ import (
 // Tree keeps the cgroups of pods. Its methods may be called concurrently.
 type Tree struct {
 	config Config
-	root   podcgroup.Name
+	root   cgroup.Name
 	made   podfile.Dir
 	kernel kernel
 	// afterMkdir and beforeRemove are called for each directory. Tests use them to create and remove
@@ -42,7 +41,7 @@ func New(c Config) (*Tree, error) {
 	if err := c.setDefaults(); err != nil {
 		return nil, err
 	}
-	root, err := podcgroup.Parse(c.Root)
+	root, err := cgroup.Parse(c.Root)
 	if err != nil {
 		return nil, fmt.Errorf("tree: Config.Root: %w", err)
 	}
@@ -76,7 +75,7 @@ func (t *Tree) EnsurePodsCgroup(ctx context.Context) error {
 	err := t.in(func(mount *os.Root) error {
 		errs := []error{t.setAbove(ctx, mount, v1.PodQOSGuaranteed)}
 		for _, class := range []v1.PodQOSClass{v1.PodQOSBurstable, v1.PodQOSBestEffort} {
-			name, err := podcgroup.ClassName(t.root, class)
+			name, err := cgroup.ClassName(t.root, class)
 			if err == nil && !t.exists(mount, name.Path(t.config.Driver)) {
 				err = t.setAbove(ctx, mount, class)
 			}
@@ -118,11 +117,11 @@ func (t *Tree) set(ctx context.Context, pod *v1.Pod, raise bool) (string, error)
 		return "", errors.New("tree: the pod is nil")
 	}
 	class := qos.Class(pod)
-	name, err := podcgroup.PodName(t.root, class, pod.UID)
+	name, err := cgroup.PodName(t.root, class, pod.UID)
 	if err != nil {
 		return "", fmt.Errorf("tree: pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	r, err := podcgroup.OfPod(podcgroup.Input{
+	r, err := cgroup.OfPod(cgroup.Input{
 		Pod: pod, NoCPUQuota: t.config.NoCPUQuota, CPUPeriod: t.config.CPUPeriod,
 		MemoryReservation: t.config.MemoryReservation, PIDs: t.config.PodPIDs,
 	})
@@ -160,12 +159,12 @@ func (t *Tree) raised(mount *os.Root, at string, next cgroup.Resources) cgroup.R
 	if !ok {
 		return next
 	}
-	return podcgroup.Larger(last, next)
+	return cgroup.Larger(last, next)
 }
 
 // setAbove updates the cgroups above the pods of a QoS class.
 func (t *Tree) setAbove(ctx context.Context, mount *os.Root, class v1.PodQOSClass) error {
-	above := podcgroup.Above{Allocatable: t.config.Allocatable, MemoryReservation: t.config.MemoryReservation}
+	above := cgroup.Above{Allocatable: t.config.Allocatable, MemoryReservation: t.config.MemoryReservation}
 	for _, pod := range t.pods {
 		above.Pods = append(above.Pods, pod)
 	}
@@ -174,18 +173,18 @@ func (t *Tree) setAbove(ctx context.Context, mount *os.Root, class v1.PodQOSClas
 			return err
 		}
 	}
-	r, err := podcgroup.OfNode(above)
+	r, err := cgroup.OfNode(above)
 	if err == nil {
 		err = t.apply(ctx, mount, t.root.Path(t.config.Driver), r, how{})
 	}
 	if err != nil || class == v1.PodQOSGuaranteed {
 		return err
 	}
-	name, err := podcgroup.ClassName(t.root, class)
+	name, err := cgroup.ClassName(t.root, class)
 	if err != nil {
 		return err
 	}
-	return t.apply(ctx, mount, name.Path(t.config.Driver), podcgroup.OfClass(above, class), how{})
+	return t.apply(ctx, mount, name.Path(t.config.Driver), cgroup.OfClass(above, class), how{})
 }
 
 // mark records that this Tree creates the cgroup of a pod, unless it exists without a record.
@@ -216,7 +215,7 @@ func (t *Tree) RemovePod(ctx context.Context, uid types.UID) error {
 	}
 	err := t.in(func(mount *os.Root) error {
 		for _, class := range []v1.PodQOSClass{v1.PodQOSGuaranteed, v1.PodQOSBurstable, v1.PodQOSBestEffort} {
-			name, err := podcgroup.PodName(t.root, class, uid)
+			name, err := cgroup.PodName(t.root, class, uid)
 			if err == nil {
 				err = t.remove(ctx, mount, name.Path(t.config.Driver))
 			}

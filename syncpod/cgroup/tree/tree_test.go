@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/base/podcgroup"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -311,13 +310,13 @@ func TestReclaimableMemory(t *testing.T) {
 // The requested resources are lowered first and raised last.
 func TestOrderOfSettings(t *testing.T) {
 	for _, version := range []cgroup.Version{cgroup.V1, cgroup.V2} {
-		list := podcgroup.Settings(cgroup.Resources{CPUShares: 5}, version, nil, false)
+		list := cgroup.Settings(cgroup.Resources{CPUShares: 5}, version, nil, false)
 		for raise, at := range map[bool]int{false: 0, true: len(list) - 1} {
 			if got := inOrder(slices.Clone(list), raise); len(got) != len(list) || !got[at].Requests() {
 				t.Errorf("version %d, raise %v: %v", version, raise, got)
 			}
 		}
-		if got := inOrder(podcgroup.Settings(cgroup.Resources{}, version, nil, false), true); len(got) != len(list)-1 {
+		if got := inOrder(cgroup.Settings(cgroup.Resources{}, version, nil, false), true); len(got) != len(list)-1 {
 			t.Errorf("without shares: %v", got)
 		}
 	}

@@ -13,12 +13,11 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/podsync/podsync/internal/base/images"
-	"github.com/podsync/podsync/internal/base/podreader"
-	"github.com/podsync/podsync/internal/base/sandboxes"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/syncpod/internal/hook"
+	podreader "github.com/podsync/podsync/runtime/reader"
+	"github.com/podsync/podsync/sandbox/run"
+	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 )
 
 // Runtime is a connection to a runtime, with the settings that several parts share.
@@ -71,24 +70,24 @@ func (r Runtime) Reader() (*podreader.Reader, error) {
 }
 
 // Sandboxes returns a Runner, which creates, stops and removes sandboxes.
-func (r Runtime) Sandboxes() (*sandboxes.Runner, error) {
-	runner, err := sandboxes.NewRunner(sandboxes.RunnerConfig{Runtime: r.Client, Owner: r.Owner, Log: r.Log})
+func (r Runtime) Sandboxes() (*run.Runner, error) {
+	runner, err := run.NewRunner(run.RunnerConfig{Runtime: r.Client, Owner: r.Owner, Log: r.Log})
 	return runner, made("a runner of sandboxes", err)
 }
 
 // Images returns a Manager, which ensures that images are present.
-func (r Runtime) Images() (*images.Manager, error) {
-	c := images.Config{Config: image.Config{Runtime: r.Client}, Log: r.Log}
+func (r Runtime) Images() (*image.Manager, error) {
+	c := image.Config{Settings: image.Settings{Runtime: r.Client}, Log: r.Log}
 	if r.Root != "" {
 		c.Dir = filepath.Join(r.Root, "images")
 	}
-	manager, err := images.New(c)
+	manager, err := image.New(c)
 	return manager, made("a manager of images", err)
 }
 
 // Hooks runs postStart and preStop handlers.
-func (r Runtime) Hooks() (*hook.Runner, error) {
-	runner, err := hook.New(hook.Config{Exec: r.Client, Dial: r.DialPod})
+func (r Runtime) Hooks() (*handler.Runner, error) {
+	runner, err := handler.New(handler.Config{Exec: r.Client, Dial: r.DialPod})
 	return runner, made("a runner of handlers", err)
 }
 

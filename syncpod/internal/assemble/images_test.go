@@ -7,7 +7,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/base/images"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/image"
@@ -21,7 +20,7 @@ func TestImagesWithARootOutliveTheAgent(t *testing.T) {
 	_, conn := critest.Start(t, critest.Config{Registry: []critest.RemoteImage{{Image: critest.Image{Name: name}, Credentials: []*runtimeapi.AuthConfig{bob}}}})
 	secret := v1.Secret{Data: map[string][]byte{v1.DockerConfigKey: []byte(`{"r.io": {"username": "bob", "password": "right"}}`)}}
 	of := assemble.Runtime{Client: cri.NewClient(conn), Root: t.TempDir()}
-	ensure := func(req images.Request) error {
+	ensure := func(req image.Request) error {
 		manager, err := of.Images()
 		if err != nil {
 			t.Fatal(err)
@@ -33,13 +32,13 @@ func TestImagesWithARootOutliveTheAgent(t *testing.T) {
 		}
 		return err
 	}
-	if err := ensure(images.Request{Image: name, Secrets: []v1.Secret{secret}}); err != nil {
+	if err := ensure(image.Request{Image: name, Secrets: []v1.Secret{secret}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := ensure(images.Request{Image: name, Policy: v1.PullNever}); !errors.Is(err, image.ErrImageNeverPull) {
+	if err := ensure(image.Request{Image: name, Policy: v1.PullNever}); !errors.Is(err, image.ErrImageNeverPull) {
 		t.Errorf("without the secret: %v", err)
 	}
-	if err := ensure(images.Request{Image: name, Policy: v1.PullNever, Secrets: []v1.Secret{secret}}); err != nil {
+	if err := ensure(image.Request{Image: name, Policy: v1.PullNever, Secrets: []v1.Secret{secret}}); err != nil {
 		t.Errorf("with the secret: %v", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/base/apistatus"
 	"github.com/podsync/podsync/runtime"
+	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
 // Status is a recorded result of the kubelet's generateAPIPodStatus.

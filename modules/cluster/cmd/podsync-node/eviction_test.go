@@ -11,8 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/stats"
 )
 
 // short is a stats source for a node with 16 GiB of memory. The test sets the available memory and the usage of pods.

@@ -18,8 +18,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/podsync/podsync/internal/base/evict"
-	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/modules/cluster/admission"
 	"github.com/podsync/podsync/modules/cluster/config"
@@ -35,10 +33,12 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/hostfs"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/resize"
 	"github.com/podsync/podsync/syncpod/source"
@@ -179,7 +179,7 @@ const checkpointKeySize = 32
 
 // readKey reads a key from a file that no other user may read.
 func readKey(path string) ([]byte, error) {
-	file, info, err := regular.OpenPath(path) // opening a FIFO would wait for a writer
+	file, info, err := hostfs.OpenPath(path) // opening a FIFO would wait for a writer
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func (a *agent) nodeResources(machine node.Machine, capacity v1.ResourceList) (r
 	if err != nil {
 		return r, err
 	}
-	rules, err := evict.RulesOf(a.policy)
+	rules, err := eviction.RulesOf(a.policy)
 	if err != nil {
 		return r, err
 	}
@@ -367,7 +367,7 @@ func (a *agent) sync(ctx context.Context, room nodeResources, events record.Even
 }
 
 // images configures the pulls of images.
-func (a *agent) images() (c image.Config, err error) {
+func (a *agent) images() (c image.Settings, err error) {
 	c.Runtime, c.MaxParallelPulls = pullsOf(a.runtime, a.kubelet), a.parallelPulls()
 	c.ShareImages, c.VerifyPreloaded, err = config.Images(a.kubelet)
 	return c, err

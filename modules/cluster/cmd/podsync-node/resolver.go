@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/runtime/hostfs"
 	"github.com/podsync/podsync/sandbox"
 )
 
@@ -65,7 +65,7 @@ func readResolvConf(path string) (sandbox.NodeDNS, error) {
 	if path == "" {
 		return sandbox.NodeDNS{}, nil
 	}
-	text, err := regular.ReadPath(path, maxResolvConf) // opening a FIFO would wait for a writer
+	text, err := hostfs.ReadPath(path, maxResolvConf) // opening a FIFO would wait for a writer
 	if err != nil {
 		return sandbox.NodeDNS{}, err
 	}

@@ -19,7 +19,6 @@ import (
 	"k8s.io/klog/v2"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/podsync/podsync/internal/base/stats"
 	"github.com/podsync/podsync/modules/cluster/certificates"
 	"github.com/podsync/podsync/modules/cluster/config"
 	"github.com/podsync/podsync/modules/cluster/internal/resident"
@@ -29,6 +28,7 @@ import (
 	"github.com/podsync/podsync/modules/prometheus"
 	"github.com/podsync/podsync/modules/systemd"
 	"github.com/podsync/podsync/runtime/cri"
+	podstats "github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/volume"
 )
@@ -55,7 +55,7 @@ type agent struct {
 	tracing *otel.Tracing
 	// policy is the eviction policy. stats is the source of usage measurements; nil means the node itself.
 	policy eviction.Policy
-	stats  stats.Source
+	stats  podstats.Source
 	log    logr.Logger
 	// systemd creates the slices of pods and delays shutdowns. logindConf is the file that raises logind's limit, "" for
 	// the default.

@@ -29,11 +29,11 @@ import (
 	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/modules/cluster/node"
 	"github.com/podsync/podsync/modules/cluster/objects"
 	"github.com/podsync/podsync/modules/cluster/pods"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/hostfs/mounts"
 	"github.com/podsync/podsync/syncpod/server"
 )
 

@@ -10,7 +10,7 @@ import (
 )
 
 // defaultPatterns apply if no FILES are given.
-var defaultPatterns = []string{"actions/*.go", "podworkers/*.go", "syncpod/internal/memory/*.go", "syncpod/internal/stop/*.go", "internal/base/watch/*.go"}
+var defaultPatterns = []string{"actions/*.go", "podworkers/*.go", "syncpod/memory/*.go", "syncpod/lifecycle/*.go", "runtime/pleg/*.go"}
 
 func main() {
 	seed := flag.Uint64("seed", 1, "what the draw begins with")

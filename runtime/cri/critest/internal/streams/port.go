@@ -8,7 +8,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/internal/websocket"
 )
 
 // A Dialer connects to a port of a pod.

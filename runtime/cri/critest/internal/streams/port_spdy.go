@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/podsync/podsync/internal/base/spdy"
+	"github.com/podsync/podsync/internal/spdy"
 )
 
 // serveStreams connects a client to ports of a sandbox, over SPDY.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/podsync/podsync/internal/base/spdy"
-	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/internal/spdy"
+	"github.com/podsync/podsync/internal/websocket"
 )
 
 // ProtocolHeader is the header that names the protocol over SPDY.

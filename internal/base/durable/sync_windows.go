@@ -1,4 +1,0 @@
-package durable
-
-// SyncDir does nothing: Windows has no such call and writes names by itself.
-func SyncDir(string) error { return nil }

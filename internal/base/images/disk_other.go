@@ -1,7 +1,0 @@
-//go:build !linux
-
-package images
-
-import "errors"
-
-func statfs(string) (Disk, error) { return Disk{}, errors.ErrUnsupported }

@@ -1,0 +1,51 @@
+package hostfs_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/podsync/podsync/runtime/hostfs"
+)
+
+func TestReplace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.json")
+	if err := os.WriteFile(hostfs.Temporary(path), []byte("left by a killed agent"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"first", "2"} {
+		if err := hostfs.Replace(path, []byte(text), true); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); string(got) != text || err != nil {
+			t.Errorf("%q, %v, want %q", got, err, text)
+		}
+	}
+	wantNoTemporary(t, path)
+	if err := hostfs.SyncDir(filepath.Dir(path)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReplaceThatFailsLeavesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.json")
+	if err := os.MkdirAll(filepath.Join(path, "in-the-way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := hostfs.Replace(path, []byte("text"), false); err == nil {
+		t.Error("a directory is replaced by a file")
+	}
+	wantNoTemporary(t, path)
+	if err := hostfs.Replace(filepath.Join(path, "no", "file"), nil, false); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v, want that the directory does not exist", err)
+	}
+}
+
+func wantNoTemporary(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Lstat(hostfs.Temporary(path)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v, want no temporary file", err)
+	}
+}

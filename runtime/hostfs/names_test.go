@@ -1,0 +1,69 @@
+package hostfs
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// A file that is renamed while its directory is listed is in the list.
+func TestNamesWhileAFileIsRenamed(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := os.Mkdir(filepath.Join(dir, "d"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	one, two := filepath.Join(dir, "d", "one"), filepath.Join(dir, "d", "two")
+	if err := os.WriteFile(one, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var renaming sync.WaitGroup
+	renaming.Go(func() {
+		for from, to := one, two; ; from, to = to, from {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if err := os.Rename(from, to); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 3000 {
+		if names, err := Names(root, "d"); err != nil || len(names) == 0 {
+			t.Errorf("names %v, %v, want the file", names, err)
+			break
+		}
+	}
+	close(done)
+	renaming.Wait()
+}
+
+// Only directories are opened, and no link leads out of the root.
+func TestNamesOfNoDirectory(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(os.TempDir(), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"file", "link", "nothing"} {
+		if names, err := Names(root, name); err == nil {
+			t.Errorf("%s: %v, want an error", name, names)
+		}
+	}
+}

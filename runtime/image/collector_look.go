@@ -1,0 +1,142 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// listed are the images that a runtime has, by ID.
+type listed map[string]*listedImage
+
+// listedImage is an image of the list, under all its names.
+type listedImage struct {
+	Stored
+	names []string // in normal form
+	cri   *runtimeapi.Image
+}
+
+func (l listed) stored() []Stored {
+	var all []Stored
+	for _, img := range l {
+		all = append(all, img.Stored)
+	}
+	return all
+}
+
+// look lists the images with their records, and drops the records of all others.
+func (c *Collector) look(ctx context.Context, now time.Time) (listed, error) {
+	images, err := c.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used, err := c.usedNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sandboxes, err := c.sandboxImage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	records, ids, there := map[string]record{}, map[string]bool{}, map[string]bool{}
+	for id, img := range images {
+		r := c.records[id]
+		if r.seen.IsZero() {
+			r.seen = now
+		}
+		records[id], ids[id] = r, true
+		img.FirstSeen, img.NotBefore = r.seen, r.due
+		img.Pinned = img.Pinned || anyOf(img.names, c.keep) || anyOf(img.names, sandboxes)
+		img.InUse = anyOf(img.names, used) || c.config.Leases.Held(img.cri)
+		if img.InUse {
+			c.config.Leases.noteUse(now, img.names...)
+		}
+		img.LastUsed = c.config.Leases.lastUse(img.names)
+		for _, name := range img.names {
+			there[name] = true
+		}
+	}
+	c.records = records
+	c.config.Leases.forgetUses(there, now)
+	c.config.Leases.listed(ids, now)
+	return images, nil
+}
+
+func anyOf(names []string, set map[string]bool) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return set[name] })
+}
+
+// list merges entries of the same image: runtimes may list an image once for each name, or for each
+// runtime handler.
+func (c *Collector) list(ctx context.Context) (listed, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	resp, err := c.config.Runtime.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("images: list images: %w", cri.Classify(err))
+	}
+	images := listed{}
+	for _, i := range resp.GetImages() {
+		if i.GetId() == "" {
+			continue // it has no name by which it could be removed
+		}
+		img := images[i.GetId()]
+		if img == nil {
+			img = &listedImage{Stored: Stored{ID: i.GetId()}, cri: &runtimeapi.Image{Id: i.GetId()}}
+			images[i.GetId()] = img
+		}
+		img.cri.RepoTags = append(img.cri.RepoTags, i.GetRepoTags()...)
+		img.cri.RepoDigests = append(img.cri.RepoDigests, i.GetRepoDigests()...)
+		img.Size, img.Pinned = max(img.Size, i.GetSize()), img.Pinned || i.GetPinned()
+		img.names = imageNames(img.cri)
+		img.Name = slices.Concat(img.cri.RepoTags, img.cri.RepoDigests, []string{img.ID})[0]
+	}
+	return images, nil
+}
+
+// usedNames returns all names of images that containers use or mount. The containers may belong to
+// any agent, and need not run.
+func (c *Collector) usedNames(ctx context.Context) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	resp, err := c.config.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("images: list containers: %w", cri.Classify(err))
+	}
+	used := map[string]bool{}
+	for _, container := range resp.GetContainers() {
+		for _, name := range []string{container.GetImageId(), container.GetImageRef(), container.GetImage().GetImage()} {
+			used[completed(name)] = true
+		}
+		for _, name := range strings.Fields(container.GetAnnotations()[runtime.AnnotationImageVolumes]) {
+			used[completed(name)] = true
+		}
+	}
+	return used, nil
+}
+
+// sandboxImage returns the image of the runtime's sandboxes, none if the runtime does not report
+// it. A runtime reports it in the verbose configuration of its status, where kubeadm also reads it.
+func (c *Collector) sandboxImage(ctx context.Context) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	resp, err := c.config.Runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
+	if err != nil {
+		return nil, fmt.Errorf("images: which image sandboxes are made of: %w", cri.Classify(err))
+	}
+	var config struct {
+		SandboxImage string `json:"sandboxImage"`
+	}
+	if err := json.Unmarshal([]byte(resp.GetInfo()["config"]), &config); err != nil || config.SandboxImage == "" {
+		return nil, nil // the configuration of this runtime has another form
+	}
+	return map[string]bool{completed(config.SandboxImage): true}, nil
+}

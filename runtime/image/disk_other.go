@@ -1,0 +1,7 @@
+//go:build !linux
+
+package image
+
+import "errors"
+
+func statfs(string) (Disk, error) { return Disk{}, errors.ErrUnsupported }

@@ -1,0 +1,217 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// Request requests one image for one pod. EnsureImage does not modify it.
+type Request struct {
+	// Image is the name in the container's spec. Required.
+	Image string
+	// Policy is the pull policy in the container's spec. Default: the API's, that
+	// is Always for the tag latest and IfNotPresent otherwise.
+	Policy v1.PullPolicy
+	// PodUID is the pod whose back-off applies. Requests without a UID share one back-off.
+	PodUID types.UID
+	// PodAnnotations are passed to the runtime with the image's name.
+	PodAnnotations map[string]string
+	// Secrets are the pod's pull secrets, in its order.
+	Secrets []v1.Secret
+	// Sandbox is the pod's sandbox, which some runtimes need for the pull.
+	Sandbox *runtimeapi.PodSandboxConfig
+	// RuntimeHandler is the handler the image is for, empty for the default one.
+	RuntimeHandler string
+	// OnPull, if set, is called once before a pull is begun or joined: the moment
+	// for an event to the pod.
+	OnPull func()
+}
+
+// String describes the request, with the number of secrets but not the secrets.
+func (r Request) String() string {
+	return fmt.Sprintf("{image %q, policy %q, pod %q, [%d pull secrets]}", r.Image, r.Policy, r.PodUID, len(r.Secrets))
+}
+
+// Format prints String under every verb, so that no secret is printed.
+func (r Request) Format(w fmt.State, _ rune) { fmt.Fprint(w, r.String()) }
+
+// Image is a present image, protected by a lease.
+type Image struct {
+	// ID is the runtime's identifier of the image. Create containers from it, with the name in the
+	// pod's spec as ImageSpec.UserSpecifiedImage (CRI-O requires that).
+	ID string
+	// UID and Username are the default user of the image's containers. UID is nil if the image has a
+	// name or no user.
+	UID      *int64
+	Username string
+	// Size is in bytes, as reported by the runtime.
+	Size uint64
+	// Pulled reports whether the image was pulled for this request. PullTook is how long this request waited for the
+	// pull, and PullRan how long the runtime took for it.
+	Pulled   bool
+	PullTook time.Duration
+	PullRan  time.Duration
+
+	names []string // all its names, in full
+	lease *Lease
+}
+
+// Release ends the lease, so that the image may be removed when no container uses it. Call it when the
+// container is listed, or will not be created.
+func (i *Image) Release() { i.lease.Release() }
+
+// EnsureImage returns the image once it is present, after a pull if the policy requires one. It
+// returns an *Error if the image cannot be used, and ctx's error, wrapped, as soon as ctx ends. A
+// cancelled request causes no back-off, because it says nothing about the image; neither does
+// waiting for other pulls.
+//
+// The matching credentials of the secrets are tried in turn, the most specific first; without any,
+// the pull is anonymous. Concurrent requests for the same image with the same credential share one
+// pull, which is cancelled when the last of them has left.
+func (m *Manager) EnsureImage(ctx context.Context, req Request) (*Image, error) {
+	ref, err := parseReference(req.Image)
+	if err != nil {
+		return nil, &Error{Reason: ErrInvalidImageName, Image: req.Image, Err: err}
+	}
+	lease, err := m.leases.Acquire(ctx, ref.full)
+	if err != nil {
+		return nil, fmt.Errorf("image %q: wait for its removal: %w", req.Image, err)
+	}
+	img, err := m.ensure(ctx, req, ref, lease)
+	if err != nil {
+		lease.Release()
+		return nil, err
+	}
+	return img, nil
+}
+
+func (m *Manager) ensure(ctx context.Context, req Request, ref imageRef, lease *Lease) (*Image, error) {
+	img, err := m.inspect(ctx, req, ref, lease)
+	if err != nil {
+		return nil, err
+	}
+	pull, err := m.mustPull(req, ref, img)
+	switch {
+	case err != nil:
+		return nil, err
+	case !pull:
+		return img, nil
+	}
+	w := want{req: req, ref: ref}
+	if img != nil {
+		w.present = img.ID
+	}
+	return m.pullAndInspect(ctx, w, lease)
+}
+
+func (m *Manager) pullAndInspect(ctx context.Context, w want, lease *Lease) (*Image, error) {
+	credentials, err := credentialsFor(w.req, w.ref)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	got, err := m.pull(ctx, w, credentials)
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(began)
+	img, err := m.inspect(ctx, w.req, w.ref, lease)
+	if err != nil {
+		return nil, err
+	}
+	if img == nil {
+		return nil, &Error{Reason: ErrImageInspect, Image: w.req.Image, Err: errors.New("it is not there after its pull")}
+	}
+	m.access.pulled(img.ID, w.ref, got.with)
+	img.Pulled, img.PullTook, img.PullRan = true, took, got.ran
+	return img, nil
+}
+
+// mustPull applies the policy. An image that is present and that the pod may not use counts as
+// absent.
+func (m *Manager) mustPull(req Request, ref imageRef, img *Image) (bool, error) {
+	usable, err := m.mayUse(req, ref, img)
+	if err != nil {
+		return false, err
+	}
+	pull, reason := shouldPull(effectivePolicy(req.Policy, ref), usable)
+	switch {
+	case reason == "":
+		return pull, nil
+	case img != nil:
+		err = errors.New("it is there, but was pulled with credentials that the pod does not have")
+	}
+	return false, &Error{Reason: reason, Image: req.Image, Err: err}
+}
+
+// mayUse reads the secrets only if the result depends on them.
+func (m *Manager) mayUse(req Request, ref imageRef, img *Image) (bool, error) {
+	if img == nil || m.config.ShareImages || m.access.allows(img, ref, nil) {
+		return img != nil, nil
+	}
+	credentials, err := credentialsFor(req, ref)
+	return err == nil && m.access.allows(img, ref, credentials), err
+}
+
+// inspect returns the image from the runtime, nil if the runtime does not have it.
+func (m *Manager) inspect(ctx context.Context, req Request, ref imageRef, lease *Lease) (*Image, error) {
+	for {
+		img, err := m.status(ctx, req, ref)
+		if err != nil || img == nil {
+			return nil, err
+		}
+		waited, err := lease.extend(ctx, normal(img.GetId()))
+		if err != nil {
+			return nil, fmt.Errorf("image %q: wait for its removal: %w", req.Image, err)
+		}
+		if !waited {
+			i := newImage(img, lease)
+			i.names = namesOf(img, ref)
+			return i, nil
+		}
+	}
+}
+
+func (m *Manager) status(ctx context.Context, req Request, ref imageRef) (*runtimeapi.Image, error) {
+	resp, err := m.config.Runtime.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: req.spec(ref)})
+	switch err = cri.Classify(err); {
+	case err == nil:
+		return resp.GetImage(), nil
+	case errors.Is(err, cri.ErrNotFound):
+		return nil, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("image %q: inspect: %w", req.Image, ctx.Err())
+	}
+	return nil, &Error{Reason: ErrImageInspect, Image: req.Image, Err: err}
+}
+
+func (r Request) spec(ref imageRef) *runtimeapi.ImageSpec {
+	return &runtimeapi.ImageSpec{
+		Image:              ref.pull,
+		Annotations:        maps.Clone(r.PodAnnotations),
+		UserSpecifiedImage: r.Image,
+		RuntimeHandler:     r.RuntimeHandler,
+	}
+}
+
+func newImage(img *runtimeapi.Image, lease *Lease) *Image {
+	i := &Image{
+		ID:       img.GetId(),
+		Username: img.GetUsername(),
+		Size:     img.GetSize(),
+		lease:    lease,
+	}
+	if uid := img.GetUid(); uid != nil {
+		i.UID = &uid.Value
+	}
+	return i
+}

@@ -1,0 +1,61 @@
+package image
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+func TestRedact(t *testing.T) {
+	bob := newCredential("bob", "hunter2")
+	auth := base64.StdEncoding.EncodeToString([]byte("bob:hunter2"))
+	for name, tc := range map[string]struct{ text, want string }{
+		"password":   {"login bob:hunter2 refused", "login bob:[redacted] refused"},
+		"basic auth": {"Authorization: Basic " + auth, "Authorization: Basic [redacted]"},
+		"query":      {`Get "https://cdn.io/blob/1?sig=abc&exp=2": EOF`, `Get "https://cdn.io/blob/1?[redacted]": EOF`},
+		"user info":  {"Get http://eve:pw@r.io/v2/: EOF", "Get http://[redacted]@r.io/v2/: EOF"},
+		"nothing":    {"Head https://r.io/v2/a/manifests/v1: 404", "Head https://r.io/v2/a/manifests/v1: 404"},
+	} {
+		err := redact(status.Error(codes.Unavailable, tc.text), bob)
+		if got := err.Error(); got != tc.want+" (Unavailable)" {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+		if !errors.Is(err, cri.ErrUnavailable) {
+			t.Errorf("%s: the class is lost", name)
+		}
+		for ; err != nil; err = errors.Unwrap(err) {
+			if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, "hunter2") || strings.Contains(text, auth) {
+				t.Errorf("%s: prints a credential: %s", name, text)
+			}
+		}
+	}
+}
+
+// Runtimes quote and escape the texts that they repeat, some more than once.
+func TestRedactEscapedPasswords(t *testing.T) {
+	for _, password := range []string{`hun"ter2`, "hun ter/2+", `hun\ter2`, "hun\x01ter2", "hun<ter>2", "hunter2"} {
+		inJSON, err := json.Marshal(password)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, written := range []string{
+			password, strconv.Quote(password), string(inJSON), url.QueryEscape(password), url.PathEscape(password),
+			url.UserPassword("bob", password).String(), base64.URLEncoding.EncodeToString([]byte("bob:" + password)),
+		} {
+			got := redact(status.Error(codes.Unknown, "login: "+written+" refused"), newCredential("bob", password)).Error()
+			if strings.Contains(got, "hun") || !strings.Contains(got, redacted) {
+				t.Errorf("%s is printed: %s, want no %q in it and %v in it", written, got, "hun", redacted)
+			}
+		}
+	}
+}

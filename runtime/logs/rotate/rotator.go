@@ -1,0 +1,322 @@
+package rotate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/hostfs"
+)
+
+// Pods returns the pods that the runtime reports. A *runtime.Cache implements it.
+type Pods interface {
+	// UIDs returns the pods, in any order.
+	UIDs() []types.UID
+	// Get returns the status of the last successful read, which the caller must not modify, and the
+	// error of the last read.
+	Get(pod types.UID) (*runtime.PodStatus, error)
+}
+
+// Reopener asks the runtime to reopen a container's log. A *cri.Client implements it.
+type Reopener interface {
+	ReopenContainerLog(context.Context, *runtimeapi.ReopenContainerLogRequest, ...grpc.CallOption) (*runtimeapi.ReopenContainerLogResponse, error)
+}
+
+// Config configures a Rotator.
+type Config struct {
+	// Pods lists the agent's own pods. Required.
+	Pods Pods
+	// Runtime writes the logs. Required.
+	Runtime Reopener
+	// LogsRoot is the directory of all pod logs. A pod's logs are at
+	// <namespace>_<name>_<uid>/<container>/<attempt>.log below it. Required.
+	LogsRoot string
+	// Policy limits the size of logs.
+	Policy Policy
+}
+
+const (
+	// parallel limits concurrent rotations, and concurrent compressions. If the runtime hangs, only
+	// so many calls wait for it.
+	parallel = 4
+	// compressTime limits the compressions of a pass, compressTurn the time for one log within a pass.
+	// The next pass resumes.
+	compressTime, compressTurn = 10 * time.Second, 2 * time.Second
+	// reopenTimeout limits the call that asks the runtime to reopen a log.
+	reopenTimeout = 10 * time.Second
+	// After a failure a log is not retried for firstPause; the pause doubles with each further
+	// failure, up to maxPause.
+	firstPause = 10 * time.Second
+	maxPause   = 10 * time.Minute
+)
+
+// A Rotator rotates logs. Its methods may be called concurrently.
+type Rotator struct {
+	config Config
+	// compress is the function compress; tests replace it.
+	compress func(ctx context.Context, dir folder, name, to string, p *partial) (done bool, err error)
+
+	mu sync.Mutex
+	// logs holds the logs of the containers that ran in the last pass, and of ended containers
+	// whose logs are not compressed yet, by container ID.
+	logs map[string]containerLog
+}
+
+// logState is the state of a log. Only one goroutine at a time uses it.
+type logState struct {
+	// tidied means that files of an interrupted earlier agent have been removed.
+	tidied bool
+	// due is the time of the next attempt after a failure, pause the current back-off. pause is
+	// zero once the rotation and all compressions have succeeded.
+	due   time.Time
+	pause time.Duration
+	// compressions are the rest of the last rotation, partial is the progress of the first of them,
+	// and compressed is when the log was last served.
+	compressions []Step
+	partial      partial
+	compressed   time.Time
+}
+
+// New returns a Rotator. It does nothing until Rotate is called.
+func New(c Config) (*Rotator, error) {
+	switch {
+	case c.Pods == nil:
+		return nil, errors.New("rotate: Config.Pods is missing")
+	case c.Runtime == nil:
+		return nil, errors.New("rotate: Config.Runtime is missing")
+	case !filepath.IsAbs(c.LogsRoot):
+		return nil, fmt.Errorf("rotate: Config.LogsRoot %q is not an absolute path", c.LogsRoot)
+	}
+	if err := c.Policy.Validate(); err != nil {
+		return nil, fmt.Errorf("rotate: Config.Policy.%w", err)
+	}
+	return &Rotator{config: c, compress: compress, logs: map[string]containerLog{}}, nil
+}
+
+// Rotate makes one pass over the logs of all running containers. When a log fails, Rotate continues
+// with the others, retries it in a later pass, and returns all errors joined.
+//
+// It rotates all full logs before it compresses any. After 10 s it stops compressing until the next
+// pass, so that a large log does not delay the rotation of others. It also finishes the
+// compressions of containers that have ended.
+func (r *Rotator) Rotate(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	running := r.running()
+	ended := r.keep(running)
+	rotated := each(ctx, running, func(log containerLog) error {
+		if !r.isDue(log) {
+			return nil
+		}
+		return r.settle(log, r.rotate(ctx, log))
+	})
+	turns, cancel := context.WithTimeout(ctx, compressTime)
+	defer cancel()
+	return errors.Join(rotated, each(turns, inTurn(slices.Concat(running, ended)), func(log containerLog) error {
+		return r.compressLog(turns, log)
+	}))
+}
+
+// each calls do for each log until ctx ends, with limited concurrency.
+func each(ctx context.Context, logs []containerLog, do func(containerLog) error) error {
+	errs := make([]error, len(logs))
+	slots := make(chan struct{}, parallel)
+	var workers sync.WaitGroup
+	for i, log := range logs {
+		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		workers.Go(func() {
+			errs[i] = do(log)
+			<-slots
+		})
+	}
+	workers.Wait()
+	return errors.Join(errs...)
+}
+
+// A containerLog is the log of one container.
+type containerLog struct {
+	*logState
+	container, id       string
+	pod, directory, log string // pod is the name of the pod's directory below LogsRoot
+}
+
+// running returns the logs of the running containers.
+func (r *Rotator) running() []containerLog {
+	var logs []containerLog
+	for _, uid := range slices.Sorted(slices.Values(r.config.Pods.UIDs())) {
+		status, _ := r.config.Pods.Get(uid)
+		if status == nil {
+			continue
+		}
+		for i := range status.Containers {
+			c := &status.Containers[i]
+			if c.State != runtime.ContainerRunning {
+				continue
+			}
+			state := r.logs[c.ID.ID].logState
+			if state == nil {
+				state = &logState{}
+			}
+			logs = append(logs, containerLog{
+				logState: state, container: c.Name, id: c.ID.ID, pod: status.Namespace + "/" + status.Name,
+				directory: status.Namespace + "_" + status.Name + "_" + string(status.UID),
+				log:       strconv.FormatUint(uint64(c.Attempt), 10) + ".log",
+			})
+		}
+	}
+	return logs
+}
+
+// keep stores the logs of the running containers, and those of other containers with pending
+// compressions, which it returns. It drops all others.
+func (r *Rotator) keep(running []containerLog) (ended []containerLog) {
+	known := r.logs
+	r.logs = make(map[string]containerLog, len(running))
+	for _, log := range running {
+		r.logs[log.id] = log
+	}
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		if _, runs := r.logs[id]; !runs && len(known[id].compressions) > 0 {
+			r.logs[id] = known[id]
+			ended = append(ended, known[id])
+		}
+	}
+	return ended
+}
+
+// backsOff reports whether the log has failed and its back-off has not ended.
+func (s *logState) backsOff() bool { return time.Now().Before(s.due) }
+
+// isDue reports whether the log's directory must be read. For most logs it need not be: a single
+// stat decides that.
+func (r *Rotator) isDue(log containerLog) bool {
+	if log.backsOff() {
+		return false
+	}
+	if !log.tidied {
+		return true
+	}
+	info, err := os.Lstat(filepath.Join(r.config.LogsRoot, log.directory, log.container, log.log))
+	return err != nil || !info.Mode().IsRegular() || info.Size() >= maxSize(r.config.Policy)
+}
+
+// settle records the result of a rotation or compression, and returns the error to report. While
+// compressions are pending, success does not reset the back-off: the rotation before a compression
+// that keeps failing succeeds each time.
+func (r *Rotator) settle(log containerLog, err error) error {
+	if err == nil {
+		log.tidied = true
+		if len(log.compressions) == 0 {
+			log.pause = 0
+		}
+		return nil
+	}
+	log.pause = min(max(2*log.pause, firstPause), maxPause)
+	log.due = time.Now().Add(log.pause)
+	log.tidied = false // the remaining steps are decided again, if the container still runs
+	if errors.Is(err, errNoFile) {
+		return nil
+	}
+	return fmt.Errorf("rotate: log of container %q of pod %s: %w", log.container, log.pod, err)
+}
+
+// rotate carries out the steps for a log, except compressions.
+func (r *Rotator) rotate(ctx context.Context, log containerLog) error {
+	root, err := r.open(log)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the container logs elsewhere, or not at all
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	log.compressions, err = rotateIn(ctx, root, log.log, r.config.Policy, log.partial, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, reopenTimeout)
+		defer cancel()
+		_, err := r.config.Runtime.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: log.id})
+		return err
+	})
+	if err == nil {
+		if _, err := root.Lstat(log.log); errors.Is(err, fs.ErrNotExist) {
+			return errNoFile
+		}
+	}
+	return err
+}
+
+// errNoFile means that the file does not exist after a successful reopen. Some runtimes write no files; for them the
+// pauses between requests grow.
+var errNoFile = errors.New("the runtime writes no file")
+
+// open opens the directory of a log.
+func (r *Rotator) open(log containerLog) (*os.Root, error) {
+	for field, name := range map[string]string{"directory of the pod": log.directory, "name": log.container} {
+		if err := hostfs.Element(field, name); err != nil {
+			return nil, err
+		}
+	}
+	return openDirectory(r.config.LogsRoot, log.directory, log.container)
+}
+
+// inTurn returns the logs with pending compressions that do not back off, in the order of their
+// last service.
+func inTurn(logs []containerLog) []containerLog {
+	var order []*containerLog // pointers, because a sort of structs adds 6 kB to a program
+	for i := range logs {
+		if log := &logs[i]; len(log.compressions) > 0 && !log.backsOff() {
+			order = append(order, log)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b *containerLog) int { return a.compressed.Compare(b.compressed) })
+	turns := make([]containerLog, len(order))
+	for i, log := range order {
+		turns[i] = *log
+	}
+	return turns
+}
+
+// compressLog compresses one log for at most compressTurn.
+func (r *Rotator) compressLog(ctx context.Context, log containerLog) error {
+	ctx, cancel := context.WithTimeout(ctx, compressTurn)
+	defer cancel()
+	log.compressed = time.Now()
+	root, err := r.open(log)
+	if errors.Is(err, fs.ErrNotExist) { // it was removed, with the pod for example
+		log.compressions, log.partial = nil, partial{}
+		return nil
+	}
+	if err != nil {
+		return r.settle(log, err)
+	}
+	defer root.Close()
+	for len(log.compressions) > 0 && ctx.Err() == nil {
+		step := log.compressions[0]
+		done, err := r.compress(ctx, root, step.File, step.To, &log.partial)
+		if err != nil {
+			return r.settle(log, fmt.Errorf("%v: %w", step, err))
+		}
+		if done {
+			log.compressions = log.compressions[1:]
+		}
+	}
+	if len(log.compressions) == 0 {
+		log.pause = 0
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+// Package stats reads the resource usage of a node, its pods and its containers: CPU, memory, network and file
+// systems.
+//
+//	r, err := New(Config{Runtime: client})
+//	all, err := r.Read(ctx, pods) // of a runtime.Cache
+//
+// # Sources
+//
+// The node's figures come from /proc. Those of pods and containers come from the runtime, in one
+// call for all of them (ListPodSandboxStats, or ListContainerStats if that fails) that times out
+// after 5 s. Figures that the runtime does not report are read from the cgroups, version 1 or 2,
+// which are found by the names that runtimes give them: the UID of a pod, the ID of a container.
+// For a pod without a cgroup of its own, the CPU time is the sum over its containers, removed ones
+// included.
+//
+// # Meaning
+//
+// The figures have the same meaning as in a kubelet. The working set is the memory in use without the inactive part of the
+// page cache, and never below 0. Available memory is the limit minus the working set; it is not reported for a cgroup
+// without a limit. CPU time counts from the start of the container, the pod or the node. The rate of CPU use is the
+// runtime's. If the runtime reports none, the rate is computed from an earlier reading that is between a second and two
+// minutes old, so the first reading has none.
+//
+// # Errors
+//
+// A figure that cannot be read is left out, and the error names the file or the call and the cause.
+// All other figures are returned. A container or pod that disappears during the reading is not an
+// error.
+//
+//	stats.go    the figures
+//	reader.go   Config and Reader; read.go one reading
+//	lacking.go  figures that the runtime does not report
+//	runtime.go  figures that the runtime reports
+//	node.go     figures of the node, from /proc
+//	cgroup.go   figures of a cgroup; cgroup_find.go finds the cgroup of a pod or container
+//	detail.go   further figures of a cgroup, those of cAdvisor
+//	network.go  interfaces
+//	rate.go     the rate of CPU use; sum.go the CPU time of pods without a cgroup
+//	files.go    numbers in files of the kernel
+//	disk_linux.go, disk_other.go  usage of file systems
+package stats

@@ -1,0 +1,22 @@
+// Package resolvoption sets options of a resolver. The name of an option is unique.
+package sandbox
+
+import (
+	"slices"
+	"strings"
+)
+
+// Set sets an option such as "ndots:5". It replaces an earlier option of that name. It may modify options.
+func Set(options []string, option string) []string {
+	same := slices.IndexFunc(options, func(earlier string) bool { return nameOf(earlier) == nameOf(option) })
+	if same < 0 {
+		return append(options, option)
+	}
+	options[same] = option
+	return options
+}
+
+func nameOf(option string) string {
+	name, _, _ := strings.Cut(option, ":")
+	return name
+}

@@ -1,0 +1,13 @@
+// Package sandboxes creates, stops and removes sandboxes over CRI.
+//
+// If the answer of a creation is lost, [Runner.Create] inspects the runtime and adopts or removes the
+// sandbox, so that the pod ends up with one sandbox. This works with runtimes that refuse a reserved
+// name, and with runtimes that return the sandbox that has the name. A sandbox that appears after
+// another one has replaced it is removed by [Runner.Resolve]: call it with each status of a pod while
+// [Runner.Unresolved] is true.
+//
+//	runner.go      Runner, and Resolve, which removes late sandboxes
+//	create.go      Create, and lost answers
+//	attempts.go    the next attempt, and the unresolved attempts
+//	stop.go        Stop and Remove, one at a time for each sandbox; Wait and CancelPending
+package run

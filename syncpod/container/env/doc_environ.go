@@ -1,0 +1,41 @@
+// Package environ resolves the environment variables of a container: values with references to other
+// variables, fields of the pod, resources, keys of ConfigMaps and Secrets, and the variables of
+// services.
+//
+// # Order and precedence
+//
+// [Resolve] returns each variable once. A later source wins over an earlier one:
+//
+//  1. services, in the order of their names;
+//  2. envFrom, in the order of the spec, and the keys of one source sorted;
+//  3. env, in the order of the spec.
+//
+// A variable is at the position where its name first occurred, with its last value. A kubelet
+// passes the same variables to the runtime, in no particular order.
+//
+// A value in the spec may refer to variables as $(NAME), which stays unchanged if there is no such
+// variable; $$ stands for $. It can refer to the variables set before it, those of services
+// included. Values from other sources are not expanded.
+//
+// # Where each rule lives
+//
+//	resolve.go     Resolve: the order of the sources, and the env field
+//	room.go        the limit on the bytes that are read
+//	set.go         the variables, limited to what the kernel accepts for a process
+//	fields.go      fields of the pod
+//	resources.go   requests and limits
+//	services.go    variables of services
+//	objects.go     ConfigMaps, Secrets and files, and envFrom
+//	downward.go    Field and Resource: the same values for other uses than variables
+//
+// # Sources
+//
+// ConfigMaps, Secrets and Services are read through the small interfaces of Sources, when a
+// container refers to them and at most once each. An optional reference to a missing object is
+// skipped; a required one is an [*Error] that wraps ErrNotFound. If a source fails for another
+// reason, the call fails, whether or not the reference is optional. There is one exception: a
+// static pod starts without the variables of services if Services fails, because the pod may itself
+// be the API server.
+//
+// No error of this package contains a value of a source.
+package env

@@ -1,0 +1,38 @@
+package container
+
+import (
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/podspec/qos"
+)
+
+// swapFile is the limit of swap in version 2 of cgroups.
+const swapFile = "memory.swap.max"
+
+// limitSwap adds the limit of swap to the resources of a container.
+func (in *Input) limitSwap(c *v1.Container, r *runtimeapi.LinuxContainerResources) {
+	switch {
+	case in.Node.Swap.Behavior == "":
+	case in.Node.Swap.CgroupV1:
+		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes // of memory and swap together
+	default:
+		if r.Unified == nil {
+			r.Unified = map[string]string{}
+		}
+		r.Unified[swapFile] = strconv.FormatInt(in.swapBytes(c), 10)
+	}
+}
+
+// swapBytes returns how much swap a container may use.
+func (in *Input) swapBytes(c *v1.Container) int64 {
+	request, limit := c.Resources.Requests.Memory(), c.Resources.Limits.Memory()
+	none := in.Node.Swap.Behavior != LimitedSwap || runtime.IsCritical(in.Pod) || qos.Class(in.Pod) != v1.PodQOSBurstable
+	if none || request.Cmp(*limit) == 0 || request.Sign() <= 0 || request.Value() > in.Node.MemoryBytes {
+		return 0
+	}
+	return int64(float64(request.Value()) / float64(in.Node.MemoryBytes) * float64(in.Node.Swap.Bytes))
+}

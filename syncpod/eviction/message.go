@@ -1,0 +1,80 @@
+package eviction
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// immediately is the grace period of a pod that is evicted for a hard threshold.
+const immediately = 1
+
+// The annotations of the event of an eviction. The names are the kubelet's, because tools read them.
+const (
+	starvedResource          = "starved_resource"
+	offendingPod             = "offending_pod"
+	offendingPodUsage        = "offending_pod_usage"
+	offendingContainers      = "offending_containers"
+	offendingContainersUsage = "offending_containers_usage"
+)
+
+// pressed returns the eviction of a pod for pressure on the node.
+func pressed(p Candidate, why *Met, maxGrace time.Duration) Eviction {
+	e := Eviction{Pod: p.Pod, Signal: why.Signal, GraceSeconds: immediately, Disruption: true}
+	e.Message, e.Annotations = describe(p, why)
+	if why.Grace > 0 {
+		e.GraceSeconds = max(int64(maxGrace/time.Second), immediately)
+		if own := p.Pod.Spec.TerminationGracePeriodSeconds; own != nil {
+			e.GraceSeconds = max(min(e.GraceSeconds, *own), immediately)
+		}
+	}
+	return e
+}
+
+// describe returns the message of an eviction and the annotations of its event: the pressure, and the containers that use
+// more of the resource than they request.
+func describe(p Candidate, why *Met) (message string, annotations map[string]string) {
+	name := ResourceOf(why.Signal)
+	annotations = map[string]string{starvedResource: string(name)}
+	var text strings.Builder
+	fmt.Fprintf(&text, "The node was low on resource: %s. Threshold quantity: %s, available: %s. ",
+		name, why.Value.text(why.Reading.Capacity), amountOf(why.Signal, why.Reading.Available))
+	if p.Usage == nil {
+		return text.String(), annotations
+	}
+	if whole := p.Pod.Spec.Resources; whole != nil && name == v1.ResourceMemory && p.Usage.MemoryBytes != nil {
+		if request, ok := whole.Requests[name]; ok {
+			used := quantity(name, *p.Usage.MemoryBytes)
+			fmt.Fprintf(&text, "Pod %s was using %s, request is %s, has larger consumption of %s. ", p.Pod.Name, used.String(), request.String(), name)
+			annotations[offendingPod], annotations[offendingPodUsage] = p.Pod.Name, used.String()
+		}
+	}
+	var names, amounts []string
+	for i := range p.Usage.Containers {
+		c := &p.Usage.Containers[i]
+		request, known := requestOf(p.Pod, c.Name, name)
+		used := c.of(name)
+		if !known || used == nil {
+			continue
+		}
+		if u := quantity(name, *used); u.Cmp(request) > 0 {
+			fmt.Fprintf(&text, "Container %s was using %s, request is %s, has larger consumption of %s. ", c.Name, u.String(), request.String(), name)
+			names, amounts = append(names, c.Name), append(amounts, u.String())
+		}
+	}
+	annotations[offendingContainers], annotations[offendingContainersUsage] = strings.Join(names, ","), strings.Join(amounts, ",")
+	return text.String(), annotations
+}
+
+// of returns how much of a resource a container uses, nil if unknown.
+func (c *ContainerUsage) of(name v1.ResourceName) *uint64 {
+	switch {
+	case name == v1.ResourceMemory:
+		return c.MemoryBytes
+	case name == v1.ResourceEphemeralStorage && c.RootFS.Bytes != nil && c.Logs.Bytes != nil:
+		return new(plus(*c.RootFS.Bytes, c.Logs.Bytes))
+	}
+	return nil
+}

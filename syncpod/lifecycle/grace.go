@@ -1,0 +1,72 @@
+package lifecycle
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+)
+
+const (
+	// minSeconds is the least time that a container has between its stop signal and
+	// SIGKILL, even if the grace period has expired.
+	minSeconds = 2
+	// maxSeconds bounds a grace period so that a Duration can hold it.
+	maxSeconds = 1 << 31
+	// unknownPodGrace is the grace period of a pod without a known spec.
+	unknownPodGrace = time.Second
+)
+
+func seconds(n int64) time.Duration {
+	return time.Duration(min(max(n, 0), maxSeconds)) * time.Second
+}
+
+// PodGrace returns the grace period of a pod: the requested seconds, or else those of its
+// deletion, or else those of its spec, or else minSeconds. A nil pod has no known spec. The request
+// comes first because this function sees one stop; podworkers/grace.go sees all requests for a pod
+// and takes the least.
+//
+// A grace period that has begun is never extended. Three places enforce this: podworkers/grace.go for the requests,
+// memory.Pod.Hasten for the requests to an earlier agent, and memory.KillDeadlines for containers that stop while the
+// pod keeps running.
+func PodGrace(pod *v1.Pod, requested *int64) time.Duration {
+	switch {
+	case requested != nil:
+		return seconds(*requested)
+	case pod == nil:
+		return unknownPodGrace
+	case pod.DeletionGracePeriodSeconds != nil:
+		return seconds(*pod.DeletionGracePeriodSeconds)
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
+		return seconds(*pod.Spec.TerminationGracePeriodSeconds)
+	}
+	return seconds(minSeconds)
+}
+
+// ContainerGrace returns the grace period of a container that stops while its pod keeps running.
+// A container that failed a probe has the grace period of that probe, if the probe has one
+// (KEP-2238).
+func ContainerGrace(pod *v1.Pod, c *v1.Container, why actions.Reason) time.Duration {
+	var probe *v1.Probe
+	switch why {
+	case actions.LivenessFailed:
+		probe = c.LivenessProbe
+	case actions.StartupFailed:
+		probe = c.StartupProbe
+	}
+	if probe != nil && probe.TerminationGracePeriodSeconds != nil {
+		return seconds(*probe.TerminationGracePeriodSeconds)
+	}
+	return PodGrace(pod, nil)
+}
+
+// timeoutSeconds returns the timeout of a StopContainer call at now. A container that has its
+// stop signal already gets no more than the rest of its grace period.
+func timeoutSeconds(deadline, now time.Time, signalled bool) int64 {
+	left := int64((deadline.Sub(now) + time.Second - 1) / time.Second)
+	if signalled {
+		return max(left, 0)
+	}
+	return max(left, minSeconds)
+}

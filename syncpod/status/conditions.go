@@ -1,0 +1,238 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+)
+
+// Reasons of conditions that are not true.
+const (
+	containersNotInitialized = "ContainersNotInitialized"
+	containersNotReady       = "ContainersNotReady"
+	readinessGatesNotReady   = "ReadinessGatesNotReady"
+	podCompleted             = "PodCompleted"
+	podFailed                = "PodFailed"
+)
+
+// addConditions adds the conditions of the pod: first those of other writers, then those that
+// Compute decides.
+func (v *view) addConditions(s *v1.PodStatus) {
+	s.Conditions = make([]v1.PodCondition, 0, len(v.Pod.Status.Conditions)+len(v.Conditions)+ownConditions)
+	v.keepConditions(s)
+	containers := v.containersReady(s)
+	own := [...]v1.PodCondition{
+		v.readyToStart(), v.podInitialized(s), v.podReady(s, containers), containers,
+		{Type: v1.PodScheduled, Status: v1.ConditionTrue},
+	}
+	for i := range own {
+		v.stamp(&own[i])
+	}
+	s.Conditions = append(s.Conditions, own[:]...)
+}
+
+// ownConditions is the number of conditions that Compute decides.
+const ownConditions = 5
+
+// isOwn reports whether Compute decides conditions of that type.
+func isOwn(t v1.PodConditionType) bool {
+	switch t {
+	case v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled:
+		return true
+	}
+	return false
+}
+
+// isAgents reports whether the agent sets conditions of that type. It passes them in each Input.
+func isAgents(t v1.PodConditionType) bool {
+	switch t {
+	case v1.PodResizePending, v1.PodResizeInProgress, v1.AllContainersRestarting:
+		return true
+	}
+	return false
+}
+
+// keepConditions adds the conditions of other writers and of the agent. It keeps a reported disruption until the API
+// server has it.
+func (v *view) keepConditions(s *v1.PodStatus) {
+	for i := range v.Pod.Status.Conditions {
+		if c := v.Pod.Status.Conditions[i]; !isOwn(c.Type) && !isAgents(c.Type) {
+			s.Conditions = append(s.Conditions, c)
+		}
+	}
+	if c := find(v.before.Conditions, v1.DisruptionTarget); c != nil {
+		put(s, *c)
+	}
+	for i := range v.Conditions {
+		if c := v.Conditions[i]; !isOwn(c.Type) {
+			v.stamp(&c)
+			put(s, c)
+		}
+	}
+}
+
+// DisruptionTarget returns the condition of a pod that the agent evicts, with the cause as message
+// (KEP-3329). It has no transition time.
+func DisruptionTarget(message string) v1.PodCondition {
+	return v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet, Message: message}
+}
+
+// stamp fills in the common fields of a condition. The transition time is the reported one unless
+// the status has changed.
+func (v *view) stamp(c *v1.PodCondition) {
+	c.ObservedGeneration = v.Pod.Generation
+	c.LastTransitionTime = metav1.Time{}
+	before := find(v.before.Conditions, c.Type)
+	switch {
+	case before != nil && before.Status == c.Status:
+		c.LastTransitionTime = before.LastTransitionTime
+	case !v.Now.IsZero():
+		c.LastTransitionTime = metav1.NewTime(v.Now)
+	}
+}
+
+// put adds a condition or replaces the one of its type.
+func put(s *v1.PodStatus, c v1.PodCondition) {
+	if at := find(s.Conditions, c.Type); at != nil {
+		*at = c
+		return
+	}
+	s.Conditions = append(s.Conditions, c)
+}
+
+func find(list []v1.PodCondition, t v1.PodConditionType) *v1.PodCondition {
+	for i := range list {
+		if list[i].Type == t {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// readyToStart is true while the pod has a sandbox in which its containers can be started (KEP-3085).
+func (v *view) readyToStart() v1.PodCondition {
+	fit := actions.SandboxFault(v.Pod, v.Status) == actions.ReasonNone
+	return v1.PodCondition{Type: v1.PodReadyToStartContainers, Status: status(fit)}
+}
+
+// podInitialized is true once the init containers have succeeded and the sidecars have started. It
+// stays true when they run again later.
+func (v *view) podInitialized(s *v1.PodStatus) v1.PodCondition {
+	c := v1.PodCondition{Type: v1.PodInitialized, Status: v1.ConditionTrue}
+	if s.Phase == v1.PodSucceeded {
+		c.Reason = podCompleted
+		return c
+	}
+	if anyRan(s.ContainerStatuses) {
+		return c
+	}
+	var room [few]string
+	incomplete := room[:0]
+	for i := range s.InitContainerStatuses {
+		if k := &s.InitContainerStatuses[i]; !v.initDone(i, k) {
+			incomplete = append(incomplete, k.Name)
+		}
+	}
+	if len(incomplete) > 0 {
+		c.Status, c.Reason = v1.ConditionFalse, containersNotInitialized
+		c.Message = "containers with incomplete status: [" + strings.Join(incomplete, " ") + "]"
+	}
+	return c
+}
+
+func (v *view) initDone(i int, k *v1.ContainerStatus) bool {
+	if runtime.IsSidecar(&v.Pod.Spec.InitContainers[i]) {
+		return *k.Started
+	}
+	return k.Ready
+}
+
+// anyRan reports whether a container runs, or has run and does not wait for another run.
+func anyRan(list []v1.ContainerStatus) bool {
+	for i := range list {
+		if list[i].State.Running != nil || list[i].State.Terminated != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// containersReady is true if all containers are ready and the pod has not ended.
+func (v *view) containersReady(s *v1.PodStatus) v1.PodCondition {
+	c := v1.PodCondition{Type: v1.ContainersReady, Status: v1.ConditionFalse}
+	switch s.Phase {
+	case v1.PodSucceeded:
+		c.Reason = podCompleted
+		return c
+	case v1.PodFailed:
+		c.Reason = podFailed
+		return c
+	}
+	var room [few]string
+	if unready := v.addUnready(room[:0], s); len(unready) > 0 {
+		c.Reason = containersNotReady
+		c.Message = "containers with unready status: [" + strings.Join(unready, " ") + "]"
+		return c
+	}
+	c.Status = v1.ConditionTrue
+	return c
+}
+
+// few is the number of names that fit on the stack.
+const few = 8
+
+func (v *view) addUnready(names []string, s *v1.PodStatus) []string {
+	for i := range s.InitContainerStatuses {
+		if k := &s.InitContainerStatuses[i]; runtime.IsSidecar(&v.Pod.Spec.InitContainers[i]) && !k.Ready {
+			names = append(names, k.Name)
+		}
+	}
+	for i := range s.ContainerStatuses {
+		if k := &s.ContainerStatuses[i]; !k.Ready {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
+
+// podReady is true if the containers are ready and the condition of every readiness gate is true (KEP-580).
+func (v *view) podReady(s *v1.PodStatus, containers v1.PodCondition) v1.PodCondition {
+	c := containers
+	c.Type = v1.PodReady
+	if c.Status != v1.ConditionTrue {
+		return c
+	}
+	var closed []string
+	for _, gate := range v.Pod.Spec.ReadinessGates {
+		if why := gateClosed(s.Conditions, gate.ConditionType); why != "" {
+			closed = append(closed, why)
+		}
+	}
+	if len(closed) > 0 {
+		c.Status, c.Reason, c.Message = v1.ConditionFalse, readinessGatesNotReady, strings.Join(closed, ", ")
+	}
+	return c
+}
+
+// gateClosed returns why the condition of a readiness gate is not true, "" if it is.
+func gateClosed(conditions []v1.PodCondition, t v1.PodConditionType) string {
+	switch c := find(conditions, t); {
+	case c == nil:
+		return fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", t)
+	case c.Status != v1.ConditionTrue:
+		return fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", t, c.Status)
+	}
+	return ""
+}
+
+func status(is bool) v1.ConditionStatus {
+	if is {
+		return v1.ConditionTrue
+	}
+	return v1.ConditionFalse
+}

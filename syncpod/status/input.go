@@ -1,0 +1,112 @@
+package status
+
+import (
+	"errors"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+)
+
+// Input has all facts on which a status depends. Compute does not modify it.
+type Input struct {
+	// Pod is the desired pod, with the status from its source, in which other components write their
+	// conditions. Required.
+	Pod *v1.Pod
+	// Previous is the last reported status, from this or an earlier agent. Nil means Pod.Status.
+	// Pass the last result of Merge even if it has not been delivered: it may be the only record of
+	// exited containers.
+	Previous *v1.PodStatus
+	// Status is the pod's status in the runtime. Nil means that the runtime has no object of the pod.
+	// Containers whose names are not in Pod are ignored.
+	Status *runtime.PodStatus
+	// Terminal means that no container of the pod will run again, whatever its restart policy: the pod
+	// is being stopped or has been stopped.
+	Terminal bool
+	// Ended means that the pod has been stopped and this is its last status. Then a container that may
+	// have run does not wait: it is reported with its last exit, or as lost. The pod has succeeded or
+	// failed, except for a static pod without a metadata.deletionTimestamp: it was not deleted, and a
+	// restarted agent runs it again.
+	Ended bool
+	// StartsOver means that all containers of the pod will run again, whatever their exits
+	// (KEP-5532): the pod has not ended.
+	StartsOver bool
+	// Probes holds the last results of the declared probes, by container ID. A container without an
+	// entry has not been probed yet.
+	Probes map[runtime.ContainerID]actions.ProbeResults
+	// StartErrors holds the error of each container's last start, by container name. The caller removes an entry when
+	// the container has started. Entries are ignored while no container should start.
+	StartErrors map[string]Problem
+	// HostIPs are the node's addresses, the primary first. If empty, the fields that depend on them
+	// are unset.
+	HostIPs []string
+	// Devices are the devices of containers and their health, by container name: their
+	// allocatedResourcesStatus (KEP-4680).
+	Devices map[string][]v1.ResourceStatus
+	// RecursiveReadOnly means that the runtime supports recursive read-only mounts, for mounts that
+	// request them if possible.
+	RecursiveReadOnly bool
+	// Conditions are the pod conditions of the agent: PodResizePending, PodResizeInProgress,
+	// AllContainersRestarting. A condition of these types is reported if and only if it is here. A
+	// condition of another type replaces the pod's condition of that type, unless Compute decides
+	// that type itself. LastTransitionTime is filled in.
+	Conditions []v1.PodCondition
+	// Evicted is why the pod is evicted, nil if it is not evicted. The pod's phase is then Failed,
+	// whatever the state of its containers. Pass it until the pod has ended.
+	Evicted *Problem
+	// Blocked is why the pod may not run, nil if it may. Waiting containers have this reason.
+	Blocked *Problem
+	// Now is the transition time of changed conditions, and the start time of a pod that has none.
+	// Zero leaves these times unset.
+	Now time.Time
+}
+
+// Problem is the reason for which a container or a pod does not run.
+type Problem struct {
+	// Reason is one word that programs match, such as ErrImagePull.
+	Reason Reason
+	// Message is for people. It is published and must not contain secrets.
+	Message string
+}
+
+// Reason is why a container waits or a pod does not run, as one word of the Kubernetes API. Compute
+// sets the reasons listed here itself. The caller passes the reasons of failed starts: they are in
+// packages syncpod and image.
+type Reason string
+
+// Reasons for which a container waits before its first start.
+const (
+	// PodInitializing: init containers must run first.
+	PodInitializing Reason = "PodInitializing"
+	// ContainerCreating: the container is about to be created.
+	ContainerCreating Reason = "ContainerCreating"
+	// Blocked: the pod may not run; see Input.Blocked.
+	Blocked Reason = "Blocked"
+)
+
+// Reasons of an exit that no runtime reported.
+const (
+	// StatusUnknown: the container ran, and no record of its exit exists. The exit code is then
+	// 137.
+	StatusUnknown Reason = "ContainerStatusUnknown"
+	// Completed: the container has completed.
+	Completed Reason = "Completed"
+)
+
+// Validate returns an error if in has no pod. Compute returns the zero status for such an Input.
+func (in Input) Validate() error {
+	if in.Pod == nil {
+		return errors.New("input: Pod is required")
+	}
+	return nil
+}
+
+// previous is the status reported before.
+func (in Input) previous() *v1.PodStatus {
+	if in.Previous != nil {
+		return in.Previous
+	}
+	return &in.Pod.Status
+}

@@ -1,0 +1,38 @@
+package local
+
+import "fmt"
+
+const (
+	// maxBytes bounds the files of all volumes of a pod that the agent writes. An object of
+	// the API has about 1 MiB, but items and sources may name one key any number of times,
+	// and files in memory count for the agent.
+	maxBytes = 32 << 20
+	// maxFiles limits the number of files: each takes at least a page of memory.
+	maxFiles = 8192
+)
+
+// A room is the remaining room for the files of a pod's volumes in one pass over them.
+type room struct {
+	bytes, files int
+}
+
+func newRoom() *room { return &room{maxBytes, maxFiles} }
+
+// take subtracts a file, or returns an error if there is not enough room.
+func (r *room) take(f file) error {
+	if len(f.data) > r.bytes {
+		return fmt.Errorf("the files of the pod's volumes have more than %d bytes", maxBytes)
+	}
+	if r.files == 0 {
+		return fmt.Errorf("the pod's volumes have more than %d files", maxFiles)
+	}
+	r.bytes -= len(f.data)
+	r.files--
+	return nil
+}
+
+// release adds the size of a file that another file replaces.
+func (r *room) release(f file) {
+	r.bytes += len(f.data)
+	r.files++
+}
