@@ -10,7 +10,14 @@
 // one has the highest attempt. The time of creation does not matter, because clocks step back and
 // attempts do not. Only [PodStatus.Latest] and [PodStatus.LatestSandbox] choose the current one.
 //
-// # Where each rule lives
+// # Ownership
+//
+// The creator of a *PodStatus may modify it until it passes it on; after that it is read-only. No
+// function in this module modifies a status that was passed to it, and all methods here may be
+// called concurrently.
+package runtime
+
+// Where each rule lives:
 //
 //	status.go    PodStatus, and which instance is the current one
 //	resources.go the resources that a container was created with, and those that a runtime reports
@@ -21,10 +28,4 @@
 //	hash.go      the hash that detects a change of a spec
 //	equal.go     whether two statuses are equal
 //	cache.go     Cache: the newest status of each pod, and waiting for a newer one
-//
-// # Ownership
-//
-// The creator of a *PodStatus may modify it until it passes it on; after that it is read-only. No
-// function in this module modifies a status that was passed to it, and all methods here may be
-// called concurrently.
-package runtime
+//	podcontainer.go finds containers in a spec

@@ -1,4 +1,3 @@
-// Package podcontainer finds containers in the spec of their pod.
 package runtime
 
 import (

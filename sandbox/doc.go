@@ -1,4 +1,36 @@
-// Package sandbox has the settings of a node that the sandboxes of its pods depend on: name resolution ([NodeDNS],
-// [ParseResolvConf]), runtime classes ([RuntimeClasses]) and the directory of logs. A sandbox is the environment that
-// the containers of a pod share.
+// Package sandbox builds the configuration of a pod's sandbox, CRI's PodSandboxConfig: the environment
+// that its containers share.
+//
+// [ConfigOf] is pure: it builds that message from a pod and the settings of the node. The parts that need these
+// settings are functions of their own: [HostnameOf], [DNS], [LogDirectory] and [RuntimeHandler].
+//
+// # Defaults
+//
+// This package sets no API defaults. One of them matters: like a kubelet, it describes the namespaces, users, groups
+// and SELinux label of a sandbox only if the spec.securityContext of the pod is not nil. The caller must set the
+// defaults of a pod that no API server has admitted (the API's default is an empty object).
+//
+// # Ownership
+//
+// No function writes to its arguments, and no result shares memory with them. All functions may be called
+// concurrently.
+//
+// # Settings of a node
+//
+// [NodeDNS] describes name resolution on the node, and [ParseResolvConf] reads it from a file. [RuntimeClasses] returns
+// the handler of a runtime class.
+//
+// # Limits
+//
+// Linux only: Windows containers, and the windows part of the message, are not supported.
 package sandbox
+
+// Where each rule lives:
+//
+//	config.go      ConfigOf: the message, from the parts below
+//	hostname.go    HostnameOf
+//	dns.go         DNS; dnslimits.go the limits
+//	ports.go       port mappings
+//	linux.go       namespaces, users, sysctls; resources.go the sum of the containers' resources
+//	handler.go     RuntimeHandler
+//	sandbox.go     settings of a node; resolvconf.go reads its resolver; option.go sets one option

@@ -1,4 +1,3 @@
-// Package resolvoption sets options of a resolver. The name of an option is unique.
 package sandbox
 
 import (

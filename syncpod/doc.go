@@ -51,51 +51,6 @@
 // runtime reports. If the answer of a call is lost, SyncPod inspects the runtime and does not repeat the call, so that a
 // container never runs twice (kubernetes #139670).
 //
-// # Where each rule lives
-//
-// Package actions decides what a pod needs, and package apistatus computes its status. The files of this package carry the
-// plan out, in the order of the steps above:
-//
-//	sync.go            SyncPod: the order of the steps
-//	messages.go        1  termination messages
-//	active_deadline.go 2  activeDeadlineSeconds
-//	facts.go           2  the input of the decision, and the decision; explain.go explains it
-//	attempt.go         12 the next attempt number, from the runtime and from the logs
-//	admit.go           2, 6, 7  admission, and the network
-//	report.go          4, 14  the delivery of statuses, in order, each once
-//	execute.go         8 to 13; the kills and resets of the plan
-//	cgroup.go          9 the cgroup of the pod
-//	prepare.go         9 the preparation of the node
-//	sandbox.go         10 the sandbox, and the wait for its address
-//	start_image.go     11 images of containers, and images that they mount
-//	start.go           12 which containers may start now; the start of one container, from its
-//	                      image to its postStart handler
-//	start_create.go    12 CreateContainer, and lost answers
-//	start_devices.go   12 the devices that a container is allocated
-//	start_launch.go    12 StartContainer, and postStart handlers
-//	start_mounts.go    12 mounts on the node that exist only during a start
-//	loglink.go         12 links for log shippers
-//	resize.go          13 in-place resize
-//	resize_allocate.go    the allocated resources of the pod, and their conditions
-//	refresh.go         15 volumes of running containers
-//
-//	terminate.go       SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod
-//	                   package stop stops containers and pods
-//
-//	memory.go          the memory of each pod, under its lock; its rules and its record are in
-//	                   package memory
-//	records.go         loads and saves the records that outlive the agent
-//
-//	config.go          Config and New; config_groups.go has the groups of Config;
-//	                   config_check.go, config_client.go and config_root.go are checks and defaults
-//	parts.go           the interfaces to the rest of an agent; observer.go, and events.go
-//	                   with how events and log lines name a pod
-//	dependencies.go    the parts that the Client and the Root provide; package internal/deps has
-//	                   those that the other packages of this module replace
-//	errors.go          steps, reasons, and the times of retries
-//	meminfo.go         the memory of the node; maskedpaths.go, the masked paths of its CPUs;
-//	                   turn.go, a lock with a context
-//
 // # What runs once
 //
 // A container that must run only once must not run again, even if the runtime loses it. Package memory records these
@@ -144,3 +99,48 @@
 //   - containers whose resources have changed in the meantime keep their old resources;
 //   - a crashing container is restarted without back-off.
 package syncpod
+
+// Where each rule lives:
+//
+// Package actions decides what a pod needs, and package apistatus computes its status. The files of this package carry the
+// plan out, in the order of the steps above:
+//
+//	sync.go            SyncPod: the order of the steps
+//	messages.go        1  termination messages
+//	active_deadline.go 2  activeDeadlineSeconds
+//	facts.go           2  the input of the decision, and the decision; explain.go explains it
+//	attempt.go         12 the next attempt number, from the runtime and from the logs
+//	admit.go           2, 6, 7  admission, and the network
+//	report.go          4, 14  the delivery of statuses, in order, each once
+//	execute.go         8 to 13; the kills and resets of the plan
+//	cgroup.go          9 the cgroup of the pod
+//	prepare.go         9 the preparation of the node
+//	sandbox.go         10 the sandbox, and the wait for its address
+//	start_image.go     11 images of containers, and images that they mount
+//	start.go           12 which containers may start now; the start of one container, from its
+//	                      image to its postStart handler
+//	start_create.go    12 CreateContainer, and lost answers
+//	start_devices.go   12 the devices that a container is allocated
+//	start_launch.go    12 StartContainer, and postStart handlers
+//	start_mounts.go    12 mounts on the node that exist only during a start
+//	loglink.go         12 links for log shippers
+//	resize.go          13 in-place resize
+//	resize_allocate.go    the allocated resources of the pod, and their conditions
+//	refresh.go         15 volumes of running containers
+//
+//	terminate.go       SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod
+//	                   package stop stops containers and pods
+//
+//	memory.go          the memory of each pod, under its lock; its rules and its record are in
+//	                   package memory
+//	records.go         loads and saves the records that outlive the agent
+//
+//	config.go          Config and New; config_groups.go has the groups of Config;
+//	                   config_check.go, config_client.go and config_root.go are checks and defaults
+//	parts.go           the interfaces to the rest of an agent; observer.go, and events.go
+//	                   with how events and log lines name a pod
+//	dependencies.go    the parts that the Client and the Root provide; package internal/deps has
+//	                   those that the other packages of this module replace
+//	errors.go          steps, reasons, and the times of retries
+//	meminfo.go         the memory of the node; maskedpaths.go, the masked paths of its CPUs;
+//	                   turn.go, a lock with a context

@@ -1,4 +1,4 @@
-// Package pace limits concurrent work that keeps the node's processors busy.
+// Package limiter limits concurrent work that keeps the node's processors busy.
 //
 // If ten pieces of such work start at once on two processors, all ten finish at the end. With a few
 // at a time, half of them finish at half time, and the last one no later. So while no processor is

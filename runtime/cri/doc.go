@@ -12,7 +12,13 @@
 // [Classify] interprets codes and texts; all other code tests for a [Class] with errors.Is. After
 // an [Ambiguous] error the outcome is unknown: inspect the state before you repeat the call.
 //
-// # Where each rule lives
+// # Ownership of pods
+//
+// A runtime may serve several agents. Every object that podsync creates has a label with its agent's
+// name, and by default an agent sees only its own objects; see [Owner].
+package cri
+
+// Where each rule lives:
 //
 //	dial.go       Dial and Client; endpoint.go and pipe_*.go the runtime's address
 //	exec.go       limits the memory of command output
@@ -20,9 +26,3 @@
 //	roles.go      interfaces with the methods that other packages need
 //	errors.go     classes of errors, and which are ambiguous
 //	owner.go      the owner of a sandbox or container
-//
-// # Ownership of pods
-//
-// A runtime may serve several agents. Every object that podsync creates has a label with its agent's
-// name, and by default an agent sees only its own objects; see [Owner].
-package cri

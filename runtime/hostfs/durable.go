@@ -1,5 +1,3 @@
-// Package durable replaces files atomically: if the agent is killed, either the old or the new
-// contents exist. Other modules of this repository use it too.
 package hostfs
 
 import (

@@ -1,6 +1,3 @@
-// Package regular reads regular files in directories to which hostile processes may write. Such
-// processes may at any moment replace a file with a FIFO, a device, a socket or a link, and create
-// files of any size.
 package hostfs
 
 import (

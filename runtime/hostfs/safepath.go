@@ -1,7 +1,3 @@
-// Package safepath validates names and paths from a pod before they become part of a path on the
-// node.
-//
-// An API server validates them too, but no API server may have seen a pod from a file or another program.
 package hostfs
 
 import (

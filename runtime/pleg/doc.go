@@ -1,9 +1,75 @@
-// Package pleg has the parts of an agent's watch on its container runtime that the agent exposes: [Health] reports
-// whether the runtime is available and its pods can be inspected, and an [Observer] is notified of each list and each
-// inspection. The name is the kubelet's: pod lifecycle event generator. This one generates inspections, not events.
+// Package pleg watches the pods of a container runtime: it keeps a [runtime.Cache] up to date and
+// reports changed pods. The name is the kubelet's: pod lifecycle event generator. This one generates inspections, not
+// events.
 //
-// If the runtime streams events, an agent inspects the pods that they name, and lists all pods every
-// Settings.EventRelist in case an event was lost. Without events it lists all pods, after 20 ms while pods change,
-// every second while a pod starts or stops, and every 10 s on a quiet node. A pod whose inspection hangs or fails
-// delays no other pod.
+// # Settings, health and observers
+//
+// [Settings] are what an operator chooses; an agent has them in its Config. [Health] reports whether the runtime is
+// available and its pods can be inspected, and an [Observer] is notified of each list and each inspection.
+//
+// # Level, not edge
+//
+// An event of the runtime, a list that shows a difference, the end of a sync: each of these only
+// means that a pod should be inspected. The Watcher stores one flag for each pod. So no queue
+// overflows, nothing is dropped, a burst of events for one pod costs one or two inspections, and a
+// late, duplicate or wrong event costs one inspection that finds no change (KEP-3386, kubernetes
+// #121003).
+//
+// An event costs no inspection if the newest status already shows its cause. Events of a pod during
+// a sync wait for the end of the sync, which inspects the pod anyway: see [Watcher.Hold]. So an
+// agent's own work on a pod costs one inspection, not one for each step.
+//
+// At most one inspection of each pod is in flight. If another one is requested meanwhile, it starts afterwards.
+//
+// # One pod does not delay another
+//
+// Each pod has a goroutine while it is inspected, so an inspection that hangs delays only its own
+// pod (kubernetes #94829). At most eight inspections run at a time, but each counts only
+// for its first 100 ms: whether 1 or 300 pods hang, the others are inspected. A failed inspection
+// is retried, first after 100 ms and then with back-off, until it succeeds.
+//
+// # Events, or lists
+//
+// If the runtime streams events, the Watcher lists all pods when the stream opens, again after a
+// second (a stream may open a moment before the runtime sends on it), and then every 5 min in case
+// an event was lost. A quiet node causes no other calls. Events are only hints: every runtime loses,
+// repeats and delays them, and events during a broken stream are lost.
+//
+// Without events (containerd 1.6), and while no stream stays open, the Watcher only lists. The
+// pause between lists is 20 ms after a change and doubles up to 1 s; while no pod is in transition
+// it slowly grows to 10 s. It is at least four times the duration of the last list.
+//
+// # The time of a status
+//
+// The time of a status is the beginning of the read that produced it. A list of all pods counts as
+// a read of each pod that it shows unchanged, and of each pod that it does not show. Nothing else
+// makes a status newer: no event and no clock (kubernetes #120942).
+//
+// A container that starts and exits between two inspections is in the next one, with its exit code,
+// as long as the runtime keeps it. The Watcher cannot know of objects that the runtime has created
+// and does not list.
+//
+// # While the runtime is unavailable
+//
+// When a list finds the runtime unavailable, the Watcher only lists, after 100 ms and then with
+// back-off up to 5 s, and [Watcher.GetNewerThan] fails immediately. After the first successful list,
+// changed pods are inspected and reported, and then Config.AvailableChanged reports that the
+// runtime is available. If a single inspection finds the runtime unavailable, the Watcher only
+// triggers a list.
 package pleg
+
+// Where each rule lives:
+//
+//	watcher.go  New, Run, and whether the runtime is available
+//	pod.go      one watched pod, and its goroutine: inspect, wait, report
+//	inspect.go  one inspection, and its consequences
+//	list.go     one list, and its comparison with the known state
+//	interval.go when the next list is due
+//	stream.go   the runtime's events
+//	owner.go    which pod an event's container belongs to
+//	hold.go     events during the work on a pod
+//	newer.go    inspections on request
+//	slots.go    how many inspections run at a time
+//	events.go   the event stream of CRI, opened again when it is lost
+//	health.go   health; config.go Config
+//	settings.go Settings; observer.go Observer; watcher_health.go what health follows from

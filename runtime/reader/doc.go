@@ -1,4 +1,4 @@
-// Package podreader reads pods from a container runtime, and converts CRI's messages to the types of package runtime.
+// Package reader reads pods from a container runtime, and converts CRI's messages to the types of package runtime.
 //
 // # Number of calls
 //

@@ -1,4 +1,4 @@
-// Package sandboxes creates, stops and removes sandboxes over CRI.
+// Package run creates, stops and removes sandboxes over CRI.
 //
 // If the answer of a creation is lost, [Runner.Create] inspects the runtime and adopts or removes the
 // sandbox, so that the pod ends up with one sandbox. This works with runtimes that refuse a reserved

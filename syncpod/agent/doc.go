@@ -33,8 +33,9 @@
 //
 // An agent runs in virtual time (testing/synctest). Because it measures the machine that runs the test, set
 // NoEviction, so that a full disk of that machine has no effect.
-//
-// # Files
+package agent
+
+// Where each rule lives:
 //
 // Below Root, besides the files of a Loop: evictions/<uid>.json is an eviction that has not ended, and images/ records
 // which pods may use which image.
@@ -42,4 +43,3 @@
 //	agent.go     Agent; config.go Config, observe.go its observers
 //	probes.go, logs.go, garbage.go, eviction.go, oom.go
 //	             the parts, each a loop.Part; part.go has what they share, notices.go events of the node
-package agent

@@ -1,3 +1,35 @@
-// Package cgroup has the settings of a cgroup, and the driver and the root that determine its name. Package tree below
-// it creates, updates and removes the cgroups of pods.
+// Package cgroup computes the cgroups of a node's pods and their settings: the names, for both
+// drivers, and the limits, for both versions of the kernel's interface.
+//
+// It is pure and performs no I/O. Package syncpod/cgroup/tree creates, updates and removes the cgroups of a node.
+//
+// # The tree
+//
+//	kubepods                            what pods have together        [OfNode]
+//	├── pod<uid>                        each Guaranteed pod            [OfPod]
+//	├── burstable                       all Burstable pods             [OfClass]
+//	│   └── pod<uid>
+//	└── besteffort                      all BestEffort pods
+//	    └── pod<uid>
+//
+// A runtime places the cgroups of sandbox and containers below the pod's. The kernel's OOM killer, CPU shares, and
+// pod-level limits depend on this tree.
+//
+// # Names
+//
+// A [Name] is the path to a cgroup, element by element. With the driver cgroupfs that is its path.
+// With the driver systemd each level is a slice whose name is prefixed with those of all levels
+// above it, see systemd.slice(5): kubepods/burstable/pod1-2 becomes
+// kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice.
+//
+// [Resources] are the settings of one cgroup. The [Driver] and the root determine its name.
 package cgroup
+
+// Where each rule lives:
+//
+//	name.go       names of the tree
+//	pod.go        OfPod: the limits of one pod
+//	above.go      OfNode and OfClass: the cgroups above those of pods
+//	larger.go     Larger: settings that fit before and after a resize
+//	settings.go   which file holds which value, for version 1 and 2
+//	cgroup.go     Resources, Driver, Version

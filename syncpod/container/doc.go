@@ -1,3 +1,35 @@
-// Package container has the settings of a node that all its containers share. They are part of
-// syncpod.Config, as Node.Containers.
+// Package container builds the configuration of one container, CRI's ContainerConfig, from a pod
+// and facts about the node.
+//
+// [Config] is pure. Its caller passes environment, mounts and devices: package syncpod/container/env
+// resolves the environment, and the component that sets up volumes provides the mounts. [LogPath]
+// and [CheckNonRoot] can be used alone.
+//
+// # Labels and annotations
+//
+// A container's labels and annotations identify its pod and describe how to stop it. They have the
+// kubelet's keys (constants of package runtime), so that log shippers, crictl and a later agent
+// understand the container without the pod's spec. The hash is runtime.HashContainer.
+//
+// A [Node] has the settings that all containers of a node share. An agent has them in syncpod.Config, as
+// Node.Containers.
+//
+// # Ownership
+//
+// No argument is modified. The result shares no memory with the arguments except mounts, devices
+// and CDI devices, which are the messages passed in.
+//
+// # Limits
+//
+// Linux only: Windows containers, and the windows part of the message, are not supported.
 package container
+
+// Where each rule lives:
+//
+//	config.go      Config: the message, from the parts below; LogPath
+//	metadata.go    labels and annotations
+//	mounts.go      mounts and devices
+//	linux.go       security; profiles.go seccomp and AppArmor
+//	resources.go   requests and limits; swap.go swap; oom.go the OOM score
+//	user.go        CheckNonRoot, and the user of the process
+//	node.go        Node; node_swap.go Swap

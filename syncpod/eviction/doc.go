@@ -1,8 +1,38 @@
-// Package eviction configures the eviction of pods from a node that runs low on memory, disk or
-// processes, and describes each eviction.
+// Package eviction decides which pods to evict when a node runs low on memory, disk or processes, as a
+// kubelet does.
 //
-// A [Policy] has the thresholds, in the terms of a kubelet's configuration; the zero Policy is a
-// kubelet's default. An agent evicts one pod at a time: first pods that use more than they request,
-// then lower priority, then the usage above the request. Before that it reclaims unused resources,
-// such as dead containers and unused images. It reports each [Eviction] to agent.Config.Evicted.
+// A [Policy] has the thresholds, in the terms of a kubelet's configuration; the zero Policy is a kubelet's default.
+// [RulesOf] parses it. [Decide] uses readings of the node and its pods. It decides under
+// which pressure the node is, which unused resources to reclaim, and then which pod to evict, one at a time. It also
+// decides which pods to evict because they exceed a limit of their own. [Rank] is the order of eviction: first pods
+// that use more than they request, then lower priority, then the usage above the request. [Admit] decides which new
+// pods may run under pressure. All of this is pure: a Decision is a value that can be printed, and explains for each
+// pod why it is evicted or not.
+//
+//	rules, err := RulesOf(Policy{})
+//	d := Decide(rules, State{Readings: readings, Pods: pods, Memory: before}, now)
+//	fmt.Print(d)             // met: memory.available<100Mi: 50Mi available
+//	fmt.Print(d.Explain(uid)) // stays: 1 of 2 go before it, and one goes at a time
+//
+// A reading that is missing, older than [MaxAge] or impossible has no consequence, and neither has a threshold above
+// the node's capacity: Decision.Problems reports them.
+//
+// An agent reports each [Eviction] to agent.Config.Evicted. Before it evicts a pod it reclaims unused resources, such as
+// dead containers and unused images.
 package eviction
+
+// Where each rule lives:
+//
+//	rules.go      Rules: a Policy that was read; threshold.go amounts
+//	layout.go     Layout: which file systems are the same, and what each signal measures
+//	reading.go    Reading: the value of a signal, and whether it is valid
+//	decide.go     Decide: which thresholds are met, and the consequences
+//	condition.go  the conditions of the node
+//	usage.go      Candidate and Usage: usage and requests of pods
+//	rank.go       Rank: the order
+//	limits.go     limits of single pods
+//	message.go    the message of an eviction
+//	critical.go   critical pods, and Admit
+//	preempt.go    Preempt: which pods stop so that a critical pod fits
+//	explain.go    explanations
+//	policy.go     Policy; signal.go signals; eviction.go Eviction

@@ -1,4 +1,4 @@
-// Package stop stops containers and pods.
+// Package lifecycle stops containers and pods.
 //
 // A container stops in three steps: its preStop handler runs, the containers that must stop before it stop, and
 // the runtime stops it. All three share one deadline. A pod stops all its live containers concurrently, but

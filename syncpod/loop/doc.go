@@ -10,36 +10,6 @@
 //	             ^           │            │
 //	             └── watch <─┴────────────┴──> runtime
 //
-// # Where each rule lives
-//
-//	loop.go        New, Run, Drain, KillPod
-//	shutdown.go    Shutdown: pods stop in the order of their priority
-//	feed.go        the last snapshot of each source, and the pods that all of them want
-//	reconcile.go   compares them with the pods of the workers: stop, update, add
-//	table.go       the pods that the workers know
-//	notices.go     log lines and events about pods
-//	host.go        the Loop as its parts see it
-//	admitted.go    the active pods, for an Admission
-//	worker_pod.go  one pod that the workers know; which changes of a pod count
-//	state.go       the state of each pod, beside its definition
-//
-//	housekeeping.go  reports orphans to the workers: pods that no source wants, and
-//	               containers that run although their pod has ended
-//	remove.go      RemovePod removes a pod from the node
-//
-//	work.go        the work on a pod, done with package syncpod
-//	reader.go      reads of pods, which use the statuses of an earlier agent; inspections.go, the reads
-//	               of the work
-//	available.go   work waits while the runtime is unavailable
-//	observer.go    records the progress of the work
-//	sink.go        statuses: kept, stored, passed on
-//	events.go      a queue before the event recorder
-//	pods.go, health.go  the state of each pod and of the agent, for the embedder
-//
-//	config.go      Config; config_client.go has the defaults that need the Client,
-//	               parts.go the interfaces
-//	restore.go     reads the stored statuses at the start
-//
 // # Sources
 //
 // A source delivers all its pods after each change; package [github.com/podsync/podsync/syncpod/source] has
@@ -83,3 +53,33 @@
 // A snapshot of a source, an event of the runtime and the end of a pod cause work immediately. The agent retries
 // failures by itself.
 package loop
+
+// Where each rule lives:
+//
+//	loop.go        New, Run, Drain, KillPod
+//	shutdown.go    Shutdown: pods stop in the order of their priority
+//	feed.go        the last snapshot of each source, and the pods that all of them want
+//	reconcile.go   compares them with the pods of the workers: stop, update, add
+//	table.go       the pods that the workers know
+//	notices.go     log lines and events about pods
+//	host.go        the Loop as its parts see it
+//	admitted.go    the active pods, for an Admission
+//	worker_pod.go  one pod that the workers know; which changes of a pod count
+//	state.go       the state of each pod, beside its definition
+//
+//	housekeeping.go  reports orphans to the workers: pods that no source wants, and
+//	               containers that run although their pod has ended
+//	remove.go      RemovePod removes a pod from the node
+//
+//	work.go        the work on a pod, done with package syncpod
+//	reader.go      reads of pods, which use the statuses of an earlier agent; inspections.go, the reads
+//	               of the work
+//	available.go   work waits while the runtime is unavailable
+//	observer.go    records the progress of the work
+//	sink.go        statuses: kept, stored, passed on
+//	events.go      a queue before the event recorder
+//	pods.go, health.go  the state of each pod and of the agent, for the embedder
+//
+//	config.go      Config; config_client.go has the defaults that need the Client,
+//	               parts.go the interfaces
+//	restore.go     reads the stored statuses at the start

@@ -15,7 +15,14 @@
 // Everything is pure: no argument is modified, and results share no memory with arguments. No pod
 // causes a panic.
 //
-// # Where each rule lives
+// # Limits
+//
+// The defaults and rules are those that a node relies on. Fields for schedulers, admission or
+// controllers (affinity, topology spread, scheduling gates, device claims), for volume plugins, and
+// Windows options are not changed.
+package podspec
+
+// Where each rule lives:
 //
 //	static.go               Static: the identity of a static pod
 //	default.go              Default; default_resources.go, default_volume.go
@@ -29,10 +36,3 @@
 //	validate_quantities.go  ValidateQuantities
 //	references.go           References
 //	members.go              the containers of all three lists, with their paths
-//
-// # Limits
-//
-// The defaults and rules are those that a node relies on. Fields for schedulers, admission or
-// controllers (affinity, topology spread, scheduling gates, device claims), for volume plugins, and
-// Windows options are not changed.
-package podspec

@@ -1,3 +1,40 @@
-// Package probe describes the checks that an agent makes for the startup, liveness and readiness
-// probes of containers. An [Observer] in agent.Config.ProbeObserver is notified of each [Check].
+// Package probe runs the startup, liveness and readiness probes of containers.
+//
+// A [Prober] receives the desired and actual state of pods through Observe, and runs each probe
+// that a running container declares. Read its results with ProbeResults; a callback reports
+// changes. It makes no decisions: package actions decides the consequences of a result, and package
+// syncpod/status what is reported. An [Observer] is notified of each [Check].
+//
+// # When a container is probed
+//
+// First initialDelaySeconds after its start, then every periodSeconds. A startup probe blocks the
+// other probes until it succeeds, and then they run immediately. The startup probe is not run if the pod's
+// status already has started=true for this container ID. A container that was already
+// running when the agent started is first probed at a random time within a period, to spread the
+// load.
+//
+// A result changes after successThreshold successes or failureThreshold failures in a row. A failed
+// startup or liveness probe pauses, because the container will be stopped. When its pod ends, only
+// a container's readiness is probed (kubernetes #107473, #140882).
+//
+// # What counts as success
+//
+//   - exec: the command exits with code 0. If it could not be run, there is no result, and it is retried
+//     after a period, as in a kubelet.
+//   - httpGet: a response from 200 to 399. Redirects within the host are followed; one to another host
+//     is the response, and is reported with the beginning of its body.
+//   - tcpSocket: the connection succeeds.
+//   - grpc: the health service responds with SERVING.
+//
+// All must happen within timeoutSeconds. Other responses and output of probes are neither stored
+// nor reported, because they may contain secrets.
+//
+// # Concurrency
+//
+// A waiting probe has a timer and no goroutine. All methods may be called concurrently, and block
+// only for a lock that is held for microseconds.
+//
+// # Observers
+//
+// An agent has its [Observer] in agent.Config.ProbeObserver. A Check contains neither request nor response.
 package probe

@@ -17,12 +17,12 @@
 // The allocated resources are the requests and limits of CPU and memory of all containers, including sidecars and init
 // containers. A new pod is allocated its requests: admission decides whether it fits (agent.Config.Admission), and
 // should count other pods as [Allocator.Allocated] returns them.
-//
-// # Where each rule lives
+package resize
+
+// Where each rule lives:
 //
 //	decide.go      the decision on one resize; pure
 //	order.go       the order of pending resizes; pure
 //	allocation.go  the allocated resources of a pod
 //	allocator.go   Allocator: the persisted allocations of all pods
 //	pending.go     retries of pending resizes
-package resize

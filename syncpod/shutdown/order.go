@@ -1,5 +1,3 @@
-// Package shutdownorder computes the order in which the pods of a node stop before the node shuts down, and the time of
-// each pod. It is pure.
 package shutdown
 
 import (
@@ -23,11 +21,8 @@ const (
 	RejectedMessage = "Pod was rejected as the node is shutting down."
 )
 
-// Priorities of the two classes that every cluster has.
-const (
-	clusterCriticalPriority = 2_000_000_000
-	nodeCritical            = clusterCriticalPriority + 1000
-)
+// nodeCritical is the priority of the class system-node-critical.
+const nodeCritical = clusterCritical + 1000
 
 // A Group is a set of pods that stop together.
 type Group struct {
@@ -109,7 +104,7 @@ func priorityOf(pod *v1.Pod) int32 {
 	case pod.Spec.Priority != nil:
 		return *pod.Spec.Priority
 	case pod.Spec.PriorityClassName == "system-cluster-critical":
-		return clusterCriticalPriority
+		return clusterCritical
 	case pod.Spec.PriorityClassName == "system-node-critical":
 		return nodeCritical
 	}

@@ -23,11 +23,9 @@ func ranked(name string, priority int32, grace int64) *v1.Pod {
 	return pod
 }
 
-func secondsOf(n int) time.Duration { return time.Duration(n) * time.Second }
-
 // The groups are those of the tables in KEP-2712 and of the kubelet's tests of it.
 func TestOrder(t *testing.T) {
-	fourGroups := Policy{ByPriority: []Period{{Priority: 100000, GracePeriod: secondsOf(10)}, {Priority: 10000, GracePeriod: secondsOf(20)}, {Priority: 1000, GracePeriod: secondsOf(120)}, {Priority: 0, GracePeriod: secondsOf(60)}}}
+	fourGroups := Policy{ByPriority: []Period{{Priority: 100000, GracePeriod: seconds(10)}, {Priority: 10000, GracePeriod: seconds(20)}, {Priority: 1000, GracePeriod: seconds(120)}, {Priority: 0, GracePeriod: seconds(60)}}}
 	byClass := func(class string) *v1.Pod {
 		pod := ranked("class", 0, 5)
 		pod.Spec.Priority, pod.Spec.PriorityClassName = nil, class
@@ -44,12 +42,12 @@ func TestOrder(t *testing.T) {
 		want   string
 	}{
 		"two periods": {
-			Policy{GracePeriod: secondsOf(30), CriticalGracePeriod: secondsOf(10)},
+			Policy{GracePeriod: seconds(30), CriticalGracePeriod: seconds(10)},
 			[]*v1.Pod{ranked("critical", 2000000000, 60), ranked("a", 0, 30), ranked("b", 1999999999, 5), ranked("node", 2000001000, 3), ranked("low", -5, -1)},
 			"priority 0 and more, gone after 20s: ns/a within 20 s, ns/b within 5 s, ns/low within 20 s; priority 2000000000 and more, gone after 30s: ns/critical within 10 s, ns/node within 3 s",
 		},
 		"no time but for critical ones": {
-			Policy{GracePeriod: secondsOf(10), CriticalGracePeriod: secondsOf(10)},
+			Policy{GracePeriod: seconds(10), CriticalGracePeriod: seconds(10)},
 			[]*v1.Pod{ranked("a", 0, 30), ranked("critical", 2000000000, 60)},
 			"priority 0 and more, gone after 0s: ns/a within 0 s; priority 2000000000 and more, gone after 10s: ns/critical within 10 s",
 		},
@@ -64,10 +62,10 @@ func TestOrder(t *testing.T) {
 			"priority 0 and more, gone after 1m0s: ns/p0 within 60 s; priority 100000 and more, gone after 1m10s: ns/most within 3 s",
 		},
 		"all below the lowest": {
-			Policy{ByPriority: []Period{{Priority: 1000, GracePeriod: secondsOf(7)}}}, []*v1.Pod{ranked("p0", 0, 30)}, "priority 1000 and more, gone after 7s: ns/p0 within 7 s",
+			Policy{ByPriority: []Period{{Priority: 1000, GracePeriod: seconds(7)}}}, []*v1.Pod{ranked("p0", 0, 30)}, "priority 1000 and more, gone after 7s: ns/p0 within 7 s",
 		},
 		"classes that no API server has looked up": {
-			Policy{GracePeriod: secondsOf(30), CriticalGracePeriod: secondsOf(10)},
+			Policy{GracePeriod: seconds(30), CriticalGracePeriod: seconds(10)},
 			[]*v1.Pod{byClass("system-node-critical"), byClass("mine")},
 			"priority 0 and more, gone after 20s: ns/class within 5 s; priority 2000000000 and more, gone after 30s: ns/class within 5 s",
 		},
@@ -92,7 +90,7 @@ func TestOrderOfRandomPods(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var p Policy
 		for i := range r.IntN(5) {
-			p.ByPriority = append(p.ByPriority, Period{Priority: int32(i*100 - r.IntN(100)), GracePeriod: secondsOf(r.IntN(100))})
+			p.ByPriority = append(p.ByPriority, Period{Priority: int32(i*100 - r.IntN(100)), GracePeriod: seconds(r.IntN(100))})
 		}
 		r.Shuffle(len(p.ByPriority), func(i, j int) { p.ByPriority[i], p.ByPriority[j] = p.ByPriority[j], p.ByPriority[i] })
 		if err := p.Validate(); err != nil {
@@ -113,7 +111,7 @@ func TestOrderOfRandomPods(t *testing.T) {
 			top := highest
 			for _, s := range g.Stops {
 				count++
-				if own := s.Pod.Spec.TerminationGracePeriodSeconds; secondsOf(int(s.GraceSeconds)) > g.GracePeriod || own != nil && s.GraceSeconds > *own {
+				if own := s.Pod.Spec.TerminationGracePeriodSeconds; seconds(int(s.GraceSeconds)) > g.GracePeriod || own != nil && s.GraceSeconds > *own {
 					t.Errorf("seed %d: pod %s has %d s: %v", seed, s.Pod.Name, s.GraceSeconds, g)
 				}
 				if *s.Pod.Spec.Priority < highest {

@@ -4,7 +4,7 @@
 //
 // Pods stop in groups by priority, the lowest first. A group begins when all pods of the previous group have
 // stopped, or when the period of that group has passed. Each pod has its own grace period, but not more than
-// the period of its group.
+// the period of its group. [Order] computes the groups of a node's pods; it is pure.
 package shutdown
 
 import (

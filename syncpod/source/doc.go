@@ -17,8 +17,9 @@
 // and is marked as incomplete.
 //
 // Nothing is read, watched or started before Run.
-//
-// # Where each rule lives
+package source
+
+// Where each rule lives:
 //
 //	source.go        Source and Snapshot
 //	push.go          Push
@@ -37,4 +38,3 @@
 //	checkpoint_file.go     the file: its format, encryption, and replacement
 //	error.go         errors in a manifest: yaml.go of its YAML, misfit.go of the
 //	                 types of its fields, and json.go of all values of a key
-package source

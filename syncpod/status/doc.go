@@ -1,4 +1,4 @@
-// Package apistatus computes the status to report of a pod, v1.PodStatus.
+// Package status computes the status to report of a pod, v1.PodStatus.
 //
 // [Compute] takes the pod, the last reported status, the pod's status in the runtime, its probe
 // results, and the errors of container starts. It is pure: the time is an argument, no argument is

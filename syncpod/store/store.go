@@ -1,4 +1,4 @@
-// Package statusstore persists the statuses of pods, so that the next agent knows which pods have finished.
+// Package store persists the statuses of pods, so that the next agent knows which pods have finished.
 package store
 
 import (

@@ -1,4 +1,3 @@
-// Package tokenlife computes how long a token of a service account is valid, and when it is renewed.
 package volume
 
 import (

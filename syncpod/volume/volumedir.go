@@ -1,5 +1,3 @@
-// Package volumedir names the directories of volumes as a kubelet does:
-// volumes/<directory of the kind>/<name> below the directory of the pod.
 package volume
 
 import v1 "k8s.io/api/core/v1"

@@ -144,9 +144,9 @@ type ban struct {
 	because    string
 }
 
-// library lists the packages that an embedder's program links. Of internal these are the packages below base; those
-// below rig run the library or check it.
-var library = []string{".", "actions/...", "backoff/...", "internal/base/...", "internal/deps", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
+// library lists the packages that an embedder's program links. The packages below internal/rig run the library or check it.
+var library = []string{".", "actions/...", "backoff/...", "internal/deadline", "internal/deps", "internal/filetree", "internal/jitter", "internal/limiter", "internal/linux",
+	"internal/order", "internal/podfile", "internal/quantities", "internal/spdy", "internal/statusjson", "internal/utf", "internal/websocket", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
 
 var bans = []ban{
 	{

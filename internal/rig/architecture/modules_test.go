@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// moduleRooms lists the packages of this repository that the other modules import: public packages, and a few of
-// internal/base, mostly for files that must survive a crash or that others write.
+// moduleRooms lists the packages of this repository that the other modules import: public packages.
 var moduleRooms = []room{
 	{"examples/agenttest", []string{"runtime/cri", "syncpod", "syncpod/..."}, "it is the agent of a reader, checked in the reader's module"},
 	{"examples/controllers", nil, "its tests use modules/cluster/clustertest, like a reader's tests"},

@@ -76,13 +76,13 @@ func TestMechanismRule(t *testing.T) {
 	const file, names = "runtime/hostfs/regular.go", " runtime/hostfs:TestRead "
 	tests := []testFunction{{"TestRead", "runtime/hostfs"}}
 	for line, want := range map[string]int{
-		file + names + `s/info\.Size\(\) > limit/false/`:            0,
-		file + names + `s/info\.Size\(\) > limits/false/`:           1,
-		file + names + `s/info\.Size\(\) > limit/(/`:                1,
-		file + ` internal/base:TestRead s/info\.Size\(\) > limit//`: 2,
-		"none.go" + names + `s/a/b/`:                                1,
-		file + names + `y/a/b/`:                                     1,
-		file:                                                        1,
+		file + names + `s/info\.Size\(\) > limit/false/`:       0,
+		file + names + `s/info\.Size\(\) > limits/false/`:      1,
+		file + names + `s/info\.Size\(\) > limit/(/`:           1,
+		file + ` internal:TestRead s/info\.Size\(\) > limit//`: 2,
+		"none.go" + names + `s/a/b/`:                           1,
+		file + names + `y/a/b/`:                                1,
+		file:                                                   1,
 	} {
 		if faults := mechanismFaults(line, tests); len(faults) != want {
 			t.Errorf("%s: %q, want %d faults", line, faults, want)

@@ -95,22 +95,6 @@
 // standard input, as SPDY can. A [Program] has a standard input and the size of the terminal, and
 // listens on ports of its pod with [Command.Listen].
 //
-// # Files
-//
-// Below Config.Dir and Config.LogsRoot, logs and mounts are real files, and no path or link leads out of
-// these directories. All other files are in memory; [Runtime.ReadFile] and [Runtime.WriteFile] access
-// those of the node. Without these two fields a runtime does not touch the machine, whatever paths it
-// receives. Containers then do not see the ConfigMap, Secret and other volumes that an agent has
-// written, and packages logs and server find no logs. To test those, set Dir to the agent's Root, and
-// LogsRoot to its syncpod.Node.LogsRoot.
-//
-// The output of a container is written in CRI's format to the log path in the log directory of its
-// sandbox; missing directories are created. For an agent that is a separate program, such as a
-// kubelet, use its root directory as Dir, and its LogsRoot:
-//
-//	rt, err := critest.New(critest.Config{Dir: "/var/lib/kubelet", LogsRoot: "/var/log/pods"})
-//	endpoint, err := rt.Listen("/run/critest.sock")
-//
 // # Faults
 //
 // [Runtime.Inject] injects faults into calls, and [Runtime.InjectEvent] into events. [Runtime.SetRandom] injects both
@@ -169,3 +153,19 @@
 // that a kernel would enforce (security context, devices, limits) are stored and reported, but not
 // enforced. A sandbox has no network except its address.
 package critest
+
+// Where each rule lives:
+//
+// Below Config.Dir and Config.LogsRoot, logs and mounts are real files, and no path or link leads out of
+// these directories. All other files are in memory; [Runtime.ReadFile] and [Runtime.WriteFile] access
+// those of the node. Without these two fields a runtime does not touch the machine, whatever paths it
+// receives. Containers then do not see the ConfigMap, Secret and other volumes that an agent has
+// written, and packages logs and server find no logs. To test those, set Dir to the agent's Root, and
+// LogsRoot to its syncpod.Node.LogsRoot.
+//
+// The output of a container is written in CRI's format to the log path in the log directory of its
+// sandbox; missing directories are created. For an agent that is a separate program, such as a
+// kubelet, use its root directory as Dir, and its LogsRoot:
+//
+//	rt, err := critest.New(critest.Config{Dir: "/var/lib/kubelet", LogsRoot: "/var/log/pods"})
+//	endpoint, err := rt.Listen("/run/critest.sock")

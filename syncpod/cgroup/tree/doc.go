@@ -25,8 +25,9 @@
 //
 // Before it removes a cgroup, the Tree kills the processes in it. No path leads out of Mount, even
 // through links.
-//
-// # Where each rule lives
+package tree
+
+// Where each rule lives:
 //
 //	tree.go       Tree: ensure, raise and remove the cgroup of a pod
 //	config.go     Config, and which trees the kernel has mounted
@@ -36,4 +37,3 @@
 //	current.go    the settings of a cgroup that this agent has not written
 //	pages.go      the limits of huge pages of slices, for which systemd has no property
 //	remove.go     kills processes and removes directories
-package tree

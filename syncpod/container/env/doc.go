@@ -1,12 +1,46 @@
-// Package env has the sources of values from outside a pod: ConfigMaps, Secrets, Services and env
-// files. They are part of syncpod.Config, as Objects.Sources.
+// Package env resolves the environment variables of a container: values with references to other
+// variables, fields of the pod, resources, keys of ConfigMaps and Secrets, and the variables of
+// services.
 //
-// An agent reads an object when a container refers to it, and at most once for each start. If an
-// object of an optional reference does not exist, the reference is skipped; for a required
-// reference, the container waits, and the start is retried. A source reports that an object does
-// not exist with an error that wraps [ErrNotFound], or with an API status of client-go.
+// # Order and precedence
 //
-// If a source fails for another reason, the container waits, whether or not the reference is
-// optional. There is one exception: a static pod starts without the variables of services if
-// Services fails, because the pod may itself be the API server.
+// [Resolve] returns each variable once. A later source wins over an earlier one:
+//
+//  1. services, in the order of their names;
+//  2. envFrom, in the order of the spec, and the keys of one source sorted;
+//  3. env, in the order of the spec.
+//
+// A variable is at the position where its name first occurred, with its last value. A kubelet
+// passes the same variables to the runtime, in no particular order.
+//
+// A value in the spec may refer to variables as $(NAME), which stays unchanged if there is no such
+// variable; $$ stands for $. It can refer to the variables set before it, those of services
+// included. Values from other sources are not expanded.
+//
+// [Expand] replaces the references in any text, and a [Budget] bounds the bytes that all texts of a container may have.
+//
+// # Sources
+//
+// ConfigMaps, Secrets and Services are read through the small interfaces of [Sources], when a
+// container refers to them and at most once for each start. An optional reference to a missing object is
+// skipped; a required one is an [*Error] that wraps [ErrNotFound], and the start is retried. A source reports that an
+// object does not exist with an error that wraps ErrNotFound, or with an API status of client-go. If a source fails for another
+// reason, the call fails, whether or not the reference is optional. There is one exception: a
+// static pod starts without the variables of services if Services fails, because the pod may itself
+// be the API server.
+//
+// No error of this package contains a value of a source.
 package env
+
+// Where each rule lives:
+//
+//	resolve.go     Resolve: the order of the sources, and the env field
+//	room.go        the limit on the bytes that are read
+//	set.go         the variables, limited to what the kernel accepts for a process
+//	fields.go      fields of the pod
+//	resources.go   requests and limits
+//	services.go    variables of services
+//	objects.go     ConfigMaps, Secrets and files, and envFrom
+//	downward.go    Field and Resource: the same values for other uses than variables
+//	sources.go     Sources, and absent objects
+//	expand.go      Expand; budget.go Budget

@@ -1,5 +1,3 @@
-// Package expand replaces references to variables, as in commands, arguments, paths and
-// the values of other variables.
 package env
 
 import "strings"

@@ -1,4 +1,4 @@
-// Package pressure periodically observes a node and evicts pods when it runs low on memory, disk or
+// Package manager periodically observes a node and evicts pods when it runs low on memory, disk or
 // processes, or when pods exceed their storage limits.
 //
 //	m, err := New(Config{Agent: agent, Stats: reader})
@@ -14,12 +14,12 @@
 // runtime for the location of images. The usage of pods is read when one of them may have to be evicted. Once
 // a minute, the volumes and logs of pods with storage limits are measured. A long measurement does not delay
 // the next observation, nor an eviction for memory or processes.
-//
-// # Where each rule lives
+package manager
+
+// Where each rule lives:
 //
 //	manager.go   Config and Manager: one observation
 //	evict.go     evictions in progress, and those of an earlier agent
 //	readings.go  converts readings to those of package eviction
 //	pass.go      concurrent measurements for storage limits
 //	measure.go   measures volumes and logs; size_linux.go and size_other.go sizes of files
-package manager

@@ -1,4 +1,4 @@
-// Package hook runs the lifecycle handlers of containers, postStart and preStop.
+// Package handler runs the lifecycle handlers of containers, postStart and preStop.
 //
 // A handler executes a command in the container, sends an HTTP request, or sleeps (KEP-3960).
 // tcpSocket exists in the API for compatibility only, and is rejected.
@@ -26,3 +26,12 @@
 // at most ten redirects are followed and only to the same host, and a plain HTTP response to an
 // https request causes a second request without TLS and without the Authorization header.
 package handler
+
+// Where each rule lives:
+//
+//	hook.go         Runner
+//	request.go      Request: which handler of a spec or of annotations; annotations.go
+//	exec.go         commands
+//	http.go         HTTP requests
+//	handler.go      the address of a pod's handlers, and the event of a fallback to HTTP
+//	error.go        Error

@@ -1,4 +1,3 @@
-// Package handler has the rules that postStart and preStop handlers share.
 package handler
 
 import v1 "k8s.io/api/core/v1"

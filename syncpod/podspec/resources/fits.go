@@ -1,4 +1,4 @@
-// Package fits computes whether the requests of pods fit on a node. The admission of pods, in-place resize and preemption
+// Package resources computes whether the requests of pods fit on a node. The admission of pods, in-place resize and preemption
 // use it, so that they count alike.
 package resources
 

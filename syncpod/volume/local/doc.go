@@ -1,28 +1,10 @@
-// Package localvolume sets up the volumes that need no driver: emptyDir, hostPath, configMap, secret,
+// Package local sets up the volumes that need no driver: emptyDir, hostPath, configMap, secret,
 // downwardAPI and projected. A [Volumes] fits Config.Volumes of package poddir.
 //
 // Volumes are at the kubelet's paths, <pod>/volumes/kubernetes.io~<kind>/<name>. Only volumes that
 // a container of the pod mounts are set up. A volume of another kind is an error that names it,
 // unless a volume.Plugin provides it. The runtime mounts an image (KEP-4639): this package only adds the
 // mount of an image that is present.
-//
-// # Files
-//
-// The files of a configMap, secret, downwardAPI and projected volume are written as in a kubelet,
-// so that a container sees an update completely or not at all: each version is a directory of its
-// own, ..data is a symbolic link to the current one, and the files are links through it. Containers
-// mount them read-only.
-//
-// [Volumes.SetUp] and [Volumes.Refresh] update them, and write only what has changed. Refresh
-// returns the time of its next call: after a minute while a ConfigMap or Secret can change. Sources
-// are read each time, so a remote one should answer from a cache. An immutable ConfigMap or Secret
-// is read once: a pod keeps it while the agent runs. A container that mounts a file or a directory
-// with a subPath keeps its version from the start; without the privilege to mount, such a directory
-// is empty after a change.
-//
-// A service account token is renewed after 80 % of its lifetime, or a day, also by the next agent:
-// its age is its file's. Its lifetime is the requested one, or less if the token, a JSON Web
-// Token, contains a shorter one. If the renewal fails, the old token is used until it expires.
 //
 // # Owners
 //
@@ -69,3 +51,21 @@
 // emptyDir.sizeLimit limits a volume in memory; a pod that exceeds it on the disk is evicted by
 // package pressure.
 package local
+
+// Where each rule lives:
+//
+// The files of a configMap, secret, downwardAPI and projected volume are written as in a kubelet,
+// so that a container sees an update completely or not at all: each version is a directory of its
+// own, ..data is a symbolic link to the current one, and the files are links through it. Containers
+// mount them read-only.
+//
+// [Volumes.SetUp] and [Volumes.Refresh] update them, and write only what has changed. Refresh
+// returns the time of its next call: after a minute while a ConfigMap or Secret can change. Sources
+// are read each time, so a remote one should answer from a cache. An immutable ConfigMap or Secret
+// is read once: a pod keeps it while the agent runs. A container that mounts a file or a directory
+// with a subPath keeps its version from the start; without the privilege to mount, such a directory
+// is empty after a change.
+//
+// A service account token is renewed after 80 % of its lifetime, or a day, also by the next agent:
+// its age is its file's. Its lifetime is the requested one, or less if the token, a JSON Web
+// Token, contains a shorter one. If the renewal fails, the old token is used until it expires.

@@ -33,8 +33,9 @@
 // other.
 //
 // The package does not import testing, so that a program can link it.
-//
-// # Where each rule lives
+package agenttest
+
+// Where each rule lives:
 //
 //	agent.go                  the agent under test, and Config
 //	run.go                    Run and Judge
@@ -45,4 +46,3 @@
 //	story.go                  explanations
 //	report.go, report_*.go    the results of all scenarios
 //	program*.go               agents that are programs
-package agenttest

@@ -27,8 +27,9 @@
 //
 // The package imports testing and is for tests; a program that needs an in-memory runtime links
 // critest, which does not.
-//
-// # Where each rule lives
+package conformance
+
+// Where each rule lives:
 //
 //	conformance.go                     Run, Config, and the bench of a rule
 //	pod.go                             the pods of rules
@@ -40,4 +41,3 @@
 //	exec.go                            commands in a running container
 //	image.go                           images
 //	event.go                           the stream of events
-package conformance

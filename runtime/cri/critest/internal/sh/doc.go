@@ -6,12 +6,12 @@
 //
 // Any other syntax is a syntax error, as in a shell: one line on standard error that names the
 // unsupported part, and exit code 2.
-//
-// # Where each rule lives
+package sh
+
+// Where each rule lives:
 //
 //	lex.go, parse.go   from text to commands
 //	shell.go           runs commands; redirect.go redirects their output
 //	builtins.go        builtins of the shell
 //	applets.go         commands that are programs in a real container; test.go test and expr
 //	process.go         a process and its exit; signal.go signals
-package sh
