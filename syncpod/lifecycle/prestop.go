@@ -58,7 +58,7 @@ func (s *Stopper) runPreStop(ctx, hooking context.Context, k *kill, req handler.
 	began := time.Now()
 	result, err := s.Hooks.Run(hooking, req)
 	s.Observer.PreStopEnded(k.Pod, k.Status.Name, time.Since(began), err)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !s.exited(hooking, k.Status.ID.ID) {
 		s.eventf(k.about(), v1.EventTypeWarning, eventFailedPreStop, "PreStopHook failed")
 	}
 	if err == nil && result.HTTPFallback {
@@ -72,6 +72,15 @@ func (s *Stopper) runPreStop(ctx, hooking context.Context, k *kill, req handler.
 	if time.Until(k.Deadline) > recordTime {
 		k.Memory.Record(ctx)
 	}
+}
+
+// exited reports whether a container has exited. A handler that makes its container exit, as "nginx -s quit" does, ends
+// with it and has not failed.
+func (s *Stopper) exited(ctx context.Context, id string) bool {
+	resp, err := s.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		Id: id, State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_EXITED},
+	}})
+	return err == nil && len(resp.GetContainers()) > 0
 }
 
 // preStopRequest returns the preStop handler of the spec. If the container is missing in the spec, it returns the

@@ -149,6 +149,9 @@ func (r rigRuntime) RemoveContainer(ctx context.Context, req *runtimeapi.RemoveC
 }
 
 func (r rigRuntime) ListContainers(ctx context.Context, req *runtimeapi.ListContainersRequest, _ ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
+	if req.GetFilter().GetId() != "" { // after a failed handler; no container of these tests exits by itself
+		return &runtimeapi.ListContainersResponse{}, nil
+	}
 	r.note("list")
 	if end, ok := ctx.Deadline(); !ok {
 		r.Error("the list has no deadline")

@@ -132,6 +132,7 @@ var rooms = []room{
 	{"internal/rig/simulation/...", []string{"..."}, "it runs whole agents"},
 	{"internal/rig/upgrade", []string{"..."}, "it reads files that earlier releases have written"},
 	{"internal/rig/e2e/...", []string{"..."}, "it runs the library as a whole"},
+	{"internal/rig/reports", []string{"..."}, "it runs whole agents"},
 	{"internal/rig/scale", []string{"..."}, "it measures the library as a whole"},
 	{"examples/...", []string{"..."}, "an example may show anything"},
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/distribution/reference"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
@@ -17,10 +18,13 @@ func Images(c *kubelet.KubeletConfiguration) (share bool, verify func(repository
 	if len(list) > 0 && policy != kubelet.NeverVerifyAllowlistedImages {
 		return false, nil, fmt.Errorf("preloadedImagesVerificationAllowlist is set, and imagePullCredentialsVerificationPolicy is %q, want %q", policy, kubelet.NeverVerifyAllowlistedImages)
 	}
+	patterns := make([]string, len(list))
 	for i, pattern := range list {
-		if prefix := strings.TrimSuffix(pattern, "/*"); prefix == "" || strings.ContainsAny(prefix, "*@ ") {
+		full, ok := fullPattern(pattern)
+		if !ok {
 			return false, nil, fmt.Errorf("preloadedImagesVerificationAllowlist[%d] is %q, want a repository, which may end with /*", i, pattern)
 		}
+		patterns[i] = full
 	}
 	switch policy {
 	case "", kubelet.NeverVerifyPreloadedImages:
@@ -31,11 +35,29 @@ func Images(c *kubelet.KubeletConfiguration) (share bool, verify func(repository
 		return false, func(string) bool { return true }, nil
 	case kubelet.NeverVerifyAllowlistedImages:
 		return false, func(repository string) bool {
-			return !slices.ContainsFunc(list, func(pattern string) bool { return matchRepository(pattern, repository) })
+			return !slices.ContainsFunc(patterns, func(pattern string) bool { return matchRepository(pattern, repository) })
 		}, nil
 	}
 	return false, nil, fmt.Errorf("imagePullCredentialsVerificationPolicy is %q, want %q, %q, %q or %q", policy,
 		kubelet.NeverVerify, kubelet.NeverVerifyPreloadedImages, kubelet.NeverVerifyAllowlistedImages, kubelet.AlwaysVerify)
+}
+
+// fullPattern returns a pattern with the full name of its repository: "docker.io/library/nginx" for "nginx", and
+// "docker.io/team/*" for "team/*".
+func fullPattern(pattern string) (full string, ok bool) {
+	prefix, below := strings.CutSuffix(pattern, "/*")
+	name := prefix
+	if below {
+		name += "/any/name" // two elements, because "docker.io/any" is short for "docker.io/library/any"
+	}
+	named, err := reference.ParseNormalizedNamed(name)
+	if err != nil || !reference.IsNameOnly(named) {
+		return "", false
+	}
+	if !below {
+		return named.Name(), true
+	}
+	return strings.TrimSuffix(named.Name(), "/any/name") + "/*", true
 }
 
 // matchRepository reports whether a repository matches the pattern, or is below it.

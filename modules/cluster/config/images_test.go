@@ -48,3 +48,26 @@ func TestPodsThatMayUseImages(t *testing.T) {
 		}
 	}
 }
+
+// An allowlist may have names as pods have them, without the registry that they are short for.
+func TestAllowlistOfShortNames(t *testing.T) {
+	for repository, want := range map[string]bool{
+		"docker.io/library/alpine": true, "docker.io/team/app": true, "quay.io/a/b": true, "docker.io/other/alpine": false, "docker.io/library/alpine2": false, "quay.io.evil/a": false,
+	} {
+		_, verify, err := config.Images(&kubelet.KubeletConfiguration{
+			ImagePullCredentialsVerificationPolicy: kubelet.NeverVerifyAllowlistedImages, PreloadedImagesVerificationAllowlist: []string{"alpine", "team/*", "quay.io/*"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if allowed := !verify(repository); allowed != want {
+			t.Errorf("%s is allowed: %v, want %v", repository, allowed, want)
+		}
+	}
+	for _, pattern := range []string{"alpine:3", "alpine@sha256:" + strings.Repeat("a", 64), "Alpine", "https://r.io/a"} {
+		c := &kubelet.KubeletConfiguration{ImagePullCredentialsVerificationPolicy: kubelet.NeverVerifyAllowlistedImages, PreloadedImagesVerificationAllowlist: []string{pattern}}
+		if _, _, err := config.Images(c); err == nil {
+			t.Errorf("%s is accepted", pattern)
+		}
+	}
+}
