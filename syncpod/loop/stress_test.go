@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
@@ -131,19 +132,7 @@ func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		n.wantRunning(1, "w2")
 		n.wantRunning(0, "w1", "i1", "j1")
-		// The runtime cancels a start whose client has gone: that container has failed, and a job's is not created again.
-		starts := n.Journal().Pod("j1").Of(critest.StartContainer)
-		cancelled := starts.Where(func(c critest.Call) bool { return status.Code(c.Err) == codes.Canceled })
-		phase := v1.PodSucceeded
-		if len(cancelled) > 0 {
-			phase = v1.PodFailed
-		}
-		if got := b.sink.of("j1").Phase; got != phase {
-			t.Errorf("the job is %s, want %s", got, phase)
-		}
-		if len(starts) != 1 {
-			t.Errorf("the job was started %d times, %d of them cancelled", len(starts), len(cancelled))
-		}
+		n.wantStartedOnce(b, "j1")
 		for _, c := range n.Journal().Pod("w2").Of(critest.StopContainer) {
 			if n.Journal().Where(func(other critest.Call) bool { return other.ContainerID == c.ContainerID }).Count(critest.StartContainer) > 0 { // a container that was only created is replaced
 				t.Errorf("the pod that is wanted was stopped: %v", c)
@@ -166,6 +155,57 @@ func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 		if t.Failed() {
 			return
 		}
+	}
+}
+
+// The agent is killed while the runtime starts the container of a job. The call is cancelled in both cases, and only the
+// processes of the node show whether the container ran.
+func TestF14_AgentKilledWhileAContainerStarts(t *testing.T) {
+	for when, ran := range map[faults.When]int{faults.Midway: 0, faults.After: 1} {
+		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+			gate := &faults.Gate{}
+			if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, When: when, Hang: gate}); err != nil {
+				t.Fatal(err)
+			}
+			src := source.NewStaticPush("file")
+			a := n.start([]source.Source{src}, nil)
+			set(t, src, job())
+			time.Sleep(time.Minute)
+			if gate.Waiting() != 1 {
+				t.Fatalf("%d calls wait, want 1", gate.Waiting())
+			}
+			a.kill()
+			synctest.Wait()
+			if start := n.Journal().Of(critest.StartContainer); len(start) != 1 || status.Code(start[0].Err) != codes.Canceled {
+				t.Errorf("the runtime has answered\n%v, want Canceled", start)
+			}
+			if got := len(n.Processes()); got != ran {
+				t.Errorf("%d processes ran, want %d", got, ran)
+			}
+			src = source.NewStaticPush("file")
+			b := n.start([]source.Source{src}, nil)
+			set(t, src, job())
+			time.Sleep(10 * time.Minute)
+			n.wantStartedOnce(b, "j1")
+		})
+	}
+}
+
+// wantStartedOnce checks that a job's only container was started once, and that the agent reports how it ended. A call
+// without an answer may have had its effect: Succeeded is right if the process ran, and Failed if it did not.
+func (n *node) wantStartedOnce(a *agent, uid types.UID) {
+	n.Helper()
+	phase := v1.PodFailed
+	for _, p := range n.Processes() {
+		if p.PodUID == string(uid) {
+			phase = v1.PodSucceeded
+		}
+	}
+	if got := a.sink.of(uid).Phase; got != phase {
+		n.Errorf("the job is %s, want %s", got, phase)
+	}
+	if starts := n.Journal().Pod(string(uid)).Of(critest.StartContainer); len(starts) != 1 {
+		n.Errorf("the job was started %d times:\n%v", len(starts), starts)
 	}
 }
 

@@ -48,7 +48,7 @@ type Call struct {
 	// it with grpc.WithUserAgent; gRPC appends its own name.
 	Caller     string
 	Start, End time.Time // End is zero while the call runs
-	Err        error     // the response, a status error
+	Err        error     // the response, a status error. A call that its caller has cancelled may have had its effect
 	Fault      string    // the injected fault in words, "" for none
 
 	request, response proto.Message
