@@ -90,15 +90,48 @@ func (o *observedPod) warn(ctx context.Context, reason, format string, args ...a
 }
 
 // withoutIDs returns an error's text with identifiers replaced: they differ each
-// time, and events that differ are not counted together.
+// time, and events that differ are not counted together. The time that it takes grows only linearly with the text and the
+// identifiers, which a runtime chooses; strings.Replacer takes the square of an identifier's length.
 func withoutIDs(err error, replacements ...string) string {
-	var pairs []string
+	var ids []identifier
 	for i := 0; i+1 < len(replacements); i += 2 {
 		if replacements[i] != "" {
-			pairs = append(pairs, replacements[i], replacements[i+1])
+			ids = append(ids, identifier{id: replacements[i], name: replacements[i+1], next: -1})
 		}
 	}
-	return strings.NewReplacer(pairs...).Replace(err.Error())
+	var b strings.Builder
+	text, at := err.Error(), 0
+	for first := firstIn(text, at, ids); first != nil; first = firstIn(text, at, ids) {
+		b.WriteString(text[at:first.next])
+		b.WriteString(first.name)
+		at = first.next + len(first.id)
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+// identifier is an identifier to be replaced by a name. next is where it occurs next.
+type identifier struct {
+	id, name string
+	next     int
+}
+
+// firstIn returns the identifier that occurs first in text[at:], or nil.
+func firstIn(text string, at int, ids []identifier) *identifier {
+	var first *identifier
+	for i := range ids {
+		c := &ids[i]
+		if c.next < at {
+			c.next = len(text) // it does not occur
+			if n := strings.Index(text[at:], c.id); n >= 0 {
+				c.next = at + n
+			}
+		}
+		if c.next < len(text) && (first == nil || c.next < first.next) {
+			first = c
+		}
+	}
+	return first
 }
 
 // idNames pairs the identifiers of the pod's sandboxes and containers with their names, for

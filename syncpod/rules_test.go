@@ -59,6 +59,22 @@ func TestEventsHaveNoIDs(t *testing.T) {
 	}
 }
 
+// The identifier that begins first is replaced, and the first one in the list if several do; names are not searched again.
+func TestIDsAreReplacedOnce(t *testing.T) {
+	got := withoutIDs(errors.New("ab abc b xa"), "b", "B", "ab", "b", "abc", "never", "x", "a", "a", "A")
+	if want := "b bc B aA"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A runtime chooses its identifiers. With the square of this length the test would take hours.
+func TestIDsOfAnyLengthAreReplaced(t *testing.T) {
+	id := strings.Repeat("a", 4<<20)
+	if got := withoutIDs(errors.New("no sandbox "+id+"!"), id, "of the pod"); got != "no sandbox of the pod!" {
+		t.Errorf("%.100q", got)
+	}
+}
+
 // C10: an event reports the removal of a limit only if the limit was set.
 func TestC10_LiftedLimits(t *testing.T) {
 	for name, tc := range map[string]struct {

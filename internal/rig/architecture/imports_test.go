@@ -134,6 +134,7 @@ var rooms = []room{
 	{"internal/rig/e2e/...", []string{"..."}, "it runs the library as a whole"},
 	{"internal/rig/reports", []string{"..."}, "it runs whole agents"},
 	{"internal/rig/scale", []string{"..."}, "it measures the library as a whole"},
+	{"internal/rig/platforms", nil, "it reads all packages as source"},
 	{"internal/rig/steady", nil, "it runs the tests of any package as programs"},
 	{"examples/...", []string{"..."}, "an example may show anything"},
 }
