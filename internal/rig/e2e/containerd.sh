@@ -55,7 +55,7 @@ binaries() {
   fi
   local bin=${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/containerd-${CONTAINERD_2#v} cmd
   for cmd in containerd containerd-shim-runc-v2 ctr; do
-    [ -x "$bin/$cmd" ] || GOFLAGS= GOBIN=$bin go install "github.com/containerd/containerd/v2/cmd/$cmd@$CONTAINERD_2"
+    [ -x "$bin/$cmd" ] || CGO_ENABLED= GOFLAGS= GOBIN=$bin go install "github.com/containerd/containerd/v2/cmd/$cmd@$CONTAINERD_2"
   done
   echo "$bin"
 }

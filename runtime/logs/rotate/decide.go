@@ -216,3 +216,40 @@ func (f *logFiles) next(now time.Time) string {
 	last, _ := time.Parse(stampFormat, f.stamps[len(f.stamps)-1]) // stampOf has checked it
 	return last.Add(time.Second).Format(stampFormat)
 }
+
+const (
+	// usualGrowth is the growth in bytes a second that each log is expected to reach at any time.
+	usualGrowth = 128 << 10
+	// maxLook is the longest time until a log is looked at again. A log that has never grown may begin to.
+	maxLook = time.Minute
+)
+
+// growth is how a log has grown between two looks at its size. It includes the rotations of the log, after which the size
+// is smaller.
+type growth struct {
+	size    int64
+	at      time.Time
+	fastest float64 // bytes a second
+}
+
+// after returns the growth with one more look.
+func (g growth) after(size int64, now time.Time) growth {
+	grown := size
+	if size >= g.size {
+		grown -= g.size
+	}
+	if !g.at.IsZero() {
+		g.fastest = max(g.fastest, float64(grown)/max(now.Sub(g.at).Seconds(), 1))
+	}
+	g.size, g.at = size, now
+	return g
+}
+
+// untilFull returns the time in which the log cannot become full if it grows twice as fast as ever.
+func (g growth) untilFull(limit int64) time.Duration {
+	if g.size >= limit {
+		return 0
+	}
+	seconds := float64(limit-g.size) / max(2*g.fastest, usualGrowth)
+	return time.Duration(min(seconds, maxLook.Seconds()) * float64(time.Second))
+}

@@ -250,3 +250,39 @@ func FuzzDecide(f *testing.F) {
 		}
 	})
 }
+
+// A log is looked at again before it can be full if it grows twice as fast as ever, and at least once a minute.
+func TestUntilFull(t *testing.T) {
+	const limit = 10 << 20
+	start := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	type look struct {
+		after time.Duration
+		size  int64
+	}
+	for name, tc := range map[string]struct {
+		looks []look
+		limit int64
+		want  time.Duration
+	}{
+		"empty":                          {[]look{{0, 0}}, limit, time.Minute},
+		"never grown":                    {[]look{{0, 100}, {time.Hour, 100}}, limit, time.Minute},
+		"half full":                      {[]look{{0, limit / 2}}, limit, 40 * time.Second},
+		"full":                           {[]look{{0, limit}}, limit, 0},
+		"overfull":                       {[]look{{0, 2 * limit}}, limit, 0},
+		"small limit":                    {[]look{{0, 0}}, 128 << 10, time.Second},
+		"a megabyte a second":            {[]look{{0, 0}, {2 * time.Second, 2 << 20}}, limit, 4 * time.Second},
+		"it was fast before":             {[]look{{0, 0}, {2 * time.Second, 2 << 20}, {time.Hour, 2 << 20}}, limit, 4 * time.Second},
+		"it was rotated, and grew":       {[]look{{0, limit - 1}, {4 * time.Second, 4 << 20}}, limit, 3 * time.Second},
+		"two looks at once":              {[]look{{0, 0}, {0, 1 << 20}}, limit, 4500 * time.Millisecond},
+		"the clock was set back an hour": {[]look{{time.Hour, 0}, {0, 1 << 20}}, limit, 4500 * time.Millisecond},
+		"a limit without an end":         {[]look{{0, 0}}, 1 << 62, time.Minute},
+	} {
+		var g growth
+		for _, l := range tc.looks {
+			g = g.after(l.size, start.Add(l.after))
+		}
+		if got := g.untilFull(tc.limit); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}

@@ -58,9 +58,10 @@ const (
 	// reopenTimeout limits the call that asks the runtime to reopen a log.
 	reopenTimeout = 10 * time.Second
 	// After a failure a log is not retried for firstPause; the pause doubles with each further
-	// failure, up to maxPause.
-	firstPause = 10 * time.Second
-	maxPause   = 10 * time.Minute
+	// failure, up to maxPause. The first pause of a log that the runtime does not write is missingPause.
+	firstPause   = 10 * time.Second
+	missingPause = time.Minute
+	maxPause     = 10 * time.Minute
 )
 
 // A Rotator rotates logs. Its methods may be called concurrently.
@@ -83,6 +84,9 @@ type logState struct {
 	// zero once the rotation and all compressions have succeeded.
 	due   time.Time
 	pause time.Duration
+	// growth decides when the size of the file is read again, at look.
+	growth growth
+	look   time.Time
 	// compressions are the rest of the last rotation, partial is the progress of the first of them,
 	// and compressed is when the log was last served.
 	compressions []Step
@@ -115,9 +119,8 @@ func New(c Config) (*Rotator, error) {
 func (r *Rotator) Rotate(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	running := r.running()
-	ended := r.keep(running)
-	rotated := each(ctx, running, func(log containerLog) error {
+	running, ended := r.update()
+	rotated := each(ctx, toBeRead(running), func(log containerLog) error {
 		if !r.isDue(log) {
 			return nil
 		}
@@ -156,9 +159,11 @@ type containerLog struct {
 	pod, directory, log string // pod is the name of the pod's directory below LogsRoot
 }
 
-// running returns the logs of the running containers.
-func (r *Rotator) running() []containerLog {
-	var logs []containerLog
+// update returns the logs of the running containers, one for each ID, and those of other containers with pending
+// compressions. It stores them, and drops all others.
+func (r *Rotator) update() (running, ended []containerLog) {
+	known := r.logs
+	r.logs = make(map[string]containerLog, len(known))
 	for _, uid := range slices.Sorted(slices.Values(r.config.Pods.UIDs())) {
 		status, _ := r.config.Pods.Get(uid)
 		if status == nil {
@@ -166,54 +171,63 @@ func (r *Rotator) running() []containerLog {
 		}
 		for i := range status.Containers {
 			c := &status.Containers[i]
-			if c.State != runtime.ContainerRunning {
+			if _, twice := r.logs[c.ID.ID]; twice || c.State != runtime.ContainerRunning {
 				continue
 			}
-			state := r.logs[c.ID.ID].logState
-			if state == nil {
-				state = &logState{}
+			log, exists := known[c.ID.ID]
+			if !exists {
+				log = logOf(status, c)
 			}
-			logs = append(logs, containerLog{
-				logState: state, container: c.Name, id: c.ID.ID, pod: status.Namespace + "/" + status.Name,
-				directory: status.Namespace + "_" + status.Name + "_" + string(status.UID),
-				log:       strconv.FormatUint(uint64(c.Attempt), 10) + ".log",
-			})
+			r.logs[c.ID.ID] = log
+			running = append(running, log)
+			delete(known, c.ID.ID)
 		}
 	}
-	return logs
+	maps.DeleteFunc(known, func(_ string, log containerLog) bool { return len(log.compressions) == 0 })
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		r.logs[id] = known[id]
+		ended = append(ended, known[id])
+	}
+	return running, ended
 }
 
-// keep stores the logs of the running containers, and those of other containers with pending
-// compressions, which it returns. It drops all others.
-func (r *Rotator) keep(running []containerLog) (ended []containerLog) {
-	known := r.logs
-	r.logs = make(map[string]containerLog, len(running))
-	for _, log := range running {
-		r.logs[log.id] = log
+func logOf(status *runtime.PodStatus, c *runtime.ContainerStatus) containerLog {
+	return containerLog{
+		logState: &logState{}, container: c.Name, id: c.ID.ID, pod: status.Namespace + "/" + status.Name,
+		directory: status.Namespace + "_" + status.Name + "_" + string(status.UID),
+		log:       strconv.FormatUint(uint64(c.Attempt), 10) + ".log",
 	}
-	for _, id := range slices.Sorted(maps.Keys(known)) {
-		if _, runs := r.logs[id]; !runs && len(known[id].compressions) > 0 {
-			r.logs[id] = known[id]
-			ended = append(ended, known[id])
+}
+
+// toBeRead returns the logs that may be full, or that were never read.
+func toBeRead(logs []containerLog) []containerLog {
+	now := time.Now()
+	var due []containerLog
+	for _, log := range logs {
+		if !now.Before(log.due) && !now.Before(log.look) {
+			due = append(due, log)
 		}
 	}
-	return ended
+	return due
 }
 
 // backsOff reports whether the log has failed and its back-off has not ended.
 func (s *logState) backsOff() bool { return time.Now().Before(s.due) }
 
 // isDue reports whether the log's directory must be read. For most logs it need not be: a single
-// stat decides that.
+// stat decides that, and when the next one is needed.
 func (r *Rotator) isDue(log containerLog) bool {
-	if log.backsOff() {
-		return false
-	}
 	if !log.tidied {
 		return true
 	}
 	info, err := os.Lstat(filepath.Join(r.config.LogsRoot, log.directory, log.container, log.log))
-	return err != nil || !info.Mode().IsRegular() || info.Size() >= maxSize(r.config.Policy)
+	if err != nil || !info.Mode().IsRegular() {
+		return true
+	}
+	now := time.Now()
+	log.growth = log.growth.after(info.Size(), now)
+	log.look = now.Add(log.growth.untilFull(maxSize(r.config.Policy)))
+	return info.Size() >= maxSize(r.config.Policy)
 }
 
 // settle records the result of a rotation or compression, and returns the error to report. While
@@ -227,7 +241,11 @@ func (r *Rotator) settle(log containerLog, err error) error {
 		}
 		return nil
 	}
-	log.pause = min(max(2*log.pause, firstPause), maxPause)
+	first := firstPause
+	if errors.Is(err, errNoFile) {
+		first = missingPause
+	}
+	log.pause = min(max(2*log.pause, first), maxPause)
 	log.due = time.Now().Add(log.pause)
 	log.tidied = false // the remaining steps are decided again, if the container still runs
 	if errors.Is(err, errNoFile) {
@@ -240,7 +258,7 @@ func (r *Rotator) settle(log containerLog, err error) error {
 func (r *Rotator) rotate(ctx context.Context, log containerLog) error {
 	root, err := r.open(log)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the container logs elsewhere, or not at all
+		return errNoFile // the container logs elsewhere, or not at all
 	}
 	if err != nil {
 		return err
@@ -260,8 +278,8 @@ func (r *Rotator) rotate(ctx context.Context, log containerLog) error {
 	return err
 }
 
-// errNoFile means that the file does not exist after a successful reopen. Some runtimes write no files; for them the
-// pauses between requests grow.
+// errNoFile means that the directory does not exist, or that the file does not exist after a successful reopen. Some
+// runtimes write no files; for them the pauses between requests grow.
 var errNoFile = errors.New("the runtime writes no file")
 
 // open opens the directory of a log.

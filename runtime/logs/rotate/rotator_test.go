@@ -307,6 +307,68 @@ func TestRuntimeWithoutLogFiles(t *testing.T) {
 	})
 }
 
+// A log that cannot be full yet is not looked at: a pipe that takes its place is noticed only when the log might be full.
+func TestLogThatCannotBeFullIsNotLookedAt(t *testing.T) {
+	inBubble(t, func(t *testing.T, root string) {
+		w := newWriter(t, root)
+		r := newRotator(t, root, w, Policy{})
+		for range 2 { // the first pass reads the directory, the second the size
+			must(t, r.Rotate(t.Context()))
+		}
+		must(t, os.Remove(filepath.Join(w.dir, "0.log")))
+		must(t, os.Mkdir(filepath.Join(w.dir, "0.log"), 0o755))
+		time.Sleep(maxLook - time.Nanosecond)
+		must(t, r.Rotate(t.Context()))
+		time.Sleep(time.Nanosecond)
+		if err := r.Rotate(t.Context()); err == nil {
+			t.Error("a log is not looked at after the longest time")
+		}
+	})
+}
+
+// The directory of a container that logs elsewhere is not opened in each pass.
+func TestContainerThatLogsElsewhere(t *testing.T) {
+	inBubble(t, func(t *testing.T, root string) {
+		w := newWriter(t, root)
+		must(t, os.RemoveAll(w.dir))
+		r := newRotator(t, root, w, Policy{MaxSize: 1000})
+		must(t, r.Rotate(t.Context()))
+		must(t, os.MkdirAll(w.dir, 0o755))
+		w.reopen()
+		w.print(11)
+		time.Sleep(missingPause - time.Nanosecond)
+		must(t, r.Rotate(t.Context()))
+		if got := w.names(); len(got) != 1 {
+			t.Errorf("a directory that did not exist was opened in the next pass: %v", got)
+		}
+		time.Sleep(time.Nanosecond)
+		must(t, r.Rotate(t.Context()))
+		if got := w.names(); len(got) != 2 {
+			t.Errorf("a log that exists after all is not rotated: %v", got)
+		}
+	})
+}
+
+// twoPods is a runtime that claims that two pods have one container.
+type twoPods struct{ onePod }
+
+func (twoPods) UIDs() []types.UID { return []types.UID{"a", "b"} }
+
+// Two goroutines would use the state of one log.
+func TestOneContainerOfTwoPods(t *testing.T) {
+	inBubble(t, func(t *testing.T, root string) {
+		w := newWriter(t, root)
+		r, err := New(Config{Pods: twoPods{}, Runtime: w, LogsRoot: root, Policy: Policy{MaxSize: 1000}})
+		must(t, err)
+		for range 3 {
+			running, _ := r.update()
+			if len(running) != 1 {
+				t.Fatalf("%d logs, want 1", len(running))
+			}
+		}
+	})
+}
+
 // A failed rotation is retried with increasing back-off. So is the rotation of a missing log.
 func TestFailuresAreTriedAgainEverMoreRarely(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
