@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
 // access records the credentials with which images were pulled, so that a present image is not
@@ -67,8 +68,8 @@ const (
 
 // begin records that a pull will be requested from the runtime. The returned function records the outcome. After an
 // error the pull must not be requested.
-func (a *access) begin(w want, c credential) (end func(error), err error) {
-	if c.reveal == nil {
+func (a *access) begin(w want, c keyring.Credentials) (end func(error), err error) {
+	if c.Anonymous() {
 		return func(error) {}, nil
 	}
 	in := &intent{with: fingerprintOf(c), present: w.present}
@@ -150,7 +151,7 @@ func (a *access) dropIntents(name string, drop func(*intent) bool) {
 
 // pulled records which image resulted from a pull with a credential. The intent is deleted when this has been
 // recorded.
-func (a *access) pulled(id string, ref imageRef, c credential) {
+func (a *access) pulled(id string, ref imageRef, c keyring.Credentials) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	grants := a.of(id)
@@ -222,8 +223,8 @@ func (a *access) listed(ids map[string]bool, began time.Time) {
 }
 
 // and returns the grant with one more credential. If there are too many, the oldest one is dropped.
-func (g grant) and(c credential) grant {
-	if c.reveal == nil || c.node {
+func (g grant) and(c keyring.Credentials) grant {
+	if forAll(c) {
 		g.everyone = true
 		return g
 	}
@@ -232,8 +233,8 @@ func (g grant) and(c credential) grant {
 }
 
 // has reports whether a pull with a credential is recorded.
-func (g grant) has(c credential) bool {
-	if c.reveal == nil || c.node {
+func (g grant) has(c keyring.Credentials) bool {
+	if forAll(c) {
 		return g.everyone
 	}
 	return slices.Contains(g.with, fingerprintOf(c))
@@ -241,7 +242,7 @@ func (g grant) has(c credential) bool {
 
 // allows reports whether a pod with these credentials may use the image. A request by image ID
 // requires that for every repository.
-func (a *access) allows(img *Image, ref imageRef, credentials []credential) bool {
+func (a *access) allows(img *Image, ref imageRef, credentials []keyring.Credentials) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	grants := a.of(img.ID)
@@ -263,7 +264,7 @@ func (a *access) allows(img *Image, ref imageRef, credentials []credential) bool
 // intentsAllow reports whether the intents recorded for the image's names in a repository, or in
 // all repositories for "", permit its use: none of them can have produced the image, or one with
 // these credentials did. It requires mu to be held.
-func (a *access) intentsAllow(img *Image, repository string, credentials []credential) bool {
+func (a *access) intentsAllow(img *Image, repository string, credentials []keyring.Credentials) bool {
 	free := true
 	for _, name := range img.names {
 		if repository != "" && repositoryOf(name) != repository {
@@ -298,10 +299,10 @@ func (a *access) verifies(img *Image, repository string) bool {
 	return len(img.names) == 0
 }
 
-func (in *intent) of(credentials []credential) bool {
-	return slices.ContainsFunc(credentials, func(c credential) bool { return fingerprintOf(c) == in.with })
+func (in *intent) of(credentials []keyring.Credentials) bool {
+	return slices.ContainsFunc(credentials, func(c keyring.Credentials) bool { return fingerprintOf(c) == in.with })
 }
 
-func (g grant) allows(credentials []credential) bool {
+func (g grant) allows(credentials []keyring.Credentials) bool {
 	return g.everyone || slices.ContainsFunc(credentials, g.has)
 }

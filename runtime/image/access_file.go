@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/podfile"
+	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
 // accessFiles persist the state of access over a restart of the agent: in pulled, a file for each image; in pulling, a
@@ -200,7 +201,7 @@ const (
 )
 
 // with returns the grants with one more, recorded at a time.
-func (i imageGrants) with(repository string, c credential, now time.Time) imageGrants {
+func (i imageGrants) with(repository string, c keyring.Credentials, now time.Time) imageGrants {
 	i.in, i.recorded = maps.Clone(i.in), now
 	if i.in == nil {
 		i.in = map[string]grant{}

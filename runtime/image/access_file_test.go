@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
 // over returns the Manager of the next agent on the same node.
@@ -288,11 +290,11 @@ func wantRecords(t *testing.T, dir string, want int) {
 func TestGrantsAreBounded(t *testing.T) {
 	var g imageGrants
 	for i := range 3 * maxRepositories {
-		g = g.with(strings.Repeat("r", i+1), newCredential("bob", strings.Repeat("x", i)), time.Now())
-		g = g.with("same", newCredential("bob", strings.Repeat("x", i)), time.Now())
+		g = g.with(strings.Repeat("r", i+1), keyring.Of("bob", strings.Repeat("x", i)), time.Now())
+		g = g.with("same", keyring.Of("bob", strings.Repeat("x", i)), time.Now())
 	}
-	last := newCredential("bob", strings.Repeat("x", 3*maxRepositories-1))
-	if len(g.in) > maxRepositories || len(g.in["same"].with) > maxCredentials || !g.verify || !g.in["same"].allows([]credential{last}) {
+	last := keyring.Of("bob", strings.Repeat("x", 3*maxRepositories-1))
+	if len(g.in) > maxRepositories || len(g.in["same"].with) > maxCredentials || !g.verify || !g.in["same"].allows([]keyring.Credentials{last}) {
 		t.Errorf("%d repositories, %d credentials, verify %v", len(g.in), len(g.in["same"].with), g.verify)
 	}
 }

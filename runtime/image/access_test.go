@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
 // An image that was pulled with a credential of the node is for all pods. A secret of an API server has a namespace, and is none of
@@ -21,7 +23,7 @@ func TestG4_ACredentialOfTheNodeIsForAllPods(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newTestManagerWith(t, Config{Settings: Settings{Runtime: &registry{password: "right"}}, Dir: t.TempDir()})
 			secret := loginSecret("node", "r.io", "bob", "right")
-			secret.Namespace, secret.Type = namespace, SecretTypeNode
+			secret.Namespace, secret.Type = namespace, keyring.SecretTypeNode
 			if err := ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "first", Secrets: []v1.Secret{secret}}); err != nil {
 				t.Fatal(err)
 			}

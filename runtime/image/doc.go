@@ -57,7 +57,7 @@ package image
 //	ensure.go            EnsureImage: present or pulled, and leased
 //	policy.go            the pull policy
 //	reference.go         names of images, and which are equivalent
-//	keyring.go           credentials for a name; redact.go keeps them out of errors
+//	credential.go        credentials as the runtime and the records have them; redact.go keeps them out of errors
 //	access.go            whether a pod may use a present image; access_file.go
 //	                     persists that
 //	retry.go             the back-off of pulls

@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
 // want is an image that must be pulled.
@@ -21,12 +22,12 @@ type want struct {
 
 // pulled records how an image was pulled: the credential, and how long the runtime took.
 type pulled struct {
-	with credential
+	with keyring.Credentials
 	ran  time.Duration
 }
 
 // pull pulls the image, unless an earlier failure still backs off.
-func (m *Manager) pull(ctx context.Context, w want, credentials []credential) (got pulled, err error) {
+func (m *Manager) pull(ctx context.Context, w want, credentials []keyring.Credentials) (got pulled, err error) {
 	req := w.req
 	key := retryKey{req.PodUID, w.ref.pull, fingerprintOf(credentials...)}
 	if at, wait, cause := m.retries.check(key, time.Now()); wait {
@@ -48,18 +49,18 @@ func (m *Manager) pull(ctx context.Context, w want, credentials []credential) (g
 }
 
 // credentialsFor returns the credentials in the pod's secrets that match the image.
-func credentialsFor(req Request, ref imageRef) ([]credential, error) {
-	keyring, err := newKeyring(req.Secrets)
+func credentialsFor(req Request, ref imageRef) ([]keyring.Credentials, error) {
+	k, err := keyring.New(req.Secrets)
 	if err != nil {
 		return nil, &Error{Reason: ErrImagePull, Image: req.Image, Err: err}
 	}
-	return keyring.lookup(ref.repository), nil
+	return k.Lookup(ref.repository), nil
 }
 
 // tryAll pulls with each credential until a pull succeeds. Without credentials it pulls anonymously.
-func (m *Manager) tryAll(ctx context.Context, w want, credentials []credential) (got pulled, err error) {
+func (m *Manager) tryAll(ctx context.Context, w want, credentials []keyring.Credentials) (got pulled, err error) {
 	if len(credentials) == 0 {
-		credentials = []credential{{}}
+		credentials = []keyring.Credentials{{}}
 	}
 	var failed []error
 	for _, c := range credentials {
@@ -80,7 +81,7 @@ func (m *Manager) tryAll(ctx context.Context, w want, credentials []credential) 
 
 // pullOnce waits for a slot and pulls the image. It returns how long the pull took. Requests for
 // the same image share one call.
-func (m *Manager) pullOnce(ctx context.Context, w want, c credential) (ran time.Duration, err error) {
+func (m *Manager) pullOnce(ctx context.Context, w want, c keyring.Credentials) (ran time.Duration, err error) {
 	arrived := time.Now()
 	done, err := m.takeSlot(ctx)
 	if err != nil {
@@ -94,7 +95,7 @@ func (m *Manager) pullOnce(ctx context.Context, w want, c credential) (ran time.
 		return 0, err
 	}
 	m.config.Observer.PullStarted(p)
-	err = m.askToPull(ctx, p, &runtimeapi.PullImageRequest{Image: w.req.spec(w.ref), Auth: c.auth(), SandboxConfig: w.req.Sandbox})
+	err = m.askToPull(ctx, p, &runtimeapi.PullImageRequest{Image: w.req.spec(w.ref), Auth: authOf(c), SandboxConfig: w.req.Sandbox})
 	end(err)
 	if err != nil {
 		err = redact(err, c)

@@ -1,10 +1,11 @@
 package image
 
 import (
-	"errors"
-	"fmt"
+	"strings"
 
 	"github.com/distribution/reference"
+
+	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
 // imageRef is the parsed name of an image in a pod's spec.
@@ -12,40 +13,34 @@ type imageRef struct {
 	// pull is the name passed to the runtime: the name as given, with the tag "latest" if it has
 	// neither tag nor digest. Short names stay short, because the runtime resolves them.
 	pull string
-	// repository is the full name without tag and digest, "docker.io/library/nginx"
-	// for "nginx". Credentials are matched against it.
+	// repository is the full name without tag and digest, "docker.io/library/nginx" for "nginx".
 	repository string
-	// full is the full name with tag and digest as in Pull.
+	// full is the full name with tag and digest as in pull.
 	full string
+	tag  string
 }
 
 // parseReference parses an image name. The error is the reason why the name is invalid.
 func parseReference(name string) (imageRef, error) {
-	if name == "" {
-		return imageRef{}, errors.New("the image's name is empty")
-	}
-	named, err := reference.ParseNormalizedNamed(name)
+	repository, tag, digest, err := keyring.ParseImageName(name)
 	if err != nil {
-		return imageRef{}, fmt.Errorf("image %q: %w", name, err)
+		return imageRef{}, err
 	}
-	ref := imageRef{pull: name, repository: named.Name(), full: named.String()}
-	if reference.IsNameOnly(named) {
-		ref.pull += ":latest"
-		ref.full += ":latest"
+	ref := imageRef{pull: name, repository: repository, full: repository, tag: tag}
+	if tag != "" {
+		ref.full += ":" + tag
+	}
+	if digest != "" {
+		ref.full += "@" + digest
+	} else if !strings.HasSuffix(name, ":"+tag) {
+		ref.pull += ":" + tag
 	}
 	return ref, nil
 }
 
 // isLatest reports whether the tag is "latest", for which the API defaults to the policy Always. As
 // in the API, a digest makes no difference.
-func (r imageRef) isLatest() bool {
-	named, err := reference.ParseNormalizedNamed(r.pull)
-	if err != nil {
-		return false
-	}
-	tagged, isTagged := named.(reference.Tagged)
-	return isTagged && tagged.Tag() == "latest"
-}
+func (r imageRef) isLatest() bool { return r.tag == "latest" }
 
 // normal returns the normalized form in which names are compared: in full, without the tag if there
 // is a digest. Identifiers and names that do not parse are returned unchanged.
@@ -90,16 +85,9 @@ func tagged(name string) (string, bool) {
 
 // repositoryOf returns the repository of a name in full, empty for an identifier.
 func repositoryOf(name string) string {
-	named, err := reference.ParseNormalizedNamed(name)
+	repository, err := keyring.Repository(name)
 	if err != nil {
 		return ""
 	}
-	return named.Name()
-}
-
-// Repository returns the repository of an image in full, such as "docker.io/library/nginx" for "nginx:1". Credentials are
-// matched against it, see [Matches].
-func Repository(name string) (string, error) {
-	ref, err := parseReference(name)
-	return ref.repository, err
+	return repository
 }

@@ -1,7 +1,6 @@
 package image
 
 import (
-	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,13 +10,13 @@ const digest = "sha256:012345678901234567890123456789012345678901234567890123456
 
 func TestParseReference(t *testing.T) {
 	for in, want := range map[string]imageRef{
-		"nginx":                      {"nginx:latest", "docker.io/library/nginx", "docker.io/library/nginx:latest"},
-		"nginx:1.2":                  {"nginx:1.2", "docker.io/library/nginx", "docker.io/library/nginx:1.2"},
-		"team/app":                   {"team/app:latest", "docker.io/team/app", "docker.io/team/app:latest"},
-		"r.io:5000/a/b":              {"r.io:5000/a/b:latest", "r.io:5000/a/b", "r.io:5000/a/b:latest"},
-		"r.io/a@" + digest:           {"r.io/a@" + digest, "r.io/a", "r.io/a@" + digest},
-		"r.io/a:v1@" + digest:        {"r.io/a:v1@" + digest, "r.io/a", "r.io/a:v1@" + digest},
-		"index.docker.io/library/ok": {"index.docker.io/library/ok:latest", "docker.io/library/ok", "docker.io/library/ok:latest"},
+		"nginx":                      {"nginx:latest", "docker.io/library/nginx", "docker.io/library/nginx:latest", "latest"},
+		"nginx:1.2":                  {"nginx:1.2", "docker.io/library/nginx", "docker.io/library/nginx:1.2", "1.2"},
+		"team/app":                   {"team/app:latest", "docker.io/team/app", "docker.io/team/app:latest", "latest"},
+		"r.io:5000/a/b":              {"r.io:5000/a/b:latest", "r.io:5000/a/b", "r.io:5000/a/b:latest", "latest"},
+		"r.io/a@" + digest:           {"r.io/a@" + digest, "r.io/a", "r.io/a@" + digest, ""},
+		"r.io/a:v1@" + digest:        {"r.io/a:v1@" + digest, "r.io/a", "r.io/a:v1@" + digest, "v1"},
+		"index.docker.io/library/ok": {"index.docker.io/library/ok:latest", "docker.io/library/ok", "docker.io/library/ok:latest", "latest"},
 	} {
 		if got, err := parseReference(in); err != nil || got != want {
 			t.Errorf("ParseReference(%q) = %+v, %v; want %+v", in, got, err, want)
@@ -78,12 +77,4 @@ func FuzzParseReference(f *testing.F) {
 			t.Errorf("%q: the full name parses as %+v, %v", name, again, err)
 		}
 	})
-}
-
-func TestRepositoryInFull(t *testing.T) {
-	for name, want := range map[string]string{"nginx:1": "docker.io/library/nginx", "r.io:5000/a/b@sha256:" + strings.Repeat("a", 64): "r.io:5000/a/b", "": "", "A B": ""} {
-		if got, err := Repository(name); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v, want %q", name, got, err, want)
-		}
-	}
 }

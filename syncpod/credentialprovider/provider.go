@@ -13,7 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/runtime/image/keyring"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -88,7 +88,23 @@ func (p *Provider) PullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.S
 	if p.config.Secrets != nil {
 		secrets, err = p.config.Secrets.PullSecrets(ctx, pod)
 	}
-	repositories := repositoriesOf(pod)
+	found, failed := p.fromPlugins(ctx, pod, repositoriesOf(pod))
+	return append(secrets, found...), errors.Join(err, failed)
+}
+
+// ImageSecrets returns the credentials of plugins for one image, for a caller that pulls an image without a pod, such as one that
+// fills a node's cache. keyring.New reads them. Plugins that require a service account are left out, because it belongs to a pod.
+// If a plugin fails, the error names it, and the other secrets are returned.
+func (p *Provider) ImageSecrets(ctx context.Context, image string) ([]v1.Secret, error) {
+	repository, err := keyring.Repository(image)
+	if err != nil {
+		return nil, fmt.Errorf("credentialprovider: %w", err)
+	}
+	return p.fromPlugins(ctx, &v1.Pod{}, []string{repository})
+}
+
+// fromPlugins returns the secrets of all plugins for the repositories.
+func (p *Provider) fromPlugins(ctx context.Context, pod *v1.Pod, repositories []string) (secrets []v1.Secret, err error) {
 	for i := range p.plugins {
 		found, failed := p.secrets(ctx, pod, &p.plugins[i], repositories)
 		if failed != nil {
@@ -103,7 +119,7 @@ func (p *Provider) PullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.S
 func repositoriesOf(pod *v1.Pod) (all []string) {
 	seen := map[string]bool{}
 	add := func(name string) {
-		repository, err := image.Repository(name)
+		repository, err := keyring.Repository(name)
 		if err == nil && !seen[repository] { // the pull reports a name that is wrong
 			seen[repository] = true
 			all = append(all, repository)
@@ -130,7 +146,7 @@ func repositoriesOf(pod *v1.Pod) (all []string) {
 // for one image is not used for other images, even if its keys name the whole registry.
 func (p *Provider) secrets(ctx context.Context, pod *v1.Pod, plugin *providerConfig, repositories []string) (secrets []v1.Secret, err error) {
 	repositories = slices.DeleteFunc(slices.Clone(repositories), func(r string) bool {
-		return !slices.ContainsFunc(plugin.MatchImages, func(pattern string) bool { return image.Matches(pattern, r) })
+		return !slices.ContainsFunc(plugin.MatchImages, func(pattern string) bool { return keyring.Matches(pattern, r) })
 	})
 	if len(repositories) == 0 {
 		return nil, nil
@@ -166,8 +182,8 @@ func secretOf(plugin, repository string, auths map[string]auth) (v1.Secret, erro
 		return v1.Secret{}, err
 	}
 	return v1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "credential-provider." + plugin, Annotations: map[string]string{image.AnnotationRepository: repository}},
-		Type:       image.SecretTypeNode,
+		ObjectMeta: metav1.ObjectMeta{Name: "credential-provider." + plugin, Annotations: map[string]string{keyring.AnnotationRepository: repository}},
+		Type:       keyring.SecretTypeNode,
 		Data:       map[string][]byte{v1.DockerConfigJsonKey: text},
 	}, nil
 }

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	podimage "github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/runtime/image/keyring"
 	"github.com/podsync/podsync/syncpod/credentialprovider"
 )
 
@@ -128,7 +128,7 @@ func TestPlugin(t *testing.T) {
 	n := newNode(t, one("ecr"))
 	n.plugin("ecr", answer("v1", "Image", "", "a.example.com", "secret"))
 	secrets, err := n.provider().PullSecrets(t.Context(), podOf("p", "a.example.com/team/app:v1", "docker.io/library/nginx", "a.b.example.com/x"))
-	if err != nil || len(secrets) != 1 || secrets[0].Type != podimage.SecretTypeNode || secrets[0].Namespace != "" || passwords(t, secrets)["a.example.com"] != "secret" {
+	if err != nil || len(secrets) != 1 || secrets[0].Type != keyring.SecretTypeNode || secrets[0].Namespace != "" || passwords(t, secrets)["a.example.com"] != "secret" {
 		t.Errorf("%d secrets, %v", len(secrets), err)
 	}
 	want := `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"a.example.com/team/app"}`
@@ -147,7 +147,7 @@ func TestEachImageHasItsAnswer(t *testing.T) {
 	}
 	for i, want := range []string{"first", "second"} {
 		repository := "a.example.com/" + []string{"one", "two"}[i]
-		if got := passwords(t, secrets[i:i+1])["a.example.com"]; got != want || secrets[i].Annotations[podimage.AnnotationRepository] != repository {
+		if got := passwords(t, secrets[i:i+1])["a.example.com"]; got != want || secrets[i].Annotations[keyring.AnnotationRepository] != repository {
 			t.Errorf("the password of %s is %q, want %q", secrets[i].Annotations, got, want)
 		}
 	}
@@ -345,7 +345,7 @@ func TestServiceAccountTokens(t *testing.T) {
 		for range 2 {
 			for _, name := range []string{"first", "second"} {
 				secrets, err := p.PullSecrets(t.Context(), podOf(name, "a.example.com/one"))
-				if err != nil || len(secrets) != 1 || secrets[0].Namespace != "default" || secrets[0].Type == podimage.SecretTypeNode {
+				if err != nil || len(secrets) != 1 || secrets[0].Namespace != "default" || secrets[0].Type == keyring.SecretTypeNode {
 					t.Errorf("%s: %+v, %v", cacheType, secrets, err)
 				}
 			}
@@ -374,6 +374,28 @@ func TestServiceAccountTokens(t *testing.T) {
 	}
 }
 
+// A caller without a pod gets the credentials for an image; a plugin that needs the service account of a pod is left out.
+func TestImageSecrets(t *testing.T) {
+	n, _, _ := withTokens(t, "ServiceAccount", "requireServiceAccount: true")
+	n.plugin("ecr", answer("v1", "Image", "", "a.example.com", "secret"))
+	if secrets, err := n.provider().ImageSecrets(t.Context(), "a.example.com/one:v1"); err != nil || len(secrets) != 0 || len(n.asked("ecr")) != 0 {
+		t.Errorf("a plugin that requires an account: %d secrets, %v, %d runs", len(secrets), err, len(n.asked("ecr")))
+	}
+	n = newNode(t, one("gcr"))
+	n.plugin("gcr", answer("v1", "Image", "", "*.example.com", "secret"))
+	secrets, err := n.provider().ImageSecrets(t.Context(), "a.example.com/one:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := keyring.New(secrets)
+	if found := ring.Lookup("a.example.com/one:v1"); err != nil || len(found) != 1 || !found[0].Equal(keyring.Of("u", "secret")) || !found[0].Node() {
+		t.Errorf("%v, %v", found, err)
+	}
+	if _, err := n.provider().ImageSecrets(t.Context(), "A B"); err == nil {
+		t.Error("a name that is none has no error")
+	}
+}
+
 // A plugin that returns the token itself must cache by token: another pod would have it.
 func TestTokenAsPassword(t *testing.T) {
 	for cacheType, ok := range map[string]bool{"Token": true, "ServiceAccount": false} {
@@ -386,7 +408,7 @@ func TestTokenAsPassword(t *testing.T) {
 		pod := podOf("static", "a.example.com/one")
 		pod.Spec.ServiceAccountName = ""
 		secrets, err := n.provider().PullSecrets(t.Context(), pod)
-		if err != nil || len(secrets) != 1 || secrets[0].Type != podimage.SecretTypeNode {
+		if err != nil || len(secrets) != 1 || secrets[0].Type != keyring.SecretTypeNode {
 			t.Errorf("%s: without an account: %d secrets, %v", cacheType, len(secrets), err)
 		}
 	}

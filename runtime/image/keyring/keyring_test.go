@@ -1,4 +1,4 @@
-package image
+package keyring
 
 import (
 	"encoding/base64"
@@ -15,19 +15,26 @@ import (
 // users returns the user names of the credentials that were found.
 func users(t *testing.T, image string, secrets ...v1.Secret) []string {
 	t.Helper()
-	k, err := newKeyring(secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ref, err := parseReference(image)
+	k, err := New(secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found []string
-	for _, c := range k.lookup(ref.repository) {
-		found = append(found, c.auth().Username)
+	for _, c := range k.Lookup(image) {
+		username, _ := c.Login()
+		found = append(found, username)
 	}
 	return found
+}
+
+// loginSecret returns a pull secret with one user for one registry.
+func loginSecret(name, registry, user, password string) v1.Secret {
+	return v1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+		Type:       v1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{v1.DockerConfigJsonKey: fmt.Appendf(nil,
+			`{"auths":{%q:{"username":%q,"password":%q}}}`, registry, user, password)},
+	}
 }
 
 // A secret for one repository is for no other one, although its key matches that.
@@ -49,10 +56,10 @@ func TestSecretForOneRepository(t *testing.T) {
 // A pod that names a large secret any number of times costs no more than a few of them.
 func TestPullSecretsAreBounded(t *testing.T) {
 	large := v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{v1.DockerConfigJsonKey: []byte(`{"auths":{}}` + strings.Repeat(" ", 1<<20))}}
-	if _, err := newKeyring(slices.Repeat([]v1.Secret{large}, 7)); err != nil {
+	if _, err := New(slices.Repeat([]v1.Secret{large}, 7)); err != nil {
 		t.Errorf("7 MiB: %v", err)
 	}
-	if _, err := newKeyring(slices.Repeat([]v1.Secret{large}, 80_000)); err == nil || !strings.Contains(err.Error(), "ns/s") {
+	if _, err := New(slices.Repeat([]v1.Secret{large}, 80_000)); err == nil || !strings.Contains(err.Error(), "ns/s") {
 		t.Errorf("80 GiB: %v", err)
 	}
 }
@@ -138,17 +145,17 @@ func TestSecretForms(t *testing.T) {
 		"apart":           {v1.DockerConfigKey: []byte(`{"r.io":{"username":"bob","password":"pa:ss"}}`)},
 		"the newer alone": {v1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{"r.io":{"auth":%q}}}`, auth), v1.DockerConfigKey: []byte(`broken`)},
 	} {
-		k, err := newKeyring([]v1.Secret{{Data: data}})
+		k, err := New([]v1.Secret{{Data: data}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		found := k.lookup("r.io/a")
-		if len(found) != 1 || found[0].auth().Username != "bob" || found[0].auth().Password != "pa:ss" {
+		found := k.Lookup("r.io/a")
+		if len(found) != 1 || !found[0].Equal(Of("bob", "pa:ss")) {
 			t.Errorf("%s: not bob's credential", name)
 		}
 	}
-	if k, err := newKeyring([]v1.Secret{{Data: map[string][]byte{"other": []byte("x")}}}); err != nil || len(k.entries) != 0 {
+	if k, err := New([]v1.Secret{{Data: map[string][]byte{"other": []byte("x")}}}); err != nil || len(k.entries) != 0 {
 		t.Errorf("a secret of another kind: %v, %v", k, err)
 	}
 }
@@ -179,12 +186,12 @@ func TestG6_PullSecretsAsToolsWriteThem(t *testing.T) {
 			if key == v1.DockerConfigKey {
 				data = []byte(strings.TrimSuffix(strings.Replace(string(data), `{"auths":`, "", 1), "}"))
 			}
-			k, err := newKeyring([]v1.Secret{{Data: map[string][]byte{key: data}}})
+			k, err := New([]v1.Secret{{Data: map[string][]byte{key: data}}})
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, key, err)
 				continue
 			}
-			if found := k.lookup("r.io/a"); len(found) != 1 || found[0].auth().Username != "bobby" || found[0].auth().Password != "pa:ss" {
+			if found := k.Lookup("r.io/a"); len(found) != 1 || !found[0].Equal(Of("bobby", "pa:ss")) {
 				t.Errorf("%s, %s: not bobby's credential", name, key)
 			}
 		}
@@ -198,7 +205,7 @@ func TestBrokenSecretsAreNamedAndNotQuoted(t *testing.T) {
 		"no colon":   {v1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{"r.io":{"auth":%q}}}`, base64.StdEncoding.EncodeToString([]byte("hunter2")))},
 		"wrong type": {v1.DockerConfigJsonKey: []byte(`{"auths":{"r.io":"hunter2"}}`)},
 	} {
-		_, err := newKeyring([]v1.Secret{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "login"}, Data: data}})
+		_, err := New([]v1.Secret{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "login"}, Data: data}})
 		if err == nil || !strings.Contains(err.Error(), "ns/login") || !strings.Contains(err.Error(), v1.DockerConfigJsonKey) {
 			t.Errorf("%s: error %v does not name secret and key", name, err)
 		}
@@ -210,14 +217,14 @@ func TestBrokenSecretsAreNamedAndNotQuoted(t *testing.T) {
 
 func TestNothingPrintsACredential(t *testing.T) {
 	secrets := []v1.Secret{loginSecret("s", "r.io", "bob", "hunter2")}
-	k, err := newKeyring(secrets)
+	k, err := New(secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
 	holder := struct {
-		k keyring
-		c []credential
-	}{k, k.lookup("r.io/a")}
+		k Keyring
+		c []Credentials
+	}{k, k.Lookup("r.io/a")}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
 		for _, value := range []any{k, &k, holder.c, holder.c[0], holder, &holder} {
 			text := fmt.Sprintf(verb, value)
@@ -231,7 +238,7 @@ func TestNothingPrintsACredential(t *testing.T) {
 func TestKeyringWritesToNothing(t *testing.T) {
 	secrets := []v1.Secret{loginSecret("a", "r.io", "u", "p"), loginSecret("b", "*.io", "u", "p")}
 	before := []v1.Secret{*secrets[0].DeepCopy(), *secrets[1].DeepCopy()}
-	if _, err := newKeyring(secrets); err != nil || !reflect.DeepEqual(secrets, before) {
+	if _, err := New(secrets); err != nil || !reflect.DeepEqual(secrets, before) {
 		t.Errorf("the secrets were written to (%v)", err)
 	}
 }
@@ -240,8 +247,8 @@ func FuzzLookup(f *testing.F) {
 	f.Add("*.r.io:5000/team", "eu.r.io:5000/team/app")
 	f.Add("[::1]:5000", "r.io/a")
 	f.Fuzz(func(t *testing.T, registry, repository string) {
-		k, err := newKeyring([]v1.Secret{loginSecret("s", registry, "u", "p")})
-		if err == nil && len(k.lookup(repository)) > 1 {
+		k, err := New([]v1.Secret{loginSecret("s", registry, "u", "p")})
+		if err == nil && len(k.Lookup(repository)) > 1 {
 			t.Error("one credential found twice")
 		}
 	})
@@ -251,8 +258,8 @@ func FuzzLookup(f *testing.F) {
 // nothing.
 func TestAnEntryWithoutALoginIsNone(t *testing.T) {
 	for _, entry := range []string{`{}`, `{"auth":""}`, `{"auth":"Og=="}`} {
-		k, err := newKeyring([]v1.Secret{{Data: map[string][]byte{v1.DockerConfigJsonKey: []byte(`{"auths":{"r.io":` + entry + `}}`)}}})
-		if found := k.lookup("r.io/app"); err != nil || len(found) != 0 {
+		k, err := New([]v1.Secret{{Data: map[string][]byte{v1.DockerConfigJsonKey: []byte(`{"auths":{"r.io":` + entry + `}}`)}}})
+		if found := k.Lookup("r.io/app"); err != nil || len(found) != 0 {
 			t.Errorf("%s: %v, %v, want no found and no error", entry, found, err)
 		}
 	}

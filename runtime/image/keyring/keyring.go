@@ -1,42 +1,30 @@
-package image
+package keyring
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/utf"
 )
 
-// keyring holds the registry credentials of pull secrets. The zero keyring has none. Printing it
-// reveals no credential.
-type keyring struct {
+// Keyring holds the registry credentials of pull secrets. The zero Keyring has none. Its methods may be called concurrently,
+// and printing it reveals no credentials.
+type Keyring struct {
 	entries []*entry // the most specific location first; equal ones in their given order
 }
 
-// entry is one credential and the images it is for.
+// entry is one login and the images it is for.
 type entry struct {
-	location   string // host, port and path as written, without scheme and API version
-	only       string // the only repository for which it is valid, "" for all that the location matches
-	credential credential
-}
-
-// credential is a login for a registry. Because it is inside a closure, printing the credential, or
-// a value that contains it, does not reveal it.
-type credential struct {
-	reveal func() login
-	// node is set for a credential of the node: all pods may use the images that it pulls.
-	node bool
+	location    string // host, port and path as written, without scheme and API version
+	only        string // the only repository for which it is valid, "" for all that the location matches
+	credentials Credentials
 }
 
 // SecretTypeNode is the type of a pull secret of the node, which has no namespace, such as one of a credential provider: every
@@ -47,48 +35,28 @@ const SecretTypeNode v1.SecretType = "podsync/node-credentials"
 // returns it: a credential provider may return credentials for one image under the key of a whole registry.
 const AnnotationRepository = "podsync.io/repository"
 
-type login struct{ username, password string }
-
-func newCredential(username, password string) credential {
-	return credential{reveal: func() login { return login{username, password} }}
-}
-
-// login returns the login of a credential, empty for the zero credential, which means anonymous.
-func (c credential) login() login {
-	if c.reveal == nil {
-		return login{}
-	}
-	return c.reveal()
-}
-
-// String returns a placeholder.
-func (credential) String() string { return "[registry credential]" }
-
-// GoString returns a placeholder.
-func (c credential) GoString() string { return c.String() }
-
 // String returns the number of credentials.
-func (k keyring) String() string { return fmt.Sprintf("[%d registry credentials]", len(k.entries)) }
+func (k Keyring) String() string { return fmt.Sprintf("[%d registry credentials]", len(k.entries)) }
 
 // GoString returns the number of credentials.
-func (k keyring) GoString() string { return k.String() }
+func (k Keyring) GoString() string { return k.String() }
 
 // maxKeyring bounds the Docker configurations of all pull secrets of a pull, in bytes: a pod may name 80,000 secrets of 1 MiB.
 const maxKeyring = 8 << 20
 
-// newKeyring reads pull secrets of the types kubernetes.io/dockerconfigjson and
+// New reads pull secrets of the types kubernetes.io/dockerconfigjson and
 // kubernetes.io/dockercfg; it ignores a secret with neither key. The error names the secret, key
 // and registry that cannot be read, and never quotes their contents. newKeyring does not retain or
 // modify the secrets.
-func newKeyring(secrets []v1.Secret) (keyring, error) {
-	var k keyring
+func New(secrets []v1.Secret) (Keyring, error) {
+	var k Keyring
 	room := maxKeyring
 	for i := range secrets {
 		if room -= len(secrets[i].Data[v1.DockerConfigJsonKey]) + len(secrets[i].Data[v1.DockerConfigKey]); room < 0 {
-			return keyring{}, fmt.Errorf("the pull secrets have more than %d bytes with %s/%s", maxKeyring, secrets[i].Namespace, secrets[i].Name)
+			return Keyring{}, fmt.Errorf("the pull secrets have more than %d bytes with %s/%s", maxKeyring, secrets[i].Namespace, secrets[i].Name)
 		}
 		if err := k.add(&secrets[i]); err != nil {
-			return keyring{}, err
+			return Keyring{}, err
 		}
 	}
 	// Reverse lexical order puts a path before its prefixes and a host before the
@@ -105,7 +73,7 @@ type dockerAuths map[string]struct {
 	Auth     string `json:"auth"` // base64 of username:password; takes precedence over the two
 }
 
-func (k *keyring) add(secret *v1.Secret) error {
+func (k *Keyring) add(secret *v1.Secret) error {
 	var auths dockerAuths
 	key := v1.DockerConfigJsonKey
 	if data, ok := secret.Data[key]; ok {
@@ -124,7 +92,7 @@ func (k *keyring) add(secret *v1.Secret) error {
 	}
 	for _, registry := range slices.Sorted(maps.Keys(auths)) {
 		auth := auths[registry]
-		c := newCredential(auth.Username, auth.Password)
+		c := Of(auth.Username, auth.Password)
 		if auth.Auth != "" {
 			var err error
 			if c, err = decodeAuth(auth.Auth); err != nil {
@@ -154,17 +122,17 @@ func secretError(s *v1.Secret, key string, err error) error {
 
 // decodeAuth accepts padded and unpadded base64, with white space anywhere: tools end it with a newline, or wrap its
 // lines (kubernetes #82147).
-func decodeAuth(auth string) (credential, error) {
+func decodeAuth(auth string) (Credentials, error) {
 	auth = strings.Join(strings.Fields(auth), "")
 	text, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(auth, "="))
 	if err != nil {
-		return credential{}, errors.New("auth is not base64")
+		return Credentials{}, errors.New("auth is not base64")
 	}
 	username, password, ok := strings.Cut(string(text), ":")
 	if !ok {
-		return credential{}, errors.New("auth is not username:password")
+		return Credentials{}, errors.New("auth is not username:password")
 	}
-	return newCredential(username, password), nil
+	return Of(username, password), nil
 }
 
 // location removes the parts that a comparison ignores: the scheme, and the version of the registry's API that old Docker
@@ -189,12 +157,18 @@ func location(registry string) string {
 // defaultRegistry is docker.io's location in Docker's configurations.
 const defaultRegistry = "index.docker.io"
 
-// lookup returns the credentials for an image's full repository, the most specific first and each
-// once. As in a kubelet, a credential's host must have as many labels as the image's, and each label
-// may be a pattern as in path.Match; its port must be the same; its path must be a prefix of the
-// image's. If none matches an image of docker.io, the credentials for exactly index.docker.io
-// apply, which is Docker's name of that registry in configurations.
-func (k keyring) lookup(repository string) []credential {
+// Lookup returns the credentials for an image, the most specific first and each once. A puller tries them in this order, and
+// pulls anonymously if there are none. The image is a name as in a pod's spec, or a repository; a name that
+// [ParseImageName] refuses has no credentials.
+//
+// As in a kubelet, a credential's host must have as many labels as the image's, and each label may be a pattern as in
+// path.Match; its port must be the same; its path must be a prefix of the image's. If none matches an image of docker.io, the
+// credentials for exactly index.docker.io apply, which is Docker's name of that registry in configurations.
+func (k Keyring) Lookup(image string) []Credentials {
+	repository, err := Repository(image)
+	if err != nil {
+		return nil
+	}
 	found := k.collect(repository, func(location string) bool { return Matches(location, repository) })
 	if len(found) == 0 && strings.HasPrefix(repository, "docker.io/") {
 		found = k.collect(repository, func(location string) bool { return location == defaultRegistry })
@@ -202,66 +176,12 @@ func (k keyring) lookup(repository string) []credential {
 	return found
 }
 
-func (k keyring) collect(repository string, matches func(location string) bool) []credential {
-	var found []credential
+func (k Keyring) collect(repository string, matches func(location string) bool) []Credentials {
+	var found []Credentials
 	for _, e := range k.entries {
-		same := func(c credential) bool { return c.login() == e.credential.login() }
-		if (e.only == "" || e.only == repository) && matches(e.location) && !slices.ContainsFunc(found, same) {
-			found = append(found, e.credential)
+		if (e.only == "" || e.only == repository) && matches(e.location) && !slices.ContainsFunc(found, e.credentials.Equal) {
+			found = append(found, e.credentials)
 		}
 	}
 	return found
-}
-
-// Matches reports whether a pattern of a credential, such as "*.azurecr.io" or "registry.io:8080/path", matches the full name of
-// a repository, as [Repository] returns it. Both hosts have the same number of labels, and path.Match matches each label. The
-// ports are equal. The path of the pattern is a prefix of the path of the repository.
-func Matches(pattern, repository string) bool {
-	p, r := splitLocation(pattern), splitLocation(repository)
-	if p.port != r.port || !strings.HasPrefix(r.path, p.path) {
-		return false
-	}
-	patterns, labels := strings.Split(p.host, "."), strings.Split(r.host, ".")
-	if len(patterns) != len(labels) {
-		return false
-	}
-	for i := range labels {
-		if ok, err := path.Match(patterns[i], labels[i]); err != nil || !ok {
-			return false
-		}
-	}
-	return true
-}
-
-// place is a location in parts.
-type place struct{ host, port, path string }
-
-func splitLocation(location string) place {
-	host, path, _ := strings.Cut(location, "/")
-	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
-		return place{host[:i], host[i+1:], path}
-	}
-	return place{host, "", path}
-}
-
-// auth returns the credential as CRI's AuthConfig, nil for the zero credential.
-func (c credential) auth() *runtimeapi.AuthConfig {
-	if c.reveal == nil {
-		return nil
-	}
-	return &runtimeapi.AuthConfig{Username: c.login().username, Password: c.login().password}
-}
-
-// fingerprint identifies credentials without containing them.
-type fingerprint [sha256.Size]byte
-
-func fingerprintOf(credentials ...credential) fingerprint {
-	h := sha256.New()
-	for _, c := range credentials {
-		for _, s := range []string{c.login().username, c.login().password} {
-			h.Write(binary.AppendUvarint(nil, uint64(len(s))))
-			h.Write([]byte(s))
-		}
-	}
-	return fingerprint(h.Sum(nil))
 }
