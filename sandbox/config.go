@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/hostfs"
 )
 
-// Input is the input of [ConfigOf].
+// Input is the input of [GeneratePodSandboxConfig].
 type Input struct {
 	// Pod is the pod, required.
 	Pod *v1.Pod
@@ -23,12 +23,12 @@ type Input struct {
 	// pod's name and the attempt, so the attempt must increase.
 	Attempt uint32
 
-	// Hostname is the pod's hostname. The zero value means the result of [HostnameOf] for the pod and
+	// Hostname is the pod's hostname. The zero value means the result of [GeneratePodHostname] for the pod and
 	// ClusterDomain. It is not used for a pod on the node's network.
 	Hostname Hostname
-	// ClusterDomain is the DNS domain of the cluster, such as "cluster.local".
+	// ClusterDomain is the GetPodDNS domain of the cluster, such as "cluster.local".
 	ClusterDomain string
-	// DNS is the pod's resolver configuration; see [DNS]. If it is nil, the runtime uses the node's.
+	// GetPodDNS is the pod's resolver configuration; see [GetPodDNS]. If it is nil, the runtime uses the node's.
 	DNS *runtimeapi.DNSConfig
 
 	// CgroupParent is the parent cgroup of the sandbox, in the form of the runtime's cgroup driver. If
@@ -51,9 +51,9 @@ type Input struct {
 	Labels map[string]string
 }
 
-// ConfigOf returns the configuration of the pod's sandbox. An error names the invalid field of the pod or of the
+// GeneratePodSandboxConfig returns the configuration of the pod's sandbox. An error names the invalid field of the pod or of the
 // input.
-func ConfigOf(in Input) (*runtimeapi.PodSandboxConfig, error) {
+func GeneratePodSandboxConfig(in Input) (*runtimeapi.PodSandboxConfig, error) {
 	if in.Pod == nil {
 		return nil, errors.New("sandbox: Input.Pod is required")
 	}
@@ -65,7 +65,7 @@ func ConfigOf(in Input) (*runtimeapi.PodSandboxConfig, error) {
 }
 
 func (in *Input) config() (*runtimeapi.PodSandboxConfig, error) {
-	logs, err := LogDirectory(in.LogsRoot, in.Pod)
+	logs, err := BuildPodLogsDirectory(in.LogsRoot, in.Pod)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (in *Input) hostname() (string, error) {
 	name := in.Hostname
 	if name == (Hostname{}) {
 		var err error
-		if name, err = HostnameOf(in.Pod, in.ClusterDomain); err != nil {
+		if name, err = GeneratePodHostname(in.Pod, in.ClusterDomain); err != nil {
 			return "", err
 		}
 	}
@@ -149,11 +149,11 @@ func (in *Input) labels() map[string]string {
 	return labels
 }
 
-// LogDirectory returns the directory of the pod's logs below root, where ""
+// BuildPodLogsDirectory returns the directory of the pod's logs below root, where ""
 // means DefaultLogsRoot: <root>/<namespace>_<name>_<uid>. Log shippers read the
 // pod's identity from it. pod is required. It is an error if one of the three is empty or
 // could lead out of root.
-func LogDirectory(root string, pod *v1.Pod) (string, error) {
+func BuildPodLogsDirectory(root string, pod *v1.Pod) (string, error) {
 	if pod == nil {
 		return "", errors.New("log directory: the pod is nil")
 	}

@@ -18,7 +18,7 @@ import (
 
 func mustConfig(t *testing.T, in sandbox.Input) *runtimeapi.PodSandboxConfig {
 	t.Helper()
-	config, err := sandbox.ConfigOf(in)
+	config, err := sandbox.GeneratePodSandboxConfig(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		{sandbox.Input{Pod: named("p", v1.PodSpec{}), Hostname: sandbox.Hostname{Domain: "d"}}, "Input.Hostname"},
 		{sandbox.Input{Pod: fqdn, Hostname: sandbox.Hostname{Host: "h", Domain: strings.Repeat("d", 64)}}, "pod ns/p: failed to construct FQDN from pod hostname and cluster domain, FQDN h.d"},
 	} {
-		if got, err := sandbox.ConfigOf(tc.in); !matches(err, tc.want) || got != nil {
+		if got, err := sandbox.GeneratePodSandboxConfig(tc.in); !matches(err, tc.want) || got != nil {
 			t.Errorf("%v, error %v; want an error with %q", got, err, tc.want)
 		}
 	}
@@ -61,17 +61,17 @@ func TestNoNameLeavesTheLogsRoot(t *testing.T) {
 			case "uid":
 				pod.UID = types.UID(bad)
 			}
-			if dir, err := sandbox.LogDirectory("/logs", pod); !matches(err, "metadata."+field) || dir != "" {
+			if dir, err := sandbox.BuildPodLogsDirectory("/logs", pod); !matches(err, "metadata."+field) || dir != "" {
 				t.Errorf("%s %q: %q, error %v, want matches(err, \"metadata.\"+field) and %q", field, bad, dir, err, "")
 			}
 		}
 	}
 	for root, want := range map[string]string{"": "/var/log/pods/ns_p_u-1", "/l": "/l/ns_p_u-1", "/l/": "/l/ns_p_u-1"} {
-		if got, err := sandbox.LogDirectory(root, named("p", v1.PodSpec{})); got != want || err != nil {
+		if got, err := sandbox.BuildPodLogsDirectory(root, named("p", v1.PodSpec{})); got != want || err != nil {
 			t.Errorf("%q: %q, error %v; want %q", root, got, err, want)
 		}
 	}
-	if _, err := sandbox.LogDirectory("/l", nil); err == nil {
+	if _, err := sandbox.BuildPodLogsDirectory("/l", nil); err == nil {
 		t.Error("no error for a nil pod")
 	}
 }
@@ -139,7 +139,7 @@ func TestUserNamespaceWithoutSecurityContext(t *testing.T) {
 	if !proto.Equal(got, mapping) {
 		t.Errorf("user namespace %v, want %v", got, mapping)
 	}
-	if _, err := sandbox.ConfigOf(sandbox.Input{Pod: pod}); err == nil {
+	if _, err := sandbox.GeneratePodSandboxConfig(sandbox.Input{Pod: pod}); err == nil {
 		t.Error("a pod without a mapping gets a sandbox")
 	}
 }
@@ -327,7 +327,7 @@ func BenchmarkConfig(b *testing.B) {
 	in := fullInput()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := sandbox.ConfigOf(in); err != nil {
+		if _, err := sandbox.GeneratePodSandboxConfig(in); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -343,7 +343,7 @@ func TestMetadataIsBounded(t *testing.T) {
 			} else {
 				pod.Annotations = values
 			}
-			config, err := sandbox.ConfigOf(sandbox.Input{Pod: pod})
+			config, err := sandbox.GeneratePodSandboxConfig(sandbox.Input{Pod: pod})
 			if (err != nil) != refused || refused && (config != nil || !matches(err, "metadata.annotations") || len(err.Error()) > 200) {
 				t.Errorf("%d bytes of %s: %.300v", n, of, err)
 			}

@@ -10,7 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// DNS returns the resolver configuration of a pod: the one of its dnsPolicy, with its dnsConfig
+// GetPodDNS returns the resolver configuration of a pod: the one of its dnsPolicy, with its dnsConfig
 // added (KEP-504), truncated to a resolver's limits. The warnings, in a fixed order, report parts
 // that could not be applied; the configuration is usable nevertheless.
 //
@@ -19,7 +19,7 @@ import (
 //
 // pod is required. An unknown dnsPolicy is an error; an empty one is ClusterFirst, the
 // API's default.
-func DNS(pod *v1.Pod, node NodeDNS) (*runtimeapi.DNSConfig, []DNSWarning, error) {
+func GetPodDNS(pod *v1.Pod, node NodeDNS) (*runtimeapi.DNSConfig, []DNSWarning, error) {
 	if pod == nil {
 		return nil, nil, errors.New("DNS: the pod is nil")
 	}
@@ -51,7 +51,7 @@ const (
 	fromNowhere
 )
 
-// dnsSourceOf returns the source for a policy. A pod on the node's network gets the cluster's DNS only with the policy
+// dnsSourceOf returns the source for a policy. A pod on the node's network gets the cluster's GetPodDNS only with the policy
 // ClusterFirstWithHostNet.
 func dnsSourceOf(spec *v1.PodSpec) (dnsSource, error) {
 	switch spec.DNSPolicy {

@@ -46,7 +46,7 @@ func TestDNSPolicies(t *testing.T) {
 			Options: []v1.PodDNSConfigOption{{Name: "debug", Value: ptr("")}, {Name: "ndots", Value: ptr("1")}}}},
 			dnsLists{[]string{"10.96.0.10", "1.1.1.1"}, append(slices.Clone(clusterSearches), "b"), []string{"ndots:1", "debug"}}},
 	} {
-		got, warnings, err := sandbox.DNS(named("p", tc.spec), clusterNode)
+		got, warnings, err := sandbox.GetPodDNS(named("p", tc.spec), clusterNode)
 		if err != nil || len(warnings) > 0 {
 			t.Errorf("%s: warnings %v, error %v", name, warnings, err)
 			continue
@@ -70,7 +70,7 @@ func TestS8_ServersWithAZoneAreForTheNodesNetwork(t *testing.T) {
 		"the node's network":              {v1.PodSpec{DNSPolicy: v1.DNSDefault, HostNetwork: true}, kept[:3]},
 		"the pod's own choice is its own": {v1.PodSpec{DNSPolicy: v1.DNSNone, DNSConfig: &v1.PodDNSConfig{Nameservers: []string{"fe80::1%eth0"}}}, []string{"fe80::1%eth0"}},
 	} {
-		if got, _, err := sandbox.DNS(named("p", tc.spec), node); err != nil || !slices.Equal(got.Servers, tc.want) {
+		if got, _, err := sandbox.GetPodDNS(named("p", tc.spec), node); err != nil || !slices.Equal(got.Servers, tc.want) {
 			t.Errorf("%s: %v, %v, want %v", name, got.GetServers(), err, tc.want)
 		}
 	}
@@ -80,10 +80,10 @@ func TestS8_ServersWithAZoneAreForTheNodesNetwork(t *testing.T) {
 }
 
 func TestDNSRefusesUnknownPolicy(t *testing.T) {
-	if _, _, err := sandbox.DNS(named("p", v1.PodSpec{DNSPolicy: "Nope"}), clusterNode); !matches(err, "spec.dnsPolicy") {
+	if _, _, err := sandbox.GetPodDNS(named("p", v1.PodSpec{DNSPolicy: "Nope"}), clusterNode); !matches(err, "spec.dnsPolicy") {
 		t.Errorf("error %v, want the field named", err)
 	}
-	if _, _, err := sandbox.DNS(nil, clusterNode); err == nil {
+	if _, _, err := sandbox.GetPodDNS(nil, clusterNode); err == nil {
 		t.Error("no error for a nil pod")
 	}
 }
@@ -91,14 +91,14 @@ func TestDNSRefusesUnknownPolicy(t *testing.T) {
 func TestDNSWithoutClusterDNS(t *testing.T) {
 	node := clusterNode
 	node.ClusterServers = nil
-	got, warnings, err := sandbox.DNS(named("p", v1.PodSpec{}), node)
+	got, warnings, err := sandbox.GetPodDNS(named("p", v1.PodSpec{}), node)
 	if err != nil || !slices.Equal(got.Servers, node.Servers) || !slices.Equal(got.Options, node.Options) {
 		t.Errorf("%v, error %v; want the node's configuration", got, err)
 	}
 	if len(warnings) != 1 || warnings[0].Kind != sandbox.ClusterDNSMissing || warnings[0].Reason() != "MissingClusterDNS" {
 		t.Errorf("warnings %v, want one of missing cluster DNS", warnings)
 	}
-	if _, warnings, _ = sandbox.DNS(named("p", v1.PodSpec{DNSPolicy: v1.DNSDefault}), node); len(warnings) > 0 {
+	if _, warnings, _ = sandbox.GetPodDNS(named("p", v1.PodSpec{DNSPolicy: v1.DNSDefault}), node); len(warnings) > 0 {
 		t.Errorf("warnings %v for a pod that asks for the node's DNS", warnings)
 	}
 }
@@ -106,7 +106,7 @@ func TestDNSWithoutClusterDNS(t *testing.T) {
 func TestDNSWithoutClusterDomain(t *testing.T) {
 	node := clusterNode
 	node.ClusterDomain = ""
-	got, _, err := sandbox.DNS(named("p", v1.PodSpec{}), node)
+	got, _, err := sandbox.GetPodDNS(named("p", v1.PodSpec{}), node)
 	if err != nil || !slices.Equal(got.Searches, node.Searches) {
 		t.Errorf("searches %v, error %v; want the node's", got.GetSearches(), err)
 	}
@@ -140,7 +140,7 @@ func TestDNSLimits(t *testing.T) {
 		"servers and searches": {numbered(5, 7), numbered(40, 8), numbered(3, 7), numbered(32, 8), []sandbox.DNSWarningKind{sandbox.NameserversCut, sandbox.SearchesCut}},
 	} {
 		pod := named("p", v1.PodSpec{DNSPolicy: v1.DNSNone, DNSConfig: &v1.PodDNSConfig{Nameservers: tc.servers, Searches: tc.searches}})
-		got, warnings, err := sandbox.DNS(pod, clusterNode)
+		got, warnings, err := sandbox.GetPodDNS(pod, clusterNode)
 		if err != nil || !slices.Equal(got.Servers, tc.wantServers) || !slices.Equal(got.Searches, tc.wantSe) {
 			t.Errorf("%s: servers %v, searches of %d, error %v", name, got.GetServers(), len(got.GetSearches()), err)
 		}
@@ -175,7 +175,7 @@ func TestDNSSharesNothingWithItsInput(t *testing.T) {
 			Nameservers: roomy("1", "3", "4", "5"), Searches: roomy("b", "d"), Options: []v1.PodDNSConfigOption{{Name: "ndots", Value: ptr("1")}}}} {
 			given, pod := node(), named("p", v1.PodSpec{DNSPolicy: policy, DNSConfig: config})
 			before := pod.DeepCopy()
-			got, warnings, err := sandbox.DNS(pod, given)
+			got, warnings, err := sandbox.GetPodDNS(pod, given)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,8 +1,8 @@
 // Package sandbox builds the configuration of a pod's sandbox, CRI's PodSandboxConfig: the environment
 // that its containers share.
 //
-// [ConfigOf] is pure: it builds that message from a pod and the settings of the node. The parts that need these
-// settings are functions of their own: [HostnameOf], [DNS], [LogDirectory] and [RuntimeHandler].
+// [GeneratePodSandboxConfig] is pure: it builds that message from a pod and the settings of the node. The parts that need these
+// settings are functions of their own: [GeneratePodHostname], [GetPodDNS], [BuildPodLogsDirectory] and [LookupRuntimeHandler].
 //
 // # Defaults
 //
@@ -27,10 +27,10 @@ package sandbox
 
 // Where each rule lives:
 //
-//	config.go      ConfigOf: the message, from the parts below
-//	hostname.go    HostnameOf
-//	dns.go         DNS; dnslimits.go the limits
+//	config.go      GeneratePodSandboxConfig: the message, from the parts below
+//	hostname.go    GeneratePodHostname
+//	dns.go         GetPodDNS; dnslimits.go the limits
 //	ports.go       port mappings
 //	linux.go       namespaces, users, sysctls; resources.go the sum of the containers' resources
-//	handler.go     RuntimeHandler
+//	handler.go     LookupRuntimeHandler
 //	sandbox.go     settings of a node; resolvconf.go reads its resolver; option.go sets one option

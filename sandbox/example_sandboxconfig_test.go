@@ -18,7 +18,7 @@ func Example() {
 			SecurityContext: &v1.PodSecurityContext{},
 		},
 	}
-	dns, warnings, err := sandbox.DNS(pod, sandbox.NodeDNS{
+	dns, warnings, err := sandbox.GetPodDNS(pod, sandbox.NodeDNS{
 		ClusterServers: []string{"10.96.0.10"},
 		ClusterDomain:  "cluster.local",
 	})
@@ -29,7 +29,7 @@ func Example() {
 	for _, w := range warnings {
 		fmt.Println(w.Reason(), w) // record the warning as an event
 	}
-	config, err := sandbox.ConfigOf(sandbox.Input{Pod: pod, DNS: dns, ClusterDomain: "cluster.local"})
+	config, err := sandbox.GeneratePodSandboxConfig(sandbox.Input{Pod: pod, DNS: dns, ClusterDomain: "cluster.local"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -45,12 +45,12 @@ func Example() {
 	// 8080 -> 80
 }
 
-func ExampleHostnameOf() {
+func ExampleGeneratePodHostname() {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"},
 		Spec:       v1.PodSpec{Subdomain: "web"},
 	}
-	name, err := sandbox.HostnameOf(pod, "cluster.local")
+	name, err := sandbox.GeneratePodHostname(pod, "cluster.local")
 	if err != nil {
 		fmt.Println(err)
 		return

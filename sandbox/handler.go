@@ -8,10 +8,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// RuntimeHandler returns the runtime handler to run the pod's sandbox with. For a pod that names no class it returns
+// LookupRuntimeHandler returns the runtime handler to run the pod's sandbox with. For a pod that names no class it returns
 // "", the runtime's default, and does not call classes. pod is required. If classes is nil, a pod that names a class is
 // an error.
-func RuntimeHandler(ctx context.Context, pod *v1.Pod, classes RuntimeClasses) (string, error) {
+func LookupRuntimeHandler(ctx context.Context, pod *v1.Pod, classes RuntimeClasses) (string, error) {
 	if pod == nil {
 		return "", errors.New("runtime handler: the pod is nil")
 	}

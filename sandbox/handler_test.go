@@ -26,7 +26,7 @@ func TestRuntimeHandler(t *testing.T) {
 		return "", broken
 	})
 	ask := func(pod *v1.Pod, c sandbox.RuntimeClasses) (string, error) {
-		return sandbox.RuntimeHandler(t.Context(), pod, c)
+		return sandbox.LookupRuntimeHandler(t.Context(), pod, c)
 	}
 	if got, err := ask(named("p", v1.PodSpec{RuntimeClassName: ptr("sandboxed")}), classes); got != "kata" || err != nil {
 		t.Errorf("handler %q, error %v; want kata", got, err)

@@ -47,7 +47,7 @@ func TestHostnameOf(t *testing.T) {
 		"override, not a name":      {named("p", v1.PodSpec{HostnameOverride: ptr("a_b")}), "c", sandbox.Hostname{}, "spec.hostnameOverride"},
 		"no pod":                    {nil, "c", sandbox.Hostname{}, "nil"},
 	} {
-		got, err := sandbox.HostnameOf(tc.pod, tc.domain)
+		got, err := sandbox.GeneratePodHostname(tc.pod, tc.domain)
 		if got != tc.want || !matches(err, tc.fails) {
 			t.Errorf("%s: %+v, error %v; want %+v, error with %q", name, got, err, tc.want, tc.fails)
 		}
@@ -86,7 +86,7 @@ func TestKernelHostname(t *testing.T) {
 	}
 }
 
-// Whatever a pod is called, its hostname is one that DNS and the kernel take.
+// Whatever a pod is called, its hostname is one that GetPodDNS and the kernel take.
 func FuzzHostnameOf(f *testing.F) {
 	f.Add("web-0", "", "")
 	f.Add(strings.Repeat("a.", 50), "h", "s")
@@ -94,7 +94,7 @@ func FuzzHostnameOf(f *testing.F) {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {
 			t.Skip("an API server refuses the name")
 		}
-		h, err := sandbox.HostnameOf(named(name, v1.PodSpec{Hostname: hostname, Subdomain: subdomain}), "cluster.local")
+		h, err := sandbox.GeneratePodHostname(named(name, v1.PodSpec{Hostname: hostname, Subdomain: subdomain}), "cluster.local")
 		if err != nil {
 			return
 		}

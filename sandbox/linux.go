@@ -7,6 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/podresources"
 )
 
 func (in *Input) linux() (*runtimeapi.LinuxPodSandboxConfig, error) {
@@ -14,7 +15,7 @@ func (in *Input) linux() (*runtimeapi.LinuxPodSandboxConfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	cpu := linux.CPUBandwidth{Off: in.NoCPUQuota, Period: in.CPUPeriod}
+	cpu := podresources.CPUBandwidth{Off: in.NoCPUQuota, Period: in.CPUPeriod}
 	return &runtimeapi.LinuxPodSandboxConfig{
 		CgroupParent:    in.CgroupParent,
 		SecurityContext: security,
@@ -103,7 +104,7 @@ func dotted(name string) string {
 }
 
 // overhead returns the cgroup settings of the pod's overhead, which is both request and limit.
-func overhead(o v1.ResourceList, cpu linux.CPUBandwidth) *runtimeapi.LinuxContainerResources {
+func overhead(o v1.ResourceList, cpu podresources.CPUBandwidth) *runtimeapi.LinuxContainerResources {
 	if o == nil {
 		return &runtimeapi.LinuxContainerResources{}
 	}

@@ -4,13 +4,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/podresources"
 )
 
 // podAmounts returns the sum of the resources of a pod's containers, without its overhead.
 func podAmounts(spec *v1.PodSpec) linux.Amounts {
 	return linux.Amounts{
-		CPURequest:  linux.Total(spec, linux.Requests, v1.ResourceCPU),
-		CPULimit:    linux.Total(spec, linux.Limits, v1.ResourceCPU),
-		MemoryLimit: linux.Total(spec, linux.Limits, v1.ResourceMemory),
+		CPURequest:  podresources.Total(spec, podresources.Requests, v1.ResourceCPU),
+		CPULimit:    podresources.Total(spec, podresources.Limits, v1.ResourceCPU),
+		MemoryLimit: podresources.Total(spec, podresources.Limits, v1.ResourceMemory),
 	}
 }

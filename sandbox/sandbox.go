@@ -11,17 +11,17 @@ type NodeDNS struct {
 	// [ParseResolvConf]. For a node without one, whose pods' lookups should end on the node, use
 	// Servers ["127.0.0.1"] and Searches ["."].
 	Servers, Searches, Options []string
-	// ClusterServers are the addresses of the cluster's DNS service. Without one,
-	// pods that ask for cluster DNS get the node's configuration, and a warning.
+	// ClusterServers are the addresses of the cluster's GetPodDNS service. Without one,
+	// pods that ask for cluster GetPodDNS get the node's configuration, and a warning.
 	ClusterServers []string
-	// ClusterDomain is the DNS domain of the cluster, such as "cluster.local".
+	// ClusterDomain is the GetPodDNS domain of the cluster, such as "cluster.local".
 	// Without it the cluster's search domains are left out.
 	ClusterDomain string
 }
 
 // RuntimeClasses knows the runtime classes of the cluster.
 type RuntimeClasses interface {
-	// RuntimeHandler returns the handler of the runtime class of that name, which
+	// LookupRuntimeHandler returns the handler of the runtime class of that name, which
 	// may be empty for the runtime's default. A class that does not exist is an
 	// error.
 	RuntimeHandler(ctx context.Context, class string) (string, error)

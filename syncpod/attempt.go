@@ -31,7 +31,7 @@ func (o *observedPod) scanLogs(name string) error {
 	if ask(o.memory, func(p *memory.Pod) bool { return p.Containers.LogsScanned(name) }) {
 		return nil
 	}
-	dir, err := sandbox.LogDirectory(o.config.Node.LogsRoot, o.pod)
+	dir, err := sandbox.BuildPodLogsDirectory(o.config.Node.LogsRoot, o.pod)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/podresources"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/memory"
 )
@@ -17,7 +17,7 @@ import (
 // cgroupKey is the back-off key of failures to lower the pod's own memory limit. No container and no
 // resize of a container has this key.
 func cgroupKey(pod *v1.Pod) memory.Key {
-	limit := linux.Total(&pod.Spec, linux.Limits, v1.ResourceMemory)
+	limit := podresources.Total(&pod.Spec, podresources.Limits, v1.ResourceMemory)
 	if limit == nil {
 		limit = new(resource.Quantity)
 	}

@@ -99,7 +99,7 @@ func (p *preparation) resolver() error {
 	if in.DNS != nil || unknown && p.pod.Spec.DNSConfig == nil && p.pod.Spec.DNSPolicy != v1.DNSNone {
 		return nil
 	}
-	dns, warnings, err := sandboxconfig.DNS(p.pod, node)
+	dns, warnings, err := sandboxconfig.GetPodDNS(p.pod, node)
 	for _, warning := range warnings {
 		if unknown && warning.Kind == sandboxconfig.ClusterDNSMissing {
 			continue // the node has no cluster

@@ -130,7 +130,7 @@ func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o ou
 		})
 	}
 	in.RecursiveReadOnly = r.config.recursiveReadOnly(status)
-	return apistatus.Compute(in)
+	return apistatus.GeneratePodStatus(in)
 }
 
 // isStartingOver reports whether a status reports that all containers restart (KEP-5532).

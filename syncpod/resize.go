@@ -89,7 +89,7 @@ func (w resizing) resizeOne(ctx context.Context, step actions.ResizeStep, spec *
 }
 
 func (w resizing) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Container) error {
-	config, err := container.Config(container.Input{
+	config, err := container.GenerateContainerConfig(container.Input{
 		Pod: w.pod, Name: spec.Name, Node: w.config.Node.Containers, UserNamespace: w.sandbox.input.UserNamespace,
 	})
 	if err != nil {

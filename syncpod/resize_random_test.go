@@ -42,7 +42,7 @@ func (c *keptCgroup) RemovePod(context.Context, types.UID) error { return nil }
 func (*keptCgroup) PodsCgroup() string { return "" }
 
 func (c *keptCgroup) set(pod *v1.Pod, choose func(last, next cgroup.Resources) cgroup.Resources) (string, error) {
-	next, err := cgroup.OfPod(cgroup.Input{Pod: pod})
+	next, err := cgroup.ResourceConfigForPod(cgroup.Input{Pod: pod})
 	if err != nil || c.fail() {
 		return "", errors.Join(err, errBroken)
 	}

@@ -72,7 +72,7 @@ func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 	in.Pod, in.Attempt, in.LogsRoot = w.pod, w.plan.Sandbox.Attempt, w.config.Node.LogsRoot
 	in.NoCPUQuota, in.CPUPeriod = w.config.Node.Containers.NoCPUQuota, w.config.Node.Containers.CPUPeriod
 	var err error
-	if w.sandbox.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses); err != nil {
+	if w.sandbox.handler, err = sandbox.LookupRuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses); err != nil {
 		return w.notConfigured(ctx, err, err)
 	}
 	if namespaces := w.config.Extensions.UserNamespaces; namespaces != nil {
@@ -80,7 +80,7 @@ func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 			return w.notConfigured(ctx, err, err)
 		}
 	}
-	config, err := sandbox.ConfigOf(*in)
+	config, err := sandbox.GeneratePodSandboxConfig(*in)
 	if err != nil {
 		return w.notConfigured(ctx, err, cmp.Or(errors.Unwrap(err), err)) // an event names its pod
 	}

@@ -55,10 +55,10 @@ func (st creating) create(ctx context.Context, images imageResult) *StepError {
 func (st creating) configure(ctx context.Context, images imageResult, attempt uint32) (*runtimeapi.ContainerConfig, error) {
 	img := images.image
 	found := container.Image{Ref: img.ID, UID: img.UID, Username: img.Username}
-	if err := container.CheckNonRoot(st.pod, st.spec, found); err != nil {
+	if err := container.VerifyRunAsNonRoot(st.pod, st.spec, found); err != nil {
 		return nil, err
 	}
-	vars, err := env.Resolve(ctx, env.Input{
+	vars, err := env.MakeEnvironment(ctx, env.Input{
 		Pod: st.pod, Container: st.spec.Name,
 		PodIPs: st.sandbox.ips, HostIPs: st.config.Node.hostIPs(), Allocatable: st.config.Node.Allocatable, FileKey: st.config.deps.FileKey,
 	}, st.config.Objects.Sources)
@@ -88,7 +88,7 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 	if err := container.CheckRecorded(&st.pod.Spec, st.spec.Name); err != nil {
 		return nil, err
 	}
-	return container.Config(container.Input{
+	return container.GenerateContainerConfig(container.Input{
 		Pod: st.pod, Name: st.spec.Name, Attempt: attempt,
 		Image: found, Env: vars,
 		Mounts:     slices.Concat(criMounts(given), mounts.Mounts),

@@ -250,12 +250,12 @@ type lateImages struct {
 	late string
 }
 
-func (l lateImages) EnsureImage(ctx context.Context, req image.Request) (*image.Image, error) {
+func (l lateImages) EnsureImageExists(ctx context.Context, req image.Request) (*image.Image, error) {
 	if req.Image == l.late {
 		<-ctx.Done()
 		time.Sleep(time.Second)
 	}
-	return l.Images.EnsureImage(context.WithoutCancel(ctx), req)
+	return l.Images.EnsureImageExists(context.WithoutCancel(ctx), req)
 }
 
 func TestC1_StartIsNotRepeated(t *testing.T) {

@@ -79,7 +79,7 @@ func (n *node) restart(adjust ...func(*syncpod.Config)) {
 	n.Cleanup(func() { conn.Close() })
 	n.Client = cri.NewClient(conn)
 	n.agent = agent{conn: conn, events: &events{}, hooks: &hooks{client: n.Client}, logs: logs, report: &reports{}}
-	sandboxes, err := run.NewRunner(run.RunnerConfig{Runtime: n.Client, MakeLogDirectory: func(string) error { return nil }})
+	sandboxes, err := run.New(run.Config{Runtime: n.Client, MakeLogDirectory: func(string) error { return nil }})
 	n.Must(err)
 	n.images, err = image.New(image.Config{Settings: image.Settings{Runtime: n.Client}})
 	n.Must(err)

@@ -87,9 +87,9 @@ type Sandboxes interface {
 
 // Images ensures that images are present.
 type Images interface {
-	// EnsureImage pulls the image if its policy and the node require it. The caller must release
+	// EnsureImageExists pulls the image if its policy and the node require it. The caller must release
 	// the result once the container is created.
-	EnsureImage(ctx context.Context, req image.Request) (*image.Image, error)
+	EnsureImageExists(ctx context.Context, req image.Request) (*image.Image, error)
 	// Forget drops the back-offs of a pod.
 	Forget(pod types.UID)
 }

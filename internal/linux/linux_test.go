@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/podresources"
 )
 
 func cpu(milli int64) *resource.Quantity { return resource.NewMilliQuantity(milli, resource.DecimalSI) }
@@ -34,7 +35,7 @@ func TestShares(t *testing.T) {
 		"more than an int64 holds":     {cpu(math.MaxInt64), nil, 262144},
 		"negative, which is no amount": {cpu(-5), nil, 2},
 	} {
-		if got := linux.Resources(linux.Amounts{CPURequest: tc.request, CPULimit: tc.limit}, linux.CPUBandwidth{}).CpuShares; got != tc.want {
+		if got := linux.Resources(linux.Amounts{CPURequest: tc.request, CPULimit: tc.limit}, podresources.CPUBandwidth{}).CpuShares; got != tc.want {
 			t.Errorf("%s: %d shares, want %d", name, got, tc.want)
 		}
 	}
@@ -43,25 +44,25 @@ func TestShares(t *testing.T) {
 func TestQuota(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limit             *resource.Quantity
-		cpu               linux.CPUBandwidth
+		cpu               podresources.CPUBandwidth
 		wantQuota, period int64
 	}{
-		"no limit":                {nil, linux.CPUBandwidth{}, 0, 100000},
-		"no limit, and off":       {nil, linux.CPUBandwidth{Off: true}, 0, 0},
-		"off":                     {cpu(500), linux.CPUBandwidth{Off: true}, 0, 0},
-		"half a CPU":              {cpu(500), linux.CPUBandwidth{}, 50000, 100000},
-		"the least":               {cpu(10), linux.CPUBandwidth{}, 1000, 100000},
-		"below the least":         {cpu(1), linux.CPUBandwidth{}, 1000, 100000},
-		"another period":          {cpu(500), linux.CPUBandwidth{Period: 20 * time.Millisecond}, 10000, 20000},
-		"a period the kernel has": {cpu(2000), linux.CPUBandwidth{Period: time.Nanosecond}, 2000, 1000},
-		"a negative period":       {cpu(500), linux.CPUBandwidth{Period: -1}, 50000, 100000},
+		"no limit":                {nil, podresources.CPUBandwidth{}, 0, 100000},
+		"no limit, and off":       {nil, podresources.CPUBandwidth{Off: true}, 0, 0},
+		"off":                     {cpu(500), podresources.CPUBandwidth{Off: true}, 0, 0},
+		"half a CPU":              {cpu(500), podresources.CPUBandwidth{}, 50000, 100000},
+		"the least":               {cpu(10), podresources.CPUBandwidth{}, 1000, 100000},
+		"below the least":         {cpu(1), podresources.CPUBandwidth{}, 1000, 100000},
+		"another period":          {cpu(500), podresources.CPUBandwidth{Period: 20 * time.Millisecond}, 10000, 20000},
+		"a period the kernel has": {cpu(2000), podresources.CPUBandwidth{Period: time.Nanosecond}, 2000, 1000},
+		"a negative period":       {cpu(500), podresources.CPUBandwidth{Period: -1}, 50000, 100000},
 	} {
 		got := linux.Resources(linux.Amounts{CPULimit: tc.limit}, tc.cpu)
 		if got.CpuQuota != tc.wantQuota || got.CpuPeriod != tc.period {
 			t.Errorf("%s: quota %d of %d, want %d of %d", name, got.CpuQuota, got.CpuPeriod, tc.wantQuota, tc.period)
 		}
 	}
-	huge := linux.Resources(linux.Amounts{CPULimit: cpu(math.MaxInt64)}, linux.CPUBandwidth{})
+	huge := linux.Resources(linux.Amounts{CPULimit: cpu(math.MaxInt64)}, podresources.CPUBandwidth{})
 	if huge.CpuQuota < 1<<40 {
 		t.Errorf("quota %d for a limit that exceeds an int64, want one that limits nothing", huge.CpuQuota)
 	}

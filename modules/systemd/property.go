@@ -29,7 +29,7 @@ var unified = map[string]string{"memory.min": "MemoryMin", "memory.low": "Memory
 // limit, so that no earlier limit stays. Huge pages have no property: package tree writes their files.
 func propertiesOf(v cgroup.Version, r cgroup.Resources) ([]units.Property, error) {
 	weight, memory := "CPUWeight", "MemoryMax"
-	shares := cgroup.Weight(r.CPUShares)
+	shares := cgroup.SharesToWeight(r.CPUShares)
 	if v == cgroup.V1 {
 		weight, memory, shares = "CPUShares", "MemoryLimit", r.CPUShares
 	}

@@ -131,7 +131,7 @@ func TestG4_AnImageOfAnUnfinishedPullIsNotOpen(t *testing.T) {
 			r.stubborn = true
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			if _, err := m.EnsureImage(ctx, Request{Image: name, PodUID: "a", Secrets: bob}); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := m.EnsureImageExists(ctx, Request{Image: name, PodUID: "a", Secrets: bob}); !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}
 		},

@@ -24,7 +24,7 @@ func TestCollectorForgetsRemovedImages(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 50 {
-			img, err := m.EnsureImage(t.Context(), Request{Image: fmt.Sprintf("app:v%d", i), Policy: v1.PullIfNotPresent})
+			img, err := m.EnsureImageExists(t.Context(), Request{Image: fmt.Sprintf("app:v%d", i), Policy: v1.PullIfNotPresent})
 			if err != nil {
 				t.Fatal(err)
 			}

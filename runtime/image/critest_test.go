@@ -45,7 +45,7 @@ func newNode(t *testing.T) *node {
 }
 
 func (n *node) ensure(ctx context.Context, name, uid string, secrets ...v1.Secret) error {
-	img, err := n.manager.EnsureImage(ctx, image.Request{Image: name, PodUID: types.UID(uid), Secrets: secrets})
+	img, err := n.manager.EnsureImageExists(ctx, image.Request{Image: name, PodUID: types.UID(uid), Secrets: secrets})
 	if err == nil {
 		img.Release()
 	}

@@ -54,7 +54,7 @@ package image
 // Where each rule lives:
 //
 //	manager.go           Config, New
-//	ensure.go            EnsureImage: present or pulled, and leased
+//	ensure.go            EnsureImageExists: present or pulled, and leased
 //	policy.go            the pull policy
 //	reference.go         names of images, and which are equivalent
 //	credential.go        credentials as the runtime and the records have them; redact.go keeps them out of errors

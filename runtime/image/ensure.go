@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Request requests one image for one pod. EnsureImage does not modify it.
+// Request requests one image for one pod. EnsureImageExists does not modify it.
 type Request struct {
 	// Image is the name in the container's spec. Required.
 	Image string
@@ -69,7 +69,7 @@ type Image struct {
 // container is listed, or will not be created.
 func (i *Image) Release() { i.lease.Release() }
 
-// EnsureImage returns the image once it is present, after a pull if the policy requires one. It
+// EnsureImageExists returns the image once it is present, after a pull if the policy requires one. It
 // returns an *Error if the image cannot be used, and ctx's error, wrapped, as soon as ctx ends. A
 // cancelled request causes no back-off, because it says nothing about the image; neither does
 // waiting for other pulls.
@@ -77,7 +77,7 @@ func (i *Image) Release() { i.lease.Release() }
 // The matching credentials of the secrets are tried in turn, the most specific first; without any,
 // the pull is anonymous. Concurrent requests for the same image with the same credential share one
 // pull, which is cancelled when the last of them has left.
-func (m *Manager) EnsureImage(ctx context.Context, req Request) (*Image, error) {
+func (m *Manager) EnsureImageExists(ctx context.Context, req Request) (*Image, error) {
 	ref, err := parseReference(req.Image)
 	if err != nil {
 		return nil, &Error{Reason: ErrInvalidImageName, Image: req.Image, Err: err}

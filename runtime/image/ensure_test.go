@@ -20,10 +20,10 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// ensure calls EnsureImage and releases the image.
+// ensure calls EnsureImageExists and releases the image.
 func ensure(t *testing.T, m *Manager, req Request) error {
 	t.Helper()
-	img, err := m.EnsureImage(t.Context(), req)
+	img, err := m.EnsureImageExists(t.Context(), req)
 	if err == nil {
 		img.Release()
 	}
@@ -36,14 +36,14 @@ func TestEnsureImage(t *testing.T) {
 		m := newTestManager(t, Settings{Runtime: r})
 		asked := 0
 		req := Request{Image: "r.io/app:v1", PodUID: "u", RuntimeHandler: "kata", OnPull: func() { asked++ }}
-		img, err := m.EnsureImage(t.Context(), req)
+		img, err := m.EnsureImageExists(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !img.Pulled || img.PullTook != time.Minute || img.ID != stored("r.io/app:v1").Id || img.Size != 42 || img.UID == nil || *img.UID != 1000 {
 			t.Errorf("image %+v, want img.Pulled and PullTook %v and ID %v and Size 42 and some img.UID and 1000", img, time.Minute, stored("r.io/app:v1").Id)
 		}
-		again, err := m.EnsureImage(t.Context(), req)
+		again, err := m.EnsureImageExists(t.Context(), req)
 		if err != nil || again.Pulled || asked != 1 || len(r.pulls) != 1 {
 			t.Errorf("again: %+v, %v; asked %d times, pulls %v", again, err, asked, r.pulls)
 		}
@@ -240,7 +240,7 @@ func TestW2_PullEndsWhenNoCallerWaits(t *testing.T) {
 				wg.Go(func() {
 					ctx, cancel := context.WithTimeout(t.Context(), leaves)
 					defer cancel()
-					_, err := m.EnsureImage(ctx, Request{Image: "r.io/app:v1", PodUID: types.UID(fmt.Sprint(i))})
+					_, err := m.EnsureImageExists(ctx, Request{Image: "r.io/app:v1", PodUID: types.UID(fmt.Sprint(i))})
 					var e *Error
 					if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &e) {
 						t.Errorf("%v, want the context's error alone", err)
@@ -276,7 +276,7 @@ func TestW2_AbandonedPullBelongsToNoPod(t *testing.T) {
 		req := Request{Image: "r.io/app:v1", Policy: v1.PullAlways}
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		m.EnsureImage(ctx, req)
+		m.EnsureImageExists(ctx, req)
 		go ensure(t, m, req) // from 30 s on, while the abandoned pull ends at 60 s
 		time.Sleep(45 * time.Second)
 		ensure(t, m, req)
@@ -293,7 +293,7 @@ func TestW2_NoFurtherCredentialIsTried(t *testing.T) {
 		m := newTestManager(t, Settings{Runtime: r})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		m.EnsureImage(ctx, Request{Image: "r.io/app:v1", Secrets: []v1.Secret{loginSecret("1", "r.io", "a", "p"), loginSecret("2", "r.io", "b", "p")}})
+		m.EnsureImageExists(ctx, Request{Image: "r.io/app:v1", Secrets: []v1.Secret{loginSecret("1", "r.io", "a", "p"), loginSecret("2", "r.io", "b", "p")}})
 		m.Wait()
 		if want := []string{"r.io/app:v1 as a"}; !slices.Equal(r.pulls, want) {
 			t.Errorf("pulls %v, want %v", r.pulls, want)
@@ -355,7 +355,7 @@ func TestB5_WaitingIsNoFailure(t *testing.T) {
 		time.Sleep(time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := m.EnsureImage(ctx, Request{Image: "app:v1", PodUID: "u"})
+		_, err := m.EnsureImageExists(ctx, Request{Image: "app:v1", PodUID: "u"})
 		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrImagePull) {
 			t.Errorf("deleted while it waited: %v, want its context's error", err)
 		}
@@ -374,7 +374,7 @@ func TestPullRanWithoutWaiting(t *testing.T) {
 		m := newTestManager(t, Settings{Runtime: &registry{pullTime: time.Minute}, MaxParallelPulls: 1})
 		go ensure(t, m, Request{Image: "first:v1"})
 		time.Sleep(time.Second)
-		img, err := m.EnsureImage(t.Context(), Request{Image: "app:v1"})
+		img, err := m.EnsureImageExists(t.Context(), Request{Image: "app:v1"})
 		if err != nil || img.PullRan != time.Minute || img.PullTook != 119*time.Second {
 			t.Errorf("%+v, %v, want a pull of 1m0s that took 1m59s with waiting", img, err)
 		}
@@ -428,7 +428,7 @@ func TestNewValidates(t *testing.T) {
 	}
 }
 
-// Wait and EnsureImage may be called concurrently; the race detector checks this.
+// Wait and EnsureImageExists may be called concurrently; the race detector checks this.
 func TestWaitBesideEnsureImage(t *testing.T) {
 	m := newTestManager(t, Settings{Runtime: &registry{}, ShareImages: true})
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -459,7 +459,7 @@ func TestWaitForAnAbandonedPull(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := m.EnsureImage(ctx, Request{Image: "a"}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := m.EnsureImageExists(ctx, Request{Image: "a"}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		if m.Wait(); time.Since(began) != time.Hour {

@@ -32,14 +32,14 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	img, err := manager.EnsureImage(context.Background(), image.Request{Image: "nginx:1.29", PodUID: "uid"})
+	img, err := manager.EnsureImageExists(context.Background(), image.Request{Image: "nginx:1.29", PodUID: "uid"})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer img.Release() // when the container is listed
 	fmt.Println("pulled:", img.Pulled)
 
-	_, err = manager.EnsureImage(context.Background(), image.Request{Image: "redis:8", Policy: v1.PullNever})
+	_, err = manager.EnsureImageExists(context.Background(), image.Request{Image: "redis:8", Policy: v1.PullNever})
 	var why *image.Error
 	if errors.As(err, &why) {
 		fmt.Println(why.Reason)

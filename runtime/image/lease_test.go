@@ -32,17 +32,17 @@ func (r *registry) remove(t *testing.T, l *Leases, name string, took time.Durati
 	return removed
 }
 
-// G1: no image is removed between EnsureImage and Release, under any of its names.
+// G1: no image is removed between EnsureImageExists and Release, under any of its names.
 func TestG1_AnImageInUseStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{}
 		m := newTestManager(t, Settings{Runtime: r})
 		l := m.Leases()
-		a, err := m.EnsureImage(t.Context(), Request{Image: "app:v1"})
+		a, err := m.EnsureImageExists(t.Context(), Request{Image: "app:v1"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := m.EnsureImage(t.Context(), Request{Image: "app:v1"})
+		b, err := m.EnsureImageExists(t.Context(), Request{Image: "app:v1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,10 +79,10 @@ func TestG1_AnImageBeingRemovedIsPulledAgain(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := m.EnsureImage(ctx, Request{Image: "app:v1"}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := m.EnsureImageExists(ctx, Request{Image: "app:v1"}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v, want the context's error", err)
 		}
-		img, err := m.EnsureImage(t.Context(), Request{Image: "app:v1"})
+		img, err := m.EnsureImageExists(t.Context(), Request{Image: "app:v1"})
 		if err != nil || !img.Pulled || time.Since(began) != time.Minute {
 			t.Errorf("after %v: %+v, %v; want a pull when the removal is over", time.Since(began), img, err)
 		}
@@ -104,7 +104,7 @@ func TestG1_RemovalUnderAnotherName(t *testing.T) {
 			return nil
 		})
 		time.Sleep(time.Second)
-		if img, err := m.EnsureImage(t.Context(), Request{Image: "app:v1"}); err != nil || !img.Pulled {
+		if img, err := m.EnsureImageExists(t.Context(), Request{Image: "app:v1"}); err != nil || !img.Pulled {
 			t.Errorf("%+v, %v; want a pull when the removal is over", img, err)
 		}
 		if want := []string{"app:v1"}; !slices.Equal(r.pulls, want) {

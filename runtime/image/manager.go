@@ -63,8 +63,8 @@ func New(c Config) (*Manager, error) {
 // without a request.
 func (m *Manager) Forget(pod types.UID) { m.retries.forgetPod(pod) }
 
-// Wait returns when no pull is running. A pull ends soon after the last EnsureImage that waits for
-// it has returned. Wait may be called at any time, also concurrently with EnsureImage.
+// Wait returns when no pull is running. A pull ends soon after the last EnsureImageExists that waits for
+// it has returned. Wait may be called at any time, also concurrently with EnsureImageExists.
 func (m *Manager) Wait() { m.flights.wait() }
 
 // Leases returns the leases that protect the returned images. Pass them to the component that

@@ -114,7 +114,7 @@ func (s *store) wantRemoved(used uint64, want string) {
 
 func (s *store) ensure(name string) *image.Image {
 	s.t.Helper()
-	img, err := s.manager.EnsureImage(s.t.Context(), image.Request{Image: "r.io/" + name + ":v1", Policy: v1.PullIfNotPresent})
+	img, err := s.manager.EnsureImageExists(s.t.Context(), image.Request{Image: "r.io/" + name + ":v1", Policy: v1.PullIfNotPresent})
 	if err != nil {
 		s.t.Fatal(err)
 	}

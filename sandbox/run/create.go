@@ -38,7 +38,7 @@ type Created struct {
 //   - A sandbox that is not ready is removed.
 //   - If there is none, it may appear later. The next Create lists again first, and then requests the same attempt,
 //     because some runtimes keep a sandbox that was created too late and return it for the next request. Create gives
-//     the attempt up after RunnerConfig.NameReservedRetries such requests that failed.
+//     the attempt up after Config.NameReservedRetries such requests that failed.
 //
 // Create only considers sandboxes of the requested attempt and of unresolved ones. Of several ready sandboxes it
 // adopts the one with the highest attempt and removes the others; a failed removal does not prevent the adoption. It

@@ -40,7 +40,7 @@ func newNode(t *testing.T, model critest.Model) *node {
 
 func (n *node) newRunner(o cri.Owner) *run.Runner {
 	n.Helper()
-	r, err := run.NewRunner(run.RunnerConfig{Runtime: n.Client, Owner: o})
+	r, err := run.New(run.Config{Runtime: n.Client, Owner: o})
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestCreateValidates(t *testing.T) {
 				t.Errorf("%v; want an error that says %s", err, want)
 			}
 		}
-		r, err := run.NewRunner(run.RunnerConfig{Runtime: n.Client, MakeLogDirectory: func(path string) error { return errors.New("read-only " + path) }})
+		r, err := run.New(run.Config{Runtime: n.Client, MakeLogDirectory: func(path string) error { return errors.New("read-only " + path) }})
 		if err != nil {
 			t.Fatal(err)
 		}

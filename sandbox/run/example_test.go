@@ -24,7 +24,7 @@ func ExampleRunner() {
 	}
 	defer conn.Close()
 
-	runner, err := run.NewRunner(run.RunnerConfig{Runtime: runtimeapi.NewRuntimeServiceClient(conn)})
+	runner, err := run.New(run.Config{Runtime: runtimeapi.NewRuntimeServiceClient(conn)})
 	if err != nil {
 		log.Fatal(err)
 	}

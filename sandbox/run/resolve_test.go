@@ -55,7 +55,7 @@ func (n *node) comesUpUnnoticed() (id string) {
 func (n *node) givesUpEarly() {
 	n.Helper()
 	var err error
-	if n.runner, err = run.NewRunner(run.RunnerConfig{Runtime: n.Client, NameReservedRetries: 1}); err != nil {
+	if n.runner, err = run.New(run.Config{Runtime: n.Client, NameReservedRetries: 1}); err != nil {
 		n.Fatal(err)
 	}
 }
@@ -190,7 +190,7 @@ func TestS1_OfTwoLateTheHigherIsAdopted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			whereTheLateAreListed(t, func(t *testing.T, n *node) {
 				var err error
-				n.runner, err = run.NewRunner(run.RunnerConfig{Runtime: listOrder{n.Client, turn}, NameReservedRetries: 1})
+				n.runner, err = run.New(run.Config{Runtime: listOrder{n.Client, turn}, NameReservedRetries: 1})
 				if err != nil {
 					t.Fatal(err)
 				}

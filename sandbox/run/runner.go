@@ -27,8 +27,8 @@ type Runtime interface {
 	RemovePodSandbox(context.Context, *runtimeapi.RemovePodSandboxRequest, ...grpc.CallOption) (*runtimeapi.RemovePodSandboxResponse, error)
 }
 
-// RunnerConfig configures a [Runner].
-type RunnerConfig struct {
+// Config configures a [Runner].
+type Config struct {
 	// Runtime creates the sandboxes. Required.
 	Runtime Runtime
 	// Owner marks the sandboxes of the agent; the Runner touches no others. Default: the agent "podsync".
@@ -63,7 +63,7 @@ type RunnerConfig struct {
 //
 // All methods may be called concurrently, but Create and Resolve only for different pods.
 type Runner struct {
-	config RunnerConfig
+	config Config
 	stops  flights
 
 	mu   sync.Mutex
@@ -73,10 +73,10 @@ type Runner struct {
 	endBase context.CancelFunc
 }
 
-// NewRunner returns a Runner. It makes no calls.
-func NewRunner(c RunnerConfig) (*Runner, error) {
+// New returns a Runner. It makes no calls.
+func New(c Config) (*Runner, error) {
 	if c.Runtime == nil {
-		return nil, errors.New("sandbox: RunnerConfig.Runtime is missing")
+		return nil, errors.New("sandbox/run: Config.Runtime is missing")
 	}
 	if err := c.Owner.Validate(); err != nil {
 		return nil, err
@@ -89,15 +89,15 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 	c.MaxRetry = cmp.Or(c.MaxRetry, 30*time.Second)
 	switch {
 	case c.CleanupTimeout < 0:
-		return nil, errors.New("sandbox: RunnerConfig.CleanupTimeout is negative")
+		return nil, errors.New("sandbox/run: Config.CleanupTimeout is negative")
 	case c.StopTimeout < 0:
-		return nil, errors.New("sandbox: RunnerConfig.StopTimeout is negative")
+		return nil, errors.New("sandbox/run: Config.StopTimeout is negative")
 	case c.NameReservedRetries < 0:
-		return nil, errors.New("sandbox: RunnerConfig.NameReservedRetries is negative")
+		return nil, errors.New("sandbox/run: Config.NameReservedRetries is negative")
 	case c.UnresolvedTimeout < 0:
-		return nil, errors.New("sandbox: RunnerConfig.UnresolvedTimeout is negative")
+		return nil, errors.New("sandbox/run: Config.UnresolvedTimeout is negative")
 	case c.InitialRetry < 0 || c.MaxRetry < c.InitialRetry:
-		return nil, errors.New("sandbox: RunnerConfig.InitialRetry is negative or more than MaxRetry")
+		return nil, errors.New("sandbox/run: Config.InitialRetry is negative or more than MaxRetry")
 	}
 	if c.MakeLogDirectory == nil {
 		c.MakeLogDirectory = func(path string) error { return os.MkdirAll(path, 0o755) }
@@ -131,7 +131,7 @@ func (r *Runner) Unresolved(pod types.UID) bool {
 //
 // Of the sandboxes of unresolved attempts Resolve removes those that are ready, and those with a higher attempt than
 // the kept one, which would count as the latest. The others are the pod's history and stay. The error names the sandboxes
-// that could not be removed within RunnerConfig.CleanupTimeout; their attempts stay unresolved.
+// that could not be removed within Config.CleanupTimeout; their attempts stay unresolved.
 func (r *Runner) Resolve(ctx context.Context, pod types.UID, keep string) error {
 	if !r.Unresolved(pod) {
 		return nil

@@ -21,7 +21,7 @@ import (
 //
 // At most one StopPodSandbox of a sandbox is in flight, because runtimes do not support two (openshift/origin
 // #18424). A Stop that finds a call in flight waits for its result. A call continues after the contexts of all callers
-// have ended, until the runtime answers or RunnerConfig.StopTimeout passes. If the runtime still works on it then, it may
+// have ended, until the runtime answers or Config.StopTimeout passes. If the runtime still works on it then, it may
 // get a second one. See [Runner.Wait] and [Runner.CancelPending].
 func (r *Runner) Stop(ctx context.Context, id string) error {
 	if id == "" {

@@ -194,7 +194,7 @@ func TestCancelPendingEndsStopsInFlight(t *testing.T) {
 func TestStopTimeout(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		var err error
-		if n.runner, err = run.NewRunner(run.RunnerConfig{Runtime: n.Client, StopTimeout: 20 * time.Second}); err != nil {
+		if n.runner, err = run.New(run.Config{Runtime: n.Client, StopTimeout: 20 * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		c := n.create(1)
@@ -224,20 +224,20 @@ func TestF8_StopOverARestart(t *testing.T) {
 
 func TestNewRunnerValidates(t *testing.T) {
 	runtime := runtimeapi.NewRuntimeServiceClient(nil)
-	if _, err := run.NewRunner(run.RunnerConfig{Runtime: runtime, InitialRetry: time.Minute, MaxRetry: time.Hour}); err != nil {
+	if _, err := run.New(run.Config{Runtime: runtime, InitialRetry: time.Minute, MaxRetry: time.Hour}); err != nil {
 		t.Errorf("long retries: %v", err)
 	}
-	for want, c := range map[string]run.RunnerConfig{
-		"RunnerConfig.Runtime":             {},
-		"Owner.Name":                       {Runtime: runtime, Owner: cri.Owner{Name: "a b"}},
-		"RunnerConfig.CleanupTimeout":      {Runtime: runtime, CleanupTimeout: -1},
-		"RunnerConfig.StopTimeout":         {Runtime: runtime, StopTimeout: -1},
-		"RunnerConfig.NameReservedRetries": {Runtime: runtime, NameReservedRetries: -1},
-		"RunnerConfig.UnresolvedTimeout":   {Runtime: runtime, UnresolvedTimeout: -1},
-		"RunnerConfig.InitialRetry":        {Runtime: runtime, InitialRetry: time.Hour},
-		"InitialRetry is negative":         {Runtime: runtime, InitialRetry: -1},
+	for want, c := range map[string]run.Config{
+		"Config.Runtime":             {},
+		"Owner.Name":                 {Runtime: runtime, Owner: cri.Owner{Name: "a b"}},
+		"Config.CleanupTimeout":      {Runtime: runtime, CleanupTimeout: -1},
+		"Config.StopTimeout":         {Runtime: runtime, StopTimeout: -1},
+		"Config.NameReservedRetries": {Runtime: runtime, NameReservedRetries: -1},
+		"Config.UnresolvedTimeout":   {Runtime: runtime, UnresolvedTimeout: -1},
+		"Config.InitialRetry":        {Runtime: runtime, InitialRetry: time.Hour},
+		"InitialRetry is negative":   {Runtime: runtime, InitialRetry: -1},
 	} {
-		if _, err := run.NewRunner(c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := run.New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error that names %s", err, want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // probes runs the probes of pods, and records failures as events.
 type probes struct {
-	*probe.Prober
+	*probe.Manager
 	host loop.Host // set by Run
 }
 
@@ -39,7 +39,7 @@ func (c *Config) makeProbes() (*probes, error) {
 		}
 	}
 	var err error
-	if p.Prober, err = probe.New(config); err != nil {
+	if p.Manager, err = probe.New(config); err != nil {
 		return nil, fmt.Errorf("agent: Config.Client: %w", err)
 	}
 	return p, nil
@@ -55,5 +55,5 @@ func (p *probes) event(reason string) func(*v1.Pod, string, probe.Kind, string) 
 // Run probes until ctx ends.
 func (p *probes) Run(ctx context.Context, host loop.Host) error {
 	p.host = host
-	return p.Prober.Run(ctx, host.PodChanged)
+	return p.Manager.Run(ctx, host.PodChanged)
 }

@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/podresources"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
@@ -21,9 +21,9 @@ type Above struct {
 	MemoryReservation bool
 }
 
-// OfNode returns the settings of the cgroup of all pods: it is limited to Allocatable. A negative
+// ResourceConfigForNode returns the settings of the cgroup of all pods: it is limited to Allocatable. A negative
 // amount is an error.
-func OfNode(a Above) (Resources, error) {
+func ResourceConfigForNode(a Above) (Resources, error) {
 	for name, q := range a.Allocatable {
 		if q.Sign() < 0 {
 			return Resources{}, fmt.Errorf("cgroup: allocatable %s is %s, want 0 or more", name, q.String())
@@ -46,9 +46,9 @@ func OfNode(a Above) (Resources, error) {
 // pidResource is the resource name of the number of processes.
 const pidResource v1.ResourceName = "pid"
 
-// OfClass returns the settings of the cgroup of all Burstable or BestEffort pods: the weight is the
+// ResourceConfigForQOSClass returns the settings of the cgroup of all Burstable or BestEffort pods: the weight is the
 // sum of their requests, or the minimum for BestEffort. Limits are set on each pod.
-func OfClass(a Above, class v1.PodQOSClass) Resources {
+func ResourceConfigForQOSClass(a Above, class v1.PodQOSClass) Resources {
 	r := Resources{CPUShares: minShares, Unified: a.reservations(class)}
 	if class == v1.PodQOSBestEffort {
 		return r
@@ -64,7 +64,7 @@ func OfClass(a Above, class v1.PodQOSClass) Resources {
 }
 
 func shares(cpu resource.Quantity) int64 {
-	return linux.Resources(linux.Amounts{CPURequest: &cpu}, linux.CPUBandwidth{Off: true}).CpuShares
+	return podresources.MilliCPUToShares(cpu.MilliValue())
 }
 
 // reservations returns the sum of the reservations of the pods of a class, or of all pods: the

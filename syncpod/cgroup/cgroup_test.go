@@ -26,7 +26,7 @@ func TestNames(t *testing.T) {
 		{"/edge/my-pods/", "BestEffort", "/edge/my-pods/besteffort/pod1-2", "/edge.slice/edge-my_pods.slice/edge-my_pods-besteffort.slice/edge-my_pods-besteffort-pod1_2.slice"},
 		{"/", "Guaranteed", "/pod1-2", "/pod1_2.slice"},
 	} {
-		root, err := cgroup.Parse(tt.root)
+		root, err := cgroup.ParseName(tt.root)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestNames(t *testing.T) {
 
 func TestNamesThatLeadElsewhere(t *testing.T) {
 	for _, root := range []string{"..", "a/../b", "/a/./b", "a//b", "a\nb", "a\x00"} {
-		if _, err := cgroup.Parse(root); err == nil || !strings.Contains(err.Error(), "cgroup") {
+		if _, err := cgroup.ParseName(root); err == nil || !strings.Contains(err.Error(), "cgroup") {
 			t.Errorf("Parse(%q): error %v, want an error and %q in it", root, err, "cgroup")
 		}
 	}
@@ -66,7 +66,7 @@ func FuzzNamesStayBelow(f *testing.F) {
 	f.Add("kubepods", "5-6")
 	f.Add("a/b", "../x")
 	f.Fuzz(func(t *testing.T, s, uid string) {
-		root, err := cgroup.Parse(s)
+		root, err := cgroup.ParseName(s)
 		if err != nil {
 			return
 		}
@@ -121,7 +121,7 @@ func TestAbove(t *testing.T) {
 		Allocatable:       v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi"), "pid": resource.MustParse("1000")},
 		MemoryReservation: true,
 	}
-	node, err := cgroup.OfNode(above)
+	node, err := cgroup.ResourceConfigForNode(above)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,18 +133,18 @@ func TestAbove(t *testing.T) {
 		t.Errorf("node %+v, want %+v", node, want)
 	}
 	want = cgroup.Resources{CPUShares: 2048, Unified: map[string]string{"memory.min": "0", "memory.low": "23"}}
-	if got := cgroup.OfClass(above, v1.PodQOSBurstable); !reflect.DeepEqual(got, want) {
+	if got := cgroup.ResourceConfigForQOSClass(above, v1.PodQOSBurstable); !reflect.DeepEqual(got, want) {
 		t.Errorf("burstable %+v, want %+v", got, want)
 	}
 	want = cgroup.Resources{CPUShares: 2, Unified: map[string]string{"memory.min": "0", "memory.low": "0"}}
-	if got := cgroup.OfClass(above, v1.PodQOSBestEffort); !reflect.DeepEqual(got, want) {
+	if got := cgroup.ResourceConfigForQOSClass(above, v1.PodQOSBestEffort); !reflect.DeepEqual(got, want) {
 		t.Errorf("besteffort %+v, want %+v", got, want)
 	}
-	if got, err := cgroup.OfNode(cgroup.Above{}); err != nil || !reflect.DeepEqual(got, cgroup.Resources{}) {
+	if got, err := cgroup.ResourceConfigForNode(cgroup.Above{}); err != nil || !reflect.DeepEqual(got, cgroup.Resources{}) {
 		t.Errorf("of a node that says nothing of itself: %+v, error %v", got, err)
 	}
 	above.Allocatable[v1.ResourceMemory] = resource.MustParse("-1")
-	if _, err := cgroup.OfNode(above); err == nil || !strings.Contains(err.Error(), "memory is -1") {
+	if _, err := cgroup.ResourceConfigForNode(above); err == nil || !strings.Contains(err.Error(), "memory is -1") {
 		t.Errorf("a negative amount: error %v", err)
 	}
 }
@@ -190,36 +190,36 @@ func TestSettings(t *testing.T) {
 func TestWeight(t *testing.T) {
 	last := int64(0)
 	for shares := int64(-5); shares < 1<<18+5; shares += 7 {
-		w := cgroup.Weight(shares)
+		w := cgroup.SharesToWeight(shares)
 		if w < max(last, 1) || w > 10000 {
 			t.Fatalf("the weight of %d shares is %d, that of fewer %d", shares, w, last)
 		}
 		last = w
 	}
 	for w := int64(1); w <= 10000; w++ {
-		if s := cgroup.Shares(w); cgroup.Weight(s) != w || s > 2 && cgroup.Weight(s-1) >= w {
-			t.Fatalf("weight %d is %d shares, and those %d", w, s, cgroup.Weight(s))
+		if s := cgroup.WeightToShares(w); cgroup.SharesToWeight(s) != w || s > 2 && cgroup.SharesToWeight(s-1) >= w {
+			t.Fatalf("weight %d is %d shares, and those %d", w, s, cgroup.SharesToWeight(s))
 		}
 	}
-	if cgroup.Shares(0) != 2 || cgroup.Shares(math.MaxInt64) != 262144 {
+	if cgroup.WeightToShares(0) != 2 || cgroup.WeightToShares(math.MaxInt64) != 262144 {
 		t.Error("the ends are not 2 and 262144 shares")
 	}
-	if cgroup.Weight(math.MaxInt64) != 10000 || cgroup.Weight(math.MinInt64) != 1 {
+	if cgroup.SharesToWeight(math.MaxInt64) != 10000 || cgroup.SharesToWeight(math.MinInt64) != 1 {
 		t.Error("the ends are not 1 and 10000")
 	}
 }
 
 func TestBadInput(t *testing.T) {
-	if _, err := cgroup.OfPod(cgroup.Input{}); err == nil || !strings.Contains(err.Error(), "Input.Pod") {
+	if _, err := cgroup.ResourceConfigForPod(cgroup.Input{}); err == nil || !strings.Contains(err.Error(), "Input.Pod") {
 		t.Errorf("no pod: error %v", err)
 	}
 	pod := podOf("", "", "")
 	pod.Spec.Containers[0].Resources.Limits = v1.ResourceList{"hugepages-big": resource.MustParse("1")}
-	if _, err := cgroup.OfPod(cgroup.Input{Pod: pod}); err == nil || !strings.Contains(err.Error(), "hugepages-big") {
+	if _, err := cgroup.ResourceConfigForPod(cgroup.Input{Pod: pod}); err == nil || !strings.Contains(err.Error(), "hugepages-big") {
 		t.Errorf("a size that is none: error %v", err)
 	}
 	pod.Spec.Containers[0].Resources.Limits = v1.ResourceList{"hugepages-1e-266666600": {}}
-	if _, err := cgroup.OfPod(cgroup.Input{Pod: pod}); err == nil || !strings.Contains(err.Error(), `"hugepages-1e-266666600"`) || !strings.Contains(err.Error(), "exponent") {
+	if _, err := cgroup.ResourceConfigForPod(cgroup.Input{Pod: pod}); err == nil || !strings.Contains(err.Error(), `"hugepages-1e-266666600"`) || !strings.Contains(err.Error(), "exponent") {
 		t.Errorf("a size that takes hours to parse: error %v", err)
 	}
 }
@@ -242,7 +242,7 @@ func TestRandomPods(t *testing.T) {
 	for range 5000 {
 		pod := &v1.Pod{Spec: v1.PodSpec{InitContainers: containers(r.IntN(3)), Containers: containers(1 + r.IntN(3)), Overhead: list(pick(), pick())}}
 		before := pod.DeepCopy()
-		got, err := cgroup.OfPod(cgroup.Input{Pod: pod, MemoryReservation: true, PIDs: 5})
+		got, err := cgroup.ResourceConfigForPod(cgroup.Input{Pod: pod, MemoryReservation: true, PIDs: 5})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,9 +5,9 @@
 //
 // # The tree
 //
-//	kubepods                            what pods have together        [OfNode]
-//	├── pod<uid>                        each Guaranteed pod            [OfPod]
-//	├── burstable                       all Burstable pods             [OfClass]
+//	kubepods                            what pods have together        [ResourceConfigForNode]
+//	├── pod<uid>                        each Guaranteed pod            [ResourceConfigForPod]
+//	├── burstable                       all Burstable pods             [ResourceConfigForQOSClass]
 //	│   └── pod<uid>
 //	└── besteffort                      all BestEffort pods
 //	    └── pod<uid>
@@ -28,8 +28,8 @@ package cgroup
 // Where each rule lives:
 //
 //	name.go       names of the tree
-//	pod.go        OfPod: the limits of one pod
-//	above.go      OfNode and OfClass: the cgroups above those of pods
+//	pod.go        ResourceConfigForPod: the limits of one pod
+//	above.go      ResourceConfigForNode and ResourceConfigForQOSClass: the cgroups above those of pods
 //	larger.go     Larger: settings that fit before and after a resize
 //	settings.go   which file holds which value, for version 1 and 2
-//	cgroup.go     Resources, Driver, Version
+//	cgroup.go     Resources, Driver, Version; convert.go shares and quotas

@@ -27,7 +27,7 @@ func Example() {
 	}
 	fmt.Println(name.Path(cgroup.Cgroupfs))
 	fmt.Println(name.Path(cgroup.Systemd))
-	r, err := cgroup.OfPod(cgroup.Input{Pod: pod})
+	r, err := cgroup.ResourceConfigForPod(cgroup.Input{Pod: pod})
 	if err != nil {
 		fmt.Println(err)
 		return

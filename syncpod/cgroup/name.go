@@ -14,12 +14,12 @@ import (
 )
 
 // Name is the path to a cgroup from the root of the tree, one element for each level. A Name
-// returned by [Parse] or one of the functions below is safe to use as a path.
+// returned by [ParseName] or one of the functions below is safe to use as a path.
 type Name []string
 
-// Parse returns the name for a path such as "/runtime/kubepods". The path "/" is the root of the tree. An element must not
+// ParseName returns the name for a path such as "/runtime/kubepods". The path "/" is the root of the tree. An element must not
 // be "." or "..", and must not contain a newline.
-func Parse(s string) (Name, error) {
+func ParseName(s string) (Name, error) {
 	var name Name
 	if s = strings.Trim(s, "/"); s == "" {
 		return nil, nil

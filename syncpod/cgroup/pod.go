@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/podresources"
 	"github.com/podsync/podsync/internal/quantities"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
@@ -32,10 +32,10 @@ type Input struct {
 	PIDs int64
 }
 
-// OfPod returns the settings of a pod's cgroup: the sum over its containers, and the pod's
+// ResourceConfigForPod returns the settings of a pod's cgroup: the sum over its containers, and the pod's
 // overhead. The pod as a whole is limited only if each container is. An error names the field of
 // the pod.
-func OfPod(in Input) (Resources, error) {
+func ResourceConfigForPod(in Input) (Resources, error) {
 	if in.Pod == nil {
 		return Resources{}, errors.New("cgroup: Input.Pod is required")
 	}
@@ -60,13 +60,10 @@ func OfPod(in Input) (Resources, error) {
 // limit sets CPU and memory.
 func (in *Input) limit(r *Resources) {
 	spec := &in.Pod.Spec
-	cpu := linux.Resources(linux.Amounts{
-		CPURequest: requested(spec, v1.ResourceCPU),
-		CPULimit:   most(spec, v1.ResourceCPU),
-	}, linux.CPUBandwidth{Period: in.CPUPeriod})
-	r.CPUShares = cpu.CpuShares
+	cpu := podresources.CPUOf(requested(spec, v1.ResourceCPU), most(spec, v1.ResourceCPU), podresources.CPUBandwidth{Period: in.CPUPeriod})
+	r.CPUShares = cpu.Shares
 	if limited(spec, v1.ResourceCPU) {
-		r.CPUQuota, r.CPUPeriod = &cpu.CpuQuota, &cpu.CpuPeriod
+		r.CPUQuota, r.CPUPeriod = &cpu.Quota, &cpu.Period
 		if in.NoCPUQuota {
 			r.CPUQuota = new(int64(-1))
 		}
@@ -78,13 +75,13 @@ func (in *Input) limit(r *Resources) {
 
 // requested returns the sum of the containers' requests and the sandbox's overhead, never nil.
 func requested(spec *v1.PodSpec, name v1.ResourceName) *resource.Quantity {
-	return sum(linux.Total(spec, linux.Requests, name), spec.Overhead[name])
+	return sum(podresources.Total(spec, podresources.Requests, name), spec.Overhead[name])
 }
 
 // most returns the sum of the containers' limits and the sandbox's overhead, never nil. No limit,
 // or a limit of zero, is returned unchanged.
 func most(spec *v1.PodSpec, name v1.ResourceName) *resource.Quantity {
-	limit := linux.Total(spec, linux.Limits, name)
+	limit := podresources.Total(spec, podresources.Limits, name)
 	if limit == nil || limit.IsZero() {
 		return new(resource.Quantity)
 	}
@@ -156,7 +153,7 @@ func hugePages(spec *v1.PodSpec) (map[int64]int64, error) {
 		if err != nil || size.Sign() <= 0 {
 			return nil, fmt.Errorf("resource %q names no size of huge pages", name)
 		}
-		limits[size.Value()] = linux.Total(spec, linux.Limits, name).Value()
+		limits[size.Value()] = podresources.Total(spec, podresources.Limits, name).Value()
 	}
 	return limits, nil
 }

@@ -69,7 +69,7 @@ func version2(r Resources) []Setting {
 	if quota > 0 {
 		share = number(quota)
 	}
-	list := append(shareOf(r, weightFile, Weight(r.CPUShares)), []Setting{
+	list := append(shareOf(r, weightFile, SharesToWeight(r.CPUShares)), []Setting{
 		{"cpu", "cpu.max", share + " " + number(period)},
 		{"memory", "memory.max", amount(V2, deref(r.Memory), deref(r.Memory) > 0)},
 		{"pids", "pids.max", pidsMax(r.PIDs)},
@@ -89,15 +89,15 @@ func shareOf(r Resources, file string, weight int64) []Setting {
 	return []Setting{{"cpu", file, number(weight)}}
 }
 
-// Weight converts shares of version 1 of the interface to a weight of version 2: from 2 to 262144 to the range from 1 to
+// SharesToWeight converts shares of version 1 of the interface to a weight of version 2: from 2 to 262144 to the range from 1 to
 // 10000 (KEP-2254).
-func Weight(shares int64) int64 {
+func SharesToWeight(shares int64) int64 {
 	shares = min(max(shares, minShares), maxShares)
 	return 1 + (shares-minShares)*9999/(maxShares-minShares)
 }
 
-// Shares returns the smallest shares of version 1 that [Weight] converts to a weight of version 2.
-func Shares(weight int64) int64 {
+// WeightToShares returns the smallest shares of version 1 that [SharesToWeight] converts to a weight of version 2.
+func WeightToShares(weight int64) int64 {
 	weight = min(max(weight, 1), 10000)
 	return minShares + ((weight-1)*(maxShares-minShares)+9998)/9999
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// Input is the input of [Config].
+// Input is the input of [GenerateContainerConfig].
 type Input struct {
 	// Pod is the pod, required.
 	Pod *v1.Pod
@@ -64,9 +64,9 @@ type Image struct {
 	Username string
 }
 
-// Config returns the configuration of a container. An error names the invalid field of the pod or of the input; it
+// GenerateContainerConfig returns the configuration of a container. An error names the invalid field of the pod or of the input; it
 // may wrap [ErrRunAsNonRoot].
-func Config(in Input) (*runtimeapi.ContainerConfig, error) {
+func GenerateContainerConfig(in Input) (*runtimeapi.ContainerConfig, error) {
 	if in.Pod == nil {
 		return nil, errors.New("container: Input.Pod is required")
 	}

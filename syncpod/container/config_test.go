@@ -38,7 +38,7 @@ func of(c v1.Container) container.Input {
 
 func mustConfig(t *testing.T, in container.Input) *runtimeapi.ContainerConfig {
 	t.Helper()
-	config, err := container.Config(in)
+	config, err := container.GenerateContainerConfig(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		{appArmor(v1.AppArmorProfile{Type: v1.AppArmorProfileTypeLocalhost}), "appArmorProfile.localhostProfile"},
 		{appArmor(v1.AppArmorProfile{Type: v1.AppArmorProfileTypeLocalhost, LocalhostProfile: ptr(" ")}), "appArmorProfile.localhostProfile"},
 	} {
-		got, err := container.Config(tc.in)
+		got, err := container.GenerateContainerConfig(tc.in)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || got != nil {
 			t.Errorf("%v, error %v; want an error with %q", got, err, tc.want)
 		}
@@ -239,15 +239,15 @@ func TestCheckNonRoot(t *testing.T) {
 	} {
 		in := of(v1.Container{SecurityContext: tc.own})
 		in.Pod.Spec.SecurityContext, in.Image = tc.pod, tc.image
-		err := container.CheckNonRoot(in.Pod, &in.Pod.Spec.Containers[0], tc.image)
+		err := container.VerifyRunAsNonRoot(in.Pod, &in.Pod.Spec.Containers[0], tc.image)
 		if errors.Is(err, container.ErrRunAsNonRoot) != tc.fails || (err != nil) != tc.fails {
 			t.Errorf("%s: error %v, want one: %v", name, err, tc.fails)
 		}
-		if _, err = container.Config(in); errors.Is(err, container.ErrRunAsNonRoot) != tc.fails {
+		if _, err = container.GenerateContainerConfig(in); errors.Is(err, container.ErrRunAsNonRoot) != tc.fails {
 			t.Errorf("%s: Config gave error %v, want one: %v", name, err, tc.fails)
 		}
 	}
-	if container.CheckNonRoot(nil, nil, container.Image{}) == nil {
+	if container.VerifyRunAsNonRoot(nil, nil, container.Image{}) == nil {
 		t.Error("no error for a nil pod")
 	}
 }
@@ -264,7 +264,7 @@ func TestCheckNonRootNamesTheUser(t *testing.T) {
 		`securityContext.runAsUser -1 is no user ID`:                                             {ptr[int64](-1), container.Image{UID: ptr[int64](1)}},
 	} {
 		c := &v1.Container{Image: "r.io/app:v1", SecurityContext: &v1.SecurityContext{RunAsNonRoot: ptr(true), RunAsUser: tc.user}}
-		if err := container.CheckNonRoot(&v1.Pod{}, c, tc.image); err == nil || !strings.Contains(err.Error(), want) {
+		if err := container.VerifyRunAsNonRoot(&v1.Pod{}, c, tc.image); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
@@ -342,7 +342,7 @@ func BenchmarkConfig(b *testing.B) {
 	in := fullInput()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := container.Config(in); err != nil {
+		if _, err := container.GenerateContainerConfig(in); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -366,7 +366,7 @@ func TestCommandAndArgsAreBounded(t *testing.T) {
 	} {
 		in := of(tt.c)
 		in.Env = tt.env
-		if config, err := container.Config(in); tt.want == "" && err != nil || tt.want != "" && (config != nil || err == nil || !strings.Contains(err.Error(), tt.want)) {
+		if config, err := container.GenerateContainerConfig(in); tt.want == "" && err != nil || tt.want != "" && (config != nil || err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%.300v, want %q", err, tt.want)
 		}
 	}

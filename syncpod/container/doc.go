@@ -1,9 +1,9 @@
 // Package container builds the configuration of one container, CRI's ContainerConfig, from a pod
 // and facts about the node.
 //
-// [Config] is pure. Its caller passes environment, mounts and devices: package syncpod/container/env
+// [GenerateContainerConfig] is pure. Its caller passes environment, mounts and devices: package syncpod/container/env
 // resolves the environment, and the component that sets up volumes provides the mounts. [LogPath]
-// and [CheckNonRoot] can be used alone.
+// and [VerifyRunAsNonRoot] can be used alone.
 //
 // # Labels and annotations
 //
@@ -26,10 +26,10 @@ package container
 
 // Where each rule lives:
 //
-//	config.go      Config: the message, from the parts below; LogPath
+//	config.go      GenerateContainerConfig: the message, from the parts below; LogPath
 //	metadata.go    labels and annotations
 //	mounts.go      mounts and devices
 //	linux.go       security; profiles.go seccomp and AppArmor
 //	resources.go   requests and limits; swap.go swap; oom.go the OOM score
-//	user.go        CheckNonRoot, and the user of the process
+//	user.go        VerifyRunAsNonRoot, and the user of the process
 //	node.go        Node; node_swap.go Swap

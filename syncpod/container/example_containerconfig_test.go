@@ -26,12 +26,12 @@ func Example() {
 			},
 		}}},
 	}
-	vars, err := env.Resolve(context.Background(), env.Input{Pod: pod, Container: "nginx"}, env.Sources{})
+	vars, err := env.MakeEnvironment(context.Background(), env.Input{Pod: pod, Container: "nginx"}, env.Sources{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	config, err := container.Config(container.Input{
+	config, err := container.GenerateContainerConfig(container.Input{
 		Pod:     pod,
 		Name:    "nginx",
 		Attempt: 1,

@@ -24,7 +24,7 @@ func (in *Input) linux(c *v1.Container) (*runtimeapi.LinuxContainerConfig, error
 func (in *Input) security(c *v1.Container) (*runtimeapi.LinuxContainerSecurityContext, error) {
 	pod := in.Pod.Spec.SecurityContext
 	sc := effective(pod, c.SecurityContext)
-	if err := CheckNonRoot(in.Pod, c, in.Image); err != nil {
+	if err := VerifyRunAsNonRoot(in.Pod, c, in.Image); err != nil {
 		return nil, err
 	}
 	namespaces, err := in.namespaces()

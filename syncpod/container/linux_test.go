@@ -85,7 +85,7 @@ func TestAppArmor(t *testing.T) {
 	} {
 		in := of(v1.Container{SecurityContext: &v1.SecurityContext{AppArmorProfile: tc.own}})
 		in.Pod.Annotations, in.Pod.Spec.SecurityContext = tc.annotations, &v1.PodSecurityContext{AppArmorProfile: tc.pod}
-		if got := appArmorText(container.Config(in)); got != tc.want {
+		if got := appArmorText(container.GenerateContainerConfig(in)); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}

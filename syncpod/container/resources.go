@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/podresources"
 )
 
 func (in *Input) resources(c *v1.Container) (*runtimeapi.LinuxContainerResources, error) {
@@ -15,7 +16,7 @@ func (in *Input) resources(c *v1.Container) (*runtimeapi.LinuxContainerResources
 		CPURequest:  named(c.Resources.Requests, v1.ResourceCPU),
 		CPULimit:    in.limit(c, v1.ResourceCPU),
 		MemoryLimit: in.limit(c, v1.ResourceMemory),
-	}, linux.CPUBandwidth{Off: in.Node.NoCPUQuota, Period: in.Node.CPUPeriod})
+	}, podresources.CPUBandwidth{Off: in.Node.NoCPUQuota, Period: in.Node.CPUPeriod})
 	r.OomScoreAdj = oomScoreAdj(in.Pod, c, in.Node.MemoryBytes)
 	if in.Node.GroupOOMKill {
 		r.Unified = map[string]string{"memory.oom.group": "1"}

@@ -48,7 +48,7 @@ func TestSwap(t *testing.T) {
 		if tc.change != nil {
 			tc.change(pod)
 		}
-		config, err := container.Config(container.Input{Pod: pod, Name: "app", Node: container.Node{MemoryBytes: 8 << 30, Swap: tc.swap, GroupOOMKill: !tc.swap.CgroupV1}})
+		config, err := container.GenerateContainerConfig(container.Input{Pod: pod, Name: "app", Node: container.Node{MemoryBytes: 8 << 30, Swap: tc.swap, GroupOOMKill: !tc.swap.CgroupV1}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,11 +11,11 @@ import (
 // ErrRunAsNonRoot means that a container must not run as root (runAsNonRoot), and would run as root or might.
 var ErrRunAsNonRoot = errors.New("runAsNonRoot is set")
 
-// CheckNonRoot returns an error that wraps [ErrRunAsNonRoot] if the container must not run as root but would. It
+// VerifyRunAsNonRoot returns an error that wraps [ErrRunAsNonRoot] if the container must not run as root but would. It
 // checks the user of the spec, or if the spec has none, the user of the image. It rejects a user of the image that
 // is only a name, because any name may belong to root. It also rejects a number outside the range of runAsUser, because
 // a runtime that keeps 32 bits of 1<<32 runs the process as root. The error names the field or the image.
-func CheckNonRoot(pod *v1.Pod, c *v1.Container, image Image) error {
+func VerifyRunAsNonRoot(pod *v1.Pod, c *v1.Container, image Image) error {
 	if pod == nil || c == nil {
 		return errors.New("runAsNonRoot: the pod or container is nil")
 	}

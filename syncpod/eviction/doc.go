@@ -2,14 +2,14 @@
 // kubelet does.
 //
 // A [Policy] has the thresholds, in the terms of a kubelet's configuration; the zero Policy is a kubelet's default.
-// [RulesOf] parses it. [Decide] uses readings of the node and its pods. It decides under
+// [ParsePolicy] parses it. [Decide] uses readings of the node and its pods. It decides under
 // which pressure the node is, which unused resources to reclaim, and then which pod to evict, one at a time. It also
 // decides which pods to evict because they exceed a limit of their own. [Rank] is the order of eviction: first pods
 // that use more than they request, then lower priority, then the usage above the request. [Admit] decides which new
 // pods may run under pressure. All of this is pure: a Decision is a value that can be printed, and explains for each
 // pod why it is evicted or not.
 //
-//	rules, err := RulesOf(Policy{})
+//	rules, err := ParsePolicy(Policy{})
 //	d := Decide(rules, State{Readings: readings, Pods: pods, Memory: before}, now)
 //	fmt.Print(d)             // met: memory.available<100Mi: 50Mi available
 //	fmt.Print(d.Explain(uid)) // stays: 1 of 2 go before it, and one goes at a time

@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/podresources"
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -18,7 +18,7 @@ func HasStorageLimits(pod *v1.Pod) bool {
 			return true
 		}
 	}
-	return linux.Total(&pod.Spec, linux.Limits, v1.ResourceEphemeralStorage) != nil
+	return podresources.Total(&pod.Spec, podresources.Limits, v1.ResourceEphemeralStorage) != nil
 }
 
 // exceeding returns the pods that exceed limits of their own. Unknown usage exceeds no limit, but
@@ -59,7 +59,7 @@ func emptyDirs(p Candidate, _ Layout) (Signal, string) {
 
 // wholePod checks the sum of the containers' limits against the pod's total disk usage.
 func wholePod(p Candidate, _ Layout) (Signal, string) {
-	limit := linux.Total(&p.Pod.Spec, linux.Limits, v1.ResourceEphemeralStorage)
+	limit := podresources.Total(&p.Pod.Spec, podresources.Limits, v1.ResourceEphemeralStorage)
 	if limit == nil || limit.IsZero() {
 		return "", ""
 	}

@@ -38,8 +38,8 @@ func Interval(p Policy) time.Duration {
 	return p.Interval
 }
 
-// RulesOf parses a policy. The error names each invalid field, with the reason.
-func RulesOf(p Policy) (Rules, error) {
+// ParsePolicy parses a policy. The error names each invalid field, with the reason.
+func ParsePolicy(p Policy) (Rules, error) {
 	p = withDefaults(p)
 	errs := []error{
 		checkTimes(&p), checkSignals("Hard", p.Hard), checkSignals("Soft", p.Soft),

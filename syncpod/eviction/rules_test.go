@@ -9,7 +9,7 @@ import (
 
 func rulesOf(t *testing.T, p Policy) Rules {
 	t.Helper()
-	r, err := RulesOf(p)
+	r, err := ParsePolicy(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestPolicyRefuses(t *testing.T) {
 			Hard: map[Signal]string{MemoryAvailable: "z"}, Soft: map[Signal]string{MemoryAvailable: "z"}, SoftGracePeriod: minute},
 	} {
 		want = strings.ReplaceAll(want, `"9E"`, `"9223372036854775807"`)
-		if _, err := RulesOf(p); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParsePolicy(p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 	}

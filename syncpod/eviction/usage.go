@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/podresources"
 )
 
 // Candidate is a running pod and its usage.
@@ -138,7 +138,7 @@ func quantity(name v1.ResourceName, n uint64) resource.Quantity {
 
 // requested returns the pod's request. The overhead is added if there is a request.
 func requested(pod *v1.Pod, name v1.ResourceName) resource.Quantity {
-	asked := linux.Total(&pod.Spec, linux.Requests, name)
+	asked := podresources.Total(&pod.Spec, podresources.Requests, name)
 	if asked == nil || asked.IsZero() {
 		return resource.Quantity{}
 	}

@@ -74,7 +74,7 @@ func (d *Dirs) hosts(pod *v1.Pod, ips []string) ([]byte, error) {
 		}
 		return nodeHosts(node, pod.Spec.HostAliases), nil
 	}
-	name, err := sandbox.HostnameOf(pod, d.config.ClusterDomain)
+	name, err := sandbox.GeneratePodHostname(pod, d.config.ClusterDomain)
 	if err != nil {
 		return nil, err
 	}

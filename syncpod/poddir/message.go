@@ -133,7 +133,7 @@ func fallsBack(spec *v1.Container, c *runtime.ContainerStatus) bool {
 }
 
 func (d *Dirs) leftInLog(pod *v1.Pod, c *runtime.ContainerStatus) (string, error) {
-	dir, err := sandbox.LogDirectory(d.config.LogsRoot, pod)
+	dir, err := sandbox.BuildPodLogsDirectory(d.config.LogsRoot, pod)
 	if err != nil {
 		return "", err
 	}

@@ -49,7 +49,7 @@ func failed(format string, args ...any) outcome {
 }
 
 // outcome checks a target once.
-func (p *Prober) outcome(ctx context.Context, t target) outcome {
+func (p *Manager) outcome(ctx context.Context, t target) outcome {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	o := p.ask(ctx, t)
@@ -59,7 +59,7 @@ func (p *Prober) outcome(ctx context.Context, t target) outcome {
 	return o
 }
 
-func (p *Prober) ask(ctx context.Context, t target) outcome {
+func (p *Manager) ask(ctx context.Context, t target) outcome {
 	switch h := t.probe.ProbeHandler; {
 	case h.Exec != nil:
 		return p.exec(ctx, t)
@@ -73,7 +73,7 @@ func (p *Prober) ask(ctx context.Context, t target) outcome {
 	return failed("it has none of exec, httpGet, tcpSocket and grpc")
 }
 
-func (p *Prober) exec(ctx context.Context, t target) outcome {
+func (p *Manager) exec(ctx context.Context, t target) outcome {
 	_, err := p.hooks.Run(ctx, t.hook(&v1.LifecycleHandler{Exec: t.probe.Exec}))
 	var hookErr *handler.Error
 	switch {
@@ -94,7 +94,7 @@ func (p *Prober) exec(ctx context.Context, t target) outcome {
 	return outcome{unknown: true, errored: fmt.Sprintf("the command could not be run: %v", errors.Unwrap(err))}
 }
 
-func (p *Prober) httpGet(ctx context.Context, t target) outcome {
+func (p *Manager) httpGet(ctx context.Context, t target) outcome {
 	result, err := p.hooks.Run(ctx, t.hook(&v1.LifecycleHandler{HTTPGet: t.probe.HTTPGet}))
 	if err != nil {
 		return failed("%v", errors.Unwrap(err))
@@ -122,7 +122,7 @@ func (t target) hook(h *v1.LifecycleHandler) handler.Request {
 	return handler.Request{Handler: h, Container: t.container.Name, ContainerID: t.id, Ports: t.container.Ports, PodIP: t.ip}
 }
 
-func (p *Prober) tcpSocket(ctx context.Context, t target) outcome {
+func (p *Manager) tcpSocket(ctx context.Context, t target) outcome {
 	host := t.probe.TCPSocket.Host
 	if host == "" {
 		host = t.ip

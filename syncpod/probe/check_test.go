@@ -53,7 +53,7 @@ func TestExecThatPrintsTooMuchFails(t *testing.T) {
 	wantOutcome(t, "a flood", o.failure, "printed more")
 }
 
-func proberOf(t *testing.T) *Prober {
+func proberOf(t *testing.T) *Manager {
 	t.Helper()
 	p, err := New(Config{Exec: noExec{}})
 	if err != nil {

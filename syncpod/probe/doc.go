@@ -1,6 +1,6 @@
 // Package probe runs the startup, liveness and readiness probes of containers.
 //
-// A [Prober] receives the desired and actual state of pods through Observe, and runs each probe
+// A [Manager] receives the desired and actual state of pods through Observe, and runs each probe
 // that a running container declares. Read its results with ProbeResults; a callback reports
 // changes. It makes no decisions: package actions decides the consequences of a result, and package
 // syncpod/status what is reported. An [Observer] is notified of each [Check].

@@ -25,7 +25,7 @@ func (never) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.Call
 }
 
 // A running container is probed as soon as Observe has reported it to the prober.
-func ExampleProber() {
+func ExampleManager() {
 	prober, err := podprobe.New(podprobe.Config{
 		Exec: never{},
 		Unhealthy: func(pod *v1.Pod, container string, _ podprobe.Kind, message string) {

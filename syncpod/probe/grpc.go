@@ -26,7 +26,7 @@ const (
 )
 
 // grpc calls the health service of a container (KEP-2727).
-func (p *Prober) grpc(ctx context.Context, t target) outcome {
+func (p *Manager) grpc(ctx context.Context, t target) outcome {
 	if t.ip == "" {
 		return failed("%v", handler.ErrNoAddress)
 	}

@@ -16,7 +16,7 @@ import (
 // old is the age of a container that counts as running since before the start of the agent.
 const old = time.Minute
 
-// pod is the state of a pod with probes. Prober.mu guards it.
+// pod is the state of a pod with probes. Manager.mu guards it.
 type pod struct {
 	spec   *v1.Pod
 	ip     string
@@ -29,7 +29,7 @@ type key struct {
 	kind Kind
 }
 
-// probe is one probe of one instance. Prober.mu guards everything that is not set at its creation.
+// probe is one probe of one instance. Manager.mu guards everything that is not set at its creation.
 type probe struct {
 	pod       *pod
 	key       key
@@ -165,14 +165,14 @@ func failureThreshold(spec *v1.Probe) int32 {
 }
 
 // schedule checks a probe after wait, if it may run. It requires mu to be held.
-func (p *Prober) schedule(probe *probe, wait time.Duration) {
+func (p *Manager) schedule(probe *probe, wait time.Duration) {
 	if p.ctx != nil && probe.ready() {
 		probe.timer = time.AfterFunc(wait, func() { p.check(probe) })
 	}
 }
 
 // check runs the probe once, and schedules its next check.
-func (p *Prober) check(probe *probe) {
+func (p *Manager) check(probe *probe) {
 	ctx, spec, target := p.start(probe)
 	if ctx == nil {
 		return
@@ -193,7 +193,7 @@ func (p *Prober) check(probe *probe) {
 }
 
 // notify passes a failure or a warning to the callbacks.
-func (p *Prober) notify(probe *probe, spec *v1.Pod, o outcome) {
+func (p *Manager) notify(probe *probe, spec *v1.Pod, o outcome) {
 	container, kind := probe.container.Name, probe.key.kind
 	switch {
 	case o.failure != "":
@@ -206,7 +206,7 @@ func (p *Prober) notify(probe *probe, spec *v1.Pod, o outcome) {
 }
 
 // start returns the target of a check. It returns a nil context if the probe must not run.
-func (p *Prober) start(probe *probe) (context.Context, *v1.Pod, target) {
+func (p *Manager) start(probe *probe) (context.Context, *v1.Pod, target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if probe.timer == nil {
@@ -221,7 +221,7 @@ func (p *Prober) start(probe *probe) (context.Context, *v1.Pod, target) {
 
 // finish records the outcome. The outcome of a cancelled check does not count. If the outcome has changed the result,
 // finish returns the callback for changes.
-func (p *Prober) finish(probe *probe, ctx context.Context, o outcome, took time.Duration) (counts bool, changed func(uid types.UID)) {
+func (p *Manager) finish(probe *probe, ctx context.Context, o outcome, took time.Duration) (counts bool, changed func(uid types.UID)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ended := ctx.Err() != nil
@@ -242,7 +242,7 @@ func (p *Prober) finish(probe *probe, ctx context.Context, o outcome, took time.
 }
 
 // scheduleOthers starts the probes that waited for a startup probe. It must be called with mu held.
-func (p *Prober) scheduleOthers(startup *probe) {
+func (p *Manager) scheduleOthers(startup *probe) {
 	for _, kind := range []Kind{Liveness, Readiness} {
 		if other := startup.pod.probes[key{startup.key.id, kind}]; other != nil {
 			p.schedule(other, other.untilDue())

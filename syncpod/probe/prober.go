@@ -19,7 +19,7 @@ import (
 // userAgent is the User-Agent of kubelet v1.36 for probes.
 const userAgent = "kube-probe/1.36"
 
-// Config configures a Prober.
+// Config configures a Manager.
 type Config struct {
 	// Exec runs the commands of exec probes. Required.
 	Exec cri.Execer
@@ -42,8 +42,8 @@ type Config struct {
 	Observer Observer
 }
 
-// A Prober runs probes.
-type Prober struct {
+// A Manager runs probes.
+type Manager struct {
 	config Config
 	hooks  *handler.Runner
 
@@ -55,8 +55,8 @@ type Prober struct {
 	running sync.WaitGroup
 }
 
-// New returns a Prober that probes nothing until Run is called.
-func New(c Config) (*Prober, error) {
+// New returns a Manager that probes nothing until Run is called.
+func New(c Config) (*Manager, error) {
 	if c.Exec == nil {
 		return nil, errors.New("probe: Config.Exec is missing")
 	}
@@ -79,13 +79,13 @@ func New(c Config) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Prober{config: c, hooks: hooks, pods: map[types.UID]*pod{}}, nil
+	return &Manager{config: c, hooks: hooks, pods: map[types.UID]*pod{}}, nil
 }
 
 // Run probes until ctx ends, and returns nil when nothing is probed any more. It
 // calls changed for each pod one of whose results has changed; changed must not
 // wait for anything. It can be called again then.
-func (p *Prober) Run(ctx context.Context, changed func(pod types.UID)) error {
+func (p *Manager) Run(ctx context.Context, changed func(pod types.UID)) error {
 	if !p.begin(ctx, changed) {
 		return errors.New("probe: Run is running already")
 	}
@@ -102,7 +102,7 @@ func (p *Prober) Run(ctx context.Context, changed func(pod types.UID)) error {
 	return nil
 }
 
-func (p *Prober) begin(ctx context.Context, changed func(types.UID)) bool {
+func (p *Manager) begin(ctx context.Context, changed func(types.UID)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ctx != nil {
@@ -119,7 +119,7 @@ func (p *Prober) begin(ctx context.Context, changed func(types.UID)) bool {
 
 // Observe passes the desired and the actual state of a pod. While it is ending, only the readiness
 // of its containers is probed. Neither is modified.
-func (p *Prober) Observe(spec *v1.Pod, status *runtime.PodStatus, ending bool) {
+func (p *Manager) Observe(spec *v1.Pod, status *runtime.PodStatus, ending bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.pods[spec.UID]
@@ -146,7 +146,7 @@ func (p *Prober) Observe(spec *v1.Pod, status *runtime.PodStatus, ending bool) {
 }
 
 // Forget ends all probes of a pod.
-func (p *Prober) Forget(uid types.UID) {
+func (p *Manager) Forget(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known := p.pods[uid]; known != nil {
@@ -159,7 +159,7 @@ func (p *Prober) Forget(uid types.UID) {
 }
 
 // ProbeResults returns the newest results of a pod's probes, by container.
-func (p *Prober) ProbeResults(uid types.UID) map[runtime.ContainerID]actions.ProbeResults {
+func (p *Manager) ProbeResults(uid types.UID) map[runtime.ContainerID]actions.ProbeResults {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.pods[uid]

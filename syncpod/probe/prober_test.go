@@ -75,7 +75,7 @@ func (c *commands) count(name string) int {
 // probing is a running prober with its reports.
 type probing struct {
 	*testing.T
-	*prober.Prober
+	*prober.Manager
 	commands *commands
 	mu       sync.Mutex
 	changed  int
@@ -93,7 +93,7 @@ func inBubble(t *testing.T, f func(n *probing)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.Prober = p
+		n.Manager = p
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
@@ -383,7 +383,7 @@ func TestE3_RunsAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := &probing{T: t, Prober: p, commands: c}
+		n := &probing{T: t, Manager: p, commands: c}
 		n.Observe(podOf(v1.Container{Name: "app", ReadinessProbe: exec("ready")}), running("a"), false)
 		time.Sleep(5 * time.Second)
 		n.wantCalls()
@@ -421,12 +421,12 @@ func TestOldContainersAreSpread(t *testing.T) {
 }
 
 // A pod in the node's network is probed at the current address of the node, without another Observe.
-// A slow HostIP does not block the Prober.
+// A slow HostIP does not block the Manager.
 func TestHostNetworkIsProbedAtThePresentAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var dialed []string
-		var p *prober.Prober
+		var p *prober.Manager
 		node := "192.0.2.7"
 		p, err := prober.New(prober.Config{
 			Exec: &commands{},

@@ -20,7 +20,7 @@ func BenchmarkStatus(b *testing.B) {
 		in := settled()
 		b.ReportAllocs()
 		for b.Loop() {
-			apistatus.Compute(in)
+			apistatus.GeneratePodStatus(in)
 		}
 	})
 }
@@ -30,7 +30,7 @@ func benchmarkRecorded(b *testing.B, times int) {
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		apistatus.Compute(inputs[i/times])
+		apistatus.GeneratePodStatus(inputs[i/times])
 		if i++; i == times*len(inputs) {
 			i = 0
 		}

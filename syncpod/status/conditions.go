@@ -21,7 +21,7 @@ const (
 )
 
 // addConditions adds the conditions of the pod: first those of other writers, then those that
-// Compute decides.
+// GeneratePodStatus decides.
 func (v *view) addConditions(s *v1.PodStatus) {
 	s.Conditions = make([]v1.PodCondition, 0, len(v.Pod.Status.Conditions)+len(v.Conditions)+ownConditions)
 	v.keepConditions(s)
@@ -36,10 +36,10 @@ func (v *view) addConditions(s *v1.PodStatus) {
 	s.Conditions = append(s.Conditions, own[:]...)
 }
 
-// ownConditions is the number of conditions that Compute decides.
+// ownConditions is the number of conditions that GeneratePodStatus decides.
 const ownConditions = 5
 
-// isOwn reports whether Compute decides conditions of that type.
+// isOwn reports whether GeneratePodStatus decides conditions of that type.
 func isOwn(t v1.PodConditionType) bool {
 	switch t {
 	case v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled:

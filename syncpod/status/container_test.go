@@ -31,7 +31,7 @@ func TestForgottenInitContainers(t *testing.T) {
 		if tc.done { // the reason for not starting no longer applies
 			in.StartErrors = map[string]apistatus.Problem{"init": {Reason: "ErrImagePull"}}
 		}
-		got := apistatus.Compute(in).InitContainerStatuses
+		got := apistatus.GeneratePodStatus(in).InitContainerStatuses
 		if end := got[0].State.Terminated; (end != nil && end.ExitCode == 0 && end.Reason == "Completed") != tc.done || got[0].Ready != tc.done {
 			t.Errorf("%s: init container %+v, want it completed: %v", name, got[0], tc.done)
 		}
@@ -81,7 +81,7 @@ func TestOnlyDeclaredProbesCount(t *testing.T) {
 		Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a0", 0)),
 		Probes: map[runtime.ContainerID]actions.ProbeResults{containerID("a0"): {Startup: actions.ProbeFailure, Readiness: actions.ProbeFailure}},
 	}
-	if got := apistatus.Compute(in).ContainerStatuses[0]; !*got.Started || !got.Ready {
+	if got := apistatus.GeneratePodStatus(in).ContainerStatuses[0]; !*got.Started || !got.Ready {
 		t.Errorf("started %v, ready %v without declared probes", *got.Started, got.Ready)
 	}
 }
@@ -89,7 +89,7 @@ func TestOnlyDeclaredProbesCount(t *testing.T) {
 func TestEphemeralContainersAreNeitherStartedNorReady(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("debug", "d0", 0), running("app", "a0", 0))}
 	in.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
-	s := apistatus.Compute(in)
+	s := apistatus.GeneratePodStatus(in)
 	if got := s.EphemeralContainerStatuses[0]; got.State.Running == nil || got.Ready || got.Started != nil {
 		t.Errorf("%+v", got)
 	}

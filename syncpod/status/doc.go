@@ -1,6 +1,6 @@
 // Package status computes the status to report of a pod, v1.PodStatus.
 //
-// [Compute] takes the pod, the last reported status, the pod's status in the runtime, its probe
+// [GeneratePodStatus] takes the pod, the last reported status, the pod's status in the runtime, its probe
 // results, and the errors of container starts. It is pure: the time is an argument, no argument is
 // modified, and the result shares no memory with them. [Merge] returns the status to publish, whose
 // phase never goes back. Pass each published status as [Input.Previous] of the next one, whether or

@@ -21,7 +21,7 @@ func ExampleCompute() {
 	}
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: observed}
 	report := func() {
-		s := apistatus.Compute(in)
+		s := apistatus.GeneratePodStatus(in)
 		c := s.ContainerStatuses[0]
 		fmt.Println(s.Phase, s.PodIP, "ready:", c.Ready, "restarts:", c.RestartCount)
 		if w := c.State.Waiting; w != nil {

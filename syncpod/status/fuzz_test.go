@@ -140,11 +140,11 @@ func FuzzCompute(f *testing.F) {
 			in := drawStep(&d, p.DeepCopy(), at)
 			same := drawStep(&again, p.DeepCopy(), at)
 			in.Previous, same.Previous = h.last, h.last.DeepCopy()
-			got := apistatus.Compute(in)
+			got := apistatus.GeneratePodStatus(in)
 			if !reflect.DeepEqual(in, same) {
 				t.Fatalf("the input was written to")
 			}
-			if !reflect.DeepEqual(got, apistatus.Compute(same)) {
+			if !reflect.DeepEqual(got, apistatus.GeneratePodStatus(same)) {
 				t.Fatalf("two answers for one input")
 			}
 			published := apistatus.Merge(h.last, got)

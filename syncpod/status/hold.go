@@ -18,9 +18,9 @@ import (
 //     that fails before it is stopped, reaches it when it has stopped; pass Input.Evicted until then.
 //   - A pod that was Running does not become Pending.
 //
-// [Compute] derives the phase from the observed state, as a kubelet does: a pod is Pending if a
+// [GeneratePodStatus] derives the phase from the observed state, as a kubelet does: a pod is Pending if a
 // container waits for its first run in a new sandbox, whatever was reported before. Publish the
-// result of Merge, and pass it as [Input.Previous] of the next status. Compute itself keeps all other
+// result of Merge, and pass it as [Input.Previous] of the next status. GeneratePodStatus itself keeps all other
 // reported facts that must not be taken back, because other parts of a status depend on them.
 //
 // Merge is pure, and shares the memory of next.

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Input has all facts on which a status depends. Compute does not modify it.
+// Input has all facts on which a status depends. GeneratePodStatus does not modify it.
 type Input struct {
 	// Pod is the desired pod, with the status from its source, in which other components write their
 	// conditions. Required.
@@ -50,7 +50,7 @@ type Input struct {
 	RecursiveReadOnly bool
 	// Conditions are the pod conditions of the agent: PodResizePending, PodResizeInProgress,
 	// AllContainersRestarting. A condition of these types is reported if and only if it is here. A
-	// condition of another type replaces the pod's condition of that type, unless Compute decides
+	// condition of another type replaces the pod's condition of that type, unless GeneratePodStatus decides
 	// that type itself. LastTransitionTime is filled in.
 	Conditions []v1.PodCondition
 	// Evicted is why the pod is evicted, nil if it is not evicted. The pod's phase is then Failed,
@@ -71,7 +71,7 @@ type Problem struct {
 	Message string
 }
 
-// Reason is why a container waits or a pod does not run, as one word of the Kubernetes API. Compute
+// Reason is why a container waits or a pod does not run, as one word of the Kubernetes API. GeneratePodStatus
 // sets the reasons listed here itself. The caller passes the reasons of failed starts: they are in
 // packages syncpod and image.
 type Reason string
@@ -95,7 +95,7 @@ const (
 	Completed Reason = "Completed"
 )
 
-// Validate returns an error if in has no pod. Compute returns the zero status for such an Input.
+// Validate returns an error if in has no pod. GeneratePodStatus returns the zero status for such an Input.
 func (in Input) Validate() error {
 	if in.Pod == nil {
 		return errors.New("input: Pod is required")

@@ -15,7 +15,7 @@ import (
 
 // next returns the next published status, which becomes the previous one.
 func next(in *apistatus.Input) v1.PodStatus {
-	s := apistatus.Merge(in.Previous, apistatus.Compute(*in))
+	s := apistatus.Merge(in.Previous, apistatus.GeneratePodStatus(*in))
 	in.Previous = &s
 	return s
 }
@@ -60,7 +60,7 @@ func TestT1_AnEndIsForGood(t *testing.T) {
 		for phase, reason := range map[v1.PodPhase]string{v1.PodSucceeded: "PodCompleted", v1.PodFailed: "PodFailed"} {
 			in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a1", 1))}
 			change(&in, phase)
-			got := apistatus.Compute(in)
+			got := apistatus.GeneratePodStatus(in)
 			if ready := condition(got, v1.PodReady); got.Phase != phase || ready.Status != v1.ConditionFalse || ready.Reason != reason {
 				t.Errorf("%s, %s: %s, ready %s %s, want Phase %v and Status %v and Reason %v", name, phase, got.Phase, ready.Status, ready.Reason, phase, v1.ConditionFalse, reason)
 			}
@@ -171,7 +171,7 @@ func TestT2_LastStateOutlivesTheRecord(t *testing.T) {
 	} {
 		in := in
 		in.Status = status
-		last := apistatus.Compute(in).ContainerStatuses[0].LastTerminationState.Terminated
+		last := apistatus.GeneratePodStatus(in).ContainerStatuses[0].LastTerminationState.Terminated
 		if last == nil || last.ExitCode != 42 {
 			t.Errorf("%s: last state %+v, want exit code 42", name, last)
 		}
@@ -313,7 +313,7 @@ func TestT4_AnEndIsReportedAsTheRuntimeGaveIt(t *testing.T) {
 		StartedAt: metav1.NewTime(noon.Add(-time.Minute)), FinishedAt: metav1.NewTime(noon), ContainerID: "containerd://a0",
 	}
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(end)}
-	if got := apistatus.Compute(in).ContainerStatuses[0].State.Terminated; got == nil || *got != want {
+	if got := apistatus.GeneratePodStatus(in).ContainerStatuses[0].State.Terminated; got == nil || *got != want {
 		t.Errorf("state %+v, want %+v", got, want)
 	}
 	in.StartErrors = map[string]apistatus.Problem{"app": {Reason: "CrashLoopBackOff", Message: "back-off 10s"}}
@@ -335,7 +335,7 @@ func TestT5_ReadyAndStartedAreThoseOfTheSameInstance(t *testing.T) {
 		return map[runtime.ContainerID]actions.ProbeResults{containerID("a0"): {Startup: startup, Readiness: readiness}}
 	}
 	reported := func(in apistatus.Input) [2]bool {
-		s := apistatus.Compute(in).ContainerStatuses[0]
+		s := apistatus.GeneratePodStatus(in).ContainerStatuses[0]
 		return [2]bool{*s.Started, s.Ready}
 	}
 	in := apistatus.Input{Pod: p, Status: node(running("app", "a0", 0))}
@@ -384,7 +384,7 @@ func TestT6_RunningContainerIsReportedAsRunning(t *testing.T) {
 		in.Previous = &v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{
 			{Name: "app", ContainerID: "containerd://a0", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1, ContainerID: "containerd://a0"}}},
 		}}
-		got := apistatus.Compute(in)
+		got := apistatus.GeneratePodStatus(in)
 		if c := got.ContainerStatuses[0]; c.State.Running == nil || c.ContainerID != "containerd://a0" || got.Phase != v1.PodRunning {
 			t.Errorf("%s: %s, %s %+v, want containerd://a0 running", name, got.Phase, c.ContainerID, c.State)
 		}
@@ -429,7 +429,7 @@ func TestC8_CreatedCountsAsWaiting(t *testing.T) {
 			if len(status.Containers) > 1 && status.Containers[1].Name == "job" {
 				in.Pod = pod(policy, "app", "job")
 			}
-			got := apistatus.Compute(in)
+			got := apistatus.GeneratePodStatus(in)
 			if got.Phase == v1.PodSucceeded || got.Phase == v1.PodFailed {
 				t.Errorf("%s, %s: phase %s, want not Phase %v and not Phase %v", name, policy, got.Phase, v1.PodSucceeded, v1.PodFailed)
 			}

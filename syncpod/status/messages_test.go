@@ -17,17 +17,17 @@ import (
 func TestMessagesOfAPodAreBounded(t *testing.T) {
 	for _, n := range []int{1, 3, 12, 100} {
 		in := podWithMessages(n, strings.Repeat("x", 16<<10))
-		s := apistatus.Compute(in)
+		s := apistatus.GeneratePodStatus(in)
 		if now, last := messageBytes(t, s); now != n*(12<<10/n) || last != now {
 			t.Errorf("%d containers: messages of %d bytes, and of %d bytes of the last states, want %d of each", n, now, last, n*(12<<10/n))
 		}
 	}
 	in := podWithMessages(5, strings.Repeat("\u00e9", 8<<10))
-	if now, _ := messageBytes(t, apistatus.Compute(in)); now != 5*2456 {
+	if now, _ := messageBytes(t, apistatus.GeneratePodStatus(in)); now != 5*2456 {
 		t.Errorf("messages of %d bytes, want %d: half a character is left out", now, 5*2456)
 	}
 	in = podWithMessages(3, strings.Repeat("x", 4096))
-	if now, _ := messageBytes(t, apistatus.Compute(in)); now != 3*4096 {
+	if now, _ := messageBytes(t, apistatus.GeneratePodStatus(in)); now != 3*4096 {
 		t.Errorf("messages of %d bytes, want %d", now, 3*4096)
 	}
 }
@@ -36,7 +36,7 @@ func TestMessagesOfAPodAreBounded(t *testing.T) {
 // an earlier status has, do not make the sum larger.
 func TestReportedMessagesAreBounded(t *testing.T) {
 	in := podWithMessages(3, strings.Repeat("x", 4096))
-	first := apistatus.Compute(in)
+	first := apistatus.GeneratePodStatus(in)
 	for i := range 9 {
 		name := fmt.Sprintf("debug%d", i)
 		in.Pod.Spec.EphemeralContainers = append(in.Pod.Spec.EphemeralContainers, v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: name}})
@@ -45,7 +45,7 @@ func TestReportedMessagesAreBounded(t *testing.T) {
 		in.Status.Containers = append(in.Status.Containers, c)
 	}
 	in.Previous = &first
-	if now, last := messageBytes(t, apistatus.Compute(in)); now != 12<<10 || last != 3<<10 {
+	if now, last := messageBytes(t, apistatus.GeneratePodStatus(in)); now != 12<<10 || last != 3<<10 {
 		t.Errorf("messages of %d bytes, and of %d bytes of the last states, want %d and %d", now, last, 12<<10, 3<<10)
 	}
 	stored := first.DeepCopy() // another agent, or an edited record, may contain this
@@ -56,7 +56,7 @@ func TestReportedMessagesAreBounded(t *testing.T) {
 	in.Previous = stored
 	for name, status := range map[string]*runtime.PodStatus{"the runtime has the containers": in.Status, "the runtime has lost them": nil} {
 		in.Status = status
-		if now, last := messageBytes(t, apistatus.Compute(in)); now > 12<<10 || last > 12<<10 {
+		if now, last := messageBytes(t, apistatus.GeneratePodStatus(in)); now > 12<<10 || last > 12<<10 {
 			t.Errorf("%s: messages of %d bytes, and of %d bytes of the last states, want %d at most", name, now, last, 12<<10)
 		}
 	}

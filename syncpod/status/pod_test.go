@@ -63,7 +63,7 @@ func settled() apistatus.Input {
 	p.Spec.InitContainers = []v1.Container{{Name: "migrate"}, {Name: "proxy", RestartPolicy: &always}}
 	in := apistatus.Input{Pod: p, HostIPs: []string{"192.0.2.1"}, Now: noon, Status: node(
 		exited("migrate", "m0", 0, 0), running("proxy", "p0", 0), running("web", "w0", 0), running("worker", "k0", 0))}
-	before := apistatus.Compute(in)
+	before := apistatus.GeneratePodStatus(in)
 	in.Previous = &before
 	return in
 }

@@ -10,7 +10,7 @@ import (
 const rejectedPrefix = "Pod was rejected: "
 
 // Rejected returns the status of a pod that the node rejects before it creates anything: a copy of status that is
-// Failed, with the reason and the message of the rejection in the form of a kubelet. Compute recognizes this status,
+// Failed, with the reason and the message of the rejection in the form of a kubelet. GeneratePodStatus recognizes this status,
 // even if another agent has published it, and reports no containers of such a pod. Rejected shares the memory of
 // status.
 func Rejected(status v1.PodStatus, reason, message string) v1.PodStatus {

@@ -43,7 +43,7 @@ func TestW8_RejectedPodHasNoContainers(t *testing.T) {
 	} {
 		in := apistatus.Input{Pod: rejected()}
 		tc.change(&in)
-		s := apistatus.Compute(in)
+		s := apistatus.GeneratePodStatus(in)
 		if n := len(s.InitContainerStatuses) + len(s.ContainerStatuses) + len(s.EphemeralContainerStatuses); n != tc.containers {
 			t.Errorf("%s: %d containers are reported, want %d", name, n, tc.containers)
 		}

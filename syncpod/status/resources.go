@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/podresources"
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -174,7 +174,7 @@ func (v *view) addPodResources(s *v1.PodStatus) {
 }
 
 func withOverhead(spec *v1.PodSpec, name v1.ResourceName) resource.Quantity {
-	overhead, asked := spec.Overhead[name], linux.Total(spec, linux.Requests, name)
+	overhead, asked := spec.Overhead[name], podresources.Total(spec, podresources.Requests, name)
 	if asked == nil {
 		return overhead.DeepCopy()
 	}

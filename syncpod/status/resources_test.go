@@ -84,14 +84,14 @@ func TestResourcesInForce(t *testing.T) {
 	} {
 		in := app("2", "1G")
 		tc.change(&in)
-		wantResources(t, tc.name, apistatus.Compute(in), tc.limits, tc.requests, tc.allocated)
+		wantResources(t, tc.name, apistatus.GeneratePodStatus(in), tc.limits, tc.requests, tc.allocated)
 	}
 }
 
 func TestContainerThatIsNotMadeHasNoResources(t *testing.T) {
 	in := app("2", "1G")
 	in.Status = nil
-	if k := apistatus.Compute(in).ContainerStatuses[0]; k.Resources != nil || k.AllocatedResources != nil || k.User != nil {
+	if k := apistatus.GeneratePodStatus(in).ContainerStatuses[0]; k.Resources != nil || k.AllocatedResources != nil || k.User != nil {
 		t.Errorf("%+v", k)
 	}
 }
@@ -102,16 +102,16 @@ func TestResourcesReportedBefore(t *testing.T) {
 	in := app("1", "1Gi")
 	next(&in)
 	in.Pod.Spec.Containers[0].Resources = v1.ResourceRequirements{Limits: amounts("2", "2Gi"), Requests: amounts("2", "2Gi")}
-	wantResources(t, "the same", apistatus.Compute(in), amounts("1", "1Gi"), amounts("1", "1Gi"), amounts("2", "2Gi"))
+	wantResources(t, "the same", apistatus.GeneratePodStatus(in), amounts("1", "1Gi"), amounts("1", "1Gi"), amounts("2", "2Gi"))
 	in.Status = node(running("app", "a1", 1))
-	wantResources(t, "another", apistatus.Compute(in), amounts("2", "2Gi"), amounts("2", "2Gi"), amounts("2", "2Gi"))
+	wantResources(t, "another", apistatus.GeneratePodStatus(in), amounts("2", "2Gi"), amounts("2", "2Gi"), amounts("2", "2Gi"))
 }
 
 func TestWhoRunsAndHowItStops(t *testing.T) {
 	in := app("", "")
 	k := &in.Status.Containers[0]
 	k.User, k.StopSignal = &runtime.ContainerUser{UID: 7, GID: 8, Groups: []int64{9}}, "SIGQUIT"
-	got := apistatus.Compute(in).ContainerStatuses[0]
+	got := apistatus.GeneratePodStatus(in).ContainerStatuses[0]
 	if want := (&v1.LinuxContainerUser{UID: 7, GID: 8, SupplementalGroups: []int64{9}}); !reflect.DeepEqual(got.User.Linux, want) {
 		t.Errorf("user %+v, want %+v", got.User.Linux, want)
 	}
@@ -152,23 +152,23 @@ func TestVolumeMounts(t *testing.T) {
 	}
 	in.Status.Containers[0].State = runtime.ContainerExited
 	in.RecursiveReadOnly = true
-	if got := apistatus.Compute(in).ContainerStatuses[0].VolumeMounts; !reflect.DeepEqual(got, want) {
+	if got := apistatus.GeneratePodStatus(in).ContainerStatuses[0].VolumeMounts; !reflect.DeepEqual(got, want) {
 		t.Errorf("when it has exited: %+v", got)
 	}
 	in.Previous, in.Status = nil, nil
 	want[3].RecursiveReadOnly = mode(v1.RecursiveReadOnlyEnabled)
-	if got := apistatus.Compute(in).ContainerStatuses[0].VolumeMounts; !reflect.DeepEqual(got, want) {
+	if got := apistatus.GeneratePodStatus(in).ContainerStatuses[0].VolumeMounts; !reflect.DeepEqual(got, want) {
 		t.Errorf("where the runtime can: %+v", got)
 	}
 }
 
 func TestPodLevelResources(t *testing.T) {
 	in := app("", "")
-	if s := apistatus.Compute(in); s.Resources != nil || s.AllocatedResources != nil {
+	if s := apistatus.GeneratePodStatus(in); s.Resources != nil || s.AllocatedResources != nil {
 		t.Errorf("a pod without any has %+v, allocated %v", s.Resources, s.AllocatedResources)
 	}
 	in.Pod.Spec.Resources = &v1.ResourceRequirements{Limits: amounts("2", "2Gi"), Requests: amounts("1", "1Gi")}
-	s := apistatus.Compute(in)
+	s := apistatus.GeneratePodStatus(in)
 	if !reflect.DeepEqual(s.Resources, in.Pod.Spec.Resources) || !reflect.DeepEqual(s.AllocatedResources, in.Pod.Spec.Resources.Requests) {
 		t.Errorf("%+v, allocated %v, want %v and %v", s.Resources, s.AllocatedResources, in.Pod.Spec.Resources, in.Pod.Spec.Resources.Requests)
 	}
@@ -183,7 +183,7 @@ func TestResourcesAreTheStatusOwn(t *testing.T) {
 	in := app("1", "1Gi")
 	next(&in)
 	before := in.Previous.DeepCopy()
-	s := apistatus.Compute(in)
+	s := apistatus.GeneratePodStatus(in)
 	k := &s.ContainerStatuses[0]
 	for _, list := range []v1.ResourceList{k.AllocatedResources, k.Resources.Limits, k.Resources.Requests} {
 		list[v1.ResourceCPU] = resource.MustParse("9")
@@ -203,7 +203,7 @@ func TestDevices(t *testing.T) {
 		return []v1.ResourceStatus{{Name: "example.com/gpu", Resources: []v1.ResourceHealth{{ResourceID: "gpu-1", Health: health, Message: new("hot")}}}}
 	}
 	in := apistatus.Input{Pod: pod, Devices: map[string][]v1.ResourceStatus{"app": gpu(v1.ResourceHealthStatusUnhealthy), "proxy": gpu(v1.ResourceHealthStatusUnknown), "gone": nil}}
-	s := apistatus.Compute(in)
+	s := apistatus.GeneratePodStatus(in)
 	if !reflect.DeepEqual(s.ContainerStatuses[0].AllocatedResourcesStatus, gpu(v1.ResourceHealthStatusUnhealthy)) ||
 		!reflect.DeepEqual(s.InitContainerStatuses[0].AllocatedResourcesStatus, gpu(v1.ResourceHealthStatusUnknown)) || s.ContainerStatuses[1].AllocatedResourcesStatus != nil {
 		t.Errorf("%+v, %+v, want one unhealthy, one unknown and one without devices", s.InitContainerStatuses, s.ContainerStatuses)
@@ -213,7 +213,7 @@ func TestDevices(t *testing.T) {
 		t.Error("the input was written to")
 	}
 	in.Previous, in.Devices = &s, nil
-	if s = apistatus.Compute(in); s.ContainerStatuses[0].AllocatedResourcesStatus != nil {
+	if s = apistatus.GeneratePodStatus(in); s.ContainerStatuses[0].AllocatedResourcesStatus != nil {
 		t.Errorf("devices that are gone are reported: %+v", s.ContainerStatuses[0].AllocatedResourcesStatus)
 	}
 }
@@ -231,7 +231,7 @@ func TestAllocatedResourcesOfThePod(t *testing.T) {
 	}}
 	want := func(about, cpu, memory string, whole *v1.ResourceRequirements) {
 		t.Helper()
-		s := apistatus.Compute(apistatus.Input{Pod: pod})
+		s := apistatus.GeneratePodStatus(apistatus.Input{Pod: pod})
 		if got := s.AllocatedResources; len(got) != 2 || got.Cpu().String() != cpu || got.Memory().String() != memory || !reflect.DeepEqual(s.Resources, whole) {
 			t.Errorf("%s: allocated %v, want %s and %s; resources %v", about, got, cpu, memory, s.Resources)
 		}
@@ -240,7 +240,7 @@ func TestAllocatedResourcesOfThePod(t *testing.T) {
 	pod.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}}
 	want("as a whole", "4", "7Mi", pod.Spec.Resources)
 	pod.Spec = v1.PodSpec{Containers: []v1.Container{{Name: "a"}}}
-	if s := apistatus.Compute(apistatus.Input{Pod: pod}); s.AllocatedResources != nil || s.Resources != nil {
+	if s := apistatus.GeneratePodStatus(apistatus.Input{Pod: pod}); s.AllocatedResources != nil || s.Resources != nil {
 		t.Errorf("of nothing: %v, %v", s.AllocatedResources, s.Resources)
 	}
 }

@@ -72,7 +72,7 @@ func TestPhase(t *testing.T) {
 		"initialization begins anew (#140309)": {withInit(v1.RestartPolicyNever, unchanged), earlier, false, v1.PodPending},
 		"a pod without containers":             {pod(v1.RestartPolicyNever), node(), true, v1.PodPending},
 	} {
-		if got := apistatus.Compute(apistatus.Input{Pod: tc.pod, Status: tc.status, Terminal: tc.terminal}).Phase; got != tc.want {
+		if got := apistatus.GeneratePodStatus(apistatus.Input{Pod: tc.pod, Status: tc.status, Terminal: tc.terminal}).Phase; got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
@@ -147,7 +147,7 @@ func TestLastStatusBeforeTheTurn(t *testing.T) {
 		"it was initialized":        {nil, v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodInitialized, Status: v1.ConditionTrue}}}, false},
 	} {
 		in.Status, in.Previous = tc.status, &tc.before
-		got := apistatus.Compute(in)
+		got := apistatus.GeneratePodStatus(in)
 		if s := got.ContainerStatuses[0].State; got.Phase != v1.PodFailed || (s.Waiting != nil) != tc.waits {
 			t.Errorf("%s: %s, %+v; want Failed, waiting %v", name, got.Phase, s, tc.waits)
 		}
@@ -168,12 +168,12 @@ func TestLastStatusOfAStaticPod(t *testing.T) {
 	} {
 		in := apistatus.Input{Pod: pod(tc.policy, "app"), Status: tc.status, Terminal: true, Ended: true}
 		in.Pod.Annotations = map[string]string{runtime.AnnotationConfigSource: "file"}
-		got := apistatus.Compute(in)
+		got := apistatus.GeneratePodStatus(in)
 		if got.Phase != tc.want || got.ContainerStatuses[0].State.Terminated == nil {
 			t.Errorf("%s: %s, %+v; want %s and an end", name, got.Phase, got.ContainerStatuses[0].State, tc.want)
 		}
 		in.Previous = &got
-		if again := apistatus.Compute(in); again.Phase != tc.want {
+		if again := apistatus.GeneratePodStatus(in); again.Phase != tc.want {
 			t.Errorf("%s: %s when it is computed again, want %s", name, again.Phase, tc.want)
 		}
 	}
@@ -194,7 +194,7 @@ func TestT1_DeletedStaticPodEnds(t *testing.T) {
 		in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: tc.status, Terminal: true, Ended: true}
 		in.Pod.Annotations = map[string]string{runtime.AnnotationConfigSource: "file"}
 		in.Pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1700000000, 0)}
-		if got := apistatus.Compute(in); got.Phase != tc.want {
+		if got := apistatus.GeneratePodStatus(in); got.Phase != tc.want {
 			t.Errorf("%s: %s, %+v; want %s", name, got.Phase, got.ContainerStatuses[0].State, tc.want)
 		}
 	}
@@ -212,7 +212,7 @@ func TestT1_StaticPodThatHadItsRunEnds(t *testing.T) {
 	} {
 		in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app", "other"), Status: tc.status, Terminal: true, Ended: true}
 		in.Pod.Annotations = map[string]string{runtime.AnnotationConfigSource: "file"}
-		if got := apistatus.Compute(in); got.Phase != tc.want {
+		if got := apistatus.GeneratePodStatus(in); got.Phase != tc.want {
 			t.Errorf("%s: %s, %+v; want %s", name, got.Phase, got.ContainerStatuses, tc.want)
 		}
 	}
@@ -221,7 +221,7 @@ func TestT1_StaticPodThatHadItsRunEnds(t *testing.T) {
 func TestLastStatusOfAPodThatWasInitializing(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(exited("first", "f0", 0, 1)), Ended: true}
 	in.Pod.Spec.InitContainers = []v1.Container{{Name: "first"}, {Name: "second"}}
-	got := apistatus.Compute(in)
+	got := apistatus.GeneratePodStatus(in)
 	if got.Phase != v1.PodFailed || got.InitContainerStatuses[0].State.Terminated == nil || got.InitContainerStatuses[1].State.Waiting == nil {
 		t.Errorf("%s, %+v, want %v and got.InitContainerStatuses[0].State.Terminated != nil and got.InitContainerStatuses[1].State.Waiting != nil", got.Phase, got.InitContainerStatuses, v1.PodFailed)
 	}
@@ -241,7 +241,7 @@ func TestReasonOfAnEnd(t *testing.T) {
 	} {
 		in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: tc.status}
 		in.Pod.Status = v1.PodStatus{Phase: v1.PodSucceeded, Reason: "Evicted", Message: "low on memory"}
-		if got := apistatus.Compute(in); got.Phase != v1.PodSucceeded || got.Reason != tc.want || (got.Message != "") != (tc.want != "") {
+		if got := apistatus.GeneratePodStatus(in); got.Phase != v1.PodSucceeded || got.Reason != tc.want || (got.Message != "") != (tc.want != "") {
 			t.Errorf("%s: %s, %q, %q; want the reason %q", name, got.Phase, got.Reason, got.Message, tc.want)
 		}
 	}
@@ -270,7 +270,7 @@ func TestPodAddresses(t *testing.T) {
 		for _, ip := range tc.last {
 			in.Previous.PodIPs = append(in.Previous.PodIPs, v1.PodIP{IP: ip})
 		}
-		got := apistatus.Compute(in)
+		got := apistatus.GeneratePodStatus(in)
 		var ips []string
 		for _, ip := range got.PodIPs {
 			ips = append(ips, ip.IP)
@@ -313,18 +313,18 @@ func TestReadinessGates(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a0", 0))}
 	in.Pod.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "a"}, {ConditionType: "b"}}
 	in.Pod.Status.Conditions = []v1.PodCondition{{Type: "a", Status: v1.ConditionFalse}}
-	got := condition(apistatus.Compute(in), v1.PodReady)
+	got := condition(apistatus.GeneratePodStatus(in), v1.PodReady)
 	want := `the status of pod readiness gate "a" is not "True", but False, corresponding condition of pod readiness gate "b" does not exist.`
 	if got.Status != v1.ConditionFalse || got.Reason != "ReadinessGatesNotReady" || got.Message != want {
 		t.Errorf("%s, %s, %s, want Status %v and Reason %q and Message %v", got.Status, got.Reason, got.Message, v1.ConditionFalse, "ReadinessGatesNotReady", want)
 	}
 	in.Pod.Status.Conditions = []v1.PodCondition{{Type: "a", Status: v1.ConditionTrue}, {Type: "b", Status: v1.ConditionTrue}}
-	if got := condition(apistatus.Compute(in), v1.PodReady); got.Status != v1.ConditionTrue || got.Reason != "" {
+	if got := condition(apistatus.GeneratePodStatus(in), v1.PodReady); got.Status != v1.ConditionTrue || got.Reason != "" {
 		t.Errorf("all gates open: %s, %s", got.Status, got.Reason)
 	}
 }
 
-// Conditions of other writers are kept. Conditions of the agent are those in the Input. The conditions that Compute
+// Conditions of other writers are kept. Conditions of the agent are those in the Input. The conditions that GeneratePodStatus
 // decides cannot be overridden.
 func TestWhoseConditions(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Now: noon}
@@ -339,7 +339,7 @@ func TestWhoseConditions(t *testing.T) {
 		{Type: v1.PodReady, Status: v1.ConditionTrue},
 	}
 	var types []string
-	s := apistatus.Compute(in)
+	s := apistatus.GeneratePodStatus(in)
 	for _, c := range s.Conditions {
 		types = append(types, string(c.Type))
 	}
@@ -367,7 +367,7 @@ func TestReadyToStartContainers(t *testing.T) {
 		"none": {nil, v1.ConditionFalse}, "one": {node(), v1.ConditionTrue},
 		"two": {double, v1.ConditionFalse}, "of another network": {otherNetwork, v1.ConditionFalse},
 	} {
-		s := apistatus.Compute(apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: tc.status})
+		s := apistatus.GeneratePodStatus(apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: tc.status})
 		if got := condition(s, v1.PodReadyToStartContainers).Status; got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
@@ -391,7 +391,7 @@ func TestStartErrorCountsOnlyForAContainerToStart(t *testing.T) {
 		"in a pod that is deleted": {deleted, node(exited("app", "a0", 0, 0)), false},
 	} {
 		in := apistatus.Input{Pod: tc.pod, Status: tc.status, StartErrors: map[string]apistatus.Problem{"app": {Reason: "ErrImagePull", Message: "no such image"}}}
-		w := apistatus.Compute(in).ContainerStatuses[0].State.Waiting
+		w := apistatus.GeneratePodStatus(in).ContainerStatuses[0].State.Waiting
 		if got := w != nil && w.Reason == "ErrImagePull" && w.Message == "no such image"; got != tc.waits {
 			t.Errorf("%s: waits %+v, want the start error: %v", name, w, tc.waits)
 		}
@@ -425,7 +425,7 @@ func TestBadInput(t *testing.T) {
 	if err := (apistatus.Input{}).Validate(); err == nil || !strings.Contains(err.Error(), "Pod") {
 		t.Errorf("error %v, want one that names Pod", err)
 	}
-	if s := apistatus.Compute(apistatus.Input{}); s.Phase != "" || s.Conditions != nil {
+	if s := apistatus.GeneratePodStatus(apistatus.Input{}); s.Phase != "" || s.Conditions != nil {
 		t.Errorf("without a pod: %+v", s)
 	}
 }
@@ -433,11 +433,11 @@ func TestBadInput(t *testing.T) {
 // T3: a reported podIP also stays if the status has no podIPs.
 func TestT3_OneAddressStays(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Previous: &v1.PodStatus{PodIP: "10.0.0.7"}}
-	if got := apistatus.Compute(in); got.PodIP != "10.0.0.7" || len(got.PodIPs) != 1 {
+	if got := apistatus.GeneratePodStatus(in); got.PodIP != "10.0.0.7" || len(got.PodIPs) != 1 {
 		t.Errorf("%q, %v, want PodIP %q and 1 of them", got.PodIP, got.PodIPs, "10.0.0.7")
 	}
 	in.Previous = &v1.PodStatus{PodIP: "10.0.0.7", PodIPs: []v1.PodIP{{IP: "10.0.0.8"}}}
-	if got := apistatus.Compute(in); got.PodIP != "10.0.0.8" || len(got.PodIPs) != 1 {
+	if got := apistatus.GeneratePodStatus(in); got.PodIP != "10.0.0.8" || len(got.PodIPs) != 1 {
 		t.Errorf("%q, %v; want what the list says", got.PodIP, got.PodIPs)
 	}
 }
@@ -447,7 +447,7 @@ func TestLastStateIsTheLatestEnd(t *testing.T) {
 	ends := []runtime.ContainerStatus{exited("app", "a1", 1, 1), exited("app", "a2", 2, 2), exited("app", "a0", 0, 9), exited("other", "o8", 8, 8)}
 	for _, all := range [][]runtime.ContainerStatus{ends, {ends[1], ends[0], ends[2]}, {created("app", "a3", 3), ends[2], ends[1]}} {
 		in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(append(slices.Clone(all), running("app", "a4", 4))...)}
-		if last := apistatus.Compute(in).ContainerStatuses[0].LastTerminationState.Terminated; last == nil || last.ExitCode != 2 {
+		if last := apistatus.GeneratePodStatus(in).ContainerStatuses[0].LastTerminationState.Terminated; last == nil || last.ExitCode != 2 {
 			t.Errorf("%+v, want exit code 2", last)
 		}
 	}
@@ -457,12 +457,12 @@ func TestLastStateIsTheLatestEnd(t *testing.T) {
 // annotations.
 func TestEndsThatStay(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(exited("app", "a0", 0, 0)), Blocked: &apistatus.Problem{Reason: "x"}}
-	if got := apistatus.Compute(in); got.Phase != v1.PodSucceeded || got.Reason != "" {
+	if got := apistatus.GeneratePodStatus(in); got.Phase != v1.PodSucceeded || got.Reason != "" {
 		t.Errorf("blocked: %s, %q, want Phase %v and Reason %q", got.Phase, got.Reason, v1.PodSucceeded, "")
 	}
 	in = apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(exited("app", "a0", 0, 137)), Terminal: true, Ended: true}
 	in.Pod.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.ConfigSourceAPI}
-	if got := apistatus.Compute(in); got.Phase != v1.PodFailed {
+	if got := apistatus.GeneratePodStatus(in); got.Phase != v1.PodFailed {
 		t.Errorf("a pod of the API: %s", got.Phase)
 	}
 }
@@ -504,7 +504,7 @@ func TestStatusIsItsOwn(t *testing.T) {
 		return in
 	}
 	in := given()
-	s := apistatus.Compute(in)
+	s := apistatus.GeneratePodStatus(in)
 	if s.ExtendedResourceClaimStatus == nil || s.EphemeralContainerStatuses[0].Name != "a" || len(s.HostIPs) != 1 || s.QOSClass != v1.PodQOSBestEffort {
 		t.Fatalf("status %+v, want some s.ExtendedResourceClaimStatus and Name %q and 1 of them and QOSClass %v", s, "a", v1.PodQOSBestEffort)
 	}

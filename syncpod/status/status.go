@@ -11,12 +11,12 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// Compute returns the status to report of a pod. It is a pure function: the same Input gives the
+// GeneratePodStatus returns the status to report of a pod. It is a pure function: the same Input gives the
 // same status; it performs no I/O and keeps no state. The result shares no memory with the Input.
 // It may be called concurrently.
 //
-// If Validate rejects the Input, Compute returns the zero status.
-func Compute(in Input) v1.PodStatus {
+// If Validate rejects the Input, GeneratePodStatus returns the zero status.
+func GeneratePodStatus(in Input) v1.PodStatus {
 	if in.Validate() != nil {
 		return v1.PodStatus{}
 	}

@@ -14,7 +14,7 @@ import (
 const LostExitCode = 137
 
 // Lost returns the status of an instance that has started and that the runtime no longer has: exited with
-// [LostExitCode] and the reason [StatusUnknown]. Compute reports it without the instance's ID, because its exit was
+// [LostExitCode] and the reason [StatusUnknown]. GeneratePodStatus reports it without the instance's ID, because its exit was
 // not observed.
 func Lost(c runtime.ContainerStatus) runtime.ContainerStatus {
 	c.State, c.ExitCode, c.Reason, c.Message = runtime.ContainerExited, LostExitCode, string(StatusUnknown), lostWhileRunning

@@ -49,7 +49,7 @@ func (c *cgroupCase) got() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := cgroup.OfPod(cgroup.Input{
+	r, err := cgroup.ResourceConfigForPod(cgroup.Input{
 		Pod: c.Pod, NoCPUQuota: !c.CPUCFSQuota, CPUPeriod: time.Duration(c.CPUCFSQuotaPeriodMicros) * time.Microsecond,
 		MemoryReservation: c.MemoryReservation,
 	})
@@ -62,7 +62,7 @@ func (c *cgroupCase) got() (any, error) {
 	}
 	return jsonTree(map[string]any{
 		"qos": class, "cgroupfs": name.Path(cgroup.Cgroupfs), "systemd": name.Path(cgroup.Systemd),
-		"cpuShares": r.CPUShares, "cpuWeight": cgroup.Weight(r.CPUShares), "cpuQuota": r.CPUQuota, "cpuPeriod": r.CPUPeriod,
+		"cpuShares": r.CPUShares, "cpuWeight": cgroup.SharesToWeight(r.CPUShares), "cpuQuota": r.CPUQuota, "cpuPeriod": r.CPUPeriod,
 		"memory": r.Memory, "hugePageLimits": pages, "unified": r.Unified,
 	}), nil
 }

@@ -72,8 +72,8 @@ func checkConfig(line []byte) (outcome, error) {
 	if err != nil {
 		return outcome{}, fmt.Errorf("config %s: %w", c.Name, err)
 	}
-	gotSandbox, sandboxErr := sandbox.ConfigOf(c.sandbox())
-	gotContainer, containerErr := container.Config(input)
+	gotSandbox, sandboxErr := sandbox.GeneratePodSandboxConfig(c.sandbox())
+	gotContainer, containerErr := container.GenerateContainerConfig(input)
 
 	sandboxDiff, err := compare(gotSandbox, sandboxErr, c.WantSandbox, c.WantSandboxError)
 	if err != nil {

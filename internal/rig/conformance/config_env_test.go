@@ -74,8 +74,8 @@ func TestRecordedInputsAreOnlyRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sandbox.ConfigOf(c.sandbox())
-		container.Config(in)
+		sandbox.GeneratePodSandboxConfig(c.sandbox())
+		container.GenerateContainerConfig(in)
 		if !reflect.DeepEqual(c, untouched) {
 			t.Errorf("%s: the input was written to", c.Name)
 		}

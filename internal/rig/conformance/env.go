@@ -53,7 +53,7 @@ func checkEnv(line []byte) (outcome, error) {
 }
 
 func (c *envCase) resolve() ([]env.Var, error) {
-	return env.Resolve(context.Background(), env.Input{
+	return env.MakeEnvironment(context.Background(), env.Input{
 		Pod:             c.Pod,
 		Container:       c.Pod.Spec.Containers[0].Name,
 		PodIPs:          c.PodIPs,

@@ -51,7 +51,7 @@ func checkResources(line []byte) (outcome, error) {
 	if err != nil {
 		return outcome{}, fmt.Errorf("resources %s: %w", c.Name, err)
 	}
-	s := apistatus.Compute(apistatus.Input{Pod: c.Pod, Status: status}).ContainerStatuses[0]
+	s := apistatus.GeneratePodStatus(apistatus.Input{Pod: c.Pod, Status: status}).ContainerStatuses[0]
 	got := &resourcesWant{s.Resources, s.AllocatedResources, s.User, s.VolumeMounts}
 	c.Want.normalize()
 	got.normalize()

@@ -31,7 +31,7 @@ func checkStatus(line []byte) (outcome, error) {
 	if err != nil {
 		return outcome{}, fmt.Errorf("status %s: %w", c.Name, err)
 	}
-	got := status.Compute(in)
+	got := status.GeneratePodStatus(in)
 	o := outcome{name: c.Name, diff: compareStatus(&c.Want, &got)}
 	if o.diff != "" && got.Phase == v1.PodRunning && c.Want.Phase == v1.PodFailed && hasCreated(in) {
 		ended := reportedBefore(in, v1.PodFailed) // and all else follows from the phase
@@ -55,7 +55,7 @@ func reportedBefore(in status.Input, phase v1.PodPhase) v1.PodStatus {
 	before := in.Pod.Status
 	before.Phase = phase
 	in.Previous = &before
-	return status.Compute(in)
+	return status.GeneratePodStatus(in)
 }
 
 // compareStatus leaves out the resources, which are not in the record.

@@ -49,7 +49,7 @@ func fakeNode(t *testing.T, c critest.Config) (*critest.Runtime, *cri.Client) {
 // start starts a container with the calls that the documentation of package cri counts.
 func (e *edge) start(m *images.Manager, sandboxID, name string, config *runtimeapi.PodSandboxConfig) {
 	e.t.Helper()
-	img, err := m.EnsureImage(e.t.Context(), images.Request{Image: "app:v1"})
+	img, err := m.EnsureImageExists(e.t.Context(), images.Request{Image: "app:v1"})
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func ownedEdge(t *testing.T, client *cri.Client, o cri.Owner) *edge {
 	if e.reader, err = reader.New(reader.Config{Runtime: client, RuntimeName: client.RuntimeName(), Owner: o}); err != nil {
 		t.Fatal(err)
 	}
-	if e.runner, err = run.NewRunner(run.RunnerConfig{Runtime: client, Owner: o}); err != nil {
+	if e.runner, err = run.New(run.Config{Runtime: client, Owner: o}); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -213,7 +213,7 @@ func TestLogLinesHoldNoSecrets(t *testing.T) {
 			defer mu.Unlock()
 			lines = append(lines, prefix+args)
 		}, funcr.Options{Verbosity: 10})
-		runner, err := run.NewRunner(run.RunnerConfig{Runtime: client, Log: log})
+		runner, err := run.New(run.Config{Runtime: client, Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,7 +51,7 @@ func newEdge(t *testing.T, client *cri.Client, name string) *edge {
 	if e.reader, err = podreader.New(podreader.Config{Runtime: client, RuntimeName: client.RuntimeName(), Owner: e.owner}); err != nil {
 		t.Fatal(err)
 	}
-	if e.runner, err = run.NewRunner(run.RunnerConfig{Runtime: client, Owner: e.owner, UnresolvedTimeout: 3 * time.Second}); err != nil {
+	if e.runner, err = run.New(run.Config{Runtime: client, Owner: e.owner, UnresolvedTimeout: 3 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -194,13 +194,13 @@ func TestEdgeImages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		img, err := m.EnsureImage(t.Context(), images.Request{Image: "localhost/busybox:e2e"})
+		img, err := m.EnsureImageExists(t.Context(), images.Request{Image: "localhost/busybox:e2e"})
 		if err != nil || img.Pulled || img.ID == "" {
 			t.Fatalf("%+v, %v, want not img.Pulled and not %q and no error", img, err, "")
 		}
 		img.Release()
 		var why *images.Error
-		_, err = m.EnsureImage(t.Context(), images.Request{Image: "localhost:1/none:v1", PodUID: "u"})
+		_, err = m.EnsureImageExists(t.Context(), images.Request{Image: "localhost:1/none:v1", PodUID: "u"})
 		if !errors.As(err, &why) || why.Reason != images.ErrImagePull && why.Reason != images.ErrRegistryUnavailable || why.RetryAt.IsZero() {
 			t.Errorf("a registry that is not there: %v", err)
 		}

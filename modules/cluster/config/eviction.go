@@ -40,7 +40,7 @@ func Eviction(c *kubelet.KubeletConfiguration) (eviction.Policy, error) {
 		}
 		p.SoftGracePeriod[signal] = grace
 	}
-	if _, err := eviction.RulesOf(p); err != nil {
+	if _, err := eviction.ParsePolicy(p); err != nil {
 		return p, fmt.Errorf("evictionHard and the fields with it: %w", err)
 	}
 	return p, nil

@@ -157,7 +157,7 @@ func TestEviction(t *testing.T) {
 			continue
 		}
 		policy, err := config.Eviction(c)
-		rules, rulesErr := eviction.RulesOf(policy)
+		rules, rulesErr := eviction.ParsePolicy(policy)
 		var got []string
 		for _, threshold := range rules.Thresholds {
 			got = append(got, threshold.String())

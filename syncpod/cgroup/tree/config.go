@@ -72,7 +72,7 @@ func (c *Config) setDefaults() error {
 	case c.killTimeout < 0:
 		return fmt.Errorf("tree: Config.KillTimeout is %v, want 0 or more", c.killTimeout)
 	}
-	_, err := cgroup.OfNode(cgroup.Above{Allocatable: c.Allocatable})
+	_, err := cgroup.ResourceConfigForNode(cgroup.Above{Allocatable: c.Allocatable})
 	return err
 }
 

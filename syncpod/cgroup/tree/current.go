@@ -23,7 +23,7 @@ func (t *Tree) current(mount *os.Root, at string) (r cgroup.Resources, ok bool) 
 		r.Memory = f.limit("memory", "memory.limit_in_bytes")
 	} else {
 		if weight, known := f.number("cpu", "cpu.weight"); known {
-			r.CPUShares = cgroup.Shares(weight)
+			r.CPUShares = cgroup.WeightToShares(weight)
 		}
 		r.CPUQuota, r.CPUPeriod = f.bandwidth()
 		r.Memory = f.limit("memory", "memory.max")

@@ -26,7 +26,7 @@ func (t *Tree) LimitCgroup(ctx context.Context, name string, resources v1.Resour
 	if err != nil {
 		return fmt.Errorf("tree: cgroup %q: %w", name, err)
 	}
-	r, err := cgroup.OfNode(cgroup.Above{Allocatable: resources})
+	r, err := cgroup.ResourceConfigForNode(cgroup.Above{Allocatable: resources})
 	if err != nil {
 		return fmt.Errorf("tree: cgroup %q: %w", name, err)
 	}
@@ -47,7 +47,7 @@ func (t *Tree) existing(name string) (at string, err error) {
 		}
 		name = strings.ReplaceAll(slice, "-", "/")
 	}
-	parsed, err := cgroup.Parse(name)
+	parsed, err := cgroup.ParseName(name)
 	if err == nil && len(parsed) == 0 {
 		err = errors.New("it is the root of the tree, want a cgroup below it")
 	}

@@ -41,7 +41,7 @@ func New(c Config) (*Tree, error) {
 	if err := c.setDefaults(); err != nil {
 		return nil, err
 	}
-	root, err := cgroup.Parse(c.Root)
+	root, err := cgroup.ParseName(c.Root)
 	if err != nil {
 		return nil, fmt.Errorf("tree: Config.Root: %w", err)
 	}
@@ -121,7 +121,7 @@ func (t *Tree) set(ctx context.Context, pod *v1.Pod, raise bool) (string, error)
 	if err != nil {
 		return "", fmt.Errorf("tree: pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	r, err := cgroup.OfPod(cgroup.Input{
+	r, err := cgroup.ResourceConfigForPod(cgroup.Input{
 		Pod: pod, NoCPUQuota: t.config.NoCPUQuota, CPUPeriod: t.config.CPUPeriod,
 		MemoryReservation: t.config.MemoryReservation, PIDs: t.config.PodPIDs,
 	})
@@ -173,7 +173,7 @@ func (t *Tree) setAbove(ctx context.Context, mount *os.Root, class v1.PodQOSClas
 			return err
 		}
 	}
-	r, err := cgroup.OfNode(above)
+	r, err := cgroup.ResourceConfigForNode(above)
 	if err == nil {
 		err = t.apply(ctx, mount, t.root.Path(t.config.Driver), r, how{})
 	}
@@ -184,7 +184,7 @@ func (t *Tree) setAbove(ctx context.Context, mount *os.Root, class v1.PodQOSClas
 	if err != nil {
 		return err
 	}
-	return t.apply(ctx, mount, name.Path(t.config.Driver), cgroup.OfClass(above, class), how{})
+	return t.apply(ctx, mount, name.Path(t.config.Driver), cgroup.ResourceConfigForQOSClass(above, class), how{})
 }
 
 // mark records that this Tree creates the cgroup of a pod, unless it exists without a record.

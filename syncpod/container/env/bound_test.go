@@ -27,7 +27,7 @@ func bomb(n int) []v1.EnvVar {
 func TestExpansionIsBoundedWhileItIsMade(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	vars, err := env.Resolve(t.Context(), env.Input{Pod: pod(v1.Container{Env: bomb(10)}), Container: "c"}, env.Sources{})
+	vars, err := env.MakeEnvironment(t.Context(), env.Input{Pod: pod(v1.Container{Env: bomb(10)}), Container: "c"}, env.Sources{})
 	runtime.ReadMemStats(&after)
 	var failed *env.Error
 	if !errors.As(err, &failed) || failed.Item != "variable V6" || !strings.Contains(err.Error(), "more than 131071 bytes") || vars != nil {
@@ -72,7 +72,7 @@ func TestReadsAreBounded(t *testing.T) {
 			}
 			return map[string]string{"A": "x", "other": strings.Repeat("x", 1<<20)} // few are made
 		}
-		_, err := env.Resolve(t.Context(), env.Input{Pod: pod(c), Container: "c"}, env.Sources{
+		_, err := env.MakeEnvironment(t.Context(), env.Input{Pod: pod(c), Container: "c"}, env.Sources{
 			ConfigMaps: env.ConfigMapsFunc(func(_ context.Context, _, name string) (*v1.ConfigMap, error) {
 				return &v1.ConfigMap{Data: data(name)}, nil
 			}),
@@ -133,7 +133,7 @@ func FuzzEnvironmentIsBounded(f *testing.F) {
 			text("A", strings.Repeat(a, int(times%512))), text("B", strings.Repeat(b, int(times%4096))), text("C", strings.Repeat(c, int(times))),
 			text("A", "$(A)$(B)$(C)"), text("B", "$(A)$(B)$(C)"), text("C", "$(A)$(B)$(C)"),
 		}})
-		vars, err := env.Resolve(t.Context(), env.Input{Pod: p, Container: "c"}, env.Sources{})
+		vars, err := env.MakeEnvironment(t.Context(), env.Input{Pod: p, Container: "c"}, env.Sources{})
 		total := 0
 		for _, v := range vars {
 			size := len(v.Name) + len("=") + len(v.Value) + len("\x00")

@@ -4,7 +4,7 @@
 //
 // # Order and precedence
 //
-// [Resolve] returns each variable once. A later source wins over an earlier one:
+// [MakeEnvironment] returns each variable once. A later source wins over an earlier one:
 //
 //  1. services, in the order of their names;
 //  2. envFrom, in the order of the spec, and the keys of one source sorted;
@@ -34,13 +34,13 @@ package env
 
 // Where each rule lives:
 //
-//	resolve.go     Resolve: the order of the sources, and the env field
+//	resolve.go     MakeEnvironment: the order of the sources, and the env field
 //	room.go        the limit on the bytes that are read
 //	set.go         the variables, limited to what the kernel accepts for a process
 //	fields.go      fields of the pod
 //	resources.go   requests and limits
 //	services.go    variables of services
 //	objects.go     ConfigMaps, Secrets and files, and envFrom
-//	downward.go    Field and Resource: the same values for other uses than variables
+//	downward.go    FieldValue and ResourceValue: the same values for other uses than variables
 //	sources.go     Sources, and absent objects
 //	expand.go      Expand; budget.go Budget

@@ -8,18 +8,18 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Field returns the field of in.Pod that ref names. It is for values other than variables: files of a downward API
+// FieldValue returns the field of in.Pod that ref names. It is for values other than variables: files of a downward API
 // volume have the same values.
-func Field(in Input, ref *v1.ObjectFieldSelector) (string, error) {
+func FieldValue(in Input, ref *v1.ObjectFieldSelector) (string, error) {
 	if in.Pod == nil || ref == nil {
 		return "", errors.New("env: Input.Pod and a fieldRef are required")
 	}
 	return (&resolver{in: &in}).field(ref)
 }
 
-// Resource returns the request or limit that ref names, of the container that ref names, or else of in.Container. It
+// ResourceValue returns the request or limit that ref names, of the container that ref names, or else of in.Container. It
 // is for values other than variables.
-func Resource(in Input, ref *v1.ResourceFieldSelector) (string, error) {
+func ResourceValue(in Input, ref *v1.ResourceFieldSelector) (string, error) {
 	if in.Pod == nil || ref == nil {
 		return "", errors.New("env: Input.Pod and a resourceFieldRef are required")
 	}

@@ -20,7 +20,7 @@ func TestFieldAndResource(t *testing.T) {
 		},
 		Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")},
 	}
-	if got, err := env.Field(in, &v1.ObjectFieldSelector{FieldPath: "metadata.labels"}); got != "a=\"1\"\nb=\"2\"" || err != nil {
+	if got, err := env.FieldValue(in, &v1.ObjectFieldSelector{FieldPath: "metadata.labels"}); got != "a=\"1\"\nb=\"2\"" || err != nil {
 		t.Errorf("labels %q, %v, want %q and no error", got, err, "a=\"1\"\nb=\"2\"")
 	}
 	for _, tt := range []struct {
@@ -34,12 +34,12 @@ func TestFieldAndResource(t *testing.T) {
 		{"", v1.ResourceFieldSelector{ContainerName: "other", Resource: "limits.cpu"}, ""},
 	} {
 		in.Container = tt.name
-		if got, err := env.Resource(in, &tt.ref); got != tt.want || (err == nil) != (tt.want != "") {
+		if got, err := env.ResourceValue(in, &tt.ref); got != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%+v: %q, %v, want %q", tt.ref, got, err, tt.want)
 		}
 	}
-	_, fieldErr := env.Field(env.Input{}, &v1.ObjectFieldSelector{})
-	_, resourceErr := env.Resource(in, nil)
+	_, fieldErr := env.FieldValue(env.Input{}, &v1.ObjectFieldSelector{})
+	_, resourceErr := env.ResourceValue(in, nil)
 	if fieldErr == nil || resourceErr == nil {
 		t.Error("a missing field or resource is no error")
 	}

@@ -95,7 +95,7 @@ func pod(c v1.Container) *v1.Pod {
 
 func resolve(t *testing.T, w *world, p *v1.Pod) (map[string]string, error) {
 	t.Helper()
-	vars, err := env.Resolve(t.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
+	vars, err := env.MakeEnvironment(t.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
 	m := map[string]string{}
 	for _, v := range vars {
 		if _, again := m[v.Name]; again {
@@ -143,7 +143,7 @@ func TestOrderAndPrecedence(t *testing.T) {
 		EnvFrom: []v1.EnvFromSource{allOf("cm", "one", "", nil), allOf("cm", "two", "", nil)},
 		Env:     []v1.EnvVar{text("Y", "$(B)"), text("B", "$(KUBERNETES_SERVICE_HOST)"), text("Y", "$(Y)$(B)"), text("KUBERNETES_SERVICE_PORT", "1")},
 	})
-	vars, err := env.Resolve(t.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
+	vars, err := env.MakeEnvironment(t.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,11 +287,11 @@ func TestFailingSourceFailsOptionalReferences(t *testing.T) {
 		w := &world{fail: broken}
 		sources := w.sources()
 		sources.Services = nil
-		vars, err := env.Resolve(t.Context(), env.Input{Pod: pod(c), Container: "c", FileKey: w.FileKey}, sources)
+		vars, err := env.MakeEnvironment(t.Context(), env.Input{Pod: pod(c), Container: "c", FileKey: w.FileKey}, sources)
 		if !errors.Is(err, broken) || errors.Is(err, env.ErrNotFound) || vars != nil {
 			t.Errorf("%s: %v, error %v; want the source's error", name, vars, err)
 		}
-		if _, err = env.Resolve(t.Context(), env.Input{Pod: pod(c), Container: "c"}, env.Sources{}); err == nil || !strings.Contains(err.Error(),
+		if _, err = env.MakeEnvironment(t.Context(), env.Input{Pod: pod(c), Container: "c"}, env.Sources{}); err == nil || !strings.Contains(err.Error(),
 			"there is no source of ") || !strings.Contains(err.Error(), "(syncpod.Config.") {
 			t.Errorf("%s: error %v without a source, want it named", name, err)
 		}
@@ -313,7 +313,7 @@ func TestSecretValuesReachNoErrorAndNoPrint(t *testing.T) {
 		t.Fatalf("%v, error %v; want an error alone", vars, err)
 	}
 	p.Spec.Containers[0].Env = p.Spec.Containers[0].Env[:2]
-	list, okErr := env.Resolve(t.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
+	list, okErr := env.MakeEnvironment(t.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
 	if okErr != nil || list[len(list)-1].Value != "x"+secret {
 		t.Fatalf("error %v, want the value in the last variable", okErr)
 	}
@@ -324,10 +324,10 @@ func TestSecretValuesReachNoErrorAndNoPrint(t *testing.T) {
 }
 
 func TestInputErrors(t *testing.T) {
-	if _, err := env.Resolve(t.Context(), env.Input{}, env.Sources{}); err == nil || !strings.Contains(err.Error(), "Input.Pod") {
+	if _, err := env.MakeEnvironment(t.Context(), env.Input{}, env.Sources{}); err == nil || !strings.Contains(err.Error(), "Input.Pod") {
 		t.Errorf("error %v, want Input.Pod named", err)
 	}
-	if _, err := env.Resolve(t.Context(), env.Input{Pod: pod(v1.Container{}), Container: "x"}, env.Sources{}); err == nil || !strings.Contains(err.Error(), `"x"`) {
+	if _, err := env.MakeEnvironment(t.Context(), env.Input{Pod: pod(v1.Container{}), Container: "x"}, env.Sources{}); err == nil || !strings.Contains(err.Error(), `"x"`) {
 		t.Errorf("error %v, want the container named", err)
 	}
 }
@@ -337,7 +337,7 @@ func TestEveryKindOfContainer(t *testing.T) {
 	p.Spec.InitContainers = []v1.Container{{Name: "i", Env: []v1.EnvVar{text("V", "init")}}}
 	p.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "e", Env: []v1.EnvVar{text("V", "ephemeral")}}}}
 	for name, want := range map[string]string{"c": "regular", "i": "init", "e": "ephemeral"} {
-		vars, err := env.Resolve(t.Context(), env.Input{Pod: p, Container: name}, env.Sources{})
+		vars, err := env.MakeEnvironment(t.Context(), env.Input{Pod: p, Container: name}, env.Sources{})
 		if err != nil || len(vars) != 1 || vars[0].Value != want {
 			t.Errorf("%s: %q, error %v; want V=%s", name, values(vars), err, want)
 		}
@@ -367,8 +367,8 @@ func TestResolveIsDeterministicAndOnlyReads(t *testing.T) {
 		p := pod(c)
 		p.Spec.EnableServiceLinks = nil
 		before := p.DeepCopy()
-		first, err1 := env.Resolve(t.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
-		second, err2 := env.Resolve(t.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
+		first, err1 := env.MakeEnvironment(t.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
+		second, err2 := env.MakeEnvironment(t.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
 		if err1 != nil || err2 != nil || !slices.Equal(first, second) {
 			t.Fatalf("%q, error %v; then %q, error %v", values(first), err1, values(second), err2)
 		}
@@ -391,7 +391,7 @@ func BenchmarkResolve(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		w.calls = w.calls[:0]
-		if _, err := env.Resolve(b.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources()); err != nil {
+		if _, err := env.MakeEnvironment(b.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources()); err != nil {
 			b.Fatal(err)
 		}
 	}

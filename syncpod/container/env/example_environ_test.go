@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-func ExampleResolve() {
+func ExampleMakeEnvironment() {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"},
 		Spec: v1.PodSpec{Containers: []v1.Container{{
@@ -26,7 +26,7 @@ func ExampleResolve() {
 	settings := env.ConfigMapsFunc(func(context.Context, string, string) (*v1.ConfigMap, error) {
 		return &v1.ConfigMap{Data: map[string]string{"HELLO": "hi"}}, nil
 	})
-	vars, err := env.Resolve(context.Background(), env.Input{Pod: pod, Container: "nginx"}, env.Sources{ConfigMaps: settings})
+	vars, err := env.MakeEnvironment(context.Background(), env.Input{Pod: pod, Container: "nginx"}, env.Sources{ConfigMaps: settings})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -16,7 +16,7 @@ func one(t *testing.T, in env.Input, source v1.EnvVarSource) (string, error) {
 	in.Pod = in.Pod.DeepCopy()
 	in.Pod.Spec.Containers[0].Env = []v1.EnvVar{from("V", source)}
 	in.Container = "c"
-	vars, err := env.Resolve(t.Context(), in, env.Sources{})
+	vars, err := env.MakeEnvironment(t.Context(), in, env.Sources{})
 	if err != nil {
 		return "", err
 	}

@@ -21,7 +21,7 @@ func (v Var) String() string { return v.Name + "=..." }
 // GoString is String, for the verb %#v.
 func (v Var) GoString() string { return v.String() }
 
-// Input is the input of [Resolve], in addition to the sources.
+// Input is the input of [MakeEnvironment], in addition to the sources.
 type Input struct {
 	// Pod is the pod, required.
 	Pod *v1.Pod
@@ -45,12 +45,12 @@ type Input struct {
 	FileKey func(ctx context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error)
 }
 
-// Resolve returns the environment of a container. The package documentation describes order and
+// MakeEnvironment returns the environment of a container. The package documentation describes order and
 // precedence.
 //
 // An error is an [*Error] unless the input itself is incomplete. The context is only passed to the
 // sources.
-func Resolve(ctx context.Context, in Input, from Sources) ([]Var, error) {
+func MakeEnvironment(ctx context.Context, in Input, from Sources) ([]Var, error) {
 	if in.Pod == nil {
 		return nil, errors.New("env: Input.Pod is required")
 	}
@@ -92,7 +92,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// resolver is one call of Resolve.
+// resolver is one call of MakeEnvironment.
 type resolver struct {
 	in         *Input
 	container  *v1.Container

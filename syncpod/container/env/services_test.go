@@ -23,7 +23,7 @@ func serviceVars(t *testing.T, w *world, namespace string, links *bool) []string
 	t.Helper()
 	p := pod(v1.Container{})
 	p.Namespace, p.Spec.EnableServiceLinks = namespace, links
-	vars, err := env.Resolve(t.Context(), env.Input{Pod: p, Container: "c"}, w.sources())
+	vars, err := env.MakeEnvironment(t.Context(), env.Input{Pod: p, Container: "c"}, w.sources())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestServicesInTheEnvironmentOfAPod(t *testing.T) {
 
 func TestMasterNamespace(t *testing.T) {
 	w := &world{services: map[string][]*v1.Service{"system": {service("kubernetes", "10.9.9.9")}}}
-	vars, err := env.Resolve(t.Context(), env.Input{Pod: pod(v1.Container{}), Container: "c", MasterNamespace: "system"}, w.sources())
+	vars, err := env.MakeEnvironment(t.Context(), env.Input{Pod: pod(v1.Container{}), Container: "c", MasterNamespace: "system"}, w.sources())
 	if err != nil || !slices.Equal(values(vars), []string{"KUBERNETES_SERVICE_HOST=10.9.9.9"}) {
 		t.Errorf("%q, error %v; want the service of the namespace given", values(vars), err)
 	}
@@ -84,7 +84,7 @@ func TestE5_StaticPodDoesNotNeedServices(t *testing.T) {
 	w := &world{services: map[string][]*v1.Service{"default": {service("kubernetes", "10.0.0.1")}}}
 	p := pod(v1.Container{Env: []v1.EnvVar{{Name: "A", Value: "b"}}})
 	resolve := func() ([]string, error) {
-		vars, err := env.Resolve(t.Context(), env.Input{Pod: p, Container: "c"}, w.sources())
+		vars, err := env.MakeEnvironment(t.Context(), env.Input{Pod: p, Container: "c"}, w.sources())
 		return values(vars), err
 	}
 	w.fail = errors.New("services are not known yet")

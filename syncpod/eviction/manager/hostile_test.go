@@ -41,7 +41,7 @@ func evicted(t *testing.T, m *measurer, now time.Time, pods ...*v1.Pod) string {
 	ctx, cancel := context.WithTimeout(t.Context(), readTimeout)
 	defer cancel()
 	m.measure(ctx, list, now)
-	rules, err := eviction.RulesOf(eviction.Policy{})
+	rules, err := eviction.ParsePolicy(eviction.Policy{})
 	if err != nil {
 		t.Fatal(err)
 	}

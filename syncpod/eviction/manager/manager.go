@@ -103,7 +103,7 @@ func New(c Config) (*Manager, error) {
 			return nil, fmt.Errorf("pressure: Config.%s %q is not an absolute path", f.name, f.path)
 		}
 	}
-	rules, err := eviction.RulesOf(c.Policy)
+	rules, err := eviction.ParsePolicy(c.Policy)
 	if err != nil {
 		return nil, fmt.Errorf("pressure: Config.Policy: %w", err)
 	}

@@ -71,7 +71,7 @@ func (r Runtime) Reader() (*podreader.Reader, error) {
 
 // Sandboxes returns a Runner, which creates, stops and removes sandboxes.
 func (r Runtime) Sandboxes() (*run.Runner, error) {
-	runner, err := run.NewRunner(run.RunnerConfig{Runtime: r.Client, Owner: r.Owner, Log: r.Log})
+	runner, err := run.New(run.Config{Runtime: r.Client, Owner: r.Owner, Log: r.Log})
 	return runner, made("a runner of sandboxes", err)
 }
 

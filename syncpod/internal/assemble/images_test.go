@@ -26,7 +26,7 @@ func TestImagesWithARootOutliveTheAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer manager.Wait()
-		img, err := manager.EnsureImage(t.Context(), req)
+		img, err := manager.EnsureImageExists(t.Context(), req)
 		if err == nil {
 			img.Release()
 		}

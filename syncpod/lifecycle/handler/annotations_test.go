@@ -18,7 +18,7 @@ func TestPreStopFromAnnotations(t *testing.T) {
 	handler := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/stop", Port: intstr.FromString("admin")}}
 	ports := []v1.ContainerPort{{Name: "admin", ContainerPort: 8081, Protocol: v1.ProtocolTCP}}
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Lifecycle: &v1.Lifecycle{PreStop: handler}, Ports: ports}}}}
-	config, err := container.Config(container.Input{Pod: pod, Name: "app", Node: container.Node{MemoryBytes: 1 << 30}})
+	config, err := container.GenerateContainerConfig(container.Input{Pod: pod, Name: "app", Node: container.Node{MemoryBytes: 1 << 30}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,13 +9,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/podresources"
 )
 
 // Requested returns the amount of a resource that a pod requests as a whole, with its overhead.
 func Requested(pod *v1.Pod, name v1.ResourceName) resource.Quantity {
 	total := pod.Spec.Overhead[name].DeepCopy()
-	if q := linux.Total(&pod.Spec, linux.Requests, name); q != nil {
+	if q := podresources.Total(&pod.Spec, podresources.Requests, name); q != nil {
 		total.Add(*q)
 	}
 	return total

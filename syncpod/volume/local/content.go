@@ -181,9 +181,9 @@ func (c *content) downwardAPI(items []v1.DownwardAPIVolumeFile, mode int32) erro
 		var value string
 		var err error
 		if item.FieldRef != nil {
-			value, err = env.Field(in, item.FieldRef)
+			value, err = env.FieldValue(in, item.FieldRef)
 		} else {
-			value, err = env.Resource(in, item.ResourceFieldRef)
+			value, err = env.ResourceValue(in, item.ResourceFieldRef)
 		}
 		if err != nil {
 			return fmt.Errorf("downwardAPI.items[%d]: %w", i, err)

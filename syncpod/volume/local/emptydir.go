@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/podresources"
 )
 
 // emptyDirMode allows processes of any user to use the volume.
@@ -61,7 +61,7 @@ func (v *Volumes) memoryOf(source *v1.EmptyDirVolumeSource, pod *v1.PodSpec) (me
 // none of the three is known.
 func (v *Volumes) memorySize(limit *resource.Quantity, pod *v1.PodSpec) (size int64) {
 	size = v.config.Allocatable.Memory().Value()
-	for _, other := range []*resource.Quantity{linux.Total(pod, linux.Limits, v1.ResourceMemory), limit} {
+	for _, other := range []*resource.Quantity{podresources.Total(pod, podresources.Limits, v1.ResourceMemory), limit} {
 		if other != nil && other.Sign() > 0 && (size == 0 || other.Value() < size) {
 			size = other.Value()
 		}

@@ -229,7 +229,7 @@ func (a *agent) nodeResources(machine node.Machine, capacity v1.ResourceList) (r
 	if err != nil {
 		return r, err
 	}
-	rules, err := eviction.RulesOf(a.policy)
+	rules, err := eviction.ParsePolicy(a.policy)
 	if err != nil {
 		return r, err
 	}

@@ -1,4 +1,4 @@
-package linux
+package podresources
 
 import (
 	v1 "k8s.io/api/core/v1"
