@@ -218,9 +218,10 @@ func (p *Push) notify() {
 }
 
 // Run delivers the pods after each change, until ctx ends. It returns nil. It delivers nothing before the first
-// call of Set, Update or Delete.
+// call of Set, Update or Delete. The next Run, of the next agent, begins with the pods that the Push has.
 func (p *Push) Run(ctx context.Context, deliver func(Snapshot)) error {
 	last := Snapshot{Incomplete: true}
+	p.resume()
 	for {
 		select {
 		case <-ctx.Done():
@@ -233,6 +234,15 @@ func (p *Push) Run(ctx context.Context, deliver func(Snapshot)) error {
 				deliver(s)
 			}
 		}
+	}
+}
+
+// resume has the first snapshot of a Run delivered if the program has provided pods.
+func (p *Push) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.complete || len(p.pods) > 0 {
+		p.notify()
 	}
 }
 

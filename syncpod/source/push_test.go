@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -225,4 +226,34 @@ func TestPushDeliversTheLastWord(t *testing.T) {
 			})
 		})
 	}
+}
+
+// E3: a Push is a source of the next agent, too, which begins with the pods that it has.
+func TestE3_PushRunsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPush()
+		if err := p.Set(pushed("a", "a:1"), pushed("b", "b:1")); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error)
+			var got []string
+			go func() {
+				done <- p.Run(ctx, func(s Snapshot) {
+					for _, pod := range s.Pods {
+						got = append(got, pod.Name)
+					}
+				})
+			}()
+			synctest.Wait()
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if want := []string{"a", "b"}; !slices.Equal(got, want) {
+				t.Errorf("an agent got %v, want %v", got, want)
+			}
+		}
+	})
 }

@@ -42,7 +42,7 @@ func TestSubPathExprIsMended(t *testing.T) {
 		pod := n.apply(`{metadata: {name: a, annotations: {dir: ../up}}, spec: {volumes: [{name: v, emptyDir: {}}], containers: [{name: app,
   env: [{name: DIR, valueFrom: {fieldRef: {fieldPath: "metadata.annotations['dir']"}}}], command: [server], volumeMounts: [{name: v, mountPath: /sub, subPathExpr: $(DIR)}]}]}}`)
 		time.Sleep(time.Minute)
-		n.want(n.of("a", "app").State.Waiting.Reason, "CreateContainerConfigError", "reason")
+		n.want(n.waits("a", "app").Reason, "CreateContainerConfigError", "reason")
 		pod = pod.DeepCopy()
 		pod.Annotations["dir"] = "inside"
 		n.update(pod)
@@ -121,7 +121,7 @@ func TestVariables(t *testing.T) {
  {name: FIRST, value: "host-$(NAME).svc"}, {name: NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: SECOND, value: "host-$(NAME).svc"},
  {name: TWICE, value: one}, {name: TWICE, value: "$(TWICE)-two"}, {name: ESCAPED, value: "$$(NAME)"}, {name: A, value: "$(A)-env"}, {name: BROKEN, value: "$(NAME"}]}]}}`)
 		time.Sleep(time.Minute)
-		lines := "\n" + n.of("a", "app").State.Terminated.Message
+		lines := "\n" + n.ended("a", "app").Message
 		for _, want := range []string{"FIRST=host-$(NAME).svc", "SECOND=host-a.svc", "TWICE=one-two", "ESCAPED=$(NAME)", "A=from-env", "BROKEN=$(NAME", "a.b-c=dots", "1x=digit"} {
 			n.wantIn(lines, "\n"+want+"\n", "environment")
 		}

@@ -54,7 +54,7 @@ func on(t *testing.T, c critest.Config, change func(*agent.Config), story func(n
 		if err := n.pods.Set(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { unmount(t, n.Root) })
+		t.Cleanup(func() { n.Stop(); unmount(t, n.Root) })
 		n.start()
 		synctest.Wait()
 		story(n)
@@ -160,6 +160,36 @@ func (n *node) of(pod, container string) v1.ContainerStatus {
 		}
 	}
 	return v1.ContainerStatus{}
+}
+
+// last returns how the instance of a container before the present one ended, the zero value if it is not reported.
+func (n *node) last(pod, container string) v1.ContainerStateTerminated {
+	n.Helper()
+	if t := n.of(pod, container).LastTerminationState.Terminated; t != nil {
+		return *t
+	}
+	n.Errorf("no last state is reported of %s: %+v", container, n.of(pod, container))
+	return v1.ContainerStateTerminated{}
+}
+
+// ended returns how a container ended.
+func (n *node) ended(pod, container string) v1.ContainerStateTerminated {
+	n.Helper()
+	if t := n.of(pod, container).State.Terminated; t != nil {
+		return *t
+	}
+	n.Errorf("%s has not ended: %+v", container, n.of(pod, container))
+	return v1.ContainerStateTerminated{}
+}
+
+// waits returns why a container waits.
+func (n *node) waits(pod, container string) v1.ContainerStateWaiting {
+	n.Helper()
+	if w := n.of(pod, container).State.Waiting; w != nil {
+		return *w
+	}
+	n.Errorf("%s does not wait: %+v", container, n.of(pod, container))
+	return v1.ContainerStateWaiting{}
 }
 
 // past returns all statuses of a pod.

@@ -69,11 +69,11 @@ func TestInitContainerThatDoesNotEnd(t *testing.T) {
 		n.want(n.status("a").Phase, v1.PodPending, "phase")
 		n.want(n.condition("a", v1.PodInitialized).Reason, "ContainersNotInitialized", "Initialized")
 		n.want(n.of("a", "init").Ready, false, "ready")
-		n.want(n.of("a", "app").State.Waiting.Reason, "PodInitializing", "the app waits")
+		n.want(n.waits("a", "app").Reason, "PodInitializing", "the app waits")
 		n.delete(pod, 30)
 		time.Sleep(time.Minute)
-		n.want(n.of("a", "init").State.Terminated.ExitCode, 5, "exit code")
-		n.want(n.of("a", "init").State.Terminated.Message, "b\n", "message")
+		n.want(n.ended("a", "init").ExitCode, 5, "exit code")
+		n.want(n.ended("a", "init").Message, "b\n", "message")
 		n.want(len(n.runs("app")), 0, "runs of the app")
 	})
 }
@@ -125,7 +125,7 @@ func TestJobWithASidecarThatFailsAtItsStop(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 				n.want(n.status("a").Phase, v1.PodSucceeded, "phase")
 				n.want(len(n.runs("side")), 1, "runs of the sidecar")
-				n.want(n.of("a", "side").State.Terminated.ExitCode, 143, "exit code of the sidecar")
+				n.want(n.ended("a", "side").ExitCode, 143, "exit code of the sidecar")
 			})
 		})
 	}

@@ -124,7 +124,7 @@ func TestDeadlineReportsTheEndOfContainers(t *testing.T) {
 			}
 		}
 		n.want(n.status("a").Reason, "DeadlineExceeded", "reason")
-		n.want(n.of("a", "app").State.Terminated.ExitCode, 4, "exit code")
+		n.want(n.ended("a", "app").ExitCode, 4, "exit code")
 		n.want(len(n.runs("app")), 1, "runs")
 	})
 }
@@ -177,7 +177,7 @@ func TestRemovedRecordOfASuccess(t *testing.T) {
 				n.restart(time.Minute)
 				time.Sleep(time.Hour)
 				n.want(len(n.runs("job")), 1, "runs")
-				n.want(n.of("a", "job").State.Terminated.ExitCode, 0, "exit code")
+				n.want(n.ended("a", "job").ExitCode, 0, "exit code")
 			})
 		})
 	}
@@ -229,7 +229,7 @@ func TestKilledByAProbe(t *testing.T) {
 		n.apply(`{metadata: {name: a}, spec: {terminationGracePeriodSeconds: 3, containers: [{name: app, command: [sh, -c, "trap '' TERM; sleep infinity"],
   livenessProbe: {exec: {command: [test, -e, /never]}, periodSeconds: 5, failureThreshold: 1}}]}}`)
 		time.Sleep(30 * time.Second)
-		n.want(n.of("a", "app").LastTerminationState.Terminated.ExitCode, 137, "exit code")
+		n.want(n.last("a", "app").ExitCode, 137, "exit code")
 		n.wantIn(strings.Join(n.told("Killing"), "\n"), "failed liveness probe", "event")
 	})
 }

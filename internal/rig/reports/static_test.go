@@ -63,7 +63,7 @@ func TestStaticPodIsChanged(t *testing.T) {
 		second := n.only()
 		n.want(second != first, true, "another pod")
 		n.want(n.past(second)[0].ContainerStatuses[0].RestartCount, 0, "restart count")
-		n.want(n.of(second, "app").LastTerminationState.Terminated.ExitCode, 2, "exit code")
+		n.want(n.last(second, "app").ExitCode, 2, "exit code")
 		n.NoDoubleRuns()
 	})
 }
