@@ -60,7 +60,7 @@ const (
 	// After a failure a log is not retried for firstPause; the pause doubles with each further
 	// failure, up to maxPause. The first pause of a log that the runtime does not write is missingPause.
 	firstPause   = 10 * time.Second
-	missingPause = time.Minute
+	missingPause = 5 * time.Minute
 	maxPause     = 10 * time.Minute
 )
 
