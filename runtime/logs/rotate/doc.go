@@ -5,7 +5,7 @@
 // [Decide] returns the steps for the files of one log. It is a pure function of their names and
 // sizes. A [Rotator] carries them out for all running containers, in a pass that its owner starts
 // periodically. It finds the containers in a runtime.Cache, so that a pass in which no log is too
-// large makes no call to the runtime, and one stat for each container.
+// large makes no call to the runtime. It reads the size of a log only if the log could be full by now.
 //
 // # Names
 //
@@ -20,8 +20,8 @@
 // The Rotator renames the log and then asks the runtime to reopen it. The runtime keeps writing to
 // the renamed file until it does. If the runtime rejects the request, the file gets its name back,
 // unless a new file exists nevertheless. If the response is lost, the file keeps its new name,
-// because the runtime may still create a new file. If a log does not exist, the next pass asks the
-// runtime again.
+// because the runtime may still create a new file. If a log does not exist, the Rotator asks the runtime
+// to reopen it, and again after growing pauses.
 //
 // Compressions come after all rotations of a pass and take a bounded time. They resume in the next
 // pass, also if the container has ended. A compressed file consists of several gzip members.
