@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -41,3 +42,15 @@ func (c ContainerID) String() string {
 
 // IsZero reports whether c names no container.
 func (c ContainerID) IsZero() bool { return c == ContainerID{} }
+
+// CheckRuntimeName returns an error for a name that cannot be the Type of a ContainerID.
+func CheckRuntimeName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("RuntimeName is missing: only a Client of cri.Dial knows it; " +
+			`it is what the runtime calls itself, such as "containerd" or "cri-o"`)
+	case strings.ContainsAny(name, ":/"):
+		return fmt.Errorf("RuntimeName %q has a colon or a slash, which end it in a container ID", name)
+	}
+	return nil
+}

@@ -11,7 +11,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
@@ -233,12 +232,12 @@ func TestS4_AddressEndsTheBackOff(t *testing.T) {
 
 // reader reports new sandboxes.
 type reader struct {
-	deps.Statuses
+	syncpod.StatusReader
 	edit func(*runtime.SandboxStatus) error
 }
 
 func (r reader) SandboxStatus(ctx context.Context, id string) (runtime.SandboxStatus, error) {
-	s, err := r.Statuses.SandboxStatus(ctx, id)
+	s, err := r.StatusReader.SandboxStatus(ctx, id)
 	err = errors.Join(err, r.edit(&s))
 	return s, err
 }
@@ -253,7 +252,7 @@ func TestS4_EventsOfANewSandbox(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(want), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.restart(func(c *syncpod.Config) { c.Parts().Statuses = reader{c.Parts().Statuses, edit} })
+				n.restart(func(c *syncpod.Config) { c.Parts.Statuses = reader{c.Parts.Statuses, edit} })
 				_, err := n.SyncPod(t.Context(), testPod(), nil)
 				if !errors.Is(err, want) || (n.Journal().Count(critest.StartContainer) == 0) != (want != nil) {
 					t.Errorf("error %v, want error %v and (n.Journal().Count(critest.StartContainer) == 0) == (want != nil)\n%v", err, want, n.Journal())

@@ -35,7 +35,7 @@ func (o *observedPod) scanLogs(name string) error {
 	if err != nil {
 		return err
 	}
-	last, ok, err := o.config.deps.Logs.LastAttempt(dir, name)
+	last, ok, err := o.config.Parts.Logs.LastAttempt(dir, name)
 	if err != nil {
 		return err
 	}

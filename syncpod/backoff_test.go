@@ -382,7 +382,7 @@ func TestB1_FailedProbesAreCrashes(t *testing.T) {
 		app := ctr("app")
 		app.LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: new(int64(1))}
 		pod, results := testPod(containers(app)), probes{}
-		n.restart(func(c *syncpod.Config) { c.Parts().Probes = results })
+		n.restart(func(c *syncpod.Config) { c.Parts.Probes = results })
 		for begin := time.Now(); time.Since(begin) < 10*time.Minute; time.Sleep(time.Second) {
 			if _, err := n.SyncPod(t.Context(), pod, nil); err != nil {
 				t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/limiter"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/lifecycle"
@@ -48,10 +47,8 @@ type Config struct {
 	Extensions Extensions
 	// Limits are timeouts and limits.
 	Limits Limits
-	// Deps are for other packages of this module that share parts with the Syncer. Programs leave it nil.
-	Deps *deps.Dependencies
-
-	deps dependencies
+	// Parts replace the parts that New creates from the Client and the Root.
+	Parts Parts
 }
 
 // Syncer syncs pods with the runtime. Its methods may be called concurrently for different pods, but only one
@@ -66,9 +63,6 @@ type Syncer struct {
 
 // New returns a Syncer. It makes no call and starts nothing.
 func New(c Config) (*Syncer, error) {
-	if c.Deps != nil {
-		c.deps.Dependencies = *c.Deps
-	}
 	for _, step := range []func() error{c.fromClient, c.fromRoot, c.check, c.setLimits} {
 		if err := step(); err != nil {
 			return nil, err
@@ -82,7 +76,7 @@ func New(c Config) (*Syncer, error) {
 	s := &Syncer{config: c, pace: limiter.New(c.Limits.MaxParallelStarts, new(limiter.Processors).Spare)}
 	s.known.limits, s.notices = limits, notices{&s.config}
 	s.stopper = lifecycle.Stopper{
-		Runtime: c.Client, Sandboxes: c.deps.Sandboxes, Hooks: c.deps.Hooks, Owner: c.Owner, Timeout: c.Limits.StopTimeout,
+		Runtime: c.Client, Sandboxes: c.Parts.Sandboxes, Hooks: c.Parts.Hooks, Owner: c.Owner, Timeout: c.Limits.StopTimeout,
 		Observer: stopObserver{c.Observer}, Events: c.Events, Log: c.Log,
 	}
 	return s, nil
@@ -128,15 +122,15 @@ func (c *Config) setDefaults() {
 	if c.Node.Containers.MaskedPaths == nil {
 		c.Node.Containers.MaskedPaths = thermalThrottle(cpusDir)
 	}
-	c.deps.Clean = append(c.Extensions.cleaners(), c.deps.Clean...)
-	if c.deps.Sink == nil {
-		c.deps.Sink = nopSink{}
+	c.Parts.Clean = append(c.Extensions.cleaners(), c.Parts.Clean...)
+	if c.Parts.StatusKeeper == nil {
+		c.Parts.StatusKeeper = nopSink{}
 		if c.Sink != nil {
-			c.deps.Sink = copies{c.Sink}
+			c.Parts.StatusKeeper = copies{c.Sink}
 		}
 	}
-	if c.deps.Probes == nil {
-		c.deps.Probes = deps.NoProbes{}
+	if c.Parts.Probes == nil {
+		c.Parts.Probes = NoProbes{}
 	}
 	if c.Events == nil {
 		c.Events = EventRecorderFunc(noEvents)
@@ -144,7 +138,7 @@ func (c *Config) setDefaults() {
 	if c.Observer == nil {
 		c.Observer = NopObserver{}
 	}
-	if c.deps.Logs == nil {
-		c.deps.Logs = logFiles{}
+	if c.Parts.Logs == nil {
+		c.Parts.Logs = logFiles{}
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
@@ -92,7 +91,7 @@ type Extensions struct {
 	// none.
 	Devices Devices
 	// UserNamespaces allocates ID ranges to pods with a user namespace (spec.hostUsers false); a *userns.Allocator
-	// implements it. Default: such pods fail, unless Deps.Prepare provides the mapping.
+	// implements it. Default: such pods fail, unless Config.Parts.Prepare provides the mapping.
 	UserNamespaces UserNamespaces
 	// Volumes provides the volumes that need a driver, such as those of PersistentVolumeClaims. It requires a Root.
 	// Default: pods with such volumes fail.
@@ -101,7 +100,7 @@ type Extensions struct {
 
 // cleaners returns the extensions that free resources of a pod. They run before the removal of directories, which
 // may take long, because other pods may wait for cgroups, resources and devices.
-func (e *Extensions) cleaners() (all []deps.Cleaner) {
+func (e *Extensions) cleaners() (all []Cleaner) {
 	if e.Cgroups != nil {
 		all = append(all, e.Cgroups)
 	}

@@ -8,8 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/deps"
-	"github.com/podsync/podsync/internal/podfile"
 	"github.com/podsync/podsync/syncpod/poddir"
 	"github.com/podsync/podsync/syncpod/volume/local"
 )
@@ -19,7 +17,7 @@ func (c *Config) fromRoot() error {
 	if c.Root == "" {
 		return nil
 	}
-	if c.deps.Volumes == nil {
+	if c.Parts.Volumes == nil {
 		config := local.Config{
 			ConfigMaps: c.Objects.Sources.ConfigMaps, Secrets: c.Objects.Sources.Secrets, Tokens: c.Objects.Tokens, Projections: c.Objects.Projections, Allocatable: c.Node.Allocatable,
 			RecursiveReadOnly: c.Node.RecursiveReadOnly, Unprivileged: os.Geteuid() > 0,
@@ -32,36 +30,36 @@ func (c *Config) fromRoot() error {
 		if err != nil {
 			return fmt.Errorf("syncpod: volumes: %w", err)
 		}
-		c.deps.Volumes = volumes
+		c.Parts.Volumes = volumes
 	}
-	dirs, err := poddir.New(poddir.Config{Root: c.Root, LogsRoot: c.Node.LogsRoot, ClusterDomain: c.Node.dns().ClusterDomain, Volumes: c.deps.Volumes})
+	dirs, err := poddir.New(poddir.Config{Root: c.Root, LogsRoot: c.Node.LogsRoot, ClusterDomain: c.Node.dns().ClusterDomain, Volumes: c.Parts.Volumes})
 	if err != nil {
 		return fmt.Errorf("syncpod: Config.Root: %w", err)
 	}
-	if c.deps.Prepare == nil {
-		c.deps.Prepare = dirs
-		if c.deps.Refresh == nil {
-			c.deps.Refresh = dirs
+	if c.Parts.Prepare == nil {
+		c.Parts.Prepare = dirs
+		if c.Parts.Refresh == nil {
+			c.Parts.Refresh = dirs
 		}
 	}
-	if c.deps.Mounts == nil {
-		c.deps.Mounts = dirs
+	if c.Parts.Mounts == nil {
+		c.Parts.Mounts = dirs
 	}
-	if c.deps.Clean == nil {
-		c.deps.Clean = []deps.Cleaner{dirs}
+	if c.Parts.Clean == nil {
+		c.Parts.Clean = []Cleaner{dirs}
 	}
-	if c.deps.Messages == nil {
-		c.deps.Messages = dirs
+	if c.Parts.Messages == nil {
+		c.Parts.Messages = dirs
 	}
-	c.deps.FileKey = func(_ context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error) {
+	c.Parts.FileKey = func(_ context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error) {
 		dir, err := dirs.Dir(pod.UID)
 		if err != nil {
 			return "", err
 		}
 		return local.FileKey(pod, dir, ref)
 	}
-	if c.deps.Records == nil {
-		c.deps.Records = deps.FileRecords{Dir: filepath.Join(c.Root, "records"), Turns: podfile.NewTurns()}
+	if c.Parts.Records == nil {
+		c.Parts.Records = NewFileRecords(filepath.Join(c.Root, "records"))
 	}
 	return nil
 }

@@ -186,7 +186,7 @@ func TestAnotherAgentsPodIsNotTouched(t *testing.T) {
 func TestLogDirectoryIsThere(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Node.LogsRoot, c.Parts().Logs = filepath.Join(dir, "pods"), nil })
+		n.restart(func(c *syncpod.Config) { c.Node.LogsRoot, c.Parts.Logs = filepath.Join(dir, "pods"), nil })
 		n.sync(testPod())
 		n.wantStates("app 0 running")
 	}, func(c *critest.Config) { c.Dir = dir })
@@ -196,11 +196,11 @@ func TestLogLink(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	t.Chdir(elsewhere)
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Node.LogsRoot, c.Parts().Logs = filepath.Join(dir, "pods"), nil })
+		n.restart(func(c *syncpod.Config) { c.Node.LogsRoot, c.Parts.Logs = filepath.Join(dir, "pods"), nil })
 		n.sync(testPod()) // without links
 		must(t, n.Remove(n.current("app").ID.ID))
 		n.restart(func(c *syncpod.Config) {
-			c.Node.LogsRoot, c.Node.LogLinks, c.Parts().Logs = filepath.Join(dir, "pods"), filepath.Join(dir, "links"), nil
+			c.Node.LogsRoot, c.Node.LogLinks, c.Parts.Logs = filepath.Join(dir, "pods"), filepath.Join(dir, "links"), nil
 		})
 		logDir := filepath.Join(dir, "pods", "default_web_"+podUID, "app")
 		must(t, os.MkdirAll(logDir, 0o755))

@@ -133,14 +133,13 @@ package syncpod
 //
 //	memory.go          the memory of each pod, under its lock; its rules and its record are in
 //	                   package memory
-//	records.go         loads and saves the records that outlive the agent
+//	records.go         loads and saves the records that outlive the agent; records_files.go, their files
 //
 //	config.go          Config and New; config_groups.go has the groups of Config;
 //	                   config_check.go, config_client.go and config_root.go are checks and defaults
-//	parts.go           the interfaces to the rest of an agent; observer.go, and events.go
+//	parts.go           the parts that a program can replace, with their defaults
+//	extensions.go      the interfaces to the rest of an agent; observer.go, and events.go
 //	                   with how events and log lines name a pod
-//	dependencies.go    the parts that the Client and the Root provide; package internal/deps has
-//	                   those that the other packages of this module replace
 //	errors.go          steps, reasons, and the times of retries
 //	meminfo.go         the memory of the node; maskedpaths.go, the masked paths of its CPUs;
 //	                   turn.go, a lock with a context

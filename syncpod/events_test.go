@@ -48,12 +48,12 @@ func TestFailuresOfAPodAreReported(t *testing.T) {
 	nfs := v1.VolumeSource{NFS: &v1.NFSVolumeSource{Server: "nfs.test", Path: "/"}}
 	host := v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/nosuch", Type: new(v1.HostPathDirectory)}}
 	rooted := func(n *node, c *syncpod.Config) {
-		c.Root, c.Objects.Sources.ConfigMaps, c.Parts().Statuses, c.Parts().Logs = n.TempDir(), noConfigMap{}, n.Reader(), nil
+		c.Root, c.Objects.Sources.ConfigMaps, c.Parts.Statuses, c.Parts.Logs = n.TempDir(), noConfigMap{}, n.Reader(), nil
 		c.Node.LogsRoot = filepath.Join(c.Root, "logs")
 	}
 	prepare := func(err error) func(*node, *syncpod.Config) {
 		return func(_ *node, c *syncpod.Config) {
-			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, err })
+			c.Parts.Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, err })
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -145,7 +145,7 @@ func TestFailedStopIsReported(t *testing.T) {
 			t.Errorf("error %v, events %q", err, n.events.all)
 		}
 		n.restart(func(c *syncpod.Config) {
-			c.Parts().Statuses = unclear{Statuses: c.Parts().Statuses, read: errBroken}
+			c.Parts.Statuses = unclear{StatusReader: c.Parts.Statuses, read: errBroken}
 		})
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil || n.events.count("FailedSync  error determining status: ") != 1 {
 			t.Errorf("error %v, events %q", err, n.events.all)
@@ -158,7 +158,7 @@ func TestEndOfTheAgentCausesNoEvent(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		ctx, cancel := context.WithCancel(t.Context())
 		n.restart(func(c *syncpod.Config) {
-			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) {
+			c.Parts.Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) {
 				cancel()
 				return sandbox.Input{}, ctx.Err()
 			})

@@ -21,5 +21,5 @@ var (
 	LogLinkName     = logLinkName
 )
 
-// Parts are the parts that a test may replace.
-func (c *Config) Parts() *dependencies { return &c.deps }
+// Images returns the part that ensures that images are present.
+func (s *Syncer) Images() Images { return s.config.Parts.Images }

@@ -64,7 +64,7 @@ func TestT7_WaitingWhileThePodCannotBePrepared(t *testing.T) {
 	fail := false
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) {
-			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) {
+			c.Parts.Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) {
 				if fail {
 					return sandbox.Input{}, errors.New("no volumes")
 				}

@@ -32,7 +32,7 @@ func mountingImages(t *testing.T) func(*syncpod.Config) {
 	volumes, err := local.New(local.Config{Unprivileged: true})
 	must(t, err)
 	root := t.TempDir()
-	return func(c *syncpod.Config) { c.Root, c.Parts().Volumes = root, volumes }
+	return func(c *syncpod.Config) { c.Root, c.Parts.Volumes = root, volumes }
 }
 
 // created is the configuration that a container was last made with.

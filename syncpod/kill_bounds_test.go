@@ -14,7 +14,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
@@ -266,9 +265,9 @@ func TestKillOfOneContainerWaitsForTheSecondAnswer(t *testing.T) {
 // A pod without a UID has no memory. The memory of a pod that could not be stopped is not
 // dropped. Afterwards an empty record is left until the pod is forgotten.
 func TestRuntimePodThatIsNotStopped(t *testing.T) {
-	records := deps.FileRecords{Dir: t.TempDir()}
+	records := syncpod.FileRecords{Dir: t.TempDir()}
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(records.Dir), func(c *syncpod.Config) { c.Parts().Messages = farewell{} })
+		n.restart(recorded(records.Dir), func(c *syncpod.Config) { c.Parts.Messages = farewell{} })
 		if err := n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{Name: "web"}); err == nil {
 			t.Error("a pod without a UID has ended")
 		}

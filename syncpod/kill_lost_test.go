@@ -81,7 +81,7 @@ func TestHandlersGetThePodsAddress(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		var hosts []string
 		n.restart(func(c *syncpod.Config) {
-			c.Parts().Hooks = hooksFunc(func(_ context.Context, req handler.Request) (handler.Result, error) {
+			c.Parts.Hooks = hooksFunc(func(_ context.Context, req handler.Request) (handler.Result, error) {
 				hosts = append(hosts, req.PodIP)
 				return handler.Result{}, nil
 			})

@@ -227,7 +227,7 @@ func TestK1_GraceOfAProbe(t *testing.T) {
 				n.settle(pod, time.Minute)
 				n.stubborn("app")
 				results := probes{n.current("app").ID: tc.is}
-				n.restart(func(c *syncpod.Config) { c.Parts().Probes = results })
+				n.restart(func(c *syncpod.Config) { c.Parts.Probes = results })
 				began := time.Now()
 				n.sync(pod)
 				if took := time.Since(began); took != tc.want {
@@ -702,7 +702,7 @@ func TestTerminatedPodIsTidiedUpAndForgotten(t *testing.T) {
 		fail := errors.New("volume busy")
 		n.restart(func(c *syncpod.Config) {
 			for _, name := range []string{"a", "b"} {
-				c.Parts().Clean = append(c.Parts().Clean, cleanerFunc(func(context.Context, types.UID) error {
+				c.Parts.Clean = append(c.Parts.Clean, cleanerFunc(func(context.Context, types.UID) error {
 					cleaned = append(cleaned, name)
 					return fail
 				}))

@@ -84,7 +84,7 @@ func (f messagesFunc) TerminationMessage(_ *v1.Pod, c *runtime.ContainerStatus) 
 // resources of running containers that do not report them.
 func TestWhatIsAddedToAStatus(t *testing.T) {
 	read := 0
-	s := &Syncer{config: Config{deps: dependencies{Messages: messagesFunc(func(c *runtime.ContainerStatus) string { read++; return "bye " + c.Name })}}}
+	s := &Syncer{config: Config{Parts: Parts{Messages: messagesFunc(func(c *runtime.ContainerStatus) string { read++; return "bye " + c.Name })}}}
 	m := newPodMemory("u", &memory.Limits{})
 	given := runtime.ContainerResources{CPULimit: 1}
 	status := &runtime.PodStatus{Containers: []runtime.ContainerStatus{

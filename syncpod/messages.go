@@ -12,7 +12,7 @@ import (
 // withMessages returns a status in which exited containers have their termination message. Each
 // message is read once, because it does not change.
 func (s *Syncer) withMessages(pod *v1.Pod, m *podMemory, status *runtime.PodStatus) *runtime.PodStatus {
-	if s.config.deps.Messages == nil || pod == nil {
+	if s.config.Parts.Messages == nil || pod == nil {
 		return status
 	}
 	full := *status
@@ -31,7 +31,7 @@ func (s *Syncer) message(pod *v1.Pod, m *podMemory, c *runtime.ContainerStatus) 
 	if m.do(func(p *memory.Pod) { message, known = p.Instances.Message(c.ID.ID) }); known {
 		return message
 	}
-	message, err := s.config.deps.Messages.TerminationMessage(pod, c)
+	message, err := s.config.Parts.Messages.TerminationMessage(pod, c)
 	if err != nil {
 		s.log(pod).Error(err, "termination message not read", "container", c.Name)
 	}

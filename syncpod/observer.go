@@ -31,7 +31,7 @@ type Observer interface {
 	// spec is unknown.
 	ContainerStopped(pod *v1.Pod, container string, took time.Duration, err error)
 	// VolumeSetUp is called for each volume of a pod that was set up, or updated before a start,
-	// successfully or not. The default volumes call it; a custom Deps.Volumes can call it itself.
+	// successfully or not. The default volumes call it; a program that sets Config.Parts.Volumes can call it itself.
 	VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error)
 	// ImagePulled is called when the image that was pulled for a container is available or has
 	// failed; took counts from the request. It is not called for an image that is already present,

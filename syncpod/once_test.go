@@ -11,10 +11,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/syncpod"
 	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
@@ -276,7 +276,7 @@ func TestW11_ObservedPodIsNotRemembered(t *testing.T) {
 		ended := n.status()
 		must(t, n.SyncTerminatedPod(t.Context(), pod, ended))
 		n.Observe(t.Context(), ended)
-		if all, err := (deps.FileRecords{Dir: dir}).ListRecords(t.Context()); err != nil || len(all) != 0 {
+		if all, err := (syncpod.FileRecords{Dir: dir}).ListRecords(t.Context()); err != nil || len(all) != 0 {
 			t.Errorf("records %v, %v, want no such and no error", all, err)
 		}
 	})

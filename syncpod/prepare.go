@@ -44,9 +44,9 @@ func (p *preparation) prepareNode(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.config.deps.Prepare != nil {
+	if p.config.Parts.Prepare != nil {
 		var err error
-		if p.sandbox.input, err = p.config.deps.Prepare.PreparePod(ctx, p.pod); err != nil {
+		if p.sandbox.input, err = p.config.Parts.Prepare.PreparePod(ctx, p.pod); err != nil {
 			warnOfVolumes(ctx, p.observedPod, err)
 			return err
 		}

@@ -84,7 +84,7 @@ func (noMounts) Mounts(context.Context, container.MountRequest) (container.Mount
 
 func TestNothingRunsWithoutItsVolumes(t *testing.T) {
 	for name, replace := range map[string]func(*syncpod.Config){
-		"no part": func(*syncpod.Config) {}, "a part that does not know it": func(c *syncpod.Config) { c.Parts().Mounts = noMounts{} },
+		"no part": func(*syncpod.Config) {}, "a part that does not know it": func(c *syncpod.Config) { c.Parts.Mounts = noMounts{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -187,7 +187,7 @@ func TestResolverOfAPod(t *testing.T) {
 				n.restart(func(c *syncpod.Config) {
 					c.Node.DNS = func() sandbox.NodeDNS { return tc.node }
 					if tc.given != nil {
-						c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return *tc.given, nil })
+						c.Parts.Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return *tc.given, nil })
 					}
 				})
 				n.settle(testPod(func(p *v1.Pod) {
@@ -315,7 +315,7 @@ func TestUnpreparedPod(t *testing.T) {
 	cause := errors.New("no such volume")
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) {
-			c.Parts().Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, cause })
+			c.Parts.Prepare = preparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, cause })
 		})
 		_, err := n.SyncPod(t.Context(), testPod(), nil)
 		if changes := n.Journal().Changes(); !errors.Is(err, syncpod.ErrPreparePod) || !errors.Is(err, cause) || len(changes) > 0 {

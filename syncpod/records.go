@@ -25,7 +25,7 @@ func (s *Syncer) remember(ctx context.Context, uid types.UID) *podMemory {
 // load adds the record to the memory, once. A termination and SetDeadline may call it concurrently: one of them reads
 // the record.
 func (s *Syncer) load(ctx context.Context, m *podMemory) {
-	if s.config.deps.Records == nil || ask(m, (*memory.Pod).Loaded) {
+	if s.config.Parts.Records == nil || ask(m, (*memory.Pod).Loaded) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
@@ -37,7 +37,7 @@ func (s *Syncer) load(ctx context.Context, m *podMemory) {
 	if ask(m, (*memory.Pod).Loaded) {
 		return
 	}
-	text, err := s.config.deps.Records.LoadRecord(ctx, m.uid)
+	text, err := s.config.Parts.Records.LoadRecord(ctx, m.uid)
 	if err != nil {
 		s.config.Log.Error(err, "no record of a pod", "podUID", m.uid)
 		return
@@ -55,7 +55,7 @@ func (s *Syncer) load(ctx context.Context, m *podMemory) {
 // record persists the changes of a pod. It does not overwrite an old record that could not be
 // loaded.
 func (s *Syncer) record(ctx context.Context, m *podMemory) {
-	if s.config.deps.Records == nil {
+	if s.config.Parts.Records == nil {
 		return
 	}
 	// Records are written one at a time, so that an older one does not replace a newer one.
@@ -70,7 +70,7 @@ func (s *Syncer) record(ctx context.Context, m *podMemory) {
 	defer cancel()
 	text, err := saved.Record().MarshalJSON()
 	if err == nil {
-		err = s.config.deps.Records.SaveRecord(ctx, m.uid, text)
+		err = s.config.Parts.Records.SaveRecord(ctx, m.uid, text)
 	}
 	if err != nil {
 		s.config.Log.Error(err, "the record of a pod was not kept", "podUID", m.uid)
@@ -97,12 +97,12 @@ func (s *Syncer) RecordedPods(ctx context.Context) ([]types.UID, error) {
 }
 
 func (s *Syncer) listRecords(ctx context.Context) ([]types.UID, error) {
-	if s.config.deps.Records == nil {
+	if s.config.Parts.Records == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	uids, err := s.config.deps.Records.ListRecords(ctx)
+	uids, err := s.config.Parts.Records.ListRecords(ctx)
 	return slices.Clone(uids), err
 }
 
@@ -111,7 +111,7 @@ func (s *Syncer) listRecords(ctx context.Context) ([]types.UID, error) {
 // pod runs.
 func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 	var errs []error
-	for _, c := range s.config.deps.Clean {
+	for _, c := range s.config.Parts.Clean {
 		errs = append(errs, c.RemovePod(ctx, uid))
 	}
 	err := errors.Join(errs...)
@@ -128,9 +128,9 @@ func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 // instead: the next agent finds the pod by it, and a new pod with the UID has not run.
 func (s *Syncer) drop(ctx context.Context, uid types.UID, partLeft bool) error {
 	s.known.take(uid).close()
-	s.config.deps.Sandboxes.Forget(uid)
-	s.config.deps.Images.Forget(uid)
-	if s.config.deps.Records == nil {
+	s.config.Parts.Sandboxes.Forget(uid)
+	s.config.Parts.Images.Forget(uid)
+	if s.config.Parts.Records == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
@@ -139,10 +139,10 @@ func (s *Syncer) drop(ctx context.Context, uid types.UID, partLeft bool) error {
 	if partLeft {
 		var text []byte
 		if text, err = (memory.Record{}).MarshalJSON(); err == nil {
-			err = s.config.deps.Records.SaveRecord(ctx, uid, text)
+			err = s.config.Parts.Records.SaveRecord(ctx, uid, text)
 		}
 	} else {
-		err = s.config.deps.Records.DeleteRecord(ctx, uid)
+		err = s.config.Parts.Records.DeleteRecord(ctx, uid)
 	}
 	s.known.deleted(uid, err)
 	return err

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
@@ -17,7 +16,7 @@ import (
 
 // watchedRecords are records that can fail, and that count their calls.
 type watchedRecords struct {
-	deps.FileRecords
+	syncpod.FileRecords
 	loadErr, saveErr error
 	deleteErr        error
 	hang             bool
@@ -58,7 +57,7 @@ func (w *watchedRecords) ListRecords(ctx context.Context) ([]types.UID, error) {
 
 func watching(w *watchedRecords, dir string) func(*syncpod.Config) {
 	w.Dir = dir
-	return func(c *syncpod.Config) { c.Parts().Records = w }
+	return func(c *syncpod.Config) { c.Parts.Records = w }
 }
 
 // E4: while a record cannot be loaded, it is not overwritten, and no caller waits
@@ -161,8 +160,8 @@ func TestW11_ForgottenByAllParts(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		parts := &forgetful{}
 		n.restart(func(c *syncpod.Config) {
-			parts.Sandboxes, parts.images = c.Parts().Sandboxes, c.Parts().Images
-			c.Parts().Sandboxes, c.Parts().Images = parts, forgetfulImages{c.Parts().Images, parts}
+			parts.Sandboxes, parts.images = c.Parts.Sandboxes, c.Parts.Images
+			c.Parts.Sandboxes, c.Parts.Images = parts, forgetfulImages{c.Parts.Images, parts}
 		})
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
@@ -178,15 +177,15 @@ func TestW11_ForgottenByAllParts(t *testing.T) {
 
 // forgetful are parts that record the calls of Forget.
 type forgetful struct {
-	deps.Sandboxes
-	images           deps.Images
+	syncpod.Sandboxes
+	images           syncpod.Images
 	sandboxes, pulls int
 }
 
 func (f *forgetful) Forget(pod types.UID) { f.sandboxes++; f.Sandboxes.Forget(pod) }
 
 type forgetfulImages struct {
-	deps.Images
+	syncpod.Images
 	*forgetful
 }
 
@@ -213,7 +212,7 @@ func TestW10_RecordThatCouldNotBeDeleted(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			records := deps.FileRecords{Dir: t.TempDir()}
+			records := syncpod.FileRecords{Dir: t.TempDir()}
 			bubble(t, func(t *testing.T, n *node) {
 				w := &watchedRecords{deleteErr: errNoDisk}
 				n.restart(watching(w, records.Dir))
@@ -275,7 +274,7 @@ func (c *stuckCgroup) RemovePod(context.Context, types.UID) error { return c.rem
 
 // A record that could be deleted after all is heeded when there is another.
 func TestRecordAfterOneThatWasDeletedLate(t *testing.T) {
-	records := deps.FileRecords{Dir: t.TempDir()}
+	records := syncpod.FileRecords{Dir: t.TempDir()}
 	bubble(t, func(t *testing.T, n *node) {
 		w := &watchedRecords{deleteErr: errNoDisk}
 		n.restart(watching(w, records.Dir))

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
@@ -33,7 +32,7 @@ func TestW3_ALateRecordPutsNothingOff(t *testing.T) {
 				n.stubborn("app")
 				began := time.Now()
 				if tc.recorded > 0 {
-					must(t, deps.FileRecords{Dir: dir}.SaveRecord(t.Context(), podUID, []byte(fmt.Sprintf(`{"version":1,"deadline":%q}`, began.Add(tc.recorded).Format(time.RFC3339Nano)))))
+					must(t, syncpod.FileRecords{Dir: dir}.SaveRecord(t.Context(), podUID, []byte(fmt.Sprintf(`{"version":1,"deadline":%q}`, began.Add(tc.recorded).Format(time.RFC3339Nano)))))
 				}
 				w := &watchedRecords{loadErr: errNoDisk}
 				n.restart(watching(w, dir))
@@ -125,7 +124,7 @@ func TestK7_DeadlineIsRecordedBeforeTheLook(t *testing.T) {
 
 // lateRecords answer a load only when the test allows it.
 type lateRecords struct {
-	deps.FileRecords
+	syncpod.FileRecords
 	answer chan struct{}
 }
 
@@ -137,10 +136,10 @@ func (l lateRecords) LoadRecord(ctx context.Context, pod types.UID) ([]byte, err
 
 // W11: a record that is loaded after its pod was forgotten is not written again.
 func TestW11_ALateRecordIsNotWrittenAgain(t *testing.T) {
-	records := lateRecords{deps.FileRecords{Dir: t.TempDir()}, make(chan struct{})}
+	records := lateRecords{syncpod.FileRecords{Dir: t.TempDir()}, make(chan struct{})}
 	bubble(t, func(t *testing.T, n *node) {
 		records.answer = make(chan struct{})
-		n.restart(func(c *syncpod.Config) { c.Parts().Records = records })
+		n.restart(func(c *syncpod.Config) { c.Parts.Records = records })
 		record, done := n.SetDeadline(podUID, time.Now().Add(time.Minute)), make(chan struct{})
 		go func() {
 			defer close(done)
@@ -167,9 +166,9 @@ func TestRecordIsReadByOneAtATime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				slow := &slowRecords{FileRecords: deps.FileRecords{Dir: t.TempDir()}, takes: tc.takes}
+				slow := &slowRecords{FileRecords: syncpod.FileRecords{Dir: t.TempDir()}, takes: tc.takes}
 				n.settle(testPod(), time.Minute)
-				n.restart(func(c *syncpod.Config) { c.Parts().Records = slow })
+				n.restart(func(c *syncpod.Config) { c.Parts.Records = slow })
 				began := time.Now()
 				deadline := began.Add(30 * time.Second)
 				go n.SetDeadline(podUID, deadline)(t.Context())
@@ -192,7 +191,7 @@ func TestRecordIsReadByOneAtATime(t *testing.T) {
 
 // slowRecords take their time to be read.
 type slowRecords struct {
-	deps.FileRecords
+	syncpod.FileRecords
 	takes            time.Duration
 	now, most, reads atomic.Int32
 }

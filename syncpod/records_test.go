@@ -15,7 +15,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
@@ -47,12 +46,12 @@ func (n *node) crashDuring(m critest.Method, container string, act func(ctx cont
 
 // recorded makes agents that keep records.
 func recorded(dir string) func(*syncpod.Config) {
-	return func(c *syncpod.Config) { c.Parts().Records = deps.FileRecords{Dir: dir} }
+	return func(c *syncpod.Config) { c.Parts.Records = syncpod.FileRecords{Dir: dir} }
 }
 
 // recordIn reads the record of a pod.
 func recordIn(t *testing.T, dir string, pod types.UID) (r memory.Record, err error) {
-	text, err := deps.FileRecords{Dir: dir}.LoadRecord(t.Context(), pod)
+	text, err := syncpod.FileRecords{Dir: dir}.LoadRecord(t.Context(), pod)
 	if err == nil && text != nil {
 		err = r.UnmarshalJSON(text)
 	}
@@ -374,7 +373,7 @@ func TestC2_RecordedAttemptsAreNotUsedAgain(t *testing.T) {
 
 // A pod that has ended leaves no record.
 func TestRecordIsDeletedWithThePod(t *testing.T) {
-	records := deps.FileRecords{Dir: t.TempDir()}
+	records := syncpod.FileRecords{Dir: t.TempDir()}
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(recorded(records.Dir))
 		n.settle(testPod(), time.Minute)
@@ -415,7 +414,7 @@ func (b brokenRecords) ListRecords(ctx context.Context) ([]types.UID, error) {
 func TestE4_BrokenRecordsHoldNothingUp(t *testing.T) {
 	for _, hang := range []bool{false, true} {
 		bubble(t, func(t *testing.T, n *node) {
-			n.restart(func(c *syncpod.Config) { c.Parts().Records = brokenRecords{hang} })
+			n.restart(func(c *syncpod.Config) { c.Parts.Records = brokenRecords{hang} })
 			pod := testPod(containers(preStop(ctr("app"), "sleep", "12")))
 			n.settle(pod, time.Minute)
 			n.stubborn("app")
@@ -444,11 +443,11 @@ func TestNoRecords(t *testing.T) {
 // E4: a record that a power failure has damaged is replaced.
 func TestE4_LostRecordIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		records := deps.FileRecords{Dir: t.TempDir()}
+		records := syncpod.FileRecords{Dir: t.TempDir()}
 		pod := testPod(containers(ctr("app")))
 		path := filepath.Join(records.Dir, string(pod.UID)+".json")
 		must(t, os.WriteFile(path, nil, 0o600))
-		n.restart(func(c *syncpod.Config) { c.Parts().Records = records })
+		n.restart(func(c *syncpod.Config) { c.Parts.Records = records })
 		n.settle(pod, time.Minute)
 		if r, err := recordIn(t, records.Dir, pod.UID); err != nil || !slices.Equal(r.EverStarted, []string{"app"}) {
 			t.Errorf("record %+v, %v, want one that says that app has run", r, err)
@@ -459,11 +458,11 @@ func TestE4_LostRecordIsReplaced(t *testing.T) {
 // F14, W2: abandoned work that returns after the removal of the pod leaves no
 // record, which a new pod with its UID would take for its own.
 func TestLateWorkLeavesNoRecord(t *testing.T) {
-	records := deps.FileRecords{Dir: t.TempDir()}
+	records := syncpod.FileRecords{Dir: t.TempDir()}
 	bubble(t, func(t *testing.T, n *node) {
 		hooked, release := make(chan struct{}), make(chan struct{})
 		n.restart(recorded(records.Dir), func(c *syncpod.Config) {
-			c.Parts().Hooks = hooksFunc(func(context.Context, handler.Request) (handler.Result, error) {
+			c.Parts.Hooks = hooksFunc(func(context.Context, handler.Request) (handler.Result, error) {
 				close(hooked)
 				<-release // ignores its context
 				return handler.Result{}, nil

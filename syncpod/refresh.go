@@ -13,12 +13,12 @@ const refreshTimeout = 5 * time.Second
 // refresh updates the volumes of the running containers. A failure is reported and retried; the containers keep
 // running with the previous contents.
 func (w syncing) refresh(ctx context.Context) {
-	if w.config.deps.Refresh == nil || w.over || w.plan.Hold.Reason == actions.PodNotAdmitted || ctx.Err() != nil {
+	if w.config.Parts.Refresh == nil || w.over || w.plan.Hold.Reason == actions.PodNotAdmitted || ctx.Err() != nil {
 		return
 	}
 	bounded, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	next, err := w.config.deps.Refresh.RefreshPod(bounded, w.pod)
+	next, err := w.config.Parts.Refresh.RefreshPod(bounded, w.pod)
 	if err != nil {
 		warnOfVolumes(ctx, &w.observedPod, err)
 	}

@@ -38,7 +38,7 @@ func TestVolumesAreRefreshed(t *testing.T) {
 		var refusal *syncpod.Rejection
 		r := &refresher{next: time.Now().Add(time.Hour)}
 		n.restart(func(c *syncpod.Config) {
-			c.Parts().Refresh = r
+			c.Parts.Refresh = r
 			c.Extensions.Admit = []syncpod.Admitter{admitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return refusal })}
 		})
 		n.settle(testPod(), time.Minute)
@@ -82,7 +82,7 @@ func TestRefresher(t *testing.T) {
 			n.restart(func(c *syncpod.Config) {
 				c.Root, c.Objects.Sources.ConfigMaps = root, configs
 				if own {
-					c.Parts().Prepare, want = dirs, "one"
+					c.Parts.Prepare, want = dirs, "one"
 				}
 			})
 			pod := testPod(func(p *v1.Pod) {
@@ -123,7 +123,7 @@ func TestRefreshIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				s := &stuck{}
-				n.restart(func(c *syncpod.Config) { c.Parts().Refresh = s })
+				n.restart(func(c *syncpod.Config) { c.Parts.Refresh = s })
 				if tc.beforeImages {
 					n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Hang: &faults.Gate{}})
 				}

@@ -177,7 +177,7 @@ func startErrors(failed []*StepError) map[string]apistatus.Problem {
 func (r *report) deliver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	r.memory.status.deliver(ctx, func(status *v1.PodStatus) error { return r.config.deps.Sink.KeepPodStatus(ctx, r.pod, status) })
+	r.memory.status.deliver(ctx, func(status *v1.PodStatus) error { return r.config.Parts.StatusKeeper.KeepPodStatus(ctx, r.pod, status) })
 }
 
 // statusBox holds the last computed status of a pod, and whether it was delivered. It outlives calls, even

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
@@ -181,7 +180,7 @@ func TestEvictedPodIsReportedAsFailed(t *testing.T) {
 
 // ready says that every container passes its readiness probe.
 type ready struct {
-	deps.NoProbes
+	syncpod.NoProbes
 	n *node
 }
 
@@ -198,7 +197,7 @@ func TestReadinessIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				if want {
-					n.restart(func(c *syncpod.Config) { c.Parts().Probes = ready{n: n} })
+					n.restart(func(c *syncpod.Config) { c.Parts.Probes = ready{n: n} })
 				}
 				pod := testPod(func(p *v1.Pod) { p.Spec.Containers[0].ReadinessProbe = &v1.Probe{} })
 				n.settle(pod, time.Minute)
@@ -376,7 +375,7 @@ func TestWaitingIsReportedOnce(t *testing.T) {
 // An exited container is reported, with its message, while the rest of the pod stops.
 func TestReportedWhileItStops(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Parts().Messages = farewell{} })
+		n.restart(func(c *syncpod.Config) { c.Parts.Messages = farewell{} })
 		pod := testPod(never, containers(ctr("app"), ctr("b")))
 		n.settle(pod, time.Minute)
 		n.stubborn("b")
@@ -400,7 +399,7 @@ func TestT8_ExitDuringTheStopIsReported(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		t.Run(fmt.Sprintf("before=%t", before), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.restart(func(c *syncpod.Config) { c.Parts().Messages = farewell{} })
+				n.restart(func(c *syncpod.Config) { c.Parts.Messages = farewell{} })
 				pod := testPod(never, containers(ctr("app"), ctr("b")))
 				n.settle(pod, time.Minute)
 				n.stubborn("b")

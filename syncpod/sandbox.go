@@ -102,7 +102,7 @@ func (w sandboxing) createSandbox(ctx context.Context) *StepError {
 	}
 	defer release()
 	began := time.Now()
-	created, err := w.config.deps.Sandboxes.Create(ctx, w.sandbox.config, w.sandbox.handler)
+	created, err := w.config.Parts.Sandboxes.Create(ctx, w.sandbox.config, w.sandbox.handler)
 	w.config.Observer.SandboxCreated(w.pod, time.Since(began), err)
 	if err != nil {
 		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %s", withoutIDs(err, w.idNames()...))
@@ -119,7 +119,7 @@ func (w sandboxing) useCreated(ctx context.Context, created run.Created) *StepEr
 	sb := runtime.SandboxStatus{ID: created.ID, State: runtime.SandboxReady, Attempt: created.Attempt, NetworkMode: runtime.NamespaceNode}
 	if !w.pod.Spec.HostNetwork {
 		var err error
-		if sb, err = w.config.deps.Statuses.SandboxStatus(ctx, created.ID); err != nil {
+		if sb, err = w.config.Parts.Statuses.SandboxStatus(ctx, created.ID); err != nil {
 			w.warn(ctx, eventSandboxStatus, "Unable to get pod sandbox status: %s", withoutIDs(err, created.ID, "of the pod"))
 			return &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: err}
 		}

@@ -36,7 +36,7 @@ func (st creating) create(ctx context.Context, images imageResult) *StepError {
 	if err != nil {
 		return &StepError{Step: stepConfig, Reason: errCreateContainerConfig, Err: err}
 	}
-	if err := st.config.deps.Logs.MakeDirectory(st.sandbox.config.GetLogDirectory(), st.spec.Name); err != nil {
+	if err := st.config.Parts.Logs.MakeDirectory(st.sandbox.config.GetLogDirectory(), st.spec.Name); err != nil {
 		return &StepError{Step: stepCreate, Reason: errCreateContainer, Err: fmt.Errorf("directory of the logs: %w", err)}
 	}
 	id, err := st.ask(ctx, config)
@@ -60,7 +60,7 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 	}
 	vars, err := env.MakeEnvironment(ctx, env.Input{
 		Pod: st.pod, Container: st.spec.Name,
-		PodIPs: st.sandbox.ips, HostIPs: st.config.Node.hostIPs(), Allocatable: st.config.Node.Allocatable, FileKey: st.config.deps.FileKey,
+		PodIPs: st.sandbox.ips, HostIPs: st.config.Node.hostIPs(), Allocatable: st.config.Node.Allocatable, FileKey: st.config.Parts.FileKey,
 	}, st.config.Objects.Sources)
 	if err != nil {
 		return nil, err
@@ -71,16 +71,16 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 	}
 	vars = withDevices(given, vars)
 	var mounts container.Mounts
-	if st.config.deps.Mounts != nil {
+	if st.config.Parts.Mounts != nil {
 		req := container.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.sandbox.ips, Images: images.ids(), RuntimeHandler: st.sandbox.handler}
-		if mounts, err = st.config.deps.Mounts.Mounts(ctx, req); err != nil {
+		if mounts, err = st.config.Parts.Mounts.Mounts(ctx, req); err != nil {
 			return nil, fmt.Errorf("mounts: %w", err)
 		}
 		st.mounts.release = mounts.Release
 		st.memory.setMounts(st.spec.Name, startMounts{})
 	}
 	if err := checkMounts(st.spec, mounts); err != nil {
-		if st.config.deps.Mounts == nil {
+		if st.config.Parts.Mounts == nil {
 			err = fmt.Errorf("%w (no Config.Root is set)", err)
 		}
 		return nil, err

@@ -62,7 +62,7 @@ func TestNoVolumeIsMadeFromUnreadySources(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				want := tc.want
 				n.restart(func(c *syncpod.Config) {
-					c.Parts().Logs, c.Parts().Mounts = tc.parts, tc.parts
+					c.Parts.Logs, c.Parts.Mounts = tc.parts, tc.parts
 				})
 				_, err := n.SyncPod(t.Context(), testPod(), nil)
 				if j := n.Journal(); !errors.Is(err, want) || !errors.Is(err, errBroken) || j.Count(critest.CreateContainer) != 0 || j.Count(critest.StartContainer) != 0 {
@@ -225,7 +225,7 @@ func TestEventOfAHandlerInPlainHTTP(t *testing.T) {
 	for _, err := range []error{nil, errBroken} {
 		bubble(t, func(t *testing.T, n *node) {
 			n.restart(func(c *syncpod.Config) {
-				c.Parts().Hooks = hooksFunc(func(_ context.Context, req hook.Request) (hook.Result, error) {
+				c.Parts.Hooks = hooksFunc(func(_ context.Context, req hook.Request) (hook.Result, error) {
 					return hook.Result{HTTPFallback: req.HTTPFallback}, err
 				})
 			})
@@ -397,7 +397,7 @@ func (u usurper) CreateContainer(ctx context.Context, req *runtimeapi.CreateCont
 func TestC7_RunnersWordsForADeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) {
-			c.Parts().Hooks = hooksFunc(func(ctx context.Context, _ hook.Request) (hook.Result, error) {
+			c.Parts.Hooks = hooksFunc(func(ctx context.Context, _ hook.Request) (hook.Result, error) {
 				<-ctx.Done()
 				return hook.Result{}, errors.New("gave up")
 			})

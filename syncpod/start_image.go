@@ -71,7 +71,7 @@ func (st pulling) mounts(volume string) bool {
 
 func (st pulling) askForImage(ctx context.Context, name string, policy v1.PullPolicy) (*images.Image, error) {
 	began := time.Now()
-	img, err := st.config.deps.Images.EnsureImageExists(ctx, images.Request{
+	img, err := st.config.Parts.Images.EnsureImageExists(ctx, images.Request{
 		Image: name, Policy: policy,
 		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Secrets: st.sandbox.secrets,
 		Sandbox: st.sandbox.config, RuntimeHandler: st.sandbox.handler,

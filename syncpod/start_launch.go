@@ -99,7 +99,7 @@ const postStartTimeout = 2 * time.Minute
 func (st launching) runPostStart(ctx context.Context, postStart *v1.LifecycleHandler) *StepError {
 	began := time.Now()
 	hooking, cancel := context.WithTimeout(ctx, postStartTimeout)
-	result, err := st.config.deps.Hooks.Run(hooking, handler.Request{
+	result, err := st.config.Parts.Hooks.Run(hooking, handler.Request{
 		Handler: postStart, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: handler.Address(st.pod, st.sandbox.ips),
 		HTTPFallback: true,
 	})

@@ -38,7 +38,7 @@ func TestMountsOfAStartAreReleased(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				mounts := &released{}
-				n.restart(func(c *syncpod.Config) { c.Parts().Mounts = mounts })
+				n.restart(func(c *syncpod.Config) { c.Parts.Mounts = mounts })
 				for _, f := range tc.refusals {
 					n.Fault(f)
 				}
@@ -66,7 +66,7 @@ func TestMountsOfAnOpenStartAreReleasedLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				mounts := &released{}
-				n.restart(func(c *syncpod.Config) { c.Parts().Mounts = mounts })
+				n.restart(func(c *syncpod.Config) { c.Parts.Mounts = mounts })
 				n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: lost})
 				_, _ = n.SyncPod(t.Context(), testPod(), nil) // it fails
 				if mounts.times != 0 {

@@ -16,7 +16,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -230,7 +229,7 @@ func TestG1_ImagesAreLetGoWhenStartsStopEarly(t *testing.T) {
 func TestG1_LateImagesAreLetGo(t *testing.T) {
 	const second = "registry.test/second:1"
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Parts().Images = lateImages{c.Parts().Images, second} })
+		n.restart(func(c *syncpod.Config) { c.Parts.Images = lateImages{c.Parts.Images, second} })
 		pod := testPod(containers(ctr("a"), ctr("b")))
 		pod.Spec.Containers[1].Image = second
 		ctx := giveUp(t, time.Second)
@@ -246,7 +245,7 @@ func TestG1_LateImagesAreLetGo(t *testing.T) {
 
 // lateImages returns an image only after its caller has left.
 type lateImages struct {
-	deps.Images
+	syncpod.Images
 	late string
 }
 
@@ -683,7 +682,7 @@ func TestG1_ImageIsHeldUntilTheContainerIsCreated(t *testing.T) {
 			pulls, err := image.New(image.Config{Settings: image.Settings{Runtime: n.Client}})
 			must(t, err)
 			t.Cleanup(pulls.Wait)
-			c.Parts().Images, leases = pulls, pulls.Leases()
+			c.Parts.Images, leases = pulls, pulls.Leases()
 		})
 		var held, after bool
 		n.OnCall(func(_ int, c critest.Call) {

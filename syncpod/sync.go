@@ -180,8 +180,8 @@ type inspecting struct{ *observedPod }
 // look uses the given status, or reads one. It also removes sandboxes that appeared late, beside the one in use:
 // otherwise the pod would start over in one of them.
 func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
-	if status != nil && o.config.deps.Sandboxes.Unresolved(o.pod.UID) {
-		if err := o.config.deps.Sandboxes.Resolve(ctx, o.pod.UID, o.sandboxInUse(status)); err != nil {
+	if status != nil && o.config.Parts.Sandboxes.Unresolved(o.pod.UID) {
+		if err := o.config.Parts.Sandboxes.Resolve(ctx, o.pod.UID, o.sandboxInUse(status)); err != nil {
 			o.reportUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podref.Name(o.pod), err)
 		}
@@ -214,7 +214,7 @@ func (o inspecting) reportUnseen(ctx context.Context, err error) {
 
 // read reads the status of a pod.
 func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatus) (*runtime.PodStatus, error) {
-	status, err := s.config.deps.Statuses.PodStatus(ctx, pod, last)
+	status, err := s.config.Parts.Statuses.PodStatus(ctx, pod, last)
 	if err == nil && status == nil {
 		err = errors.New("the reader of statuses returned neither a status nor an error")
 	}
@@ -233,7 +233,7 @@ func (w *work) reportStatus(ctx context.Context, failed []*StepError) {
 }
 
 func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.ProbeResults {
-	return c.deps.Probes.ProbeResults(uid)
+	return c.Parts.Probes.ProbeResults(uid)
 }
 
 func (w syncing) result() Result {

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/rig/testnode"
 	podruntime "github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -88,8 +87,7 @@ func (n *node) restart(adjust ...func(*syncpod.Config)) {
 		Client: n.Client, RuntimeName: "critest",
 		Node: syncpod.Node{Containers: podcontainer.Node{MemoryBytes: 8 << 30}}, Events: syncpod.EventRecorderFunc(n.events.Eventf), Sink: n.report,
 	}
-	config.Parts().Dependencies = deps.Dependencies{Statuses: n.Reader(), Sandboxes: sandboxes, Images: n.images, Logs: logs}
-	config.Parts().Hooks = n.hooks
+	config.Parts = syncpod.Parts{Statuses: n.Reader(), Sandboxes: sandboxes, Images: n.images, Logs: logs, Hooks: n.hooks}
 	for _, a := range adjust {
 		a(&config)
 	}
@@ -358,8 +356,8 @@ func (s oneSecret) Secret(context.Context, string, string) (*v1.Secret, error) {
 
 // unclear are parts that fail before anything is done.
 type unclear struct {
-	deps.Sandboxes
-	deps.Statuses
+	syncpod.Sandboxes
+	syncpod.StatusReader
 	settle, read error
 }
 
@@ -385,8 +383,8 @@ func TestNothingIsDoneUnseen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(func(c *syncpod.Config) {
-					tc.parts.Sandboxes, tc.parts.Statuses = c.Parts().Sandboxes, c.Parts().Statuses
-					c.Parts().Sandboxes, c.Parts().Statuses = tc.parts, tc.parts
+					tc.parts.Sandboxes, tc.parts.StatusReader = c.Parts.Sandboxes, c.Parts.Statuses
+					c.Parts.Sandboxes, c.Parts.Statuses = tc.parts, tc.parts
 				})
 				_, err := n.SyncPod(t.Context(), testPod(), tc.given)
 				if err == nil || name != "neither" && !errors.Is(err, cause) {

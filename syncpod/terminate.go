@@ -119,7 +119,7 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	report := s.newReport(pod, s.remember(ctx, pod.UID))
 	report.update(ctx, status, outlook{terminal: true, ended: true})
 	var errs []error
-	for _, c := range s.config.deps.Clean {
+	for _, c := range s.config.Parts.Clean {
 		errs = append(errs, c.RemovePod(ctx, pod.UID))
 	}
 	errs = append(errs, report.wait(ctx))

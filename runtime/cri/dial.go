@@ -95,6 +95,14 @@ func NewClient(conn grpc.ClientConnInterface) *Client {
 	}
 }
 
+// Validate returns an error for a Client that lacks one of the two services.
+func (c *Client) Validate() error {
+	if c.RuntimeServiceClient == nil || c.ImageServiceClient == nil {
+		return errors.New("not connected: make it with cri.Dial, cri.NewClient or cri.New")
+	}
+	return nil
+}
+
 // Close ends the connection and all calls on it, unless the connection has no Close.
 func (c *Client) Close() error {
 	if conn, ok := c.conn.(io.Closer); ok {

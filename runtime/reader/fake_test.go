@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// fakeRuntime answers the statusCalls of literal sandboxes and containers that counts calls.
+// fakeRuntime answers the Runtime of literal sandboxes and containers that counts calls.
 type fakeRuntime struct {
 	sandboxes  []*runtimeapi.PodSandboxStatus
 	containers []*runtimeapi.ContainerStatus

@@ -19,7 +19,7 @@ import (
 // Config configures a Reader.
 type Config struct {
 	// Runtime answers the list and status calls. A *cri.Client implements them. Required.
-	Runtime statusCalls
+	Runtime Runtime
 	// RuntimeName is the type in container IDs, as cri.Client.RuntimeName reports it.
 	// Required.
 	RuntimeName string
@@ -27,8 +27,8 @@ type Config struct {
 	Owner cri.Owner
 }
 
-// statusCalls are the calls that read the state.
-type statusCalls interface {
+// Runtime lists and inspects sandboxes and containers.
+type Runtime interface {
 	ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error)
 	PodSandboxStatus(context.Context, *runtimeapi.PodSandboxStatusRequest, ...grpc.CallOption) (*runtimeapi.PodSandboxStatusResponse, error)
 	ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error)
@@ -38,7 +38,7 @@ type statusCalls interface {
 // Reader reads pods from a runtime. It stores no pods: the caller passes the known status, so one
 // Reader serves any number of concurrent callers.
 type Reader struct {
-	runtime statusCalls
+	runtime Runtime
 	name    string
 	owner   cri.Owner
 	// evented is set once a sandbox's status has contained those of its containers. Runtimes that
@@ -48,11 +48,11 @@ type Reader struct {
 
 // New returns a Reader. It makes no call.
 func New(c Config) (*Reader, error) {
-	switch {
-	case c.Runtime == nil:
+	if c.Runtime == nil {
 		return nil, errors.New("podreader: Config.Runtime is missing")
-	case c.RuntimeName == "":
-		return nil, errors.New("podreader: Config.RuntimeName is missing")
+	}
+	if err := podruntime.CheckRuntimeName(c.RuntimeName); err != nil {
+		return nil, fmt.Errorf("podreader: Config.%w", err)
 	}
 	if err := c.Owner.Validate(); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-func newTestReader(t *testing.T, n statusCalls, o cri.Owner) *Reader {
+func newTestReader(t *testing.T, n Runtime, o cri.Owner) *Reader {
 	t.Helper()
 	r, err := New(Config{Runtime: n, RuntimeName: "fake", Owner: o})
 	if err != nil {

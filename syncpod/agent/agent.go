@@ -6,7 +6,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/image"
 	podstats "github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
@@ -34,7 +33,9 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent: Config.Images: %w", err)
 	}
-	c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Images, d.Cache = pulls, c.cache })
+	if c.Sync.Parts.Images == nil {
+		c.Sync.Parts.Images = pulls
+	}
 	a := &Agent{stats: reader}
 	parts, err := a.parts(&c, pulls)
 	if err != nil {
@@ -74,7 +75,7 @@ func (a *Agent) parts(c *Config, manager *image.Manager) (all []loop.Part, err e
 		return nil, err
 	}
 	if probes != nil {
-		c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Probes = probes })
+		c.Sync.Parts.Probes = probes
 		all = append(all, probes)
 	}
 	if rotation != nil {

@@ -15,12 +15,13 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/eviction"
-	"github.com/podsync/podsync/syncpod/internal/assemble"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/probe"
 	"github.com/podsync/podsync/syncpod/source"
+	"github.com/podsync/podsync/syncpod/store"
 	"github.com/podsync/podsync/syncpod/userns"
 )
 
@@ -35,14 +36,18 @@ type Config struct {
 	// NodeName is the involved object of events that concern no pod: that images cannot be removed, or
 	// that the node is under pressure. Default: such events are not recorded.
 	NodeName string
-	// Sources, Sync, Admission, Watch, Workers and Log are the fields of a loop.Config. Sources are
-	// required.
+	// Sources, Sync, Admission, Watch, Workers, Log, Reader, Cache and Store are the fields of a loop.Config. Sources
+	// are required. Sync.Parts.Probes requires NoProbes, and Sync.Parts.Images requires NoImageGC, because the agent does
+	// not know which images are about to be used.
 	Sources   []source.Source
 	Sync      syncpod.Config
 	Admission loop.Admission
 	Watch     pleg.Settings
 	Workers   podworkers.Config
 	Log       logr.Logger
+	Reader    loop.Reader
+	Cache     *runtime.Cache
+	Store     store.Store
 
 	// NoProbes turns probes off; a container with a startup or readiness probe is then never ready.
 	// ProbeObserver receives the result of each probe. Default: none.
@@ -75,6 +80,8 @@ type Config struct {
 	// thresholds of a kubelet.
 	NoEviction     bool
 	EvictionPolicy eviction.Policy
+	// Stats measures the node and its pods for evictions. Default: Agent.Stats.
+	Stats stats.Source
 	// Evicted is called when the eviction of a pod begins. It must not block. Default: none.
 	Evicted func(eviction.Eviction)
 
@@ -86,8 +93,6 @@ type Config struct {
 	// Parts are parts of the caller. They run like the agent's own.
 	Parts []loop.Part
 
-	// cache is shared with the Loop, which updates it.
-	cache *runtime.Cache
 	// oom replaces the kernel's log in tests.
 	oom oomWatcher
 }
@@ -97,10 +102,23 @@ func (c *Config) complete() error {
 	if c.Client == nil {
 		return errors.New("agent: Config.Client is missing")
 	}
-	if err := assemble.CheckClient(c.Client); err != nil {
+	if err := c.Client.Validate(); err != nil {
 		return fmt.Errorf("agent: Config.Client is %w", err)
 	}
-	c.cache = &runtime.Cache{}
+	for _, f := range []struct {
+		part, requires string
+		invalid        bool
+	}{
+		{"Probes", "NoProbes", c.Sync.Parts.Probes != nil && !c.NoProbes},
+		{"Images", "NoImageGC", c.Sync.Parts.Images != nil && !c.NoImageGC},
+	} {
+		if f.invalid {
+			return fmt.Errorf("agent: Config.Sync.Parts.%s is set, which requires Config.%s", f.part, f.requires)
+		}
+	}
+	if c.Cache == nil {
+		c.Cache = &runtime.Cache{}
+	}
 	if c.Images.Runtime == nil {
 		c.Images.Runtime = c.Client
 	}
@@ -127,6 +145,6 @@ func (c *Config) imagesDir() string {
 func (c *Config) loop(parts []loop.Part) loop.Config {
 	return loop.Config{
 		Client: c.Client, Root: c.Root, Sources: c.Sources, Sync: c.Sync, Admission: c.Admission, Parts: parts,
-		Watch: c.Watch, Workers: c.Workers, Log: c.Log,
+		Watch: c.Watch, Workers: c.Workers, Log: c.Log, Reader: c.Reader, Cache: c.Cache, Store: c.Store,
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/oom"
@@ -50,7 +49,7 @@ func (n *node) doneByDefault(t *testing.T, dir string, off func(*agent.Config)) 
 	src, short, killed, events := source.NewStaticPush("file"), newShortNode(n), make(kills, 1), &heard{}
 	a := n.start([]source.Source{src}, func(c *agent.Config) {
 		*c = agent.Config{Client: c.Client, Root: filepath.Join(dir, "root"), NodeName: "node-1", Sources: c.Sources, Sync: c.Sync}
-		c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Stats = short })
+		c.Stats = short
 		c.Sync.Node.LogsRoot = filepath.Join(dir, "logs")
 		reportingOOM(killed, events)(c)
 		off(c)

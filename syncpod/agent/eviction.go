@@ -32,11 +32,11 @@ func (c *Config) makeEvictions(reader *stats.Reader, containers *containerGC, im
 	if c.NoEviction {
 		return nil, nil
 	}
-	measured := stats.Source(reader)
-	if d := c.Sync.Deps; d != nil && d.Stats != nil {
-		measured = d.Stats
+	measured := c.Stats
+	if measured == nil {
+		measured = reader
 	}
-	e := &evictor{cache: c.cache, containers: containers, images: images, node: nodeEvents(c.NodeName)}
+	e := &evictor{cache: c.Cache, containers: containers, images: images, node: nodeEvents(c.NodeName)}
 	config := pressure.Config{Policy: c.EvictionPolicy, Agent: e, Stats: measured, Evicted: c.Evicted, Log: c.Log, LogsRoot: c.logsRoot()}
 	if c.Root != "" {
 		config.State = filepath.Join(c.Root, "evictions")

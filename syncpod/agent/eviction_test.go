@@ -19,7 +19,6 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -76,7 +75,7 @@ func (s *shortNode) has(left uint64) {
 func (s *shortNode) evicting(p eviction.Policy) func(*agent.Config) {
 	return func(c *agent.Config) {
 		c.NoEviction, c.EvictionPolicy, c.NodeName = false, p, "node"
-		c.Sync.Deps = c.Sync.Deps.With(func(d *deps.Dependencies) { d.Stats = s })
+		c.Stats = s
 		c.Sync.Events = (*evictionEvents)(s)
 	}
 }

@@ -36,7 +36,7 @@ func (c *Config) makeContainerGC() (*containerGC, error) {
 	if c.NoContainerGC {
 		return nil, nil
 	}
-	config := gc.Config{Pods: c.cache, Runtime: c.Client}
+	config := gc.Config{Pods: c.Cache, Runtime: c.Client}
 	if config.LogsRoot = c.logsRoot(); config.LogsRoot != "" {
 		config.LogLinks = c.Sync.Node.LogLinks
 	}
@@ -87,7 +87,7 @@ func (c *Config) makeImageGC(manager *image.Manager) (*imageGC, error) {
 		return nil, nil
 	}
 	collector, err := image.NewCollector(image.CollectorConfig{
-		Runtime: c.Client, Leases: manager.Leases(), Policy: c.ImagePolicy, Pods: c.cache, Log: c.Log,
+		Runtime: c.Client, Leases: manager.Leases(), Policy: c.ImagePolicy, Pods: c.Cache, Log: c.Log,
 		AlwaysList: !c.NoEviction, // an eviction may need to remove all of them
 	})
 	if err != nil {

@@ -31,7 +31,7 @@ func (c *Config) makeRotation() (*rotation, error) {
 	if c.LogInterval < 0 {
 		return nil, fmt.Errorf("agent: Config.LogInterval is negative: %v", c.LogInterval)
 	}
-	rotator, err := rotate.New(rotate.Config{Pods: c.cache, Runtime: c.Client, Policy: c.LogPolicy, LogsRoot: c.logsRoot()})
+	rotator, err := rotate.New(rotate.Config{Pods: c.Cache, Runtime: c.Client, Policy: c.LogPolicy, LogsRoot: c.logsRoot()})
 	if err != nil {
 		return nil, fmt.Errorf("agent: Config.LogPolicy: %w", err)
 	}
@@ -40,7 +40,7 @@ func (c *Config) makeRotation() (*rotation, error) {
 
 // logsRoot returns the directory of all logs, "" if the logs are not files.
 func (c *Config) logsRoot() string {
-	if c.Sync.Deps != nil && c.Sync.Deps.Logs != nil {
+	if c.Sync.Parts.Logs != nil {
 		return ""
 	}
 	return cmp.Or(c.Sync.Node.LogsRoot, sandbox.DefaultLogsRoot)

@@ -71,7 +71,7 @@ func (c *Config) makeOOMReporter() *oomReporter {
 		c.oom = &oom.Watcher{}
 	}
 	return &oomReporter{
-		watcher: c.oom, cache: c.cache, node: nodeEvents(c.NodeName), log: c.Log, late: map[string]int{}, recent: map[killSubject]int{},
+		watcher: c.oom, cache: c.Cache, node: nodeEvents(c.NodeName), log: c.Log, late: map[string]int{}, recent: map[killSubject]int{},
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/deps"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/podref"
 	"github.com/podsync/podsync/syncpod/probe"
@@ -19,8 +19,8 @@ type probes struct {
 }
 
 var (
-	_ deps.Probes = (*probes)(nil)
-	_ loop.Part   = (*probes)(nil)
+	_ syncpod.Probes = (*probes)(nil)
+	_ loop.Part      = (*probes)(nil)
 )
 
 // makeProbes returns nil if NoProbes is set.

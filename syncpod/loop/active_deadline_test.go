@@ -70,7 +70,7 @@ func TestActiveDeadlineOfOthers(t *testing.T) {
 func TestK7_ActiveDeadlineOverARestart(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		records := &stickyRecords{all: map[types.UID][]byte{}}
-		with := func(c *nodeagent.Config) { c.Sync.Deps.Records = records }
+		with := func(c *nodeagent.Config) { c.Sync.Parts.Records = records }
 		p := pod("api", "bounded", "b", "trap '' TERM; sleep infinity")
 		p.Spec.TerminationGracePeriodSeconds, p.Spec.ActiveDeadlineSeconds = new(int64(600)), new(int64(60))
 		push := source.NewPush()

@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -12,8 +14,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/pleg"
+	podreader "github.com/podsync/podsync/runtime/reader"
+	"github.com/podsync/podsync/sandbox/run"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/internal/assemble"
 	"github.com/podsync/podsync/syncpod/source"
 	statusstore "github.com/podsync/podsync/syncpod/store"
 )
@@ -53,8 +56,20 @@ type Config struct {
 	// that a source rejects. It is also the Log of Sync and Workers if those are zero. Default: no log.
 	Log logr.Logger
 
-	fromClient
-	store statusstore.Store
+	// Reader reads the pods of the runtime, for the watcher and the Syncer. Default: a *reader.Reader of the Client.
+	Reader Reader
+	// Cache gets the newest status of each pod from the watcher. Default: a new one. Loop.Cache returns it.
+	Cache *runtime.Cache
+	// Store persists the statuses that the Loop has reported, for the next agent. Default: with a Root, files below it;
+	// without, none.
+	Store statusstore.Store
+}
+
+// Reader reads pods from the runtime. A *reader.Reader implements it.
+type Reader interface {
+	pleg.Reader
+	// SandboxStatus reads one sandbox, with its addresses.
+	SandboxStatus(ctx context.Context, id string) (runtime.SandboxStatus, error)
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -111,6 +126,8 @@ func (c *Config) checkParts() error {
 		set  bool
 	}{
 		{"Sync.Client", c.Sync.Client != nil},
+		{"Sync.Parts.Statuses", c.Sync.Parts.Statuses != nil},
+		{"Sync.Parts.StatusKeeper", c.Sync.Parts.StatusKeeper != nil},
 		{"Workers.Syncer", c.Workers.Syncer != nil},
 		{"Workers.Status", c.Workers.Status != nil},
 	} {
@@ -121,7 +138,7 @@ func (c *Config) checkParts() error {
 	if c.Client == nil {
 		return errors.New("loop: Config.Client is missing")
 	}
-	if err := assemble.CheckClient(c.Client); err != nil {
+	if err := c.Client.Validate(); err != nil {
 		return fmt.Errorf("loop: Config.Client is %w", err)
 	}
 	for i, part := range c.Parts {
@@ -164,18 +181,43 @@ func (c *Config) shareLog() {
 	}
 }
 
+// makeFromClient creates the missing parts that a Loop and its Syncer share.
+func (c *Config) makeFromClient() (err error) {
+	name := cmp.Or(c.Sync.RuntimeName, c.Client.RuntimeName())
+	if err := runtime.CheckRuntimeName(name); err != nil {
+		return fmt.Errorf("loop: Config.Sync.%w", err)
+	}
+	if c.Reader == nil {
+		if c.Reader, err = podreader.New(podreader.Config{Runtime: c.Client, RuntimeName: name, Owner: c.Sync.Owner}); err != nil {
+			return fmt.Errorf("loop: Config.Sync: %w", err)
+		}
+	}
+	if c.Cache == nil {
+		c.Cache = &runtime.Cache{}
+	}
+	if c.Sync.Parts.Probes == nil {
+		c.Sync.Parts.Probes = syncpod.NoProbes{}
+	}
+	if c.Sync.Parts.Sandboxes == nil { // only one stop of a sandbox may be in flight
+		if c.Sync.Parts.Sandboxes, err = run.New(run.Config{Runtime: c.Client, Owner: c.Sync.Owner, Log: c.Sync.Log}); err != nil {
+			return fmt.Errorf("loop: Config.Sync: %w", err)
+		}
+	}
+	return nil
+}
+
 func (c *Config) makeStore() error {
-	if c.store = c.Sync.Deps.Store; c.store != nil {
+	if c.Store != nil {
 		return nil
 	}
 	if c.Root == "" {
-		c.store = statusstore.None{}
+		c.Store = statusstore.None{}
 		return nil
 	}
 	store, err := statusstore.NewFiles(filepath.Join(c.Root, "statuses"))
 	if err != nil {
 		return fmt.Errorf("loop: Config.Root: %w", err)
 	}
-	c.store = store
+	c.Store = store
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -158,9 +158,9 @@ func TestK7_RestartWhileTheRuntimeIsUnavailable(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			records := deps.FileRecords{Dir: t.TempDir()}
+			records := syncpod.FileRecords{Dir: t.TempDir()}
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				keep := func(c *nodeagent.Config) { c.Sync.Deps.Records = records }
+				keep := func(c *nodeagent.Config) { c.Sync.Parts.Records = records }
 				web := api(pod("", "web", "u", deaf))
 				n.leave(keep, web)
 				if err := trouble(n); err != nil {

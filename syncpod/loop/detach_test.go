@@ -5,9 +5,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -74,8 +74,8 @@ func (a *agent) detachIn(want time.Duration) {
 func TestC2_AttemptOfAContainerThatIsNoLongerDesired(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, When: faults.Midway, Delay: 3 * time.Second, IgnoreCancel: true})
-		records := deps.FileRecords{Dir: t.TempDir()}
-		withRecords := func(c *nodeagent.Config) { c.Sync.Deps.Records = records }
+		records := syncpod.FileRecords{Dir: t.TempDir()}
+		withRecords := func(c *nodeagent.Config) { c.Sync.Parts.Records = records }
 		push := source.NewStaticPush("file")
 		first := n.start([]source.Source{push}, withRecords)
 		set(t, push, pod("file", "web", "web", "sleep 1000000"))

@@ -80,6 +80,6 @@ package loop
 //	events.go      a queue before the event recorder
 //	pods.go, health.go  the state of each pod and of the agent, for the embedder
 //
-//	config.go      Config; config_client.go has the defaults that need the Client,
+//	config.go      Config, and the defaults that need the Client;
 //	               parts.go the interfaces
 //	restore.go     reads the stored statuses at the start

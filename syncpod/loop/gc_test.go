@@ -63,7 +63,7 @@ func TestC3_CrashLoopOfADay(t *testing.T) {
 			t.Fatal(err)
 		}
 		onDisk := func(c *nodeagent.Config) {
-			c.Sync.Node.LogsRoot, c.Sync.Deps.Logs, c.Sync.Node.LogLinks = logs, nil, links
+			c.Sync.Node.LogsRoot, c.Sync.Parts.Logs, c.Sync.Node.LogLinks = logs, nil, links
 		}
 		src := source.NewStaticPush("file")
 		a := n.start([]source.Source{src}, onDisk)

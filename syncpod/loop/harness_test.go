@@ -13,7 +13,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
@@ -62,7 +61,7 @@ func (n *node) start(sources []source.Source, change func(*nodeagent.Config)) *a
 	seen := &statuses{last: map[types.UID]v1.PodStatus{}}
 	c := nodeagent.Config{
 		Client: cri.NewClient(conn), Sources: sources, NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true,
-		Sync: syncpod.Config{RuntimeName: "critest", Sink: seen, Node: syncpod.Node{LogsRoot: "/var/log/pods"}, Deps: &deps.Dependencies{Logs: noLogs{}, Store: n.store}},
+		Sync: syncpod.Config{RuntimeName: "critest", Sink: seen, Node: syncpod.Node{LogsRoot: "/var/log/pods"}, Parts: syncpod.Parts{Logs: noLogs{}}}, Store: n.store,
 	}
 	if change != nil {
 		change(&c)

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/pleg"
@@ -16,7 +15,7 @@ import (
 // inspections reads statuses for a Syncer. It inspects pods through the watcher, so that the cache
 // has the newest status and no pod is inspected twice.
 type inspections struct {
-	deps.Statuses
+	Reader
 	loop *Loop
 }
 
@@ -27,7 +26,7 @@ func (l inspections) PodStatus(ctx context.Context, uid types.UID, prev *runtime
 	status, err := l.loop.watcher.GetNewerThan(ctx, uid, since)
 	if _, away := errors.AsType[*pleg.UnavailableError](err); away {
 		l.loop.states.update(uid, func(s *podState) { s.lookedAt = time.Time{} }) // the cache does not have this status
-		return l.Statuses.PodStatus(ctx, uid, prev)
+		return l.Reader.PodStatus(ctx, uid, prev)
 	}
 	if err == nil {
 		l.loop.states.update(uid, func(s *podState) { s.lookedAt = since })

@@ -57,7 +57,7 @@ func TestW11_RecordThatCouldNotBeDeleted(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		records := &stickyRecords{from: time.Now().Add(2 * time.Minute), all: map[types.UID][]byte{}}
 		push := source.NewPush()
-		n.start([]source.Source{push}, func(c *nodeagent.Config) { c.Sync.Deps.Records = records })
+		n.start([]source.Source{push}, func(c *nodeagent.Config) { c.Sync.Parts.Records = records })
 		set(t, push, pod("api", "web", "u", forever))
 		time.Sleep(time.Minute)
 		set(t, push)

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
 	podruntime "github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/pleg"
@@ -54,10 +53,10 @@ func New(c Config) (*Loop, error) {
 	}
 	l := &Loop{config: c, events: events, states: &podStates{pods: map[types.UID]*podState{}}, before: newSeenBefore()}
 	l.table = &podTable{
-		notices: notices{c.Log, c.Sync.Events}, states: l.states, cache: c.cache,
+		notices: notices{c.Log, c.Sync.Events}, states: l.states, cache: c.Cache,
 		news: make(flag, 1), housekeeping: make(flag, 1), pods: map[types.UID]*workerPod{},
 	}
-	l.sink = sink{podStates: l.states, seen: l.table.lastStatus, store: c.store, next: c.Sync.Sink}
+	l.sink = sink{podStates: l.states, seen: l.table.lastStatus, store: c.Store, next: c.Sync.Sink}
 	l.sources = &feeds{log: c.Log, delivered: l.table.sourceDelivered}
 	for _, s := range c.Sources {
 		l.sources.all = append(l.sources.all, &feed{Source: s})
@@ -73,14 +72,14 @@ func (l *Loop) assemble() error {
 	c := &l.config
 	syncConfig := c.Sync
 	syncConfig.Sink = nil // the Loop delivers the statuses
-	syncConfig.Deps = syncConfig.Deps.With(func(d *deps.Dependencies) { d.Statuses, d.Sink = inspections{c.reader, l}, l.sink })
+	syncConfig.Parts.Statuses, syncConfig.Parts.StatusKeeper = inspections{c.Reader, l}, l.sink
 	syncer, err := syncpod.New(syncConfig)
 	if err != nil {
 		return fmt.Errorf("loop: Config.Sync: %w", err)
 	}
 	l.syncer = syncer
 	watchConfig := pleg.Config{
-		Settings: c.Watch, Reader: reader{c.reader, l.before}, Events: c.Client, Owner: c.Sync.Owner, Cache: c.cache, Log: c.Log,
+		Settings: c.Watch, Reader: reader{c.Reader, l.before}, Events: c.Client, Owner: c.Sync.Owner, Cache: c.Cache, Log: c.Log,
 		Observed:         syncer.Observe, // a container may exit, and its record be lost, between two works
 		Changed:          func(uid types.UID, _ *podruntime.PodStatus) { l.table.requestSync(uid) },
 		AvailableChanged: l.availableChanged,
@@ -160,13 +159,24 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
+// pendingStops are the stops of sandboxes that outlive the contexts of their callers.
+type pendingStops interface {
+	CancelPending()
+	Wait()
+}
+
 // windUp returns when all goroutines of Run have returned, after its context has ended. When its time has
 // passed, it cancels the work in the runtime.
 func (l *Loop) windUp() {
-	overdue := time.AfterFunc(l.config.Sync.Limits.CleanupTimeout, l.config.sandboxes.CancelPending)
-	defer overdue.Stop()
+	stops, pending := l.config.Sync.Parts.Sandboxes.(pendingStops)
+	if pending {
+		overdue := time.AfterFunc(l.config.Sync.Limits.CleanupTimeout, stops.CancelPending)
+		defer overdue.Stop()
+	}
 	l.children.Wait()
-	l.config.sandboxes.Wait()
+	if pending {
+		stops.Wait()
+	}
 }
 
 func (l *Loop) runPart(ctx context.Context, i int) error {
@@ -203,7 +213,7 @@ func (l *Loop) forgetDrained(ctx context.Context) error {
 			continue
 		}
 		l.states.update(uid, func(s *podState) { s.drained = true })
-		errs = append(errs, l.config.store.Delete(ctx, uid))
+		errs = append(errs, l.config.Store.Delete(ctx, uid))
 	}
 	return errors.Join(errs...)
 }

@@ -6,9 +6,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -42,10 +42,10 @@ func TestT2_ExitIsObservedDuringTheSync(t *testing.T) {
 func TestC5_JobThatExitsWhileTheRuntimeIsUnavailable(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 		t.Run(name, func(t *testing.T) {
-			records := deps.FileRecords{Dir: t.TempDir()}
+			records := syncpod.FileRecords{Dir: t.TempDir()}
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				src := source.NewStaticPush("file")
-				keep := func(c *nodeagent.Config) { c.Sync.Deps.Records = records }
+				keep := func(c *nodeagent.Config) { c.Sync.Parts.Records = records }
 				a := n.start([]source.Source{src}, keep)
 				job := once(pod("file", "job", "u", "exit 0"))
 				forget := n.OnCall(func(_ int, c critest.Call) {

@@ -63,4 +63,4 @@ func (l *Loop) Explain(uid types.UID) string {
 
 // Cache returns the cache with the last observed statuses of pods in the runtime. It is the cache of
 // Config.Watch. The caller must not modify it.
-func (l *Loop) Cache() *runtime.Cache { return l.config.cache }
+func (l *Loop) Cache() *runtime.Cache { return l.config.Cache }

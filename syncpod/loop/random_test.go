@@ -191,8 +191,8 @@ func (l *randomLife) heal() {
 func (l *randomLife) startAgent() {
 	l.src = source.NewStaticPush("file")
 	l.a = l.start([]source.Source{l.src}, func(c *nodeagent.Config) {
-		c.Sync.Deps.Store, c.Root, c.Sync.Node.LogsRoot = nil, l.root, l.root+"/logs"
-		c.Sync.Deps.Logs = nil
+		c.Store, c.Root, c.Sync.Node.LogsRoot = nil, l.root, l.root+"/logs"
+		c.Sync.Parts.Logs = nil
 	})
 	l.set(l.pods)
 }

@@ -47,7 +47,7 @@ func TestTakeOverInspectsChangedPods(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				store := tt.store(t)
-				withStore := func(c *nodeagent.Config) { c.Sync.Deps.Store = store }
+				withStore := func(c *nodeagent.Config) { c.Store = store }
 				pods := []*v1.Pod{pod("file", "job", "job", "sleep 20; exit 3")}
 				pods[0].Spec.RestartPolicy = v1.RestartPolicyNever
 				for i := range 3 {

@@ -16,9 +16,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -111,7 +111,7 @@ func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
 			}
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				below := func(c *nodeagent.Config) {
-					c.Sync.Deps.Store = nil
+					c.Store = nil
 					c.Root, c.Sync.Node.LogsRoot = root, t.TempDir()
 				}
 				n.leave(below, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
@@ -150,7 +150,7 @@ func TestG5_KeptContainersAreRemovedInTheEnd(t *testing.T) {
 
 		busy := &busyRemains{busy: "u", until: time.Now().Add(5 * time.Minute)}
 		src := source.NewStaticPush("file")
-		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Deps.Clean = []deps.Cleaner{busy} })
+		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Parts.Clean = []syncpod.Cleaner{busy} })
 		set(t, src)
 		time.Sleep(time.Second)
 		if busy.count("v") != 1 {
@@ -164,7 +164,7 @@ func TestG5_KeptContainersAreRemovedInTheEnd(t *testing.T) {
 	})
 }
 
-// cleanerFunc is a function that is a deps.Cleaner.
+// cleanerFunc is a function that is a syncpod.Cleaner.
 type cleanerFunc func(context.Context, types.UID) error
 
 func (f cleanerFunc) RemovePod(ctx context.Context, pod types.UID) error { return f(ctx, pod) }
@@ -213,7 +213,7 @@ func TestHugeRemainsDoNotHoldUpOthers(t *testing.T) {
 
 		huge := &hugeRemains{needs: 10 * time.Minute, spent: map[types.UID]time.Duration{}}
 		src := source.NewStaticPush("file")
-		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Deps.Clean = []deps.Cleaner{huge} })
+		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Parts.Clean = []syncpod.Cleaner{huge} })
 		set(t, src)
 		time.Sleep(5 * time.Minute)
 		if got := huge.tried(); got != pods {

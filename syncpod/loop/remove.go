@@ -41,9 +41,9 @@ type remover struct {
 // and finally the records, by which the next agent finds the rest if this one is killed. With a remaining record, a new
 // pod with the UID would count as finished.
 func (r remover) removePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	r.config.probes.Forget(w.UID)
+	r.config.Sync.Parts.Probes.Forget(w.UID)
 	if w.Pod != nil { // its work has ended: nothing depends on its status
-		if err := r.config.store.Delete(ctx, w.UID); err != nil {
+		if err := r.config.Store.Delete(ctx, w.UID); err != nil {
 			r.config.Log.Error(err, "the status of a pod is not deleted", "podUID", w.UID)
 		}
 	}
@@ -106,7 +106,7 @@ func (r remover) removeSandboxes(ctx context.Context, status *runtime.PodStatus)
 	stopped := r.table.states.get(status.UID).sandboxesStopped
 	for _, sb := range status.Sandboxes {
 		if !slices.Contains(stopped, sb.ID) {
-			if err := r.config.sandboxes.Stop(ctx, sb.ID); err != nil {
+			if err := r.config.Sync.Parts.Sandboxes.Stop(ctx, sb.ID); err != nil {
 				return fmt.Errorf("pod %s: %w", status.UID, err)
 			}
 		}
@@ -131,7 +131,7 @@ func (r remover) deleteRecords(ctx context.Context, uid types.UID) (unfinished b
 	defer cancel()
 	err = r.syncer.Forget(ctx, uid)
 	if err == nil || ctx.Err() == nil {
-		err = errors.Join(err, r.config.store.Delete(ctx, uid))
+		err = errors.Join(err, r.config.Store.Delete(ctx, uid))
 	}
 	return ctx.Err() != nil, err
 }

@@ -42,7 +42,7 @@ func (r *slowRecords) tried() int {
 func TestNewPodDoesNotWaitForATimeoutOfTheStore(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		records, src := &slowRecords{}, source.NewStaticPush("file")
-		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Deps.Records = records })
+		n.start([]source.Source{src}, func(c *nodeagent.Config) { c.Sync.Parts.Records = records })
 		set(t, src, once(pod("file", "web", "u", deaf)))
 		time.Sleep(time.Minute)
 		set(t, src)

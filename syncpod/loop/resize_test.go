@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/device"
 	"github.com/podsync/podsync/syncpod/resize"
@@ -50,7 +50,7 @@ func TestC10_DeferredResizeGetsItsRoom(t *testing.T) {
 					}
 					push := source.NewPush()
 					return push, n.start([]source.Source{push}, func(c *nodeagent.Config) {
-						c.Sync.Extensions.Allocations, c.Sync.Deps.Records = allocator, deps.FileRecords{Dir: records}
+						c.Sync.Extensions.Allocations, c.Sync.Parts.Records = allocator, syncpod.FileRecords{Dir: records}
 					})
 				}
 				push, a := start()

@@ -44,7 +44,7 @@ func (l *Loop) restore(ctx context.Context) {
 // tryRestore loads everything readable; loading twice makes no difference. It distinguishes data
 // that is lost from data that may be readable later.
 func (l *Loop) tryRestore(ctx context.Context) (lost, err error) {
-	statuses, err := l.config.store.Load(ctx)
+	statuses, err := l.config.Store.Load(ctx)
 	if errors.Is(err, store.ErrLost) {
 		lost, err = err, nil
 	}

@@ -56,7 +56,7 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 				}
 				push = source.NewStaticPush("file")
 				a := n.start([]source.Source{push}, func(c *nodeagent.Config) {
-					c.Sync.Deps.Store = lateStore{n.store, time.Now().Add(tt.away), tt.err}
+					c.Store = lateStore{n.store, time.Now().Add(tt.away), tt.err}
 				})
 				set(t, push, job)
 				time.Sleep(2 * time.Minute)

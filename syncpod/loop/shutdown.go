@@ -76,7 +76,7 @@ func (l *Loop) forgetStatic(ctx context.Context, pods []*v1.Pod) error {
 			continue
 		}
 		l.states.update(pod.UID, func(s *podState) { s.drained = true })
-		errs = append(errs, l.config.store.Delete(ctx, pod.UID))
+		errs = append(errs, l.config.Store.Delete(ctx, pod.UID))
 	}
 	return errors.Join(errs...)
 }

@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
 	statusstore "github.com/podsync/podsync/syncpod/store"
@@ -25,7 +24,7 @@ type sink struct {
 	next  syncpod.StatusSink // nil if the embedder has none
 }
 
-var _ deps.Sink = sink{}
+var _ syncpod.StatusKeeper = sink{}
 
 // KeepPodStatus stores the status before the embedder gets it, so that the next agent cannot take
 // back a reported status. The Syncer shares the status; neither modifies it.

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -27,7 +27,7 @@ func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 		var idle atomic.Bool
 		a := n.start([]source.Source{src}, func(c *nodeagent.Config) {
 			c.Watch.EventRelist = 10 * time.Second
-			c.Sync.Deps.Clean = []deps.Cleaner{cleanerFunc(func(context.Context, types.UID) error {
+			c.Sync.Parts.Clean = []syncpod.Cleaner{cleanerFunc(func(context.Context, types.UID) error {
 				if !idle.Load() {
 					return errors.New("device or resource busy")
 				}

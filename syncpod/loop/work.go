@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
@@ -33,7 +32,7 @@ var _ syncer = (*syncpod.Syncer)(nil)
 type work struct {
 	table   *podTable
 	syncer  syncer
-	probes  deps.Probes
+	probes  syncpod.Probes
 	sink    sink
 	remover remover
 }
@@ -42,7 +41,7 @@ var _ podworkers.Syncer = work{}
 
 func (l *Loop) work() work {
 	return work{
-		table: l.table, syncer: l.syncer, probes: l.config.probes, sink: l.sink,
+		table: l.table, syncer: l.syncer, probes: l.config.Sync.Parts.Probes, sink: l.sink,
 		remover: remover{
 			config: &l.config, table: l.table, sources: l.sources, syncer: l.syncer, fresh: l.fresh,
 			removals: make(chan struct{}, parallelRemovals), deletions: make(chan struct{}, parallelRemovals),

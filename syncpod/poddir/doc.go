@@ -9,7 +9,7 @@
 //	<Root>/pods/<uid>/plugins/<plugin>/<name>           further files for its volumes
 //	<Root>/pods/<uid>/userns                            the range of a user namespace, of package userns
 //
-// A [Dirs] implements the interfaces of package syncpod: it prepares a pod (deps.Dependencies.Prepare), mounts
+// A [Dirs] implements the interfaces of package syncpod: it prepares a pod (Parts.Prepare), mounts
 // the files into its containers (Mounts there), updates the volumes while the pod runs (Refresh), and removes
 // the directory when the pod has stopped for good (syncpod.Extensions.Clean). [Dirs.TerminationMessage] reads
 // termination messages (Messages). [Dirs.Pods] lists the pods that have a directory, so that the directories

@@ -75,11 +75,9 @@ var rooms = []room{
 		"volumes are files of the node and need no runtime"},
 	{"syncpod/poddir", []string{"internal/filetree", "runtime", "runtime/hostfs", "runtime/hostfs/mounts", "sandbox", "syncpod/container"},
 		"a pod's directory consists of files of the node, and needs no runtime; an interface sets up the volumes"},
-	{"syncpod/internal/assemble", []string{"runtime/cri", "runtime/image", "runtime/reader", "sandbox/run", "syncpod/lifecycle/handler"},
-		"it builds parts from a connection, for the transaction and for the loop, and imports neither"},
 	{"syncpod/memory", []string{"actions", "backoff", "internal/statusjson", "runtime", "runtime/cri/creation", "syncpod/status"},
 		"the memory of a pod is a value with rules; other packages lock, load and save it"},
-	{"syncpod", []string{"actions", "internal/deadline", "internal/deps", "internal/limiter", "internal/podresources", "internal/podfile", "runtime", "runtime/cri", "runtime/cri/creation", "runtime/hostfs", "runtime/image", "sandbox", "sandbox/run", "syncpod/cgroup", "syncpod/container", "syncpod/container/...", "syncpod/container/env", "syncpod/device", "syncpod/internal/assemble", "syncpod/lifecycle", "syncpod/lifecycle/handler", "syncpod/memory", "syncpod/poddir", "syncpod/podref", "syncpod/resize", "syncpod/status", "syncpod/volume", "syncpod/volume/local"},
+	{"syncpod", []string{"actions", "internal/deadline", "internal/limiter", "internal/podresources", "internal/podfile", "runtime", "runtime/cri", "runtime/cri/creation", "runtime/hostfs", "runtime/image", "runtime/reader", "sandbox", "sandbox/run", "syncpod/cgroup", "syncpod/container", "syncpod/container/...", "syncpod/container/env", "syncpod/device", "syncpod/lifecycle", "syncpod/lifecycle/handler", "syncpod/memory", "syncpod/poddir", "syncpod/podref", "syncpod/resize", "syncpod/status", "syncpod/volume", "syncpod/volume/local"},
 		"the transaction does not depend on its callers, the workers and the loop, and never on a fake runtime"},
 	{"syncpod/device", []string{"internal/podfile"}, "the devices of containers are stored in files; an interface allocates them"},
 	{"syncpod/userns", []string{"runtime/hostfs"},
@@ -89,9 +87,9 @@ var rooms = []room{
 		"a source works without the code that keeps its pods running"},
 	{"syncpod/credentialprovider", []string{"runtime/hostfs", "runtime/image/keyring", "syncpod/source", "syncpod/volume"},
 		"credentials are pull secrets; another package pulls"},
-	{"syncpod/loop", []string{"internal/deps", "internal/order", "podworkers", "runtime", "runtime/cri", "runtime/pleg", "runtime/reader", "sandbox/run", "syncpod", "syncpod/internal/assemble", "syncpod/podref", "syncpod/podspec", "syncpod/shutdown", "syncpod/source", "syncpod/status", "syncpod/store"},
+	{"syncpod/loop", []string{"internal/order", "podworkers", "runtime", "runtime/cri", "runtime/pleg", "runtime/reader", "sandbox/run", "syncpod", "syncpod/podref", "syncpod/podspec", "syncpod/shutdown", "syncpod/source", "syncpod/status", "syncpod/store"},
 		"it keeps pods running; other parts of an agent use it through an interface; it never imports a fake runtime"},
-	{"syncpod/agent", []string{"actions", "internal/deps", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/logs", "runtime/logs/rotate", "runtime/pleg", "runtime/stats", "sandbox", "syncpod", "syncpod/eviction", "syncpod/eviction/manager", "syncpod/internal/assemble", "syncpod/loop", "syncpod/oom", "syncpod/podref", "syncpod/probe", "syncpod/source", "syncpod/userns"},
+	{"syncpod/agent", []string{"actions", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/logs", "runtime/logs/rotate", "runtime/pleg", "runtime/stats", "sandbox", "syncpod", "syncpod/eviction", "syncpod/eviction/manager", "syncpod/loop", "syncpod/oom", "syncpod/podref", "syncpod/probe", "syncpod/source", "syncpod/store", "syncpod/userns"},
 		"it is the top: it adds the parts of a kubelet to a loop, and never imports a fake runtime"},
 
 	{"syncpod/server", []string{"internal/spdy", "internal/websocket", "runtime", "runtime/cri", "runtime/hostfs", "runtime/logs", "runtime/stats", "syncpod/loop", "syncpod/volume"},
@@ -120,8 +118,6 @@ var rooms = []room{
 	{"syncpod/store", []string{"internal/podfile", "internal/statusjson", "runtime"}, "a stored status is a file, for any agent"},
 	{"internal/statusjson", []string{"runtime"}, "it encodes reported states, for packages that store them"},
 	{"internal/podfile", []string{"runtime/hostfs"}, "it stores a file for each pod, with any content"},
-	{"internal/deps", []string{"actions", "internal/podfile", "runtime", "runtime/image", "runtime/stats", "sandbox", "sandbox/run", "syncpod/store"},
-		"it names the parts that packages pass to a Syncer, and no package that uses them"},
 	{"internal/rig/testnode", []string{"runtime", "runtime/cri", "runtime/cri/critest", "runtime/cri/critest/faults", "runtime/reader"},
 		"it is the node that tests of all packages use"},
 	{"internal/rig/plancheck", []string{"actions", "podworkers", "runtime", "syncpod", "syncpod/agent"},
@@ -150,7 +146,7 @@ type ban struct {
 }
 
 // library lists the packages that an embedder's program links. The packages below internal/rig run the library or check it.
-var library = []string{".", "actions/...", "backoff/...", "internal/deadline", "internal/deps", "internal/filetree", "internal/jitter", "internal/limiter", "internal/linux",
+var library = []string{".", "actions/...", "backoff/...", "internal/deadline", "internal/filetree", "internal/jitter", "internal/limiter", "internal/linux",
 	"internal/order", "internal/podfile", "internal/podresources", "internal/quantities", "internal/spdy", "internal/statusjson", "internal/utf", "internal/websocket", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
 
 var bans = []ban{

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/store"
 )
 
@@ -36,8 +36,8 @@ type disk struct {
 }
 
 var (
-	_ store.Store  = (*disk)(nil)
-	_ deps.Records = (*disk)(nil)
+	_ store.Store     = (*disk)(nil)
+	_ syncpod.Records = (*disk)(nil)
 )
 
 func newDisk() *disk {

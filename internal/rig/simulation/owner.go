@@ -11,7 +11,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/internal/rig/plancheck"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
@@ -72,9 +71,10 @@ func (w *world) start(o *owner) {
 		// These depend on this machine.
 		NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true,
 		Sync: syncpod.Config{
-			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Deps: &deps.Dependencies{Logs: noLogs{}, Records: o.disk, Store: o.disk, Prepare: w},
+			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Parts: syncpod.Parts{Logs: noLogs{}, Records: o.disk, Prepare: w},
 			Limits: syncpod.Limits{MaxParallelStarts: -1}, // turns depend on how busy the machine is
 		},
+		Store:   o.disk,
 		Workers: podworkers.Config{Observer: observer{trace: w.trace, agent: len(w.trace.agents)}},
 	}
 	a.span.plans = plancheck.New()

@@ -18,7 +18,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/podsync/podsync/internal/deps"
 	"github.com/podsync/podsync/modules/cluster/admission"
 	"github.com/podsync/podsync/modules/cluster/config"
 	"github.com/podsync/podsync/modules/cluster/mirrors"
@@ -285,13 +284,10 @@ func (a *agent) loop(ctx context.Context, p *parts, room nodeResources, events r
 		Allocated: allocator.Allocated, Reserve: allocator.Reserve, Preemption: preemption,
 	}
 	sync.Extensions.Admit = append(sync.Extensions.Admit, preemption)
-	if a.stats != nil {
-		sync.Deps = sync.Deps.With(func(d *deps.Dependencies) { d.Stats = a.stats })
-	}
 	c := nodeagent.Config{
 		Client: a.runtime, Root: a.root, Sources: []source.Source{pods}, NodeName: a.name, Log: a.log,
 		Admission: p.admission(fits), Sync: sync,
-		EvictionPolicy: a.policy, Parts: []loop.Part{preemption},
+		EvictionPolicy: a.policy, Stats: a.stats, Parts: []loop.Part{preemption},
 		ImagePolicy: image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),
 			MinAge: a.kubelet.ImageMinimumGCAge.Duration, MaxAge: a.kubelet.ImageMaximumGCAge.Duration,

@@ -1,4 +1,4 @@
-package deps_test
+package syncpod_test
 
 import (
 	"os"
@@ -7,18 +7,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/deps"
+	"github.com/podsync/podsync/syncpod"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestFileRecords(t *testing.T) {
-	records := deps.FileRecords{Dir: filepath.Join(t.TempDir(), "records")}
+	records := syncpod.FileRecords{Dir: filepath.Join(t.TempDir(), "records")}
 	const want = `{"version":1,"everStarted":["app"]}`
 	for range 2 {
 		must(t, records.SaveRecord(t.Context(), "a", []byte(want)))
@@ -42,7 +35,7 @@ func TestFileRecords(t *testing.T) {
 
 // A record that exists and cannot be read, listed or deleted is an error: the pod is not one without a record.
 func TestFileRecordsThatFail(t *testing.T) {
-	records := deps.FileRecords{Dir: t.TempDir()}
+	records := syncpod.FileRecords{Dir: t.TempDir()}
 	must(t, os.MkdirAll(filepath.Join(records.Dir, "a.json", "full"), 0o700))
 	if _, err := records.LoadRecord(t.Context(), "a"); err == nil {
 		t.Error("loaded")
@@ -51,18 +44,18 @@ func TestFileRecordsThatFail(t *testing.T) {
 		t.Error("deleted")
 	}
 	must(t, os.WriteFile(filepath.Join(records.Dir, "file"), nil, 0o600))
-	if _, err := (deps.FileRecords{Dir: filepath.Join(records.Dir, "file")}).ListRecords(t.Context()); err == nil {
+	if _, err := (syncpod.FileRecords{Dir: filepath.Join(records.Dir, "file")}).ListRecords(t.Context()); err == nil {
 		t.Error("listed")
 	}
 }
 
 func TestFileRecordsStayInTheirDirectory(t *testing.T) {
 	for _, uid := range []types.UID{"", "..", "../x", "a/b", `a\b`, ".record-1"} {
-		if err := (deps.FileRecords{Dir: t.TempDir()}).SaveRecord(t.Context(), uid, nil); err == nil {
+		if err := (syncpod.FileRecords{Dir: t.TempDir()}).SaveRecord(t.Context(), uid, nil); err == nil {
 			t.Errorf("UID %q was accepted", uid)
 		}
 	}
-	if _, err := (deps.FileRecords{}).LoadRecord(t.Context(), "a"); err == nil {
+	if _, err := (syncpod.FileRecords{}).LoadRecord(t.Context(), "a"); err == nil {
 		t.Error("no directory is no error")
 	}
 }

@@ -1,4 +1,4 @@
-package assemble_test
+package syncpod_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/syncpod/internal/assemble"
+	"github.com/podsync/podsync/syncpod"
 )
 
 // With a Root, the next agent knows which pods may use an image, without further configuration.
@@ -19,12 +19,13 @@ func TestImagesWithARootOutliveTheAgent(t *testing.T) {
 	bob := &runtimeapi.AuthConfig{Username: "bob", Password: "right"}
 	_, conn := critest.Start(t, critest.Config{Registry: []critest.RemoteImage{{Image: critest.Image{Name: name}, Credentials: []*runtimeapi.AuthConfig{bob}}}})
 	secret := v1.Secret{Data: map[string][]byte{v1.DockerConfigKey: []byte(`{"r.io": {"username": "bob", "password": "right"}}`)}}
-	of := assemble.Runtime{Client: cri.NewClient(conn), Root: t.TempDir()}
+	config := syncpod.Config{Client: cri.NewClient(conn), RuntimeName: "critest", Root: t.TempDir()}
 	ensure := func(req image.Request) error {
-		manager, err := of.Images()
+		syncer, err := syncpod.New(config)
 		if err != nil {
 			t.Fatal(err)
 		}
+		manager := syncer.Images().(*image.Manager)
 		defer manager.Wait()
 		img, err := manager.EnsureImageExists(t.Context(), req)
 		if err == nil {

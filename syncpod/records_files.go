@@ -1,4 +1,4 @@
-package deps
+package syncpod
 
 import (
 	"context"
@@ -20,13 +20,19 @@ import (
 type FileRecords struct {
 	// Dir is the directory. It is created when the first record is saved.
 	Dir string
-	// Turns limit the operations at a time. Nil does not.
-	Turns podfile.Turns
+
+	turns podfile.Turns
+}
+
+// NewFileRecords returns FileRecords that limit the number of concurrent operations, so that a slow disk does not hold a
+// thread of the operating system for each pod.
+func NewFileRecords(dir string) FileRecords {
+	return FileRecords{Dir: dir, turns: podfile.NewTurns()}
 }
 
 // LoadRecord reads a file.
 func (f FileRecords) LoadRecord(_ context.Context, pod types.UID) ([]byte, error) {
-	defer f.Turns.Take()()
+	defer f.turns.Take()()
 	text, err := podfile.Dir(f.Dir).Read(pod)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -36,13 +42,13 @@ func (f FileRecords) LoadRecord(_ context.Context, pod types.UID) ([]byte, error
 
 // SaveRecord replaces a file.
 func (f FileRecords) SaveRecord(_ context.Context, pod types.UID, text []byte) error {
-	defer f.Turns.Take()()
+	defer f.turns.Take()()
 	return f.wrap(podfile.Dir(f.Dir).Replace(pod, text, false))
 }
 
 // DeleteRecord removes a file.
 func (f FileRecords) DeleteRecord(_ context.Context, pod types.UID) error {
-	defer f.Turns.Take()()
+	defer f.turns.Take()()
 	return f.wrap(podfile.Dir(f.Dir).Remove(pod))
 }
 
