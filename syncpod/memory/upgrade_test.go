@@ -16,7 +16,7 @@ import (
 // directories.
 func releases(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("../../../internal/rig/upgrade/testdata/v*/records/*.json")
+	files, err := filepath.Glob("../../internal/rig/upgrade/testdata/v*/records/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v, want some and no error", len(files), err)
 	}

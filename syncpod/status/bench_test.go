@@ -8,7 +8,7 @@ import (
 	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
-const recorded = "../../rig/conformance/testdata/status.jsonl.gz"
+const recorded = "../../internal/rig/conformance/testdata/status.jsonl.gz"
 
 // An op is one status. BenchmarkStatus/vectors computes the statuses of recorded pods in random states, several in a
 // row for each state, which shows the cost of the computation. BenchmarkStatus/cold computes each once, so that every
