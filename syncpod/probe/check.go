@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -16,21 +15,13 @@ import (
 	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 )
 
-// target is the container and the probe of one check.
-type target struct {
-	container *v1.Container
-	id        string // of the container, in the runtime's form
-	ip        string
-	probe     *v1.Probe
-	timeout   time.Duration
-}
-
 // outcome is the result of a check. The zero outcome is success.
 type outcome struct {
 	failure string // the failure, for people
 	warning string // a warning about a success, for people
 	unknown bool   // the check has no result
 	errored string // why it has none, for people
+	cause   error  // of unknown
 }
 
 // result converts the outcome to a result of package actions.
@@ -48,33 +39,34 @@ func failed(format string, args ...any) outcome {
 	return outcome{failure: fmt.Sprintf(format, args...)}
 }
 
-// outcome checks a target once.
-func (p *Manager) outcome(ctx context.Context, t target) outcome {
-	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+// outcome checks once.
+func (c *Checker) outcome(ctx context.Context, r Request) outcome {
+	timeout := timeoutOf(r.Probe)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	o := p.ask(ctx, t)
+	o := c.ask(ctx, r)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return failed("no answer within %v", t.timeout)
+		return failed("no answer within %v", timeout)
 	}
 	return o
 }
 
-func (p *Manager) ask(ctx context.Context, t target) outcome {
-	switch h := t.probe.ProbeHandler; {
+func (c *Checker) ask(ctx context.Context, r Request) outcome {
+	switch h := r.Probe.ProbeHandler; {
 	case h.Exec != nil:
-		return p.exec(ctx, t)
+		return c.exec(ctx, r)
 	case h.HTTPGet != nil:
-		return p.httpGet(ctx, t)
+		return c.httpGet(ctx, r)
 	case h.TCPSocket != nil:
-		return p.tcpSocket(ctx, t)
+		return c.tcpSocket(ctx, r)
 	case h.GRPC != nil:
-		return p.grpc(ctx, t)
+		return c.grpc(ctx, r)
 	}
 	return failed("it has none of exec, httpGet, tcpSocket and grpc")
 }
 
-func (p *Manager) exec(ctx context.Context, t target) outcome {
-	_, err := p.hooks.Run(ctx, t.hook(&v1.LifecycleHandler{Exec: t.probe.Exec}))
+func (c *Checker) exec(ctx context.Context, r Request) outcome {
+	_, err := c.hooks.Run(ctx, r.hook(&v1.LifecycleHandler{Exec: r.Probe.Exec}))
 	var hookErr *handler.Error
 	switch {
 	case err == nil:
@@ -89,13 +81,13 @@ func (p *Manager) exec(ctx context.Context, t target) outcome {
 		return failed("%v", errors.Unwrap(err))
 	}
 	if errors.Is(err, cri.ErrUnavailable) { // the node's conditions report it, once for all pods
-		return outcome{unknown: true}
+		return outcome{unknown: true, cause: errors.Unwrap(err)}
 	}
-	return outcome{unknown: true, errored: fmt.Sprintf("the command could not be run: %v", errors.Unwrap(err))}
+	return outcome{unknown: true, cause: errors.Unwrap(err), errored: fmt.Sprintf("the command could not be run: %v", errors.Unwrap(err))}
 }
 
-func (p *Manager) httpGet(ctx context.Context, t target) outcome {
-	result, err := p.hooks.Run(ctx, t.hook(&v1.LifecycleHandler{HTTPGet: t.probe.HTTPGet}))
+func (c *Checker) httpGet(ctx context.Context, r Request) outcome {
+	result, err := c.hooks.Run(ctx, r.hook(&v1.LifecycleHandler{HTTPGet: r.Probe.HTTPGet}))
 	if err != nil {
 		return failed("%v", errors.Unwrap(err))
 	}
@@ -118,23 +110,23 @@ func beginning(body []byte) string {
 }
 
 // hook returns the probe as a handler, which runs in the same way.
-func (t target) hook(h *v1.LifecycleHandler) handler.Request {
-	return handler.Request{Handler: h, Container: t.container.Name, ContainerID: t.id, Ports: t.container.Ports, PodIP: t.ip}
+func (r Request) hook(h *v1.LifecycleHandler) handler.Request {
+	return handler.Request{Handler: h, Container: r.Container, ContainerID: r.ContainerID, Ports: r.Ports, PodIP: r.PodIP}
 }
 
-func (p *Manager) tcpSocket(ctx context.Context, t target) outcome {
-	host := t.probe.TCPSocket.Host
+func (c *Checker) tcpSocket(ctx context.Context, r Request) outcome {
+	host := r.Probe.TCPSocket.Host
 	if host == "" {
-		host = t.ip
+		host = r.PodIP
 	}
-	port, err := handler.Port("tcpSocket.port", t.probe.TCPSocket.Port, t.container.Ports)
+	port, err := handler.Port("tcpSocket.port", r.Probe.TCPSocket.Port, r.Ports)
 	if err != nil {
 		return failed("%v", err)
 	}
 	if host == "" {
 		return failed("%v", handler.ErrNoAddress)
 	}
-	conn, err := p.config.Dial(ctx, "tcp", net.JoinHostPort(host, port))
+	conn, err := c.dial(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return failed("%v", err)
 	}

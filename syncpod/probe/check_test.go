@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -44,13 +43,20 @@ func TestExecThatPrintsTooMuchFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := p.outcome(t.Context(), target{
-		container: &v1.Container{Name: "app"}, id: "a", probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"yes"}}}}, timeout: time.Minute,
+	o := p.checker.outcome(t.Context(), Request{
+		Container: "app", ContainerID: "a", Probe: limited(&v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"yes"}}}}, 60),
 	})
 	if o.unknown {
 		t.Error("the output does not mention it")
 	}
 	wantOutcome(t, "a flood", o.failure, "printed more")
+}
+
+// limited returns a probe with a timeout.
+func limited(p *v1.Probe, seconds int32) *v1.Probe {
+	p = p.DeepCopy()
+	p.TimeoutSeconds = seconds
+	return p
 }
 
 func proberOf(t *testing.T) *Manager {
@@ -65,8 +71,8 @@ func proberOf(t *testing.T) *Manager {
 // ask checks a handler at an address.
 func ask(t *testing.T, h v1.ProbeHandler, ports ...v1.ContainerPort) string {
 	t.Helper()
-	o := proberOf(t).outcome(t.Context(), target{
-		container: &v1.Container{Name: "app", Ports: ports}, id: "a", ip: "127.0.0.1", probe: &v1.Probe{ProbeHandler: h}, timeout: time.Minute,
+	o := proberOf(t).checker.outcome(t.Context(), Request{
+		Container: "app", Ports: ports, ContainerID: "a", PodIP: "127.0.0.1", Probe: limited(&v1.Probe{ProbeHandler: h}, 60),
 	})
 	if o.unknown {
 		return "unknown"
@@ -149,7 +155,7 @@ func TestRedirectToAnotherHostIsReported(t *testing.T) {
 	} {
 		told = nil
 		h := v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: port}}
-		o := p.outcome(t.Context(), target{container: container, ip: "127.0.0.1", probe: &v1.Probe{ProbeHandler: h}, timeout: time.Minute})
+		o := p.checker.outcome(t.Context(), Request{Container: container.Name, PodIP: "127.0.0.1", Probe: limited(&v1.Probe{ProbeHandler: h}, 60)})
 		p.notify(&probe{container: container, key: key{kind: Liveness}}, spec, o)
 		if got := strings.Join(told, "\n"); got != want || o.failure != "" {
 			t.Errorf("%s: %q and %q, want %q", path, got, o.failure, want)
@@ -190,7 +196,7 @@ func TestDial(t *testing.T) {
 			"no answer: not 10.0.0.1": {HTTPGet: &v1.HTTPGetAction{Port: port}},
 			"answered Unavailable":    {GRPC: &v1.GRPCAction{Port: 80}}, // and leaves no goroutine, for which a bubble would fail
 		} {
-			o := p.outcome(t.Context(), target{container: &v1.Container{}, ip: "10.0.0.1", probe: &v1.Probe{ProbeHandler: h}, timeout: time.Minute})
+			o := p.checker.outcome(t.Context(), Request{PodIP: "10.0.0.1", Probe: limited(&v1.Probe{ProbeHandler: h}, 60)})
 			wantOutcome(t, want, o.failure, want)
 		}
 	})
@@ -225,7 +231,7 @@ func TestChecksThatCannotBe(t *testing.T) {
 	for _, h := range []v1.ProbeHandler{
 		{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(80)}}, {TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(80)}}, {GRPC: &v1.GRPCAction{Port: 80}},
 	} {
-		o := proberOf(t).outcome(t.Context(), target{container: &v1.Container{}, probe: &v1.Probe{ProbeHandler: h}, timeout: time.Minute})
+		o := proberOf(t).checker.outcome(t.Context(), Request{Probe: limited(&v1.Probe{ProbeHandler: h}, 60)})
 		wantOutcome(t, "no address", o.failure, "the pod has no address")
 	}
 }

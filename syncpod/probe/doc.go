@@ -5,6 +5,14 @@
 // changes. It makes no decisions: package actions decides the consequences of a result, and package
 // syncpod/status what is reported. An [Observer] is notified of each [Check].
 //
+// A [Checker] checks once: it is a kubelet's prober, and the Manager its prober.Manager. It needs a runtime for exec only, and
+// applies no threshold:
+//
+//	checker, err := probe.NewChecker(probe.CheckerConfig{})
+//	result, err := checker.Probe(ctx, probe.Request{Probe: c.ReadinessProbe, Ports: c.Ports, PodIP: "10.0.0.7"})
+//
+// Both accept probes without the defaults of the API.
+//
 // # When a container is probed
 //
 // First initialDelaySeconds after its start, then every periodSeconds. A startup probe blocks the

@@ -26,26 +26,26 @@ const (
 )
 
 // grpc calls the health service of a container (KEP-2727).
-func (p *Manager) grpc(ctx context.Context, t target) outcome {
-	if t.ip == "" {
+func (c *Checker) grpc(ctx context.Context, r Request) outcome {
+	if r.PodIP == "" {
 		return failed("%v", handler.ErrNoAddress)
 	}
-	address := net.JoinHostPort(t.ip, strconv.Itoa(int(t.probe.GRPC.Port)))
+	address := net.JoinHostPort(r.PodIP, strconv.Itoa(int(r.Probe.GRPC.Port)))
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithUserAgent(userAgent),
+		grpc.WithUserAgent(c.userAgent),
 		grpc.WithMaxHeaderListSize(maxHeaderList),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return p.config.Dial(ctx, "tcp", address) }))
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return c.dial(ctx, "tcp", address) }))
 	if err != nil {
 		return failed("%v", err)
 	}
 	defer conn.Close()
 	request, answer := &healthRequest{}, &healthAnswer{}
-	if t.probe.GRPC.Service != nil {
-		request.Version = *t.probe.GRPC.Service
+	if r.Probe.GRPC.Service != nil {
+		request.Version = *r.Probe.GRPC.Service
 	}
 	if err := conn.Invoke(ctx, healthCheck, request, answer); err != nil {
 		return failed("the health service answered %v", status.Code(err))

@@ -36,7 +36,7 @@ func held(t *testing.T, l net.Listener, probes int) int64 {
 	var all sync.WaitGroup
 	for range probes {
 		all.Go(func() {
-			o := p.outcome(t.Context(), target{container: &v1.Container{Name: "app"}, id: "a", ip: "127.0.0.1", probe: grpc, timeout: 3 * time.Second})
+			o := p.checker.outcome(t.Context(), Request{Container: "app", ContainerID: "a", PodIP: "127.0.0.1", Probe: limited(grpc, 3)})
 			if o.failure == "" {
 				t.Error("the probe succeeded")
 			}

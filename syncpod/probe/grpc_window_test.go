@@ -29,7 +29,7 @@ func TestGRPCWindowsDoNotGrow(t *testing.T) {
 			t.Fatal(err)
 		}
 		grpc := &v1.Probe{ProbeHandler: v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: 80}}}
-		o := p.outcome(t.Context(), target{container: &v1.Container{Name: "app"}, id: "a", ip: "192.0.2.1", probe: grpc, timeout: 3 * time.Second})
+		o := p.checker.outcome(t.Context(), Request{Container: "app", ContainerID: "a", PodIP: "192.0.2.1", Probe: limited(grpc, 3)})
 		if o.failure == "" {
 			t.Error("the probe succeeded")
 		}

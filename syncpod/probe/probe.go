@@ -103,7 +103,7 @@ func (p *probe) untilDue() time.Duration {
 
 func (p *probe) period() time.Duration { return seconds(p.spec.PeriodSeconds, 10) }
 
-func (p *probe) timeout() time.Duration { return seconds(p.spec.TimeoutSeconds, 1) }
+func timeoutOf(spec *v1.Probe) time.Duration { return seconds(spec.TimeoutSeconds, 1) }
 
 func seconds(n, def int32) time.Duration {
 	if n <= 0 {
@@ -179,10 +179,10 @@ func (p *Manager) check(probe *probe) {
 	}
 	defer p.running.Done()
 	if spec.Spec.HostNetwork { // the address of the node may change at any time
-		target.ip = cmp.Or(p.config.HostIP(), "127.0.0.1")
+		target.PodIP = cmp.Or(p.config.HostIP(), "127.0.0.1")
 	}
 	began := time.Now()
-	o := p.outcome(ctx, target)
+	o := p.checker.outcome(ctx, target)
 	counts, changed := p.finish(probe, ctx, o, time.Since(began))
 	if changed != nil {
 		changed(spec.UID)
@@ -205,18 +205,20 @@ func (p *Manager) notify(probe *probe, spec *v1.Pod, o outcome) {
 	}
 }
 
-// start returns the target of a check. It returns a nil context if the probe must not run.
-func (p *Manager) start(probe *probe) (context.Context, *v1.Pod, target) {
+// start returns the request of a check. It returns a nil context if the probe must not run.
+func (p *Manager) start(probe *probe) (context.Context, *v1.Pod, Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if probe.timer == nil {
-		return nil, nil, target{}
+		return nil, nil, Request{}
 	}
 	probe.timer = nil
 	p.running.Add(1)
 	var ctx context.Context
 	ctx, probe.cancel = context.WithCancel(p.ctx)
-	return ctx, probe.pod.spec, target{container: probe.container, id: probe.key.id.ID, ip: probe.pod.ip, probe: probe.spec, timeout: probe.timeout()}
+	return ctx, probe.pod.spec, Request{
+		Probe: probe.spec, PodIP: probe.pod.ip, Container: probe.container.Name, ContainerID: probe.key.id.ID, Ports: probe.container.Ports,
+	}
 }
 
 // finish records the outcome. The outcome of a cancelled check does not count. If the outcome has changed the result,

@@ -13,11 +13,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 )
-
-// userAgent is the User-Agent of kubelet v1.36 for probes.
-const userAgent = "kube-probe/1.36"
 
 // Config configures a Manager.
 type Config struct {
@@ -44,8 +40,8 @@ type Config struct {
 
 // A Manager runs probes.
 type Manager struct {
-	config Config
-	hooks  *handler.Runner
+	config  Config
+	checker *Checker
 
 	mu   sync.Mutex
 	pods map[types.UID]*pod
@@ -60,9 +56,6 @@ func New(c Config) (*Manager, error) {
 	if c.Exec == nil {
 		return nil, errors.New("probe: Config.Exec is missing")
 	}
-	if c.Dial == nil {
-		c.Dial = (&net.Dialer{FallbackDelay: -1}).DialContext
-	}
 	if c.HostIP == nil {
 		c.HostIP = func() string { return "" }
 	}
@@ -75,11 +68,11 @@ func New(c Config) (*Manager, error) {
 	if c.Observer == nil {
 		c.Observer = NopObserver{}
 	}
-	hooks, err := handler.New(handler.Config{Exec: c.Exec, Dial: c.Dial, UserAgent: userAgent})
+	checker, err := NewChecker(CheckerConfig{Exec: c.Exec, Dial: c.Dial})
 	if err != nil {
 		return nil, err
 	}
-	return &Manager{config: c, hooks: hooks, pods: map[types.UID]*pod{}}, nil
+	return &Manager{config: c, checker: checker, pods: map[types.UID]*pod{}}, nil
 }
 
 // Run probes until ctx ends, and returns nil when nothing is probed any more. It

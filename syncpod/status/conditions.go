@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,36 @@ func (v *view) addConditions(s *v1.PodStatus) {
 		v.stamp(&own[i])
 	}
 	s.Conditions = append(s.Conditions, own[:]...)
+}
+
+// ConditionsInput is the input of [ReadyConditions].
+type ConditionsInput struct {
+	// Pod is the desired pod. Required.
+	Pod *v1.Pod
+	// Status has the phase, see [Phase], the statuses of the containers, whose fields Ready and Started count, and the conditions
+	// that the readiness gates of the pod name.
+	Status v1.PodStatus
+	// Previous are the conditions reported before. A condition whose status has not changed keeps its transition time.
+	Previous []v1.PodCondition
+	// Now is the transition time of the other conditions. Zero leaves it unset.
+	Now time.Time
+}
+
+// ReadyConditions returns the conditions Initialized, Ready and ContainersReady of a pod, as a kubelet's
+// GeneratePodInitializedCondition, GeneratePodReadyCondition and GenerateContainersReadyCondition do. It returns nil for an
+// Input without a pod.
+func ReadyConditions(in ConditionsInput) []v1.PodCondition {
+	if in.Pod == nil {
+		return nil
+	}
+	v, s := viewOf(in.Pod, in.Status)
+	v.before, v.Now = &v1.PodStatus{Conditions: in.Previous}, in.Now
+	containers := v.containersReady(&s)
+	all := []v1.PodCondition{v.podInitialized(&s), v.podReady(&s, containers), containers}
+	for i := range all {
+		v.stamp(&all[i])
+	}
+	return all
 }
 
 // ownConditions is the number of conditions that GeneratePodStatus decides.

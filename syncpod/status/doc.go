@@ -6,6 +6,19 @@
 // phase never goes back. Pass each published status as [Input.Previous] of the next one, whether or
 // not it was delivered.
 //
+// A program that makes container statuses itself takes [Phase] and [ReadyConditions] alone.
+//
+// # What the caller provides
+//
+// The pod must have the defaults of the API: the restart policy counts, and an empty one means Always. The runtime's status
+// must be newer than the last change that the caller has made to the pod, because an exit that it lacks may be gone from the
+// runtime in the next one. podworkers and package pleg ensure that with GetNewerThan.
+//
+// # The functions of a kubelet
+//
+// GeneratePodStatus is generateAPIPodStatus with convertStatusToAPIStatus, Merge is mergePodStatus, Phase is getPhase, and
+// ReadyConditions are the functions of pkg/kubelet/status that generate conditions.
+//
 // # The order of the rules
 //
 // Each group has a file of its own, and builds on the groups before it. status.go calls them in

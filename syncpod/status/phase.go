@@ -7,6 +7,46 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
+// Phase returns the phase of a pod from the statuses of its init and regular containers, as a kubelet's getPhase does. A
+// container of the spec without a status waits for its first start; statuses of other containers are ignored. terminal means
+// that no container will run again, whatever its restart policy: the pod is being stopped or has been stopped.
+//
+// Phase does not know what was reported before, and so may leave a terminal phase: [Merge] does not.
+func Phase(pod *v1.Pod, s v1.PodStatus, terminal bool) v1.PodPhase {
+	if pod == nil {
+		return ""
+	}
+	v, s := viewOf(pod, s)
+	v.Terminal = terminal
+	return v.tally(&s).phase()
+}
+
+// viewOf returns a view that has only the statuses of containers, and these statuses in the order of the spec.
+func viewOf(pod *v1.Pod, s v1.PodStatus) (view, v1.PodStatus) {
+	s.InitContainerStatuses = aligned(pod.Spec.InitContainers, s.InitContainerStatuses)
+	s.ContainerStatuses = aligned(pod.Spec.Containers, s.ContainerStatuses)
+	v := view{Input: Input{Pod: pod}, before: &s}
+	for i := range s.ContainerStatuses {
+		v.begun = v.begun || s.ContainerStatuses[i].State.Running != nil || lastEnd(&s.ContainerStatuses[i]) != nil
+	}
+	return v, s
+}
+
+// aligned returns the status of each container of a spec.
+func aligned(spec []v1.Container, list []v1.ContainerStatus) []v1.ContainerStatus {
+	all := make([]v1.ContainerStatus, len(spec))
+	for i := range spec {
+		all[i].Name = spec[i].Name
+		if s := statusOf(list, spec[i].Name); s != nil {
+			all[i] = *s
+		}
+		if all[i].Started == nil {
+			all[i].Started = new(false)
+		}
+	}
+	return all
+}
+
 // addPhase adds the phase, and the reason and message that belong to it.
 func (v *view) addPhase(s *v1.PodStatus) {
 	t := v.tally(s)

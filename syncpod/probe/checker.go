@@ -1,0 +1,101 @@
+package probe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/lifecycle/handler"
+)
+
+// DefaultUserAgent is the User-Agent of kubelet v1.36 for probes.
+const DefaultUserAgent = "kube-probe/1.36"
+
+// CheckerConfig configures a Checker. The zero value checks httpGet, tcpSocket and grpc over the node's network.
+type CheckerConfig struct {
+	// Exec runs the commands of exec probes. Default: none; an exec probe then has no result, and the error cri.ErrUnimplemented.
+	Exec cri.Execer
+	// Dial connects to the probed endpoint. It must return when its context ends. Default: a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// UserAgent is the User-Agent of httpGet and grpc. Default: DefaultUserAgent.
+	UserAgent string
+}
+
+// A Checker runs single checks of probes. It has no state: its methods may be called concurrently.
+type Checker struct {
+	hooks     *handler.Runner
+	dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	userAgent string
+}
+
+// NewChecker returns a Checker. It starts nothing.
+func NewChecker(c CheckerConfig) (*Checker, error) {
+	c.UserAgent = cmp.Or(c.UserAgent, DefaultUserAgent)
+	if c.Exec == nil {
+		c.Exec = missingExec{}
+	}
+	if c.Dial == nil {
+		// Without a concurrent second address, no dial outlives the call.
+		c.Dial = (&net.Dialer{FallbackDelay: -1}).DialContext
+	}
+	hooks, err := handler.New(handler.Config{Exec: c.Exec, Dial: c.Dial, UserAgent: c.UserAgent})
+	if err != nil {
+		return nil, err
+	}
+	return &Checker{hooks: hooks, dial: c.Dial, userAgent: c.UserAgent}, nil
+}
+
+// missingExec is the Execer of a Checker that has none.
+type missingExec struct{}
+
+func (missingExec) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
+	return nil, cri.ErrUnimplemented
+}
+
+// Request is one check.
+type Request struct {
+	// Probe is the probe. Required. Of its fields the handler and timeoutSeconds count, which is 1 if it is not set.
+	Probe *v1.Probe
+	// PodIP is the default host: the first address of the pod, or the node's for a pod on the node's network.
+	PodIP string
+	// Ports are the ports of the container, for a probe that refers to one by name.
+	Ports []v1.ContainerPort
+	// ContainerID is the runtime's ID of the container. An exec requires it.
+	ContainerID string
+	// Container is the name of the container, for the errors of an Execer.
+	Container string
+}
+
+// Result is the result of one check, without thresholds.
+type Result struct {
+	// Outcome is ProbeSuccess, ProbeFailure or ProbeUnknown.
+	Outcome actions.ProbeResult
+	// Message is the reason of a failure, or a warning about a success: a redirect to another host with the beginning of its
+	// body. It contains no other part of a response or an output.
+	Message string
+}
+
+// Probe checks once, within the probe's timeout. A timeout is a failure. The error is not nil if and only if the check has no
+// result, ProbeUnknown: a kubelet leaves the thresholds unchanged then. That is so if the command of an exec could not be run,
+// or if ctx has ended before the check.
+func (c *Checker) Probe(ctx context.Context, r Request) (Result, error) {
+	if r.Probe == nil {
+		return Result{Outcome: actions.ProbeUnknown}, errors.New("probe: Request.Probe is required")
+	}
+	o := c.outcome(ctx, r)
+	if ctx.Err() != nil {
+		return Result{Outcome: actions.ProbeUnknown}, context.Cause(ctx)
+	}
+	if o.unknown {
+		return Result{Outcome: actions.ProbeUnknown}, fmt.Errorf("the command of the probe could not be run: %w", o.cause)
+	}
+	return Result{Outcome: o.result(), Message: cmp.Or(o.failure, o.warning)}, nil
+}
