@@ -26,9 +26,9 @@ type Input struct {
 	// Hostname is the pod's hostname. The zero value means the result of [GeneratePodHostname] for the pod and
 	// ClusterDomain. It is not used for a pod on the node's network.
 	Hostname Hostname
-	// ClusterDomain is the GetPodDNS domain of the cluster, such as "cluster.local".
+	// ClusterDomain is the DNS domain of the cluster, such as "cluster.local".
 	ClusterDomain string
-	// GetPodDNS is the pod's resolver configuration; see [GetPodDNS]. If it is nil, the runtime uses the node's.
+	// DNS is the pod's resolver configuration; see [GetPodDNS]. If it is nil, the runtime uses the node's.
 	DNS *runtimeapi.DNSConfig
 
 	// CgroupParent is the parent cgroup of the sandbox, in the form of the runtime's cgroup driver. If

@@ -51,7 +51,7 @@ const (
 	fromNowhere
 )
 
-// dnsSourceOf returns the source for a policy. A pod on the node's network gets the cluster's GetPodDNS only with the policy
+// dnsSourceOf returns the source for a policy. A pod on the node's network gets the cluster's DNS only with the policy
 // ClusterFirstWithHostNet.
 func dnsSourceOf(spec *v1.PodSpec) (dnsSource, error) {
 	switch spec.DNSPolicy {

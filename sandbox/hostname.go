@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxHostname is the length of a GetPodDNS label (RFC 1123).
+	// maxHostname is the length of a DNS label (RFC 1123).
 	maxHostname = validation.DNS1123LabelMaxLength
 	// maxKernelHostname is the maximum length of a name in Linux (HOST_NAME_MAX).
 	maxKernelHostname = 64
@@ -20,7 +20,7 @@ const (
 type Hostname struct {
 	// Host is the hostname, without a domain.
 	Host string
-	// Domain is the domain of the pod's own GetPodDNS name, empty if it has none.
+	// Domain is the domain of the pod's own DNS name, empty if it has none.
 	Domain string
 }
 
@@ -49,9 +49,9 @@ func (h Hostname) Kernel(pod *v1.Pod) (string, error) {
 
 // GeneratePodHostname returns the hostname of a pod.
 //
-// The host is spec.hostname, or else the pod's name, truncated to the 63 characters of a GetPodDNS label. The domain is
+// The host is spec.hostname, or else the pod's name, truncated to the 63 characters of a DNS label. The domain is
 // <subdomain>.<namespace>.svc.<clusterDomain> for a pod with a spec.subdomain. A spec.hostnameOverride (KEP-4762)
-// replaces both. GeneratePodHostname returns an error if a used name is not a GetPodDNS name.
+// replaces both. GeneratePodHostname returns an error if a used name is not a DNS name.
 func GeneratePodHostname(pod *v1.Pod, clusterDomain string) (Hostname, error) {
 	if pod == nil {
 		return Hostname{}, errors.New("hostname: the pod is nil")

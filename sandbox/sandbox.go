@@ -11,10 +11,10 @@ type NodeDNS struct {
 	// [ParseResolvConf]. For a node without one, whose pods' lookups should end on the node, use
 	// Servers ["127.0.0.1"] and Searches ["."].
 	Servers, Searches, Options []string
-	// ClusterServers are the addresses of the cluster's GetPodDNS service. Without one,
+	// ClusterServers are the addresses of the cluster's DNS service. Without one,
 	// pods that ask for cluster GetPodDNS get the node's configuration, and a warning.
 	ClusterServers []string
-	// ClusterDomain is the GetPodDNS domain of the cluster, such as "cluster.local".
+	// ClusterDomain is the DNS domain of the cluster, such as "cluster.local".
 	// Without it the cluster's search domains are left out.
 	ClusterDomain string
 }

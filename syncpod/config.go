@@ -58,7 +58,7 @@ type Syncer struct {
 	config  Config
 	known   memories
 	pace    *limiter.Limiter
-	stopper lifecycle.Stopper
+	stopper *lifecycle.Stopper
 }
 
 // New returns a Syncer. It makes no call and starts nothing.
@@ -75,11 +75,12 @@ func New(c Config) (*Syncer, error) {
 	}
 	s := &Syncer{config: c, pace: limiter.New(c.Limits.MaxParallelStarts, new(limiter.Processors).Spare)}
 	s.known.limits, s.notices = limits, notices{&s.config}
-	s.stopper = lifecycle.Stopper{
+	var err error
+	s.stopper, err = lifecycle.New(lifecycle.Config{
 		Runtime: c.Client, Sandboxes: c.Parts.Sandboxes, Hooks: c.Parts.Hooks, Owner: c.Owner, Timeout: c.Limits.StopTimeout,
 		Observer: stopObserver{c.Observer}, Events: c.Events, Log: c.Log,
-	}
-	return s, nil
+	})
+	return s, err
 }
 
 func (c *Config) check() error {

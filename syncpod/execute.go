@@ -68,7 +68,7 @@ func (w clearing) killWholePod(ctx context.Context) bool {
 func (w *work) stopAll(ctx context.Context, why string) bool {
 	w.log(w.pod).Info("stopping pod", "reason", why)
 	deadline := w.memory.killBy(memory.AllOfPod, lifecycle.PodGrace(w.pod, nil))
-	err := w.syncer.stopper.StopPod(ctx, lifecycle.Pod{Spec: w.pod, Status: w.status, Memory: w.syncer.stopMemory(w.memory), Deadline: deadline})
+	err := w.syncer.stopper.KillPod(ctx, lifecycle.Pod{Spec: w.pod, Status: w.status, Memory: w.syncer.stopMemory(w.memory), Deadline: deadline})
 	if err == nil {
 		w.memory.do(func(p *memory.Pod) { p.Kills.End(func(string) bool { return false }) })
 	} else {
@@ -160,7 +160,7 @@ func (w clearing) removeOne(ctx context.Context, r removal) error {
 		w.record(ctx) // if it is stopped and cannot be removed, it has exited, and has not run
 	}
 	if c.Live() && !w.plan.KillPod { // KillPod has stopped all containers
-		err := w.syncer.stopper.StopContainer(ctx, lifecycle.Container{
+		err := w.syncer.stopper.KillContainer(ctx, lifecycle.Container{
 			Pod: w.pod, Ref: &r.ref, Status: c, Memory: w.syncer.stopMemory(w.memory), IPs: w.podIPs(),
 			Deadline: w.memory.killBy(c.ID.ID, lifecycle.ContainerGrace(w.pod, r.ref.Spec(w.pod), r.why)), Message: actions.KillMessage(r.ref.Name, r.why, r.restart),
 		})

@@ -129,7 +129,7 @@ func (st launching) runPostStart(ctx context.Context, postStart *v1.LifecycleHan
 }
 
 func (st launching) killAfterHook(ctx context.Context) error {
-	err := st.syncer.stopper.StopContainer(ctx, lifecycle.Container{
+	err := st.syncer.stopper.KillContainer(ctx, lifecycle.Container{
 		Pod: st.pod, Ref: &st.Container, Memory: st.syncer.stopMemory(st.memory), IPs: st.sandbox.ips,
 		Status:   &runtime.ContainerStatus{Name: st.spec.Name, ID: st.id, State: runtime.ContainerRunning},
 		Deadline: time.Now().Add(lifecycle.PodGrace(st.pod, nil)), Message: "FailedPostStartHook",

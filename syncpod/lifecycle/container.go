@@ -21,16 +21,18 @@ import (
 type Container struct {
 	// Pod is nil if no spec of the pod is known.
 	Pod *v1.Pod
-	// Ref names the container in the spec, nil if it is missing there.
-	Ref    *actions.ContainerRef
+	// Ref names the container in the spec. Default: the container of Pod with the name in Status, if there is one.
+	Ref *actions.ContainerRef
+	// Status is the instance to stop. Required.
 	Status *runtime.ContainerStatus
+	// Memory has the steps that were done before. Default: none, so a repeated stop repeats them.
 	Memory Memory
 	// IPs are the addresses of the pod that the runtime reports, the primary first.
 	IPs []string
 	// Deadline is when the grace period expires, also for the preStop handler and the wait for other
-	// containers.
+	// containers. Default: PodGrace of Pod from now.
 	Deadline time.Time
-	// Message is the message of the Killing event.
+	// Message is the message of the Killing event. Default: "Stopping container NAME".
 	Message string
 }
 
@@ -54,20 +56,35 @@ type kill struct {
 	sandboxStopped bool
 }
 
-// StopContainer stops a container while its pod keeps running, by the deadline, or within two seconds if less is
+// KillContainer stops a container while its pod keeps running, by the deadline, or within two seconds if less is
 // left. A handler that still runs at the deadline continues for two seconds during the stop. The runtime may take
-// Stopper.Timeout longer to respond. StopContainer fails unless the runtime has confirmed that the container is
+// Config.Timeout longer to respond. KillContainer fails unless the runtime has confirmed that the container is
 // stopped.
 //
 // A container that was created and not started is removed instead: if it is about to start, the runtime rejects the
 // removal.
-func (s *Stopper) StopContainer(ctx context.Context, c Container) error {
+func (s *Stopper) KillContainer(ctx context.Context, c Container) error {
+	if c.Status == nil {
+		return errors.New("lifecycle: Container.Status is missing")
+	}
+	if c.Ref == nil && c.Pod != nil {
+		if ref, found := actions.FindContainer(c.Pod, c.Status.Name); found {
+			c.Ref = &ref
+		}
+	}
+	if c.Memory == nil {
+		c.Memory = new(Marks)
+	}
+	if c.Deadline.IsZero() {
+		c.Deadline = time.Now().Add(PodGrace(c.Pod, nil))
+	}
+	c.Message = cmp.Or(c.Message, actions.KillMessage(c.Status.Name, actions.ReasonNone, false))
 	return s.stop(ctx, &kill{Container: c})
 }
 
 func (s *Stopper) stop(ctx context.Context, k *kill) (err error) {
 	began := time.Now()
-	defer func() { s.Observer.ContainerStopped(k.Pod, k.Status.Name, time.Since(began), err) }()
+	defer func() { s.config.Observer.ContainerStopped(k.Pod, k.Status.Name, time.Since(began), err) }()
 	if k.Status.State == runtime.ContainerCreated {
 		return s.dispose(ctx, k.Status.ID.ID, 0)
 	}
@@ -86,7 +103,7 @@ func (s *Stopper) announce(k *kill) {
 		return
 	}
 	s.eventf(k.about(), v1.EventTypeNormal, eventKilling, "%s", k.Message)
-	podref.Log(s.Log, k.Pod).Info("stopping container", "container", k.Status.Name, "containerID", k.Status.ID.String(), "why", k.Message)
+	podref.Log(s.config.Log, k.Pod).Info("stopping container", "container", k.Status.Name, "containerID", k.Status.ID.String(), "why", k.Message)
 }
 
 // about returns the involved object of events: the container, or the pod if the container is
@@ -150,7 +167,7 @@ func (s *Stopper) signal(ctx context.Context, k *kill) error {
 // escalate kills a container that the runtime did not stop in time.
 func (s *Stopper) escalate(ctx context.Context, k *kill) error {
 	id := k.Status.ID.ID
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
 	first, cancelFirst := context.WithTimeout(ctx, answerTime)
 	err := s.callStop(first, id, 0)
@@ -161,8 +178,8 @@ func (s *Stopper) escalate(ctx context.Context, k *kill) error {
 	case k.sandbox == "":
 		return s.callStop(ctx, id, 0)
 	}
-	podref.Log(s.Log, k.Pod).Info("stopping the sandbox of a container that does not stop", "container", k.Status.Name)
-	if sandboxErr := s.Sandboxes.Stop(ctx, k.sandbox); sandboxErr != nil {
+	podref.Log(s.config.Log, k.Pod).Info("stopping the sandbox of a container that does not stop", "container", k.Status.Name)
+	if sandboxErr := s.config.Sandboxes.Stop(ctx, k.sandbox); sandboxErr != nil {
 		return errors.Join(err, sandboxErr)
 	}
 	k.sandboxStopped = true

@@ -15,7 +15,7 @@ import (
 func TestAContainerIsStopped(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.stops = ends{"app": takes(3 * time.Second)}
-		r.wantError(r.StopContainer(r.Context(), r.container(testPod(), "app", runtime.ContainerRunning, 30*time.Second)), nil)
+		r.wantError(r.KillContainer(r.Context(), r.container(testPod(), "app", runtime.ContainerRunning, 30*time.Second)), nil)
 		r.want(`0 event Killing about "spec.containers{app}": why`, "0 stop app 30", "3 stopped app after 3, failed: false")
 		r.wantLog(`"level"=0 "msg"="stopping container" "pod"="ns/web" "podUID"="u" "container"="app" "containerID"="test://app" "why"="why"`)
 		r.wantMarks("app", memory.StopSignalled)
@@ -26,8 +26,8 @@ func TestAContainerIsStopped(t *testing.T) {
 // has no events.
 func TestWhatEventsAreAbout(t *testing.T) {
 	bubble(t, func(r *rig) {
-		r.wantError(r.StopContainer(r.Context(), r.container(testPod(), "left", runtime.ContainerRunning, time.Minute)), nil)
-		r.wantError(r.StopContainer(r.Context(), r.container(nil, "app", runtime.ContainerRunning, time.Minute)), nil)
+		r.wantError(r.KillContainer(r.Context(), r.container(testPod(), "left", runtime.ContainerRunning, time.Minute)), nil)
+		r.wantError(r.KillContainer(r.Context(), r.container(nil, "app", runtime.ContainerRunning, time.Minute)), nil)
 		r.want(`0 event Killing about "": why`, "0 stop left 60", "0 stopped left after 0, failed: false", "0 stop app 60", "0 stopped app after 0, failed: false")
 	})
 }
@@ -50,7 +50,7 @@ func TestACreatedContainerIsRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(r *rig) {
 				r.stops, r.removes = tc.stops, tc.removes
-				r.wantError(r.StopContainer(r.Context(), r.container(testPod("app"), "app", runtime.ContainerCreated, time.Minute)), tc.err)
+				r.wantError(r.KillContainer(r.Context(), r.container(testPod("app"), "app", runtime.ContainerCreated, time.Minute)), tc.err)
 				r.want(tc.want...)
 				r.wantMarks("app", 0)
 			})
@@ -73,8 +73,8 @@ func TestDispose(t *testing.T) {
 func TestTheNextStopHasTheRest(t *testing.T) {
 	bubble(t, func(r *rig) {
 		c := r.container(testPod(), "app", runtime.ContainerRunning, -time.Second)
-		r.wantError(r.StopContainer(r.Context(), c), nil)
-		r.wantError(r.StopContainer(r.Context(), c), nil)
+		r.wantError(r.KillContainer(r.Context(), c), nil)
+		r.wantError(r.KillContainer(r.Context(), c), nil)
 		r.want(`0 event Killing about "spec.containers{app}": why`, "0 stop app 2", "0 stopped app after 0, failed: false", "0 stop app 0", "0 stopped app after 0, failed: false")
 	})
 }
@@ -104,7 +104,7 @@ func TestStateAfterAStop(t *testing.T) {
 				if tc.after > 0 {
 					time.AfterFunc(tc.after, cancel)
 				}
-				r.wantError(r.StopContainer(ctx, r.container(testPod(), "app", runtime.ContainerRunning, time.Minute)), tc.err)
+				r.wantError(r.KillContainer(ctx, r.container(testPod(), "app", runtime.ContainerRunning, time.Minute)), tc.err)
 				if r.calls["stop app"] != 1 {
 					r.Errorf("%d stops, want 1", r.calls["stop app"])
 				}
@@ -135,7 +135,7 @@ func TestEscalationWithoutASandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(r *rig) {
 				r.stops = ends{"app": tc.end}
-				r.wantError(r.StopContainer(r.Context(), r.container(testPod(), "app", runtime.ContainerRunning, 10*time.Second)), tc.err)
+				r.wantError(r.KillContainer(r.Context(), r.container(testPod(), "app", runtime.ContainerRunning, 10*time.Second)), tc.err)
 				want := []string{announced, "0 stop app 10", exceeded}
 				if len(tc.want) == 1 {
 					want = want[:2]
@@ -155,7 +155,7 @@ func TestEscalationIsCancelled(t *testing.T) {
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			time.AfterFunc(after, cancel)
-			if err := r.StopContainer(ctx, r.container(testPod(), "app", runtime.ContainerRunning, 10*time.Second)); !errors.Is(err, context.Canceled) {
+			if err := r.KillContainer(ctx, r.container(testPod(), "app", runtime.ContainerRunning, 10*time.Second)); !errors.Is(err, context.Canceled) {
 				r.Errorf("error %v, want %v", err, context.Canceled)
 			}
 			if r.calls["stop app"] != want || time.Since(r.began) != after {

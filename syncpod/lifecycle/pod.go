@@ -16,11 +16,27 @@ import (
 // Pod is a pod to stop.
 type Pod struct {
 	// Spec is the pod, nil if its spec is unknown.
-	Spec   *v1.Pod
+	Spec *v1.Pod
+	// Status is the pod in the runtime. Required.
 	Status *runtime.PodStatus
+	// Memory has the steps that were done before. Default: none, so a repeated stop repeats them.
 	Memory Memory
-	// Deadline is when the grace period expires.
+	// Deadline is when the grace period expires. Default: PodGrace of Spec from now.
 	Deadline time.Time
+}
+
+// setDefaults sets the defaults of missing fields.
+func (p *Pod) setDefaults() error {
+	if p.Status == nil {
+		return errors.New("lifecycle: Pod.Status is missing")
+	}
+	if p.Memory == nil {
+		p.Memory = new(Marks)
+	}
+	if p.Deadline.IsZero() {
+		p.Deadline = time.Now().Add(PodGrace(p.Spec, nil))
+	}
+	return nil
 }
 
 // rounds is how many times a pod is stopped again because a container or a sandbox became alive
@@ -30,11 +46,14 @@ const rounds = 3
 // errSpared keeps a sandbox running while a container in it could not be stopped yet.
 var errSpared = errors.New("the sandbox is not stopped before its containers")
 
-// StopPod stops every live container of the pod, including those that are missing in the spec, and then every
+// KillPod stops every live container of the pod, including those that are missing in the spec, and then every
 // sandbox. After a failure it stops the others nevertheless, and returns all errors joined. If a container could
 // not be stopped and its grace period has not expired, its sandbox keeps running: the runtime would kill the
 // container with it.
-func (s *Stopper) StopPod(ctx context.Context, p Pod) error {
+func (s *Stopper) KillPod(ctx context.Context, p Pod) error {
+	if err := p.setDefaults(); err != nil {
+		return err
+	}
 	containers, sandboxes := s.stopAll(ctx, p)
 	return errors.Join(containers, sandboxes)
 }
@@ -42,6 +61,9 @@ func (s *Stopper) StopPod(ctx context.Context, p Pod) error {
 // TerminatePod stops the pod, calls inspect, and repeats that until nothing of the pod is alive.
 // It reports whether something of the pod is still alive although every stop has succeeded.
 func (s *Stopper) TerminatePod(ctx context.Context, p Pod, inspect func(context.Context) (*runtime.PodStatus, error)) (alive bool, err error) {
+	if err := p.setDefaults(); err != nil {
+		return false, err
+	}
 	for range rounds {
 		containers, sandboxes := s.stopAll(ctx, p)
 		if ctx.Err() != nil {
@@ -133,7 +155,7 @@ func (p *Pod) kills() []*kill {
 // stopSandboxes stops all sandboxes that passedOver does not report. A sandbox that has stopped by
 // itself is stopped, too: its network may still exist (containerd #5768).
 func (s *Stopper) stopSandboxes(ctx context.Context, status *runtime.PodStatus, passedOver func(id string) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
 	errs := make([]error, len(status.Sandboxes))
 	var group sync.WaitGroup
@@ -141,7 +163,7 @@ func (s *Stopper) stopSandboxes(ctx context.Context, status *runtime.PodStatus, 
 		if passedOver(status.Sandboxes[i].ID) {
 			continue
 		}
-		group.Go(func() { errs[i] = s.Sandboxes.Stop(ctx, status.Sandboxes[i].ID) })
+		group.Go(func() { errs[i] = s.config.Sandboxes.Stop(ctx, status.Sandboxes[i].ID) })
 	}
 	group.Wait()
 	return errors.Join(errs...)

@@ -38,7 +38,7 @@ func TestAPodStopsInOrder(t *testing.T) {
 		r.sandboxes = ends{"sb": takes(time.Second), "old": takes(2 * time.Second)}
 		p := sandboxed(r.pod(testPod(), 30*time.Second, "app", "s0", "s1", "b", "left"), "old")
 		r.list = func(*runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) { return nil, nil }
-		r.wantError(r.StopPod(r.Context(), p), nil)
+		r.wantError(r.KillPod(r.Context(), p), nil)
 		r.without("Killing", "list", "deadline")
 		r.wantSorted("0 stop app 30", "0 stop b 30", "0 stop left 30", "1 stopped b after 1, failed: false", "3 stopped app after 3, failed: false",
 			"4 stop s1 26", "4 stopped left after 4, failed: false", "6 stop s0 24", "6 stopped s1 after 6, failed: false", "7 stop sandbox old", "7 stop sandbox sb",
@@ -52,7 +52,7 @@ func TestAPodStopsInOrder(t *testing.T) {
 // The Killing event of a pod's stop names the container and no other reason.
 func TestEventOfAPodsStop(t *testing.T) {
 	bubble(t, func(r *rig) {
-		r.wantError(r.StopPod(r.Context(), r.pod(testPod(), 30*time.Second, "app")), nil)
+		r.wantError(r.KillPod(r.Context(), r.pod(testPod(), 30*time.Second, "app")), nil)
 		r.want(`0 event Killing about "spec.containers{app}": Stopping container app`, "0 stop app 30", "0 stopped app after 0, failed: false", "0 stop sandbox sb")
 	})
 }
@@ -65,7 +65,7 @@ func TestAFailedStopSparesItsSandbox(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			return errBroken
 		}}
-		err := r.StopPod(r.Context(), sandboxed(r.pod(testPod("s0"), 30*time.Second, "app", "s0", "b"), "old"))
+		err := r.KillPod(r.Context(), sandboxed(r.pod(testPod("s0"), 30*time.Second, "app", "s0", "b"), "old"))
 		for _, want := range []error{errBroken, errOrder, errSpared} {
 			r.wantError(err, want)
 		}
@@ -82,7 +82,7 @@ func TestAFailedStopSparesItsSandbox(t *testing.T) {
 func TestAFailedStopAtTheEnd(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.stops = ends{"app": fails(errBroken)}
-		r.wantError(r.StopPod(r.Context(), r.pod(testPod(), 0, "app", "s0")), errBroken)
+		r.wantError(r.KillPod(r.Context(), r.pod(testPod(), 0, "app", "s0")), errBroken)
 		r.without("Killing")
 		r.wantSorted("0 stop app 2", "0 stop s0 2", "0 stop sandbox sb", "0 stopped app after 0, failed: true", "0 stopped s0 after 0, failed: false")
 	})
@@ -92,7 +92,7 @@ func TestAFailedStopAtTheEnd(t *testing.T) {
 func TestASidecarStopsAtTheDeadline(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.stops = ends{"app": takes(10*time.Second + 200*time.Millisecond)}
-		r.wantError(r.StopPod(r.Context(), r.pod(testPod(), 10*time.Second, "app", "s0")), nil)
+		r.wantError(r.KillPod(r.Context(), r.pod(testPod(), 10*time.Second, "app", "s0")), nil)
 		r.without("Killing")
 		r.wantSorted("0 stop app 10", "10 stop s0 2", "10 stopped s0 after 10, failed: false", "10.2 stop sandbox sb", "10.2 stopped app after 10.2, failed: false")
 	})
@@ -117,7 +117,7 @@ func TestStopOfAPodIsCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		time.AfterFunc(3*time.Second, cancel)
-		r.wantError(r.StopPod(ctx, sandboxed(r.pod(testPod(), 10*time.Second, "app", "s0"), "old")), context.Canceled)
+		r.wantError(r.KillPod(ctx, sandboxed(r.pod(testPod(), 10*time.Second, "app", "s0"), "old")), context.Canceled)
 		r.without("Killing")
 		r.wantSorted("0 stop app 10", "3 stopped app after 3, failed: true", "3 stopped s0 after 3, failed: true")
 	})
@@ -138,7 +138,7 @@ func TestEscalationStopsTheSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(r *rig) {
 				r.stops, r.sandboxes = ends{"app": hangs}, ends{"sb": tc.sandbox}
-				r.wantError(r.StopPod(r.Context(), sandboxed(r.pod(testPod(), 10*time.Second, "app"), "old")), tc.err)
+				r.wantError(r.KillPod(r.Context(), sandboxed(r.pod(testPod(), 10*time.Second, "app"), "old")), tc.err)
 				r.without("Killing", "ExceededGracePeriod", "stopping container")
 				r.wantLog(`"level"=0 "msg"="stopping the sandbox of a container that does not stop" "pod"="ns/web" "podUID"="u" "container"="app"`)
 				r.wantSorted(append([]string{"0 stop app 10"}, tc.want...)...)
@@ -151,7 +151,7 @@ func TestEscalationStopsTheSandbox(t *testing.T) {
 func TestSandboxesAreBounded(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.sandboxes = ends{"sb": hangs}
-		r.wantError(r.StopPod(r.Context(), sandboxed(r.pod(testPod(), time.Minute), "old")), context.DeadlineExceeded)
+		r.wantError(r.KillPod(r.Context(), sandboxed(r.pod(testPod(), time.Minute), "old")), context.DeadlineExceeded)
 		r.wantSorted("0 stop sandbox old", "0 stop sandbox sb")
 		if took := time.Since(r.began); took != 5*time.Second {
 			r.Errorf("took %v, want 5s", took)
@@ -186,7 +186,7 @@ func TestHandlersWithoutASpec(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(r *rig) {
-				r.Owner = cri.Owner{Name: "me"}
+				r.config.Owner = cri.Owner{Name: "me"}
 				r.list = func(f *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 					if want := map[string]string{runtime.LabelPodUID: "u", cri.LabelOwner: "me"}; !maps.Equal(f.GetLabelSelector(), want) {
 						r.Errorf("listed by %v, want %v", f.GetLabelSelector(), want)
@@ -195,7 +195,7 @@ func TestHandlersWithoutASpec(t *testing.T) {
 				}
 				p := r.pod(testPod(), tc.grace, tc.names...)
 				p.Status.Containers[0].State = tc.state
-				r.wantError(r.StopPod(r.Context(), p), nil)
+				r.wantError(r.KillPod(r.Context(), p), nil)
 				r.without(" stop", "stopped", "stop ", "event", "stopping")
 				if tc.log != "" && !slices.ContainsFunc(r.transcript, func(e entry) bool { return strings.Contains(e.line, tc.log) }) {
 					r.Errorf("no line %q", tc.log)

@@ -56,8 +56,8 @@ func (s *Stopper) preStop(ctx context.Context, k *kill) (end func()) {
 // event, and otherwise ignores it.
 func (s *Stopper) runPreStop(ctx, hooking context.Context, k *kill, req handler.Request) {
 	began := time.Now()
-	result, err := s.Hooks.Run(hooking, req)
-	s.Observer.PreStopEnded(k.Pod, k.Status.Name, time.Since(began), err)
+	result, err := s.config.Hooks.Run(hooking, req)
+	s.config.Observer.PreStopEnded(k.Pod, k.Status.Name, time.Since(began), err)
 	if err != nil && ctx.Err() == nil && !s.exited(hooking, k.Status.ID.ID) {
 		s.eventf(k.about(), v1.EventTypeWarning, eventFailedPreStop, "PreStopHook failed")
 	}
@@ -77,7 +77,7 @@ func (s *Stopper) runPreStop(ctx, hooking context.Context, k *kill, req handler.
 // exited reports whether a container has exited. A handler that makes its container exit, as "nginx -s quit" does, ends
 // with it and has not failed.
 func (s *Stopper) exited(ctx context.Context, id string) bool {
-	resp, err := s.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+	resp, err := s.config.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		Id: id, State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_EXITED},
 	}})
 	return err == nil && len(resp.GetContainers()) > 0
@@ -115,10 +115,10 @@ func (s *Stopper) findHandlers(ctx context.Context, p Pod, kills []*kill) {
 	ctx, cancel := context.WithDeadline(ctx, p.Deadline)
 	defer cancel()
 	selector := map[string]string{runtime.LabelPodUID: string(p.Status.UID)}
-	maps.Copy(selector, s.Owner.Selector())
-	resp, err := s.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
+	maps.Copy(selector, s.config.Owner.Selector())
+	resp, err := s.config.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
 	if err != nil {
-		s.Log.Error(err, "preStop handlers of containers without a spec are skipped", "podUID", p.Status.UID)
+		s.config.Log.Error(err, "preStop handlers of containers without a spec are skipped", "podUID", p.Status.UID)
 		return
 	}
 	for _, c := range resp.GetContainers() {
@@ -133,7 +133,7 @@ func (s *Stopper) handlerOf(c *runtimeapi.Container) handler.Request {
 	req, err := handler.PreStop(c.GetAnnotations())
 	if err != nil {
 		labels := c.GetLabels()
-		s.Log.Error(err, "a preStop handler is skipped", "podUID", labels[runtime.LabelPodUID], "container", labels[runtime.LabelContainerName])
+		s.config.Log.Error(err, "a preStop handler is skipped", "podUID", labels[runtime.LabelPodUID], "container", labels[runtime.LabelContainerName])
 		return handler.Request{}
 	}
 	return req

@@ -54,7 +54,7 @@ func TestPreStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(r *rig) {
 				r.hooks, r.stops = ends{"app": tc.end}, ends{"app": tc.stop}
-				err := r.StopContainer(r.Context(), r.container(testPod("app"), "app", runtime.ContainerRunning, tc.grace))
+				err := r.KillContainer(r.Context(), r.container(testPod("app"), "app", runtime.ContainerRunning, tc.grace))
 				if name != "hangs" {
 					r.wantError(err, nil)
 				}
@@ -73,14 +73,14 @@ func TestPreStopRunsOnce(t *testing.T) {
 		c := r.container(testPod("app"), "app", runtime.ContainerRunning, 30*time.Second)
 		ctx, cancel := context.WithTimeout(r.Context(), 4*time.Second)
 		defer cancel()
-		r.wantError(r.StopContainer(ctx, c), context.DeadlineExceeded)
+		r.wantError(r.KillContainer(ctx, c), context.DeadlineExceeded)
 		r.wantMarks("app", memory.PreStopRun)
-		r.wantError(r.StopContainer(r.Context(), c), nil)
+		r.wantError(r.KillContainer(r.Context(), c), nil)
 		r.want(announced, "0 hook app", "4 hook of app ended after 4, failed: true", "4 stopped app after 4, failed: true",
 			`4 event Killing about "spec.containers{app}": why`, "4 stop app 26", "4 stopped app after 0, failed: false")
 	})
 	bubble(t, func(r *rig) {
-		r.wantError(r.StopContainer(r.Context(), r.container(testPod("app"), "app", runtime.ContainerUnknown, 30*time.Second)), nil)
+		r.wantError(r.KillContainer(r.Context(), r.container(testPod("app"), "app", runtime.ContainerUnknown, 30*time.Second)), nil)
 		r.want(announced, "0 stop app 30", "0 stopped app after 0, failed: false")
 	})
 }

@@ -57,7 +57,7 @@ func bubble(t *testing.T, test func(r *rig)) {
 		none := map[string]func(context.Context, int) error{}
 		r := &rig{T: t, began: time.Now(), stops: none, removes: none, sandboxes: none, hooks: none, calls: map[string]int{}}
 		log := funcr.New(func(_, args string) { r.note("log %s", args) }, funcr.Options{})
-		r.Stopper = Stopper{Runtime: rigRuntime{r}, Sandboxes: rigSandboxes{r}, Hooks: rigHooks{r}, Timeout: 5 * time.Second, Observer: r, Events: r, Log: log}
+		r.Stopper = Stopper{Config{Runtime: rigRuntime{r}, Sandboxes: rigSandboxes{r}, Hooks: rigHooks{r}, Timeout: 5 * time.Second, Observer: r, Events: r, Log: log}}
 		test(r)
 	})
 }
@@ -137,6 +137,14 @@ func (r *rig) answer(ctx context.Context, ends map[string]func(context.Context, 
 }
 
 type rigRuntime struct{ *rig }
+
+func (r rigRuntime) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
+	return nil, errors.New("the rig has hooks of its own")
+}
+
+func (r rigRuntime) StopPodSandbox(ctx context.Context, req *runtimeapi.StopPodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.StopPodSandboxResponse, error) {
+	return nil, rigSandboxes{r.rig}.Stop(ctx, req.GetPodSandboxId())
+}
 
 func (r rigRuntime) StopContainer(ctx context.Context, req *runtimeapi.StopContainerRequest, _ ...grpc.CallOption) (*runtimeapi.StopContainerResponse, error) {
 	r.note("stop %s %d", req.GetContainerId(), req.GetTimeout())

@@ -1,8 +1,11 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,26 +19,81 @@ import (
 	"github.com/podsync/podsync/syncpod/memory"
 )
 
-// Stopper stops containers and pods. All its fields are required. Its methods may be called
-// concurrently.
-type Stopper struct {
-	Runtime   Runtime
+// Config configures a Stopper.
+type Config struct {
+	// Runtime stops containers. Required.
+	Runtime Runtime
+	// Sandboxes stops the sandboxes of a pod. Default: one StopPodSandbox of Runtime. A *run.Runner of sandbox/run, which retries
+	// until the network is released, is another.
 	Sandboxes Sandboxes
-	Hooks     Hooks
-	// Owner selects the containers of this agent.
+	// Hooks runs preStop handlers. Default: a *handler.Runner that runs commands with Runtime.
+	Hooks Hooks
+	// Owner selects the containers of this agent, when preStop handlers of a pod without a known spec are read from the
+	// annotations of its containers. Default: the agent "podsync".
 	Owner cri.Owner
-	// Timeout is how long the runtime may take to respond, beyond the grace period.
-	Timeout  time.Duration
+	// Timeout is how long the runtime may take to respond, beyond the grace period. Default 30 s.
+	Timeout time.Duration
+	// Observer is notified of stops, Events gets the events of a kubelet, and Log a line for each stop. Default: none.
 	Observer Observer
 	Events   Events
 	Log      logr.Logger
 }
 
-// Runtime is the part of the CRI that stops containers.
+// defaultTimeout is the default of Config.Timeout.
+const defaultTimeout = 30 * time.Second
+
+// Stopper stops containers and pods. Its methods may be called concurrently, but only one at a time for one container.
+type Stopper struct{ config Config }
+
+// New returns a Stopper. It makes no call and starts nothing.
+func New(c Config) (*Stopper, error) {
+	switch {
+	case c.Runtime == nil:
+		return nil, errors.New("lifecycle: Config.Runtime is missing")
+	case c.Timeout < 0:
+		return nil, fmt.Errorf("lifecycle: Config.Timeout is negative: %v", c.Timeout)
+	}
+	if err := c.Owner.Validate(); err != nil {
+		return nil, fmt.Errorf("lifecycle: Config.Owner: %w", err)
+	}
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	if c.Sandboxes == nil {
+		c.Sandboxes = sandboxes{c.Runtime}
+	}
+	if c.Observer == nil {
+		c.Observer = NopObserver{}
+	}
+	if c.Events == nil {
+		c.Events = noEvents{}
+	}
+	if c.Hooks == nil {
+		hooks, err := handler.New(handler.Config{Exec: c.Runtime})
+		if err != nil {
+			return nil, err
+		}
+		c.Hooks = hooks
+	}
+	return &Stopper{c}, nil
+}
+
+// Runtime is the part of the CRI that stops containers and sandboxes, and runs the commands of preStop handlers.
 type Runtime interface {
+	cri.Execer
 	ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error)
 	StopContainer(context.Context, *runtimeapi.StopContainerRequest, ...grpc.CallOption) (*runtimeapi.StopContainerResponse, error)
 	RemoveContainer(context.Context, *runtimeapi.RemoveContainerRequest, ...grpc.CallOption) (*runtimeapi.RemoveContainerResponse, error)
+	StopPodSandbox(context.Context, *runtimeapi.StopPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.StopPodSandboxResponse, error)
+}
+
+// sandboxes stops a sandbox with one call.
+type sandboxes struct{ runtime Runtime }
+
+func (s sandboxes) Stop(ctx context.Context, id string) error {
+	_, err := s.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
+	if err := cri.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("stop sandbox: %w", err)
+	}
+	return nil
 }
 
 // Sandboxes stops sandboxes.
@@ -61,6 +119,36 @@ type Memory interface {
 	Record(ctx context.Context)
 }
 
+// Marks is a Memory that lasts as long as the process. The zero Marks has no marks. Its methods may be called concurrently.
+type Marks struct {
+	mu        sync.Mutex
+	instances memory.Instances
+}
+
+// Mark marks an instance, and reports whether it did not have the mark.
+func (m *Marks) Mark(id string, what memory.Mark) (first bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.instances.Mark(id, what)
+}
+
+// Unmark removes a mark.
+func (m *Marks) Unmark(id string, what memory.Mark) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.instances.Unmark(id, what)
+}
+
+// Marked reports whether an instance has the mark.
+func (m *Marks) Marked(id string, what memory.Mark) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.instances.Marked(id, what)
+}
+
+// Record does nothing.
+func (*Marks) Record(context.Context) {}
+
 // Observer is notified of stops, for metrics and traces. pod is nil if its spec is unknown.
 type Observer interface {
 	// ContainerStopped is called when a container has stopped, or could not be stopped.
@@ -69,10 +157,23 @@ type Observer interface {
 	PreStopEnded(pod *v1.Pod, container string, took time.Duration, err error)
 }
 
+// NopObserver does nothing.
+type NopObserver struct{}
+
+// ContainerStopped does nothing.
+func (NopObserver) ContainerStopped(*v1.Pod, string, time.Duration, error) {}
+
+// PreStopEnded does nothing.
+func (NopObserver) PreStopEnded(*v1.Pod, string, time.Duration, error) {}
+
 // Events records events.
 type Events interface {
 	Eventf(object k8sruntime.Object, eventtype, reason, messageFmt string, args ...any)
 }
+
+type noEvents struct{}
+
+func (noEvents) Eventf(k8sruntime.Object, string, string, string, ...any) {}
 
 // The reasons of events. They are a kubelet's.
 const (
@@ -84,7 +185,7 @@ const (
 // eventf records an event. If about is nil, because the pod's spec is unknown, it records none.
 func (s *Stopper) eventf(about *v1.ObjectReference, kind, reason, format string, args ...any) {
 	if about != nil {
-		s.Events.Eventf(about, kind, reason, format, args...)
+		s.config.Events.Eventf(about, kind, reason, format, args...)
 	}
 }
 
@@ -94,7 +195,7 @@ func (s *Stopper) Dispose(ctx context.Context, id string) error {
 }
 
 func (s *Stopper) dispose(ctx context.Context, id string, timeout int64) error {
-	stopping, cancel := context.WithTimeout(ctx, seconds(timeout)+s.Timeout)
+	stopping, cancel := context.WithTimeout(ctx, seconds(timeout)+s.config.Timeout)
 	defer cancel()
 	if err := s.callStop(stopping, id, timeout); err != nil {
 		return err
@@ -104,9 +205,9 @@ func (s *Stopper) dispose(ctx context.Context, id string, timeout int64) error {
 
 // Remove removes a container that does not run. It succeeds if the container does not exist.
 func (s *Stopper) Remove(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	_, err := s.Runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
+	_, err := s.config.Runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
 	if err := cri.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("remove container: %w", err)
 	}
@@ -115,7 +216,7 @@ func (s *Stopper) Remove(ctx context.Context, id string) error {
 
 // callStop calls StopContainer. It succeeds if the container does not exist.
 func (s *Stopper) callStop(ctx context.Context, id string, timeout int64) error {
-	_, err := s.Runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: timeout})
+	_, err := s.config.Runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: timeout})
 	if err := cri.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("stop container: %w", err)
 	}

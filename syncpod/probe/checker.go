@@ -57,7 +57,7 @@ func NewChecker(c CheckerConfig) (*Checker, error) {
 type missingExec struct{}
 
 func (missingExec) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
-	return nil, cri.ErrUnimplemented
+	return nil, &cri.Error{Class: cri.ErrUnimplemented, Err: errors.New("the Checker has no Exec")}
 }
 
 // Request is one check.

@@ -2,6 +2,12 @@
 // variables, fields of the pod, resources, keys of ConfigMaps and Secrets, and the variables of
 // services.
 //
+// # Parts
+//
+// MakeEnvironment is a kubelet's makeEnvironmentVariables. Its parts can be used alone: [FromServices] is envvars.FromServices,
+// [FieldValue] fieldpath.ExtractFieldPathAsString, [ResourceValue] resource.ExtractContainerResourceValue, and [Expand]
+// expansion.Expand. None needs the defaults of the API. The caller passes the addresses of the pod and of the node, if fields refer to them.
+//
 // # Order and precedence
 //
 // [MakeEnvironment] returns each variable once. A later source wins over an earlier one:

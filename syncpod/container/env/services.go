@@ -72,10 +72,15 @@ func (r *resolver) list(ctx context.Context, namespace string) ([]*v1.Service, e
 	return list, nil
 }
 
-// add adds the services that have a cluster IP. Headless services have none, and new services may not have one yet.
+// hasAddress reports whether a service has a cluster IP. Headless services have none, and new services may not have one yet.
+func hasAddress(s *v1.Service) bool {
+	return s != nil && s.Spec.ClusterIP != "" && s.Spec.ClusterIP != v1.ClusterIPNone
+}
+
+// add adds the services that have a cluster IP.
 func add(to map[string]*v1.Service, list []*v1.Service, wanted func(name string) bool) {
 	for _, s := range list {
-		if s != nil && wanted(s.Name) && s.Spec.ClusterIP != "" && s.Spec.ClusterIP != v1.ClusterIPNone {
+		if hasAddress(s) && wanted(s.Name) {
 			to[s.Name] = s
 		}
 	}
@@ -90,9 +95,32 @@ func sortedByName(services map[string]*v1.Service) []*v1.Service {
 	return list
 }
 
-// service sets the variables of one service: the address of its first port, the number of each named port, and all
-// ports in the form of Docker's links.
+// service sets the variables of one service.
 func (r *resolver) service(s *v1.Service) error {
+	for _, v := range variables(s) {
+		if err := r.vars.setNamed(v.Name, v.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FromServices returns the variables of services, in the order of the services, as a kubelet's envvars.FromServices does. A
+// service without a cluster IP has none. The caller selects the services that a pod gets: those of its namespace, and the
+// service "kubernetes" of the namespace "default"; [MakeEnvironment] selects them itself. It does not limit their bytes.
+func FromServices(services []*v1.Service) []Var {
+	var vars []Var
+	for _, s := range services {
+		if hasAddress(s) {
+			vars = append(vars, variables(s)...)
+		}
+	}
+	return vars
+}
+
+// variables returns the variables of one service: the address of its first port, the number of each named port, and all
+// ports in the form of Docker's links.
+func variables(s *v1.Service) []Var {
 	prefix := variable(s.Name)
 	vars := []Var{{prefix + "_SERVICE_HOST", s.Spec.ClusterIP}}
 	for i := range s.Spec.Ports {
@@ -108,12 +136,7 @@ func (r *resolver) service(s *v1.Service) error {
 	for i := range s.Spec.Ports {
 		vars = append(vars, links(prefix, s.Spec.ClusterIP, &s.Spec.Ports[i], i == 0)...)
 	}
-	for _, v := range vars {
-		if err := r.vars.setNamed(v.Name, v.Value); err != nil {
-			return err
-		}
-	}
-	return nil
+	return vars
 }
 
 func links(prefix, ip string, port *v1.ServicePort, first bool) (vars []Var) {

@@ -100,3 +100,13 @@ func TestE5_StaticPodDoesNotNeedServices(t *testing.T) {
 		t.Errorf("a static pod: %q, error %v; want the known Services", got, err)
 	}
 }
+
+// FromServices has the variables that MakeEnvironment sets, without a pod.
+func TestFromServices(t *testing.T) {
+	services := []*v1.Service{service("web", "10.0.0.1", port("http", 80)), service("headless", v1.ClusterIPNone, port("x", 1)), service("new", ""), nil, service("db", "10.0.0.2")}
+	w := &world{services: map[string][]*v1.Service{"ns": {services[0]}}}
+	want := append(serviceVars(t, w, "ns", nil), "DB_SERVICE_HOST=10.0.0.2")
+	if got := values(env.FromServices(services)); len(got) < 5 || !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -54,6 +54,14 @@ func (f SecretsFunc) Secret(ctx context.Context, namespace, name string) (*v1.Se
 	return f(ctx, namespace, name)
 }
 
+// ServicesFunc is a function that is a [Services].
+type ServicesFunc func(ctx context.Context, namespace string) ([]*v1.Service, error)
+
+// Services calls f.
+func (f ServicesFunc) Services(ctx context.Context, namespace string) ([]*v1.Service, error) {
+	return f(ctx, namespace)
+}
+
 // ErrNotFound is wrapped by the error of a source if a ConfigMap, Secret, file or key does not exist.
 // It may be created later.
 var ErrNotFound = errors.New("not found")

@@ -3,6 +3,13 @@
 // A handler executes a command in the container, sends an HTTP request, or sleeps (KEP-3960).
 // tcpSocket exists in the API for compatibility only, and is rejected.
 //
+// A [Runner] is a kubelet's HandlerRunner. It needs a runtime's ExecSync, and no pod:
+//
+//	runner, err := handler.New(handler.Config{Exec: client})
+//	_, err = runner.Run(ctx, handler.Request{Handler: c.Lifecycle.PostStart, Container: c.Name, ContainerID: id, Ports: c.Ports, PodIP: ip})
+//
+// Handlers need no defaults of the API.
+//
 // # Time
 //
 // [Runner.Run] has no timeout of its own. It ends with its context, whatever the command or the
