@@ -23,7 +23,7 @@ const (
 type DNSWarningKind uint8
 
 const (
-	// ClusterDNSMissing: the pod requests cluster GetPodDNS, the node has none, and the pod got the
+	// ClusterDNSMissing: the pod requests cluster DNS, the node has none, and the pod got the
 	// node's configuration.
 	ClusterDNSMissing DNSWarningKind = iota + 1
 	// NameserversCut: some nameservers were left out.

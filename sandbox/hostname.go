@@ -91,7 +91,7 @@ func overridden(name string) (Hostname, error) {
 	return Hostname{Host: name}, nil
 }
 
-// host returns the part of the name before the domain. A pod's name is a GetPodDNS subdomain and may be longer than a
+// host returns the part of the name before the domain. A pod's name is a DNS subdomain and may be longer than a
 // label.
 func host(pod *v1.Pod) (string, error) {
 	if name := pod.Spec.Hostname; name != "" {

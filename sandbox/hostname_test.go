@@ -86,7 +86,7 @@ func TestKernelHostname(t *testing.T) {
 	}
 }
 
-// Whatever a pod is called, its hostname is one that GetPodDNS and the kernel take.
+// Whatever a pod is called, its hostname is one that DNS and the kernel take.
 func FuzzHostnameOf(f *testing.F) {
 	f.Add("web-0", "", "")
 	f.Add(strings.Repeat("a.", 50), "h", "s")

@@ -12,7 +12,7 @@ type NodeDNS struct {
 	// Servers ["127.0.0.1"] and Searches ["."].
 	Servers, Searches, Options []string
 	// ClusterServers are the addresses of the cluster's DNS service. Without one,
-	// pods that ask for cluster GetPodDNS get the node's configuration, and a warning.
+	// pods that ask for cluster DNS get the node's configuration, and a warning.
 	ClusterServers []string
 	// ClusterDomain is the DNS domain of the cluster, such as "cluster.local".
 	// Without it the cluster's search domains are left out.
