@@ -9,6 +9,13 @@
 // reads the statuses from a runtime.Cache, so that a pass without garbage makes no call to the
 // runtime.
 //
+// # Taken alone
+//
+// A Collector is a kubelet's containerGC and the part of HandlePodCleanups that removes logs. It needs three calls of a runtime,
+// the statuses of a runtime.Cache that a pleg.Watcher or the caller fills, and the [PodStates] that the caller knows. A status
+// that is old keeps garbage longer; it never causes the removal of a container that may still run, because the runtime refuses
+// to remove it. The pods need no defaults of the API.
+//
 // # Kept objects
 //
 // Of each container of other pods, by name and of any kind:

@@ -15,6 +15,18 @@
 //   - An image that was just found is not removed before a container uses it
 //     (kubernetes #123631); see Leases.
 //
+// # Taken alone
+//
+// [Manager.EnsureImageExists] is a kubelet's EnsureImageExists, and a [Collector] its imageGCManager. The Manager needs two calls
+// of an image service, which may be the caller's own, and no status of a pod; errors of the service that are no errors of gRPC count as a failed
+// pull. It needs no defaults of the API, and a pod's UID only so that pods do not share a back-off:
+//
+//	images, err := image.New(image.Config{Settings: image.Settings{Runtime: service}})
+//	img, err := images.EnsureImageExists(ctx, image.Request{Image: c.Image, PodUID: pod.UID, Secrets: secrets})
+//	defer img.Release() // when the container is created
+//
+// Package keyring finds credentials without a Manager.
+//
 // # Garbage collection
 //
 // [DecideGC] decides which images to remove because the disk is full or they have been unused for

@@ -2,6 +2,16 @@
 // reports changed pods. The name is the kubelet's: pod lifecycle event generator. This one generates inspections, not
 // events.
 //
+// A [Watcher] is a kubelet's GenericPLEG and EventedPLEG with the pod cache. It needs a [Reader] only, such as a *reader.Reader on
+// four calls of a runtime:
+//
+//	r, err := reader.New(reader.Config{Runtime: client, RuntimeName: "containerd"})
+//	w, err := pleg.New(pleg.Config{Reader: r, Changed: changed})
+//	go w.Run(ctx)
+//	status, err := w.GetNewerThan(ctx, uid, time.Now())
+//
+// A Watcher is a podworkers.StatusSource: workers wait in GetNewerThan for a status that is newer than their last change.
+//
 // # Settings, health and observers
 //
 // [Settings] are what an operator chooses; an agent has them in its Config. [Health] reports whether the runtime is

@@ -7,6 +7,12 @@
 // periodically. It finds the containers in a runtime.Cache, so that a pass in which no log is too
 // large makes no call to the runtime. It reads the size of a log only if the log could be full by now.
 //
+// # Taken alone
+//
+// A Rotator is a kubelet's containerLogManager. It needs one call of a runtime, a runtime.Cache that a pleg.Watcher or the caller
+// fills, and the directory of the logs; the zero [Policy] is a kubelet's. It starts nothing: the caller calls Rotate, every 10 s
+// as a kubelet does.
+//
 // # Names
 //
 // A container's log is <attempt>.log in its directory. Rotation renames it to
