@@ -10,6 +10,7 @@ import (
 
 	"github.com/podsync/podsync/internal/limiter"
 	"github.com/podsync/podsync/runtime/cri"
+	containerstart "github.com/podsync/podsync/syncpod/container/start"
 	"github.com/podsync/podsync/syncpod/lifecycle"
 	"github.com/podsync/podsync/syncpod/memory"
 )
@@ -59,6 +60,7 @@ type Syncer struct {
 	known   memories
 	pace    *limiter.Limiter
 	stopper *lifecycle.Stopper
+	runner  *containerstart.Runner
 }
 
 // New returns a Syncer. It makes no call and starts nothing.
@@ -80,7 +82,15 @@ func New(c Config) (*Syncer, error) {
 		Runtime: c.Client, Sandboxes: c.Parts.Sandboxes, Hooks: c.Parts.Hooks, Owner: c.Owner, Timeout: c.Limits.StopTimeout,
 		Observer: stopObserver{c.Observer}, Events: c.Events, Log: c.Log,
 	})
-	return s, err
+	if err != nil {
+		return nil, fmt.Errorf("syncpod: %w", err)
+	}
+	if s.runner, err = containerstart.New(containerstart.Config{
+		Runtime: c.Client, Disposer: s.stopper, Owner: c.Owner, CleanupTimeout: c.Limits.CleanupTimeout,
+	}); err != nil {
+		return nil, fmt.Errorf("syncpod: %w", err)
+	}
+	return s, nil
 }
 
 func (c *Config) check() error {

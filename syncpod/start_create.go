@@ -2,7 +2,6 @@ package syncpod
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,12 +11,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/deadline"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/runtime/cri/creation"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
+	containerstart "github.com/podsync/podsync/syncpod/container/start"
 	"github.com/podsync/podsync/syncpod/device"
 	"github.com/podsync/podsync/syncpod/memory"
 )
@@ -39,7 +36,9 @@ func (st creating) create(ctx context.Context, images imageResult) *StepError {
 	if err := st.config.Parts.Logs.MakeDirectory(st.sandbox.config.GetLogDirectory(), st.spec.Name); err != nil {
 		return &StepError{Step: stepCreate, Reason: errCreateContainer, Err: fmt.Errorf("directory of the logs: %w", err)}
 	}
-	id, err := st.ask(ctx, config)
+	id, err := st.syncer.runner.Create(ctx, containerstart.Request{
+		SandboxID: st.sandbox.id, Sandbox: st.sandbox.config, Config: config, Attempts: attemptsOf{&st.observedPod}, Log: st.log(st.pod),
+	})
 	if err != nil {
 		return &StepError{Step: stepCreate, Reason: errCreateContainer, Err: images.explain(err)}
 	}
@@ -172,118 +171,20 @@ func (st creating) targetID() string {
 	return target.ID.ID
 }
 
-// ask creates the container. If the outcome is unknown, it lists the container: if it was created,
-// it is adopted.
-func (st creating) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (string, error) {
-	for again := false; ; again = true {
-		resp, err := st.config.Client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
-			PodSandboxId: st.sandbox.id, Config: config, SandboxConfig: st.sandbox.config,
-		})
-		switch {
-		case err == nil && resp.GetContainerId() == "":
-			return "", cri.Classify(errors.New("the runtime answered without a container ID"))
-		case err == nil:
-			return resp.GetContainerId(), nil
-		case !cri.Ambiguous(err):
-			return "", cri.Classify(err)
-		}
-		id, retry, lookErr := st.resolveCreate(ctx, config, cri.Classify(err))
-		if lookErr != nil || id != "" {
-			return id, lookErr
-		}
-		if !retry || again {
-			return "", cri.Classify(err)
-		}
+// attemptsOf are the attempts of a pod's containers, for the Runner that creates them.
+type attemptsOf struct{ *observedPod }
+
+// Used notes that an attempt was given up.
+func (o attemptsOf) Used(ctx context.Context, container string, attempt uint32, persist bool) {
+	o.memory.used(container, attempt)
+	if persist {
+		o.record(ctx)
 	}
 }
 
-// resolveCreate lists the container that holds the name. It adopts the requested one, and stops and
-// removes any other one, after which the request is retried. If none is listed, the creation may
-// still be in progress, or the name lost: the same attempt is retried until it was refused too
-// often.
-func (st creating) resolveCreate(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) (id string, retry bool, err error) {
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), st.config.Limits.CleanupTimeout)
-	defer cancel()
-	found, err := creation.Lookup[runtimeapi.Container]{
-		List: func(ctx context.Context) ([]*runtimeapi.Container, error) { return st.holders(ctx, config) },
-		Fits: func(listed []*runtimeapi.Container) *runtimeapi.Container {
-			if len(listed) == 1 && st.isOurs(listed[0], config) {
-				return listed[0]
-			}
-			return nil
-		},
-		Remove: func(looking context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) error {
-			if len(listed) > 0 && deadline.Over(ctx) { // the next agent may repeat the request
-				st.memory.used(st.spec.Name, config.GetMetadata().GetAttempt())
-				st.record(ctx)
-			}
-			return st.dispose(looking, listed, kept)
-		},
-	}.Resolve(looking, func() bool { return !deadline.Over(ctx) })
-	switch {
-	case err != nil:
-		return "", false, errors.Join(cause, err)
-	case found.Adopted != nil:
-		st.log(st.pod).Info("adopting the container of a lost answer", "container", st.spec.Name)
-		return found.Adopted.GetId(), false, nil
-	case !found.Removed:
-		st.countReserved(ctx, config, cause)
-	}
-	return "", found.Removed, nil
-}
-
-// holders returns the container with the requested name, as a list of one or none.
-func (st creating) holders(ctx context.Context, config *runtimeapi.ContainerConfig) ([]*runtimeapi.Container, error) {
-	selector := map[string]string{runtime.LabelPodUID: string(st.pod.UID), runtime.LabelContainerName: st.spec.Name}
-	maps.Copy(selector, st.config.Owner.Selector())
-	resp, err := st.config.Client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
-	if err != nil {
-		return nil, fmt.Errorf("list containers: %w", cri.Classify(err))
-	}
-	for i, c := range resp.GetContainers() {
-		if st.config.Owner.Owns(c.GetLabels()) && c.GetMetadata().GetAttempt() == config.GetMetadata().GetAttempt() {
-			return resp.GetContainers()[i : i+1], nil
-		}
-	}
-	return nil, nil
-}
-
-// isOurs reports whether a container is the requested one: created for the same sandbox and spec,
-// and not started yet.
-func (st creating) isOurs(c *runtimeapi.Container, config *runtimeapi.ContainerConfig) bool {
-	return c.GetPodSandboxId() == st.sandbox.id && c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED &&
-		c.GetAnnotations()[runtime.AnnotationHash] == config.GetAnnotations()[runtime.AnnotationHash]
-}
-
-// dispose stops and removes the containers that hold a name, except the one to keep.
-func (st creating) dispose(ctx context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) error {
-	for _, c := range listed {
-		if c == kept {
-			continue
-		}
-		if err := st.syncer.stopper.Dispose(ctx, c.GetId()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// nameReservedRetries is how often the creation of a container may be rejected because its name is reserved, without a
-// listed container, until the next attempt number is used.
-const nameReservedRetries = 3
-
-// countReserved gives up an attempt whose name stays reserved without a listed container. CRI-O does not reject the
-// request; it blocks until the caller's deadline.
-func (st creating) countReserved(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
-	if deadline.Over(ctx) || !creation.NameTaken(cause) && !errors.Is(cause, cri.ErrDeadline) {
-		return
-	}
-	if !ask(st.memory, func(p *memory.Pod) bool {
-		return p.Containers.NameReserved(st.spec.Name, nameReservedRetries)
-	}) {
-		return
-	}
-	attempt := config.GetMetadata().GetAttempt()
-	st.log(st.pod).Info("container name stays reserved with nothing listed, going on to the next attempt", "container", st.spec.Name, "attempt", attempt)
-	st.memory.used(st.spec.Name, attempt)
+// NameReserved counts a refusal of a name.
+func (o attemptsOf) NameReserved(container string) bool {
+	return ask(o.memory, func(p *memory.Pod) bool {
+		return p.Containers.NameReserved(container, containerstart.NameReservedRetries)
+	})
 }

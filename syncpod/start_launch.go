@@ -7,7 +7,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -29,7 +28,7 @@ func (st launching) launch(ctx context.Context) *StepError {
 	first := ask(st.memory, func(p *memory.Pod) bool { return p.Containers.SetEverStarted(st.spec.Name, true) })
 	st.memory.Mark(st.id.ID, memory.StartRequested)
 	st.record(ctx)
-	err := st.askToStart(ctx)
+	err := st.syncer.runner.Start(ctx, st.id.ID)
 	if !cri.Ambiguous(err) {
 		st.memory.Unmark(st.id.ID, memory.StartRequested)
 	}
@@ -58,36 +57,6 @@ func (st *start) postStart() *v1.LifecycleHandler {
 		return nil
 	}
 	return st.spec.Lifecycle.PostStart
-}
-
-// askToStart starts the container. If the outcome is unknown, it inspects the container and does
-// not repeat the request: a container that is not running then is cleared before it is replaced,
-// because it may still start (kubernetes #139670).
-func (st launching) askToStart(ctx context.Context) error {
-	_, err := st.config.Client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: st.id.ID})
-	if err == nil {
-		return nil
-	}
-	err = cri.Classify(err)
-	if cri.Ambiguous(err) && ctx.Err() == nil && st.runs(ctx) {
-		return nil
-	}
-	return err
-}
-
-func (st launching) runs(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, st.config.Limits.CleanupTimeout)
-	defer cancel()
-	resp, err := st.config.Client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: st.id.ID}})
-	if err != nil {
-		return false // the start has already failed, and the next sync inspects the container
-	}
-	for _, c := range resp.GetContainers() {
-		if c.GetId() == st.id.ID {
-			return c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
-		}
-	}
-	return false
 }
 
 // postStartTimeout is how long a postStart handler may take; the containers after it in the spec wait for it.

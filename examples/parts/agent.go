@@ -10,10 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
@@ -24,6 +22,7 @@ import (
 	"github.com/podsync/podsync/runtime/reader"
 	"github.com/podsync/podsync/sandbox/run"
 	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/container/start"
 	"github.com/podsync/podsync/syncpod/lifecycle"
 	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 	"github.com/podsync/podsync/syncpod/probe"
@@ -48,6 +47,7 @@ type agent struct {
 	hooks     *handler.Runner
 	probes    *probe.Manager
 	stopper   *lifecycle.Stopper
+	starts    *start.Runner
 	store     *store.Files
 	workers   *podworkers.Workers
 	wake      chan struct{}
@@ -65,24 +65,18 @@ type worked struct {
 	again        bool
 }
 
-// nothing records no event and no measurement.
-type nothing struct{}
-
-func (nothing) Eventf(k8sruntime.Object, string, string, string, ...any) {}
-func (nothing) ContainerStopped(*v1.Pod, string, time.Duration, error)   {}
-func (nothing) PreStopEnded(*v1.Pod, string, time.Duration, error)       {}
-
 // newAgent connects the parts. It calls nothing.
 func newAgent(c config) (a *agent, err error) {
 	a = &agent{config: c, wake: make(chan struct{}, 1), desired: map[types.UID]*v1.Pod{}, working: map[types.UID]worked{}, known: map[types.UID]*podState{}}
-	var errs [7]error
+	var errs [9]error
 	a.reader, errs[0] = reader.New(reader.Config{Runtime: c.client, RuntimeName: c.runtimeName})
 	a.sandboxes, errs[1] = run.New(run.Config{Runtime: c.client})
 	a.images, errs[2] = image.New(image.Config{Settings: image.Settings{Runtime: c.client}, Dir: filepath.Join(c.root, "images")})
 	a.hooks, errs[3] = handler.New(handler.Config{Exec: c.client})
 	a.probes, errs[4] = probe.New(probe.Config{Exec: c.client})
 	a.store, errs[5] = store.NewFiles(filepath.Join(c.root, "statuses"))
-	a.stopper = &lifecycle.Stopper{Runtime: c.client, Sandboxes: a.sandboxes, Hooks: a.hooks, Timeout: 2 * time.Minute, Observer: nothing{}, Events: nothing{}, Log: logr.Discard()}
+	a.stopper, errs[8] = lifecycle.New(lifecycle.Config{Runtime: c.client, Sandboxes: a.sandboxes, Hooks: a.hooks})
+	a.starts, errs[7] = start.New(start.Config{Runtime: c.client, Disposer: a.stopper})
 	if a.reader != nil {
 		a.watcher, errs[6] = pleg.New(pleg.Config{
 			Reader: a.reader, Events: c.client,

@@ -35,13 +35,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := start(ctx, *endpoint, *root); err != nil {
+	if err := serve(ctx, *endpoint, *root); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// start runs the agent, by default on a runtime in this process.
-func start(ctx context.Context, endpoint, root string) error {
+// serve runs the agent, by default on a runtime in this process.
+func serve(ctx context.Context, endpoint, root string) error {
 	if endpoint == "" {
 		dir, err := os.MkdirTemp("", "podsync-")
 		if err != nil {

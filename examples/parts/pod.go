@@ -16,6 +16,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/hostfs"
+	"github.com/podsync/podsync/syncpod/container/start"
 	"github.com/podsync/podsync/syncpod/memory"
 	"github.com/podsync/podsync/syncpod/status"
 	"github.com/podsync/podsync/syncpod/store"
@@ -95,6 +96,16 @@ func (p *podState) Marked(id string, what memory.Mark) (marked bool) {
 }
 
 func (p *podState) Record(context.Context) {}
+
+// Used and NameReserved make it a start.Attempts.
+func (p *podState) Used(_ context.Context, container string, attempt uint32, _ bool) {
+	p.do(func(m *memory.Pod) { m.Containers.Used(container, attempt) })
+}
+
+func (p *podState) NameReserved(container string) (enough bool) {
+	p.do(func(m *memory.Pod) { enough = m.Containers.NameReserved(container, start.NameReservedRetries) })
+	return enough
+}
 
 // observe remembers what the runtime may lose, such as exit codes.
 func (a *agent) observe(_ context.Context, seen *runtime.PodStatus) {

@@ -4,30 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"time"
-
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/runtime/cri/creation"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/container/start"
 	"github.com/podsync/podsync/syncpod/lifecycle"
 	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 	"github.com/podsync/podsync/syncpod/memory"
 	"github.com/podsync/podsync/syncpod/status"
 )
 
-const (
-	maxReserved      = 3 // refusals of a name after which the next attempt is used
-	postStartTimeout = 2 * time.Minute
-)
+const postStartTimeout = 2 * time.Minute
 
 // startAll starts the containers of the plan in order. Their images are pulled at the same time.
 func (p *pass) startAll(ctx context.Context, unstopped map[string]error) error {
@@ -116,7 +110,7 @@ func (p *pass) start(ctx context.Context, step actions.StartStep, img *image.Ima
 	if err != nil {
 		return "CreateContainerConfigError", err
 	}
-	id, err := p.create(ctx, config)
+	id, err := p.starts.Create(ctx, start.Request{SandboxID: p.id, Sandbox: p.sandbox, Config: config, Attempts: p.podState})
 	if err != nil {
 		return "CreateContainerError", err
 	}
@@ -129,8 +123,7 @@ func (p *pass) start(ctx context.Context, step actions.StartStep, img *image.Ima
 			m.Instances.Mark(id, memory.PostStartPending)
 		}
 	})
-	_, err = p.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id})
-	if err = cri.Classify(err); err != nil {
+	if err := p.starts.Start(ctx, id); err != nil {
 		if !cri.Ambiguous(err) {
 			p.Unmark(id, memory.StartRequested)
 		}
@@ -148,60 +141,6 @@ func (p *pass) start(ctx context.Context, step actions.StartStep, img *image.Ima
 		return "PostStartHookError", p.postStart(ctx, step.Container, started.ID)
 	}
 	return "", nil
-}
-
-// create creates a container. If the answer is lost, the container that the runtime has under its name is adopted or removed.
-func (p *pass) create(ctx context.Context, config *runtimeapi.ContainerConfig) (string, error) {
-	resp, err := p.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: p.id, Config: config, SandboxConfig: p.sandbox})
-	if err == nil {
-		return resp.GetContainerId(), nil
-	}
-	cause := cri.Classify(err)
-	if !cri.Ambiguous(err) {
-		return "", cause
-	}
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	name, attempt := config.Metadata.Name, config.Metadata.Attempt
-	found, err := creation.Lookup[runtimeapi.Container]{
-		List: func(ctx context.Context) (held []*runtimeapi.Container, err error) {
-			selector := map[string]string{runtime.LabelPodUID: string(p.uid), runtime.LabelContainerName: name}
-			maps.Copy(selector, cri.Owner{}.Selector())
-			resp, err := p.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
-			for _, c := range resp.GetContainers() {
-				if c.GetMetadata().GetAttempt() == attempt {
-					held = append(held, c)
-				}
-			}
-			return held, cri.Classify(err)
-		},
-		Fits: func(listed []*runtimeapi.Container) *runtimeapi.Container {
-			if len(listed) == 1 && listed[0].GetPodSandboxId() == p.id && listed[0].GetState() == runtimeapi.ContainerState_CONTAINER_CREATED &&
-				listed[0].GetAnnotations()[runtime.AnnotationHash] == config.GetAnnotations()[runtime.AnnotationHash] {
-				return listed[0]
-			}
-			return nil
-		},
-		Remove: func(ctx context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) (err error) {
-			for _, c := range listed {
-				if c != kept {
-					err = errors.Join(err, p.stopper.Dispose(ctx, c.GetId()))
-				}
-			}
-			return err
-		},
-	}.Resolve(looking, func() bool { return ctx.Err() == nil })
-	if found.Adopted != nil {
-		return found.Adopted.GetId(), nil
-	}
-	if !found.Removed && (creation.NameTaken(cause) || errors.Is(cause, cri.ErrDeadline)) {
-		p.do(func(m *memory.Pod) {
-			if m.Containers.NameReserved(name, maxReserved) {
-				m.Containers.Used(name, attempt)
-			}
-		})
-	}
-	return "", errors.Join(cause, err)
 }
 
 // postStart runs a postStart handler. If it fails, the container is stopped.

@@ -11,7 +11,7 @@ import (
 
 // A pod is observed three times: while it runs, after its container has crashed and waits for a restart, and
 // after the runtime has lost its records.
-func ExampleCompute() {
+func ExampleGeneratePodStatus() {
 	app := runtime.ContainerStatus{
 		Name: "app", ID: runtime.ContainerID{Type: "containerd", ID: "a0"}, SandboxID: "s0", State: runtime.ContainerRunning,
 	}
