@@ -153,7 +153,7 @@ func (p *pass) postStart(ctx context.Context, ref actions.ContainerRef, id runti
 		return err // it runs again, or the container is stopped
 	}
 	if err != nil {
-		err = errors.Join(err, p.stopper.StopContainer(ctx, lifecycle.Container{
+		err = errors.Join(err, p.stopper.KillContainer(ctx, lifecycle.Container{
 			Pod: p.pod, Ref: &ref, Memory: p.podState, IPs: p.ips, Status: &runtime.ContainerStatus{Name: c.Name, ID: id, State: runtime.ContainerRunning},
 			Deadline: time.Now().Add(lifecycle.PodGrace(p.pod, nil)), Message: "FailedPostStartHook",
 		}))

@@ -120,7 +120,7 @@ func (p *pass) apply(ctx context.Context) error {
 		return nil
 	}
 	if p.plan.KillPod {
-		err := p.stopper.StopPod(ctx, lifecycle.Pod{Spec: p.pod, Status: p.status, Memory: p.podState, Deadline: p.killBy(memory.AllOfPod, lifecycle.PodGrace(p.pod, nil))})
+		err := p.stopper.KillPod(ctx, lifecycle.Pod{Spec: p.pod, Status: p.status, Memory: p.podState, Deadline: p.killBy(memory.AllOfPod, lifecycle.PodGrace(p.pod, nil))})
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func (p *pass) clear(ctx context.Context) map[string]error {
 				p.Mark(s.id.ID, memory.StartRequested)
 			}
 			if c.Live() && !p.plan.KillPod {
-				errs[i] = p.stopper.StopContainer(ctx, lifecycle.Container{
+				errs[i] = p.stopper.KillContainer(ctx, lifecycle.Container{
 					Pod: p.pod, Ref: &s.ref, Status: c, Memory: p.podState, IPs: p.status.IPs(),
 					Deadline: p.killBy(s.id.ID, lifecycle.ContainerGrace(p.pod, s.ref.Spec(p.pod), s.why)), Message: actions.KillMessage(s.ref.Name, s.why, s.restart),
 				})
