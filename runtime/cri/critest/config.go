@@ -33,10 +33,14 @@ type Config struct {
 	// the command language. If an image has no entrypoint and its name, as the pod states it, is the
 	// name of a program, the program is its entrypoint.
 	Programs map[string]Program
+	// ServeUnknown means that a command that the runtime does not know is a server: it runs until it is stopped. Otherwise
+	// a container with such a command fails to start, as on a node whose image does not contain it.
+	ServeUnknown bool
 	// Latency is how long a method takes before it does anything. Other methods take no time.
 	Latency map[Method]time.Duration
 	// PodCIDRs are the prefixes of sandbox addresses. A sandbox gets one address from each; that from
-	// the first prefix is the pod's primary address. Default: 10.88.0.0/16.
+	// the first prefix is the pod's primary address. Default: 198.18.0.0/15, which RFC 2544 reserves for tests and no
+	// container tool uses: a connection that is not made with DialPod reaches no other pod.
 	PodCIDRs []netip.Prefix
 	// Handlers are the runtime handlers in addition to "".
 	Handlers []string
@@ -68,7 +72,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Latency, c.Programs = maps.Clone(c.Latency), maps.Clone(c.Programs)
 	c.PodCIDRs, c.Handlers = slices.Clone(c.PodCIDRs), slices.Clone(c.Handlers)
 	if len(c.PodCIDRs) == 0 {
-		c.PodCIDRs = []netip.Prefix{netip.MustParsePrefix("10.88.0.0/16")}
+		c.PodCIDRs = []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15")}
 	}
 	for i, p := range c.PodCIDRs {
 		if !p.IsValid() {

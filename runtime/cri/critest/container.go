@@ -73,7 +73,7 @@ func (c *container) user() *runtimeapi.ContainerUser {
 	security := c.config.GetLinux().GetSecurityContext()
 	uid, gid := security.GetRunAsUser(), security.GetRunAsGroup().GetValue()
 	if uid == nil {
-		uid = c.image.cri().GetUid()
+		uid, _ = c.image.user()
 	}
 	if uid == nil && (c.image.User != "" || security.GetRunAsUsername() != "") {
 		return nil

@@ -51,13 +51,37 @@ func checkContainer(req *runtimeapi.CreateContainerRequest) error {
 	case req.GetConfig().GetLogPath() != "" && !filepath.IsLocal(req.GetConfig().GetLogPath()):
 		return status.Errorf(codes.InvalidArgument, "log path %q leaves the log directory", req.GetConfig().GetLogPath())
 	}
+	if err := checkUser(req.GetConfig().GetLinux().GetSecurityContext()); err != nil {
+		return err
+	}
+	for _, m := range req.GetConfig().GetMounts() {
+		switch {
+		case !m.GetRecursiveReadOnly():
+		case !m.GetReadonly():
+			return status.Errorf(codes.InvalidArgument, "recursive_read_only of the mount at %s requires readonly", m.GetContainerPath())
+		case m.GetPropagation() != runtimeapi.MountPropagation_PROPAGATION_PRIVATE:
+			return status.Errorf(codes.InvalidArgument, "recursive_read_only of the mount at %s requires the propagation private", m.GetContainerPath())
+		}
+	}
+	return nil
+}
+
+// checkUser rejects a group without a user, for a container and for a sandbox.
+func checkUser(security interface {
+	GetRunAsUser() *runtimeapi.Int64Value
+	GetRunAsGroup() *runtimeapi.Int64Value
+}) error {
+	name, _ := security.(interface{ GetRunAsUsername() string })
+	if security.GetRunAsGroup() != nil && security.GetRunAsUser() == nil && (name == nil || name.GetRunAsUsername() == "") {
+		return status.Error(codes.InvalidArgument, "run_as_group is set without run_as_user")
+	}
 	return nil
 }
 
 func (s service) reserveContainer(c *container, sandboxID string) (claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.sandbox = s.sandboxes[sandboxID]
+	c.sandbox = byID(s.sandboxes, sandboxID)
 	if c.sandbox == nil {
 		return claim{}, status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", sandboxID)
 	}
@@ -92,7 +116,7 @@ func (s service) create(ctx context.Context, c *container) error {
 	}
 	c.image = image
 	c.podUID = c.config.GetLabels()[labelUID]
-	c.files = newFiles(s.host, c.config.GetMounts())
+	c.files = newFiles(s.host, c.config.GetMounts(), c.sandbox)
 	c.attached = streams.NewAttached(c.config.GetStdin(), c.config.GetTty())
 	c.log = &containerLog{host: s.host, dir: c.sandbox.config.GetLogDirectory(), name: c.config.GetLogPath()}
 	if s.cfg.Like == CRIO {

@@ -2,6 +2,7 @@ package critest
 
 import (
 	"cmp"
+	"errors"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -9,21 +10,54 @@ import (
 	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/memfs"
 )
 
 // A files is the file system of a container: its mounts, and its own files in memory.
 type files struct {
 	host   *host
-	own    *memory
+	own    *memfs.FS
 	mounts []*runtimeapi.Mount // the deepest first
 }
 
-func newFiles(h *host, mounts []*runtimeapi.Mount) *files {
+func newFiles(h *host, mounts []*runtimeapi.Mount, sb *sandbox) *files {
 	sorted := slices.Clone(mounts)
 	slices.SortStableFunc(sorted, func(a, b *runtimeapi.Mount) int {
 		return cmp.Compare(len(path.Clean(b.GetContainerPath())), len(path.Clean(a.GetContainerPath())))
 	})
-	return &files{host: h, own: newMemory(), mounts: sorted}
+	own := memfs.NewContainer()
+	for _, m := range sorted {
+		own.MkdirAll(path.Dir(m.GetContainerPath()))
+	}
+	f := &files{host: h, own: own, mounts: sorted}
+	for name, text := range sb.etc() {
+		_ = own.WriteFile(name, []byte(text), false) // a mount is in its place otherwise
+	}
+	return f
+}
+
+// etc returns the files that a runtime puts into each container. It must be called with mu held.
+func (s *sandbox) etc() map[string]string {
+	hosts := "127.0.0.1\tlocalhost\n::1\tlocalhost\n"
+	for _, ip := range s.ips {
+		hosts += ip + "\t" + s.hostname() + "\n"
+	}
+	dns := s.config.GetDnsConfig()
+	var resolv []string
+	if len(dns.GetSearches()) > 0 {
+		resolv = append(resolv, "search "+strings.Join(dns.GetSearches(), " ")+"\n")
+	}
+	for _, server := range dns.GetServers() {
+		resolv = append(resolv, "nameserver "+server+"\n")
+	}
+	if len(dns.GetOptions()) > 0 {
+		resolv = append(resolv, "options "+strings.Join(dns.GetOptions(), " ")+"\n")
+	}
+	return map[string]string{
+		"/etc/hostname": s.hostname() + "\n", "/etc/hosts": hosts, "/etc/resolv.conf": strings.Join(resolv, ""),
+		"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n",
+	}
 }
 
 // mount returns the mount that contains a name, and the host's name of the file.
@@ -60,11 +94,59 @@ func (f *files) WriteFile(name string, data []byte, add bool) error {
 	return f.host.WriteFile(hostName, data, add)
 }
 
-func (f *files) Exists(name string) bool {
-	if m, hostName := f.mount(name); m != nil {
-		return path.Clean(name) == path.Clean(m.GetContainerPath()) || f.host.Exists(hostName)
+func (f *files) Stat(name string) (fs.FileInfo, error) {
+	m, hostName := f.mount(name)
+	if m == nil {
+		return f.own.Stat(name)
 	}
-	return f.own.Exists(name)
+	info, err := f.host.Stat(hostName)
+	if err != nil && path.Clean(name) == path.Clean(m.GetContainerPath()) {
+		return memfs.DirInfo(name), nil // memory has a directory of the node once something is in it
+	}
+	return info, err
+}
+
+func (f *files) ReadDir(name string) ([]fs.DirEntry, error) {
+	if m, hostName := f.mount(name); m != nil {
+		entries, err := f.host.ReadDir(hostName)
+		if errors.Is(err, fs.ErrNotExist) && path.Clean(name) == path.Clean(m.GetContainerPath()) {
+			return nil, nil
+		}
+		return entries, err
+	}
+	entries, err := f.own.ReadDir(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range f.mounts {
+		at := path.Clean(m.GetContainerPath())
+		if info, err := f.Stat(at); err == nil && path.Dir(at) == path.Clean(name) {
+			entries = append(entries, named{fs.FileInfoToDirEntry(info), path.Base(at)})
+		}
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return slices.CompactFunc(entries, func(a, b fs.DirEntry) bool { return a.Name() == b.Name() }), nil
+}
+
+// named is an entry by the name that it has in the container.
+type named struct {
+	fs.DirEntry
+	name string
+}
+
+func (n named) Name() string { return n.name }
+
+func (f *files) Mkdir(name string) error {
+	m, hostName := f.mount(name)
+	switch {
+	case m == nil:
+		return f.own.Mkdir(name)
+	case path.Clean(name) == path.Clean(m.GetContainerPath()):
+		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrExist}
+	case m.GetReadonly():
+		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrPermission}
+	}
+	return f.host.Mkdir(hostName)
 }
 
 func (f *files) Remove(name string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -23,8 +24,8 @@ func (s service) ListContainers(_ context.Context, req *runtimeapi.ListContainer
 	}
 	listed := func(c *container) bool {
 		return !c.unclaimed && s.hidden[c.id]&faults.InList == 0 &&
-			(f.GetId() == "" || f.GetId() == c.id) &&
-			(f.GetPodSandboxId() == "" || f.GetPodSandboxId() == c.sandbox.id) &&
+			strings.HasPrefix(c.id, f.GetId()) &&
+			strings.HasPrefix(c.sandbox.id, f.GetPodSandboxId()) &&
 			(f.GetState() == nil || f.GetState().GetState() == c.state) &&
 			selects(f.GetLabelSelector(), c.config.GetLabels())
 	}

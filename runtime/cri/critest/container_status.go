@@ -14,10 +14,9 @@ import (
 func (s service) ContainerStatus(_ context.Context, req *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := req.GetContainerId()
-	c := s.containers[id]
-	if c == nil || c.unclaimed || s.hidden[id]&faults.InStatus != 0 {
-		return nil, errNoContainer(id)
+	c := byID(s.containers, req.GetContainerId())
+	if c == nil || c.unclaimed || s.hidden[c.id]&faults.InStatus != 0 {
+		return nil, errNoContainer(req.GetContainerId())
 	}
 	resp := &runtimeapi.ContainerStatusResponse{Status: c.status()}
 	if req.GetVerbose() {

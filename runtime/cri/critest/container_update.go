@@ -15,7 +15,7 @@ import (
 func (s service) UpdateContainerResources(_ context.Context, req *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.containers[req.GetContainerId()]
+	c := byID(s.containers, req.GetContainerId())
 	if c == nil {
 		return nil, s.cfg.Like.errNoContainer(req.GetContainerId())
 	}

@@ -17,6 +17,7 @@ func onDirect(t *testing.T, cfg Config, f func(n *node)) {
 	t.Helper()
 	cfg.Images = []Image{{Name: "app"}}
 	synctest.Test(t, func(t *testing.T) {
+		cfg.ServeUnknown = true
 		r, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)

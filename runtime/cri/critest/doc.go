@@ -45,26 +45,27 @@
 // A container's process, an ExecSync or an Exec runs one of the following commands. Except for the last
 // three, busybox in a real container behaves the same.
 //
-//   - sh -c SCRIPT with a part of the POSIX shell: lists with ; && || & and
-//     lines, if, while, until, ( ) and { }, quotes, variables ($NAME, ${NAME},
-//     $?, $$), $( ), assignments, > >> 2> >&2 2>&1, comments; and : exit trap wait
-//     exec export; sh -x -c SCRIPT, which also prints each command on standard
-//     error; or sh, which runs the lines of its standard input;
-//   - sleep N (also 0.5, 2m, infinity), echo [-n], printf (%s, %d), cat, touch,
-//     rm [-f], test, [ and [[ (-e -f -r -s -n -z = != -eq -ne -lt -le -gt -ge !),
-//     expr A OP B (+ - * / %), env, kill [-SIGNAL] 1, true, false, mkdir (which
-//     does nothing);
+//   - sh, ash, dash and bash, with -c, with a file, or with the standard input: the POSIX shell, and what busybox adds to
+//     it. Only bash has ((, += , ${X^^}, <<<, {a,b} and &&, ||, =~ in [[. Arrays, select, coproc, time, process
+//     substitution, getopts and other declarations than export, readonly and local do not exist;
+//   - sleep, echo, printf, date, seq, id, hostname, env, expr, test, [, [[, true, false, kill, pwd, basename, dirname,
+//     timeout; cat, ls, touch, mkdir, rmdir, rm, cp, mv, dd, tee; grep, head, tail, wc, sort; with their usual options;
+//   - a script in a file of the container that is executable, by its path;
 //   - stress --vm N --vm-bytes SIZE, which uses that much memory until it is stopped. If it exceeds the
 //     limit of its container, the container is OOMKilled;
 //   - a [Program] of Config.Programs, which is a Go function;
-//   - for a container's process, anything else is a server: it runs until it is stopped and exits
-//     with 128 plus the signal's number, 143. In an image that is OnlyKnown such a command does
-//     not exist, and the start fails.
+//   - a server: it runs until it is stopped and exits with 128 plus the signal's number, 143. It is what an image runs that
+//     has no description, if the pod gives no command, and what a well-known image runs by its command: nginx in nginx, for
+//     example. With Config.ServeUnknown, or Image.ServeUnknown, each other command is a server.
+//
+// A command that does not exist fails as on a node: the container does not start and has the exit code 128 and the reason
+// StartError, and a command in a script is not found, with 127.
+//
+// A syntax error, or a construct that the shell does not have, is a line in the log that names it and its line, and exit
+// code 2. No command of the script runs then.
 //
 // On a terminal (exec -it, or a container with tty and stdin) Return is a newline, keys are echoed, Backspace
 // erases, Ctrl-C ends the command that a shell runs, or is SIGINT, and Ctrl-D ends the input.
-//
-// Other syntax is a syntax error: a line in the log, and exit code 2.
 //
 // Some behaviours and their commands:
 //
@@ -94,6 +95,22 @@
 // over WebSocket. Over WebSocket it also serves v5.channel.k8s.io, which can signal the end of the
 // standard input, as SPDY can. A [Program] has a standard input and the size of the terminal, and
 // listens on ports of its pod with [Command.Listen].
+//
+// # Files
+//
+// Below Config.Dir and Config.LogsRoot, logs and mounts are real files, and no path or link leads out of
+// these directories. All other files are in memory; [Runtime.ReadFile] and [Runtime.WriteFile] access
+// those of the node. Without these two fields a runtime does not touch the machine, whatever paths it
+// receives. Containers then do not see the ConfigMap, Secret and other volumes that an agent has
+// written, and packages logs and server find no logs. To test those, set Dir to the agent's Root, and
+// LogsRoot to its syncpod.Node.LogsRoot.
+//
+// The output of a container is written in CRI's format to the log path in the log directory of its
+// sandbox; missing directories are created. For an agent that is a separate program, such as a
+// kubelet, use its root directory as Dir, and its LogsRoot:
+//
+//	rt, err := critest.New(critest.Config{Dir: "/var/lib/kubelet", LogsRoot: "/var/log/pods"})
+//	endpoint, err := rt.Listen("/run/critest.sock")
 //
 // # Faults
 //
@@ -129,24 +146,6 @@
 // The directory examples/downstream has such a test. Package agenttest judges agents by such scenarios, also those that are
 // programs. For nodes of a cluster, package github.com/podsync/podsync/modules/cluster/clustertest has Kill and Start, too.
 //
-// # Where each rule lives
-//
-//	runtime.go, serve.go, pipe.go, direct.go  the runtime, and its connections
-//	config.go, model.go            Config, and differences between runtimes
-//	sandbox*.go, container*.go, image*.go, runtime_status.go, stats.go  one call each
-//	name.go, index.go, address.go  names, addresses, and which objects belong together
-//	clock.go                       steps of the clock
-//	process.go, stress.go          the processes in a container, with packages sh and program
-//	host.go, memory.go             files: real ones, and those in memory
-//	intercept.go, method.go, subject.go  interception of every call
-//	journal.go                     records calls; package journal has them and their queries
-//	processes.go                   what really ran
-//	node.go, agent_run.go          agents that are killed and started again
-//	pod_dial.go, pod_listen.go, pod_answer.go  connections to ports of pods, and what servers answer
-//	stream.go                      Exec, Attach and PortForward, which package internal/streams serves
-//	event.go                       events
-//	fault.go, fault_state.go, restart.go  faults, which package internal/inject applies
-//
 // # Limits
 //
 // Checkpoints, metrics and the streaming lists return Unimplemented. The parts of a container's config
@@ -156,16 +155,19 @@ package critest
 
 // Where each rule lives:
 //
-// Below Config.Dir and Config.LogsRoot, logs and mounts are real files, and no path or link leads out of
-// these directories. All other files are in memory; [Runtime.ReadFile] and [Runtime.WriteFile] access
-// those of the node. Without these two fields a runtime does not touch the machine, whatever paths it
-// receives. Containers then do not see the ConfigMap, Secret and other volumes that an agent has
-// written, and packages logs and server find no logs. To test those, set Dir to the agent's Root, and
-// LogsRoot to its syncpod.Node.LogsRoot.
-//
-// The output of a container is written in CRI's format to the log path in the log directory of its
-// sandbox; missing directories are created. For an agent that is a separate program, such as a
-// kubelet, use its root directory as Dir, and its LogsRoot:
-//
-//	rt, err := critest.New(critest.Config{Dir: "/var/lib/kubelet", LogsRoot: "/var/log/pods"})
-//	endpoint, err := rt.Listen("/run/critest.sock")
+//	runtime.go, serve.go, pipe.go, direct.go  the runtime, and its connections
+//	config.go, model.go            Config, and differences between runtimes
+//	sandbox*.go, container*.go, image*.go, runtime_status.go, stats.go  one call each
+//	name.go, index.go, address.go  names, addresses, and which objects belong together
+//	clock.go                       steps of the clock
+//	process.go, stress.go          the processes in a container, with packages internal/sh and program
+//	image_known.go                 what images without a description are taken for
+//	host.go, container_files.go    files: real ones, and those in memory, with package internal/memfs
+//	intercept.go, method.go, subject.go  interception of every call
+//	journal.go                     records calls; package journal has them and their queries
+//	processes.go                   what really ran
+//	node.go, agent_run.go          agents that are killed and started again
+//	pod_dial.go, pod_listen.go, pod_answer.go  connections to ports of pods, and what servers answer
+//	stream.go                      Exec, Attach and PortForward, which package internal/streams serves
+//	event.go                       events
+//	fault.go, fault_state.go, restart.go  faults, which package internal/inject applies

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/memfs"
 )
 
 // A host is the node's disk, as containers access it through mounts and logs: real files below some
@@ -13,7 +16,7 @@ import (
 type host struct {
 	dir    string   // Config.Dir as an absolute path, if it is set
 	disk   []folder // dir and Config.LogsRoot
-	memory *memory
+	memory *memfs.FS
 }
 
 // A folder is a directory of the machine. Its root keeps names and links inside it.
@@ -23,7 +26,7 @@ type folder struct {
 }
 
 func openHost(cfg Config) (*host, error) {
-	h := &host{memory: newMemory()}
+	h := &host{memory: memfs.NewNode()}
 	if err := h.openLogsRoot(cfg.LogsRoot); err != nil {
 		return nil, fmt.Errorf("critest: Config.LogsRoot: %w", err)
 	}
@@ -113,12 +116,25 @@ func writeFlags(add bool) int {
 	return os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 }
 
-func (h *host) Exists(name string) bool {
+func (h *host) Stat(name string) (fs.FileInfo, error) {
 	if root, rel, ok := h.real(name); ok {
-		_, err := root.Stat(rel)
-		return err == nil
+		return root.Stat(rel)
 	}
-	return h.memory.Exists(name)
+	return h.memory.Stat(name)
+}
+
+func (h *host) ReadDir(name string) ([]fs.DirEntry, error) {
+	if root, rel, ok := h.real(name); ok {
+		return fs.ReadDir(root.FS(), filepath.ToSlash(rel))
+	}
+	return h.memory.ReadDir(name)
+}
+
+func (h *host) Mkdir(name string) error {
+	if root, rel, ok := h.real(name); ok {
+		return root.Mkdir(rel, 0o755)
+	}
+	return h.memory.Mkdir(name)
 }
 
 func (h *host) Remove(name string) error {
@@ -175,3 +191,18 @@ func (r *Runtime) ReadFile(name string) ([]byte, error) { return r.host.ReadFile
 func (r *Runtime) WriteFile(name string, data []byte) error {
 	return r.host.WriteFile(name, data, false)
 }
+
+// A memoryFile appends to one file.
+type memoryFile struct {
+	m    *memfs.FS
+	name string
+}
+
+func (f memoryFile) Write(b []byte) (int, error) {
+	if err := f.m.WriteFile(f.name, b, true); err != nil {
+		return 0, fmt.Errorf("critest: %w", err)
+	}
+	return len(b), nil
+}
+
+func (memoryFile) Close() error { return nil }

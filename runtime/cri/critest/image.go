@@ -33,9 +33,10 @@ type Image struct {
 	StopSignal      runtimeapi.Signal
 	Pinned          bool
 	// OnlyKnown means that the image contains only the commands of the command language and of
-	// Config.Programs: a container with another command fails to start. Without OnlyKnown, such a
-	// command is a server.
+	// Config.Programs, and has no program of its own: a container without a command cannot be created.
 	OnlyKnown bool
+	// ServeUnknown means that other commands are servers in this image, as with Config.ServeUnknown.
+	ServeUnknown bool
 }
 
 // RemoteImage is an image in the registry.
@@ -58,7 +59,8 @@ func (i Image) withDefaults() Image {
 	i.Entrypoint, i.Cmd, i.Env = slices.Clone(i.Entrypoint), slices.Clone(i.Cmd), maps.Clone(i.Env)
 	i.Name = completeName(i.Name)
 	i.ID = cmp.Or(i.ID, digest("image", i.Name))
-	i.Digest = cmp.Or(i.Digest, digest("manifest", i.Name))
+	_, asked, _ := strings.Cut(i.Name, "@")
+	i.Digest = cmp.Or(i.Digest, asked, digest("manifest", i.Name))
 	i.Size = cmp.Or(i.Size, 1<<20)
 	return i
 }
@@ -66,18 +68,45 @@ func (i Image) withDefaults() Image {
 // ref returns the name of the image by digest.
 func (i Image) ref() string { return repository(i.Name) + "@" + i.Digest }
 
-func (i Image) cri() *runtimeapi.Image {
-	out := &runtimeapi.Image{Id: i.ID, RepoDigests: []string{i.ref()}, Size: i.Size, Pinned: i.Pinned}
-	if !strings.Contains(i.Name, "@") {
-		out.RepoTags = []string{i.Name}
+// describe returns an image with all its tags and digests.
+func (s imageStore) describe(i Image) *runtimeapi.Image {
+	out := &runtimeapi.Image{Id: i.ID, Size: i.Size, Pinned: i.Pinned}
+	for _, name := range slices.Sorted(maps.Keys(s.local)) {
+		o := s.local[name]
+		if o.ID != i.ID {
+			continue
+		}
+		out.Pinned = out.Pinned || o.Pinned
+		if !strings.Contains(name, "@") {
+			out.RepoTags = append(out.RepoTags, name)
+		}
+		if !slices.Contains(out.RepoDigests, o.ref()) {
+			out.RepoDigests = append(out.RepoDigests, o.ref())
+		}
 	}
-	user, _, _ := strings.Cut(i.User, ":")
-	if uid, err := strconv.ParseInt(user, 10, 64); err == nil {
-		out.Uid = &runtimeapi.Int64Value{Value: uid}
-	} else {
-		out.Username = user
+	out.Uid, out.Username = i.user()
+	return out
+}
+
+// distinct returns each image once, by its first name.
+func (s imageStore) distinct() []Image {
+	var out []Image
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(s.local)) {
+		if i := s.local[name]; !seen[i.ID] {
+			seen[i.ID] = true
+			out = append(out, i)
+		}
 	}
 	return out
+}
+
+func (i Image) user() (uid *runtimeapi.Int64Value, name string) {
+	user, _, _ := strings.Cut(i.User, ":")
+	if uid, err := strconv.ParseInt(user, 10, 64); err == nil {
+		return &runtimeapi.Int64Value{Value: uid}, ""
+	}
+	return nil, user
 }
 
 // completeName adds the registry, "library" and the tag that a name leaves out.
@@ -137,6 +166,9 @@ func newImageStore(cfg Config) (imageStore, error) {
 	return s, nil
 }
 
+// minShortID is the minimum length of the beginning of an image's ID, because names are short, too.
+const minShortID = 8
+
 // resolve finds an image on the node by name, ID or digest.
 func (s imageStore) resolve(ref string) (Image, bool) {
 	if ref == "" {
@@ -150,6 +182,15 @@ func (s imageStore) resolve(ref string) (Image, bool) {
 		if i.ID == ref || i.ID == "sha256:"+ref || i.ref() == completeName(ref) {
 			return i, true
 		}
+	}
+	var found []Image // whose ID begins so
+	for _, i := range s.distinct() {
+		if len(ref) >= minShortID && strings.HasPrefix(strings.TrimPrefix(i.ID, "sha256:"), strings.TrimPrefix(ref, "sha256:")) {
+			found = append(found, i)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], true
 	}
 	return Image{}, false
 }

@@ -3,7 +3,6 @@ package critest
 import (
 	"context"
 	"maps"
-	"slices"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -15,7 +14,7 @@ func (s service) ImageStatus(_ context.Context, req *runtimeapi.ImageStatusReque
 	defer s.mu.Unlock()
 	resp := &runtimeapi.ImageStatusResponse{}
 	if i, ok := s.images.resolve(req.GetImage().GetImage()); ok {
-		resp.Image = i.cri()
+		resp.Image = s.images.describe(i)
 		if req.GetVerbose() {
 			resp.Info = map[string]string{"info": "{}"}
 		}
@@ -30,12 +29,12 @@ func (s service) ListImages(_ context.Context, req *runtimeapi.ListImagesRequest
 	resp := &runtimeapi.ListImagesResponse{}
 	if ref := req.GetFilter().GetImage().GetImage(); ref != "" {
 		if i, ok := s.images.resolve(ref); ok {
-			resp.Images = append(resp.Images, i.cri())
+			resp.Images = append(resp.Images, s.images.describe(i))
 		}
 		return resp, nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.images.local)) {
-		resp.Images = append(resp.Images, s.images.local[name].cri())
+	for _, i := range s.images.distinct() {
+		resp.Images = append(resp.Images, s.images.describe(i))
 	}
 	return resp, nil
 }
@@ -63,13 +62,14 @@ func (s service) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest) (*
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var used uint64
-	for _, i := range s.images.local {
+	images := s.images.distinct()
+	for _, i := range images {
 		used += i.Size
 	}
 	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{
 		Timestamp:  time.Now().UnixNano(),
 		FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: s.host.mountpoint()},
 		UsedBytes:  &runtimeapi.UInt64Value{Value: used},
-		InodesUsed: &runtimeapi.UInt64Value{Value: uint64(len(s.images.local))},
+		InodesUsed: &runtimeapi.UInt64Value{Value: uint64(len(images))},
 	}}}, nil
 }

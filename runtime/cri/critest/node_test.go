@@ -30,6 +30,7 @@ func onBubble(t *testing.T, cfg Config, f func(n *node)) {
 		cfg.Images = []Image{{Name: "app"}}
 	}
 	synctest.Test(t, func(t *testing.T) {
+		cfg.ServeUnknown = true // the tests name servers that no image contains
 		r, conn := Start(t, cfg)
 		f(&node{T: t, Runtime: r, rt: runtimeapi.NewRuntimeServiceClient(conn), img: runtimeapi.NewImageServiceClient(conn)})
 	})

@@ -33,34 +33,50 @@ func (s service) programs(c *container, io streams.Console) map[string]sh.Progra
 
 // newProcess creates the process of a container. It does not run yet.
 func (s service) newProcess(c *container) (*sh.Process, error) {
-	entrypoint := c.image.Entrypoint
-	if name := c.config.GetImage().GetUserSpecifiedImage(); len(entrypoint) == 0 && s.cfg.Programs[name] != nil {
-		entrypoint = []string{name}
-	}
-	args := slices.Concat(c.config.GetCommand(), c.config.GetArgs())
-	if len(c.config.GetCommand()) == 0 {
-		args = slices.Concat(entrypoint, c.config.GetArgs())
-		if len(c.config.GetArgs()) == 0 {
-			args = slices.Concat(entrypoint, c.image.Cmd)
-		}
-	}
+	args, own := s.command(c)
 	if len(args) == 0 {
-		if c.image.OnlyKnown {
-			return nil, status.Error(codes.InvalidArgument, "failed to generate container spec: no command specified")
-		}
-		args = []string{"serve"}
+		return nil, status.Error(codes.InvalidArgument, "failed to generate container spec: no command specified")
 	}
 	io := c.attached.Console(c.log.stream("stdout"), c.log.stream("stderr"))
-	p := sh.New(sh.Config{
-		Args: args, Env: c.environment(), Stdin: io.In, Stdout: io.Out, Stderr: io.Errs,
-		Terminal: io.TTY, Files: c.files, Init: c.isInit(), Programs: s.programs(c, io), Server: !c.image.OnlyKnown,
-	})
+	cfg := sh.Config{
+		Args: args, Env: c.environment(), Stdin: io.In, Stdout: io.Out, Stderr: io.Errs, Terminal: io.TTY, Files: c.files,
+		Init: c.isInit(), Programs: s.programs(c, io), User: c.user().GetLinux().GetUid(), Host: c.sandbox.hostname(),
+	}
+	p := sh.New(cfg)
 	if !p.Found() {
-		return nil, status.Errorf(codes.Unknown,
-			"failed to create containerd task: failed to create shim task: OCI runtime create failed: exec: %q: executable file not found in $PATH", args[0])
+		if !own && !c.image.serves(args[0]) && (!s.cfg.ServeUnknown || c.image.OnlyKnown) {
+			return nil, status.Errorf(codes.Unknown,
+				"failed to create containerd task: failed to create shim task: OCI runtime create failed: exec: %q: executable file not found in $PATH", args[0])
+		}
+		cfg.Server = true
+		p = sh.New(cfg)
 	}
 	io.Control(p)
 	return p, nil
+}
+
+// command returns the command of a container. own means that it is a program of the image that is not described: the
+// image has no Entrypoint, and the pod gives no command, or arguments that are no command either.
+func (s service) command(c *container) (args []string, own bool) {
+	command, arguments := c.config.GetCommand(), c.config.GetArgs()
+	if len(command) > 0 {
+		return slices.Concat(command, arguments), false
+	}
+	entrypoint, cmd := c.image.Entrypoint, c.image.Cmd
+	if name := c.config.GetImage().GetUserSpecifiedImage(); len(entrypoint) == 0 && s.cfg.Programs[name] != nil {
+		entrypoint = []string{name}
+	}
+	if known := knownImage(c.image.Name); len(entrypoint) == 0 && len(cmd) == 0 && !c.image.OnlyKnown {
+		cmd, own = known.cmd, len(known.cmd) == 0
+	}
+	if len(arguments) == 0 {
+		arguments = cmd
+	}
+	args = slices.Concat(entrypoint, arguments)
+	if own && len(args) == 0 {
+		args = []string{"serve"}
+	}
+	return args, own
 }
 
 // isInit reports whether the process has number 1 in its PID namespace. In a namespace that the pod

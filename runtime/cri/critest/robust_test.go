@@ -183,7 +183,7 @@ func TestFilesAreRemoved(t *testing.T) {
 		id, err := withMounts(n, n.newSandbox("uid"), script(`
 			[ -e /m ] && [ -e /m/real ] && rm /m/real && [ ! -e /m/real ] || exit 1
 			rm /ro/kept && exit 2
-			touch /own/file && [ -e /own ] && rm /own/file && [ ! -e /own ] || exit 3
+			mkdir /own && touch /own/file && [ -e /own ] && rm /own/file && rmdir /own && [ ! -e /own ] || exit 3
 			rm /own/file && exit 4
 			exit 0`), "",
 			&runtimeapi.Mount{ContainerPath: "/m", HostPath: dir},

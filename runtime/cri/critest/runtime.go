@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -152,13 +153,31 @@ func (r *Runtime) newID() string {
 func (r *Runtime) sandbox(id string) *sandbox {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.sandboxes[id]
+	return byID(r.sandboxes, id)
 }
 
 func (r *Runtime) container(id string) *container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.containers[id]
+	return byID(r.containers, id)
+}
+
+// byID returns the object with an ID, or with the only ID that begins so, as runtimes do. It returns nil if there is
+// none. It must be called with mu held.
+func byID[T any](objects map[string]*T, id string) *T {
+	if o := objects[id]; o != nil || id == "" {
+		return o
+	}
+	var found *T
+	for full, o := range objects {
+		if strings.HasPrefix(full, id) {
+			if found != nil {
+				return nil
+			}
+			found = o
+		}
+	}
+	return found
 }
 
 func (r *Runtime) allContainers() []*container {

@@ -1,6 +1,7 @@
 package critest
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -37,6 +38,9 @@ func (s *sandbox) namespaces() *runtimeapi.NamespaceOption {
 func (s *sandbox) onNodeNetwork() bool {
 	return s.namespaces().GetNetwork() == runtimeapi.NamespaceMode_NODE
 }
+
+// hostname is that of the pod, or of the node in its network.
+func (s *sandbox) hostname() string { return cmp.Or(s.config.GetHostname(), "node") }
 
 func (s *sandbox) ready() bool { return s.state == runtimeapi.PodSandboxState_SANDBOX_READY }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -23,7 +24,7 @@ func (s service) ListPodSandbox(_ context.Context, req *runtimeapi.ListPodSandbo
 	}
 	listed := func(sb *sandbox) bool {
 		return !sb.unclaimed && s.hidden[sb.id]&faults.InList == 0 &&
-			(f.GetId() == "" || f.GetId() == sb.id) &&
+			strings.HasPrefix(sb.id, f.GetId()) &&
 			(f.GetState() == nil || f.GetState().GetState() == sb.state) &&
 			selects(f.GetLabelSelector(), sb.config.GetLabels())
 	}

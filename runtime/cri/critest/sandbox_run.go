@@ -60,12 +60,41 @@ func (s service) checkSandbox(req *runtimeapi.RunPodSandboxRequest) error {
 	if h := req.GetRuntimeHandler(); h != "" && !slices.Contains(s.cfg.Handlers, h) {
 		return status.Errorf(codes.Unknown, "failed to get sandbox runtime: no runtime for %q is configured", h)
 	}
+	security := req.GetConfig().GetLinux().GetSecurityContext()
+	if err := checkUser(security); err != nil {
+		return err
+	}
+	if err := checkUserns(security.GetNamespaceOptions().GetUsernsOptions()); err != nil {
+		return err
+	}
 	onNode := req.GetConfig().GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
 	if onNode && req.GetConfig().GetHostname() != "" {
 		return status.Error(codes.Unknown, "failed to create containerd task: unable to set hostname without a private UTS namespace")
 	}
 	if d := req.GetConfig().GetLogDirectory(); d != "" && !filepath.IsAbs(d) {
 		return status.Errorf(codes.InvalidArgument, "log directory %q is not an absolute path", d)
+	}
+	return nil
+}
+
+// checkUserns rejects user namespaces that containerd rejects.
+func checkUserns(o *runtimeapi.UserNamespace) error {
+	if o == nil || o.GetMode() == runtimeapi.NamespaceMode_NODE {
+		if len(o.GetUids())+len(o.GetGids()) > 0 {
+			return status.Error(codes.InvalidArgument, "can't use mappings in the user namespace mode NODE")
+		}
+		return nil
+	}
+	if o.GetMode() != runtimeapi.NamespaceMode_POD {
+		return status.Errorf(codes.InvalidArgument, "user namespace mode %s is not supported", o.GetMode())
+	}
+	for _, m := range [][]*runtimeapi.IDMapping{o.GetUids(), o.GetGids()} {
+		if len(m) != 1 || m[0].GetLength() == 0 || m[0].GetContainerId() != 0 {
+			return status.Error(codes.InvalidArgument, "a user namespace requires one mapping of users and one of groups, from the container's ID 0 on")
+		}
+	}
+	if !proto.Equal(o.GetUids()[0], o.GetGids()[0]) {
+		return status.Error(codes.InvalidArgument, "the mappings of users and groups of a user namespace differ")
 	}
 	return nil
 }

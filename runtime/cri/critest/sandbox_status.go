@@ -18,13 +18,13 @@ func (s service) PodSandboxStatus(_ context.Context, req *runtimeapi.PodSandboxS
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := req.GetPodSandboxId()
-	sb := s.sandboxes[id]
-	if sb == nil || sb.unclaimed || s.hidden[id]&faults.InStatus != 0 {
+	sb := byID(s.sandboxes, id)
+	if sb == nil || sb.unclaimed || s.hidden[sb.id]&faults.InStatus != 0 {
 		return nil, status.Errorf(codes.NotFound, "an error occurred when try to find sandbox: not found: %q", id)
 	}
 	resp := &runtimeapi.PodSandboxStatusResponse{Status: sb.status()}
 	if s.cfg.Like == CRIO {
-		for _, c := range s.containersOf(id) {
+		for _, c := range s.containersOf(sb.id) {
 			resp.ContainersStatuses = append(resp.ContainersStatuses, c.status())
 		}
 		resp.Timestamp = time.Now().UnixNano()
@@ -39,7 +39,7 @@ func (s service) PodSandboxStatus(_ context.Context, req *runtimeapi.PodSandboxS
 func (s service) UpdatePodSandboxResources(_ context.Context, req *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sb := s.sandboxes[req.GetPodSandboxId()]
+	sb := byID(s.sandboxes, req.GetPodSandboxId())
 	if sb == nil {
 		return nil, status.Errorf(codes.NotFound, "failed to find sandbox %q: not found", req.GetPodSandboxId())
 	}

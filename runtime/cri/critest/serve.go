@@ -47,7 +47,8 @@ func (r *Runtime) grpcServer() (*grpc.Server, error) {
 var errClosed = errors.New("critest: the runtime is closed")
 
 // Listen serves a unix socket until Close and returns its endpoint in the form of an agent's
-// configuration: unix:///path. The system limits the socket's path to about a hundred bytes.
+// configuration: unix:///path. The system limits the socket's path to about a hundred bytes. It also serves the streams
+// of Exec, Attach and PortForward, at a port of 127.0.0.1; [Runtime.ServeStreams] serves them elsewhere.
 func (r *Runtime) Listen(path string) (endpoint string, err error) {
 	lis, err := net.Listen("unix", path)
 	if err != nil {
@@ -55,6 +56,15 @@ func (r *Runtime) Listen(path string) (endpoint string, err error) {
 	}
 	if err := r.start(func() { _ = r.Serve(lis) }); err != nil {
 		return "", errors.Join(err, lis.Close())
+	}
+	if r.streams.Address() == "" {
+		lis, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", fmt.Errorf("critest: streams: %w", err)
+		}
+		if err := r.ServeStreams(lis); err != nil {
+			return "", errors.Join(err, lis.Close())
+		}
 	}
 	return "unix://" + path, nil
 }

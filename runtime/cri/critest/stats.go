@@ -21,7 +21,7 @@ const (
 func (s service) ContainerStats(_ context.Context, req *runtimeapi.ContainerStatsRequest) (*runtimeapi.ContainerStatsResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.containers[req.GetContainerId()]
+	c := byID(s.containers, req.GetContainerId())
 	if c == nil {
 		return nil, s.cfg.Like.errNoContainer(req.GetContainerId())
 	}
@@ -102,7 +102,7 @@ func usage(now int64, age time.Duration, n uint64) (*runtimeapi.CpuUsage, *runti
 func (s service) PodSandboxStats(_ context.Context, req *runtimeapi.PodSandboxStatsRequest) (*runtimeapi.PodSandboxStatsResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sb := s.sandboxes[req.GetPodSandboxId()]
+	sb := byID(s.sandboxes, req.GetPodSandboxId())
 	if sb == nil {
 		return nil, status.Errorf(codes.NotFound, "an error occurred when try to find sandbox %q: not found", req.GetPodSandboxId())
 	}

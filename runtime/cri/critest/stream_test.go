@@ -116,7 +116,8 @@ func TestExec(t *testing.T) {
 			{&runtimeapi.ExecRequest{Cmd: []string{"sh", "-c", "echo a; echo b >&2"}, Stdout: true, Tty: true}, "", "a\r\nb\r\n", "", "0"},
 			{&runtimeapi.ExecRequest{Cmd: []string{"cat"}, Stdin: true, Stdout: true}, "hello", "hello", "", "0"},
 			{&runtimeapi.ExecRequest{Cmd: []string{"cat"}, Stdout: true}, "", "", "", "0"},
-			{&runtimeapi.ExecRequest{Cmd: []string{"sh"}, Stdin: true, Stdout: true, Stderr: true}, "echo a\nif\nexit 7\necho never\n", "a\n", "sh: syntax error", "7"},
+			{&runtimeapi.ExecRequest{Cmd: []string{"sh"}, Stdin: true, Stdout: true, Stderr: true}, "echo a\nfor i in b c\ndo echo $i; done\nexit 7\necho never\n", "a\nb\nc\n", "", "7"},
+			{&runtimeapi.ExecRequest{Cmd: []string{"sh"}, Stdin: true, Stdout: true, Stderr: true}, "echo a\n)\necho never\n", "a\n", "sh: syntax error", "2"},
 			{&runtimeapi.ExecRequest{Cmd: []string{"none"}, Stdout: true}, "", "", "", `failed to exec in container: failed to start exec: exec: "none": executable file not found in $PATH`},
 		} {
 			c := n.exec(id, tt.req)

@@ -1,22 +1,23 @@
 package sh
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"mvdan.cc/sh/v3/expand"
 )
 
-// applets returns a program that exists as a file in the image. Each of them is a program of busybox,
-// too.
+// applets returns a program that exists as a file in the image. Each of them is a program of busybox, too.
 func applets(name string) applet {
 	switch name {
-	case "sh", "ash":
+	case "sh", "ash", "bash", "dash":
 		return runShell
 	case "sleep":
 		return sleep
@@ -24,12 +25,10 @@ func applets(name string) applet {
 		return echo
 	case "printf":
 		return printf
-	case "cat":
-		return cat
-	case "touch":
-		return touch
-	case "rm":
-		return remove
+	case "true":
+		return func(*shell, []string) int { return 0 }
+	case "false":
+		return func(*shell, []string) int { return 1 }
 	case "test", "[", "[[":
 		return test
 	case "expr":
@@ -38,93 +37,96 @@ func applets(name string) applet {
 		return env
 	case "kill":
 		return kill
-	case "true", "mkdir":
-		return func(*shell, []string, stdio) int { return 0 }
-	case "false":
-		return func(*shell, []string, stdio) int { return 1 }
+	case "date":
+		return date
+	case "seq":
+		return seq
+	case "id":
+		return id
+	case "hostname":
+		return func(s *shell, _ []string) int { return s.print(s.p.cfg.Host + "\n") }
+	case "pwd":
+		return func(s *shell, _ []string) int { return s.print(s.dir + "\n") }
+	case "basename":
+		return basename
+	case "dirname":
+		return func(s *shell, args []string) int { return s.print(path.Dir(last(args)) + "\n") }
+	case "timeout":
+		return timeout
 	}
-	return nil
+	if a := fileTools(name); a != nil {
+		return a
+	}
+	return textTools(name)
 }
 
-// runShell runs sh -c SCRIPT or sh -x -c SCRIPT, or the lines of the standard input. As a child it has variables of its
-// own; as the main command it is the process itself.
-func runShell(s *shell, args []string, io stdio) int {
-	if len(args) == 1 {
-		return runLines(s, io)
-	}
-	trace := args[1] == "-x"
-	if trace {
-		args = args[1:]
-	}
-	if len(args) < 3 || args[1] != "-c" {
-		fmt.Fprintln(io.err, "sh: only sh, sh -c SCRIPT and sh -x -c SCRIPT are understood")
-		return 2
-	}
-	if !s.main {
-		s = s.fork()
-	}
-	s.main, s.trace = false, trace
-	return s.script(args[2], io)
+func last(args []string) string { return args[len(args)-1] }
+
+func (s *shell) print(text string) int {
+	_, err := io.WriteString(s.fds[1].w, text)
+	return oneIf(err != nil)
 }
 
-// runLines runs each line once it is complete. An invalid line fails alone, as in an interactive
-// shell.
-func runLines(s *shell, io stdio) int {
-	if !s.main {
-		s = s.fork()
-	}
-	typed := s.main && s.p.cfg.Terminal
-	s.main = false
-	if !typed {
-		_ = s.runLinesOf(s.p.cfg.Stdin, io, s.list)
-		return s.last
-	}
-	s.p.mu.Lock()
-	s.p.typed = true
-	s.p.mu.Unlock()
-	for errors.Is(s.runLinesOf(s.p.cfg.Stdin, io, s.typed), ErrInterrupted) && !s.stopped() { // Ctrl-C does not end a shell
-		fmt.Fprint(io.err, "\n")
-	}
-	return s.last
-}
-
-// runLinesOf runs each line that it reads, until the first error.
-func (s *shell) runLinesOf(r io.Reader, io stdio, run func(list, stdio)) error {
-	lines := bufio.NewScanner(r)
-	for !s.stopped() && lines.Scan() {
-		l, err := parse(lines.Text())
-		if err != nil {
-			fmt.Fprintf(io.err, "sh: syntax error: %v\n", err)
-			s.last = 2
-			continue
+// flags reads the options of a program. known has their letters; a colon follows one that has a value.
+func (s *shell) flags(args []string, known string) (set map[byte]string, rest []string, ok bool) {
+	set = map[byte]string{}
+	name := args[0]
+	for args = args[1:]; len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-'; args = args[1:] {
+		if args[0] == "--" {
+			args = args[1:]
+			break
 		}
-		run(l, io)
+		for i := 1; i < len(args[0]); i++ {
+			o := args[0][i]
+			at := strings.IndexByte(known, o)
+			if at < 0 || o == ':' {
+				s.errorf("%s: unrecognized option '%s'", name, args[0])
+				return nil, nil, false
+			}
+			if at+1 == len(known) || known[at+1] != ':' {
+				set[o] = ""
+				continue
+			}
+			value := args[0][i+1:]
+			if value == "" && len(args) > 1 {
+				args = args[1:]
+				value = args[0]
+			}
+			set[o] = value
+			break
+		}
 	}
-	return lines.Err()
+	return set, args, true
 }
 
-// typed runs a line that was typed at a terminal. Interrupt ends the line, but not the shell.
-func (s *shell) typed(l list, io stdio) {
-	ctx, end := context.WithCancel(s.p.ctx)
-	s.ctx = ctx
-	s.p.mu.Lock()
-	s.p.stop = end
-	s.p.mu.Unlock()
-	s.list(l, io)
-	if ctx.Err() != nil {
-		s.last = exitBySignal(SIGINT)
-		fmt.Fprint(io.err, "\n")
-	}
-	end()
-	s.ctx = s.p.ctx
+func has(set map[byte]string, o byte) bool {
+	_, ok := set[o]
+	return ok
 }
 
-func sleep(s *shell, args []string, io stdio) int {
+// readLine reads up to the end of a line, and not further: the next command reads on.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	for len(line) < 8*maxScript {
+		var b [1]byte
+		n, err := r.Read(b[:])
+		if n > 0 && b[0] == '\n' {
+			return string(line), nil
+		}
+		line = append(line, b[:n]...)
+		if err != nil {
+			return string(line), err
+		}
+	}
+	return string(line), nil
+}
+
+func sleep(s *shell, args []string) int {
 	var total time.Duration
 	for _, a := range args[1:] {
 		d, err := duration(a)
 		if err != nil {
-			fmt.Fprintf(io.err, "sleep: invalid number '%s'\n", a)
+			s.errorf("sleep: invalid number '%s'", a)
 			return 1
 		}
 		if total += d; total < 0 || d == forever {
@@ -157,21 +159,140 @@ func duration(a string) (time.Duration, error) {
 	return time.Duration(f * float64(unit)), nil
 }
 
-func echo(_ *shell, args []string, io stdio) int {
-	args, end := args[1:], "\n"
-	if len(args) > 0 && args[0] == "-n" {
-		args, end = args[1:], ""
-	}
-	return wrote(fmt.Fprint(io.out, strings.Join(args, " ")+end))
-}
-
-// printf supports %s, %d and %%, and the escapes \n, \t and \\.
-func printf(_ *shell, args []string, io stdio) int {
-	if len(args) < 2 {
+// timeout runs a program, and ends it with SIGTERM after a time.
+func timeout(s *shell, args []string) int {
+	set, rest, ok := s.flags(args, "s:k:")
+	if !ok || len(rest) < 2 || len(set) > 0 {
+		s.errorf("timeout: only timeout SECS PROG ARGS is supported")
 		return 1
 	}
-	format := strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\\`, `\`).Replace(args[1])
-	rest := args[2:]
+	d, err := duration(rest[0])
+	if err != nil {
+		s.errorf("timeout: invalid number '%s'", rest[0])
+		return 1
+	}
+	child := s.fork()
+	ctx, end := context.WithTimeout(s.ctx, d)
+	defer end()
+	child.ctx = ctx
+	code := child.runProgram(rest[1:])
+	if ctx.Err() != nil && s.ctx.Err() == nil {
+		return exitBySignal(SIGTERM)
+	}
+	return code
+}
+
+func echo(s *shell, args []string) int {
+	end, escapes := "\n", false
+	for args = args[1:]; len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && strings.Trim(args[0][1:], "neE") == ""; args = args[1:] {
+		for _, o := range args[0][1:] {
+			if o == 'n' {
+				end = ""
+			} else {
+				escapes = o == 'e'
+			}
+		}
+	}
+	text := strings.Join(args, " ")
+	if escapes {
+		text, _, _ = strings.Cut(text, `\c`)
+		text, _, _ = expand.Format(s.cfg, strings.ReplaceAll(text, "%", "%%"), []string{})
+	}
+	return s.print(text + end)
+}
+
+// printf repeats the format until it has used all arguments.
+func printf(s *shell, args []string) int {
+	if len(args) < 2 {
+		s.errorf("usage: printf FORMAT [ARG...]")
+		return 1
+	}
+	format, rest := args[1], slices.Clone(args[2:])
+	if rest == nil {
+		rest = []string{}
+	}
+	var out strings.Builder
+	for {
+		text, used, err := expand.Format(s.cfg, format, rest)
+		if err != nil {
+			s.errorf("printf: %s: %v", format, err)
+			return 1
+		}
+		out.WriteString(text)
+		if rest = rest[used:]; used == 0 || len(rest) == 0 || out.Len() > maxOutput {
+			return s.print(out.String())
+		}
+	}
+}
+
+// env prints the environment, or runs a program with variables of its own.
+func env(s *shell, args []string) int {
+	s = s.fork()
+	for args = args[1:]; len(args) > 0; args = args[1:] {
+		name, value, ok := strings.Cut(args[0], "=")
+		switch {
+		case args[0] == "-i" || args[0] == "-":
+			clear(s.vars)
+		case args[0] == "-u" && len(args) > 1:
+			delete(s.vars, args[1])
+			args = args[1:]
+		case ok:
+			s.vars[name] = expand.Variable{Set: true, Exported: true, Kind: expand.String, Str: value}
+		default:
+			return s.runProgram(args)
+		}
+	}
+	all := s.exported()
+	var out strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		out.WriteString(k + "=" + all[k] + "\n")
+	}
+	return s.print(out.String())
+}
+
+// date prints the time of the runtime's clock, which is UTC.
+func date(s *shell, args []string) int {
+	set, rest, ok := s.flags(args, "uI:d:R")
+	if !ok {
+		return 1
+	}
+	now := time.Now().UTC()
+	if text, given := set['d']; given {
+		n, err := strconv.ParseInt(strings.TrimPrefix(text, "@"), 10, 64)
+		if err != nil {
+			s.errorf("date: only -d @SECONDS is supported")
+			return 1
+		}
+		now = time.Unix(n, 0).UTC()
+	}
+	format := "%a %b %e %H:%M:%S UTC %Y"
+	if len(rest) == 1 && strings.HasPrefix(rest[0], "+") {
+		format = rest[0][1:]
+	} else if how, given := set['I']; given {
+		format = "%Y-%m-%d"
+		if how != "" && how != "date" {
+			format = "%Y-%m-%dT%H:%M:%S+00:00"
+		}
+	} else if has(set, 'R') {
+		format = "%a, %d %b %Y %H:%M:%S +0000"
+	} else if len(rest) > 0 {
+		s.errorf("date: invalid date '%s'", rest[0])
+		return 1
+	}
+	text, err := strftime(now, format)
+	if err != nil {
+		s.errorf("date: %v", err)
+		return 1
+	}
+	return s.print(text + "\n")
+}
+
+func strftime(t time.Time, format string) (string, error) {
+	layouts := map[byte]string{
+		'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'd': "02", 'e': "_2", 'H': "15", 'I': "03", 'm': "01", 'M': "04", 'p': "PM",
+		'S': "05", 'y': "06", 'Y': "2006", 'Z': "MST", 'z': "-0700", 'F': "2006-01-02", 'T': "15:04:05", 'D': "01/02/06", 'R': "15:04",
+		'j': "002", 'h': "Jan", 'c': "Mon Jan _2 15:04:05 2006",
+	}
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' || i+1 == len(format) {
@@ -179,99 +300,114 @@ func printf(_ *shell, args []string, io stdio) int {
 			continue
 		}
 		i++
+		layout, ok := layouts[format[i]]
 		switch {
+		case ok:
+			b.WriteString(t.Format(layout))
+		case format[i] == 's':
+			b.WriteString(strconv.FormatInt(t.Unix(), 10))
+		case format[i] == 'N':
+			fmt.Fprintf(&b, "%09d", t.Nanosecond())
+		case format[i] == 'n':
+			b.WriteByte('\n')
 		case format[i] == '%':
 			b.WriteByte('%')
-		case len(rest) > 0:
-			b.WriteString(rest[0])
-			rest = rest[1:]
-		case format[i] == 'd':
-			b.WriteByte('0')
+		default:
+			return "", fmt.Errorf("%%%c is not supported", format[i])
 		}
 	}
-	return wrote(fmt.Fprint(io.out, b.String()))
+	return b.String(), nil
 }
 
-func wrote(_ int, err error) int {
-	if err != nil {
+// maxSeq is the maximum number of lines that seq prints at once.
+const maxSeq = 1 << 20
+
+func seq(s *shell, args []string) int {
+	set, rest, ok := s.flags(append(args[:1:1], protectNegative(args[1:])...), "ws:")
+	if !ok || len(rest) < 1 || len(rest) > 3 {
+		s.errorf("usage: seq [FIRST [INC]] LAST")
 		return 1
 	}
-	return 0
-}
-
-func cat(s *shell, args []string, io stdio) int {
-	code := 0
-	if len(args) == 1 {
-		return copied(io.out, s.p.cfg.Stdin)
-	}
-	for _, name := range args[1:] {
-		b, err := s.p.cfg.Files.ReadFile(file(name))
+	var n []int
+	for _, a := range rest {
+		v, err := strconv.Atoi(a)
 		if err != nil {
-			fmt.Fprintf(io.err, "cat: can't open '%s': No such file or directory\n", name)
-			code = 1
-			continue
-		}
-		code = max(code, wrote(io.out.Write(b)))
-	}
-	return code
-}
-
-func copied(to io.Writer, from io.Reader) int {
-	if _, err := io.Copy(to, from); err != nil {
-		return 1
-	}
-	return 0
-}
-
-func touch(s *shell, args []string, io stdio) int {
-	for _, name := range args[1:] {
-		if err := s.p.cfg.Files.WriteFile(file(name), nil, true); err != nil {
-			fmt.Fprintf(io.err, "touch: %s: %v\n", name, err)
+			s.errorf("seq: only integers are supported: %s", a)
 			return 1
 		}
+		n = append(n, v)
 	}
-	return 0
-}
-
-func remove(s *shell, args []string, io stdio) int {
-	code, force := 0, false
-	for _, name := range args[1:] {
-		if strings.HasPrefix(name, "-") {
-			force = force || strings.Contains(name, "f")
-			continue
-		}
-		if err := s.p.cfg.Files.Remove(file(name)); err != nil && !force {
-			fmt.Fprintf(io.err, "rm: can't remove '%s': No such file or directory\n", name)
-			code = 1
-		}
+	first, step := 1, 1
+	if len(n) > 1 {
+		first = n[0]
 	}
-	return code
-}
-
-func env(s *shell, _ []string, io stdio) int {
+	if len(n) > 2 {
+		step = n[1]
+	}
+	end := n[len(n)-1]
+	if step == 0 || (end-first)/step > maxSeq {
+		s.errorf("seq: too many numbers")
+		return 1
+	}
+	between, width := "\n", 0
+	if v, given := set['s']; given {
+		between = v
+	}
+	if has(set, 'w') {
+		width = max(len(strconv.Itoa(first)), len(strconv.Itoa(end)))
+	}
 	var lines []string
-	for k, v := range s.env {
-		lines = append(lines, k+"="+v+"\n")
+	for v := first; step > 0 && v <= end || step < 0 && v >= end; v += step {
+		lines = append(lines, fmt.Sprintf("%0*d", width, v))
 	}
-	slices.Sort(lines)
-	return wrote(fmt.Fprint(io.out, strings.Join(lines, "")))
+	if len(lines) == 0 {
+		return 0
+	}
+	return s.print(strings.Join(lines, between) + "\n")
 }
 
-// kill sends a signal to process 1, which is also the value of $$.
-func kill(s *shell, args []string, io stdio) int {
-	n, pids := SIGTERM, args[1:]
-	if len(pids) > 0 && strings.HasPrefix(pids[0], "-") {
-		var ok bool
-		if n, ok = ParseSignal(pids[0][1:]); !ok {
-			fmt.Fprintf(io.err, "kill: bad signal name '%s'\n", pids[0][1:])
-			return 1
+// protectNegative ends the options before a negative number.
+func protectNegative(args []string) []string {
+	for i, a := range args {
+		if len(a) < 2 || a[0] != '-' {
+			break
 		}
-		pids = pids[1:]
+		if a[1] >= '0' && a[1] <= '9' {
+			return slices.Concat(args[:i], []string{"--"}, args[i:])
+		}
 	}
-	if len(pids) != 1 || pids[0] != "1" {
-		fmt.Fprintln(io.err, "kill: only process 1 is understood")
+	return args
+}
+
+func id(s *shell, args []string) int {
+	set, rest, ok := s.flags(args, "ugnG")
+	if !ok || len(rest) > 0 {
 		return 1
 	}
-	s.p.kill(n)
-	return 0
+	user := strconv.FormatInt(s.p.cfg.User, 10)
+	name := user
+	if user == "0" {
+		name = "root"
+	}
+	switch {
+	case (has(set, 'u') || has(set, 'g') || has(set, 'G')) && has(set, 'n'):
+		return s.print(name + "\n")
+	case has(set, 'u'), has(set, 'g'), has(set, 'G'):
+		return s.print(user + "\n")
+	case user == "0":
+		return s.print("uid=0(root) gid=0(root) groups=0(root)\n")
+	}
+	return s.print("uid=" + user + " gid=0(root) groups=0(root)\n")
+}
+
+func basename(s *shell, args []string) int {
+	if len(args) < 2 {
+		s.errorf("usage: basename FILE [SUFFIX]")
+		return 1
+	}
+	base := path.Base(args[1])
+	if len(args) > 2 && base != args[2] {
+		base = strings.TrimSuffix(base, args[2])
+	}
+	return s.print(base + "\n")
 }

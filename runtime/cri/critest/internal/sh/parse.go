@@ -1,225 +1,244 @@
 package sh
 
 import (
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/pattern"
+	"mvdan.cc/sh/v3/syntax"
 )
 
-// A list is commands in order. Each has the operator that joins it to the previous one.
-type list []item
+// maxScript is the maximum length of a script. Linux limits an argument to the same size.
+const maxScript = 128 << 10
 
-type item struct {
-	command    command
-	join       string // "", "&&" or "||"
-	background bool
+// A syntaxError names the line of a script that cannot run.
+type syntaxError struct {
+	line       uint
+	text       string
+	incomplete bool // another line could complete the script
 }
 
-// A command is exactly one of these forms.
-type command struct {
-	simple   *simple
-	loop     *loop
-	branch   *branch
-	group    list // ( list ) and { list; }
-	subshell bool // the group is in parentheses
-}
+func (e *syntaxError) Error() string { return fmt.Sprintf("syntax error: line %d: %s", e.line, e.text) }
 
-type simple struct {
-	words  []word
-	redirs []redirection
-}
-
-type redirection struct {
-	op     string
-	fd     int
-	target word
-}
-
-type loop struct {
-	cond, body list
-	until      bool
-}
-
-type branch struct {
-	cond, then, otherwise list
-}
-
-type parser struct {
-	toks []token
-	pos  int
-}
-
-func parse(script string) (list, error) { return parseAt(script, 0) }
-
-// parseAt parses a script inside depth substitutions.
-func parseAt(script string, depth int) (list, error) {
-	toks, err := lex(script, depth)
+// parse returns the statements of a script. Constructs of bash are errors in other shells.
+func parse(script string, bash bool) ([]*syntax.Stmt, error) {
+	if len(script) > maxScript {
+		return nil, &syntaxError{line: 1, text: "the script is too long"}
+	}
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
 	if err != nil {
-		return nil, err
+		return nil, parseError(err)
 	}
-	p := parser{toks: toks}
-	l, err := p.list()
-	if err != nil {
-		return nil, err
+	c := checker{bash: bash, quoted: map[*syntax.Word]bool{}}
+	syntax.Walk(f, c.visit)
+	if c.err != nil {
+		return nil, c.err
 	}
-	if p.pos < len(p.toks) {
-		return nil, fmt.Errorf("unexpected %q", p.describe())
-	}
-	return l, nil
+	return f.Stmts, nil
 }
 
-func (p *parser) at(op string) bool {
-	return p.pos < len(p.toks) && p.toks[p.pos].op == op
-}
-
-// atWord reports whether the next token is one of these keywords.
-func (p *parser) atWord(keywords ...string) bool {
-	return p.at("") && slices.Contains(keywords, p.toks[p.pos].word.literal())
-}
-
-func (p *parser) describe() string {
-	if p.pos >= len(p.toks) {
-		return "end of script"
+func parseError(err error) error {
+	if e, ok := errors.AsType[syntax.ParseError](err); ok {
+		return &syntaxError{line: e.Pos.Line(), text: e.Text, incomplete: syntax.IsIncomplete(err)}
 	}
-	if t := p.toks[p.pos]; t.op != "" {
-		return t.op
-	}
-	return p.toks[p.pos].word.literal()
+	return &syntaxError{line: 1, text: err.Error()}
 }
 
-func (p *parser) expect(keyword string) error {
-	if !p.atWord(keyword) {
-		return fmt.Errorf("expected %q, found %q", keyword, p.describe())
-	}
-	p.pos++
-	return nil
+// A checker finds constructs that this package does not run, and prepares words for package expand.
+type checker struct {
+	bash   bool
+	quoted map[*syntax.Word]bool // words within double quotes or here documents
+	err    error
 }
 
-// list parses commands up to the end, a closing parenthesis, or a keyword that ends the enclosing
-// construct.
-func (p *parser) list() (list, error) {
-	var l list
-	join := ""
-	for {
-		for join == "" && p.at(";") {
-			p.pos++
+func (c *checker) visit(n syntax.Node) bool {
+	if n == nil || c.err != nil {
+		return false
+	}
+	if text := c.unsupported(n); text != "" {
+		c.err = &syntaxError{line: n.Pos().Line(), text: text + " is not supported"}
+		return false
+	}
+	switch n := n.(type) {
+	case *syntax.Redirect:
+		c.quoted[n.Hdoc] = true
+	case *syntax.DblQuoted:
+		c.quoteWithin(n.Parts)
+	case *syntax.ParamExp:
+		c.prepareExpansion(n)
+	case *syntax.Word:
+		if c.quoted[n] {
+			c.quoteWithin(n.Parts)
+			break
 		}
-		if p.pos >= len(p.toks) || p.at(")") || p.atWord("do", "done", "then", "else", "fi", "}") {
-			if join != "" {
-				return nil, fmt.Errorf("nothing after %q", join)
-			}
-			return l, nil
+		n.Parts = c.split(n.Parts)
+	}
+	return true
+}
+
+func (c *checker) quoteWithin(parts []syntax.WordPart) {
+	for _, p := range parts {
+		if e, ok := p.(*syntax.ParamExp); ok && e.Exp != nil {
+			c.quoted[e.Exp.Word] = true
 		}
-		c, err := p.command()
-		if err != nil {
-			return nil, err
+	}
+}
+
+// split turns escaped characters into quoted ones, which package expand treats alike everywhere. A brace is such a
+// character outside of bash.
+func (c *checker) split(parts []syntax.WordPart) []syntax.WordPart {
+	var out []syntax.WordPart
+	for _, p := range parts {
+		l, ok := p.(*syntax.Lit)
+		if !ok || !strings.ContainsAny(l.Value, `\{`) {
+			out = append(out, p)
+			continue
 		}
-		it := item{command: c, join: join}
-		join = ""
+		out = append(out, c.splitLit(l.Value)...)
+	}
+	return out
+}
+
+func (c *checker) splitLit(s string) (out []syntax.WordPart) {
+	start := 0
+	quote := func(i, n int) {
+		if i > start {
+			out = append(out, &syntax.Lit{Value: s[start:i]})
+		}
+		out = append(out, &syntax.SglQuoted{Value: s[i+n-1 : i+n]})
+		start = i + n
+	}
+	for i := 0; i < len(s); i++ {
 		switch {
-		case p.at("&"):
-			if it.join != "" {
-				return nil, fmt.Errorf("a chain of commands in the background is not understood")
-			}
-			it.background = true
-			p.pos++
-		case p.at("&&"), p.at("||"):
-			join = p.toks[p.pos].op
-			p.pos++
-		case p.at(";"):
-			p.pos++
+		case s[i] == '\\' && i+1 < len(s):
+			quote(i, 2)
+			i++
+		case s[i] == '{' && !c.bash:
+			quote(i, 1)
 		}
-		l = append(l, it)
+	}
+	if start < len(s) {
+		out = append(out, &syntax.Lit{Value: s[start:]})
+	}
+	return out
+}
+
+// prepareExpansion keeps quoted characters of patterns apart from those with a meaning: package expand removes the quotes.
+func (c *checker) prepareExpansion(e *syntax.ParamExp) {
+	if e.Exp == nil || e.Exp.Word == nil {
+		return
+	}
+	switch e.Exp.Op {
+	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+		for i, p := range e.Exp.Word.Parts {
+			if q, ok := p.(*syntax.SglQuoted); ok {
+				e.Exp.Word.Parts[i] = &syntax.Lit{Value: pattern.QuoteMeta(q.Value, 0)}
+			}
+		}
+		c.quoted[e.Exp.Word] = true
 	}
 }
 
-func (p *parser) command() (command, error) {
+// unsupported returns the name of the construct if it is not supported.
+func (c *checker) unsupported(n syntax.Node) string {
+	switch n := n.(type) {
+	case *syntax.Stmt:
+		if n.Coprocess || n.Disown {
+			return "a coprocess"
+		}
+	case *syntax.Assign:
+		return c.assignment(n)
+	case *syntax.DeclClause:
+		if v := n.Variant.Value; v != "export" && v != "readonly" && v != "local" {
+			return v
+		}
+	case *syntax.ForClause:
+		if _, words := n.Loop.(*syntax.WordIter); n.Select || !words {
+			return "select, or a for loop with an expression,"
+		}
+	case *syntax.ArithmCmd:
+		if !c.bash {
+			return "(("
+		}
+	case *syntax.TimeClause:
+		return "time"
+	case *syntax.CoprocClause, *syntax.TestDecl, *syntax.ProcSubst, *syntax.ExtGlob, *syntax.ArrayExpr, *syntax.FlagsArithm:
+		return fmt.Sprintf("this construct of other shells (%s)", strings.TrimPrefix(fmt.Sprintf("%T", n), "*syntax."))
+	case *syntax.BinaryTest:
+		if !c.bash && (n.Op == syntax.AndTest || n.Op == syntax.OrTest || n.Op == syntax.TsReMatch) {
+			return n.Op.String() + " in [["
+		}
+	case *syntax.ParenTest:
+		if !c.bash {
+			return "( in [["
+		}
+	case *syntax.BinaryCmd:
+		if n.Op == syntax.PipeAll && !c.bash {
+			return "|&"
+		}
+	case *syntax.CaseItem:
+		if n.Op != syntax.Break {
+			return n.Op.String()
+		}
+	case *syntax.DblQuoted:
+		if n.Dollar {
+			return `$"`
+		}
+	case *syntax.ArithmExp:
+		if n.Bracket || n.Unsigned {
+			return "$["
+		}
+	case *syntax.CmdSubst:
+		if n.TempFile || n.ReplyVar {
+			return "${ "
+		}
+	case *syntax.Redirect:
+		return c.redirect(n)
+	case *syntax.ParamExp:
+		return c.parameter(n)
+	}
+	return ""
+}
+
+func (c *checker) assignment(a *syntax.Assign) string {
 	switch {
-	case p.atWord("while", "until"):
-		return p.loop()
-	case p.atWord("if"):
-		return p.branch()
-	case p.atWord("{"):
-		p.pos++
-		l, err := p.list()
-		if err != nil {
-			return command{}, err
-		}
-		return command{group: l}, p.expect("}")
-	case p.at("("):
-		p.pos++
-		l, err := p.list()
-		if err == nil && !p.at(")") {
-			err = fmt.Errorf("expected \")\", found %q", p.describe())
-		}
-		p.pos++
-		return command{group: l, subshell: true}, err
-	case p.atWord("for", "case", "function"):
-		return command{}, fmt.Errorf("%q is not understood", p.describe())
+	case a.Array != nil || a.Index != nil:
+		return "an array"
+	case a.Append && !c.bash:
+		return "+="
+	case a.Name == nil:
+		return "a declaration without a name"
 	}
-	return p.simple()
+	return ""
 }
 
-func (p *parser) loop() (command, error) {
-	l := &loop{until: p.atWord("until")}
-	p.pos++
-	var err error
-	if l.cond, err = p.list(); err != nil {
-		return command{}, err
+func (c *checker) redirect(r *syntax.Redirect) string {
+	switch {
+	case r.N != nil && (len(r.N.Value) != 1 || r.N.Value[0] < '0' || r.N.Value[0] > '9'):
+		return "the file descriptor " + r.N.Value
+	case r.Op == syntax.WordHdoc && !c.bash, r.Op == syntax.RdrInOut:
+		return r.Op.String()
 	}
-	if err := p.expect("do"); err != nil {
-		return command{}, err
-	}
-	if l.body, err = p.list(); err != nil {
-		return command{}, err
-	}
-	return command{loop: l}, p.expect("done")
+	return ""
 }
 
-func (p *parser) branch() (command, error) {
-	b := &branch{}
-	p.pos++
-	var err error
-	if b.cond, err = p.list(); err != nil {
-		return command{}, err
+func (c *checker) parameter(e *syntax.ParamExp) string {
+	switch {
+	case e.Param == nil || e.Flags != nil || e.Width || e.IsSet || e.NestedParam != nil || e.Index != nil || e.Names != 0 ||
+		len(e.Modifiers) > 0 || e.Excl && !c.bash:
+		return "this form of ${}"
+	case e.Exp == nil:
+		return ""
 	}
-	if err := p.expect("then"); err != nil {
-		return command{}, err
-	}
-	if b.then, err = p.list(); err != nil {
-		return command{}, err
-	}
-	if p.atWord("else") {
-		p.pos++
-		if b.otherwise, err = p.list(); err != nil {
-			return command{}, err
+	switch e.Exp.Op {
+	case syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll:
+		if c.bash {
+			return ""
 		}
+	case syntax.OtherParamOps:
+	default:
+		return ""
 	}
-	return command{branch: b}, p.expect("fi")
-}
-
-func (p *parser) simple() (command, error) {
-	s := &simple{}
-	for p.pos < len(p.toks) {
-		t := p.toks[p.pos]
-		switch {
-		case t.op == "":
-			s.words = append(s.words, t.word)
-			p.pos++
-			continue
-		case strings.HasPrefix(t.op, ">") || t.op == "<":
-			p.pos++
-			if !p.at("") {
-				return command{}, fmt.Errorf("no file after %q", t.op)
-			}
-			s.redirs = append(s.redirs, redirection{op: t.op, fd: t.fd, target: p.toks[p.pos].word})
-			p.pos++
-			continue
-		}
-		break
-	}
-	if len(s.words) == 0 && len(s.redirs) == 0 {
-		return command{}, fmt.Errorf("unexpected %q", p.describe())
-	}
-	return command{simple: s}, nil
+	return "this form of ${}"
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
+	"io/fs"
 	"math"
 	"strings"
 	"sync"
@@ -16,8 +16,10 @@ type Files interface {
 	ReadFile(name string) ([]byte, error)
 	// WriteFile creates the file if it does not exist. It appends if add is true.
 	WriteFile(name string, data []byte, add bool) error
-	Exists(name string) bool
 	Remove(name string) error
+	Stat(name string) (fs.FileInfo, error)
+	ReadDir(name string) ([]fs.DirEntry, error)
+	Mkdir(name string) error
 }
 
 // Call is one run of a [Program].
@@ -53,30 +55,29 @@ type Config struct {
 	Init bool
 	// Programs are commands by name. They take precedence over built-in commands.
 	Programs map[string]Program
-	// Server means that an unknown command is a server: it runs until a signal, and exits with 128 + its number, as most
-	// servers do. Otherwise an unknown command is not found.
+	// Server means that the command is a server: it runs until a signal, and exits with 128 + its number, as most
+	// servers do.
 	Server bool
-	// Kill sends a signal to process 1 of the same namespace. The kill command of any other process
-	// uses it.
+	// Kill sends a signal to process 1 of the same namespace, for any other process.
 	Kill func(Signal)
+	// User is the numeric user, Host the name of the host.
+	User int64
+	Host string
 }
 
 // Process is one process and, if it is a shell, its children.
 type Process struct {
-	cfg    Config
-	server bool
-	ctx    context.Context
-	end    context.CancelFunc
+	cfg     Config
+	server  bool
+	ctx     context.Context
+	end     context.CancelFunc
+	signals *signals
+	jobs    jobs
 
-	mu      sync.Mutex
-	died    int // exit code given by a signal, valid once ctx has ended and killed is set
-	killed  bool
-	traps   map[Signal]string // "" ignores the signal
-	pending []Signal          // trapped, action not yet run
-	wake    chan struct{}     // receives when a signal becomes pending
-	program chan int          // not nil while a Program runs in the foreground
-	typed   bool              // the process is a shell that reads its commands from a terminal
-	stop    func()            // ends the running typed command
+	mu    sync.Mutex
+	died  int    // exit code given by a signal; 0 if none has ended the process
+	typed bool   // the process is a shell that reads its commands from a terminal
+	stop  func() // ends the running typed command
 }
 
 // ErrInterrupted is the error of a read from a terminal that Ctrl-C interrupted.
@@ -86,24 +87,26 @@ var ErrInterrupted = errors.New("interrupted")
 func New(cfg Config) *Process {
 	ctx, end := context.WithCancel(context.Background())
 	p := &Process{cfg: cfg, ctx: ctx, end: end}
-	if cfg.Server && p.lookup(cfg.Args[0]) == nil {
+	if cfg.Server {
 		// A server needs neither files, programs nor an environment: a test may have thousands of them.
 		p.cfg, p.server = Config{Stdin: cfg.Stdin, Init: cfg.Init}, true
 		return p
 	}
-	p.cfg.Env = maps.Clone(cfg.Env)
-	if p.cfg.Env == nil {
-		p.cfg.Env = map[string]string{}
-	}
+	p.signals = newSignals(cfg.Init, p.die)
 	if p.cfg.Stdin == nil {
 		p.cfg.Stdin = strings.NewReader("")
 	}
-	p.traps, p.wake = map[Signal]string{}, make(chan struct{}, 1)
 	return p
 }
 
-// Found reports whether the command exists. If it does not, Run returns 127.
-func (p *Process) Found() bool { return p.server || p.lookup(p.cfg.Args[0]) != nil }
+// Found reports whether the command exists. If it does not, Run returns 127 or 126.
+func (p *Process) Found() bool {
+	if p.server || p.lookup(p.cfg.Args[0]) != nil {
+		return true
+	}
+	_, err := newShell(p).executable(p.cfg.Args[0])
+	return err == nil
+}
 
 // IsServer reports whether the process is a server.
 func (p *Process) IsServer() bool { return p.server }
@@ -131,43 +134,25 @@ func (p *Process) Run() int {
 		defer stop()
 	}
 	s := newShell(p)
-	code := s.runArgs(p.cfg.Args, stdio{p.cfg.Stdout, p.cfg.Stderr})
+	s.program(p.cfg.Args)
+	code := s.last
 	p.mu.Lock()
-	if p.killed {
+	if p.died != 0 {
 		code = p.died
 	}
 	p.mu.Unlock()
 	p.end()
-	s.jobs.Wait()
+	p.jobs.wait()
 	return code
 }
 
 // Signal sends a signal from outside the process's namespace.
 func (p *Process) Signal(n Signal) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n == SIGKILL || p.server {
+	if p.server {
 		p.die(n)
 		return
 	}
-	action, trapped := p.traps[n]
-	switch {
-	case trapped && action == "":
-	case trapped:
-		p.pending = append(p.pending, n)
-		select {
-		case p.wake <- struct{}{}:
-		default:
-		}
-	case p.program != nil:
-		select {
-		case p.program <- int(n):
-		default: // a program that does not read its signals ignores them
-		}
-	case p.cfg.Init || ignoredByDefault(n):
-	default:
-		p.die(n)
-	}
+	p.signals.send(n)
 }
 
 // Interrupt is Ctrl-C at the terminal of the process. If a shell reads its commands from the terminal, Interrupt
@@ -184,10 +169,11 @@ func (p *Process) Interrupt() {
 	}
 }
 
-// die must be called with mu held.
 func (p *Process) die(n Signal) {
-	if !p.killed {
-		p.killed, p.died = true, exitBySignal(n)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.died == 0 {
+		p.died = exitBySignal(n)
 	}
 	p.end()
 }
@@ -197,15 +183,6 @@ func (p *Process) SignalInside(n Signal) {
 	if n != SIGKILL || !p.cfg.Init {
 		p.Signal(n)
 	}
-}
-
-// kill is the kill command of the process itself.
-func (p *Process) kill(n Signal) {
-	if p.cfg.Kill != nil {
-		p.cfg.Kill(n)
-		return
-	}
-	p.SignalInside(n)
 }
 
 // forever is a sleep that ends only with the process. It needs no timer; virtual time would advance to
@@ -228,9 +205,6 @@ func (s *shell) sleep(d time.Duration) bool {
 	}
 }
 
-// ignoredByDefault reports whether a signal is CHLD, CONT, URG or WINCH.
-func ignoredByDefault(n Signal) bool { return n == 17 || n == 18 || n == 23 || n == 28 }
-
 // lookup returns a command by its name. Config.Programs come first, under the whole path and then under
 // the base name; then built-in commands, at the paths that busybox has.
 func (p *Process) lookup(name string) applet {
@@ -252,21 +226,16 @@ func (p *Process) lookup(name string) applet {
 
 // foreground returns an applet that runs a program: while it runs, it receives the signals.
 func (p *Process) foreground(prog Program) applet {
-	return func(s *shell, args []string, io stdio) int {
-		signals := make(chan int, 16)
-		if !s.child {
-			p.mu.Lock()
-			p.program = signals
-			p.mu.Unlock()
-			defer func() {
-				p.mu.Lock()
-				p.program = nil
-				p.mu.Unlock()
-			}()
+	return func(s *shell, args []string) int {
+		var received <-chan int
+		if s.signals != nil {
+			c, done := s.signals.foreground()
+			defer done()
+			received = c
 		}
 		return prog(s.ctx, &Call{
-			Args: args, Env: maps.Clone(s.env), Stdin: p.cfg.Stdin, Stdout: io.out, Stderr: io.err,
-			Files: p.cfg.Files, Signals: signals,
+			Args: args, Env: s.exported(), Stdin: s.fds[0].r, Stdout: s.fds[1].w, Stderr: s.fds[2].w,
+			Files: p.cfg.Files, Signals: received,
 		})
 	}
 }

@@ -1,64 +1,193 @@
 package sh
 
 import (
+	"bytes"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
 )
 
-// redirect opens the files of a command. The returned function reports afterwards whether everything
-// was written.
-func (s *shell) redirect(redirs []redirection, std stdio) (_ stdio, written func() error, _ error) {
+// redirect opens the files of a command. The returned function restores the file descriptors, unless exec has kept
+// them, and reports whether everything was written.
+func (s *shell) redirect(redirs []*syntax.Redirect) (undo func(fds) error, _ error) {
 	var open []*target
-	written = func() error {
+	undo = func(before fds) error {
+		if !s.keepFDs {
+			s.fds = before
+		}
+		s.keepFDs = false
 		for _, t := range open {
-			if err := t.err; err != nil {
-				return err
+			if t.err != nil {
+				return t.err
 			}
 		}
 		return nil
 	}
 	for _, r := range redirs {
-		w, err := s.open(r, std)
-		if err != nil {
-			return std, written, err
+		n := 1
+		switch {
+		case r.N != nil:
+			n = int(r.N.Value[0] - '0') // parse refuses other descriptors
+		case r.Op == syntax.RdrIn || r.Op == syntax.DplIn || r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc || r.Op == syntax.WordHdoc:
+			n = 0
 		}
-		if t, ok := w.(*target); ok {
+		f, err := s.open(r)
+		if err != nil {
+			return undo, err
+		}
+		s.fds[n] = f
+		if r.Op == syntax.RdrAll || r.Op == syntax.AppAll {
+			s.fds[2] = f
+		}
+		if t, ok := f.w.(*target); ok {
 			open = append(open, t)
 		}
-		switch r.fd {
-		case 1:
-			std.out = w
-		case 2:
-			std.err = w
-		}
 	}
-	return std, written, nil
+	return undo, nil
 }
 
-func (s *shell) open(r redirection, std stdio) (io.Writer, error) {
-	name := s.expand(r.target, std)
+func (s *shell) open(r *syntax.Redirect) (file, error) {
+	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
+		text, err := s.document(r)
+		return file{r: strings.NewReader(text)}, err
+	}
+	name, err := expand.Literal(s.cfg, r.Word)
+	if err != nil {
+		s.expandFailed(err)
+		return file{}, errors.New("no file")
+	}
+	switch r.Op {
+	case syntax.WordHdoc:
+		return file{r: strings.NewReader(name + "\n")}, nil
+	case syntax.DplIn, syntax.DplOut:
+		return s.duplicate(name)
+	case syntax.RdrIn:
+		return s.openInput(name)
+	}
+	return s.openOutput(name, r.Op == syntax.AppOut || r.Op == syntax.AppAll)
+}
+
+func (s *shell) duplicate(name string) (file, error) {
+	if name == "-" {
+		return file{r: strings.NewReader(""), w: closedWriter{}}, nil
+	}
+	if len(name) != 1 || name[0] < '0' || name[0] > '9' || s.fds[name[0]-'0'] == (file{}) {
+		return file{}, fmt.Errorf("%s: bad file descriptor", name)
+	}
+	return s.fds[name[0]-'0'], nil
+}
+
+// document returns the text of a here document.
+func (s *shell) document(r *syntax.Redirect) (string, error) {
+	if r.Hdoc == nil {
+		return "", nil
+	}
+	w := *r.Hdoc
+	if r.Op == syntax.DashHdoc {
+		w.Parts = withoutTabs(w.Parts)
+	}
+	text, err := expand.Document(s.cfg, &w)
+	if err != nil {
+		s.expandFailed(err)
+	}
+	return text, err
+}
+
+// withoutTabs removes the tabs with which the lines of a here document begin.
+func withoutTabs(parts []syntax.WordPart) []syntax.WordPart {
+	var out []syntax.WordPart
+	begins := true
+	strip := func(text string) string {
+		var b strings.Builder
+		for line := range strings.Lines(text) {
+			if begins {
+				line = strings.TrimLeft(line, "\t")
+			}
+			b.WriteString(line)
+			begins = strings.HasSuffix(line, "\n")
+		}
+		return b.String()
+	}
+	for _, p := range parts {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			out = append(out, &syntax.Lit{Value: strip(p.Value)})
+		case *syntax.SglQuoted:
+			out = append(out, &syntax.SglQuoted{Value: strip(p.Value)})
+		default:
+			out, begins = append(out, p), false
+		}
+	}
+	return out
+}
+
+// device returns the descriptor of the shell that a name below /dev or /proc refers to.
+func (s *shell) device(name string) (f file, ok bool) {
+	switch name {
+	case "/dev/null":
+		return file{r: strings.NewReader(""), w: io.Discard}, true
+	case "/dev/zero":
+		return file{r: zeros{}, w: io.Discard}, true
+	case "/dev/full":
+		return file{r: zeros{}, w: closedWriter{}}, true
+	case "/dev/urandom", "/dev/random":
+		return file{r: rand.Reader, w: io.Discard}, true
+	case "/dev/stdin", "/proc/self/fd/0":
+		return s.fds[0], true
+	case "/dev/stdout", "/proc/self/fd/1":
+		return s.fds[1], true
+	case "/dev/stderr", "/proc/self/fd/2":
+		return s.fds[2], true
+	case "/proc/1/fd/1":
+		return file{w: s.p.cfg.Stdout}, true
+	case "/proc/1/fd/2":
+		return file{w: s.p.cfg.Stderr}, true
+	}
+	return file{}, false
+}
+
+func (s *shell) openInput(name string) (file, error) {
+	if f, ok := s.device(s.path(name)); ok {
+		return f, nil
+	}
+	b, err := s.p.cfg.Files.ReadFile(s.path(name))
+	if err != nil {
+		return file{}, fmt.Errorf("can't open %s: %s", name, reason(err))
+	}
+	return file{r: bytes.NewReader(b)}, nil
+}
+
+func (s *shell) openOutput(name string, add bool) (file, error) {
+	if f, ok := s.device(s.path(name)); ok {
+		return f, nil
+	}
+	t := &target{files: s.p.cfg.Files, name: s.path(name)}
+	if err := t.files.WriteFile(t.name, nil, add); err != nil {
+		return file{}, fmt.Errorf("can't create %s: %s", name, reason(err))
+	}
+	return file{w: t}, nil
+}
+
+// reason returns the text of an error as programs print it.
+func reason(err error) string {
 	switch {
-	case r.op == "<":
-		if !s.p.cfg.Files.Exists(file(name)) && name != "/dev/null" {
-			return nil, fmt.Errorf("can't open %s: no such file", name)
-		}
-		return nil, nil
-	case r.op == ">&" && name == "1", name == "/dev/stdout", name == "/proc/1/fd/1":
-		return std.out, nil
-	case r.op == ">&" && name == "2", name == "/dev/stderr", name == "/proc/1/fd/2":
-		return std.err, nil
-	case r.op == ">&":
-		return nil, fmt.Errorf("%s: bad file descriptor", name)
-	case name == "/dev/null":
-		return io.Discard, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return "No such file or directory"
+	case errors.Is(err, fs.ErrExist):
+		return "File exists"
+	case errors.Is(err, fs.ErrPermission):
+		return "Permission denied"
 	}
-	t := &target{files: s.p.cfg.Files, name: file(name)}
-	if r.op == ">" {
-		if err := t.files.WriteFile(t.name, nil, false); err != nil {
-			return nil, fmt.Errorf("can't create %s: %w", name, err)
-		}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err.Error()
 	}
-	return t, nil
+	return err.Error()
 }
 
 // A target appends the output of a command to a file, as the command writes it.
@@ -73,5 +202,17 @@ func (t *target) Write(b []byte) (int, error) {
 		t.err = err
 		return 0, err
 	}
+	return len(b), nil
+}
+
+type closedWriter struct{}
+
+func (closedWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// zeros is /dev/zero.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
 	return len(b), nil
 }

@@ -50,6 +50,13 @@ func (s *Server) Offer(id string, st Stream) (url string) {
 	return "http://" + cmp.Or(s.address, Host) + "/" + id
 }
 
+// Address returns the address that SetAddress has set.
+func (s *Server) Address() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.address
+}
+
 // SetAddress makes further URLs contain an address at which other processes reach the server.
 func (s *Server) SetAddress(address string) {
 	s.mu.Lock()
