@@ -26,6 +26,7 @@ require (
 require (
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/godbus/dbus/v5 v5.2.4 // indirect
+	mvdan.cc/sh/v3 v3.14.1 // indirect
 )
 
 require (

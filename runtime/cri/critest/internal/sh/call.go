@@ -227,7 +227,7 @@ func (s *shell) interpreter(at string) ([]string, error) {
 
 func isShell(name string) bool { return slices.Contains([]string{"sh", "ash", "bash", "dash"}, name) }
 
-// runShell runs sh [OPTIONS] -c SCRIPT [NAME ARGS], sh [OPTIONS] FILE [ARGS], or the standard input. As a child it has
+// runShell runs sh -c SCRIPT NAME ARGS, sh FILE ARGS, or the standard input, with options. As a child it has
 // variables of its own; as the main command it is the process itself.
 func runShell(s *shell, args []string) int {
 	if !s.main {
