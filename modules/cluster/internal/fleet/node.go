@@ -73,6 +73,7 @@ func (f *Fleet) newNode(s Spec, index int) (*Node, error) {
 	}
 	c := f.config.Runtime
 	c.Dir, c.PodCIDRs = n.dir, []netip.Prefix{podsOf(index)}
+	c.ServeUnknown = true // the pods of a cluster name programs of their images, which a node in memory does not have
 	var err error
 	n.Runtime, err = critest.New(c)
 	return n, err
