@@ -1,8 +1,6 @@
 package actions
 
 import (
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -118,7 +116,7 @@ func (d *decision) judgeInit(ref ContainerRef, c *runtime.ContainerStatus) (verd
 		}
 		return verdict{why: StillRunning}, initWaits
 	case runtime.ContainerExited:
-		return d.judgeEndedInit(spec, c)
+		return d.judgeEndedInit(ref, c)
 	}
 	if !d.mayRunAgain(spec) {
 		return verdict{why: ContainerStateUnknown}, initFailed
@@ -137,11 +135,11 @@ func (d *decision) whyInitFailed() Reason {
 	return PodInitFailed
 }
 
-func (d *decision) judgeEndedInit(spec *v1.Container, c *runtime.ContainerStatus) (verdict, initState) {
-	if c.ExitCode == 0 {
+func (d *decision) judgeEndedInit(ref ContainerRef, c *runtime.ContainerStatus) (verdict, initState) {
+	if c.ExitCode == 0 && !d.isRestarting(c) {
 		return verdict{why: DoneSucceeded}, initDone
 	}
-	again, why := afterExit(d.Pod, spec, c.ExitCode)
+	again, why := d.afterExit(ref, c)
 	if !again {
 		return verdict{why: why}, initFailed
 	}

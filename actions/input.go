@@ -43,6 +43,11 @@ type Input struct {
 	// their logs, although Status has no instance of them. They do not run again (kubernetes
 	// #124176). Nil means that none is known.
 	Started []string
+	// Restarting are the instances that an earlier plan stopped in order to start their containers again, as
+	// Plan.Restarts returns them. Such a container starts again, whatever its exit code and its restart policy
+	// (kubernetes #109537). The caller must remove an entry when a later instance of the container has started, or
+	// when the instance runs and the plan does not stop it. Nil means that there is none.
+	Restarting []runtime.ContainerID
 	// AddressWait is set while the caller waits for the address of the latest sandbox, which has a
 	// network but no address yet: the sandbox is not replaced for the lack of it, and nothing is
 	// started or resized in it (kubernetes #48510). The zero value means that the caller does not

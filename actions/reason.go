@@ -41,6 +41,7 @@ const (
 	ContainerStateUnknown // the runtime does not know whether it is alive
 	ContainerExited       // it has ended, and its restart policy asks for another run
 	ContainerExitRule     // it has ended, and a restart rule for the exit code asks for another run (KEP-5307)
+	ContainerRestarting   // it was stopped in order to be started again
 	ContainerOfOldSandbox // it belongs to a sandbox the pod no longer has
 	StartsInSandbox       // the pod starts in a new sandbox, from its first container
 	NextInit              // the previous init container has completed
@@ -116,6 +117,7 @@ func (r Reason) String() string {
 		ContainerStateUnknown: "the runtime cannot tell whether it is alive",
 		ContainerExited:       "it has ended and its restart policy asks for another run",
 		ContainerExitRule:     "it has ended and a restart rule for its exit code asks for another run",
+		ContainerRestarting:   "it was stopped in order to be started again",
 		ContainerOfOldSandbox: "it belongs to a sandbox the pod no longer has",
 		StartsInSandbox:       "the pod starts in a new sandbox",
 		NextInit:              "the init container before it has done its part",

@@ -48,7 +48,7 @@ func (d *decision) judgeRegular(ref ContainerRef, c *runtime.ContainerStatus) ve
 	case runtime.ContainerCreated:
 		return d.startUnlessDeleted(ContainerNeverStarted)
 	case runtime.ContainerExited:
-		again, why := afterExit(d.Pod, ref.Spec(d.Pod), c.ExitCode)
+		again, why := d.afterExit(ref, c)
 		return verdict{start: again, why: why}
 	}
 	return d.judgeUnknown(ref, c)

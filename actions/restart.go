@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 // restartPolicy returns a container's effective policy: its own (KEP-753, KEP-5307), else the
@@ -25,6 +27,41 @@ func afterExit(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Re
 		return false, PodDeleted
 	}
 	return RestartsAfter(pod, c, exitCode)
+}
+
+// afterExit decides the same for an instance. If it was stopped in order to start its container again, its exit code does
+// not count.
+func (d *decision) afterExit(ref ContainerRef, c *runtime.ContainerStatus) (again bool, why Reason) {
+	if d.Pod.DeletionTimestamp == nil && d.isRestarting(c) {
+		return true, ContainerRestarting
+	}
+	return afterExit(d.Pod, ref.Spec(d.Pod), c.ExitCode)
+}
+
+// isRestarting reports whether an instance was stopped in order to start its container again.
+func (d *decision) isRestarting(c *runtime.ContainerStatus) bool {
+	return slices.Contains(d.Restarting, c.ID)
+}
+
+// Restarts returns the running instances that the plan stops although their containers must run: they start again after
+// the stop, perhaps by a later plan. The caller passes them in Input.Restarting until then. pod and status are those of
+// the plan's Input.
+func (p Plan) Restarts(pod *v1.Pod, status *runtime.PodStatus) (ids []runtime.ContainerID) {
+	for _, k := range p.Kill {
+		if k.Restart {
+			ids = append(ids, k.ID)
+		}
+	}
+	if !p.KillPod || p.TerminatesPod() || p.KillReason == PodInitUnknown {
+		return ids
+	}
+	for i := range pod.Spec.Containers {
+		c := status.Latest(pod.Spec.Containers[i].Name)
+		if c.Live() && restartPolicy(pod, &pod.Spec.Containers[i]) != v1.RestartPolicyNever && !slices.Contains(ids, c.ID) {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
 }
 
 // RestartsAfter reports whether the spec restarts a container after the given exit code, and why,

@@ -139,10 +139,10 @@ func (d *decision) anyToRerun() bool {
 }
 
 // rerunsInNewSandbox reports whether a regular container runs again because its sandbox is lost:
-// all do, except those that succeeded under the policy OnFailure. Restart rules do not apply,
+// all do, except those that succeeded under the policy OnFailure and were not stopped for a restart. Restart rules do not apply,
 // because the restart is not caused by an exit.
 func (d *decision) rerunsInNewSandbox(ref ContainerRef) bool {
 	c := d.current(ref)
-	succeeded := c != nil && c.State == runtime.ContainerExited && c.ExitCode == 0
+	succeeded := c != nil && c.State == runtime.ContainerExited && c.ExitCode == 0 && !d.isRestarting(c)
 	return !succeeded || restartPolicy(d.Pod, ref.Spec(d.Pod)) != v1.RestartPolicyOnFailure
 }

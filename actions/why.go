@@ -78,7 +78,7 @@ func (d *decision) whyOver(ref ContainerRef) Reason {
 	if c == nil || c.State != runtime.ContainerExited || ref.Kind == EphemeralContainer {
 		return EndsWithPod
 	}
-	if again, why := afterExit(d.Pod, ref.Spec(d.Pod), c.ExitCode); !again {
+	if again, why := d.afterExit(ref, c); !again {
 		return why
 	}
 	return EndsWithPod

@@ -23,6 +23,7 @@ func (w gathering) gather(ctx context.Context) actions.Input {
 	in := actions.Input{
 		Pod: w.pod, Status: w.status, Probes: w.config.probeResults(w.pod.UID),
 		RestartAll:     w.restartsAll(requested),
+		Restarting:     ask(w.memory, func(p *memory.Pod) []runtime.ContainerID { return p.Containers.Restarting(w.status) }),
 		StatusComplete: true,
 		End:            w.end(),
 	}

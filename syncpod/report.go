@@ -122,6 +122,7 @@ func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o ou
 	r.memory.do(func(p *podmemory.Pod) {
 		status = p.Containers.WithSeen(p.Instances.WithoutCutStarts(status))
 		in.Status, in.Conditions, in.Evicted = p.Instances.WithResources(status), append(p.Disruption(), o.conditions...), p.Evicted()
+		in.Restarting = p.Containers.Restarting(status)
 		in.StartsOver = !o.terminal && p.StartsOver(r.pod, status, isStartingOver(previous))
 	})
 	if in.StartsOver {

@@ -167,11 +167,21 @@ func (w syncing) act(ctx context.Context) {
 	if w.memory.callOff(ctx) {
 		w.record(ctx)
 	}
+	w.noteRestarts(ctx)
 	if w.plan.Hold.Holds() {
 		w.wait(ctx)
 		return
 	}
 	w.carryOut(ctx)
+}
+
+// noteRestarts records which instances are stopped in order to start their containers again, before they are stopped:
+// the start may fail or wait, and the exit code does not show that it is due (kubernetes #109537).
+func (w syncing) noteRestarts(ctx context.Context) {
+	restarts := w.plan.Restarts(w.pod, w.status)
+	if ask(w.memory, func(p *podmemory.Pod) bool { return p.Containers.NoteRestarts(restarts, w.status) }) {
+		w.record(ctx)
+	}
 }
 
 // inspecting reads the status of a pod.

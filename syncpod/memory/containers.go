@@ -31,6 +31,9 @@ type container struct {
 	current *runtime.ContainerStatus
 	// lost: the last status did not have current.
 	lost bool
+	// restarting is the runtime's ID of the instance that was stopped in order to start the container again, until a
+	// later instance has started. Empty if there is none.
+	restarting string
 	// resetBefore is the lowest attempt that the last restart of all containers did not remove. A status that is
 	// observed late may still have lower attempts.
 	resetBefore uint32
@@ -210,6 +213,42 @@ func (c Containers) WithStarts(status *runtime.PodStatus) *runtime.PodStatus {
 		full.Containers[i].StartedAt = known.StartedAt
 	}
 	return full
+}
+
+// NoteRestarts records the instances that a plan stops in order to start their containers again. It forgets those whose
+// container has started again, and those that run and that the plan does not stop. It reports whether there are new
+// ones.
+func (c *Containers) NoteRestarts(restarts []runtime.ContainerID, status *runtime.PodStatus) (news bool) {
+	for _, known := range *c {
+		latest := status.Latest(known.name)
+		if latest == nil || latest.State == runtime.ContainerCreated {
+			continue
+		}
+		if latest.ID.ID != known.restarting || latest.State == runtime.ContainerRunning && !slices.Contains(restarts, latest.ID) {
+			known.restarting = ""
+		}
+	}
+	for i := range status.Containers {
+		if instance := &status.Containers[i]; slices.Contains(restarts, instance.ID) {
+			known := c.of(instance.Name)
+			news = news || known.restarting != instance.ID.ID
+			known.restarting = instance.ID.ID
+		}
+	}
+	return news
+}
+
+// Restarting returns the instances in a status that were stopped in order to start their containers again.
+func (c Containers) Restarting(status *runtime.PodStatus) (ids []runtime.ContainerID) {
+	for _, known := range c {
+		if known.restarting == "" {
+			continue
+		}
+		if latest := status.Latest(known.name); latest != nil && latest.ID.ID == known.restarting {
+			ids = append(ids, latest.ID)
+		}
+	}
+	return ids
 }
 
 // HasRunSince reports whether a container has run, and this was unknown when the status was read: a start that

@@ -17,6 +17,7 @@ type Record struct {
 	PostStartPending []string
 	StartRequested   []string
 	PreStopCompleted []string
+	Restarting       map[string]string
 	Resources        map[string]runtime.ContainerResources
 	CrashBackOffs    map[string]CrashBackOff
 }

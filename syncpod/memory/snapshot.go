@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"time"
@@ -22,6 +23,7 @@ type savedContainer struct {
 	name        string
 	nextAttempt uint32
 	everStarted bool
+	restarting  string
 	current     *runtime.ContainerStatus
 }
 
@@ -43,6 +45,9 @@ func snapshotOf(r Record) Snapshot {
 	}
 	for _, name := range r.EverStarted {
 		known.of(name).everStarted = true
+	}
+	for name, id := range r.Restarting {
+		known.of(name).restarting = id
 	}
 	for _, c := range slices.Concat(r.Started, r.Exited) {
 		if k := known.of(c.Name); k.current == nil || k.current.Attempt < c.Attempt {
@@ -93,6 +98,9 @@ func (r *Record) add(c savedContainer) {
 	}
 	if c.everStarted {
 		r.EverStarted = append(r.EverStarted, c.name)
+	}
+	if c.restarting != "" {
+		put(&r.Restarting, c.name, c.restarting)
 	}
 	switch {
 	case c.current == nil:
@@ -188,6 +196,7 @@ func (p *Pod) Restore(r Record) {
 		known := p.Containers.of(c.name)
 		known.nextAttempt = max(known.nextAttempt, c.nextAttempt)
 		known.everStarted = known.everStarted || c.everStarted
+		known.restarting = cmp.Or(known.restarting, c.restarting)
 		if c.current != nil && (known.current == nil || known.current.Attempt < c.current.Attempt) {
 			known.setCurrent(*c.current)
 		}
@@ -223,8 +232,8 @@ func (p *Pod) Saved(s Snapshot) { p.saved, p.outdated = s, false }
 
 func (c Containers) save() (saved []savedContainer) {
 	for _, known := range c {
-		if known.nextAttempt > 0 || known.everStarted || known.current != nil {
-			saved = append(saved, savedContainer{known.name, known.nextAttempt, known.everStarted, known.current})
+		if known.nextAttempt > 0 || known.everStarted || known.restarting != "" || known.current != nil {
+			saved = append(saved, savedContainer{known.name, known.nextAttempt, known.everStarted, known.restarting, known.current})
 		}
 	}
 	return saved

@@ -278,8 +278,7 @@ func (k *subject) toStart() bool {
 	case k.current.ExitCode == 0 && k.kind == actions.InitContainer:
 		return false // a sidecar is started again, but is reported as exited until then
 	}
-	again, _ := actions.RestartsAfter(k.Pod, k.spec, k.current.ExitCode)
-	return again
+	return k.runsAgain(k.spec, k.current.ExitCode)
 }
 
 // end reports a waiting container of a pod that has ended as terminated: with its last exit, or as

@@ -33,6 +33,9 @@ type Input struct {
 	// StartsOver means that all containers of the pod will run again, whatever their exits
 	// (KEP-5532): the pod has not ended.
 	StartsOver bool
+	// Restarting are the instances that were stopped in order to start their containers again: those containers
+	// will run again, whatever their exit codes. It is actions.Input.Restarting.
+	Restarting []runtime.ContainerID
 	// Probes holds the last results of the declared probes, by container ID. A container without an
 	// entry has not been probed yet.
 	Probes map[runtime.ContainerID]actions.ProbeResults

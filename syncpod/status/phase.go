@@ -1,6 +1,8 @@
 package status
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
@@ -119,7 +121,7 @@ func (v *view) countInit(t *tally, spec *v1.Container, s *v1.ContainerStatus) {
 	case end == nil:
 		t.initPending++
 	case end.ExitCode != 0:
-		again, _ := actions.RestartsAfter(v.Pod, spec, end.ExitCode)
+		again := v.runsAgain(spec, end.ExitCode)
 		t.initFailed = t.initFailed || !again && !t.again
 	}
 }
@@ -152,12 +154,22 @@ func (v *view) countRegular(t *tally, spec *v1.Container, s *v1.ContainerStatus)
 		t.waiting++
 	default:
 		t.ended++
-		again, _ := actions.RestartsAfter(v.Pod, spec, end.ExitCode)
+		again := v.runsAgain(spec, end.ExitCode)
 		t.again = t.again || again && !v.gone() || s.State.Waiting != nil && v.isCreated(spec.Name)
 		if s.State.Terminated != nil && end.ExitCode == 0 {
 			t.succeeded++
 		}
 	}
+}
+
+// runsAgain reports whether a container that has exited will run again: its spec asks for it, or it was stopped for that
+// (kubernetes #109537).
+func (v *view) runsAgain(spec *v1.Container, exitCode int32) bool {
+	if c := currentOf(v.Status, spec.Name); c != nil && slices.Contains(v.Restarting, c.ID) {
+		return true
+	}
+	again, _ := actions.RestartsAfter(v.Pod, spec, exitCode)
+	return again
 }
 
 // isCreated reports whether the container has an instance that may still be started. While it

@@ -1,0 +1,160 @@
+package syncpod_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/rig/testnode"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/syncpod"
+)
+
+func onFailure(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyOnFailure }
+
+// polite makes the container exit with 0 on SIGTERM.
+func polite(p *v1.Pod) { p.Spec.Containers = []v1.Container{ctr("app", "sh", "-c", testnode.Forever)} }
+
+// stopForRestart stops a container that must start again.
+type stopForRestart struct {
+	policy func(*v1.Pod)
+	// stop makes the next sync of the pod stop the container.
+	stop func(n *node, pod *v1.Pod, results probes)
+}
+
+func stopsForRestart() map[string]stopForRestart {
+	probe := func(p actions.ProbeResults) func(*node, *v1.Pod, probes) {
+		return func(n *node, _ *v1.Pod, results probes) { results[n.current("app").ID] = p }
+	}
+	change := func(_ *node, pod *v1.Pod, _ probes) { pod.Spec.Containers[0].Image = "other" }
+	return map[string]stopForRestart{
+		"liveness":               {onFailure, probe(actions.ProbeResults{Liveness: actions.ProbeFailure})},
+		"startup":                {onFailure, probe(actions.ProbeResults{Startup: actions.ProbeFailure})},
+		"changed image":          {onFailure, change},
+		"changed image of Never": {never, change},
+		"second sandbox": {onFailure, func(n *node, pod *v1.Pod, _ probes) {
+			pod.Spec.HostNetwork = true // the pod needs another sandbox
+		}},
+	}
+}
+
+// C13: a container that was stopped in order to be started again starts, although it exited with 0 and its start could not
+// follow at once (kubernetes #109537).
+func TestC13_StartFollowsTheStop(t *testing.T) {
+	for name, tc := range stopsForRestart() {
+		for _, who := range []string{"same agent", "next agent", "agent killed after the stop"} {
+			t.Run(name+", "+who, func(t *testing.T) {
+				dir, results := t.TempDir(), probes{}
+				made := func(c *syncpod.Config) {
+					recorded(dir)(c)
+					c.Parts().Probes = results
+				}
+				bubble(t, func(t *testing.T, n *node) {
+					n.restart(made)
+					pod := testPod(polite, tc.policy)
+					n.settle(pod, time.Minute)
+					tc.stop(n, pod, results)
+					if who == "agent killed after the stop" {
+						n.crashDuring(critest.StopContainer, "app", func(ctx context.Context) { _, _ = n.SyncPod(ctx, pod, nil) }, made)
+					} else {
+						method := critest.CreateContainer
+						if name == "second sandbox" {
+							method = critest.RunPodSandbox
+						}
+						n.Fault(faults.Fault{Match: faults.Match{Method: method}, Err: status.Error(codes.Internal, "broken"), Times: 2})
+						if _, err := n.SyncPod(t.Context(), pod, nil); err == nil {
+							t.Fatal("the start has not failed")
+						}
+						if who == "next agent" {
+							n.restart(made)
+						}
+					}
+					if r, _ := n.SyncPod(t.Context(), pod, nil); r.Terminal {
+						t.Fatalf("the pod has ended: %v", r.Plan)
+					}
+					if phase := n.report.last().Phase; phase != v1.PodRunning {
+						t.Errorf("phase %s, want %s", phase, v1.PodRunning)
+					}
+					n.settle(pod, 10*time.Minute)
+					if c := n.current("app"); c.State != runtime.ContainerRunning {
+						t.Errorf("app is %v, want %v", c.State, runtime.ContainerRunning)
+					}
+
+					// The next exit is the container's own.
+					n.exit("app", 0)
+					if r := n.sync(pod); !r.Terminal {
+						t.Errorf("the pod goes on after the container has completed: %v", r.Plan)
+					}
+				})
+			})
+		}
+	}
+}
+
+// C13: a container whose liveness probe fails again and again is restarted, also while its restarts back off (kubernetes
+// #109537).
+func TestC13_LivenessFailsTwice(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		results := probes{}
+		n.restart(func(c *syncpod.Config) { c.Parts().Probes = results })
+		pod := testPod(polite, onFailure)
+		n.settle(pod, time.Minute)
+		for range 3 {
+			results[n.current("app").ID] = actions.ProbeResults{Liveness: actions.ProbeFailure}
+			n.settle(pod, 10*time.Minute)
+		}
+		n.wantStarts("app", 4)
+	})
+}
+
+// C13: a restart that was called off, because the runtime refused the stop and the probe has recovered, does not restart
+// the container after its own exit.
+func TestC13_CalledOff(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		results := probes{}
+		n.restart(func(c *syncpod.Config) { c.Parts().Probes = results })
+		pod := testPod(polite, onFailure)
+		n.settle(pod, time.Minute)
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Err: status.Error(codes.Internal, "broken"), Times: 1})
+		results[n.current("app").ID] = actions.ProbeResults{Liveness: actions.ProbeFailure}
+		if _, err := n.SyncPod(t.Context(), pod, nil); err == nil {
+			t.Fatal("the stop has not failed")
+		}
+		clear(results)
+		n.settle(pod, time.Minute)
+		n.exit("app", 0)
+		if r := n.sync(pod); !r.Terminal {
+			t.Errorf("the pod goes on after the container has completed: %v", r.Plan)
+		}
+	})
+}
+
+// C13: a pod that is stopped because the node does not admit it runs again when the node does.
+func TestC13_AdmittedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		var rejected *syncpod.Rejection
+		n.restart(func(c *syncpod.Config) {
+			c.Extensions.Admit = []syncpod.Admitter{admitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return rejected })}
+		})
+		pod := testPod(polite, onFailure)
+		n.settle(pod, time.Minute)
+		rejected = &syncpod.Rejection{Reason: "NoRoom", Message: "no room"}
+		for range 3 {
+			_, _ = n.SyncPod(t.Context(), pod, nil)
+			time.Sleep(time.Second)
+		}
+		n.wantEnded()
+		rejected = nil
+		n.settle(pod, time.Minute)
+		if c := n.current("app"); c.State != runtime.ContainerRunning {
+			t.Errorf("app is %v, want %v", c.State, runtime.ContainerRunning)
+		}
+	})
+}
