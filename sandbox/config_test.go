@@ -151,14 +151,14 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// Without a security context, a kubelet describes neither users nor namespaces, and so does not check the fields that
-// would need them.
-func TestPodWithoutSecurityContext(t *testing.T) {
-	pod := named("p", v1.PodSpec{HostNetwork: true})
-	got := mustConfig(t, sandbox.Input{Pod: pod, ExtraGroups: []int64{1}}).Linux.SecurityContext
-	want := &runtimeapi.LinuxSandboxSecurityContext{Seccomp: &runtimeapi.SecurityProfile{}}
-	if !proto.Equal(got, want) {
-		t.Errorf("security context %v, want %v", got, want)
+// S8: a pod that no API server has defaulted may have no security context. That is the same as an empty one.
+func TestS8_NoSecurityContextIsAnEmptyOne(t *testing.T) {
+	for _, spec := range []v1.PodSpec{{}, {HostNetwork: true}, {HostPID: true}, {HostIPC: true}, {ShareProcessNamespace: new(true)}} {
+		without := mustConfig(t, sandbox.Input{Pod: named("p", spec), ExtraGroups: []int64{1}})
+		spec.SecurityContext = &v1.PodSecurityContext{}
+		if with := mustConfig(t, sandbox.Input{Pod: named("p", spec), ExtraGroups: []int64{1}}); !proto.Equal(without, with) {
+			t.Errorf("sandbox %v, want %v", without, with)
+		}
 	}
 }
 

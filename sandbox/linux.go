@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -33,13 +34,8 @@ func (in *Input) security() (*runtimeapi.LinuxSandboxSecurityContext, error) {
 		Privileged: privileged(spec),
 		Seccomp:    &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
 	}
-	sc := spec.SecurityContext
-	switch {
-	case sc == nil && (spec.HostUsers == nil || *spec.HostUsers):
-		return security, nil
-	case sc == nil: // without its user namespace root in the pod would be root of the node
-		sc = &v1.PodSecurityContext{}
-	}
+	// The API server never stores nil. Without namespace options a pod on the node's network would get a network of its own.
+	sc := cmp.Or(spec.SecurityContext, &v1.PodSecurityContext{})
 	namespaces, err := linux.Namespaces(spec, in.UserNamespace)
 	if err != nil {
 		return nil, err

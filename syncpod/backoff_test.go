@@ -248,6 +248,7 @@ func TestB2_SuccessExcusesTheNextAbsence(t *testing.T) {
 			}
 			n.settle(pod, 30*time.Minute)
 			must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+			time.Sleep(time.Minute) // longer than the back-off of replaced sandboxes
 		}
 		for _, gap := range n.gaps(critest.StartContainer) {
 			if gap > time.Second && gap < time.Minute {

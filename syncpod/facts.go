@@ -63,6 +63,11 @@ func (w gathering) addHolds(in *actions.Input, now time.Time) {
 	if held := w.memory.held(sandboxKey, now); held != nil && w.held.sandbox == nil {
 		w.held.sandbox, in.SandboxHold = held, held.hold(actions.FailureBackOff)
 	}
+	if fault := actions.SandboxFault(w.pod, w.status); fault != actions.ReasonNone && w.held.sandbox == nil {
+		if held := w.memory.held(replacedKey(fault), now); held != nil {
+			w.held.sandbox, in.SandboxHold = held, held.hold(actions.FailureBackOff)
+		}
+	}
 	in.StartHolds, in.ResizeHolds = map[string]actions.Hold{}, map[string]actions.Hold{}
 	w.held.starts, w.held.resizes = map[string]*StepError{}, map[string]*StepError{}
 	for spec := range runtime.AllContainers(w.pod) {

@@ -2,12 +2,14 @@ package syncpod_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/rig/testnode"
@@ -155,6 +157,33 @@ func TestC13_AdmittedAgain(t *testing.T) {
 		n.settle(pod, time.Minute)
 		if c := n.current("app"); c.State != runtime.ContainerRunning {
 			t.Errorf("app is %v, want %v", c.State, runtime.ContainerRunning)
+		}
+	})
+}
+
+// S8: a sandbox that is never what the pod needs is replaced with back-off, and the pod waits with an error.
+func TestS8_ReplacementsBackOff(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod()
+		n.settle(pod, time.Minute)
+		began := time.Now()
+		var gaps []time.Duration
+		for len(gaps) < 5 && time.Since(began) < time.Hour {
+			if n.readySandboxes() > 0 {
+				_, err := n.Client.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: n.status().ActiveSandbox().ID})
+				n.Must(err)
+			}
+			made := n.Journal().Count(critest.RunPodSandbox)
+			r, _ := n.SyncPod(t.Context(), pod, nil)
+			if n.Journal().Count(critest.RunPodSandbox) > made {
+				gaps, began = append(gaps, time.Since(began)), time.Now()
+			} else if len(r.Failed) == 0 || !r.NextTry.After(time.Now()) {
+				t.Fatalf("the pod waits without an error, next try %v", r.NextTry)
+			}
+			time.Sleep(time.Second)
+		}
+		if want := []time.Duration{0, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second}; !slices.Equal(gaps, want) {
+			t.Errorf("replaced after %v, want %v", gaps, want)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/sandbox"
@@ -32,6 +33,12 @@ type inUse struct {
 
 // sandboxKey is the back-off key of a pod's sandbox. No container has this key.
 var sandboxKey = memory.Key{}
+
+// replacedKey is the back-off key of replacements of a pod's sandbox for one reason. A sandbox that needs a replacement for
+// the reason of the last one would otherwise be replaced in each sync, without an error and without end.
+func replacedKey(why actions.Reason) memory.Key {
+	return memory.Key{Resources: "replaced: " + why.String()}
+}
 
 // sandboxing gets a pod its sandbox.
 type sandboxing struct{ *work }
@@ -110,6 +117,9 @@ func (w sandboxing) createSandbox(ctx context.Context) *StepError {
 	}
 	w.log(w.pod).Info("sandbox created", "sandboxID", created.ID, "attempt", created.Attempt)
 	w.sandbox.id, w.sandbox.config.Metadata.Attempt = created.ID, created.Attempt
+	if w.plan.Sandbox.ID != "" {
+		w.memory.holdUp(replacedKey(w.plan.Sandbox.Reason), &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: replacedAgain(w.plan.Sandbox.Reason)}, time.Now())
+	}
 	w.memory.do(func(p *memory.Pod) { p.Sandbox.SetMade(created.ID) })
 	return w.useCreated(ctx, created)
 }
@@ -133,6 +143,13 @@ func (w sandboxing) useCreated(ctx context.Context, created run.Created) *StepEr
 		return &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: errNoAddress}
 	}
 	return nil
+}
+
+// replacedAgain is the error of a sandbox that waits for its replacement because the last one had the same reason.
+type replacedAgain actions.Reason
+
+func (e replacedAgain) Error() string {
+	return "the sandbox was replaced before, because " + actions.Reason(e).String() + ", and must be replaced again"
 }
 
 // withSandbox returns a status that has the sandbox.

@@ -88,15 +88,15 @@ func isAgents(t v1.PodConditionType) bool {
 	return false
 }
 
-// keepConditions adds the conditions of other writers and of the agent. It keeps a reported disruption until the API
-// server has it.
+// keepConditions adds the conditions of other writers and of the agent. It keeps a disruption by the agent until the API
+// server has it. A disruption with another reason belongs to its writer, who may take it back (kubernetes #113578).
 func (v *view) keepConditions(s *v1.PodStatus) {
 	for i := range v.Pod.Status.Conditions {
 		if c := v.Pod.Status.Conditions[i]; !isOwn(c.Type) && !isAgents(c.Type) {
 			s.Conditions = append(s.Conditions, c)
 		}
 	}
-	if c := find(v.before.Conditions, v1.DisruptionTarget); c != nil {
+	if c := find(v.before.Conditions, v1.DisruptionTarget); c != nil && c.Reason == v1.PodReasonTerminationByKubelet {
 		put(s, *c)
 	}
 	for i := range v.Conditions {

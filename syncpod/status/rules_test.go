@@ -355,6 +355,18 @@ func TestWhoseConditions(t *testing.T) {
 	}
 }
 
+// T9: a disruption that another writer has taken back is not reported from the last status (kubernetes #113578, #111475).
+func TestT9_DisruptionsOfOthersAreTheirs(t *testing.T) {
+	for _, reason := range []string{"EvictionByEvictionAPI", "PreemptionByScheduler", "DeletionByTaintManager", ""} {
+		in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Now: noon}
+		in.Pod.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionFalse, Reason: reason}}
+		in.Previous = &v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: reason}}}
+		if got := condition(apistatus.Compute(in), v1.DisruptionTarget); got.Status != v1.ConditionFalse {
+			t.Errorf("%s: %+v, want the one of the pod", reason, got)
+		}
+	}
+}
+
 func TestReadyToStartContainers(t *testing.T) {
 	double := node()
 	double.Sandboxes = append(double.Sandboxes, runtime.SandboxStatus{ID: "s1", Attempt: 1, State: runtime.SandboxReady})

@@ -83,6 +83,9 @@ func (v *view) others() v1.PodStatus {
 	for i := range of.ResourceClaimStatuses {
 		s.ResourceClaimStatuses = append(s.ResourceClaimStatuses, *of.ResourceClaimStatuses[i].DeepCopy())
 	}
+	for i := range of.NodeAllocatableResourceClaimStatuses {
+		s.NodeAllocatableResourceClaimStatuses = append(s.NodeAllocatableResourceClaimStatuses, *of.NodeAllocatableResourceClaimStatuses[i].DeepCopy())
+	}
 	s.ExtendedResourceClaimStatus = of.ExtendedResourceClaimStatus.DeepCopy()
 	return s
 }

@@ -83,7 +83,28 @@ func checkConfig(line []byte) (outcome, error) {
 	if err != nil {
 		return outcome{}, fmt.Errorf("config %s: wantContainer: %w", c.Name, err)
 	}
-	return outcome{name: c.Name, diff: titled("sandbox", sandboxDiff) + titled("container", containerDiff)}, nil
+	o := outcome{name: c.Name}
+	if sandboxDiff != "" && c.Pod.Spec.SecurityContext == nil && sandboxErr == nil && !c.WantSandboxError {
+		rest, err := compare(withoutNamespaces(gotSandbox), nil, c.WantSandbox, false)
+		if err != nil {
+			return outcome{}, fmt.Errorf("config %s: wantSandbox: %w", c.Name, err)
+		}
+		if rest == "" {
+			o.deviation, sandboxDiff = nilIsEmpty, ""
+		}
+	}
+	o.diff = titled("sandbox", sandboxDiff) + titled("container", containerDiff)
+	return o, nil
+}
+
+// nilIsEmpty is the rule of sandboxes of pods without a security context. The API server stores no such pod.
+const nilIsEmpty = "S8: a pod without a security context has its namespaces"
+
+// withoutNamespaces reverts the effect of nilIsEmpty.
+func withoutNamespaces(config *runtimeapi.PodSandboxConfig) *runtimeapi.PodSandboxConfig {
+	without := proto.CloneOf(config)
+	without.Linux.SecurityContext.NamespaceOptions = nil
+	return without
 }
 
 func titled(title, diff string) string {

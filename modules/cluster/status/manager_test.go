@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -283,7 +284,7 @@ func TestConditionsOfTheNode(t *testing.T) {
 		atDesk(t, pod, func(d *desk) {
 			ours := []v1.PodCondition{condition(v1.AllContainersRestarting, v1.ConditionTrue)}
 			if tt.ours != "" {
-				ours = append(ours, condition(v1.DisruptionTarget, tt.ours))
+				ours = append(ours, disruption(tt.ours))
 			}
 			d.set(pod, v1.PodStatus{Phase: v1.PodRunning, Conditions: ours})
 			got := d.status().Conditions
@@ -299,6 +300,51 @@ func TestConditionsOfTheNode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// disruption is a disruption by the node.
+func disruption(s v1.ConditionStatus) v1.PodCondition {
+	return v1.PodCondition{Type: v1.DisruptionTarget, Status: s, Reason: v1.PodReasonTerminationByKubelet}
+}
+
+// T9: a disruption that another writer has taken back, or removed, is not set again (kubernetes #113578, #111475).
+func TestT9_DisruptionsOfOthersAreTheirs(t *testing.T) {
+	for _, reason := range []string{"EvictionByEvictionAPI", "PreemptionByScheduler", "DeletionByTaintManager", ""} {
+		for _, theirs := range []v1.ConditionStatus{v1.ConditionFalse, ""} {
+			pod := podOf()
+			if theirs != "" {
+				pod.Status.Conditions = append(pod.Status.Conditions, condition(v1.DisruptionTarget, theirs))
+			}
+			atDesk(t, pod, func(d *desk) {
+				seen := condition(v1.DisruptionTarget, v1.ConditionTrue)
+				seen.Reason = reason
+				d.set(pod, v1.PodStatus{Phase: v1.PodRunning, Conditions: []v1.PodCondition{seen}})
+				if got := d.status().Conditions; len(got) != len(pod.Status.Conditions) || len(got) > 0 && got[0].Status != theirs {
+					d.Errorf("%s: the conditions are %+v, want %+v", reason, got, pod.Status.Conditions)
+				}
+			})
+		}
+	}
+}
+
+// T9: the fields that a node does not write keep the values of their writers.
+func TestT9_FieldsOfOthersAreKept(t *testing.T) {
+	pod := podOf()
+	pod.Status = v1.PodStatus{
+		NominatedNodeName: "n", QOSClass: v1.PodQOSBurstable,
+		ResourceClaimStatuses:                []v1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: new("web-gpu")}},
+		ExtendedResourceClaimStatus:          &v1.PodExtendedResourceClaimStatus{ResourceClaimName: "web-extended"},
+		NodeAllocatableResourceClaimStatuses: []v1.NodeAllocatableResourceClaimStatus{{ResourceClaimName: "web-cpu"}},
+	}
+	want := pod.Status.DeepCopy()
+	atDesk(t, pod, func(d *desk) {
+		d.set(podOf(), v1.PodStatus{Phase: v1.PodRunning})
+		got := d.status()
+		want.Phase = got.Phase
+		if !equality.Semantic.DeepEqual(&got, want) || got.Phase != v1.PodRunning {
+			d.Errorf("the status is %+v, want %+v", got, want)
+		}
+	})
 }
 
 // M5: the status of a pod is not written to another pod of the same name.

@@ -69,6 +69,7 @@ func merge(pod *v1.Pod, ours *v1.PodStatus) v1.PodStatus {
 	merged.NominatedNodeName = theirs.NominatedNodeName
 	merged.ResourceClaimStatuses = theirs.ResourceClaimStatuses
 	merged.ExtendedResourceClaimStatus = theirs.ExtendedResourceClaimStatus
+	merged.NodeAllocatableResourceClaimStatuses = theirs.NodeAllocatableResourceClaimStatuses
 	merged.QOSClass = cmp.Or(theirs.QOSClass, ours.QOSClass)
 	merged.Conditions = conditions(theirs.Conditions, ours.Conditions)
 	if mirrors.Shown(pod) == "" && runtime.IsTerminal(theirs.Phase) && !runtime.IsTerminal(ours.Phase) {
@@ -77,11 +78,11 @@ func merge(pod *v1.Pod, ours *v1.PodStatus) v1.PodStatus {
 	return merged
 }
 
-// conditions merges the conditions of the node with the conditions of other writers. If both have a condition, the one
-// with status True wins, otherwise the other writer's.
+// conditions merges the conditions of the node with the conditions of other writers. A disruption by the node wins unless
+// the other writer's has status True as well. Any other disruption belongs to its writer (kubernetes #113578, #111475).
 func conditions(theirs, ours []v1.PodCondition) (all []v1.PodCondition) {
 	for _, c := range ours {
-		if slices.Contains(own, c.Type) || isShared(c.Type) && prevails(c, theirs) {
+		if slices.Contains(own, c.Type) || isDisruption(c) && prevails(c, theirs) {
 			all = append(all, c)
 		}
 	}
@@ -93,13 +94,15 @@ func conditions(theirs, ours []v1.PodCondition) (all []v1.PodCondition) {
 	return all
 }
 
-// isShared reports whether a condition is written both by nodes and by other writers.
-func isShared(t v1.PodConditionType) bool { return t == v1.DisruptionTarget }
+// isDisruption reports whether a condition is the one of a pod that the node terminates.
+func isDisruption(c v1.PodCondition) bool {
+	return c.Type == v1.DisruptionTarget && c.Status == v1.ConditionTrue && c.Reason == v1.PodReasonTerminationByKubelet
+}
 
-// prevails reports whether a shared condition of the node replaces the one of another writer.
+// prevails reports whether a disruption by the node replaces the condition of another writer.
 func prevails(c v1.PodCondition, theirs []v1.PodCondition) bool {
 	i := slices.IndexFunc(theirs, func(their v1.PodCondition) bool { return their.Type == c.Type })
-	return i < 0 || c.Status == v1.ConditionTrue && theirs[i].Status != v1.ConditionTrue
+	return i < 0 || theirs[i].Status != v1.ConditionTrue
 }
 
 func has(conditions []v1.PodCondition, t v1.PodConditionType) bool {
