@@ -93,7 +93,7 @@
 //     containers of it.
 //
 // If a source gives the UID of a pod to a new pod (Create while the old pod stops, or later), the old pod is orphaned
-// once it has finished. The new pod begins with the first update after that, when the old pod has been forgotten.
+// once it has finished. The new pod begins when the old pod has been forgotten, with its last update.
 //
 // # Invariants
 //

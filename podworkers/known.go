@@ -39,10 +39,10 @@ func (s *Set) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod) {
 	for _, uid := range slices.Sorted(maps.Keys(s.pods)) {
 		_, want := wanted[uid]
 		p := s.pods[uid]
+		if !want {
+			p.successor = nil
+		}
 		if p.phase > Finished {
-			if !want {
-				p.successor = nil
-			}
 			continue
 		}
 		k := KnownPod{UID: uid, Orphan: !want}

@@ -1,6 +1,7 @@
 package podworkers
 
 import (
+	"fmt"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -50,10 +51,67 @@ func TestW10_UIDReuse(t *testing.T) {
 	if known, orphaned := h.set.SyncKnownPods([]types.UID{"a"}); len(known) != 0 || len(orphaned) != 1 || !orphaned[0].Effects.Work {
 		t.Fatal("not orphaned once it has finished")
 	}
-	if w := h.next("a", RemovePod); w.Removal != Replaced || w.Pod == nil || h.set.Done(w, Succeeded).Work {
-		t.Errorf("removed by %+v, want the pod for its successor, which is not known", w)
+	if w := h.next("a", RemovePod); w.Removal != Replaced || w.Pod == nil || !h.set.Done(w, Succeeded).Work {
+		t.Errorf("removed by %+v, want the pod for its successor, which has work", w)
 	}
+	h.do("a", SyncPod)
+}
+
+// W10: a new pod whose UID was reported while the old one was stopping, and not again, starts when the old one is
+// forgotten, with its last update, unless it must stop or is no longer desired.
+func TestW10_CreateDuringTheStopIsKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		news func(h *harness)
+		runs bool
+	}{
+		"it comes": {func(*harness) {}, true},
+		"it changes": {func(h *harness) {
+			changed := pod("a")
+			changed.Labels = map[string]string{"is": "changed"}
+			h.update(Update{Type: Changed, Pod: changed})
+		}, true},
+		"it is killed":     {func(h *harness) { h.update(kill(pod("a"), 0, nil)) }, false},
+		"it is not wanted": {func(h *harness) { h.set.SyncKnownPods(nil); h.set.SyncKnownPods([]types.UID{"a"}) }, false},
+	} {
+		for _, phase := range []WorkType{SyncTerminatingPod, SyncTerminatedPod} {
+			t.Run(fmt.Sprint(name, ", in ", phase), func(t *testing.T) {
+				h := newHarness(t)
+				h.update(Update{Type: Create, Pod: pod("a")})
+				h.do("a", SyncPod)
+				h.update(kill(pod("a"), 0, nil))
+				if phase == SyncTerminatedPod {
+					h.do("a", SyncTerminatingPod)
+				}
+				h.update(Update{Type: Create, Pod: pod("a"), Status: &runtime.PodStatus{}, Stop: &StopRequest{}})
+				c.news(h)
+				for h.set.State("a").Phase < Finished {
+					w, _, _ := h.set.Next(h.now, "a")
+					h.set.Done(w, Succeeded)
+				}
+				h.set.SyncKnownPods([]types.UID{"a"})
+				w := h.next("a", RemovePod)
+				if e := h.set.Done(w, Succeeded); e.Work != c.runs || h.set.State("a").Known != c.runs {
+					t.Fatalf("after the removal: %+v, want work: %t", e, c.runs)
+				}
+				if !c.runs {
+					return
+				}
+				if w := h.next("a", SyncPod); (w.Pod.Labels["is"] == "changed") != (name == "it changes") {
+					t.Errorf("it begins as %v, want its last update", w.Pod.Labels)
+				}
+			})
+		}
+	}
+}
+
+// W10: so does a new pod with the UID of a pod that only the runtime knows, and that is being stopped.
+func TestW10_CreateDuringTheStopOfARuntimePodIsKept(t *testing.T) {
+	h := newHarness(t)
+	h.set.KillRuntimePod(h.now, RuntimePod{UID: "a", Name: "a", Namespace: "ns"})
+	w := h.next("a", SyncTerminatingRuntimePod)
 	h.update(Update{Type: Create, Pod: pod("a")})
+	h.set.Done(w, Succeeded)
+	h.do("a", RemovePod)
 	h.do("a", SyncPod)
 }
 

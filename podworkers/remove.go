@@ -43,6 +43,7 @@ func (s *state) succeed(u Update) {
 	case u.Type == Kill:
 		s.successor = nil
 	case u.Pod != nil && (u.Type == Create || s.successor != nil):
+		u.Stop, u.RuntimePod, u.Status = nil, nil, nil // they are about this pod
 		s.successor = &u
 	}
 }

@@ -1,6 +1,7 @@
 package podworkers
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -138,7 +139,7 @@ func (s *Set) done(p *state, w Work, o Outcome) Effects {
 	}
 	e.Successors = s.statics.end(p.fullName, p.uid, s.mayStart)
 	if w.Type == SyncTerminatingRuntimePod {
-		p.successor = next
+		p.successor = cmp.Or(p.successor, next)
 		p.orphan(Unwanted) // no source knows the pod
 		e.Work = p.ready()
 	}

@@ -98,8 +98,12 @@ func (s *state) update(u Update, isNew bool, now time.Time) Effects {
 		s.succeed(u)
 		return stopped(u.Stop)
 	}
+	if s.phase != Syncing && !isNew && (u.Type == Kill || s.recreated) {
+		s.succeed(u)
+	}
 	if s.phase != Syncing && !isNew && u.Type == Create {
 		s.recreated = true
+		s.succeed(u)
 		if s.phase == Terminating {
 			s.await(u.Stop)
 			return Effects{}

@@ -55,9 +55,9 @@ type Result struct {
 
 // StatusSource returns the status of a pod from the runtime.
 type StatusSource interface {
-	// GetNewerThan returns the status of the pod from a read that began at since or later. If there was no such
-	// read, it reads the runtime at once instead of waiting for the next poll. It returns when the context is cancelled.
-	// The zero since accepts any status. A nil status without an error means that the runtime does not
+	// GetNewerThan returns the status of the pod from a read that began after since: a read that began at the same time
+	// may show the pod as it was before its last work. If there was no such read, it reads the runtime at once instead of waiting for the next poll. It returns when the context is cancelled.
+	// The zero since accepts any status. runtime.Cache.Newer compares in the same way. A nil status without an error means that the runtime does not
 	// have the pod.
 	GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error)
 }

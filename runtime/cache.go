@@ -101,7 +101,8 @@ func (c *Cache) Get(uid types.UID) (*PodStatus, error) {
 	return nil, nil
 }
 
-// Newer returns the result of the newest read if it began at since or later, and otherwise false.
+// Newer returns the result of the newest read if it began after since, and otherwise false: with equal times, a clock
+// does not show which came first.
 // For a pod that a list of all pods did not contain, the result is a status without sandboxes and
 // containers. The zero since accepts every read.
 func (c *Cache) Newer(uid types.UID, since time.Time) (status *PodStatus, ok bool, err error) {
@@ -127,7 +128,7 @@ func (c *Cache) WaitNewer(ctx context.Context, uid types.UID, since time.Time) (
 	}
 }
 
-// newerOrUpdated returns the result of a read at since or later, or else the channel that the next
+// newerOrUpdated returns the result of a read after since, or else the channel that the next
 // read closes.
 func (c *Cache) newerOrUpdated(uid types.UID, since time.Time) (status *PodStatus, updated chan struct{}, err error) {
 	c.mu.Lock()
@@ -146,9 +147,9 @@ func (c *Cache) newerOrUpdated(uid types.UID, since time.Time) (status *PodStatu
 func (c *Cache) newer(uid types.UID, since time.Time) (status *PodStatus, ok bool, err error) {
 	e := c.entries[uid]
 	switch {
-	case e.absent() && !c.listed.IsZero() && !c.listed.Before(since):
+	case e.absent() && c.listed.After(since):
 		return &PodStatus{UID: uid, ObservedAt: c.listed}, true, nil
-	case e == nil || e.observed.IsZero() || e.observed.Before(since):
+	case e == nil || !e.observed.After(since):
 		return nil, false, nil
 	case e.err != nil:
 		return nil, true, e.err

@@ -26,8 +26,11 @@ type podMemory struct {
 	saving  sync.Mutex
 
 	// mu guards the fields below.
-	mu  sync.Mutex
-	pod memory.Pod
+	mu sync.Mutex
+	// changedAt is when the last SyncPod or termination returned that may have changed the runtime: a status that was
+	// read before does not show the change.
+	changedAt time.Time
+	pod       memory.Pod
 	// failures are the back-offs of failed steps.
 	failures memory.Failures[*StepError]
 	// failed are the last reported errors of containers.
@@ -62,6 +65,21 @@ func ask[T any](m *podMemory, rule func(*memory.Pod) T) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return rule(&m.pod)
+}
+
+// setChanged notes that a call returns that may have changed the runtime.
+func (m *podMemory) setChanged() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.changedAt = time.Now()
+}
+
+// isStale reports whether a status may lack the changes of the last call. With equal times, a clock does not show which
+// came first.
+func (m *podMemory) isStale(status *runtime.PodStatus) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.changedAt.IsZero() && !status.ObservedAt.After(m.changedAt)
 }
 
 // observe calls Observe of package memory, and keeps the newest status that changed the record for a stop that waits.

@@ -187,3 +187,52 @@ func TestS8_ReplacementsBackOff(t *testing.T) {
 		}
 	})
 }
+
+// E3: a status that was read before the last SyncPod returned, or at the same time, does not show what that has started:
+// SyncPod reads again, so that no container runs twice.
+func TestE3_StatusOfBeforeIsReadAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod()
+		before := &runtime.PodStatus{UID: podUID, ObservedAt: time.Now()}
+		for range 3 {
+			if _, err := n.SyncPod(t.Context(), pod, before); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.wantStarts("app", 1)
+		if made := n.Journal().Count(critest.RunPodSandbox); made != 1 {
+			t.Errorf("%d sandboxes, want 1", made)
+		}
+	})
+}
+
+// E3: a pod on the network of the node needs no security context to keep its sandbox.
+func TestE3_NoSecurityContextOnTheNetworkOfTheNode(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(func(p *v1.Pod) { p.Spec.HostNetwork = true })
+		for range 10 {
+			n.sync(pod)
+			time.Sleep(time.Second)
+		}
+		if made := n.Journal().Count(critest.RunPodSandbox); made != 1 {
+			t.Errorf("%d sandboxes, want 1", made)
+		}
+	})
+}
+
+// E4: nil is ignored, or refused by name. It never panics.
+func TestE4_NilIsIgnoredOrRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.Observe(t.Context(), nil)
+		refused := map[string]error{"SyncTerminatingPod": n.SyncTerminatingPod(t.Context(), syncpod.Termination{})}
+		_, refused["SyncPod"] = n.SyncPod(t.Context(), nil, nil)
+		refused["SyncTerminatedPod"] = n.SyncTerminatedPod(t.Context(), nil, nil)
+		refused["SyncTerminatingRuntimePod"] = n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{})
+		for call, err := range refused {
+			if err == nil {
+				t.Errorf("%s of nothing succeeds", call)
+			}
+		}
+		_ = n.Explain("")
+	})
+}

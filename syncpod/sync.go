@@ -35,7 +35,8 @@ type Result struct {
 }
 
 // SyncPod brings a pod one step closer to its definition, in the order of the package's documentation. status is the
-// pod's status in the runtime, read after the last SyncPod of the pod has returned; if it is nil, SyncPod reads it.
+// pod's status in the runtime, read after the last SyncPod of the pod has returned. If it is nil, or was not read after
+// the last call that changed the runtime (PodStatus.ObservedAt), SyncPod reads it.
 //
 // The error joins all failures. Its methods RetryAt and Temporary determine when to call SyncPod again. A step that
 // waits for its back-off is not an error; Result.NextTry is the time of the next call. When ctx ends, all calls in
@@ -50,6 +51,9 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	err := allocating{w}.allocate(ctx)
 	if err == nil {
 		err = syncing{w}.run(ctx, status)
+	}
+	if !w.plan.NoOp() {
+		m.setChanged()
 	}
 	return syncing{w}.result(), errors.Join(err, w.report.wait(ctx))
 }
@@ -197,7 +201,7 @@ func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 		}
 		status = nil
 	}
-	if status == nil {
+	if status == nil || o.memory.isStale(status) {
 		var err error
 		if status, err = o.syncer.read(ctx, o.pod.UID, nil); err != nil {
 			o.reportUnseen(ctx, err)
@@ -259,9 +263,12 @@ func (w syncing) result() Result {
 
 // Observe records a pod status that another component has read. It may be called at any time, also
 // while the pod is being synced: when the sync ends, the runtime may have lost the state in the status.
-// Statuses of unknown pods are ignored. The status must not be nil, is not modified, and may be older
+// Statuses of unknown pods and nil are ignored. The status is not modified, and may be older
 // than others.
 func (s *Syncer) Observe(ctx context.Context, status *runtime.PodStatus) {
+	if status == nil {
+		return
+	}
 	if m := s.known.get(status.UID); m != nil && m.observe(status) {
 		s.record(ctx, m)
 	}

@@ -157,7 +157,8 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 	recorded := e.recordBeside(ctx)
 	defer e.syncer.record(ctx, e.memory)
 	defer recorded()
-	if e.status == nil {
+	defer e.memory.setChanged()
+	if e.status == nil || e.memory.isStale(e.status) {
 		if _, err := e.inspect(ctx); err != nil {
 			return nil, err
 		}

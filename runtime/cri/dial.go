@@ -77,17 +77,25 @@ func Dial(ctx context.Context, c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cri: %s: %w", name, err)
 	}
-	client := NewClient(conn)
+	client := newClient(conn)
 	if client.version, err = readVersion(ctx, client, timeouts.Connect); err != nil {
 		return nil, errors.Join(fmt.Errorf("cri: connect to %s: %w", name, err), conn.Close())
 	}
 	return client, nil
 }
 
-// NewClient returns a Client that uses the caller's connection, with the timeouts and message sizes of
-// that connection. It makes no call, so it does not know the runtime's name: pass the name on, for
-// example as syncpod.Config.RuntimeName.
+// NewClient returns a Client that uses the caller's connection, with the message sizes of that connection. Its calls have
+// the default Timeouts; for others, pass a connection of [Timeouts.Conn]. It makes no call, so it does not know the
+// runtime's name: pass the name on, for example as syncpod.Config.RuntimeName.
 func NewClient(conn grpc.ClientConnInterface) *Client {
+	if _, timed := conn.(timedConn); !timed {
+		conn = Timeouts{}.Conn(conn)
+	}
+	return newClient(conn)
+}
+
+// newClient returns a Client with the timeouts of the connection.
+func newClient(conn grpc.ClientConnInterface) *Client {
 	return &Client{
 		RuntimeServiceClient: runtimeapi.NewRuntimeServiceClient(conn),
 		ImageServiceClient:   runtimeapi.NewImageServiceClient(conn),

@@ -3,7 +3,7 @@
 //
 // [Dial] connects. Its result implements both generated CRI clients; all packages of this module
 // accept only the methods they need (such as [Execer]), so other clients and
-// wrappers can be used too. Add [Timeouts.Interceptor] to such a connection: without it, a call to
+// wrappers can be used too. [NewClient] makes a Client of any connection, with the same timeouts: without them, a call to
 // a runtime that hangs ends only with its context.
 //
 // # Errors

@@ -78,12 +78,12 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() []error { return []error{e.Class, e.Err} }
 
 // Classify returns err with its class. It returns nil for nil, and an error that has a class
-// unchanged. It distinguishes errors of a generated CRI client, plain or wrapped, by their gRPC
+// unchanged. errors.ErrUnsupported has the class ErrUnimplemented. It distinguishes errors of a generated CRI client, plain or wrapped, by their gRPC
 // code and, where runtimes use the codes inconsistently, by their text; no other code interprets
 // either.
 func Classify(err error) error {
-	var classified *Error
-	if err == nil || errors.As(err, &classified) {
+	var class Class
+	if err == nil || errors.As(err, &class) {
 		return err
 	}
 	class, holder := classOf(err)
@@ -110,7 +110,7 @@ func IgnoreNotFound(err error) error {
 func classOf(err error) (class Class, holder string) {
 	s, ok := status.FromError(err)
 	if !ok {
-		return classOfContext(err), ""
+		return classOfPlain(err), ""
 	}
 	if class, holder := classOfText(s.Message()); class != "" && textDecides(s.Code()) {
 		return class, holder
@@ -118,12 +118,15 @@ func classOf(err error) (class Class, holder string) {
 	return classOfCode(s.Code()), ""
 }
 
-func classOfContext(err error) Class {
+// classOfPlain returns the class of an error without a gRPC status, such as one of a client without a connection.
+func classOfPlain(err error) Class {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return ErrCanceled
 	case errors.Is(err, context.DeadlineExceeded):
 		return ErrDeadline
+	case errors.Is(err, errors.ErrUnsupported):
+		return ErrUnimplemented
 	}
 	return ErrUnknown
 }

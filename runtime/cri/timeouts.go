@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"google.golang.org/grpc"
@@ -75,8 +76,34 @@ func withSlack(seconds int64, slack time.Duration) time.Duration {
 	return time.Duration(max(seconds, 0))*time.Second + slack
 }
 
-// Interceptor limits each unary call of a connection by t. Dial installs it. Install it yourself on a
-// connection that Dial did not create.
+// Conn returns a connection whose unary calls are limited by t. Its Close closes conn, if that has a Close.
+func (t Timeouts) Conn(conn grpc.ClientConnInterface) grpc.ClientConnInterface {
+	return timedConn{conn, t.Interceptor()}
+}
+
+// timedConn is a connection with timeouts.
+type timedConn struct {
+	grpc.ClientConnInterface
+	limit grpc.UnaryClientInterceptor
+}
+
+// Invoke makes a unary call.
+func (c timedConn) Invoke(ctx context.Context, method string, req, reply any, opts ...grpc.CallOption) error {
+	invoke := func(ctx context.Context, method string, req, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+		return c.ClientConnInterface.Invoke(ctx, method, req, reply, opts...)
+	}
+	return c.limit(ctx, method, req, reply, nil, invoke, opts...)
+}
+
+// Close closes the connection below, if that has a Close.
+func (c timedConn) Close() error {
+	if conn, ok := c.ClientConnInterface.(io.Closer); ok {
+		return conn.Close()
+	}
+	return nil
+}
+
+// Interceptor limits each unary call of a connection by t. Dial installs it, and the connections of Conn have it.
 func (t Timeouts) Interceptor() grpc.UnaryClientInterceptor {
 	t = t.withDefaults()
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

@@ -81,7 +81,7 @@ func waitUntil(ctx context.Context, t time.Time) error {
 func (w *Watcher) statusOrInspection(uid types.UID, since time.Time) (*runtime.PodStatus, *inspection, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if status, ok, err := w.cache.Newer(uid, since.Add(1)); ok && err == nil {
+	if status, ok, err := w.cache.Newer(uid, since); ok && err == nil {
 		return status, nil, nil
 	}
 	switch w.gate {

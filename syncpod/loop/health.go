@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ type Health struct {
 	Sources []SourceHealth
 	// Conflicts are the errors of pods that are ignored because another pod has their UID.
 	Conflicts []error
-	// Pods are the pods whose sync fails, in the order of their UIDs.
+	// Pods are the pods whose sync fails or takes too long, in the order of their UIDs.
 	Pods []SyncFailure
 	// Store is why statuses of an earlier agent are lost, nil if none are.
 	Store error
@@ -44,13 +45,13 @@ type SourceHealth struct {
 	waits string
 }
 
-// A SyncFailure is a pod whose work fails.
+// A SyncFailure is a pod whose work fails, or takes more than 10 min, beyond the deadline of a stop.
 type SyncFailure struct {
 	UID types.UID
 	// Name is namespace/name, empty if only the runtime knows the pod.
 	Name string
 	// Err is the error of the last sync, or of an earlier failure that backs off. Since is when the
-	// errors began. A crashing container is not an error.
+	// errors began, or the work. A crashing container is not an error.
 	Err   error
 	Since time.Time
 }
@@ -63,11 +64,16 @@ func (l *Loop) Health() Health {
 	h.Store = l.storeErr
 	for _, uid := range l.states.uids() {
 		state := l.states.get(uid)
-		trouble := state.trouble()
-		if trouble == nil {
+		failure := SyncFailure{UID: uid, Err: state.trouble(), Since: state.since}
+		if state.isSlow(h.At) {
+			failure.Err = errors.Join(failure.Err, fmt.Errorf("%v has not returned since %s", state.work, state.begun.UTC().Format(time.RFC3339)))
+			if state.trouble() == nil {
+				failure.Since = state.begun
+			}
+		}
+		if failure.Err == nil {
 			continue
 		}
-		failure := SyncFailure{UID: uid, Err: trouble, Since: state.since}
 		if wp := l.table.pods[uid]; wp != nil {
 			failure.Name = podref.Name(wp.pod)
 		}

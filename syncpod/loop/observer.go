@@ -48,10 +48,14 @@ func (o observer) SyncStarted(w podworkers.Work) {
 		o.loop.states.worked(w.UID).Store(true)
 		o.loop.states.update(w.UID, func(s *podState) {
 			s.calls++
+			s.begin(w, time.Now())
 			if w.Type != podworkers.SyncTerminatedPod {
 				s.lookedAt = time.Time{}
 			}
 		})
+	}
+	if w.Type == podworkers.RemovePod {
+		o.loop.states.removalBegan(w)
 	}
 	if w.Type == podworkers.SyncTerminatingPod {
 		record := o.loop.syncer.SetDeadline(w.UID, w.Deadline)

@@ -41,6 +41,9 @@ type podState struct {
 	// call. It stays valid for its readers after the workers have forgotten the pod.
 	calls  int
 	worked *atomic.Bool
+	// work is the last call that began, begun when that was. slowAt is when it takes too long, zero if it has ended.
+	work          podworkers.WorkType
+	begun, slowAt time.Time
 	// acted means that the current call has changed something. leaves is the error of the steps that it leaves
 	// undone.
 	acted  bool
@@ -91,12 +94,21 @@ func (s *podStates) update(uid types.UID, change func(*podState)) {
 	}
 }
 
+// removalBegan records the beginning of the removal of a pod.
+func (s *podStates) removalBegan(w podworkers.Work) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state := s.pods[w.UID]; state != nil {
+		state.begin(w, time.Now())
+	}
+}
+
 // removalFailed records why a pod could not be removed, nil if it was.
 func (s *podStates) removalFailed(uid types.UID, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if state := s.pods[uid]; state != nil {
-		state.err = err
+		state.err, state.slowAt = err, time.Time{}
 	}
 }
 
@@ -156,9 +168,24 @@ func (s *podState) trouble() error {
 	return s.held
 }
 
+// slowWork is how long a call may take, beyond the deadline of a stop, before Health names it.
+const slowWork = 10 * time.Minute
+
+// begin records the beginning of work.
+func (s *podState) begin(w podworkers.Work, now time.Time) {
+	s.work, s.begun, s.slowAt = w.Type, now, now.Add(slowWork)
+	if w.Deadline.After(now) {
+		s.slowAt = w.Deadline.Add(slowWork)
+	}
+}
+
+// isSlow reports whether the call in flight takes too long.
+func (s *podState) isSlow(now time.Time) bool { return !s.slowAt.IsZero() && !now.Before(s.slowAt) }
+
 // ended records the result of work. It reports whether the work has changed something.
 func (s *podState) ended(w podworkers.Work, err error, at time.Time) (acted bool) {
 	s.calls--
+	s.slowAt = time.Time{}
 	if s.trouble() == nil {
 		s.since = at
 	}

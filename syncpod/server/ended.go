@@ -29,7 +29,7 @@ func (s *Server) ended(uid types.UID, id runtime.ContainerID) func(context.Conte
 			case !runs(status, id):
 				return nil
 			default:
-				since = status.ObservedAt.Add(1)
+				since = status.ObservedAt
 			}
 		}
 	}

@@ -239,6 +239,9 @@ func (r *workersRun) work(uid types.UID) {
 		return
 	}
 	if w.Type == podworkers.RemovePod { // which is no matter of a kubelet's pod workers
+		// A kubelet forgets a pod that was created during the stop of the old one. Its housekeeping creates the pod again,
+		// as a step of the record.
+		_, _ = r.set.Update(noTime, podworkers.Update{Type: podworkers.Kill, Pod: w.Pod, RuntimePod: w.RuntimePod})
 		r.follow(uid, r.set.Done(w, podworkers.Succeeded))
 		return
 	}

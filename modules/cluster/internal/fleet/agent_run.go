@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/modules/cluster/admission"
@@ -47,7 +46,7 @@ type agentRun struct {
 // startAgent starts an agent.
 func (n *Node) startAgent() (*agentRun, error) {
 	r := &agentRun{node: n, AgentRun: n.Runtime.NewAgentRun(n.root())}
-	r.client = cri.NewClient(timedConn{r.Conn})
+	r.client = cri.NewClient(r.Conn)
 	if err := r.create(); err != nil {
 		r.Stop()
 		return nil, err
@@ -108,15 +107,4 @@ func (r *agentRun) create() (err error) {
 	r.local = r.newServer(alwaysAllow{}, alwaysAllow{})
 	r.remote = r.newServer(f.config.Authenticator, f.config.Authorizer)
 	return err
-}
-
-// A timedConn is the connection of an agent to its runtime, with the timeouts of a kubelet.
-type timedConn struct{ grpc.ClientConnInterface }
-
-// Invoke makes a call.
-func (c timedConn) Invoke(ctx context.Context, method string, request, reply any, opts ...grpc.CallOption) error {
-	invoke := func(ctx context.Context, method string, request, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
-		return c.ClientConnInterface.Invoke(ctx, method, request, reply, opts...)
-	}
-	return cri.Timeouts{}.Interceptor()(ctx, method, request, reply, nil, invoke, opts...)
 }
