@@ -188,9 +188,9 @@ func TestS8_ReplacementsBackOff(t *testing.T) {
 	})
 }
 
-// E3: a status that was read before the last SyncPod returned, or at the same time, does not show what that has started:
+// E8: a status that was read before the last SyncPod returned, or at the same time, does not show what that has started:
 // SyncPod reads again, so that no container runs twice.
-func TestE3_StatusOfBeforeIsReadAgain(t *testing.T) {
+func TestE8_StatusOfBeforeIsReadAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod()
 		before := &runtime.PodStatus{UID: podUID, ObservedAt: time.Now()}
@@ -206,8 +206,8 @@ func TestE3_StatusOfBeforeIsReadAgain(t *testing.T) {
 	})
 }
 
-// E3: a pod on the network of the node needs no security context to keep its sandbox.
-func TestE3_NoSecurityContextOnTheNetworkOfTheNode(t *testing.T) {
+// E8: a pod on the network of the node needs no security context to keep its sandbox.
+func TestE8_NoSecurityContextOnTheNetworkOfTheNode(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(func(p *v1.Pod) { p.Spec.HostNetwork = true })
 		for range 10 {
@@ -220,8 +220,8 @@ func TestE3_NoSecurityContextOnTheNetworkOfTheNode(t *testing.T) {
 	})
 }
 
-// E4: nil is ignored, or refused by name. It never panics.
-func TestE4_NilIsIgnoredOrRefused(t *testing.T) {
+// E9: nil is ignored, or refused by name. It never panics.
+func TestE9_NilIsIgnoredOrRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Observe(t.Context(), nil)
 		refused := map[string]error{"SyncTerminatingPod": n.SyncTerminatingPod(t.Context(), syncpod.Termination{})}

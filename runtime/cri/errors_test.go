@@ -113,8 +113,8 @@ func FuzzClassify(f *testing.F) {
 	})
 }
 
-// E1: a class is an error with that class, and stays what it is.
-func TestE1_ClassesAreClassified(t *testing.T) {
+// E6: a class is an error with that class, and stays what it is.
+func TestE6_ClassesAreClassified(t *testing.T) {
 	for _, err := range []error{ErrNotFound, ErrUnavailable, fmt.Errorf("wrapped: %w", ErrUnimplemented), errors.Join(ErrInvalid, errors.New("other"))} {
 		if got := Classify(err); got != err || errors.Is(got, ErrUnknown) {
 			t.Errorf("Classify(%v) = %#v, want it unchanged", err, got)
@@ -125,8 +125,8 @@ func TestE1_ClassesAreClassified(t *testing.T) {
 	}
 }
 
-// E1: a client without gRPC reports a call that it does not have as errors.ErrUnsupported.
-func TestE1_UnsupportedIsUnimplemented(t *testing.T) {
+// E6: a client without gRPC reports a call that it does not have as errors.ErrUnsupported.
+func TestE6_UnsupportedIsUnimplemented(t *testing.T) {
 	for _, err := range []error{errors.ErrUnsupported, fmt.Errorf("events: %w", errors.ErrUnsupported)} {
 		if got := Classify(err); !errors.Is(got, ErrUnimplemented) || errors.Is(got, ErrUnknown) {
 			t.Errorf("Classify(%v) = %#v, want %v", err, got, ErrUnimplemented)

@@ -27,8 +27,8 @@ func (c *hangingConn) Close() error {
 	return nil
 }
 
-// E2: the calls of a client of any connection have timeouts.
-func TestE2_EveryClientHasTimeouts(t *testing.T) {
+// E7: the calls of a client of any connection have timeouts.
+func TestE7_EveryClientHasTimeouts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		conn func(grpc.ClientConnInterface) grpc.ClientConnInterface
 		want time.Duration

@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// E2: Health names work that does not return, such as a call of a client without timeouts.
-func TestE2_HealthNamesSlowWork(t *testing.T) {
+// E7: Health names work that does not return, such as a call of a client without timeouts.
+func TestE7_HealthNamesSlowWork(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		a := n.start([]source.Source{src}, nil)

@@ -141,12 +141,19 @@ func (tr *trace) ranBetween(c critest.Call, last time.Time) bool {
 	})
 }
 
+// hasRun reports whether the container of a call has run.
+func (tr *trace) hasRun(c critest.Call) bool {
+	return slices.ContainsFunc(tr.of(types.UID(c.PodUID)), func(i *instance) bool { return i.ContainerID == c.ContainerID })
+}
+
 // mostStarts is how often a container may be started within a minute by one agent: at
 // once, again at once, after 10 s, 20 s and 40 s.
 const mostStarts = 5
 
 // spaced judges the restarts of failing containers. A change of the pod, the loss of its sandbox and
-// a restart by restart rules are no failures. A clock that is set forward ends a back-off.
+// a restart by restart rules are no failures. A clock that is set forward ends a back-off. A start that failed
+// before the container ran is no restart: the first such failure because the runtime is unavailable has no wait, again
+// after each success, and triesSpaced judges the others.
 func (tr *trace) spaced(v *verdict) {
 	if tr.met["step clock"] > 0 {
 		return
@@ -159,7 +166,7 @@ func (tr *trace) spaced(v *verdict) {
 		starts := map[string][]time.Time{}
 		for _, c := range tr.calls.Of(critest.StartContainer).Pod(string(uid)) {
 			a := tr.agentOf(known, c.Start)
-			if a == nil {
+			if a == nil || c.Err != nil && !tr.hasRun(c) {
 				continue
 			}
 			key := c.Container + c.SandboxID + a.from.String()
