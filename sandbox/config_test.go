@@ -151,8 +151,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// S8: a pod that no API server has defaulted may have no security context. That is the same as an empty one.
-func TestS8_NoSecurityContextIsAnEmptyOne(t *testing.T) {
+// S9: a pod that no API server has defaulted may have no security context. That is the same as an empty one.
+func TestS9_NoSecurityContextIsAnEmptyOne(t *testing.T) {
 	for _, spec := range []v1.PodSpec{{}, {HostNetwork: true}, {HostPID: true}, {HostIPC: true}, {ShareProcessNamespace: new(true)}} {
 		without := mustConfig(t, sandbox.Input{Pod: named("p", spec), ExtraGroups: []int64{1}})
 		spec.SecurityContext = &v1.PodSecurityContext{}

@@ -161,8 +161,8 @@ func TestC13_AdmittedAgain(t *testing.T) {
 	})
 }
 
-// S8: a sandbox that is never what the pod needs is replaced with back-off, and the pod waits with an error.
-func TestS8_ReplacementsBackOff(t *testing.T) {
+// S9: a sandbox that is never what the pod needs is replaced with back-off, and the pod waits with an error.
+func TestS9_ReplacementsBackOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod()
 		n.settle(pod, time.Minute)

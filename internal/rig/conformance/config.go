@@ -98,7 +98,7 @@ func checkConfig(line []byte) (outcome, error) {
 }
 
 // nilIsEmpty is the rule of sandboxes of pods without a security context. The API server stores no such pod.
-const nilIsEmpty = "S8: a pod without a security context has its namespaces"
+const nilIsEmpty = "S9: a pod without a security context has its namespaces"
 
 // withoutNamespaces reverts the effect of nilIsEmpty.
 func withoutNamespaces(config *runtimeapi.PodSandboxConfig) *runtimeapi.PodSandboxConfig {
