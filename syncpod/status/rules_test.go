@@ -361,7 +361,7 @@ func TestT9_DisruptionsOfOthersAreTheirs(t *testing.T) {
 		in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Now: noon}
 		in.Pod.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionFalse, Reason: reason}}
 		in.Previous = &v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: reason}}}
-		if got := condition(apistatus.Compute(in), v1.DisruptionTarget); got.Status != v1.ConditionFalse {
+		if got := condition(apistatus.GeneratePodStatus(in), v1.DisruptionTarget); got.Status != v1.ConditionFalse {
 			t.Errorf("%s: %+v, want the one of the pod", reason, got)
 		}
 	}
