@@ -56,7 +56,7 @@ func TestC13_StartFollowsTheStop(t *testing.T) {
 				dir, results := t.TempDir(), probes{}
 				made := func(c *syncpod.Config) {
 					recorded(dir)(c)
-					c.Parts().Probes = results
+					c.Parts.Probes = results
 				}
 				bubble(t, func(t *testing.T, n *node) {
 					n.restart(made)
@@ -105,7 +105,7 @@ func TestC13_StartFollowsTheStop(t *testing.T) {
 func TestC13_LivenessFailsTwice(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		results := probes{}
-		n.restart(func(c *syncpod.Config) { c.Parts().Probes = results })
+		n.restart(func(c *syncpod.Config) { c.Parts.Probes = results })
 		pod := testPod(polite, onFailure)
 		n.settle(pod, time.Minute)
 		for range 3 {
@@ -121,7 +121,7 @@ func TestC13_LivenessFailsTwice(t *testing.T) {
 func TestC13_CalledOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		results := probes{}
-		n.restart(func(c *syncpod.Config) { c.Parts().Probes = results })
+		n.restart(func(c *syncpod.Config) { c.Parts.Probes = results })
 		pod := testPod(polite, onFailure)
 		n.settle(pod, time.Minute)
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Err: status.Error(codes.Internal, "broken"), Times: 1})
