@@ -65,7 +65,7 @@ func (in *inspection) containers(ctx context.Context, p *ListedPod, sandboxes []
 	}
 	var all []runtime.ContainerStatus
 	for _, listed := range p.containers {
-		if known := in.known.unchangedContainer(listed); known != nil {
+		if known := in.known.settledContainer(listed); known != nil {
 			all = append(all, *known)
 			continue
 		}
@@ -100,7 +100,7 @@ func (in *inspection) askTogether(ctx context.Context, p *ListedPod) error {
 	}
 	changed := map[string]int{}
 	for _, c := range p.containers {
-		if in.known.unchangedContainer(c) == nil && in.answered[c.GetId()] == nil {
+		if in.known.settledContainer(c) == nil && in.answered[c.GetId()] == nil {
 			changed[c.GetPodSandboxId()]++
 		}
 	}

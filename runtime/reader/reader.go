@@ -180,3 +180,20 @@ func (k knownPod) unchangedContainer(c *runtimeapi.Container) *podruntime.Contai
 	}
 	return known
 }
+
+// A runtime may learn that a container was killed for lack of memory only after it has reported the exit, for which it sends
+// no event (containerd #12372). So an exit by SIGKILL that was read within settleTime is read again with the next change of
+// its pod.
+const (
+	killedExitCode = 137
+	settleTime     = 10 * time.Second
+)
+
+// settledContainer returns the known status of a container if it is still valid and will not change.
+func (k knownPod) settledContainer(c *runtimeapi.Container) *podruntime.ContainerStatus {
+	known := k.unchangedContainer(c)
+	if known != nil && known.State == podruntime.ContainerExited && known.ExitCode == killedExitCode && k.ObservedAt.Sub(known.FinishedAt) < settleTime {
+		return nil
+	}
+	return known
+}

@@ -111,6 +111,21 @@ func TestLimitOfAllPods(t *testing.T) {
 }
 
 // The annotations name the pod if it has requests of its own, and only the resource if the pod's usage is unknown.
+// The message of an eviction for disk names the volume that fills the disk, which no container's usage has.
+func TestMessageNamesTheLargestVolume(t *testing.T) {
+	pod := candidate("files", 0, 0, 0)
+	pod.Usage = &Usage{
+		Containers: []ContainerUsage{{Name: "app", RootFS: DiskUsage{Bytes: new(uint64(92 << 10))}}},
+		Volumes:    []VolumeUsage{{"small", DiskUsage{Bytes: new(uint64(mi))}}, {"scratch", DiskUsage{Bytes: new(uint64(5 * gi))}}},
+	}
+	for signal, want := range map[Signal]bool{NodeFSAvailable: true, MemoryAvailable: false} {
+		why := &Met{Threshold: Threshold{Signal: signal}, Reading: Reading{Signal: signal, Capacity: 1}}
+		if got := pressed(pod, why, 0).Message; strings.Contains(got, "Volume scratch was using 5Gi. ") != want {
+			t.Errorf("%s: %q names the volume: want %v", signal, got, want)
+		}
+	}
+}
+
 func TestAnnotationsOfAnEviction(t *testing.T) {
 	whole := candidate("whole", 0, 4*gi, 3*gi)
 	whole.Pod.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")}}

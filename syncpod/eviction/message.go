@@ -64,8 +64,26 @@ func describe(p Candidate, why *Met) (message string, annotations map[string]str
 			names, amounts = append(names, c.Name), append(amounts, u.String())
 		}
 	}
+	if volume, used := largestVolume(p, name); used > 0 {
+		u := quantity(name, used)
+		fmt.Fprintf(&text, "Volume %s was using %s. ", volume, u.String())
+	}
 	annotations[offendingContainers], annotations[offendingContainersUsage] = strings.Join(names, ","), strings.Join(amounts, ",")
 	return text.String(), annotations
+}
+
+// largestVolume returns the volume on the node's disk that uses most of a resource, and how much. What a pod has in volumes
+// counts for its eviction, and is in the usage of no container.
+func largestVolume(p Candidate, name v1.ResourceName) (volume string, used uint64) {
+	if name != v1.ResourceEphemeralStorage && name != inodes {
+		return "", 0
+	}
+	for _, v := range p.Usage.Volumes {
+		if u := known(v.of(name)); u > used {
+			volume, used = v.Name, u
+		}
+	}
+	return volume, used
 }
 
 // of returns how much of a resource a container uses, nil if unknown.

@@ -125,3 +125,21 @@ func TestRankIsStable(t *testing.T) {
 		}
 	}
 }
+
+// The files of an emptyDir on the disk count for evictions for disk, those of one in memory do not.
+func TestVolumesInMemoryFillNoDisk(t *testing.T) {
+	with := func(name string, medium v1.StorageMedium, bytes uint64) Candidate {
+		c := candidate(name, 0, 0, 0)
+		c.Pod.Spec.Volumes = []v1.Volume{{Name: "scratch", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: medium}}}}
+		c.Usage = &Usage{Volumes: []VolumeUsage{{"scratch", DiskUsage{Bytes: &bytes}}}}
+		return c
+	}
+	got := Rank([]Candidate{with("memory", v1.StorageMediumMemory, 8*gi), with("logs", v1.StorageMediumDefault, mi), with("disk", v1.StorageMediumDefault, gi)}, NodeFSAvailable, OneDisk)
+	var names []string
+	for _, c := range got {
+		names = append(names, c.Pod.Name)
+	}
+	if want := []string{"disk", "logs", "memory"}; !slices.Equal(names, want) {
+		t.Errorf("evicted in the order %v, want %v", names, want)
+	}
+}

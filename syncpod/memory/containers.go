@@ -153,11 +153,13 @@ func (c *container) keep(instance *runtime.ContainerStatus) (news bool) {
 	case same && !exited:
 		return false
 	case same && c.current.State == runtime.ContainerExited:
-		if c.current.Message == "" { // the termination message is read later
+		reason := apistatus.ReasonOf(c.current.Reason, c.current.ExitCode, instance)
+		news = reason != c.current.Reason
+		if c.current.Message == "" || news { // the termination message is read later
 			c.setCurrent(*c.current)
-			c.current.Message = instance.Message
+			c.current.Message, c.current.Reason = instance.Message, reason
 		}
-		return false
+		return news
 	case exited, c.once:
 		c.setCurrent(*instance)
 		return true

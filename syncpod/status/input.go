@@ -98,6 +98,9 @@ const (
 	Completed Reason = "Completed"
 )
 
+// OOMKilled is a runtime's reason for the exit of a container that the kernel killed for lack of memory.
+const OOMKilled Reason = "OOMKilled"
+
 // Validate returns an error if in has no pod. GeneratePodStatus returns the zero status for such an Input.
 func (in Input) Validate() error {
 	if in.Pod == nil {

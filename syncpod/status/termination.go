@@ -32,7 +32,9 @@ const (
 // lost its records may report another exit later (kubernetes #104107, #122160). id is the instance's ID as text.
 func (k *subject) termination(c *runtime.ContainerStatus, id string) *v1.ContainerStateTerminated {
 	if seen := k.seen(c.ID); seen != nil {
-		return seen.DeepCopy()
+		end := seen.DeepCopy()
+		end.Reason = ReasonOf(end.Reason, end.ExitCode, c)
+		return end
 	}
 	if c.Reason == string(StatusUnknown) {
 		return lost(c.Message)
@@ -45,6 +47,15 @@ func (k *subject) termination(c *runtime.ContainerStatus, id string) *v1.Contain
 		FinishedAt:  apiTime(c.FinishedAt),
 		ContainerID: id,
 	}
+}
+
+// ReasonOf returns the reason of an exit that was first observed with a reason and an exit code, and is now c. It is the first
+// one, unless the runtime has learned since that the exit was an OOM kill (containerd #12372).
+func ReasonOf(first string, code int32, c *runtime.ContainerStatus) string {
+	if c.ExitCode == code && c.Reason == string(OOMKilled) {
+		return c.Reason
+	}
+	return first
 }
 
 // seen returns the reported exit of that instance, nil if there is none. Made-up exits have no ID,

@@ -353,3 +353,15 @@ func unmount(t testing.TB, root string) {
 		}
 	}
 }
+
+// logSize returns the size of all logs of a container.
+func logSize(n *node, container string) (size int64) {
+	n.Helper()
+	paths, _ := filepath.Glob(filepath.Join(n.Logs, "*", container, "*"))
+	for _, p := range paths {
+		if info, err := os.Stat(p); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
+}
