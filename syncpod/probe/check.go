@@ -77,6 +77,9 @@ func (c *Checker) exec(ctx context.Context, r Request) outcome {
 		// This counts as a failure, because the container could cause it: without a result, the container
 		// would switch its liveness probe off.
 		return failed("the command printed more than the agent accepts, or the runtime is short of something")
+	case errors.Is(err, cri.ErrDeadline):
+		// The runtime has the same timeout, and may report it before the context ends.
+		return failed("no answer within %v", timeoutOf(r.Probe))
 	case ctx.Err() != nil, errors.Is(err, handler.ErrInvalid):
 		return failed("%v", errors.Unwrap(err))
 	}

@@ -311,6 +311,22 @@ func TestTimeoutsAndUnknowns(t *testing.T) {
 	})
 }
 
+// The runtime has the timeout of an exec probe, too. If it reports the end of that time before the agent's context ends, the
+// probe has failed all the same: without a result, a liveness probe that hangs would restart nothing.
+func TestTimeoutThatTheRuntimeReports(t *testing.T) {
+	inBubble(t, func(n *probing) {
+		n.commands.errs["hangs"] = status.Error(codes.DeadlineExceeded, "command timed out")
+		alive := exec("hangs")
+		alive.FailureThreshold = 1
+		n.Observe(podOf(v1.Container{Name: "app", LivenessProbe: alive}), running("a"), false)
+		time.Sleep(time.Minute)
+		n.want("a", actions.ProbeResults{Liveness: actions.ProbeFailure})
+		if want := []string{"web app: Liveness probe failed: no answer within 1s"}; !slices.Equal(n.events, want) {
+			t.Errorf("events %q, want %q", n.events, want)
+		}
+	})
+}
+
 // A command that does not exist has no result, as in a kubelet, and is reported at each check (kubernetes #106682). A runtime
 // that is unavailable is reported by the node's conditions.
 func TestT11_CommandThatCannotRunIsReported(t *testing.T) {
