@@ -49,6 +49,7 @@ type event struct{ object, kind, reason, message string }
 // on runs a story on a node whose agent runs.
 func on(t *testing.T, c critest.Config, change func(*agent.Config), story func(n *node)) {
 	t.Helper()
+	c.ServeUnknown = true // the command "server" of the stories
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{Node: critest.NewNode(t, c), T: t, pods: source.NewAdmittedPush(), objects: newObjects(), change: change, history: map[types.UID][]v1.PodStatus{}}
 		if err := n.pods.Set(); err != nil {
