@@ -143,7 +143,7 @@ func (r rigRuntime) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...gr
 }
 
 func (r rigRuntime) StopPodSandbox(ctx context.Context, req *runtimeapi.StopPodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.StopPodSandboxResponse, error) {
-	return nil, rigSandboxes{r.rig}.Stop(ctx, req.GetPodSandboxId())
+	return nil, rigSandboxes(r).Stop(ctx, req.GetPodSandboxId())
 }
 
 func (r rigRuntime) StopContainer(ctx context.Context, req *runtimeapi.StopContainerRequest, _ ...grpc.CallOption) (*runtimeapi.StopContainerResponse, error) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -233,17 +232,6 @@ func (n *node) runs(container string) (runs []critest.Process) {
 		}
 	}
 	return runs
-}
-
-// log returns the log of an attempt of a container.
-func (n *node) log(pod *v1.Pod, container string, attempt int) string {
-	n.Helper()
-	path := filepath.Join(n.Logs, fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID), container, fmt.Sprintf("%d.log", attempt))
-	text, err := os.ReadFile(path)
-	if err != nil {
-		n.Error(err)
-	}
-	return string(text)
 }
 
 func (n *node) want(got, want any, about string) {
