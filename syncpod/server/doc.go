@@ -29,6 +29,12 @@
 // /timeline and /explain are podsync's own; all other paths are a kubelet's. All except logs and
 // checkpoints also accept the UID of the pod, as a segment after its name.
 //
+// # Streams without an agent
+//
+// A [Streams] serves exec, attach and port-forward alone, for a backend of the caller's: a [StreamRuntime] that returns the URL of
+// each stream, as a CRI runtime does, and a [StreamPods] that finds containers. It is a kubelet's handlers for these paths without
+// authentication: its caller authenticates, and passes the user with [WithUser]. Protocols, limits and log lines are those below.
+//
 // # Figures
 //
 // Package stats reads the usage of node, pods and containers on request, and the result is shared
@@ -73,6 +79,7 @@
 //	auth.go     authentication and authorization; unix.go, unix_linux.go, unix_other.go a local socket
 //	pods.go     resolves pods and instances, and lists pods
 //	logs.go     logs; query.go the options in a URL; ended.go waits for the end of a container
+//	streamer.go Streams, and what it shares with a Server
 //	stream.go   exec, attach, port-forward; proxy.go proxies the connection; spdy.go requests
 //	            SPDY, and tunnels it in messages; translate.go translates the streams of a process
 //	streams.go  limits and idle timeout of streams, and their log lines

@@ -66,15 +66,15 @@ func (l *lines) next(key lineKey, now time.Time) (leftOut int, write bool) {
 
 // line returns the logger for a line about an event of a user. It is silent if the user had a line about this event
 // a short time ago. The line has the number of omitted lines.
-func (s *Server) line(user, event string) logr.Logger {
+func (s *streamer) line(user, event string) logr.Logger {
 	leftOut, write := s.lines.next(lineKey{user, event}, time.Now())
 	switch {
 	case !write:
 		return logr.Discard()
 	case leftOut > 0:
-		return s.config.Log.WithValues("leftOut", leftOut)
+		return s.log.WithValues("leftOut", leftOut)
 	}
-	return s.config.Log
+	return s.log
 }
 
 // note writes the line of a request that shows more than the state of the node. Its path is escaped.

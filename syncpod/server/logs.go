@@ -113,7 +113,7 @@ type logWriter struct {
 }
 
 func (s *Server) newLogWriter(w http.ResponseWriter, follow bool) *logWriter {
-	out := &logWriter{w: w, control: http.NewResponseController(w), flush: follow, idle: s.config.StreamIdleTimeout, take: s.config.StreamIdleTimeout}
+	out := &logWriter{w: w, control: http.NewResponseController(w), flush: follow, idle: s.idle, take: s.idle}
 	if !follow {
 		out.take = min(takeTime, out.idle)
 	}

@@ -59,6 +59,27 @@ func (s *Server) running(r *http.Request) (*runtime.ContainerStatus, error) {
 	return nil, notFound("container %q of pod %q is not running", name, pod.Pod.Name)
 }
 
+// runningID and sandboxID find what a stream connects to.
+func (s *Server) runningID(r *http.Request) (runtime.ContainerID, error) {
+	c, err := s.running(r)
+	if err != nil {
+		return runtime.ContainerID{}, err
+	}
+	return c.ID, nil
+}
+
+func (s *Server) sandboxID(r *http.Request) (string, error) {
+	pod, err := s.pod(r)
+	if err != nil {
+		return "", err
+	}
+	status, _ := s.config.Agent.Cache().Get(pod.Pod.UID)
+	if sandbox := status.ActiveSandbox(); sandbox != nil {
+		return sandbox.ID, nil
+	}
+	return "", notFound("pod %q is not running", pod.Pod.Name)
+}
+
 // instance returns the ID of the instance whose log is requested, from the pod's reported status:
 // the running one, otherwise the last one; or with previous the one before.
 func instance(pod *loop.Pod, name string, previous bool) (runtime.ContainerID, error) {

@@ -50,14 +50,14 @@ func withoutSecrets(h http.Header) {
 
 // proxy connects the caller to the runtime's URL until the request's context or either end ends. Everyone who has the
 // URL may use it, so it is in no log and no error.
-func (s *Server) proxy(w http.ResponseWriter, r *http.Request, location string) error {
+func (s *streamer) proxy(w http.ResponseWriter, r *http.Request, location string) error {
 	target, err := streamURL(location)
 	if err != nil {
 		return err
 	}
 	var failed error
 	proxy := httputil.ReverseProxy{
-		Transport: s.config.StreamTransport,
+		Transport: s.transport,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL, p.Out.Host = target, target.Host
 			withoutSecrets(p.Out.Header)
@@ -83,7 +83,7 @@ func streamURL(location string) (*url.URL, error) {
 }
 
 // unreachable logs why there is no stream, and returns an error without the reason.
-func (s *Server) unreachable(r *http.Request, err error) error {
+func (s *streamer) unreachable(r *http.Request, err error) error {
 	s.line(userOf(r), "unreachable").Error(err, "A stream of the runtime cannot be handed on", "pod", r.PathValue("namespace")+"/"+r.PathValue("pod"))
 	return &statusError{http.StatusBadGateway, errors.New("the runtime's streaming server cannot be reached")}
 }

@@ -108,10 +108,13 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, route route) {
 	if route.noted {
 		s.note(r)
 	}
-	err := route.serve(w, r)
-	if err == nil {
-		return
+	if err := route.serve(w, r); err != nil {
+		writeError(w, err)
 	}
+}
+
+// writeError answers with an error.
+func writeError(w http.ResponseWriter, err error) {
 	var status *statusError
 	if !errors.As(err, &status) {
 		status = &statusError{http.StatusInternalServerError, err}

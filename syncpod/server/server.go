@@ -1,12 +1,9 @@
 package server
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"path/filepath"
 	"time"
@@ -91,13 +88,11 @@ type Server struct {
 	config Config
 	logs   logs.Reader
 	routes *http.ServeMux
-	open   openStreams
+	streamer
 	// answers are the responses that were not read yet. encoding has an element for each encoding
 	// in progress.
 	answers  answers
 	encoding chan struct{}
-	// lines limits the log lines of requests.
-	lines lines
 
 	allStats, cpuAndMemory figures[stats.Stats]
 	details                figures[[]stats.Detail]
@@ -120,21 +115,17 @@ func New(c Config) (*Server, error) {
 	case c.Checkpoints != "" && !filepath.IsAbs(c.Checkpoints):
 		return nil, errors.New("server: Config.Checkpoints is not an absolute path: " + c.Checkpoints)
 	}
-	c.StreamIdleTimeout = cmp.Or(c.StreamIdleTimeout, defaultStreamIdleTimeout)
-	if c.StreamTransport == nil {
-		c.StreamTransport = &http.Transport{
-			DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-			DialContext: (&net.Dialer{Timeout: reachTime}).DialContext, TLSHandshakeTimeout: reachTime,
-			ResponseHeaderTimeout: openTime, MaxResponseHeaderBytes: maxRefusal,
-		}
-	}
 	if c.Stats == nil {
 		var err error
 		if c.Stats, err = stats.New(stats.Config{Runtime: c.Client}); err != nil {
 			return nil, err
 		}
 	}
-	s := &Server{config: c, answers: answers{ofUser: map[string]int{}}, encoding: make(chan struct{}, maxEncoding)}
+	s := &Server{config: c, answers: answers{ofUser: map[string]int{}}, encoding: make(chan struct{}, maxEncoding), streamer: streamer{
+		runtime: c.Client, transport: c.StreamTransport, idle: c.StreamIdleTimeout, log: c.Log,
+	}}
+	s.streamer.setDefaults()
+	s.findContainer, s.findSandbox = s.runningID, s.sandboxID
 	failed := func(err error) { s.line("", "figures").Error(err, "Some figures of usage cannot be read") }
 	s.allStats = figures[stats.Stats]{read: c.Stats.Read, failed: failed}
 	s.cpuAndMemory = figures[stats.Stats]{read: c.Stats.ReadCPUAndMemory, failed: failed}

@@ -57,7 +57,7 @@ func tunnelled(r *http.Request) (protocols []string) {
 // upgrade requests a SPDY connection with one of these protocols from the runtime. It ends with the
 // request's context. A request that cannot become a WebSocket is rejected before, so that it has no
 // effect.
-func (s *Server) upgrade(r *http.Request, location string, protocols ...string) (conn io.ReadWriteCloser, protocol string, err error) {
+func (s *streamer) upgrade(r *http.Request, location string, protocols ...string) (conn io.ReadWriteCloser, protocol string, err error) {
 	if err := websocket.Check(r); err != nil {
 		return nil, "", &statusError{http.StatusBadRequest, err}
 	}
@@ -68,7 +68,7 @@ func (s *Server) upgrade(r *http.Request, location string, protocols ...string) 
 	req := &http.Request{Method: http.MethodPost, URL: target, Host: target.Host, Header: http.Header{
 		"Connection": {"Upgrade"}, "Upgrade": {spdy.Protocol}, protocolHeader: protocols,
 	}}
-	resp, err := s.config.StreamTransport.RoundTrip(req.WithContext(r.Context()))
+	resp, err := s.transport.RoundTrip(req.WithContext(r.Context()))
 	if err != nil {
 		return nil, "", s.unreachable(r, err)
 	}
@@ -86,7 +86,7 @@ func (s *Server) upgrade(r *http.Request, location string, protocols ...string) 
 }
 
 // refusal returns the runtime's error response as an error.
-func (s *Server) refusal(r *http.Request, resp *http.Response) error {
+func (s *streamer) refusal(r *http.Request, resp *http.Response) error {
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusMultipleChoices && resp.StatusCode < http.StatusBadRequest {
 		return s.unreachable(r, errNoStream)
@@ -101,7 +101,7 @@ func (s *Server) refusal(r *http.Request, resp *http.Response) error {
 
 // accept upgrades the caller's connection to a WebSocket with an offered protocol. If that is impossible, it sends
 // the error response and returns nil.
-func (s *Server) accept(w http.ResponseWriter, r *http.Request, protocol string) (*websocket.Conn, net.Conn, error) {
+func (s *streamer) accept(w http.ResponseWriter, r *http.Request, protocol string) (*websocket.Conn, net.Conn, error) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, nil, err
@@ -126,7 +126,7 @@ func announceEnd(ws *websocket.Conn, conn net.Conn) {
 
 // tunnel copies SPDY between the caller's messages and a connection to the runtime, in both
 // directions, until one of them ends.
-func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, location string) error {
+func (s *streamer) tunnel(w http.ResponseWriter, r *http.Request, location string) error {
 	upstream, protocol, err := s.upgrade(r, location, tunnelled(r)...)
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
@@ -25,7 +24,7 @@ func streamsOf(q url.Values) (streams, error) {
 }
 
 // serveExec connects the caller to a command that is run in a container.
-func (s *Server) serveExec(w http.ResponseWriter, r *http.Request) error {
+func (s *streamer) serveExec(w http.ResponseWriter, r *http.Request) error {
 	st, c, err := s.stream(r)
 	if err != nil {
 		return err
@@ -34,13 +33,13 @@ func (s *Server) serveExec(w http.ResponseWriter, r *http.Request) error {
 	if len(command) == 0 {
 		return badRequest("command is missing")
 	}
-	end, err := s.begin(r, "exec", c.Name, c.ID.String())
+	end, err := s.begin(r, "exec", r.PathValue("container"), c.String())
 	if err != nil {
 		return err
 	}
 	defer end()
-	resp, err := s.config.Client.Exec(r.Context(), &runtimeapi.ExecRequest{
-		ContainerId: c.ID.ID, Cmd: command, Tty: st.tty, Stdin: st.stdin, Stdout: st.stdout, Stderr: st.stderr,
+	resp, err := s.runtime.Exec(r.Context(), &runtimeapi.ExecRequest{
+		ContainerId: c.ID, Cmd: command, Tty: st.tty, Stdin: st.stdin, Stdout: st.stdout, Stderr: st.stderr,
 	})
 	if err != nil {
 		return fromRuntime(err)
@@ -49,18 +48,18 @@ func (s *Server) serveExec(w http.ResponseWriter, r *http.Request) error {
 }
 
 // serveAttach connects the caller to the process of a container.
-func (s *Server) serveAttach(w http.ResponseWriter, r *http.Request) error {
+func (s *streamer) serveAttach(w http.ResponseWriter, r *http.Request) error {
 	st, c, err := s.stream(r)
 	if err != nil {
 		return err
 	}
-	end, err := s.begin(r, "attach", c.Name, c.ID.String())
+	end, err := s.begin(r, "attach", r.PathValue("container"), c.String())
 	if err != nil {
 		return err
 	}
 	defer end()
-	resp, err := s.config.Client.Attach(r.Context(), &runtimeapi.AttachRequest{
-		ContainerId: c.ID.ID, Tty: st.tty, Stdin: st.stdin, Stdout: st.stdout, Stderr: st.stderr,
+	resp, err := s.runtime.Attach(r.Context(), &runtimeapi.AttachRequest{
+		ContainerId: c.ID, Tty: st.tty, Stdin: st.stdin, Stdout: st.stdout, Stderr: st.stderr,
 	})
 	if err != nil {
 		return fromRuntime(err)
@@ -69,20 +68,20 @@ func (s *Server) serveAttach(w http.ResponseWriter, r *http.Request) error {
 }
 
 // stream validates a request and returns its streams and container, before the runtime is called.
-func (s *Server) stream(r *http.Request) (streams, *runtime.ContainerStatus, error) {
+func (s *streamer) stream(r *http.Request) (streams, runtime.ContainerID, error) {
 	st, err := streamsOf(r.URL.Query())
 	if err != nil {
-		return st, nil, err
+		return st, runtime.ContainerID{}, err
 	}
 	if err := upgrades(r); err != nil {
-		return st, nil, err
+		return st, runtime.ContainerID{}, err
 	}
-	c, err := s.running(r)
+	c, err := s.findContainer(r)
 	return st, c, err
 }
 
 // servePortForward connects the caller to ports of a pod.
-func (s *Server) servePortForward(w http.ResponseWriter, r *http.Request) error {
+func (s *streamer) servePortForward(w http.ResponseWriter, r *http.Request) error {
 	if err := upgrades(r); err != nil {
 		return err
 	}
@@ -90,20 +89,16 @@ func (s *Server) servePortForward(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	pod, err := s.pod(r)
+	sandbox, err := s.findSandbox(r)
 	if err != nil {
 		return err
-	}
-	sandbox := s.sandbox(pod.Pod.UID)
-	if sandbox == "" {
-		return notFound("pod %q is not running", pod.Pod.Name)
 	}
 	end, err := s.begin(r, "portForward", "", sandbox)
 	if err != nil {
 		return err
 	}
 	defer end()
-	resp, err := s.config.Client.PortForward(r.Context(), &runtimeapi.PortForwardRequest{PodSandboxId: sandbox, Port: ports})
+	resp, err := s.runtime.PortForward(r.Context(), &runtimeapi.PortForwardRequest{PodSandboxId: sandbox, Port: ports})
 	if err != nil {
 		return fromRuntime(err)
 	}
@@ -111,14 +106,6 @@ func (s *Server) servePortForward(w http.ResponseWriter, r *http.Request) error 
 		return s.tunnel(w, r, resp.GetUrl())
 	}
 	return s.proxy(w, r, resp.GetUrl())
-}
-
-func (s *Server) sandbox(uid types.UID) string {
-	status, _ := s.config.Agent.Cache().Get(uid)
-	if sandbox := status.ActiveSandbox(); sandbox != nil {
-		return sandbox.ID
-	}
-	return ""
 }
 
 // portsOf returns the requested ports. Over SPDY, each connection names its port later.

@@ -89,12 +89,12 @@ func (o *openStreams) leave(limits []streamLimit) {
 // begin counts a stream and writes its line in the audit log: the user, the verb and the container.
 // It does not write the command or the data, which may be secret. The caller calls end when the
 // stream has ended.
-func (s *Server) begin(r *http.Request, verb, container, id string) (end func(), err error) {
+func (s *streamer) begin(r *http.Request, verb, container, id string) (end func(), err error) {
 	limits, err := s.enter(r, verb)
 	if err != nil {
 		return nil, err
 	}
-	log := s.config.Log.WithValues(streamValues(r, verb, container, id)...)
+	log := s.log.WithValues(streamValues(r, verb, container, id)...)
 	begun := time.Now()
 	log.Info("Stream begins")
 	return func() {
@@ -105,7 +105,7 @@ func (s *Server) begin(r *http.Request, verb, container, id string) (end func(),
 
 // read counts a log that is not followed as a stream. Its log line is limited like those of other
 // requests.
-func (s *Server) read(r *http.Request, container, id string) (end func(), err error) {
+func (s *streamer) read(r *http.Request, container, id string) (end func(), err error) {
 	limits, err := s.enter(r, "containerLogs")
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (s *Server) read(r *http.Request, container, id string) (end func(), err er
 }
 
 // enter counts a stream, or refuses it.
-func (s *Server) enter(r *http.Request, verb string) ([]streamLimit, error) {
+func (s *streamer) enter(r *http.Request, verb string) ([]streamLimit, error) {
 	limits := streamLimits(userOf(r), r.PathValue("namespace"), r.PathValue("pod"))
 	if err := s.open.enter(limits); err != nil {
 		log := s.line(userOf(r), "refused")
@@ -140,8 +140,8 @@ type activeConn struct {
 }
 
 // hold returns a connection that ends with a context, and when it is idle.
-func (s *Server) hold(ctx context.Context, conn net.Conn) net.Conn {
-	idle := s.config.StreamIdleTimeout
+func (s *streamer) hold(ctx context.Context, conn net.Conn) net.Conn {
+	idle := s.idle
 	c := &activeConn{Conn: conn, idle: idle, timer: time.AfterFunc(idle, func() { conn.Close() })}
 	context.AfterFunc(ctx, func() { c.Close() })
 	return c

@@ -36,7 +36,7 @@ const (
 )
 
 // connect connects the caller to the streams of a process, in a protocol that the runtime supports.
-func (s *Server) connect(w http.ResponseWriter, r *http.Request, location string, st streams) error {
+func (s *streamer) connect(w http.ResponseWriter, r *http.Request, location string, st streams) error {
 	if slices.Contains(offers(r), closeProtocol) {
 		return s.translate(w, r, location, st)
 	}
@@ -45,7 +45,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, location string
 
 // translate carries the streams of a process between a WebSocket of the caller and SPDY of
 // the runtime.
-func (s *Server) translate(w http.ResponseWriter, r *http.Request, location string, st streams) error {
+func (s *streamer) translate(w http.ResponseWriter, r *http.Request, location string, st streams) error {
 	conn, _, err := s.upgrade(r, location, processProtocol)
 	if err != nil {
 		return err
