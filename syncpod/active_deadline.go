@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/syncpod/status"
 )
 
-// eventDeadline is also the reason in the pod's status, as in a kubelet.
-const eventDeadline = "DeadlineExceeded"
+// EventDeadlineExceeded is also the reason in the pod's status, as in a kubelet.
+const EventDeadlineExceeded = "DeadlineExceeded"
 
 // expire fails a pod that has been active for longer than its activeDeadlineSeconds, whatever its
 // containers do. A pod that has finished is left as it is.
@@ -21,8 +21,8 @@ func (w gathering) expire() {
 		return
 	}
 	const message = "Pod was active on the node longer than the specified deadline"
-	w.memory.do(func(p *memory.Pod) { p.Evict(&status.Problem{Reason: eventDeadline, Message: message}, false) })
-	w.eventf(podref.Pod(w.pod), v1.EventTypeNormal, eventDeadline, "%s", message)
+	w.memory.do(func(p *memory.Pod) { p.Evict(&status.Problem{Reason: EventDeadlineExceeded, Message: message}, false) })
+	w.eventf(podref.Pod(w.pod), v1.EventTypeNormal, EventDeadlineExceeded, "%s", message)
 }
 
 // activeUntil returns when the pod's active deadline ends, zero if it has none. It counts from the

@@ -63,7 +63,7 @@ func (r *Rejection) wait(m *podMemory, now time.Time) *StepError {
 // wait carries out the plan of a blocked pod. A block does not end the pod.
 func (w syncing) wait(ctx context.Context) {
 	if w.held.pod.Step == stepNetwork {
-		w.warn(ctx, eventNetworkNotReady, "network is not ready: %v", w.held.pod.Err)
+		w.warn(ctx, EventNetworkNotReady, "network is not ready: %v", w.held.pod.Err)
 	}
 	w.fail(w.held.pod)
 	if w.plan.KillPod {

@@ -53,7 +53,7 @@ func (st creating) warnOfSecondRun() {
 	if again, _ := actions.RestartsAfter(st.pod, st.spec, 0); again {
 		return
 	}
-	st.event(v1.EventTypeWarning, eventRecordLost, "Container %s may have run before and runs again: the container runtime has lost what became of it", name)
+	st.event(v1.EventTypeWarning, EventContainerRecordLost, "Container %s may have run before and runs again: the container runtime has lost what became of it", name)
 }
 
 // logFiles are the logs of containers in files, as runtimes write them: <container>/<attempt>.log, with a suffix after

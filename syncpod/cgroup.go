@@ -37,13 +37,13 @@ func (o podCgroup) ensureCgroup(ctx context.Context, changes bool) (parent strin
 	} else if parent, err = cgroups.EnsureCgroup(ctx, o.pod); errors.Is(err, cgroup.ErrMemoryInUse) {
 		o.memoryInUse = &StepError{Step: stepResize, Reason: errResizePod, Err: err}
 		o.holdUp(ctx, cgroupKey(o.pod), o.memoryInUse)
-		o.warn(ctx, eventResizeFailed, "Error resizing pod: %v", err)
+		o.warn(ctx, EventResizeError, "Error resizing pod: %v", err)
 		parent, err = cgroups.RaiseCgroup(ctx, o.pod)
 	} else if err == nil {
 		o.memory.succeeded(cgroupKey(o.pod))
 	}
 	if err != nil {
-		o.warn(ctx, eventFailedCgroup, "unable to ensure pod container exists: %v", err)
+		o.warn(ctx, EventFailedCreatePodContainer, "unable to ensure pod container exists: %v", err)
 		return "", fmt.Errorf("cgroup: %w", err)
 	}
 	return parent, nil

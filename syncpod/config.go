@@ -79,7 +79,7 @@ func New(c Config) (*Syncer, error) {
 	s.known.limits, s.notices = limits, notices{&s.config}
 	var err error
 	s.stopper, err = lifecycle.New(lifecycle.Config{
-		Runtime: c.Client, Sandboxes: c.Parts.Sandboxes, Hooks: c.Parts.Hooks, Owner: c.Owner, Timeout: c.Limits.StopTimeout,
+		Runtime: c.Client, Sandboxes: c.Parts.Sandboxes, Hooks: c.Parts.Hooks, Owner: c.Owner, Timeout: c.Limits.StopTimeout, Lifecycle: stopHooks(c.Extensions.Lifecycle),
 		Observer: stopObserver{c.Observer}, Events: c.Events, Log: c.Log,
 	})
 	if err != nil {

@@ -84,6 +84,8 @@ type Extensions struct {
 	Network Network
 	// Cgroups creates the cgroups of pods; a *tree.Tree implements it. Default: the runtime chooses them.
 	Cgroups Cgroups
+	// Lifecycle is called before the creation, the start and the stop of each container, and after its stop. Default: none.
+	Lifecycle ContainerLifecycle
 	// Allocations decides which resources are allocated to a pod when its requests change; a
 	// *resize.Allocator implements it. Default: the requested resources.
 	Allocations Allocations

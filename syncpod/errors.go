@@ -47,6 +47,8 @@ const (
 	errCreateContainer       Reason = "CreateContainerError"
 	errRunContainer          Reason = "RunContainerError"
 	errPostStartHook         Reason = "PostStartHookError"
+	errPreCreateHook         Reason = "PreCreateHookError"
+	errPreStartHook          Reason = "PreStartHookError"
 	errKillContainer         Reason = "KillContainerError"
 	errNetworkNotReady       Reason = "NetworkNotReady"
 	errConfigPodSandbox      Reason = "ConfigPodSandboxError"

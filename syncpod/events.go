@@ -43,33 +43,43 @@ func (f EventRecorderFunc) AnnotatedEventf(object k8sruntime.Object, annotations
 // noEvents records nothing.
 func noEvents(k8sruntime.Object, string, string, string, ...any) {}
 
-// The reasons of events. People and tools match them, so they are those of a kubelet.
+// The reasons of the events that a Syncer and an agent record. People and tools match them, so they are those of a kubelet.
+// Packages lifecycle (EventKilling) and eviction (Reason, PreemptionReason) have the reasons of stops and evictions.
 const (
-	eventCreated             = "Created"
-	eventStarted             = "Started"
-	eventFailed              = "Failed"
-	eventBackOff             = "BackOff"
-	eventPulling             = "Pulling"
-	eventPulled              = "Pulled"
-	eventNeverPull           = "ErrImageNeverPull"
-	eventInspectFailed       = "InspectFailed"
-	eventSandboxChanged      = "SandboxChanged"
-	eventFailedCreateSandbox = "FailedCreatePodSandBox"
-	eventFailedKill          = "FailedKillPod"
-	eventFailedPostStart     = "FailedPostStartHook"
-	eventSandboxStatus       = "FailedPodSandBoxStatus"
-	eventFailedSync          = "FailedSync"
-	eventFailedCgroup        = "FailedCreatePodContainer"
-	eventNetworkNotReady     = "NetworkNotReady"
-	eventNoPullSecret        = "FailedToRetrieveImagePullSecret"
-	eventFailedMount         = "FailedMount"
-	eventResizeStarted       = "ResizeStarted"
-	eventResizeDeferred      = "ResizeDeferred"
-	eventResizeInfeasible    = "ResizeInfeasible"
-	eventResized             = "ResizeCompleted"
-	eventResizeFailed        = "ResizeError"
-	// eventRecordLost is podsync's own: a container runs again although it should not.
-	eventRecordLost = "ContainerRecordLost"
+	EventCreated                         = "Created"
+	EventStarted                         = "Started"
+	EventFailed                          = "Failed"
+	EventBackOff                         = "BackOff"
+	EventPulling                         = "Pulling"
+	EventPulled                          = "Pulled"
+	EventErrImageNeverPull               = "ErrImageNeverPull"
+	EventInspectFailed                   = "InspectFailed"
+	EventSandboxChanged                  = "SandboxChanged"
+	EventFailedCreatePodSandBox          = "FailedCreatePodSandBox"
+	EventFailedKillPod                   = "FailedKillPod"
+	EventFailedPostStartHook             = "FailedPostStartHook"
+	EventFailedPodSandBoxStatus          = "FailedPodSandBoxStatus"
+	EventFailedSync                      = "FailedSync"
+	EventFailedCreatePodContainer        = "FailedCreatePodContainer"
+	EventNetworkNotReady                 = "NetworkNotReady"
+	EventFailedToRetrieveImagePullSecret = "FailedToRetrieveImagePullSecret"
+	EventFailedMount                     = "FailedMount"
+	EventResizeStarted                   = "ResizeStarted"
+	EventResizeDeferred                  = "ResizeDeferred"
+	EventResizeInfeasible                = "ResizeInfeasible"
+	EventResizeCompleted                 = "ResizeCompleted"
+	EventResizeError                     = "ResizeError"
+	// EventContainerRecordLost is podsync's own: a container runs again although it should not.
+	EventContainerRecordLost = "ContainerRecordLost"
+	// EventUnhealthy and EventProbeWarning are about probes, which package agent runs.
+	EventUnhealthy    = "Unhealthy"
+	EventProbeWarning = "ProbeWarning"
+	// EventOOMKilling is about a container, EventSystemOOM about the node.
+	EventOOMKilling = "OOMKilling"
+	EventSystemOOM  = "SystemOOM"
+	// EventImageGCFailed and EventFreeDiskSpaceFailed are about the node.
+	EventImageGCFailed       = "ImageGCFailed"
+	EventFreeDiskSpaceFailed = "FreeDiskSpaceFailed"
 )
 
 // notices are the events and the log lines about pods.

@@ -59,7 +59,7 @@ func (o *outcome) fail(e *StepError) { o.failed = append(o.failed, e) }
 // created, because containers of the old one may keep running without it (containerd #11029).
 func (w clearing) killWholePod(ctx context.Context) bool {
 	if message := w.plan.SandboxMessage(); message != "" {
-		w.eventf(podref.Pod(w.pod), v1.EventTypeNormal, eventSandboxChanged, "%s", message)
+		w.eventf(podref.Pod(w.pod), v1.EventTypeNormal, EventSandboxChanged, "%s", message)
 	}
 	return w.stopAll(ctx, w.plan.KillReason.String())
 }
@@ -72,7 +72,7 @@ func (w *work) stopAll(ctx context.Context, why string) bool {
 	if err == nil {
 		w.memory.do(func(p *memory.Pod) { p.Kills.End(func(string) bool { return false }) })
 	} else {
-		w.eventf(podref.Pod(w.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
+		w.eventf(podref.Pod(w.pod), v1.EventTypeWarning, EventFailedKillPod, "error killing pod: %s", withoutIDs(err, w.idNames()...))
 		w.fail(&StepError{Step: stepKill, Reason: errKillPodSandbox, Err: err})
 	}
 	return err == nil
@@ -138,7 +138,7 @@ func (w clearing) removeAll(ctx context.Context, all []removal) {
 			continue
 		}
 		if ctx.Err() == nil {
-			w.eventf(podref.Container(w.pod, r.ref), v1.EventTypeWarning, eventFailedKill, "error killing container %s: %s", r.ref.Name, withoutIDs(errs[i], w.idNames()...))
+			w.eventf(podref.Container(w.pod, r.ref), v1.EventTypeWarning, EventFailedKillPod, "error killing container %s: %s", r.ref.Name, withoutIDs(errs[i], w.idNames()...))
 		}
 		w.fail(&StepError{Step: r.step, Reason: errKillContainer, Container: r.ref, Err: errs[i]})
 		put(&w.unstopped, r.ref.Name, true)

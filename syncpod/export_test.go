@@ -10,6 +10,8 @@ const (
 	ErrKillPodSandbox        = errKillPodSandbox
 	ErrNetworkNotReady       = errNetworkNotReady
 	ErrPostStartHook         = errPostStartHook
+	ErrPreCreateHook         = errPreCreateHook
+	ErrPreStartHook          = errPreStartHook
 	ErrResizeContainer       = errResizeContainer
 	ErrResizePod             = errResizePod
 	ErrRunContainer          = errRunContainer

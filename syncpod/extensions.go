@@ -14,6 +14,28 @@ import (
 // The interfaces below are the parts of an agent that a Syncer calls. It calls them concurrently for
 // different pods. They must not modify their arguments.
 
+// ContainerLifecycle is called at the points of a container's life at which a kubelet calls its internal lifecycle. Managers
+// of CPUs, memory, devices and accounts implement it. Each call ends with its context.
+type ContainerLifecycle interface {
+	// PreCreateContainer is called before each container is created, once its configuration is complete. It may change
+	// config, which is what the runtime gets. After an error the container is not created, with the reason
+	// PreCreateHookError, and the call is repeated after a back-off.
+	PreCreateContainer(ctx context.Context, pod *v1.Pod, container *v1.Container, config *runtimeapi.ContainerConfig) error
+	// PreStartContainer is called after a container is created, and before it is started, with the ID that the runtime
+	// has given it. After an error the container is not started, with the reason PreStartHookError; the start is repeated
+	// after a back-off with another container.
+	PreStartContainer(ctx context.Context, pod *v1.Pod, container *v1.Container, id string) error
+	// PreStopContainer is called before a started container is stopped, before its preStop handler: at least once, and
+	// again if the stop is repeated. It is not called for a container that exits by itself. pod is nil if its spec is
+	// unknown. An error is logged, and prevents nothing.
+	PreStopContainer(ctx context.Context, pod *v1.Pod, container, id string) error
+	// PostStopContainer is called after a container has stopped, or was found to have exited: at least once, after an
+	// error again in the next sync of the pod, and again by the next agent if the runtime still has the container. A
+	// container of an earlier agent is included. A container that the runtime loses at once is not. pod is nil if its
+	// spec is unknown. An error is logged, and prevents nothing.
+	PostStopContainer(ctx context.Context, pod *v1.Pod, container, id string) error
+}
+
 // Admitter is a check that a pod must pass before it runs and while it runs. A pod that does not
 // pass is reported as pending, its containers are stopped, and the check is repeated later. Reject
 // a pod permanently before it is synced: a Loop calls its Config.Admission for that.

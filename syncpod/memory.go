@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
@@ -133,6 +134,15 @@ func (s *Syncer) stopMemory(m *podMemory) stopMemory { return stopMemory{m, s} }
 
 // Record persists the changes of the pod.
 func (m stopMemory) Record(ctx context.Context) { m.syncer.record(ctx, m.podMemory) }
+
+// postStopExited calls the hook after a stop for the containers that have exited, by themselves or with an earlier agent.
+func (s *Syncer) postStopExited(ctx context.Context, pod *v1.Pod, m *podMemory, status *runtime.PodStatus) {
+	for i := range status.Containers {
+		if c := &status.Containers[i]; c.State == runtime.ContainerExited {
+			s.stopper.PostStop(ctx, pod, c, s.stopMemory(m))
+		}
+	}
+}
 
 // everStarted reports whether an instance of a container was, or may have been, started.
 func (m *podMemory) everStarted(name string) bool {

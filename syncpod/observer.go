@@ -7,6 +7,7 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/syncpod/lifecycle"
 )
 
 // Observer is notified of steps and their durations, for metrics and traces. Its methods are called
@@ -61,6 +62,14 @@ type stopObserver struct{ Observer }
 // PreStopEnded reports the end of a preStop handler.
 func (o stopObserver) PreStopEnded(pod *v1.Pod, container string, took time.Duration, err error) {
 	o.HookEnded(pod, container, PreStop, took, err)
+}
+
+// stopHooks returns the hooks of a stop, nil if there are none.
+func stopHooks(hooks ContainerLifecycle) lifecycle.Lifecycle {
+	if hooks == nil {
+		return nil
+	}
+	return hooks
 }
 
 // NopObserver is an [Observer] that does nothing.

@@ -55,7 +55,7 @@ func (p *preparation) prepareNode(ctx context.Context) error {
 		p.sandbox.input.CgroupParent = cgroup
 	}
 	if err := p.resolver(); err != nil {
-		p.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", err)
+		p.warn(ctx, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %v", err)
 		return err
 	}
 	return nil
@@ -67,12 +67,12 @@ func warnOfVolumes(ctx context.Context, o *observedPod, err error) {
 	volumes := volumeErrors(err)
 	switch {
 	case errors.Is(err, poddir.ErrDirectory):
-		o.warn(ctx, eventFailed, "error making pod data directories: %v", err)
+		o.warn(ctx, EventFailed, "error making pod data directories: %v", err)
 	case len(volumes) == 0:
-		o.warn(ctx, eventFailedMount, "Unable to attach or mount volumes: %v", err)
+		o.warn(ctx, EventFailedMount, "Unable to attach or mount volumes: %v", err)
 	}
 	for _, failed := range volumes {
-		o.warn(ctx, eventFailedMount, "%s failed for volume %q : %v", cmp.Or(failed.Operation, "MountVolume.SetUp"), failed.Volume, failed.Err)
+		o.warn(ctx, EventFailedMount, "%s failed for volume %q : %v", cmp.Or(failed.Operation, "MountVolume.SetUp"), failed.Volume, failed.Err)
 	}
 }
 
@@ -118,7 +118,7 @@ func (p *preparation) getPullSecrets(ctx context.Context) {
 	}
 	secrets, err := p.config.Objects.PullSecrets.PullSecrets(ctx, p.pod)
 	if err != nil && ctx.Err() == nil {
-		p.eventf(podref.Pod(p.pod), v1.EventTypeWarning, eventNoPullSecret, "Unable to retrieve some image pull secrets (%v); attempting to pull the image may not succeed.", err)
+		p.eventf(podref.Pod(p.pod), v1.EventTypeWarning, EventFailedToRetrieveImagePullSecret, "Unable to retrieve some image pull secrets (%v); attempting to pull the image may not succeed.", err)
 	}
 	p.sandbox.secrets = secrets
 }

@@ -75,7 +75,7 @@ func (w resizing) resizeOne(ctx context.Context, step actions.ResizeStep, spec *
 		put(&w.resized, step.ID, true)
 		w.status = withInForce(w.status, step.ID, given)
 		w.record(ctx)
-		w.eventf(podref.Container(w.pod, step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
+		w.eventf(podref.Container(w.pod, step.Container), v1.EventTypeNormal, EventResizeCompleted, "Container %s resized", spec.Name)
 		w.log(w.pod).Info("container resized", "container", spec.Name)
 		return nil
 	}
@@ -83,7 +83,7 @@ func (w resizing) resizeOne(ctx context.Context, step actions.ResizeStep, spec *
 	w.holdUp(ctx, resizeKey(spec), failed)
 	w.fail(failed)
 	if ctx.Err() == nil {
-		w.eventf(podref.Container(w.pod, step.Container), v1.EventTypeWarning, eventResizeFailed, "Error resizing container %s: %s", spec.Name, withoutIDs(err, w.idNames()...))
+		w.eventf(podref.Container(w.pod, step.Container), v1.EventTypeWarning, EventResizeError, "Error resizing container %s: %s", spec.Name, withoutIDs(err, w.idNames()...))
 	}
 	return failed
 }

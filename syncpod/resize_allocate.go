@@ -96,14 +96,14 @@ func (w allocating) reportResize(conditions []v1.PodCondition) {
 	}
 	before := w.memory.replaceResize(now)
 	if now.waits != before.waits && now.waits != (resize.Verdict{}) {
-		reason := eventResizeDeferred
+		reason := EventResizeDeferred
 		if now.waits.Outcome == resize.Infeasible {
-			reason = eventResizeInfeasible
+			reason = EventResizeInfeasible
 		}
 		w.eventf(podref.Pod(w.pod), v1.EventTypeWarning, reason, "Pod resize %s: %s", now.waits.Outcome, now.waits.Message)
 	}
 	if now.started && !before.started {
-		w.eventf(podref.Pod(w.pod), v1.EventTypeNormal, eventResizeStarted, "Pod resize started")
+		w.eventf(podref.Pod(w.pod), v1.EventTypeNormal, EventResizeStarted, "Pod resize started")
 	}
 }
 

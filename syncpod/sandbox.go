@@ -98,7 +98,7 @@ func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 
 // notConfigured reports that the configuration of the sandbox cannot be computed.
 func (w sandboxing) notConfigured(ctx context.Context, err, cause error) *StepError {
-	w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", cause)
+	w.warn(ctx, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %v", cause)
 	return &StepError{Step: stepSandbox, Reason: errConfigPodSandbox, Err: err}
 }
 
@@ -112,7 +112,7 @@ func (w sandboxing) createSandbox(ctx context.Context) *StepError {
 	created, err := w.config.Parts.Sandboxes.Create(ctx, w.sandbox.config, w.sandbox.handler)
 	w.config.Observer.SandboxCreated(w.pod, time.Since(began), err)
 	if err != nil {
-		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %s", withoutIDs(err, w.idNames()...))
+		w.warn(ctx, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %s", withoutIDs(err, w.idNames()...))
 		return &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: err}
 	}
 	w.log(w.pod).Info("sandbox created", "sandboxID", created.ID, "attempt", created.Attempt)
@@ -130,7 +130,7 @@ func (w sandboxing) useCreated(ctx context.Context, created run.Created) *StepEr
 	if !w.pod.Spec.HostNetwork {
 		var err error
 		if sb, err = w.config.Parts.Statuses.SandboxStatus(ctx, created.ID); err != nil {
-			w.warn(ctx, eventSandboxStatus, "Unable to get pod sandbox status: %s", withoutIDs(err, created.ID, "of the pod"))
+			w.warn(ctx, EventFailedPodSandBoxStatus, "Unable to get pod sandbox status: %s", withoutIDs(err, created.ID, "of the pod"))
 			return &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: err}
 		}
 	}
@@ -186,7 +186,7 @@ func (w gathering) awaitAddress(ctx context.Context) *StepError {
 }
 
 func (o *observedPod) reportNoAddress(ctx context.Context) {
-	o.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", errNoAddress)
+	o.warn(ctx, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %v", errNoAddress)
 }
 
 // podIPs returns the addresses of the sandbox, or of the node for a pod in the node's network.

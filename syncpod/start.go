@@ -109,7 +109,7 @@ func (st progress) heldUp() *StepError {
 	if !st.Hold.Holds() {
 		return nil
 	}
-	st.event(v1.EventTypeWarning, eventBackOff, "%s", st.Hold.Message)
+	st.event(v1.EventTypeWarning, EventBackOff, "%s", st.Hold.Message)
 	return &StepError{
 		Step: stepBackOff, Reason: ErrCrashLoopBackOff, Container: st.Container, NotBefore: until, Waits: true,
 		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s",
@@ -159,7 +159,7 @@ func (st progress) run(ctx context.Context) *StepError {
 	st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), err)
 	st.holdUp(ctx, memory.KeyOf(st.spec), err)
 	if ctx.Err() == nil && err.Step != stepPostStart {
-		st.event(v1.EventTypeWarning, eventFailed, "Error: %s", st.describe(err))
+		st.event(v1.EventTypeWarning, EventFailed, "Error: %s", st.describe(err))
 	}
 	return err
 }
@@ -174,7 +174,7 @@ func (st progress) pipeline(ctx context.Context) *StepError {
 	if failed := st.inTurn(ctx, images); failed != nil {
 		return failed
 	}
-	st.event(v1.EventTypeNormal, eventStarted, "Container started")
+	st.event(v1.EventTypeNormal, EventStarted, "Container started")
 	launching(st).linkLog()
 	if handler := st.postStart(); handler != nil {
 		return launching(st).runPostStart(ctx, handler)

@@ -36,6 +36,11 @@ func (st creating) create(ctx context.Context, images imageResult) *StepError {
 	if err := st.config.Parts.Logs.MakeDirectory(st.sandbox.config.GetLogDirectory(), st.spec.Name); err != nil {
 		return &StepError{Step: stepCreate, Reason: errCreateContainer, Err: fmt.Errorf("directory of the logs: %w", err)}
 	}
+	if hooks := st.config.Extensions.Lifecycle; hooks != nil {
+		if err := hooks.PreCreateContainer(ctx, st.pod, st.spec, config); err != nil {
+			return &StepError{Step: stepCreate, Reason: errPreCreateHook, Err: err}
+		}
+	}
 	id, err := st.syncer.runner.Create(ctx, containerstart.Request{
 		SandboxID: st.sandbox.id, Sandbox: st.sandbox.config, Config: config, Attempts: attemptsOf{&st.observedPod}, Log: st.log(st.pod),
 	})
@@ -47,7 +52,7 @@ func (st creating) create(ctx context.Context, images imageResult) *StepError {
 		p.Containers.Used(st.spec.Name, attempt)
 		p.Instances.SetResources(id, runtime.ResourcesOf(&st.pod.Spec, st.spec))
 	})
-	st.event(v1.EventTypeNormal, eventCreated, "Container created")
+	st.event(v1.EventTypeNormal, EventCreated, "Container created")
 	return nil
 }
 

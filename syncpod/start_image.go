@@ -75,7 +75,7 @@ func (st pulling) askForImage(ctx context.Context, name string, policy v1.PullPo
 		Image: name, Policy: policy,
 		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Secrets: st.sandbox.secrets,
 		Sandbox: st.sandbox.config, RuntimeHandler: st.sandbox.handler,
-		OnPull: func() { st.event(v1.EventTypeNormal, eventPulling, "Pulling image %q", name) },
+		OnPull: func() { st.event(v1.EventTypeNormal, EventPulling, "Pulling image %q", name) },
 	})
 	if err != nil && !inBackOff(err) || err == nil && img.Pulled {
 		st.config.Observer.ImagePulled(st.pod, st.Container, name, time.Since(began), err)
@@ -115,7 +115,7 @@ func (st pulling) reportPulled(name string, img *images.Image) {
 		text = fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %d bytes.",
 			name, img.PullRan.Truncate(time.Millisecond), img.PullTook.Truncate(time.Millisecond), img.Size)
 	}
-	st.event(v1.EventTypeNormal, eventPulled, "%s", text)
+	st.event(v1.EventTypeNormal, EventPulled, "%s", text)
 }
 
 func (st pulling) imageError(ctx context.Context, err error) *StepError {
@@ -126,15 +126,15 @@ func (st pulling) imageError(ctx context.Context, err error) *StepError {
 	if ctx.Err() != nil {
 		return failed
 	}
-	kind, reason := v1.EventTypeWarning, eventFailed
+	kind, reason := v1.EventTypeWarning, EventFailed
 	switch images.Reason(failed.Reason) {
 	case images.ErrImagePullBackOff:
 		failed.Waits = true
-		kind, reason = v1.EventTypeNormal, eventBackOff
+		kind, reason = v1.EventTypeNormal, EventBackOff
 	case images.ErrImageNeverPull:
-		reason = eventNeverPull
+		reason = EventErrImageNeverPull
 	case images.ErrImageInspect, images.ErrInvalidImageName:
-		reason = eventInspectFailed
+		reason = EventInspectFailed
 	}
 	st.event(kind, reason, "%s", imageEvent(err))
 	return failed

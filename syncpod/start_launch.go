@@ -21,6 +21,11 @@ type launching struct{ *start }
 
 // launch starts the created container.
 func (st launching) launch(ctx context.Context) *StepError {
+	if hooks := st.config.Extensions.Lifecycle; hooks != nil {
+		if err := hooks.PreStartContainer(ctx, st.pod, st.spec, st.id.ID); err != nil {
+			return &StepError{Step: stepStart, Reason: errPreStartHook, Err: err}
+		}
+	}
 	if st.postStart() != nil {
 		// The mark is set before the start, because the answer to the start may be lost (kubernetes #122803).
 		st.memory.Mark(st.id.ID, memory.PostStartPending)
@@ -90,7 +95,7 @@ func (st launching) runPostStart(ctx context.Context, postStart *v1.LifecycleHan
 		err = fmt.Errorf("%w: %v", errHookTimeout, postStartTimeout)
 	}
 	failed := &StepError{Step: stepPostStart, Reason: errPostStartHook, Err: err}
-	st.event(v1.EventTypeWarning, eventFailedPostStart, "PostStartHook failed")
+	st.event(v1.EventTypeWarning, EventFailedPostStartHook, "PostStartHook failed")
 	if err := st.killAfterHook(ctx); err != nil {
 		failed.Err = errors.Join(failed.Err, err)
 	}

@@ -210,6 +210,7 @@ func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 	}
 	status = o.syncer.withMessages(o.pod, o.memory, ask(o.memory, func(p *podmemory.Pod) *runtime.PodStatus { return p.SetAsideCutStarts(status) }))
 	o.memory.do(func(p *podmemory.Pod) { p.See(status) })
+	o.syncer.postStopExited(ctx, o.pod, o.memory, status)
 	o.syncer.releaseMounts(o.memory, startIsOver(status))
 	o.record(ctx)
 	o.memory.do(func(p *podmemory.Pod) {
@@ -223,7 +224,7 @@ func (o inspecting) sandboxInUse(status *runtime.PodStatus) string {
 }
 
 func (o inspecting) reportUnseen(ctx context.Context, err error) {
-	o.warn(ctx, eventFailedSync, "error determining status: %v", err)
+	o.warn(ctx, EventFailedSync, "error determining status: %v", err)
 }
 
 // read reads the status of a pod.

@@ -168,11 +168,12 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 	defer reported()
 	pod := lifecycle.Pod{Spec: e.pod, Status: e.status, Memory: e.syncer.stopMemory(e.memory), Deadline: e.deadline}
 	alive, err := e.syncer.stopper.TerminatePod(ctx, pod, e.inspect)
+	e.syncer.postStopExited(ctx, e.pod, e.memory, e.status)
 	if alive {
 		err = errStillRunning
 	}
 	if err != nil && ctx.Err() == nil {
-		e.syncer.eventf(podref.Pod(e.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, idNames(e.status)...))
+		e.syncer.eventf(podref.Pod(e.pod), v1.EventTypeWarning, EventFailedKillPod, "error killing pod: %s", withoutIDs(err, idNames(e.status)...))
 	}
 	return report, err
 }

@@ -1,9 +1,10 @@
 // Package cri connects to a container runtime with CRI v1. It provides a connection with timeouts
 // that survives restarts of the runtime, classes of errors, and the owners of pods.
 //
-// [Dial] connects. Its result implements both generated CRI clients; all packages of this module
-// accept only the methods they need (such as [Execer]), so other clients and
-// wrappers can be used too. [NewClient] makes a Client of any connection, with the same timeouts: without them, a call to
+// [Dial] connects. Its result implements both generated CRI clients; most packages of this module
+// accept only the methods they need (such as [Execer]), so other clients and wrappers can be used too. Syncer, Loop and
+// Agent take a [Client]: [New] makes one of any implementation, also of one without gRPC, and [NewClient] of any
+// connection, with the same timeouts: without them, a call to
 // a runtime that hangs ends only with its context.
 //
 // # Errors
@@ -22,6 +23,7 @@ package cri
 //
 //	dial.go       Dial and Client; endpoint.go and pipe_*.go the runtime's address
 //	exec.go       limits the memory of command output
+//	bounded.go    New: a Client of any implementation
 //	timeouts.go   timeouts of calls; insist.go repeats calls that hang
 //	roles.go      interfaces with the methods that other packages need
 //	errors.go     classes of errors, and which are ambiguous

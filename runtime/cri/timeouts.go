@@ -107,11 +107,16 @@ func (c timedConn) Close() error {
 func (t Timeouts) Interceptor() grpc.UnaryClientInterceptor {
 	t = t.withDefaults()
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if bound := t.of(req); bound >= 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, bound)
-			defer cancel()
-		}
+		ctx, cancel := t.limit(ctx, req)
+		defer cancel()
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
+}
+
+// limit returns the context of a call. t has its defaults.
+func (t Timeouts) limit(ctx context.Context, req any) (context.Context, context.CancelFunc) {
+	if bound := t.of(req); bound >= 0 {
+		return context.WithTimeout(ctx, bound)
+	}
+	return ctx, func() {}
 }

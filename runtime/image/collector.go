@@ -27,8 +27,8 @@ type CollectorRuntime interface {
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
 }
 
-// collectorPods returns the known containers without a call to the runtime. A *runtime.Cache implements it.
-type collectorPods interface {
+// CollectorPods returns the known containers without a call to the runtime. A *runtime.Cache implements it.
+type CollectorPods interface {
 	UIDs() []types.UID
 	Get(pod types.UID) (*runtime.PodStatus, error)
 }
@@ -47,7 +47,7 @@ type CollectorConfig struct {
 	Keep []string
 	// Pods reports which images are in use, so that their last use is known although passes list
 	// nothing. Default: only listed containers and leases count as use.
-	Pods collectorPods
+	Pods CollectorPods
 	// AlwaysList makes each pass list the images, however much room there is, so that their age is
 	// known when RemoveUnused is called. Default: below LowPercent a pass lists nothing.
 	AlwaysList bool

@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/gc"
 	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -104,9 +105,9 @@ func (g *imageGC) Run(ctx context.Context, host loop.Host) error {
 			return
 		}
 		g.log.Error(err, "images not collected")
-		reason := "ImageGCFailed"
+		reason := syncpod.EventImageGCFailed
 		if errors.Is(err, image.ErrDiskFull) {
-			reason = "FreeDiskSpaceFailed"
+			reason = syncpod.EventFreeDiskSpaceFailed
 		}
 		g.node.warn(host.Events(), reason, err.Error())
 	})

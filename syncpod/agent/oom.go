@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/oom"
 	"github.com/podsync/podsync/syncpod/podref"
@@ -198,7 +199,7 @@ func (r *oomReporter) further(ctx context.Context, subject killSubject) int {
 
 func (r *oomReporter) sayNode(message string) {
 	r.log.Info("the node is out of memory", "message", message)
-	r.node.warn(r.host.Events(), "SystemOOM", message)
+	r.node.warn(r.host.Events(), syncpod.EventSystemOOM, message)
 }
 
 func (r *oomReporter) sayContainer(pod *v1.Pod, container string, system bool, message string) {
@@ -207,7 +208,7 @@ func (r *oomReporter) sayContainer(pod *v1.Pod, container string, system bool, m
 		why = "the node is out of memory"
 	}
 	podref.Log(r.log, pod).Info("killed for lack of memory", "container", container, "message", message, "reason", why)
-	r.host.Events().Eventf(podref.ContainerNamed(pod, container), v1.EventTypeWarning, "OOMKilling", "%s: %s", message, why)
+	r.host.Events().Eventf(podref.ContainerNamed(pod, container), v1.EventTypeWarning, syncpod.EventOOMKilling, "%s: %s", message, why)
 }
 
 // containerOf returns the first container in the cgroup's path that belongs to a pod, with its ID. It returns a nil

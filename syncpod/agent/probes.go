@@ -29,7 +29,7 @@ func (c *Config) makeProbes() (*probes, error) {
 		return nil, nil
 	}
 	p := &probes{}
-	config := probe.Config{Exec: c.Client, Dial: c.Sync.Node.DialPod, Unhealthy: p.event("Unhealthy"), Warning: p.event("ProbeWarning"), Observer: c.ProbeObserver}
+	config := probe.Config{Exec: c.Client, Dial: c.Sync.Node.DialPod, Unhealthy: p.event(syncpod.EventUnhealthy), Warning: p.event(syncpod.EventProbeWarning), Observer: c.ProbeObserver}
 	if hostIPs := c.Sync.Node.HostIPs; hostIPs != nil {
 		config.HostIP = func() string {
 			for _, ip := range hostIPs() {

@@ -89,12 +89,42 @@ func (s *Stopper) stop(ctx context.Context, k *kill) (err error) {
 		return s.dispose(ctx, k.Status.ID.ID, 0)
 	}
 	s.announce(k)
+	s.beforeStop(ctx, k)
 	end := s.preStop(ctx, k)
 	defer end()
 	if err := k.wait(ctx); err != nil {
 		return err
 	}
-	return s.signal(ctx, k)
+	if err := s.signal(ctx, k); err != nil {
+		return err
+	}
+	s.PostStop(ctx, k.Pod, k.Status, k.Memory)
+	return nil
+}
+
+func (s *Stopper) beforeStop(ctx context.Context, k *kill) {
+	if s.config.Lifecycle == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	if err := s.config.Lifecycle.PreStopContainer(ctx, k.Pod, k.Status.Name, k.Status.ID.ID); err != nil {
+		podref.Log(s.config.Log, k.Pod).Error(err, "PreStopContainer failed", "container", k.Status.Name, "containerID", k.Status.ID.String())
+	}
+}
+
+// PostStop calls the Lifecycle for a container that has stopped, unless it has succeeded before. Stop calls it; call it for
+// a container that has exited by itself.
+func (s *Stopper) PostStop(ctx context.Context, pod *v1.Pod, c *runtime.ContainerStatus, m Memory) {
+	if s.config.Lifecycle == nil || ctx.Err() != nil || !m.Mark(c.ID.ID, memory.PostStopped) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	if err := s.config.Lifecycle.PostStopContainer(ctx, pod, c.Name, c.ID.ID); err != nil {
+		m.Unmark(c.ID.ID, memory.PostStopped)
+		podref.Log(s.config.Log, pod).Error(err, "PostStopContainer failed", "container", c.Name, "containerID", c.ID.String())
+	}
 }
 
 // announce records the Killing event, once for each instance.
@@ -102,7 +132,7 @@ func (s *Stopper) announce(k *kill) {
 	if k.Memory.Marked(k.Status.ID.ID, memory.StopSignalled) {
 		return
 	}
-	s.eventf(k.about(), v1.EventTypeNormal, eventKilling, "%s", k.Message)
+	s.eventf(k.about(), v1.EventTypeNormal, EventKilling, "%s", k.Message)
 	podref.Log(s.config.Log, k.Pod).Info("stopping container", "container", k.Status.Name, "containerID", k.Status.ID.String(), "why", k.Message)
 }
 
@@ -160,7 +190,7 @@ func (s *Stopper) signal(ctx context.Context, k *kill) error {
 		}
 		return err
 	}
-	s.eventf(podref.Pod(k.Pod), v1.EventTypeWarning, eventExceededGrace, "Container runtime did not kill the pod within specified grace period.")
+	s.eventf(podref.Pod(k.Pod), v1.EventTypeWarning, EventExceededGracePeriod, "Container runtime did not kill the pod within specified grace period.")
 	return s.escalate(ctx, k)
 }
 

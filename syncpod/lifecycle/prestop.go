@@ -59,7 +59,7 @@ func (s *Stopper) runPreStop(ctx, hooking context.Context, k *kill, req handler.
 	result, err := s.config.Hooks.Run(hooking, req)
 	s.config.Observer.PreStopEnded(k.Pod, k.Status.Name, time.Since(began), err)
 	if err != nil && ctx.Err() == nil && !s.exited(hooking, k.Status.ID.ID) {
-		s.eventf(k.about(), v1.EventTypeWarning, eventFailedPreStop, "PreStopHook failed")
+		s.eventf(k.about(), v1.EventTypeWarning, EventFailedPreStopHook, "PreStopHook failed")
 	}
 	if err == nil && result.HTTPFallback {
 		s.eventf(podref.Pod(k.Pod), v1.EventTypeWarning, handler.EventHTTPFallback, handler.FallbackMessage, k.Status.Name)

@@ -28,6 +28,8 @@ type Config struct {
 	Sandboxes Sandboxes
 	// Hooks runs preStop handlers. Default: a *handler.Runner that runs commands with Runtime.
 	Hooks Hooks
+	// Lifecycle is called before and after the stop of each container. Default: none.
+	Lifecycle Lifecycle
 	// Owner selects the containers of this agent, when preStop handlers of a pod without a known spec are read from the
 	// annotations of its containers. Default: the agent "podsync".
 	Owner cri.Owner
@@ -107,6 +109,13 @@ type Hooks interface {
 	Run(ctx context.Context, req handler.Request) (handler.Result, error)
 }
 
+// Lifecycle is called before a started container is stopped, and after it has stopped. pod is nil if its spec is
+// unknown. Errors are logged, and prevent nothing.
+type Lifecycle interface {
+	PreStopContainer(ctx context.Context, pod *v1.Pod, container, id string) error
+	PostStopContainer(ctx context.Context, pod *v1.Pod, container, id string) error
+}
+
 // Memory records marks on the instances of a pod's containers.
 type Memory interface {
 	// Mark marks an instance, and reports whether it did not have the mark.
@@ -177,9 +186,9 @@ func (noEvents) Eventf(k8sruntime.Object, string, string, string, ...any) {}
 
 // The reasons of events. They are a kubelet's.
 const (
-	eventKilling       = "Killing"
-	eventFailedPreStop = "FailedPreStopHook"
-	eventExceededGrace = "ExceededGracePeriod"
+	EventKilling             = "Killing"
+	EventFailedPreStopHook   = "FailedPreStopHook"
+	EventExceededGracePeriod = "ExceededGracePeriod"
 )
 
 // eventf records an event. If about is nil, because the pod's spec is unknown, it records none.

@@ -11,6 +11,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/syncpod"
 )
 
 // observer records the progress of the work, and calls the embedder's observer.
@@ -99,6 +100,6 @@ func (o lookObserver) Inspected(uid types.UID, took time.Duration, err error) {
 		return
 	}
 	if pod := o.loop.table.find(uid); pod != nil {
-		o.loop.table.podEvent(pod, "FailedSync", "error determining status: "+err.Error())
+		o.loop.table.podEvent(pod, syncpod.EventFailedSync, "error determining status: "+err.Error())
 	}
 }

@@ -13,8 +13,8 @@ import (
 	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
-// container is the memory of one container of a pod, for all its instances.
-type container struct {
+// Container is the memory of one container of a pod, for all its instances.
+type Container struct {
 	name string
 	// nextAttempt is the least number that the next instance may have.
 	nextAttempt uint32
@@ -41,34 +41,34 @@ type container struct {
 
 // Containers are the containers that the agent remembers, sorted by name. A pod has few of them: a
 // list takes less memory than a map.
-type Containers []*container
+type Containers []*Container
 
 func (c Containers) find(name string) (at int, found bool) {
-	return slices.BinarySearchFunc(c, name, func(known *container, name string) int { return strings.Compare(known.name, name) })
+	return slices.BinarySearchFunc(c, name, func(known *Container, name string) int { return strings.Compare(known.name, name) })
 }
 
 // of returns the container with that name, and adds it if it is missing.
-func (c *Containers) of(name string) *container {
+func (c *Containers) of(name string) *Container {
 	at, found := c.find(name)
 	if !found {
-		*c = slices.Insert(*c, at, &container{name: name})
+		*c = slices.Insert(*c, at, &Container{name: name})
 	}
 	return (*c)[at]
 }
 
 // get returns the container with that name, the zero value if it is missing.
-func (c Containers) get(name string) container {
+func (c Containers) get(name string) Container {
 	if at, found := c.find(name); found {
 		return *c[at]
 	}
-	return container{}
+	return Container{}
 }
 
 // next returns the following attempt. attempt may be any number.
 func next(attempt uint32) uint32 { return attempt + min(1, math.MaxUint32-attempt) }
 
 // used records that an instance was created with an attempt.
-func (c *container) used(attempt uint32) { c.nextAttempt = max(c.nextAttempt, next(attempt)) }
+func (c *Container) used(attempt uint32) { c.nextAttempt = max(c.nextAttempt, next(attempt)) }
 
 // Attempt returns the number of a container's next instance. It is at least the number that the caller
 // requires.
@@ -144,7 +144,7 @@ func (c Containers) Started(instance runtime.ContainerStatus) (news bool) {
 
 // keep records an instance that runs or has exited, unless a later state is recorded already. It reports whether the
 // record has changed. The first observed exit is kept.
-func (c *container) keep(instance *runtime.ContainerStatus) (news bool) {
+func (c *Container) keep(instance *runtime.ContainerStatus) (news bool) {
 	known := c.current != nil
 	same, exited := known && c.current.ID == instance.ID, instance.State == runtime.ContainerExited
 	switch {
@@ -169,7 +169,7 @@ func (c *container) keep(instance *runtime.ContainerStatus) (news bool) {
 }
 
 // setCurrent replaces the current instance.
-func (c *container) setCurrent(instance runtime.ContainerStatus) {
+func (c *Container) setCurrent(instance runtime.ContainerStatus) {
 	c.current, c.lost = &instance, false
 }
 

@@ -132,7 +132,7 @@ func TestKeep(t *testing.T) {
 		"from before all started over":    {resetBefore: 3, seen: at("1", 2, exited)},
 		"from after all started over":     {resetBefore: 3, seen: at("1", 3, exited), want: new(at("1", 3, exited)), news: true},
 	} {
-		c := &container{name: "app", current: tc.known, once: tc.once, resetBefore: tc.resetBefore, lost: true}
+		c := &Container{name: "app", current: tc.known, once: tc.once, resetBefore: tc.resetBefore, lost: true}
 		var before runtime.ContainerStatus
 		if tc.known != nil {
 			before = *tc.known

@@ -24,10 +24,12 @@ const (
 	PreStopRun
 	// PreStopCompleted: its preStop handler has ended by itself.
 	PreStopCompleted
+	// PostStopped: the hook after the stop of the instance has succeeded, and does not run again.
+	PostStopped
 )
 
-// instance is the memory of one instance.
-type instance struct {
+// Instance is the memory of one instance.
+type Instance struct {
 	// id is the runtime's.
 	id    string
 	marks Mark
@@ -38,37 +40,37 @@ type instance struct {
 }
 
 // Instances are the instances that the agent remembers, sorted by ID.
-type Instances []*instance
+type Instances []*Instance
 
 func (i Instances) find(id string) (at int, found bool) {
-	return slices.BinarySearchFunc(i, id, func(inst *instance, id string) int { return strings.Compare(inst.id, id) })
+	return slices.BinarySearchFunc(i, id, func(inst *Instance, id string) int { return strings.Compare(inst.id, id) })
 }
 
 // of returns the instance with that ID, and adds it if it is missing.
-func (i *Instances) of(id string) *instance {
+func (i *Instances) of(id string) *Instance {
 	at, found := i.find(id)
 	if !found {
-		*i = slices.Insert(*i, at, &instance{id: id})
+		*i = slices.Insert(*i, at, &Instance{id: id})
 	}
 	return (*i)[at]
 }
 
 // get returns the instance with that ID, one without marks if it is missing.
-func (i Instances) get(id string) instance {
+func (i Instances) get(id string) Instance {
 	if at, found := i.find(id); found {
 		return *i[at]
 	}
-	return instance{id: id}
+	return Instance{id: id}
 }
 
 // dropMissing drops the memory of instances that are not in a status, except that their start was
 // requested.
 func (i *Instances) dropMissing(status *runtime.PodStatus) {
-	*i = slices.DeleteFunc(*i, func(inst *instance) bool {
+	*i = slices.DeleteFunc(*i, func(inst *Instance) bool {
 		if !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.ID.ID == inst.id }) {
-			*inst = instance{id: inst.id, marks: inst.marks & StartRequested}
+			*inst = Instance{id: inst.id, marks: inst.marks & StartRequested}
 		}
-		return *inst == instance{id: inst.id}
+		return *inst == Instance{id: inst.id}
 	})
 }
 

@@ -15,6 +15,7 @@
 //
 //	lines.go     the lines of a package
 //	packages.go  the public packages, as the compiler exports them
+//	leaks.go     exported names that show types which programs cannot name
 //	changes.go   names that were removed since a release, and the change log
 //	comments.go  exported names without a comment
 package apisurface

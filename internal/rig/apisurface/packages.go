@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"go/importer"
 	"go/token"
+	"go/types"
 	"io"
 	"os"
 	"os/exec"
@@ -36,9 +37,27 @@ func (l *listed) public() bool {
 
 // Public returns the public packages of the module in a directory, and their lines.
 func Public(dir string) ([]Package, []string, error) {
+	var packages []Package
+	var lines []string
+	err := eachPublic(dir, func(l listed, pkg *types.Package) {
+		packages = append(packages, l.Package)
+		lines = append(lines, Lines(l.Module.Path, pkg)...)
+	})
+	slices.Sort(lines)
+	slices.SortFunc(packages, func(a, b Package) int { return strings.Compare(a.ImportPath, b.ImportPath) })
+	return packages, lines, err
+}
+
+// Compiled returns the public packages of the module in a directory as the compiler exports them.
+func Compiled(dir string) (all []*types.Package, err error) {
+	err = eachPublic(dir, func(_ listed, pkg *types.Package) { all = append(all, pkg) })
+	return all, err
+}
+
+func eachPublic(dir string, f func(listed, *types.Package)) error {
 	all, err := list(dir)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	exports := map[string]string{}
 	for _, l := range all {
@@ -47,22 +66,17 @@ func Public(dir string) ([]Package, []string, error) {
 	compiled := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(exports[path])
 	})
-	var packages []Package
-	var lines []string
 	for _, l := range all {
 		if l.Module == nil || !l.public() {
 			continue
 		}
 		pkg, err := compiled.Import(l.ImportPath)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		packages = append(packages, l.Package)
-		lines = append(lines, Lines(l.Module.Path, pkg)...)
+		f(l, pkg)
 	}
-	slices.Sort(lines)
-	slices.SortFunc(packages, func(a, b Package) int { return strings.Compare(a.ImportPath, b.ImportPath) })
-	return packages, lines, nil
+	return nil
 }
 
 // list compiles each package of a module with its dependencies, and lists them.

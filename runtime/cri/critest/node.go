@@ -19,7 +19,7 @@ type Node struct {
 	// Root is the directory for the agent's own files, and Logs is the one for the logs of containers. They outlive each run.
 	Root, Logs string
 
-	t       tB
+	t       TB
 	startMu sync.Mutex // held while a run starts or ends
 	run     *AgentRun  // nil while no agent runs
 	mu      sync.Mutex // guards the maps
@@ -27,15 +27,15 @@ type Node struct {
 	pods    map[types.UID]*v1.Pod
 }
 
-// nodeTB has the methods of a test that [NewNode] needs: see tB.
-type nodeTB interface {
-	tB
+// NodeTB has the methods of a test that [NewNode] needs: see TB.
+type NodeTB interface {
+	TB
 	TempDir() string
 }
 
 // NewNode starts a node for a test; the agent and the runtime end with the test. Config.Dir and Config.LogsRoot are set
 // to the node's directories. In a testing/synctest bubble, call it with the bubble's T.
-func NewNode(t nodeTB, cfg Config) *Node {
+func NewNode(t NodeTB, cfg Config) *Node {
 	t.Helper()
 	dir := t.TempDir()
 	n := &Node{Root: filepath.Join(dir, "root"), Logs: filepath.Join(dir, "logs"), t: t, reports: map[types.UID]v1.PodStatus{}, pods: map[types.UID]*v1.Pod{}}

@@ -25,7 +25,9 @@ func (s service) programs(c *container, io streams.Console) map[string]sh.Progra
 	m := map[string]sh.Program{"stress": s.stress(c)}
 	for name, p := range s.cfg.Programs {
 		m[name] = func(ctx context.Context, call *sh.Call) int {
-			return p(ctx, program.New(call, io.TTY, io.Sizes, func(port int32) (net.Listener, error) { return s.listen(c.sandbox, port) }))
+			return p(ctx, program.New(program.Command{
+				Args: call.Args, Env: call.Env, Stdin: call.Stdin, Stdout: call.Stdout, Stderr: call.Stderr, TTY: io.TTY, Sizes: io.Sizes, Signals: call.Signals,
+			}, call.Files, func(port int32) (net.Listener, error) { return s.listen(c.sandbox, port) }))
 		}
 	}
 	return m

@@ -121,10 +121,10 @@ func (r *Runtime) register() (done func(), err error) {
 	return r.running.Done, nil
 }
 
-// tB has the methods of a test that [Start] needs; *testing.T, *testing.B and types that embed them
+// TB has the methods of a test that [Start] needs; *testing.T, *testing.B and types that embed them
 // implement it. The package itself does not import testing, so that programs with an in-memory runtime
 // do not link it.
-type tB interface {
+type TB interface {
 	Helper()
 	Error(args ...any)
 	Fatal(args ...any)
@@ -137,7 +137,7 @@ type tB interface {
 // They end in the test's cleanups. So Run of an agent must end before the test returns, or in a Cleanup
 // that is registered after Start. The caller must close connections of [Runtime.Dial]: an open one makes
 // synctest panic with "blocked goroutines remain".
-func Start(t tB, cfg Config) (*Runtime, *grpc.ClientConn) {
+func Start(t TB, cfg Config) (*Runtime, *grpc.ClientConn) {
 	t.Helper()
 	r, err := New(cfg)
 	if err != nil {

@@ -25,15 +25,15 @@ type Slices interface {
 	RemoveSlice(ctx context.Context, path string) error
 }
 
-// runtimeConfigurer is the part of a runtime that returns its cgroup driver. A *cri.Client
+// RuntimeConfigurer is the part of a runtime that returns its cgroup driver. A *cri.Client
 // implements it.
-type runtimeConfigurer interface {
+type RuntimeConfigurer interface {
 	RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest, ...grpc.CallOption) (*runtimeapi.RuntimeConfigResponse, error)
 }
 
 // DriverOf returns the cgroup driver of a runtime. A runtime that cannot report it, such as containerd 1.6,
 // causes an error of class cri.ErrUnimplemented: the driver must then be configured.
-func DriverOf(ctx context.Context, r runtimeConfigurer) (cgroup.Driver, error) {
+func DriverOf(ctx context.Context, r RuntimeConfigurer) (cgroup.Driver, error) {
 	resp, err := r.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
 	if err != nil {
 		return "", fmt.Errorf("cgroup driver of the runtime: %w", cri.Classify(err))

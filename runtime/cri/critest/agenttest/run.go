@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// test has the methods of a test that [Run] needs; *testing.T implements it. The package does not import
+// Test has the methods of a test that [Run] needs; *testing.T implements it. The package does not import
 // testing, so that programs that judge agents do not link it.
-type test[T any] interface {
+type Test[T any] interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatal(args ...any)
@@ -37,7 +37,7 @@ const (
 // around is synctest.Test of testing/synctest, which runs each scenario in virtual time, or nil for
 // real time. In virtual time the agent must use package time, must connect with [Node.Dial], and must
 // leave no goroutine behind when Stop and Kill have returned.
-func Run[T test[T]](t T, around func(T, func(T)), cfg Config) *Report {
+func Run[T Test[T]](t T, around func(T, func(T)), cfg Config) *Report {
 	t.Helper()
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -94,7 +94,7 @@ func timeLeft(deadline time.Time, ok bool) func() bool {
 }
 
 // conclude passes, fails or skips the test of a promise by its outcome.
-func conclude[T test[T]](t T, o Outcome) {
+func conclude[T Test[T]](t T, o Outcome) {
 	switch o.State {
 	case Broken:
 		t.Errorf("%s\nBroken %d times in %d. %s", o.Sentence, o.BrokenTimes, o.Judged, o.Breaches[0].text())

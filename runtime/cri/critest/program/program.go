@@ -6,8 +6,6 @@ import (
 	"context"
 	"io"
 	"net"
-
-	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
 // Command is one run of a [Program].
@@ -23,16 +21,22 @@ type Command struct {
 	// except SIGKILL, which ends the program's context. A program that never
 	// reads it ignores them.
 	Signals <-chan int
-	files   sh.Files
+	files   Files
 	listen  func(port int32) (net.Listener, error)
 }
 
-// New returns the Command of a process of the runtime.
-func New(call *sh.Call, tty bool, sizes <-chan Size, listen func(port int32) (net.Listener, error)) *Command {
-	return &Command{
-		Args: call.Args, Env: call.Env, Stdin: call.Stdin, Stdout: call.Stdout, Stderr: call.Stderr, TTY: tty, Sizes: sizes,
-		Signals: call.Signals, files: call.Files, listen: listen,
-	}
+// New returns a copy of c that has the files of a container, and that listens on the ports of its pod with listen. Only a
+// runtime needs it.
+func New(c Command, files Files, listen func(port int32) (net.Listener, error)) *Command {
+	c.files, c.listen = files, listen
+	return &c
+}
+
+// Files are the files of a container. Names are absolute.
+type Files interface {
+	ReadFile(name string) ([]byte, error)
+	// WriteFile creates the file if it does not exist. It appends if add is true.
+	WriteFile(name string, data []byte, add bool) error
 }
 
 // Size is the size of a terminal, in characters.

@@ -1,0 +1,76 @@
+package apisurface
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+const repository = "github.com/podsync/podsync"
+
+// Programs can name each type that an exported name shows, so that they can declare variables of it, implement it and
+// write tests with it. PODSYNC_DOCUMENTS=all includes the other modules.
+func TestNoExportedNameShowsAHiddenType(t *testing.T) {
+	dirs := []string{root}
+	if os.Getenv("PODSYNC_DOCUMENTS") == "all" {
+		modules, err := filepath.Glob(filepath.Join(root, "modules", "*", "go.mod"))
+		if err != nil || len(modules) < 5 {
+			t.Fatalf("modules %q, %v", modules, err)
+		}
+		for _, file := range modules {
+			dirs = append(dirs, filepath.Dir(file))
+		}
+	}
+	for _, dir := range dirs {
+		compiled, err := Compiled(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pkg := range compiled {
+			for _, leak := range Leaks(repository, pkg) {
+				t.Error(leak)
+			}
+		}
+	}
+}
+
+func TestLeaksRule(t *testing.T) {
+	const text = `package p
+type hidden struct{}
+type Shown struct{ H hidden; h hidden; Fine []error }
+func (*Shown) Method() map[string][]*hidden { return nil }
+func (hidden) Exported() {}
+type Interface interface { M(chan hidden); m(hidden) }
+type Alias = hidden
+type Generic[T interface{ *hidden }] struct{ Value T }
+type Fine struct{ hidden }
+func Function(func(hidden)) (Generic[*hidden], error) { return Generic[*hidden]{}, nil }
+var Variable [2]struct{ Field hidden }
+const Constant = 1
+`
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, "p.go", text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := repository + "/p"
+	pkg, err := (&types.Config{}).Check(path, files, []*ast.File{file}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, name := range []string{"Alias", "Function", "Generic", "Interface.M", "Shown.H", "Shown.Method", "Variable.Field"} {
+		want = append(want, path+"."+name+" shows "+path+".hidden")
+	}
+	if got := Leaks(repository, pkg); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := Leaks("example.com/other", pkg); len(got) > 0 {
+		t.Errorf("types of other repositories: %q", got)
+	}
+}

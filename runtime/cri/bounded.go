@@ -1,0 +1,195 @@
+package cri
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// New returns a Client of any implementation of the two generated clients: a wrapper of a connection, or a runtime in the
+// same process, without gRPC. Its calls have the default Timeouts; [Timeouts.Client] returns a Client with others.
+//
+// An implementation without gRPC returns when the context of a call ends. Its errors may be any that [Classify] knows:
+// errors of package status, an *Error with a class, and those of package context. It returns errors.ErrUnsupported, or
+// the code Unimplemented, from calls that it does not have: an agent can do without GetContainerEvents, the calls for
+// statistics and RuntimeConfig, for example. Close does nothing. The name of the runtime is unknown, so pass it on, for
+// example as syncpod.Config.RuntimeName.
+func New(runtime runtimeapi.RuntimeServiceClient, image runtimeapi.ImageServiceClient) *Client {
+	return Timeouts{}.Client(runtime, image)
+}
+
+// Client returns a Client as New does, whose calls are limited by t.
+func (t Timeouts) Client(runtime runtimeapi.RuntimeServiceClient, image runtimeapi.ImageServiceClient) *Client {
+	t = t.withDefaults()
+	c := &Client{}
+	if runtime != nil {
+		c.RuntimeServiceClient = boundedRuntime{runtime, t}
+	}
+	if image != nil {
+		c.ImageServiceClient = boundedImages{image, t}
+	}
+	return c
+}
+
+// boundedRuntime and boundedImages limit the duration of each call. Streams end with their contexts.
+type boundedRuntime struct {
+	runtimeapi.RuntimeServiceClient
+	timeouts Timeouts
+}
+
+type boundedImages struct {
+	runtimeapi.ImageServiceClient
+	timeouts Timeouts
+}
+
+// bound makes a call that ends when its timeout has passed.
+func bound[Request, Response any](ctx context.Context, t Timeouts, in Request, opts []grpc.CallOption, call func(context.Context, Request, ...grpc.CallOption) (Response, error)) (Response, error) {
+	ctx, cancel := t.limit(ctx, in)
+	defer cancel()
+	return call(ctx, in, opts...)
+}
+
+func (b boundedRuntime) Version(ctx context.Context, in *runtimeapi.VersionRequest, opts ...grpc.CallOption) (*runtimeapi.VersionResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.Version)
+}
+
+func (b boundedRuntime) RunPodSandbox(ctx context.Context, in *runtimeapi.RunPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.RunPodSandboxResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.RunPodSandbox)
+}
+
+func (b boundedRuntime) StopPodSandbox(ctx context.Context, in *runtimeapi.StopPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.StopPodSandboxResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.StopPodSandbox)
+}
+
+func (b boundedRuntime) RemovePodSandbox(ctx context.Context, in *runtimeapi.RemovePodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.RemovePodSandboxResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.RemovePodSandbox)
+}
+
+func (b boundedRuntime) PodSandboxStatus(ctx context.Context, in *runtimeapi.PodSandboxStatusRequest, opts ...grpc.CallOption) (*runtimeapi.PodSandboxStatusResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.PodSandboxStatus)
+}
+
+func (b boundedRuntime) ListPodSandbox(ctx context.Context, in *runtimeapi.ListPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.ListPodSandbox)
+}
+
+func (b boundedRuntime) CreateContainer(ctx context.Context, in *runtimeapi.CreateContainerRequest, opts ...grpc.CallOption) (*runtimeapi.CreateContainerResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.CreateContainer)
+}
+
+func (b boundedRuntime) StartContainer(ctx context.Context, in *runtimeapi.StartContainerRequest, opts ...grpc.CallOption) (*runtimeapi.StartContainerResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.StartContainer)
+}
+
+func (b boundedRuntime) StopContainer(ctx context.Context, in *runtimeapi.StopContainerRequest, opts ...grpc.CallOption) (*runtimeapi.StopContainerResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.StopContainer)
+}
+
+func (b boundedRuntime) RemoveContainer(ctx context.Context, in *runtimeapi.RemoveContainerRequest, opts ...grpc.CallOption) (*runtimeapi.RemoveContainerResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.RemoveContainer)
+}
+
+func (b boundedRuntime) ListContainers(ctx context.Context, in *runtimeapi.ListContainersRequest, opts ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.ListContainers)
+}
+
+func (b boundedRuntime) ContainerStatus(ctx context.Context, in *runtimeapi.ContainerStatusRequest, opts ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.ContainerStatus)
+}
+
+func (b boundedRuntime) UpdateContainerResources(ctx context.Context, in *runtimeapi.UpdateContainerResourcesRequest, opts ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.UpdateContainerResources)
+}
+
+func (b boundedRuntime) ReopenContainerLog(ctx context.Context, in *runtimeapi.ReopenContainerLogRequest, opts ...grpc.CallOption) (*runtimeapi.ReopenContainerLogResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.ReopenContainerLog)
+}
+
+func (b boundedRuntime) ExecSync(ctx context.Context, in *runtimeapi.ExecSyncRequest, opts ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.ExecSync)
+}
+
+func (b boundedRuntime) Exec(ctx context.Context, in *runtimeapi.ExecRequest, opts ...grpc.CallOption) (*runtimeapi.ExecResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.Exec)
+}
+
+func (b boundedRuntime) Attach(ctx context.Context, in *runtimeapi.AttachRequest, opts ...grpc.CallOption) (*runtimeapi.AttachResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.Attach)
+}
+
+func (b boundedRuntime) PortForward(ctx context.Context, in *runtimeapi.PortForwardRequest, opts ...grpc.CallOption) (*runtimeapi.PortForwardResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.PortForward)
+}
+
+func (b boundedRuntime) ContainerStats(ctx context.Context, in *runtimeapi.ContainerStatsRequest, opts ...grpc.CallOption) (*runtimeapi.ContainerStatsResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.ContainerStats)
+}
+
+func (b boundedRuntime) ListContainerStats(ctx context.Context, in *runtimeapi.ListContainerStatsRequest, opts ...grpc.CallOption) (*runtimeapi.ListContainerStatsResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.ListContainerStats)
+}
+
+func (b boundedRuntime) PodSandboxStats(ctx context.Context, in *runtimeapi.PodSandboxStatsRequest, opts ...grpc.CallOption) (*runtimeapi.PodSandboxStatsResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.PodSandboxStats)
+}
+
+func (b boundedRuntime) ListPodSandboxStats(ctx context.Context, in *runtimeapi.ListPodSandboxStatsRequest, opts ...grpc.CallOption) (*runtimeapi.ListPodSandboxStatsResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.ListPodSandboxStats)
+}
+
+func (b boundedRuntime) UpdateRuntimeConfig(ctx context.Context, in *runtimeapi.UpdateRuntimeConfigRequest, opts ...grpc.CallOption) (*runtimeapi.UpdateRuntimeConfigResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.UpdateRuntimeConfig)
+}
+
+func (b boundedRuntime) Status(ctx context.Context, in *runtimeapi.StatusRequest, opts ...grpc.CallOption) (*runtimeapi.StatusResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.Status)
+}
+
+func (b boundedRuntime) CheckpointContainer(ctx context.Context, in *runtimeapi.CheckpointContainerRequest, opts ...grpc.CallOption) (*runtimeapi.CheckpointContainerResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.CheckpointContainer)
+}
+
+func (b boundedRuntime) CheckpointPod(ctx context.Context, in *runtimeapi.CheckpointPodRequest, opts ...grpc.CallOption) (*runtimeapi.CheckpointPodResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.CheckpointPod)
+}
+
+func (b boundedRuntime) RestorePod(ctx context.Context, in *runtimeapi.RestorePodRequest, opts ...grpc.CallOption) (*runtimeapi.RestorePodResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.RestorePod)
+}
+
+func (b boundedRuntime) ListMetricDescriptors(ctx context.Context, in *runtimeapi.ListMetricDescriptorsRequest, opts ...grpc.CallOption) (*runtimeapi.ListMetricDescriptorsResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.ListMetricDescriptors)
+}
+
+func (b boundedRuntime) ListPodSandboxMetrics(ctx context.Context, in *runtimeapi.ListPodSandboxMetricsRequest, opts ...grpc.CallOption) (*runtimeapi.ListPodSandboxMetricsResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.ListPodSandboxMetrics)
+}
+
+func (b boundedRuntime) RuntimeConfig(ctx context.Context, in *runtimeapi.RuntimeConfigRequest, opts ...grpc.CallOption) (*runtimeapi.RuntimeConfigResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.RuntimeConfig)
+}
+
+func (b boundedRuntime) UpdatePodSandboxResources(ctx context.Context, in *runtimeapi.UpdatePodSandboxResourcesRequest, opts ...grpc.CallOption) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.RuntimeServiceClient.UpdatePodSandboxResources)
+}
+
+func (b boundedImages) ListImages(ctx context.Context, in *runtimeapi.ListImagesRequest, opts ...grpc.CallOption) (*runtimeapi.ListImagesResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.ImageServiceClient.ListImages)
+}
+
+func (b boundedImages) ImageStatus(ctx context.Context, in *runtimeapi.ImageStatusRequest, opts ...grpc.CallOption) (*runtimeapi.ImageStatusResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.ImageServiceClient.ImageStatus)
+}
+
+func (b boundedImages) PullImage(ctx context.Context, in *runtimeapi.PullImageRequest, opts ...grpc.CallOption) (*runtimeapi.PullImageResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.ImageServiceClient.PullImage)
+}
+
+func (b boundedImages) RemoveImage(ctx context.Context, in *runtimeapi.RemoveImageRequest, opts ...grpc.CallOption) (*runtimeapi.RemoveImageResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.ImageServiceClient.RemoveImage)
+}
+
+func (b boundedImages) ImageFsInfo(ctx context.Context, in *runtimeapi.ImageFsInfoRequest, opts ...grpc.CallOption) (*runtimeapi.ImageFsInfoResponse, error) {
+	return bound(ctx, b.timeouts, in, opts, b.ImageServiceClient.ImageFsInfo)
+}
