@@ -42,6 +42,8 @@ type podMemory struct {
 	decided *actions.Input
 	// resize is the last event about a resize, nil if there is none.
 	resize *resizeReported
+	// ends are the channels of Exited, by instance.
+	ends map[string]chan struct{}
 	// exit is the newest status that changed the record, usually by an exit; nil if there is none. exits has a
 	// value while exit is unread.
 	exit  *runtime.PodStatus
@@ -83,17 +85,54 @@ func (m *podMemory) isStale(status *runtime.PodStatus) bool {
 	return !m.changedAt.IsZero() && !status.ObservedAt.After(m.changedAt)
 }
 
+// Exited returns a channel that is closed when a status shows that an instance has exited.
+func (m *podMemory) Exited(id string) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ended := m.ends[id]
+	if ended == nil {
+		ended = make(chan struct{})
+		put(&m.ends, id, ended)
+		if m.pod.Containers.HasExited(id) {
+			close(ended)
+		}
+	}
+	return ended
+}
+
+// noteEnds closes the channels of Exited. It must be called with mu held.
+func (m *podMemory) noteEnds(status *runtime.PodStatus) {
+	for i := range status.Containers {
+		c := &status.Containers[i]
+		ended := m.ends[c.ID.ID]
+		if ended == nil || c.State != runtime.ContainerExited {
+			continue
+		}
+		select {
+		case <-ended: // an earlier status showed it
+		default:
+			close(ended)
+		}
+	}
+}
+
+// wake makes a stop that waits compute the status again.
+func (m *podMemory) wake() {
+	select {
+	case m.exits <- struct{}{}:
+	default: // a value is pending
+	}
+}
+
 // observe calls Observe of package memory, and keeps the newest status that changed the record for a stop that waits.
 func (m *podMemory) observe(status *runtime.PodStatus) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	news = m.pod.Observe(status)
+	m.noteEnds(status)
 	if news && (m.exit == nil || status.ObservedAt.After(m.exit.ObservedAt)) {
 		m.exit = status
-		select {
-		case m.exits <- struct{}{}:
-		default: // a value is pending
-		}
+		m.wake()
 	}
 	return news
 }

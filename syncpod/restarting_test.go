@@ -2,13 +2,17 @@ package syncpod_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
@@ -235,4 +239,101 @@ func TestE9_NilIsIgnoredOrRefused(t *testing.T) {
 		}
 		_ = n.Explain("")
 	})
+}
+
+// K8: the end of the process ends the wait for its preStop handler, in a pod that stops and of a container that restarts
+// (kubernetes #134338, KEP-3960).
+func TestK8_TheEndOfTheProcessEndsThePreStop(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarts=%t", restarts), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				results := probes{}
+				n.restart(func(c *syncpod.Config) { c.Parts.Probes = results })
+				pod := testPod(inits(sidecar("proxy")), containers(preStop(ctr("app"), "sleep", "300")), func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = grace(600) })
+				n.settle(pod, time.Minute)
+				began, ended := time.Now(), make(chan error, 1)
+				if restarts {
+					results[n.current("app").ID] = actions.ProbeResults{Liveness: actions.ProbeFailure}
+					go func() {
+						_, err := n.SyncPod(t.Context(), pod, nil)
+						ended <- err
+					}()
+				} else {
+					go func() { ended <- n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}) }()
+				}
+				time.Sleep(10 * time.Second)
+				n.exit("app", 1)
+				n.Observe(t.Context(), n.status())
+				if err := <-ended; err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took > 12*time.Second {
+					t.Errorf("took %v, and the process ended after 10s", took)
+				}
+				if n.events.count("FailedPreStopHook") > 0 {
+					t.Error("the handler is said to have failed")
+				}
+				if !restarts {
+					n.wantEnded()
+					return
+				}
+				n.settle(pod, time.Minute)
+				n.wantStarts("app", 2)
+			})
+		})
+	}
+}
+
+// T10: a container that becomes unready while its pod is being stopped is reported as unready, however long the stop takes
+// (kubernetes #138889, #129552).
+func TestT10_ReadinessDuringTheStopIsReported(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		results := lockedProbes{}
+		n.restart(func(c *syncpod.Config) { c.Parts.Probes = &results })
+		app := ctr("app")
+		app.ReadinessProbe = &v1.Probe{}
+		pod := testPod(containers(app), func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = grace(120) })
+		n.settle(pod, time.Minute)
+		n.stubborn("app")
+		id := n.current("app").ID
+		results.set(id, actions.ProbeSuccess)
+		n.sync(pod)
+		if !n.report.container("app").Ready {
+			t.Fatal("app is not ready")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: pod}) }()
+		time.Sleep(time.Second)
+		if !n.report.container("app").Ready {
+			t.Error("app is not ready before its probe fails")
+		}
+		results.set(id, actions.ProbeFailure)
+		n.ProbesChanged(podUID)
+		synctest.Wait()
+		if n.report.container("app").Ready {
+			t.Error("app is still reported as ready")
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// lockedProbes are results of readiness probes that change during a call.
+type lockedProbes struct {
+	syncpod.NoProbes
+	mu      sync.Mutex
+	results map[runtime.ContainerID]actions.ProbeResults
+}
+
+func (p *lockedProbes) set(id runtime.ContainerID, readiness actions.ProbeResult) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.results = map[runtime.ContainerID]actions.ProbeResults{id: {Readiness: readiness}}
+}
+
+func (p *lockedProbes) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.results
 }

@@ -262,6 +262,14 @@ func (w syncing) result() Result {
 	return r
 }
 
+// ProbesChanged notes that a result of a pod's probes has changed. A SyncTerminatingPod in flight reports the status again,
+// because it may take the whole grace period. Other calls read the results when they begin.
+func (s *Syncer) ProbesChanged(pod types.UID) {
+	if m := s.known.get(pod); m != nil {
+		m.wake()
+	}
+}
+
 // Observe records a pod status that another component has read. It may be called at any time, also
 // while the pod is being synced: when the sync ends, the runtime may have lost the state in the status.
 // Statuses of unknown pods and nil are ignored. The status is not modified, and may be older

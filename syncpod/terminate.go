@@ -199,7 +199,7 @@ func (e *ending) recordBeside(ctx context.Context) (wait func()) {
 }
 
 // reportBeside reports the status while the pod is being stopped: the current one, and each in which Observe finds another
-// exit, because the other containers may take their whole grace period, and the runtime may take longer to answer. A slow or
+// exit or another result of a probe, because the other containers may take their whole grace period, and the runtime may take longer to answer. A slow or
 // failed report must not delay the stop (virtual-kubelet #938). A pod without a spec has no status to report.
 func (e *ending) reportBeside(ctx context.Context) (r *report, end func()) {
 	if e.pod == nil {
@@ -217,6 +217,9 @@ func (e *ending) reportBeside(ctx context.Context) (r *report, end func()) {
 			}
 			select {
 			case <-e.memory.exits:
+				if ctx.Err() == nil {
+					r.update(ctx, last, outlook{}) // the results of probes may have changed (kubernetes #138889)
+				}
 			case <-stopped:
 				return
 			case <-ctx.Done():

@@ -25,9 +25,13 @@ const (
 	recordTime = time.Second
 )
 
-// preStop runs the handler, once for each instance, and returns when it has ended or the deadline has passed. If the
-// handler still runs then, it continues during the stop, for at most preStopExtension. The returned function cancels
-// it, and returns when it has ended.
+// errProcessEnded cancels the handler of an instance that has exited: there is nothing left to prepare for the stop, and
+// everything behind the handler waits for it (kubernetes #134338).
+var errProcessEnded = errors.New("the container has exited")
+
+// preStop runs the handler, once for each instance, and returns when it or the container's process has ended, or the
+// deadline has passed. If the handler still runs at the deadline, it continues during the stop, for at most
+// preStopExtension. The returned function cancels it, and returns when it has ended.
 func (s *Stopper) preStop(ctx context.Context, k *kill) (end func()) {
 	req, ok := k.preStopRequest()
 	if !ok || k.Status.State != runtime.ContainerRunning {
@@ -36,7 +40,12 @@ func (s *Stopper) preStop(ctx context.Context, k *kill) (end func()) {
 	if !time.Now().Before(k.Deadline) || !k.Memory.Mark(k.Status.ID.ID, memory.PreStopRun) {
 		return func() {}
 	}
-	hooking, cancel := context.WithDeadline(ctx, k.Deadline.Add(preStopExtension))
+	var exited <-chan struct{}
+	if exits, ok := k.Memory.(Exits); ok {
+		exited = exits.Exited(k.Status.ID.ID)
+	}
+	running, processEnded := context.WithCancelCause(ctx)
+	hooking, cancel := context.WithDeadline(running, k.Deadline.Add(preStopExtension))
 	ended := make(chan struct{})
 	go func() {
 		s.runPreStop(ctx, hooking, k, req)
@@ -44,11 +53,14 @@ func (s *Stopper) preStop(ctx context.Context, k *kill) (end func()) {
 	}()
 	select {
 	case <-ended:
+	case <-exited:
+		processEnded(errProcessEnded)
 	case <-time.After(time.Until(k.Deadline)):
 	}
 	return func() {
 		cancel()
 		<-ended
+		processEnded(nil)
 	}
 }
 
@@ -58,7 +70,7 @@ func (s *Stopper) runPreStop(ctx, hooking context.Context, k *kill, req handler.
 	began := time.Now()
 	result, err := s.config.Hooks.Run(hooking, req)
 	s.config.Observer.PreStopEnded(k.Pod, k.Status.Name, time.Since(began), err)
-	if err != nil && ctx.Err() == nil && !s.exited(hooking, k.Status.ID.ID) {
+	if err != nil && ctx.Err() == nil && context.Cause(hooking) != errProcessEnded && !s.exited(hooking, k.Status.ID.ID) {
 		s.eventf(k.about(), v1.EventTypeWarning, EventFailedPreStopHook, "PreStopHook failed")
 	}
 	if err == nil && result.HTTPFallback {

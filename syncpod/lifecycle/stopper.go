@@ -128,6 +128,13 @@ type Memory interface {
 	Record(ctx context.Context)
 }
 
+// Exits is what a Memory may be besides: it knows of exits that others observe during a stop.
+type Exits interface {
+	// Exited returns a channel that is closed when the instance has been observed to have exited. The stop then waits no
+	// longer for its preStop handler.
+	Exited(id string) <-chan struct{}
+}
+
 // Marks is a Memory that lasts as long as the process. The zero Marks has no marks. Its methods may be called concurrently.
 type Marks struct {
 	mu        sync.Mutex

@@ -23,7 +23,10 @@ func (h host) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopRe
 
 func (h host) State(uid types.UID) podworkers.PodState { return h.loop.workers.State(uid) }
 
-func (h host) PodChanged(uid types.UID) { h.loop.table.requestSync(uid) }
+func (h host) PodChanged(uid types.UID) {
+	h.loop.syncer.ProbesChanged(uid)
+	h.loop.table.requestSync(uid)
+}
 
 func (h host) Available() error {
 	_, err := h.loop.watcher.Available()

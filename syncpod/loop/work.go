@@ -21,6 +21,7 @@ type syncer interface {
 	SyncTerminatingRuntimePod(ctx context.Context, p syncpod.RuntimePod) error
 	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) error
 	Observe(ctx context.Context, status *runtime.PodStatus)
+	ProbesChanged(pod types.UID)
 	Explain(pod types.UID) string
 	RecordedPods(ctx context.Context) ([]types.UID, error)
 	Forget(ctx context.Context, pod types.UID) error

@@ -253,6 +253,13 @@ func (c Containers) Restarting(status *runtime.PodStatus) (ids []runtime.Contain
 	return ids
 }
 
+// HasExited reports whether an instance is known to have exited.
+func (c Containers) HasExited(id string) bool {
+	return slices.ContainsFunc(c, func(known *Container) bool {
+		return known.current != nil && known.current.ID.ID == id && known.current.State == runtime.ContainerExited
+	})
+}
+
 // HasRunSince reports whether a container has run, and this was unknown when the status was read: a start that
 // was given up may succeed before its container is removed. The next status must then decide whether the
 // container runs again.
