@@ -21,6 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 )
 
 func onFailure(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyOnFailure }
@@ -248,7 +249,17 @@ func TestK8_TheEndOfTheProcessEndsThePreStop(t *testing.T) {
 		t.Run(fmt.Sprintf("restarts=%t", restarts), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				results := probes{}
-				n.restart(func(c *syncpod.Config) { c.Parts.Probes = results })
+				n.restart(func(c *syncpod.Config) {
+					c.Parts.Probes = results
+					c.Parts.Hooks = hooksFunc(func(ctx context.Context, _ handler.Request) (handler.Result, error) { // a sleep
+						select {
+						case <-time.After(300 * time.Second):
+							return handler.Result{}, nil
+						case <-ctx.Done():
+							return handler.Result{}, ctx.Err()
+						}
+					})
+				})
 				pod := testPod(inits(sidecar("proxy")), containers(preStop(ctr("app"), "sleep", "300")), func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = grace(600) })
 				n.settle(pod, time.Minute)
 				began, ended := time.Now(), make(chan error, 1)
