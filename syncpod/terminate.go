@@ -199,8 +199,9 @@ func (e *ending) recordBeside(ctx context.Context) (wait func()) {
 }
 
 // reportBeside reports the status while the pod is being stopped: the current one, and each in which Observe finds another
-// exit or another result of a probe, because the other containers may take their whole grace period, and the runtime may take longer to answer. A slow or
-// failed report must not delay the stop (virtual-kubelet #938). A pod without a spec has no status to report.
+// exit or a probe has another result, because the other containers may take their whole grace period, and the runtime may
+// take longer to answer. A slow or failed report must not delay the stop (virtual-kubelet #938). A pod without a spec has no
+// status to report.
 func (e *ending) reportBeside(ctx context.Context) (r *report, end func()) {
 	if e.pod == nil {
 		return nil, func() {}
