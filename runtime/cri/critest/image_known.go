@@ -36,17 +36,3 @@ func knownImage(name string) knownProgram {
 func (i Image) serves(command string) bool {
 	return i.ServeUnknown || !i.OnlyKnown && slices.Contains(knownImage(i.Name).programs, path.Base(command))
 }
-
-// kind says what an image is taken for.
-func (i Image) kind() string {
-	k := knownImage(i.Name)
-	switch {
-	case i.OnlyKnown:
-		return "only the commands of the command language and of Config.Programs"
-	case len(i.Entrypoint) > 0 || len(i.Cmd) > 0:
-		return "an image with the command that Image.Entrypoint and Cmd give"
-	case len(k.cmd) > 0:
-		return "an image whose command is " + k.cmd[0]
-	}
-	return "a server, unless the pod gives a command"
-}

@@ -210,7 +210,8 @@ func (s *shell) removeAll(name string, recursive, dirs bool) error {
 				}
 			}
 		case !dirs:
-			return errors.New("Is a directory") //nolint:staticcheck // as programs print it
+			//lint:ignore ST1005 as programs print it
+			return errors.New("Is a directory")
 		}
 	}
 	return s.p.cfg.Files.Remove(name)
@@ -315,7 +316,8 @@ func dd(s *shell, args []string) int {
 			blocks, err = size(count)
 		}
 		if err == nil && (limit < 0 || blocks < 0 || limit > maxFile || blocks > maxFile || limit*blocks > maxFile) {
-			err = errors.New("No space left on device") //nolint:staticcheck // as programs print it
+			//lint:ignore ST1005 as programs print it
+			err = errors.New("No space left on device")
 		}
 		limit *= blocks
 	}
