@@ -58,12 +58,9 @@ type agent struct {
 	known   map[types.UID]*podState
 }
 
-// worked is a pod of the workers: as it was desired, and as they have it. If a stopping pod is desired again, it starts anew
-// after it has been removed.
-type worked struct {
-	desired, pod *v1.Pod
-	again        bool
-}
+// worked is a pod of the workers: as it was desired, and as they have it. If a stopping pod is desired again, they have the
+// new pod, which starts after the old one has been removed.
+type worked struct{ desired, pod *v1.Pod }
 
 // newAgent connects the parts. It calls nothing.
 func newAgent(c config) (a *agent, err error) {
@@ -170,8 +167,8 @@ func (a *agent) reconcile() {
 	defer a.mu.Unlock()
 	for uid, w := range a.working {
 		switch want := a.desired[uid]; {
-		case w.desired == nil && want != nil && !w.again:
-			a.update(podworkers.Create, uid, worked{pod: w.pod, again: true})
+		case w.desired == nil && want != nil: // the workers keep the new pod until the old one is forgotten
+			a.update(podworkers.Create, uid, worked{desired: want, pod: want})
 		case w.desired == nil: // it stops
 		case want == nil:
 			a.update(podworkers.Kill, uid, worked{pod: deleted(w.pod)})

@@ -155,7 +155,9 @@ func (a *agent) forget(ctx context.Context, uid types.UID) error {
 	if err == nil {
 		a.mu.Lock()
 		delete(a.known, uid)
-		delete(a.working, uid)
+		if a.working[uid].desired == nil { // otherwise a new pod with this UID follows
+			delete(a.working, uid)
+		}
 		a.mu.Unlock()
 		a.look()
 	}
