@@ -154,8 +154,8 @@ func TestBackOffIsNotReady(t *testing.T) {
 func TestGracePeriodOfAProbe(t *testing.T) {
 	on(t, critest.Config{}, nil, func(n *node) {
 		pod := n.apply(`{metadata: {name: a}, spec: {terminationGracePeriodSeconds: 3600, containers: [{name: app, command: [sh, -c, "touch /live; trap '' TERM; sleep infinity"],
-  livenessProbe: {exec: {command: [test, -e, /live]}, periodSeconds: 1, failureThreshold: 1, terminationGracePeriodSeconds: 10}}]}}`)
-		time.Sleep(time.Minute)
+  livenessProbe: {exec: {command: [test, -e, /live]}, periodSeconds: 1, failureThreshold: 1, initialDelaySeconds: 1, terminationGracePeriodSeconds: 10}}]}}`)
+		time.Sleep(time.Minute) // the first probe waits a second, because touch may take as long as a probe
 		exec(n, "app", "rm", "/live")
 		begun := time.Now()
 		time.Sleep(time.Minute)
