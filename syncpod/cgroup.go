@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podsync/podsync/internal/lastknown"
 	"github.com/podsync/podsync/internal/podresources"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/memory"
@@ -29,16 +30,22 @@ type podCgroup struct{ *observedPod }
 
 // ensureCgroup creates or updates the cgroup of the pod. While containers are changed, they must fit before
 // and after the change, so no limit is lowered. A memory limit below the memory in use is not lowered either;
-// that delays nothing else.
-func (o podCgroup) ensureCgroup(ctx context.Context, changes bool) (parent string, err error) {
-	cgroups := o.config.Extensions.Cgroups
+// that delays nothing else. exists means that the sandbox of the pod runs in the cgroup: then an update that hangs delays no
+// restart.
+func (o podCgroup) ensureCgroup(ctx context.Context, exists, changes bool) (parent string, err error) {
+	cgroups, asking := o.config.Extensions.Cgroups, ctx
+	if exists && !changes {
+		var cancel context.CancelFunc
+		asking, cancel = context.WithTimeout(ctx, lastknown.Patience)
+		defer cancel()
+	}
 	if changes || o.mayNotLower() {
-		parent, err = cgroups.RaiseCgroup(ctx, o.pod)
-	} else if parent, err = cgroups.EnsureCgroup(ctx, o.pod); errors.Is(err, cgroup.ErrMemoryInUse) {
+		parent, err = cgroups.RaiseCgroup(asking, o.pod)
+	} else if parent, err = cgroups.EnsureCgroup(asking, o.pod); errors.Is(err, cgroup.ErrMemoryInUse) {
 		o.memoryInUse = &StepError{Step: stepResize, Reason: errResizePod, Err: err}
 		o.holdUp(ctx, cgroupKey(o.pod), o.memoryInUse)
 		o.warn(ctx, EventResizeError, "Error resizing pod: %v", err)
-		parent, err = cgroups.RaiseCgroup(ctx, o.pod)
+		parent, err = cgroups.RaiseCgroup(asking, o.pod)
 	} else if err == nil {
 		o.memory.succeeded(cgroupKey(o.pod))
 	}
@@ -64,7 +71,7 @@ func (w lowering) updateCgroup(ctx context.Context, changes bool) {
 	if w.config.Extensions.Cgroups == nil {
 		return
 	}
-	if _, err := (podCgroup{&w.observedPod}).ensureCgroup(ctx, changes); err != nil {
+	if _, err := (podCgroup{&w.observedPod}).ensureCgroup(ctx, true, changes); err != nil {
 		w.fail(&StepError{Step: stepPrepare, Reason: ErrPreparePod, Err: err})
 	}
 }

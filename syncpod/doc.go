@@ -117,11 +117,13 @@ package syncpod
 //	prepare.go         9 the preparation of the node
 //	sandbox.go         10 the sandbox, and the wait for its address
 //	start_image.go     11 images of containers, and images that they mount
+//	start_secrets.go   11 pull secrets, if an image needs them
 //	start.go           12 which containers may start now; the start of one container, from its
 //	                      image to its postStart handler
 //	start_create.go    12 CreateContainer, and lost answers
 //	start_devices.go   12 the devices that a container is allocated
 //	start_launch.go    12 StartContainer, and postStart handlers
+//	start_sources.go   12 sources of variables, and their last answers
 //	start_mounts.go    12 mounts on the node that exist only during a start
 //	loglink.go         12 links for log shippers
 //	resize.go          13 in-place resize

@@ -124,9 +124,15 @@ type UserNamespaces interface {
 
 // PullSecrets returns a pod's image pull secrets, in the order of spec.imagePullSecrets. With an
 // error, which names the missing ones, it returns the existing ones. The error becomes an event,
-// and the pod continues with these; the error must not contain a secret. It is called by each
-// SyncPod that starts something, which waits for it: it has no deadline of its own, and must return
-// when ctx ends.
+// and the pod continues with these; the error must not contain a secret. It is called when an image
+// must be pulled, or was pulled with credentials and is new to the pod. The start waits for it: it has
+// no deadline of its own, and must return when ctx ends.
 type PullSecrets interface {
 	PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error)
+}
+
+// ImagePullSecrets may be implemented by a PullSecrets that looks credentials up for each image. It then is called in place of
+// PullSecrets, so that nothing is looked up for the images of the pod that need no credentials.
+type ImagePullSecrets interface {
+	PullSecretsFor(ctx context.Context, pod *v1.Pod, image string) ([]v1.Secret, error)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/memory"
 )
 
@@ -38,6 +39,8 @@ type podMemory struct {
 	failed []*StepError
 	// mounts are the mounts of unfinished starts, by container.
 	mounts map[string]startMounts
+	// sources are the last answers of the sources of variables, nil before the first start.
+	sources *knownSources
 	// decided is the input of the last plan, nil before the first plan.
 	decided *actions.Input
 	// resize is the last event about a resize, nil if there is none.
@@ -54,6 +57,16 @@ func newPodMemory(uid types.UID, limits *memory.Limits) *podMemory {
 	return &podMemory{
 		uid: uid, firstSeen: time.Now(), pod: memory.New(limits), failures: memory.NewFailures[*StepError](limits), exits: make(chan struct{}, 1),
 	}
+}
+
+// known returns sources that answer from memory if those of the program are unavailable.
+func (m *podMemory) known(from env.Sources) env.Sources {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sources == nil {
+		m.sources = newKnownSources()
+	}
+	return m.sources.of(from)
 }
 
 // do calls f with the pod's memory while no other call reads or changes it.

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/lastknown"
 	sandboxconfig "github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/poddir"
@@ -18,7 +19,7 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// preparation prepares the node for a pod: cgroup, directories, volumes, and the pull secrets. It adds the results
+// preparation prepares the node for a pod: cgroup, directories and volumes. It adds the results
 // that the pod's sandbox needs to the sandbox's input.
 type preparation struct {
 	*observedPod
@@ -32,15 +33,20 @@ func (p *preparation) run(ctx context.Context) *StepError {
 	if err := p.prepareNode(ctx); err != nil {
 		return &StepError{Step: stepPrepare, Reason: ErrPreparePod, Err: err}
 	}
-	p.getPullSecrets(ctx)
 	return nil
+}
+
+// suffices reports whether containers may start in the sandbox of the pod with what was prepared for it, although err prevented
+// an update. A container that mounts a volume that is lost does not start, because its mounts fail.
+func (p *preparation) suffices(ctx context.Context, err error) bool {
+	return p.sandbox.id != "" && lastknown.Suffices(ctx, lastknown.Made, err)
 }
 
 func (p *preparation) prepareNode(ctx context.Context) error {
 	var cgroup string
 	if p.config.Extensions.Cgroups != nil {
 		var err error
-		if cgroup, err = (podCgroup{p.observedPod}).ensureCgroup(ctx, p.changes); err != nil {
+		if cgroup, err = (podCgroup{p.observedPod}).ensureCgroup(ctx, p.sandbox.id != "", p.changes); err != nil && (p.changes || !p.suffices(ctx, err)) {
 			return err
 		}
 	}
@@ -48,7 +54,9 @@ func (p *preparation) prepareNode(ctx context.Context) error {
 		var err error
 		if p.sandbox.input, err = p.config.Parts.Prepare.PreparePod(ctx, p.pod); err != nil {
 			warnOfVolumes(ctx, p.observedPod, err)
-			return err
+			if len(volumeErrors(err)) == 0 || !p.suffices(ctx, err) {
+				return err
+			}
 		}
 	}
 	if cgroup != "" {
@@ -108,19 +116,6 @@ func (p *preparation) resolver() error {
 	}
 	in.DNS = dns
 	return err
-}
-
-// getPullSecrets gets the pull secrets. Missing secrets are reported, and the pod starts without them: its images may
-// be present or public.
-func (p *preparation) getPullSecrets(ctx context.Context) {
-	if p.config.Objects.PullSecrets == nil {
-		return
-	}
-	secrets, err := p.config.Objects.PullSecrets.PullSecrets(ctx, p.pod)
-	if err != nil && ctx.Err() == nil {
-		p.eventf(podref.Pod(p.pod), v1.EventTypeWarning, EventFailedToRetrieveImagePullSecret, "Unable to retrieve some image pull secrets (%v); attempting to pull the image may not succeed.", err)
-	}
-	p.sandbox.secrets = secrets
 }
 
 // checkMounts ensures that a container gets everything that its spec mounts. No container runs without its

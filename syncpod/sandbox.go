@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
@@ -27,8 +26,8 @@ type inUse struct {
 	input sandbox.Input
 	// ips are the pod's addresses, the primary first.
 	ips []string
-	// secrets are the pull secrets of images.
-	secrets []v1.Secret
+	// secrets gets the pull secrets of images.
+	secrets pullSecrets
 }
 
 // sandboxKey is the back-off key of a pod's sandbox. No container has this key.
@@ -71,7 +70,11 @@ func (o *observedPod) holdUp(ctx context.Context, key memory.Key, failed *StepEr
 	failed.NotBefore = o.memory.holdUp(key, failed, time.Now())
 }
 
+// configureSandbox prepares the node and computes the configuration of the sandbox. A sandbox that exists keeps what it has.
 func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
+	if !w.plan.Sandbox.Create {
+		w.sandbox.id = w.plan.Sandbox.ID
+	}
 	if failed := (&preparation{&w.observedPod, &w.sandbox, lowering(w).changesContainers()}).run(ctx); failed != nil {
 		return failed
 	}
@@ -79,7 +82,7 @@ func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 	in.Pod, in.Attempt, in.LogsRoot = w.pod, w.plan.Sandbox.Attempt, w.config.Node.LogsRoot
 	in.NoCPUQuota, in.CPUPeriod = w.config.Node.Containers.NoCPUQuota, w.config.Node.Containers.CPUPeriod
 	var err error
-	if w.sandbox.handler, err = sandbox.LookupRuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses); err != nil {
+	if w.sandbox.handler, err = w.handler(ctx); err != nil {
 		return w.notConfigured(ctx, err, err)
 	}
 	if namespaces := w.config.Extensions.UserNamespaces; namespaces != nil {
@@ -94,6 +97,18 @@ func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 	config.Labels = w.config.Owner.Mark(config.Labels)
 	w.sandbox.config, w.sandbox.id, w.sandbox.ips = config, w.plan.Sandbox.ID, w.podIPs()
 	return nil
+}
+
+// handler returns the runtime handler of the pod. The sandbox of a pod with a runtime class shows it, whatever has become of
+// the class since then.
+func (w sandboxing) handler(ctx context.Context) (string, error) {
+	class := w.pod.Spec.RuntimeClassName
+	for i := range w.status.Sandboxes {
+		if sb := &w.status.Sandboxes[i]; class != nil && *class != "" && w.sandbox.id != "" && sb.ID == w.sandbox.id {
+			return sb.RuntimeHandler, nil
+		}
+	}
+	return sandbox.LookupRuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses)
 }
 
 // notConfigured reports that the configuration of the sandbox cannot be computed.

@@ -65,7 +65,7 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 	vars, err := env.MakeEnvironment(ctx, env.Input{
 		Pod: st.pod, Container: st.spec.Name,
 		PodIPs: st.sandbox.ips, HostIPs: st.config.Node.hostIPs(), Allocatable: st.config.Node.Allocatable, FileKey: st.config.Parts.FileKey,
-	}, st.config.Objects.Sources)
+	}, st.memory.known(st.config.Objects.Sources))
 	if err != nil {
 		return nil, err
 	}

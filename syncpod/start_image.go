@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime"
 	images "github.com/podsync/podsync/runtime/image"
 )
 
@@ -73,14 +74,24 @@ func (st pulling) askForImage(ctx context.Context, name string, policy v1.PullPo
 	began := time.Now()
 	img, err := st.config.Parts.Images.EnsureImageExists(ctx, images.Request{
 		Image: name, Policy: policy,
-		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Secrets: st.sandbox.secrets,
-		Sandbox: st.sandbox.config, RuntimeHandler: st.sandbox.handler,
+		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Used: st.used(name),
+		FetchSecrets: func(ctx context.Context) []v1.Secret { return st.sandbox.secrets.of(ctx, &st.observedPod, name) },
+		Sandbox:      st.sandbox.config, RuntimeHandler: st.sandbox.handler,
 		OnPull: func() { st.event(v1.EventTypeNormal, EventPulling, "Pulling image %q", name) },
 	})
 	if err != nil && !inBackOff(err) || err == nil && img.Pulled {
 		st.config.Observer.ImagePulled(st.pod, st.Container, name, time.Since(began), err)
 	}
 	return img, err
+}
+
+// used returns the image that the last instance of the container has run with, "" if that had another name.
+func (st pulling) used(name string) string {
+	last := st.status.Latest(st.spec.Name)
+	if last == nil || last.StartedAt.IsZero() || name != st.spec.Image || last.SpecHash != runtime.HashContainer(st.spec) {
+		return ""
+	}
+	return last.ImageID
 }
 
 // inBackOff reports whether a pull was not tried.

@@ -30,6 +30,41 @@ type access struct {
 	read    map[string]bool
 	// missed are the records whose image the last list lacked, by the name of their file.
 	missed map[types.UID]bool
+	// used are the images that pods got, by repository. A pod may use them again.
+	used map[types.UID]map[useKey]bool
+}
+
+// A useKey names an image as a pod does.
+type useKey struct{ repository, id string }
+
+// use records that a pod got an image.
+func (a *access) use(pod types.UID, repository, id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if pod == "" {
+		return
+	}
+	if a.used == nil {
+		a.used = map[types.UID]map[useKey]bool{}
+	}
+	if a.used[pod] == nil {
+		a.used[pod] = map[useKey]bool{}
+	}
+	a.used[pod][useKey{repository, id}] = true
+}
+
+// hasUsed reports whether a pod got an image.
+func (a *access) hasUsed(pod types.UID, repository, id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.used[pod][useKey{repository, id}]
+}
+
+// forget drops the images of a pod that was removed.
+func (a *access) forget(pod types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.used, pod)
 }
 
 // imageGrants has the credentials that may use an image, by repository.

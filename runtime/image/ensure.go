@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/lastknown"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
 // Request requests one image for one pod. EnsureImageExists does not modify it.
@@ -27,6 +30,12 @@ type Request struct {
 	PodAnnotations map[string]string
 	// Secrets are the pod's pull secrets, in its order.
 	Secrets []v1.Secret
+	// FetchSecrets, if set, returns more of them. It is called only if the result depends on them, so that a credential
+	// plugin or an API server that is unavailable delays no container whose image is present and usable (kubernetes #133079).
+	FetchSecrets func(ctx context.Context) []v1.Secret
+	// Used is the identifier of the image with which the runtime has run the same container before, "" for none. The pod
+	// may use that image again without credentials.
+	Used string
 	// Sandbox is the pod's sandbox, which some runtimes need for the pull.
 	Sandbox *runtimeapi.PodSandboxConfig
 	// RuntimeHandler is the handler the image is for, empty for the default one.
@@ -86,38 +95,72 @@ func (m *Manager) EnsureImageExists(ctx context.Context, req Request) (*Image, e
 	if err != nil {
 		return nil, fmt.Errorf("image %q: wait for its removal: %w", req.Image, err)
 	}
-	img, err := m.ensure(ctx, req, ref, lease)
+	img, err := m.ensure(ctx, &request{Request: req, ref: ref}, lease)
 	if err != nil {
 		lease.Release()
 		return nil, err
 	}
+	m.access.use(req.PodUID, ref.repository, img.ID)
 	return img, nil
 }
 
-func (m *Manager) ensure(ctx context.Context, req Request, ref imageRef, lease *Lease) (*Image, error) {
-	img, err := m.inspect(ctx, req, ref, lease)
+// request is a Request for an image, with the credentials that were found for it.
+type request struct {
+	Request
+	ref     imageRef
+	fetched bool
+	found   []keyring.Credentials
+	failed  error
+}
+
+// credentials returns the credentials in the pod's secrets that match the image. It fetches them once.
+func (r *request) credentials(ctx context.Context) ([]keyring.Credentials, error) {
+	if r.fetched {
+		return r.found, r.failed
+	}
+	secrets := r.Secrets
+	if r.FetchSecrets != nil {
+		secrets = append(slices.Clone(secrets), r.FetchSecrets(ctx)...)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("image %q: get credentials: %w", r.Image, err)
+	}
+	k, err := keyring.New(secrets)
+	if err != nil {
+		err = &Error{Reason: ErrImagePull, Image: r.Image, Err: err}
+	}
+	r.fetched, r.found, r.failed = true, k.Lookup(r.ref.repository), err
+	return r.found, r.failed
+}
+
+func (m *Manager) ensure(ctx context.Context, req *request, lease *Lease) (*Image, error) {
+	img, err := m.inspect(ctx, req.Request, req.ref, lease)
 	if err != nil {
 		return nil, err
 	}
-	pull, err := m.mustPull(req, ref, img)
+	pull, err := m.mustPull(ctx, req, img)
 	switch {
 	case err != nil:
 		return nil, err
 	case !pull:
 		return img, nil
 	}
-	w := want{req: req, ref: ref}
+	w := want{req: req.Request, ref: req.ref}
 	if img != nil {
 		w.present = img.ID
 	}
-	return m.pullAndInspect(ctx, w, lease)
-}
-
-func (m *Manager) pullAndInspect(ctx context.Context, w want, lease *Lease) (*Image, error) {
-	credentials, err := credentialsFor(w.req, w.ref)
+	credentials, err := req.credentials(ctx)
 	if err != nil {
 		return nil, err
 	}
+	got, err := m.pullAndInspect(ctx, w, credentials, lease)
+	if err != nil && m.hasUsed(req, img) && isUnavailable(err) && lastknown.Suffices(ctx, lastknown.Answer, err) {
+		return img, nil
+	}
+	return got, err
+}
+
+func (m *Manager) pullAndInspect(ctx context.Context, w want, credentials []keyring.Credentials, lease *Lease) (*Image, error) {
 	began := time.Now()
 	got, err := m.pull(ctx, w, credentials)
 	if err != nil {
@@ -138,12 +181,16 @@ func (m *Manager) pullAndInspect(ctx context.Context, w want, lease *Lease) (*Im
 
 // mustPull applies the policy. An image that is present and that the pod may not use counts as
 // absent.
-func (m *Manager) mustPull(req Request, ref imageRef, img *Image) (bool, error) {
-	usable, err := m.mayUse(req, ref, img)
+func (m *Manager) mustPull(ctx context.Context, req *request, img *Image) (bool, error) {
+	policy := effectivePolicy(req.Policy, req.ref)
+	if policy == v1.PullAlways {
+		return true, nil
+	}
+	usable, err := m.mayUse(ctx, req, img)
 	if err != nil {
 		return false, err
 	}
-	pull, reason := shouldPull(effectivePolicy(req.Policy, ref), usable)
+	pull, reason := shouldPull(policy, usable)
 	switch {
 	case reason == "":
 		return pull, nil
@@ -153,13 +200,23 @@ func (m *Manager) mustPull(req Request, ref imageRef, img *Image) (bool, error) 
 	return false, &Error{Reason: reason, Image: req.Image, Err: err}
 }
 
-// mayUse reads the secrets only if the result depends on them.
-func (m *Manager) mayUse(req Request, ref imageRef, img *Image) (bool, error) {
-	if img == nil || m.config.ShareImages || m.access.allows(img, ref, nil) {
+// mayUse gets the credentials only if the result depends on them.
+func (m *Manager) mayUse(ctx context.Context, req *request, img *Image) (bool, error) {
+	if img == nil || m.config.ShareImages || m.hasUsed(req, img) || m.access.allows(img, req.ref, nil) {
 		return img != nil, nil
 	}
-	credentials, err := credentialsFor(req, ref)
-	return err == nil && m.access.allows(img, ref, credentials), err
+	credentials, err := req.credentials(ctx)
+	return err == nil && m.access.allows(img, req.ref, credentials), err
+}
+
+// hasUsed reports whether containers of the pod have run with an image: what the node has of it suffices for a restart.
+func (m *Manager) hasUsed(req *request, img *Image) bool {
+	return img != nil && (img.ID == req.Used || m.access.hasUsed(req.PodUID, req.ref.repository, img.ID))
+}
+
+// isUnavailable reports whether a pull failed because the registry or the runtime is unavailable.
+func isUnavailable(err error) bool {
+	return errors.Is(err, cri.ErrRegistryUnavailable) || errors.Is(err, cri.ErrUnavailable) || errors.Is(err, cri.ErrDeadline)
 }
 
 // inspect returns the image from the runtime, nil if the runtime does not have it.

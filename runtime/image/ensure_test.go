@@ -50,6 +50,41 @@ func TestEnsureImage(t *testing.T) {
 	})
 }
 
+// A registry that is unavailable stops no restart of a container that has run with the image that is present, whatever the
+// policy. A pod that has not used the image waits.
+func TestR3_RegistryThatIsUnavailable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fails  error
+		policy v1.PullPolicy
+		pod    types.UID
+		used   string
+		starts bool
+	}{
+		"the same pod":           {status.Error(codes.Unavailable, "dial tcp"), v1.PullAlways, "u", "", true},
+		"after a restart":        {status.Error(codes.Unavailable, "dial tcp"), v1.PullAlways, "other", stored("r.io/app:v1").Id, true},
+		"another pod":            {status.Error(codes.Unavailable, "dial tcp"), v1.PullAlways, "other", "", false},
+		"it used another image":  {status.Error(codes.Unavailable, "dial tcp"), v1.PullAlways, "other", "sha256:x", false},
+		"the registry refuses":   {status.Error(codes.PermissionDenied, "denied"), v1.PullAlways, "u", "", false},
+		"the image is not there": {status.Error(codes.NotFound, "no such tag"), v1.PullAlways, "u", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &registry{}
+				m := newTestManager(t, Settings{Runtime: r})
+				if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "u", Policy: v1.PullAlways}); err != nil {
+					t.Fatal(err)
+				}
+				r.fails = tc.fails
+				for range 3 {
+					if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: tc.pod, Used: tc.used, Policy: tc.policy}); (err == nil) != tc.starts {
+						t.Errorf("%v, want a start: %v", err, tc.starts)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestReasons(t *testing.T) {
 	for name, tc := range map[string]struct {
 		req    Request

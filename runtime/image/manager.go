@@ -59,9 +59,12 @@ func New(c Config) (*Manager, error) {
 	return m, nil
 }
 
-// Forget drops the recorded failures of a deleted pod. Otherwise they are dropped after ten minutes
-// without a request.
-func (m *Manager) Forget(pod types.UID) { m.retries.forgetPod(pod) }
+// Forget drops the recorded failures of a deleted pod, and which images it got. Otherwise failures are dropped after ten
+// minutes without a request.
+func (m *Manager) Forget(pod types.UID) {
+	m.retries.forgetPod(pod)
+	m.access.forget(pod)
+}
 
 // Wait returns when no pull is running. A pull ends soon after the last EnsureImageExists that waits for
 // it has returned. Wait may be called at any time, also concurrently with EnsureImageExists.

@@ -48,15 +48,6 @@ func (m *Manager) pull(ctx context.Context, w want, credentials []keyring.Creden
 	return pulled{}, &Error{Reason: pullReason(err), Image: req.Image, RetryAt: at, Err: err}
 }
 
-// credentialsFor returns the credentials in the pod's secrets that match the image.
-func credentialsFor(req Request, ref imageRef) ([]keyring.Credentials, error) {
-	k, err := keyring.New(req.Secrets)
-	if err != nil {
-		return nil, &Error{Reason: ErrImagePull, Image: req.Image, Err: err}
-	}
-	return k.Lookup(ref.repository), nil
-}
-
 // tryAll pulls with each credential until a pull succeeds. Without credentials it pulls anonymously.
 func (m *Manager) tryAll(ctx context.Context, w want, credentials []keyring.Credentials) (got pulled, err error) {
 	if len(credentials) == 0 {

@@ -23,6 +23,49 @@ type cache struct {
 	mu      sync.Mutex
 	entries map[cacheKey]cached
 	running map[cacheKey]*run
+	failed  map[cacheKey]failed
+}
+
+// firstPause is how long a failure of a plugin is cached. It doubles with each further one, up to lastPause.
+const firstPause, lastPause = 10 * time.Second, 5 * time.Minute
+
+// failed is the failure of a run, which is repeated after a pause.
+type failed struct {
+	err   error
+	until time.Time
+	pause time.Duration
+}
+
+// failure returns the failure of the last run for a key, nil if the plugin may run.
+func (c *cache) failure(key cacheKey, now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.failed[key]; now.Before(f.until) {
+		return f.err
+	}
+	return nil
+}
+
+// note records whether a run has failed. A plugin that hangs would delay each start of a container by a minute otherwise.
+func (c *cache) note(key cacheKey, r *run, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.failed[key]
+	switch {
+	case r.abandoned:
+		return
+	case r.err == nil:
+		delete(c.failed, key)
+		return
+	case c.failed == nil:
+		c.failed = map[cacheKey]failed{}
+	}
+	maps.DeleteFunc(c.failed, func(_ cacheKey, f failed) bool { return now.Sub(f.until) > lastPause })
+	if _, known := c.failed[key]; !known && len(c.failed) >= maxCached {
+		return
+	}
+	pause := min(max(2*last.pause, firstPause), lastPause)
+	c.failed[key] = failed{r.err, now.Add(pause), pause}
 }
 
 // registryOf returns the registry of a repository, with its port.

@@ -84,11 +84,24 @@ func New(c Config) (*Provider, error) {
 
 // PullSecrets returns the secrets that the pod names, and one for each image of the pod for which a plugin has
 // credentials. If a plugin fails, the error names it, and the other secrets are returned.
-func (p *Provider) PullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.Secret, err error) {
+func (p *Provider) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error) {
+	return p.secretsFor(ctx, pod, repositoriesOf(pod))
+}
+
+// PullSecretsFor is like PullSecrets, but calls plugins for one image of the pod only.
+func (p *Provider) PullSecretsFor(ctx context.Context, pod *v1.Pod, image string) ([]v1.Secret, error) {
+	repository, err := keyring.Repository(image)
+	if err != nil { // the pull reports it
+		return p.secretsFor(ctx, pod, nil)
+	}
+	return p.secretsFor(ctx, pod, []string{repository})
+}
+
+func (p *Provider) secretsFor(ctx context.Context, pod *v1.Pod, repositories []string) (secrets []v1.Secret, err error) {
 	if p.config.Secrets != nil {
 		secrets, err = p.config.Secrets.PullSecrets(ctx, pod)
 	}
-	found, failed := p.fromPlugins(ctx, pod, repositoriesOf(pod))
+	found, failed := p.fromPlugins(ctx, pod, repositories)
 	return append(secrets, found...), errors.Join(err, failed)
 }
 
@@ -196,11 +209,15 @@ func (p *Provider) credentials(ctx context.Context, plugin *providerConfig, acc 
 			return found, nil
 		}
 		key := cacheKey{plugin.Name, acc.key, repository}
+		if err := p.cache.failure(key, time.Now()); err != nil {
+			return nil, err
+		}
 		r, first := p.cache.begin(key)
 		if first {
 			defer p.cache.end(key, r)
 			r.auth, r.err = p.askInTurn(ctx, plugin, acc, repository)
 			r.abandoned = ctx.Err() != nil
+			p.cache.note(key, r, time.Now())
 			return r.auth, r.err
 		}
 		select {

@@ -229,6 +229,22 @@ func TestSharedFailure(t *testing.T) {
 	}
 }
 
+// A failure is cached, because each start of a container would run into it again. Credentials for one image are looked up for
+// that image alone (kubernetes #133079).
+func TestR3_FailuresAreCached(t *testing.T) {
+	n := newNode(t, one("ecr"))
+	n.plugin("ecr", "exit 3")
+	p := n.provider()
+	for range 5 {
+		if _, err := p.PullSecretsFor(t.Context(), podOf("p", "a.example.com/one", "a.example.com/two"), "a.example.com/one:v1"); err == nil {
+			t.Error("no error")
+		}
+	}
+	if asked := n.asked("ecr"); len(asked) != 1 || !strings.Contains(asked[0], `"a.example.com/one"`) {
+		t.Errorf("asked %q, want once, for one image", asked)
+	}
+}
+
 type pullSecrets []v1.Secret
 
 func (s pullSecrets) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) {

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/lastknown"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container/env"
@@ -75,12 +76,12 @@ type CheckpointConfig struct {
 // Methods may be called concurrently.
 type Checkpoint struct {
 	config     CheckpointConfig
-	configMaps answers[types.NamespacedName, *v1.ConfigMap]
-	secrets    answers[types.NamespacedName, *v1.Secret]
+	configMaps lastknown.Answers[types.NamespacedName, *v1.ConfigMap]
+	secrets    lastknown.Answers[types.NamespacedName, *v1.Secret]
 	// services are by namespace, classes are handlers by the names of runtime classes.
-	services answers[string, []*v1.Service]
-	classes  answers[string, string]
-	tokens   answers[tokenKey, string]
+	services lastknown.Answers[string, []*v1.Service]
+	classes  lastknown.Answers[string, string]
+	tokens   lastknown.Answers[tokenKey, string]
 	file     checkpointFile
 
 	read sync.Once
@@ -139,7 +140,7 @@ func NewCheckpoint(c CheckpointConfig) (*Checkpoint, error) {
 		config: c, file: checkpointFile{path: c.Path, source: c.Source.Name(), key: c.Key, oldKey: c.OldKey, disk: osDisk{}},
 		changed: make(chan struct{}, 1), confirmed: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
-	for _, changed := range []*func(){&r.configMaps.changed, &r.secrets.changed, &r.services.changed, &r.classes.changed, &r.tokens.changed} {
+	for _, changed := range []*func(){&r.configMaps.Changed, &r.secrets.Changed, &r.services.Changed, &r.classes.Changed, &r.tokens.Changed} {
 		*changed = r.mayHaveChanged
 	}
 	return r, nil
@@ -236,8 +237,8 @@ func (r *Checkpoint) readCheckpoint() {
 
 // take loads the objects of a checkpoint that pods refer to.
 func (r *Checkpoint) take(m checkpointData) {
-	r.configMaps.load(byNames(m.ConfigMaps))
-	r.secrets.load(byNames(m.Secrets))
+	r.configMaps.Load(byNames(m.ConfigMaps), setOf(m.MissingConfigMaps))
+	r.secrets.Load(byNames(m.Secrets), setOf(m.MissingSecrets))
 	services, classes, tokens := map[string][]*v1.Service{}, map[string]string{}, map[tokenKey]string{}
 	for _, s := range m.Services {
 		services[s.Namespace] = s.Services
@@ -248,22 +249,27 @@ func (r *Checkpoint) take(m checkpointData) {
 	for _, t := range m.Tokens {
 		tokens[t.tokenKey] = t.Token
 	}
-	r.services.load(services)
-	r.classes.load(classes)
-	r.tokens.load(tokens)
+	r.services.Load(services, nil)
+	r.classes.Load(classes, nil)
+	r.tokens.Load(tokens, nil)
 }
 
 // data returns the checkpoint of pods. Secret values are only in an encrypted file.
 func (r *Checkpoint) data(pods []*v1.Pod) checkpointData {
 	m, named := checkpointData{Pods: pods}, namedBy(pods)
-	m.ConfigMaps = objectsOf(r.configMaps.keep(named.configMaps, compareNames))
-	for _, s := range r.services.keep(named.namespaces, strings.Compare) {
+	configMaps, missing := keep(&r.configMaps, named.configMaps, compareNames)
+	m.ConfigMaps, m.MissingConfigMaps = objectsOf(configMaps), missing
+	services, _ := keep(&r.services, named.namespaces, strings.Compare)
+	for _, s := range services {
 		m.Services = append(m.Services, checkpointServices{Namespace: s.key, Services: s.answer})
 	}
-	for _, c := range r.classes.keep(named.classes, strings.Compare) {
+	classes, _ := keep(&r.classes, named.classes, strings.Compare)
+	for _, c := range classes {
 		m.RuntimeClasses = append(m.RuntimeClasses, checkpointClass{Name: c.key, Handler: c.answer})
 	}
-	secrets, tokens := r.secrets.keep(named.secrets, compareNames), r.tokens.keep(named.tokens, compareTokens)
+	secrets, missing := keep(&r.secrets, named.secrets, compareNames)
+	m.MissingSecrets = missing
+	tokens, _ := keep(&r.tokens, named.tokens, compareTokens)
 	if r.config.Key == nil {
 		return m
 	}

@@ -2,105 +2,26 @@ package source
 
 import (
 	"cmp"
-	"context"
-	"reflect"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/internal/lastknown"
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
-// askTimeout is how long a source of objects may take to respond before the last answer is used.
-const askTimeout = 2 * time.Second
-
-// answers are the last answers, by request.
-type answers[K comparable, T any] struct {
-	changed func()
-
-	mu    sync.Mutex
-	byKey map[K]T
-}
-
-// load loads answers of the checkpoint.
-func (a *answers[K, T]) load(all map[K]T) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.byKey = all
-}
-
-// ask requests an object, and stores the answer.
-func (a *answers[K, T]) ask(ctx context.Context, key K, ask func(context.Context) (T, error)) (T, error) {
-	answer, old, err := a.consult(ctx, key, ask)
-	if old {
-		return answer, nil
+// keep drops all answers except the named ones, and returns these in order, with the keys of the objects that do not exist.
+func keep[K comparable, T any](a *lastknown.Answers[K, T], named map[K]bool, compare func(a, b K) int) (kept []answered[K, T], missing []K) {
+	a.Keep(func(key K) bool { return named[key] })
+	all, absent := a.Known()
+	for _, key := range slices.SortedFunc(maps.Keys(all), compare) {
+		kept = append(kept, answered[K, T]{key, all[key]})
 	}
-	return answer, err
-}
-
-// consult requests an object, and stores the answer. If the source is unavailable, it returns the error with the
-// last answer, if there is one; old is then true.
-func (a *answers[K, T]) consult(ctx context.Context, key K, ask func(context.Context) (T, error)) (answer T, old bool, err error) {
-	a.mu.Lock()
-	last, known := a.byKey[key]
-	a.mu.Unlock()
-	asking := ctx
-	if known {
-		var cancel context.CancelFunc
-		asking, cancel = context.WithTimeout(ctx, askTimeout)
-		defer cancel()
-	}
-	answer, err = ask(asking)
-	switch {
-	case err == nil:
-		a.store(key, answer)
-	case env.NotFound(err):
-		a.forget(key)
-	case known && ctx.Err() == nil && isAway(err):
-		return last, true, err
-	}
-	return answer, false, err
-}
-
-func (a *answers[K, T]) store(key K, answer T) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if last, known := a.byKey[key]; known && reflect.DeepEqual(last, answer) {
-		return
-	}
-	a.byKey[key] = answer
-	a.changed()
-}
-
-func (a *answers[K, T]) forget(key K) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if _, known := a.byKey[key]; known {
-		delete(a.byKey, key)
-		a.changed()
-	}
-}
-
-// keep drops all answers except the named ones, and returns these in order.
-func (a *answers[K, T]) keep(named map[K]bool, less func(a, b K) int) []answered[K, T] {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var kept []answered[K, T]
-	for key, answer := range a.byKey {
-		if named[key] {
-			kept = append(kept, answered[K, T]{key, answer})
-		} else {
-			delete(a.byKey, key)
-		}
-	}
-	slices.SortFunc(kept, func(a, b answered[K, T]) int { return less(a.key, b.key) })
-	return kept
+	return kept, slices.SortedFunc(maps.Keys(absent), compare)
 }
 
 // answered is one answer.
@@ -116,6 +37,15 @@ func byNames[T metav1.Object](all []T) map[types.NamespacedName]T {
 		byName[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = object
 	}
 	return byName
+}
+
+// setOf returns names as a set.
+func setOf(names []types.NamespacedName) map[types.NamespacedName]bool {
+	set := map[types.NamespacedName]bool{}
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }
 
 // objectsOf returns the objects in the answers.

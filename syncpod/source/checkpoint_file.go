@@ -18,6 +18,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/hostfs"
@@ -44,6 +45,9 @@ type checkpointData struct {
 	Services       []checkpointServices `json:"services,omitempty"`
 	RuntimeClasses []checkpointClass    `json:"runtimeClasses,omitempty"`
 	Tokens         []checkpointToken    `json:"tokens,omitempty"`
+	// MissingConfigMaps and MissingSecrets do not exist: an optional reference to them is known to lead nowhere.
+	MissingConfigMaps []types.NamespacedName `json:"missingConfigMaps,omitempty"`
+	MissingSecrets    []types.NamespacedName `json:"missingSecrets,omitempty"`
 }
 
 // checkpointServices are the Services of a namespace, possibly none.

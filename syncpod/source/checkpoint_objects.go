@@ -8,10 +8,9 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/internal/lastknown"
 )
 
 // ConfigMap returns a ConfigMap, or its last known version if the source is unavailable.
@@ -20,7 +19,7 @@ func (r *Checkpoint) ConfigMap(ctx context.Context, namespace, name string) (*v1
 		return nil, errors.New("there is no source of ConfigMaps (source.CheckpointConfig.ConfigMaps)")
 	}
 	r.read.Do(r.readCheckpoint)
-	return r.configMaps.ask(ctx, types.NamespacedName{Namespace: namespace, Name: name}, func(ctx context.Context) (*v1.ConfigMap, error) {
+	return r.configMaps.Ask(ctx, types.NamespacedName{Namespace: namespace, Name: name}, func(ctx context.Context) (*v1.ConfigMap, error) {
 		return r.config.ConfigMaps.ConfigMap(ctx, namespace, name)
 	})
 }
@@ -31,7 +30,7 @@ func (r *Checkpoint) Secret(ctx context.Context, namespace, name string) (*v1.Se
 		return nil, errors.New("there is no source of Secrets (source.CheckpointConfig.Secrets)")
 	}
 	r.read.Do(r.readCheckpoint)
-	secret, err := r.secrets.ask(ctx, types.NamespacedName{Namespace: namespace, Name: name}, func(ctx context.Context) (*v1.Secret, error) {
+	secret, err := r.secrets.Ask(ctx, types.NamespacedName{Namespace: namespace, Name: name}, func(ctx context.Context) (*v1.Secret, error) {
 		return r.config.Secrets.Secret(ctx, namespace, name)
 	})
 	return secret, r.withoutKey(err)
@@ -39,7 +38,7 @@ func (r *Checkpoint) Secret(ctx context.Context, namespace, name string) (*v1.Se
 
 // withoutKey adds to the error of an unavailable server why a Secret is not in the checkpoint.
 func (r *Checkpoint) withoutKey(err error) error {
-	if err != nil && r.config.Key == nil && isAway(err) {
+	if err != nil && r.config.Key == nil && lastknown.Unavailable(err) {
 		return fmt.Errorf("%w (it is not in the checkpoint, because there is no source.CheckpointConfig.Key)", err)
 	}
 	return err
@@ -52,7 +51,7 @@ func (r *Checkpoint) Services(ctx context.Context, namespace string) ([]*v1.Serv
 		return nil, errors.New("there is no source of Services (source.CheckpointConfig.Services)")
 	}
 	r.read.Do(r.readCheckpoint)
-	return r.services.ask(ctx, namespace, func(ctx context.Context) ([]*v1.Service, error) {
+	return r.services.Ask(ctx, namespace, func(ctx context.Context) ([]*v1.Service, error) {
 		services, err := r.config.Services.Services(ctx, namespace)
 		return slices.SortedFunc(slices.Values(services), func(a, b *v1.Service) int { return strings.Compare(a.Name, b.Name) }), err
 	})
@@ -64,7 +63,7 @@ func (r *Checkpoint) RuntimeHandler(ctx context.Context, class string) (string, 
 		return "", errors.New("there is no source of runtime classes (source.CheckpointConfig.RuntimeClasses)")
 	}
 	r.read.Do(r.readCheckpoint)
-	return r.classes.ask(ctx, class, func(ctx context.Context) (string, error) { return r.config.RuntimeClasses.RuntimeHandler(ctx, class) })
+	return r.classes.Ask(ctx, class, func(ctx context.Context) (string, error) { return r.config.RuntimeClasses.RuntimeHandler(ctx, class) })
 }
 
 // Token returns a token of a pod's service account. If the issuer is unavailable, it returns the
@@ -75,29 +74,9 @@ func (r *Checkpoint) Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAcco
 		return "", errors.New("there is no source of tokens (source.CheckpointConfig.Tokens)")
 	}
 	r.read.Do(r.readCheckpoint)
-	token, _, err := r.tokens.consult(ctx, tokenOf(pod, ask), func(ctx context.Context) (string, error) { return r.config.Tokens.Token(ctx, pod, ask) })
-	if token == "" {
-		err = r.withoutKey(err)
+	token, err, unavailable := r.tokens.Consult(ctx, tokenOf(pod, ask), func(ctx context.Context) (string, error) { return r.config.Tokens.Token(ctx, pod, ask) })
+	if unavailable != nil {
+		return token, unavailable
 	}
-	return token, err
-}
-
-// isAway reports whether an error says nothing about the object: the server cannot be reached, does not work, or
-// cannot authenticate the caller, for example after the client certificate of the node has expired. Any other API
-// status is the server's answer.
-func isAway(err error) bool {
-	var status interface{ Status() metav1.Status }
-	if env.NotFound(err) {
-		return false
-	}
-	if !errors.As(err, &status) {
-		return true
-	}
-	switch s := status.Status(); s.Reason {
-	case metav1.StatusReasonInternalError, metav1.StatusReasonServerTimeout, metav1.StatusReasonServiceUnavailable,
-		metav1.StatusReasonTimeout, metav1.StatusReasonTooManyRequests, metav1.StatusReasonUnauthorized:
-		return true
-	default:
-		return s.Code >= 500
-	}
+	return token, r.withoutKey(err)
 }

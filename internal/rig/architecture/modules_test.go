@@ -37,7 +37,7 @@ var moduleRooms = []room{
 	{"modules/cluster/mirrors", []string{"modules/cluster/internal/queue", "runtime", "syncpod/podspec", "syncpod/source"}, "a mirror pod follows from a static pod"},
 	{"modules/cluster/node", []string{"syncpod/eviction", "runtime/hostfs", "modules/cluster/internal/watched"},
 		"the Node follows from the machine and the runtime, not from pods"},
-	{"modules/cluster/objects", []string{"modules/cluster/internal/cached", "syncpod", "syncpod/container/env", "syncpod/podspec", "syncpod/source"},
+	{"modules/cluster/objects", []string{"internal/lastknown", "modules/cluster/internal/cached", "syncpod", "syncpod/container/env", "syncpod/podspec", "syncpod/source"},
 		"it reads the objects that pods refer to"},
 	{"modules/cluster/pods", []string{"modules/cluster/internal/watched", "syncpod/source"}, "the API server is a source of pods"},
 	{"modules/cluster/projections", []string{"syncpod/volume"}, "the API server has the certificates; package syncpod writes them into volumes"},

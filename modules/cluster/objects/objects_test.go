@@ -255,6 +255,38 @@ func TestServicesAndRuntimeClasses(t *testing.T) {
 	})
 }
 
+// Once the server has said that an object does not exist, its watch shows that: no read waits for a server that is
+// unavailable (kubeedge #4817).
+func TestR4_AbsenceIsKnownByTheWatch(t *testing.T) {
+	onShelf(t, nil, func(s *shelf) {
+		for range 3 {
+			if _, err := s.Secret(s.Context(), "default", "none"); !env.NotFound(err) {
+				s.Errorf("%v, want not found", err)
+			}
+		}
+		if n := s.count("secrets"); n["get"] != 1 {
+			s.Errorf("asked %v, want one get", n)
+		}
+		s.kube.Lock()
+		s.kube.PrependReactor("get", "secrets", func(ktesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("connection refused")
+		})
+		s.kube.Unlock()
+		for _, name := range []string{"none", "another"} { // the watch of another has synced before the server is asked
+			if _, err := s.Secret(s.Context(), "default", name); !env.NotFound(err) {
+				s.Errorf("%s: %v, want not found", name, err)
+			}
+		}
+		if _, err := s.kube.CoreV1().Secrets("default").Create(s.Context(), &v1.Secret{ObjectMeta: meta("none")}, metav1.CreateOptions{}); err != nil {
+			s.Fatal(err)
+		}
+		synctest.Wait()
+		if _, err := s.Secret(s.Context(), "default", "none"); err != nil || s.changes.Load() == 0 {
+			s.Errorf("%v after %d changes, want the new object", err, s.changes.Load())
+		}
+	})
+}
+
 // If Services cannot be listed, a pod waits only a moment: a static pod that then starts without them may be the API
 // server.
 func TestE5_ServicesAreNotWaitedForForEver(t *testing.T) {

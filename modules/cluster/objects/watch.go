@@ -2,7 +2,9 @@ package objects
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/podsync/podsync/internal/lastknown"
 	"github.com/podsync/podsync/modules/cluster/internal/cached"
+	"github.com/podsync/podsync/syncpod/container/env"
 )
 
 type key = types.NamespacedName
@@ -60,13 +64,16 @@ type watched struct {
 
 	store  cache.Store
 	synced <-chan struct{}
+	// absent is set once the API server has answered that the object does not exist. From then on the watch shows whether
+	// it does, also while the server is unavailable.
+	absent atomic.Bool
 	// cancel ends the watch, and closes cancelled.
 	cancel    context.CancelFunc
 	cancelled <-chan struct{}
 }
 
 // firstWait is how long a read waits for a watch that has just started before it reads the object
-// directly.
+// directly, and how long such a read takes if the watch shows that there is no object.
 const firstWait = time.Second
 
 // newWatches returns watches that use the clients returned by of.
@@ -112,7 +119,8 @@ func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(n
 	return w
 }
 
-// get returns an object, and starts its watch.
+// get returns an object, and starts its watch. If a synced watch shows no object, it asks the server once, because the watch
+// may have begun with an old list.
 func (w *watches[T]) get(ctx context.Context, k key) (T, error) {
 	o := w.watchOf(k)
 	if o == nil {
@@ -126,9 +134,22 @@ func (w *watches[T]) get(ctx context.Context, k key) (T, error) {
 		if object, found, _ := o.store.GetByKey(k.Namespace + "/" + k.Name); found {
 			return object.(T), nil
 		}
+		return w.confirm(wait, k, o)
 	case <-wait.Done():
 	}
-	return w.read(ctx, k) // returns the error, or an object that the watch has not seen yet
+	return w.read(ctx, k)
+}
+
+// confirm reads an object that its watch does not have. A server that is unavailable leaves it at that.
+func (w *watches[T]) confirm(ctx context.Context, k key, o *watched) (object T, err error) {
+	if !o.absent.Load() {
+		object, err = w.read(ctx, k)
+		if !lastknown.Unavailable(err) {
+			o.absent.Store(env.NotFound(err))
+			return object, err
+		}
+	}
+	return object, fmt.Errorf("%s: %w", k, env.ErrNotFound)
 }
 
 // watchOf returns the watch of an object. It starts one if there is none. It returns nil if a limit is reached, and after

@@ -28,14 +28,18 @@ func (v *Volumes) provides(vol *v1.Volume) bool {
 	return v.config.Plugin != nil && vol.HostPath == nil && vol.Image == nil && volume.Directory(vol) == "" && v.config.Plugin.Provides(vol)
 }
 
-// setUpByPlugin makes the plugin mount all its volumes concurrently, because each may wait for a driver.
-// The returned function waits for the error of one volume.
-func (v *Volumes) setUpByPlugin(ctx context.Context, pod *v1.Pod, dir string) (wait func(*v1.Volume) error) {
+// setUpByPlugin makes the plugin mount all its volumes concurrently, because each may wait for a driver. Those that are
+// mounted already have the time of short. The returned function waits for the error of one volume.
+func (v *Volumes) setUpByPlugin(ctx, short context.Context, pod *v1.Pod, dir string) (wait func(*v1.Volume) error) {
 	var running sync.WaitGroup
 	used := mounted(pod)
 	failed := make([]error, len(pod.Spec.Volumes))
 	for i := range pod.Spec.Volumes {
 		if vol := &pod.Spec.Volumes[i]; used[vol.Name] && v.provides(vol) {
+			ctx := ctx
+			if v.isSetUp(pod, vol, dir) {
+				ctx = short
+			}
 			running.Go(func() { failed[i] = v.config.Plugin.SetUp(ctx, pod, vol, dir) })
 		}
 	}
@@ -45,7 +49,38 @@ func (v *Volumes) setUpByPlugin(ctx context.Context, pod *v1.Pod, dir string) (w
 	}
 }
 
-// locate returns where a volume is on the node.
+// isSetUp reports whether containers may use a volume as it is.
+func (v *Volumes) isSetUp(pod *v1.Pod, vol *v1.Volume, dir string) bool {
+	_, err := v.locate(pod, vol, dir)
+	return err == nil
+}
+
+// errNotSetUp means that a volume has not been set up, or not completely.
+var errNotSetUp = errors.New("it has not been set up")
+
+// checkSetUp returns an error if a volume of the agent's is incomplete: its files are not published, or were in memory and are
+// lost, or the path of the node is not of the requested type.
+func checkSetUp(vol *v1.Volume, place string) error {
+	switch {
+	case vol.HostPath != nil:
+		return checkHostPath(vol.HostPath)
+	case isOfFiles(vol):
+		if _, err := os.Readlink(filepath.Join(place, dataLink)); err != nil {
+			return fmt.Errorf("%w: %w", errNotSetUp, err)
+		}
+	case vol.EmptyDir != nil && vol.EmptyDir.Medium != v1.StorageMediumDefault:
+		if there, err := mounts.At(place); err != nil || !there {
+			return errors.Join(errNotSetUp, err)
+		}
+	default:
+		if _, err := os.Lstat(place); err != nil {
+			return fmt.Errorf("%w: %w", errNotSetUp, err)
+		}
+	}
+	return nil
+}
+
+// locate returns where a volume is on the node. It returns an error if the volume is not set up.
 func (v *Volumes) locate(pod *v1.Pod, vol *v1.Volume, dir string) (volume.Location, error) {
 	if v.provides(vol) {
 		at, err := v.config.Plugin.Locate(pod, vol, dir)
@@ -58,10 +93,8 @@ func (v *Volumes) locate(pod *v1.Pod, vol *v1.Volume, dir string) (volume.Locati
 	if err != nil {
 		return volume.Location{}, err
 	}
-	if vol.HostPath == nil {
-		if _, err := os.Lstat(place); err != nil {
-			return volume.Location{}, fmt.Errorf("it has not been set up: %w", err)
-		}
+	if err := checkSetUp(vol, place); err != nil {
+		return volume.Location{}, err
 	}
 	// A container must not change files that other components write.
 	return volume.Location{Path: place, ReadOnly: vol.HostPath == nil && vol.EmptyDir == nil, SELinuxRelabel: vol.HostPath == nil}, nil

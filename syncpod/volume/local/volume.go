@@ -12,6 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/lastknown"
 	"github.com/podsync/podsync/runtime/hostfs"
 	"github.com/podsync/podsync/syncpod/container/env"
 	volumedir "github.com/podsync/podsync/syncpod/volume"
@@ -61,17 +62,28 @@ func (v *Volumes) RecursiveReadOnly(handler string) bool {
 }
 
 // SetUp creates or updates the volumes of the pod that its containers mount, below the pod's directory dir. It
-// tries all of them; the error joins an *volume.Error for each that failed.
+// tries all of them; the error joins an *volume.Error for each that failed. The update of a volume that is set up already
+// delays a restart by lastknown.Patience at most: after an error Mounts still mounts that volume, as it is.
 func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 	if pod == nil {
 		return errors.New("volumes: the pod is nil")
 	}
-	left, began := newRoom(), time.Now()
-	wait := v.setUpByPlugin(ctx, pod, dir)
+	left, began, others := newRoom(), time.Now(), countFileVolumes(pod)
+	short, cancel := context.WithTimeout(ctx, lastknown.Patience)
+	defer cancel()
+	wait := v.setUpByPlugin(ctx, short, pod, dir)
 	return eachMounted(pod, func(vol *v1.Volume) error {
-		began := began
+		began, ctx := began, ctx
 		if !v.provides(vol) {
 			began = time.Now()
+		}
+		if isOfFiles(vol) {
+			others--
+			if v.isSetUp(pod, vol, dir) {
+				share, cancel := withShare(short, others)
+				defer cancel()
+				ctx = share
+			}
 		}
 		err := v.setUp(ctx, pod, vol, dir, left, wait)
 		if v.config.Observer != nil {
