@@ -58,7 +58,7 @@ func (st creating) warnOfSecondRun() {
 
 // logFiles are the logs of containers in files, as runtimes write them: <container>/<attempt>.log, with a suffix after
 // a rotation.
-type logFiles struct{}
+type logFiles struct{ podLogs }
 
 // MakeDirectory creates <dir>/<container>.
 func (logFiles) MakeDirectory(dir, container string) error {

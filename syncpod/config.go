@@ -10,6 +10,7 @@ import (
 
 	"github.com/podsync/podsync/internal/limiter"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/sandbox"
 	containerstart "github.com/podsync/podsync/syncpod/container/start"
 	"github.com/podsync/podsync/syncpod/lifecycle"
 	"github.com/podsync/podsync/syncpod/memory"
@@ -150,6 +151,6 @@ func (c *Config) setDefaults() {
 		c.Observer = NopObserver{}
 	}
 	if c.Parts.Logs == nil {
-		c.Parts.Logs = logFiles{}
+		c.Parts.Logs = logFiles{podLogs{root: cmp.Or(c.Node.LogsRoot, sandbox.DefaultLogsRoot), links: c.Node.LogLinks}}
 	}
 }

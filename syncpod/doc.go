@@ -126,6 +126,7 @@ package syncpod
 //	start_sources.go   12 sources of variables, and their last answers
 //	start_mounts.go    12 mounts on the node that exist only during a start
 //	loglink.go         12 links for log shippers
+//	logremoval.go      the logs and links of a pod that is removed
 //	resize.go          13 in-place resize
 //	resize_allocate.go    the allocated resources of the pod, and their conditions
 //	refresh.go         15 volumes of running containers

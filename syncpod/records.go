@@ -106,13 +106,16 @@ func (s *Syncer) listRecords(ctx context.Context) ([]types.UID, error) {
 	return slices.Clone(uids), err
 }
 
-// Forget drops everything about a removed pod: its record, and the resources that each Cleaner of Config.Extensions
+// Forget drops everything about a removed pod: its logs and the links to them, its record, and the resources that each Cleaner of Config.Extensions
 // keeps for it. After an error it may be called again. It must not be called during work on the pod, nor while the
 // pod runs.
 func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 	var errs []error
 	for _, c := range s.config.Parts.Clean {
 		errs = append(errs, c.RemovePod(ctx, uid))
+	}
+	if logs, ok := s.config.Parts.Logs.(Cleaner); ok { // they are kept until then, for those who read them
+		errs = append(errs, logs.RemovePod(ctx, uid))
 	}
 	err := errors.Join(errs...)
 	if err == nil || ctx.Err() == nil { // otherwise a later call continues

@@ -74,6 +74,9 @@ func (o *observedPod) holdUp(ctx context.Context, key memory.Key, failed *StepEr
 func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 	if !w.plan.Sandbox.Create {
 		w.sandbox.id = w.plan.Sandbox.ID
+	} else {
+		w.memory.do((*memory.Pod).NeedRecord)
+		w.record(ctx)
 	}
 	if failed := (&preparation{&w.observedPod, &w.sandbox, lowering(w).changesContainers()}).run(ctx); failed != nil {
 		return failed

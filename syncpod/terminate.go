@@ -111,7 +111,8 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 }
 
 // SyncTerminatedPod cleans up after a pod that SyncTerminatingPod has stopped: it reports the pod a last time, calls
-// all Cleaners and forgets the pod. It may be called again after an error.
+// all Cleaners and forgets the pod. It may be called again after an error. The logs of the pod stay until [Syncer.Forget], and
+// with them an empty record, by which the next agent finds them.
 func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) error {
 	if pod == nil {
 		return errors.New("syncpod: SyncTerminatedPod: the pod is nil")
@@ -126,7 +127,8 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("syncpod: tidy up after pod %s: %w", podref.Name(pod), err)
 	}
-	s.forget(ctx, pod.UID, false)
+	_, logsLeft := s.config.Parts.Logs.(Cleaner)
+	s.forget(ctx, pod.UID, logsLeft)
 	return nil
 }
 

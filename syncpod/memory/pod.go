@@ -42,6 +42,8 @@ type Pod struct {
 	saved  Snapshot
 	// outdated: the stored record is of an earlier pod with this UID.
 	outdated bool
+	// recorded means that there is a stored record, unsaved that one is needed, whatever it says.
+	recorded, unsaved bool
 	// closed means that the record was deleted or is being deleted, and no other is stored.
 	closed bool
 }

@@ -224,11 +224,15 @@ func (p *Pod) Snapshot() (s Snapshot, news bool) {
 		return Snapshot{}, false
 	}
 	current := Snapshot{deadline: p.deadline, containers: p.Containers.save(), instances: p.Instances.save(), crashes: p.Crashes.save()}
-	return current, p.outdated || !current.repeats(p.saved)
+	return current, p.outdated || p.unsaved || !current.repeats(p.saved)
 }
 
 // Saved notes that a snapshot was stored.
-func (p *Pod) Saved(s Snapshot) { p.saved, p.outdated = s, false }
+func (p *Pod) Saved(s Snapshot) { p.saved, p.outdated, p.recorded, p.unsaved = s, false, true, false }
+
+// NeedRecord makes Snapshot report news unless a record is stored. Before the node gets anything for the pod, there must be a
+// record: by it the next agent finds the pod, and removes what was made.
+func (p *Pod) NeedRecord() { p.unsaved = !p.recorded }
 
 func (c Containers) save() (saved []savedContainer) {
 	for _, known := range c {
