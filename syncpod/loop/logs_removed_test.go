@@ -22,7 +22,7 @@ import (
 func onDisk(dir string) func(c *nodeagent.Config) {
 	return func(c *nodeagent.Config) {
 		c.Root, c.Sync.Node.LogsRoot, c.Sync.Node.LogLinks = filepath.Join(dir, "root"), filepath.Join(dir, "logs"), filepath.Join(dir, "links")
-		c.Sync.Parts.Logs, c.Sync.Parts.Store = nil, nil
+		c.Sync.Parts.Logs, c.Store = nil, nil
 	}
 }
 

@@ -38,7 +38,10 @@ func (w *world) perform(a act) {
 func (w *world) add() {
 	if len(w.wantedPods(sources...)) < maxPods {
 		o := w.owners[w.rng.IntN(len(w.owners))]
-		w.want(o, sources[w.rng.IntN(len(sources))], newPod(w.made, w.kinds[w.rng.IntN(len(w.kinds))]))
+		source := sources[w.rng.IntN(len(sources))]
+		p := newPod(w.made, w.kinds[w.rng.IntN(len(w.kinds))])
+		w.want(o, source, p)
+		w.briefly(p)
 	}
 }
 
@@ -48,7 +51,7 @@ func (w *world) want(o *owner, source string, p *v1.Pod) {
 	p.Annotations[runtime.AnnotationConfigSource] = source
 	w.say("%s: add %s to %s", o.name, p.UID, source)
 	kind, _, _ := strings.Cut(string(p.UID), "-")
-	w.trace.pods[p.UID] = &podSpan{kind: kindNamed(kind), owner: o, source: source, pod: p, grace: 5}
+	w.trace.pods[p.UID] = &podSpan{kind: kindNamed(kind), owner: o, source: source, pod: p, grace: 5, needs: w.objects.need(p)}
 	w.refuse(w.trace.pods[p.UID])
 	o.wanted[source][p.UID] = p
 	w.news(o, source)

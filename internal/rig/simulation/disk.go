@@ -33,6 +33,8 @@ type disk struct {
 	mu       sync.Mutex
 	statuses map[types.UID]store.Status
 	records  map[types.UID][]byte
+	// logs are the pods that have a directory of logs.
+	logs map[types.UID]bool
 }
 
 var (
@@ -41,7 +43,7 @@ var (
 )
 
 func newDisk() *disk {
-	return &disk{statuses: map[types.UID]store.Status{}, records: map[types.UID][]byte{}, unsaved: map[file]bool{}}
+	return &disk{statuses: map[types.UID]store.Status{}, records: map[types.UID][]byte{}, unsaved: map[file]bool{}, logs: map[types.UID]bool{}}
 }
 
 func (d *disk) Load(context.Context) ([]store.Status, error) {
@@ -150,6 +152,29 @@ func (d *disk) ListRecords(context.Context) ([]types.UID, error) {
 		d.readable = time.Now()
 	}
 	return slices.Sorted(maps.Keys(d.records)), nil
+}
+
+func (d *disk) makeLogs(pod types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.logs[pod] = true
+}
+
+func (d *disk) removeLogs(pod types.UID) error {
+	if err := d.err(); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.logs, pod)
+	return nil
+}
+
+// logged returns the pods that have logs, in order.
+func (d *disk) logged() []types.UID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.logs))
 }
 
 // remembered returns the pods that something is kept of, in order.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -71,7 +72,8 @@ func (w *world) start(o *owner) {
 		// These depend on this machine.
 		NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true,
 		Sync: syncpod.Config{
-			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Parts: syncpod.Parts{Logs: noLogs{}, Records: o.disk, Prepare: w},
+			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Objects: syncpod.Objects{Sources: w.objects.sources()},
+			Parts:  syncpod.Parts{Logs: logs{o.disk}, Records: o.disk, Prepare: w},
 			Limits: syncpod.Limits{MaxParallelStarts: -1}, // turns depend on how busy the machine is
 		},
 		Store:   o.disk,
@@ -167,11 +169,18 @@ func (w *world) sink() syncpod.StatusSink {
 	})
 }
 
-// noLogs are logs that show no attempts.
-type noLogs struct{}
+// logs are logs on the disk of an owner, which show no attempts.
+type logs struct{ *disk }
 
-func (noLogs) MakeDirectory(string, string) error               { return nil }
-func (noLogs) LastAttempt(string, string) (uint32, bool, error) { return 0, false, nil }
+func (l logs) MakeDirectory(dir, _ string) error {
+	l.makeLogs(types.UID(dir[strings.LastIndex(dir, "_")+1:]))
+	return nil
+}
+
+func (logs) LastAttempt(string, string) (uint32, bool, error) { return 0, false, nil }
+
+// RemovePod removes the logs of a pod, while the disk works.
+func (l logs) RemovePod(_ context.Context, pod types.UID) error { return l.removeLogs(pod) }
 
 func newPush(name string) *source.Push {
 	if name == runtime.ConfigSourceAPI {

@@ -73,6 +73,8 @@ var rules = []rule{
 	{"T3: a pod keeps its addresses", (*trace).addressesStay},
 	{"S1, C4, E3, E5: wanted containers keep running", (*trace).staysUp},
 	{"C12: the agent executes the plan that it prints", (*trace).asPlanned},
+	{"R1, R4: containers restart on time while the source of their objects is unavailable", (*trace).restartsInTheDark},
+	{"R5: nothing of a removed pod is on the disk", (*trace).nothingStays},
 	{"T7: a container that waits for a restart is reported as waiting until it runs", (*trace).steady},
 }
 

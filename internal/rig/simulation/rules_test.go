@@ -59,6 +59,15 @@ func two(tr *trace) {
 	tr.instances["b"] = &instance{Process: critest.Process{ContainerID: "b", PodUID: "u", Container: "c0", Started: at(5)}, order: 1}
 }
 
+// dark is a node on which objects are unavailable soon after its begin, and whose pod restarts.
+func dark(tr *trace) {
+	tr.pods["u"].needs, tr.pods["u"].kind = true, kindNamed("crash")
+	tr.instances["a"].Ended, tr.dark, tr.end = at(4), at(3), at(2000)
+	if tr.instances["b"].Started.Before(at(1000)) {
+		tr.instances["b"].Ended = at(1000)
+	}
+}
+
 // job is a pod that may not restart, in which two were started one after the other while
 // there was an agent.
 func job(tr *trace) {
@@ -195,6 +204,13 @@ func TestRulesNotice(t *testing.T) {
 		breaks     func(*trace)
 	}{
 		{"C1", "two run", two},
+		{"R1", "a container is not restarted", func(tr *trace) { two(tr); tr.pods["u"].needs = true; dark(tr) }},
+		{"R1", "a container is restarted late", func(tr *trace) {
+			two(tr)
+			tr.instances["b"].Started = at(1000)
+			dark(tr)
+		}},
+		{"R5", "logs are left", func(tr *trace) { tr.pods["u"].removed = at(1); tr.logged = []types.UID{"u"} }},
 		{"C2", "an attempt comes again", func(tr *trace) {
 			tr.calls = critest.Journal{call(critest.CreateContainer, 1, unchanged), call(critest.CreateContainer, 2, func(c *critest.Call) { c.ContainerID = "b" })}
 		}},

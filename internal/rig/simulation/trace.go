@@ -36,9 +36,13 @@ type trace struct {
 	sandboxes  []*runtimeapi.PodSandbox
 	containers []*runtimeapi.Container
 	remembered []types.UID
-	health     []string
-	quotas     map[string]int64 // of CPU, by container ID
-	kills      []*kill
+	// logged are the pods that have logs at the end.
+	logged []types.UID
+	// dark is when the source of objects became unavailable for the rest of the life, zero if it did not.
+	dark   time.Time
+	health []string
+	quotas map[string]int64 // of CPU, by container ID
+	kills  []*kill
 	// stubborn are the containers, by ID, that could not be killed for some time.
 	stubborn map[string]bool
 	// recordsLost are the times when an agent ended that could not write the whole record of a pod, or when an agent
@@ -115,6 +119,8 @@ type podSpan struct {
 	hastened time.Time
 	// changed means that its spec was changed after it was added.
 	changed bool
+	// needs means that its containers need objects.
+	needs bool
 	// cpu is the CPU after a resize, 0 if it was not resized.
 	cpu int64
 }

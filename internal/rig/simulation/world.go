@@ -48,6 +48,7 @@ type world struct {
 	// silence bounds how late a source speaks to a new agent.
 	silence          time.Duration
 	volumes, reports outage
+	objects          objects
 }
 
 // timer is an action at a time.
@@ -64,6 +65,7 @@ func live(t testing.TB, seed uint64) *trace {
 	name := map[critest.Model]string{critest.CRIO: "cri-o"}[model]
 	rt, _ := critest.Start(t, critest.Config{Like: model, Name: name})
 	w := &world{t: t, rng: rng, rt: rt, trace: newTrace(), owners: []*owner{newOwner("podsync")}, silence: 3 * time.Second}
+	w.objects.rng = rand.New(rand.NewPCG(seed, 2))
 	w.chaos = faults.Random{Seed: seed, MaxDelay: time.Duration(1+rng.IntN(20)) * time.Second, Latency: latency}
 	w.drawKinds()
 	w.drawTroubles()
@@ -75,6 +77,7 @@ func live(t testing.TB, seed uint64) *trace {
 	for _, o := range w.owners {
 		w.start(o)
 	}
+	w.drawOutages()
 	w.check(rt.SetRandom(w.chaos))
 	for range 15 + rng.IntN(25) {
 		w.act()
@@ -137,6 +140,7 @@ func (w *world) settle() {
 	w.say("peace")
 	w.check(w.rt.SetRandom(faults.Random{Seed: w.chaos.Seed, Latency: latency}))
 	w.sleep(2 * time.Minute) // for timers; all failures have ended
+	w.darken()
 	for _, uid := range w.trace.uids() {
 		if known := w.trace.pods[uid]; !known.marked.IsZero() && known.removed.IsZero() {
 			w.drop(uid)
@@ -154,6 +158,7 @@ func (w *world) settle() {
 			w.trace.health = append(w.trace.health, o.name+": "+health.String())
 		}
 		w.trace.remembered = append(w.trace.remembered, o.disk.remembered()...)
+		w.trace.logged = append(w.trace.logged, o.disk.logged()...)
 	}
 	w.takeStock()
 	for _, o := range w.owners {

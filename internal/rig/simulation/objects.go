@@ -1,0 +1,141 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+// objects are the API objects that variables of pods name. Their draws are apart from those of the life, so that a life of a
+// seed differs by the failures of objects alone.
+type objects struct {
+	rng *rand.Rand
+	mu  sync.Mutex
+	// until is when the source is available again, and hangs whether it does not answer until then.
+	until time.Time
+	hangs bool
+}
+
+var errUnavailable = errors.New("simulation: connection refused")
+
+// fail makes the source unavailable for a time.
+func (o *objects) fail(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.until, o.hangs = time.Now().Add(d), o.rng.IntN(2) == 0
+}
+
+// err returns why the source does not answer, nil if it does.
+func (o *objects) err(ctx context.Context) error {
+	o.mu.Lock()
+	left, hangs := time.Until(o.until), o.hangs
+	o.mu.Unlock()
+	switch {
+	case left <= 0:
+		return nil
+	case !hangs:
+		return errUnavailable
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(left):
+		return errUnavailable
+	}
+}
+
+func (o *objects) sources() env.Sources {
+	return env.Sources{
+		ConfigMaps: env.ConfigMapsFunc(func(ctx context.Context, _, name string) (*v1.ConfigMap, error) {
+			if err := o.err(ctx); err != nil {
+				return nil, err
+			}
+			if name == "none" {
+				return nil, env.ErrNotFound
+			}
+			return &v1.ConfigMap{Data: map[string]string{"key": "value"}}, nil
+		}),
+		Secrets: env.SecretsFunc(func(ctx context.Context, _, _ string) (*v1.Secret, error) {
+			if err := o.err(ctx); err != nil {
+				return nil, err
+			}
+			return &v1.Secret{Data: map[string][]byte{"key": []byte("value")}}, nil
+		}),
+	}
+}
+
+// need makes the containers of some pods need objects, one of which does not exist.
+func (o *objects) need(p *v1.Pod) bool {
+	if o.rng.IntN(100) >= 40 {
+		return false
+	}
+	optional := true
+	for _, containers := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range containers {
+			by := func(name string) v1.LocalObjectReference { return v1.LocalObjectReference{Name: name} }
+			containers[i].EnvFrom = []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: by("none"), Optional: &optional}}}
+			containers[i].Env = []v1.EnvVar{
+				{Name: "A", ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: by("some"), Key: "key"}}},
+				{Name: "B", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: by("some"), Key: "key"}}},
+			}
+		}
+	}
+	return true
+}
+
+// drawOutages makes the source of objects fail now and then.
+func (w *world) drawOutages() {
+	for range w.objects.rng.IntN(3) {
+		at, d := time.Duration(w.objects.rng.Int64N(int64(3*time.Minute))), time.Duration(w.objects.rng.Int64N(int64(time.Minute)))
+		w.after(at, func() {
+			w.say("objects are unavailable for %v", d)
+			w.objects.fail(d)
+		})
+	}
+}
+
+// darken makes the source of objects unavailable for the rest of a life, in half of the lives in which the current agents have
+// started each container of the pods that need objects: what the agents have suffices then.
+func (w *world) darken() {
+	if w.objects.rng.IntN(2) == 0 {
+		return
+	}
+	started := w.rt.Processes()
+	for _, p := range w.wantedPods(sources...) {
+		known := w.trace.pods[p.UID]
+		if !known.needs {
+			continue
+		}
+		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+			if !slices.ContainsFunc(started, func(s critest.Process) bool {
+				return s.PodUID == string(p.UID) && s.Container == c.Name && s.Started.After(known.owner.agent.span.from)
+			}) {
+				return
+			}
+		}
+	}
+	w.say("objects are unavailable for ever")
+	w.trace.met["objects unavailable"]++
+	w.trace.dark = time.Now()
+	w.objects.fail(24 * time.Hour)
+}
+
+// briefly removes some pods after a second or two.
+func (w *world) briefly(p *v1.Pod) {
+	if w.objects.rng.IntN(100) >= 15 {
+		return
+	}
+	w.after(time.Second+time.Duration(w.objects.rng.Int64N(int64(2*time.Second))), func() {
+		if w.trace.pods[p.UID].removed.IsZero() {
+			w.drop(p.UID)
+		}
+	})
+}

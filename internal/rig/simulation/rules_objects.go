@@ -1,0 +1,44 @@
+package simulation
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// restartSlack is how late a container may restart after the longest back-off: what an agent waits for a source, and a start.
+const longestBackOff, restartSlack = 5 * time.Minute, 30 * time.Second
+
+// restartsInTheDark checks that containers whose inputs have not changed restart on time while the source of their objects is
+// unavailable.
+func (tr *trace) restartsInTheDark(v *verdict) {
+	if tr.dark.IsZero() {
+		return
+	}
+	for _, uid := range tr.uids() {
+		known := tr.pods[uid]
+		if !known.needs || known.kind.outcome != restarts || known.kind.name == "stuck" || !known.removed.IsZero() || tr.asked(uid) {
+			continue
+		}
+		last := map[string]*instance{}
+		for _, i := range tr.of(uid) {
+			if before := last[i.Container]; before != nil && before.Ended.After(tr.dark) {
+				v.want(i.Started.Sub(before.Ended) <= longestBackOff+restartSlack, "%v came %v after %v", i, i.Started.Sub(before.Ended), before)
+			}
+			last[i.Container] = i
+		}
+		for _, name := range slices.Sorted(maps.Keys(last)) {
+			i := last[name]
+			v.want(i.Ended.IsZero() || tr.end.Sub(i.Ended) <= longestBackOff+restartSlack, "%v was not restarted", i)
+		}
+	}
+}
+
+// nothingStays checks that nothing of removed pods is on a disk.
+func (tr *trace) nothingStays(v *verdict) {
+	for _, uid := range tr.uids() {
+		if known := tr.pods[uid]; !known.removed.IsZero() {
+			v.want(!slices.Contains(tr.logged, uid), "%s: its logs are left", uid)
+		}
+	}
+}
