@@ -562,13 +562,13 @@ func TestT2_JustStartedIsNotLost(t *testing.T) {
 	})
 }
 
-// A record is written once more for each start of a container that is to run once, and for
-// no other, and not at all while nothing happens.
+// A record is written before the node gets anything for the pod. It is written once more for each start of a container that is
+// to run once, and for no other, and not at all while nothing happens.
 func TestWritesOfRecords(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*v1.Pod)
 		want   int32
-	}{"always": {func(*v1.Pod) {}, 2}, "never": {never, 4}} {
+	}{"always": {func(*v1.Pod) {}, 3}, "never": {never, 5}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			bubble(t, func(t *testing.T, n *node) {
