@@ -24,6 +24,9 @@ func (c *Config) fromClient() error {
 	if err := c.Client.Validate(); err != nil {
 		return fmt.Errorf("syncpod: Config.Client is %w", err)
 	}
+	if c.Node.DialPod == nil {
+		c.Node.DialPod = c.Client.PodDialer()
+	}
 	c.RuntimeName = cmp.Or(c.RuntimeName, c.Client.RuntimeName())
 	if err := runtime.CheckRuntimeName(c.RuntimeName); err != nil {
 		return fmt.Errorf("syncpod: Config.%w", err)

@@ -19,8 +19,8 @@ type Node struct {
 	// that statuses have the current addresses. Default: none.
 	HostIPs func() []string
 	// DialPod connects to a pod for its httpGet, tcpSocket and grpc probes and handlers. Set it if pods are not
-	// reachable through the node's network: critest's Runtime.DialPod, for example, connects to in-memory pods. It must
-	// return when its context ends. Default: a net.Dialer.
+	// reachable through the node's network. It must return when its context ends. Default: PodDialer of the Client, which
+	// connects to in-memory pods if the Client uses a connection of critest; or else a net.Dialer.
 	DialPod func(ctx context.Context, network, address string) (net.Conn, error)
 	// Allocatable are the resources that the node can allocate to pods.
 	Allocatable v1.ResourceList

@@ -41,7 +41,7 @@ type node struct {
 // agent is a Syncer with its connection. A restart of the agent replaces it.
 type agent struct {
 	*syncpod.Syncer
-	conn   *grpc.ClientConn
+	conn   *critest.Conn
 	images *image.Manager
 	events *events
 	hooks  *hooks

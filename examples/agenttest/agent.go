@@ -21,7 +21,7 @@ type Agent struct {
 }
 
 // New returns an agent that stores its state in a folder.
-func New(conn *grpc.ClientConn, folder string, sink syncpod.StatusSink) (*Agent, error) {
+func New(conn grpc.ClientConnInterface, folder string, sink syncpod.StatusSink) (*Agent, error) {
 	pods := source.NewStaticPush("mine")
 	made, err := agent.New(agent.Config{
 		Client: cri.NewClient(conn), Root: folder, Sources: []source.Source{pods},

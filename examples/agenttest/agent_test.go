@@ -20,7 +20,7 @@ type subject struct {
 	pods []*v1.Pod
 
 	agent *Agent
-	conn  *grpc.ClientConn
+	conn  *critest.Conn
 	end   context.CancelFunc
 	ended chan error
 }

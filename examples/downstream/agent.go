@@ -29,7 +29,7 @@ type Agent struct {
 
 // New returns an agent that uses the given connection to a runtime; a test passes the connection of a runtime in
 // memory. The agent starts nothing until Run is called.
-func New(conn *grpc.ClientConn) (*Agent, error) {
+func New(conn grpc.ClientConnInterface) (*Agent, error) {
 	a := &Agent{Pods: source.NewPush(), statuses: map[types.UID]v1.PodStatus{}}
 	var err error
 	a.Agent, err = agent.New(agent.Config{

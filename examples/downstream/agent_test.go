@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
@@ -145,6 +146,44 @@ func TestDrain(t *testing.T) {
 		}
 		if stop := node.Journal().Of(critest.StopContainer)[0]; stop.Err != nil || stop.Container != "app" {
 			t.Errorf("the container was stopped by %v", stop)
+		}
+	})
+}
+
+// Probes and handlers reach the ports of pods in memory: the connection of the agent brings their dialer.
+func TestProbesReachThePod(t *testing.T) {
+	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
+		p := pod("")
+		get := &v1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80)}
+		app := &p.Spec.Containers[0]
+		app.Image, app.Command = "docker.io/library/nginx:1.29", []string{"nginx", "-g", "daemon off;"}
+		app.ReadinessProbe = &v1.Probe{ProbeHandler: v1.ProbeHandler{HTTPGet: get}, PeriodSeconds: 1}
+		app.Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{HTTPGet: get}}
+		if err := agent.Pods.Set(p); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if got := agent.Status("web-1"); len(got.ContainerStatuses) != 1 || !got.ContainerStatuses[0].Ready || got.ContainerStatuses[0].RestartCount != 0 {
+			t.Errorf("the pod is %+v", got)
+		}
+	})
+}
+
+// A program that no image contains fails to start, as on a node: the container ends with 128 and StartError.
+func TestUnknownProgram(t *testing.T) {
+	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
+		p := pod("")
+		p.Spec.RestartPolicy, p.Spec.Containers[0].Command = v1.RestartPolicyNever, []string{"perl", "-e", "exit 0"}
+		if err := agent.Pods.Set(p); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		got := agent.Status("web-1")
+		if got.Phase != v1.PodFailed || len(got.ContainerStatuses) != 1 || got.ContainerStatuses[0].State.Terminated == nil {
+			t.Fatalf("the pod is %+v", got)
+		}
+		if end := got.ContainerStatuses[0].State.Terminated; end.ExitCode != 128 || end.Reason != "StartError" || !strings.Contains(end.Message, `"perl"`) {
+			t.Errorf("the container ended with %+v", end)
 		}
 	})
 }

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/cri"
@@ -37,7 +36,7 @@ func onNode(t *testing.T, test func(n *served)) {
 }
 
 // start runs an agent until the test ends or the agent is stopped.
-func start(t *testing.T, conn *grpc.ClientConn, root string) (handler http.Handler, end func()) {
+func start(t *testing.T, conn *critest.Conn, root string) (handler http.Handler, end func()) {
 	agent, err := New(agent.Config{
 		Client: cri.NewClient(conn), Root: root, NoEviction: true, NoLogRotation: true, // no process writes logs, and the test machine may be under pressure
 		Sync: syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}},

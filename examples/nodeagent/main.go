@@ -109,7 +109,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 			Owner:      cri.Owner{Name: o.owner},
 			Sink:       s,
 			Events:     syncpod.EventRecorderFunc(s.Eventf),
-			Node:       syncpod.Node{LogsRoot: o.podLogs},
+			Node:       syncpod.Node{LogsRoot: o.podLogs, DialPod: conn.dialPod},
 			Extensions: syncpod.Extensions{Cgroups: cgroups},
 			Objects:    syncpod.Objects{Sources: env.Sources{ConfigMaps: manifests, Secrets: manifests}},
 		},

@@ -55,6 +55,8 @@ func exitCode(err error) int {
 type connection struct {
 	*cri.Client
 	streams http.RoundTripper // for the runtime's streaming server, nil for the default
+	// dialPod connects to pods in memory, nil for the network.
+	dialPod func(ctx context.Context, network, address string) (net.Conn, error)
 	end     func()
 }
 
@@ -84,7 +86,7 @@ func connect(ctx context.Context, o options, say func(string, ...any)) (*connect
 		return nil, errors.Join(err, rt.Close())
 	}
 	streams := &http.Transport{DialContext: rt.DialStream, DisableKeepAlives: true}
-	return &connection{client, streams, func() { _, _ = client.Close(), rt.Close() }}, nil
+	return &connection{client, streams, rt.DialPod, func() { _, _ = client.Close(), rt.Close() }}, nil
 }
 
 // clearAway removes the socket of a killed runtime in memory, if no process listens on it. A process that is being killed

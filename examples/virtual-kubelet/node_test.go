@@ -33,7 +33,7 @@ const nodeName = "edge-7"
 type site struct {
 	*testing.T
 	runtime *critest.Runtime
-	conn    *grpc.ClientConn
+	conn    *critest.Conn
 	kube    *fake.Clientset
 	root    string
 	end     func() // stops the node

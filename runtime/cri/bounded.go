@@ -22,7 +22,7 @@ func New(runtime runtimeapi.RuntimeServiceClient, image runtimeapi.ImageServiceC
 // Client returns a Client as New does, whose calls are limited by t.
 func (t Timeouts) Client(runtime runtimeapi.RuntimeServiceClient, image runtimeapi.ImageServiceClient) *Client {
 	t = t.withDefaults()
-	c := &Client{}
+	c := &Client{pods: runtime}
 	if runtime != nil {
 		c.RuntimeServiceClient = boundedRuntime{runtime, t}
 	}

@@ -57,6 +57,7 @@ type Client struct {
 	runtimeapi.ImageServiceClient
 
 	conn    grpc.ClientConnInterface
+	pods    any // may have DialPod: conn, or the implementation
 	version *runtimeapi.VersionResponse
 }
 
@@ -100,6 +101,7 @@ func newClient(conn grpc.ClientConnInterface) *Client {
 		RuntimeServiceClient: runtimeapi.NewRuntimeServiceClient(conn),
 		ImageServiceClient:   runtimeapi.NewImageServiceClient(conn),
 		conn:                 conn,
+		pods:                 conn,
 	}
 }
 
@@ -107,6 +109,30 @@ func newClient(conn grpc.ClientConnInterface) *Client {
 func (c *Client) Validate() error {
 	if c.RuntimeServiceClient == nil || c.ImageServiceClient == nil {
 		return errors.New("not connected: make it with cri.Dial, cri.NewClient or cri.New")
+	}
+	return nil
+}
+
+// PodDialer returns the function that connects to ports of the runtime's pods, if the connection, or the RuntimeServiceClient
+// passed to New, brings one as a method DialPod: the connections of critest do, because no network leads to pods in memory.
+// It is nil otherwise.
+func (c *Client) PodDialer() func(ctx context.Context, network, address string) (net.Conn, error) {
+	return podDialer(c.pods)
+}
+
+// podDialer returns the DialPod of a connection or an implementation, or that of the Client it is, nil if it has none.
+func podDialer(of any) func(ctx context.Context, network, address string) (net.Conn, error) {
+	switch d := of.(type) {
+	case timedConn:
+		return podDialer(d.ClientConnInterface)
+	case interface {
+		DialPod(ctx context.Context, network, address string) (net.Conn, error)
+	}:
+		return d.DialPod
+	case interface {
+		PodDialer() func(ctx context.Context, network, address string) (net.Conn, error)
+	}:
+		return d.PodDialer()
 	}
 	return nil
 }

@@ -105,6 +105,9 @@ func (c *Config) complete() error {
 	if err := c.Client.Validate(); err != nil {
 		return fmt.Errorf("agent: Config.Client is %w", err)
 	}
+	if c.Sync.Node.DialPod == nil {
+		c.Sync.Node.DialPod = c.Client.PodDialer()
+	}
 	for _, f := range []struct {
 		part, requires string
 		invalid        bool

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -37,7 +36,7 @@ func inBubble(t *testing.T, c critest.Config, test func(t *testing.T, n *node)) 
 type running struct {
 	*agent.Agent
 	cancel context.CancelFunc
-	conn   *grpc.ClientConn
+	conn   *critest.Conn
 	ended  chan struct{}
 	sink   *statuses
 }

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -46,7 +45,7 @@ type agent struct {
 	*loop.Loop
 	t      testing.TB
 	cancel context.CancelFunc
-	conn   *grpc.ClientConn
+	conn   *critest.Conn
 	ended  chan struct{}
 	sink   *statuses
 }

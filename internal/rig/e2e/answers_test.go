@@ -61,7 +61,7 @@ func fakeLike(t *testing.T, conn *grpc.ClientConn) *grpc.ClientConn {
 	_, fake := critest.Start(t, critest.Config{
 		Like: like, LogsRoot: os.TempDir(), Images: []critest.Image{{Name: image, OnlyKnown: true}}, Registry: []critest.RemoteImage{},
 	})
-	return fake
+	return fake.ClientConn
 }
 
 // A caller makes calls for one pod and records the responses.

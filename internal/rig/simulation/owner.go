@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -48,7 +49,7 @@ type agent struct {
 	*nodeagent.Agent
 	ctx    context.Context
 	cancel context.CancelFunc
-	conn   *grpc.ClientConn
+	conn   io.Closer
 	ended  chan struct{}
 	span   *agentSpan
 	push   map[string]*source.Push

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ func (r *Runtime) NewAgentRun(root string) *AgentRun {
 func (r *Runtime) newAgentRun(root string, report func(*v1.Pod, v1.PodStatus)) *AgentRun {
 	a := &AgentRun{root: root, report: report, killed: make(chan struct{})}
 	a.ctx, a.end = context.WithCancel(r.life)
-	a.Conn = agentConn{r.Direct(), a}
+	a.Conn = agentConn{r.Direct(), r, a}
 	return a
 }
 
@@ -122,7 +123,17 @@ func (a *AgentRun) isKilled() bool {
 // An agentConn is the connection of an agent that can be killed.
 type agentConn struct {
 	grpc.ClientConnInterface
-	run *AgentRun
+	runtime *Runtime
+	run     *AgentRun
+}
+
+// DialPod connects to a port of a pod, until the agent is killed.
+func (c agentConn) DialPod(ctx context.Context, network, address string) (net.Conn, error) {
+	if c.run.isKilled() {
+		<-c.run.ctx.Done()
+		return nil, context.Canceled
+	}
+	return c.runtime.DialPod(ctx, network, address)
 }
 
 // callContext returns a ctx for a call, which the end of a killed agent also ends. end releases it.

@@ -15,7 +15,7 @@
 //	func TestAgentStopsADeafPod(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
 //			rt, conn := critest.Start(t, critest.Config{})
-//			agent := startMyAgent(t, conn) // conn is a *grpc.ClientConn
+//			agent := startMyAgent(t, conn) // conn is a *critest.Conn
 //			agent.Add(podRunning("sh", "-c", "trap '' TERM; sleep infinity"))
 //			time.Sleep(time.Second) // nothing else can happen: all is quiet
 //			agent.Delete(podUID)

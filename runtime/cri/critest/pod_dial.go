@@ -10,9 +10,10 @@ import (
 	"strconv"
 )
 
-// DialPod connects to a port of a pod at an address of its sandbox. Use it as syncpod.Node.DialPod, so
-// that the probes and handlers of an agent reach in-memory containers. Any other address counts as the
-// node's, whose ports belong to the pods in its network.
+// DialPod connects to a port of a pod at an address of its sandbox. An agent whose client uses a connection of [Start],
+// [Runtime.Dial], [Runtime.Direct] or an [AgentRun] dials so. For a client of a socket, use it as syncpod.Node.DialPod:
+// otherwise probes and handlers dial the addresses in the network of the machine. Any other address counts as the node's,
+// whose ports belong to the pods in its network.
 //
 // A program listens with [Command.Listen]. A server, which is any unknown command, has all other ports of
 // its pod and responds as probes expect: it accepts connections, answers HTTP and HTTPS with 200, and

@@ -69,9 +69,21 @@ func (r *Runtime) Listen(path string) (endpoint string, err error) {
 	return "unix://" + path, nil
 }
 
+// A Conn is a connection to a runtime in this process. An agent whose client uses it also reaches the ports of the
+// runtime's pods: its DialPod is [Runtime.DialPod].
+type Conn struct {
+	*grpc.ClientConn
+	runtime *Runtime
+}
+
+// DialPod connects to a port of a pod: see [Runtime.DialPod].
+func (c *Conn) DialPod(ctx context.Context, network, address string) (net.Conn, error) {
+	return c.runtime.DialPod(ctx, network, address)
+}
+
 // Dial connects to the runtime in this process, without a socket. It may be called several times. The
 // caller must close each connection.
-func (r *Runtime) Dial(opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+func (r *Runtime) Dial(opts ...grpc.DialOption) (*Conn, error) {
 	p, err := r.dialer()
 	if err != nil {
 		return nil, err
@@ -80,7 +92,11 @@ func (r *Runtime) Dial(opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.dial(ctx) }),
 	}, opts...)
-	return grpc.NewClient("passthrough:///critest", opts...)
+	conn, err := grpc.NewClient("passthrough:///critest", opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{conn, r}, nil
 }
 
 // dialer returns the pipe of Dial, and starts to serve it at the first call.
@@ -137,7 +153,7 @@ type TB interface {
 // They end in the test's cleanups. So Run of an agent must end before the test returns, or in a Cleanup
 // that is registered after Start. The caller must close connections of [Runtime.Dial]: an open one makes
 // synctest panic with "blocked goroutines remain".
-func Start(t TB, cfg Config) (*Runtime, *grpc.ClientConn) {
+func Start(t TB, cfg Config) (*Runtime, *Conn) {
 	t.Helper()
 	r, err := New(cfg)
 	if err != nil {

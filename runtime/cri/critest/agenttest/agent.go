@@ -57,7 +57,7 @@ func (n Node) Endpoint() (string, error) {
 }
 
 // Dial connects to the runtime without a socket. The caller must close the connection.
-func (n Node) Dial(opts ...grpc.DialOption) (*grpc.ClientConn, error) { return n.runtime.Dial(opts...) }
+func (n Node) Dial(opts ...grpc.DialOption) (*critest.Conn, error) { return n.runtime.Dial(opts...) }
 
 // Report records a pod status that the agent would write to an API server. An agent that reports
 // statuses calls it for each of them, also concurrently. An agent that never calls it is judged by its

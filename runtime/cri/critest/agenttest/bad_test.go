@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -23,7 +22,7 @@ type bad struct {
 
 	mu     sync.Mutex
 	pods   []*v1.Pod
-	conn   *grpc.ClientConn
+	conn   *critest.Conn
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 }

@@ -73,7 +73,7 @@ func verdictOn(t *testing.T, r rule, s sabotage) string {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			r.check(newBench(v, r, cfg, conn))
+			r.check(newBench(v, r, cfg, conn.ClientConn))
 		}()
 		<-done
 		honest = true
@@ -208,7 +208,7 @@ func TestRulesNoticeBrokenEvents(t *testing.T) {
 					done := make(chan struct{})
 					go func() {
 						defer close(done)
-						r.check(newBench(v, r, Config{Image: "localhost/busybox:critest", Dir: dir}.withDefaults(), conn))
+						r.check(newBench(v, r, Config{Image: "localhost/busybox:critest", Dir: dir}.withDefaults(), conn.ClientConn))
 					}()
 					<-done
 				})

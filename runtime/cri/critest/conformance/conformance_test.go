@@ -26,7 +26,7 @@ func TestCritestConforms(t *testing.T) {
 			cfg.Like = like
 			dial := func(t *testing.T) *grpc.ClientConn {
 				_, conn := critest.Start(t, cfg)
-				return conn
+				return conn.ClientConn
 			}
 			Run(t, dial, Config{Image: "localhost/busybox:critest", Dir: dir, Around: synctest.Test})
 		})

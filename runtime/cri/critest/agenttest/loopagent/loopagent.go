@@ -7,6 +7,7 @@ package loopagent
 import (
 	"context"
 	"errors"
+	"io"
 
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
@@ -39,7 +40,7 @@ type agent struct {
 
 	// The fields below belong to the current life of the agent, or to the last one.
 	push   *source.Push
-	conn   *grpc.ClientConn
+	conn   io.Closer
 	cancel context.CancelFunc
 	ended  chan struct{}
 	err    error // the error of Run, valid after ended is closed
