@@ -3,6 +3,7 @@ package agenttest
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 
@@ -20,7 +21,7 @@ type subject struct {
 	pods []*v1.Pod
 
 	agent *Agent
-	conn  *critest.Conn
+	conn  io.Closer
 	end   context.CancelFunc
 	ended chan error
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 
@@ -32,7 +33,7 @@ type judged struct {
 	node   agenttest.Node
 	pods   []*v1.Pod
 	life   *agent
-	conn   *grpc.ClientConn
+	conn   io.Closer
 	cancel context.CancelFunc
 	ended  chan error
 }

@@ -12,7 +12,7 @@
 //				t.Fatal(err)
 //			}
 //			t.Cleanup(func() { conn.Close() })
-//			return conn
+//			return conn.ClientConn
 //		}
 //		conformance.Run(t, dial, conformance.Config{Image: "docker.io/library/busybox:1.37"})
 //	}

@@ -18,7 +18,7 @@ func ExampleRun() {
 	dir := t.TempDir()
 	dial := func(t *testing.T) *grpc.ClientConn {
 		_, conn := critest.Start(t, critest.Config{Dir: dir, Images: []critest.Image{{Name: "busybox", OnlyKnown: true}}, Registry: []critest.RemoteImage{}})
-		return conn
+		return conn.ClientConn
 	}
 	conformance.Run(t, dial, conformance.Config{Image: "busybox", Dir: dir, Around: synctest.Test})
 }
