@@ -112,8 +112,6 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
-var errDenied = errors.New("denied: the password is wrong")
-
 // Task 4: an image of one's own image service, with the credentials of a secret, and the back-off of a kubelet.
 func TestEnsureAnImage(t *testing.T) {
 	store := &Store{Present: map[string]string{}, Registry: map[string]string{"r.io/app:v1": "hunter2"}}

@@ -2,6 +2,7 @@ package embedder
 
 import (
 	"context"
+	"errors"
 	"maps"
 
 	"google.golang.org/grpc"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/podsync/podsync/runtime/image"
 )
+
+var errDenied = errors.New("denied: the password is wrong")
 
 // Store is an image service of one's own: images by their names, and the password with which each may be pulled.
 type Store struct {
