@@ -52,7 +52,7 @@ func TestR1_SourceThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a lastknown.Answers[string, string]
 		hangs := false
-		ask := func(key string) (string, error, time.Duration) {
+		ask := func(key string) (string, time.Duration, error) {
 			began := time.Now()
 			value, err := a.Ask(t.Context(), key, func(ctx context.Context) (string, error) {
 				if hangs {
@@ -64,7 +64,7 @@ func TestR1_SourceThatHangs(t *testing.T) {
 				}
 				return key + "!", nil
 			})
-			return value, err, time.Since(began)
+			return value, time.Since(began), err
 		}
 		for _, key := range []string{"a", "b", "none"} {
 			ask(key)
@@ -73,7 +73,7 @@ func TestR1_SourceThatHangs(t *testing.T) {
 		var all time.Duration
 		for range 3 {
 			for _, key := range []string{"a", "b", "none"} {
-				value, err, took := ask(key)
+				value, took, err := ask(key)
 				all += took
 				if key == "none" && !env.NotFound(err) || key != "none" && value != key+"!" {
 					t.Errorf("%s: %q, %v", key, value, err)
@@ -84,12 +84,12 @@ func TestR1_SourceThatHangs(t *testing.T) {
 			t.Errorf("the answers took %v, want not much more than %v", all, lastknown.Patience)
 		}
 		hangs = false
-		if value, err, took := ask("a"); value != "a!" || err != nil || took > 0 {
+		if value, took, err := ask("a"); value != "a!" || err != nil || took > 0 {
 			t.Errorf("%q, %v after %v", value, err, took)
 		}
 		hangs = true
 		time.Sleep(time.Minute)
-		if _, _, took := ask("b"); took != lastknown.Patience {
+		if _, took, _ := ask("b"); took != lastknown.Patience {
 			t.Errorf("took %v, want %v", took, lastknown.Patience)
 		}
 	})
