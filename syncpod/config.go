@@ -10,6 +10,7 @@ import (
 
 	"github.com/podsync/podsync/internal/limiter"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/foreign/lines"
 	"github.com/podsync/podsync/sandbox"
 	containerstart "github.com/podsync/podsync/syncpod/container/start"
 	"github.com/podsync/podsync/syncpod/lifecycle"
@@ -66,6 +67,7 @@ type Syncer struct {
 
 // New returns a Syncer. It makes no call and starts nothing.
 func New(c Config) (*Syncer, error) {
+	c.Log = lines.Bound(c.Log)
 	for _, step := range []func() error{c.fromClient, c.fromRoot, c.check, c.setLimits} {
 		if err := step(); err != nil {
 			return nil, err
@@ -78,10 +80,11 @@ func New(c Config) (*Syncer, error) {
 	}
 	s := &Syncer{config: c, pace: limiter.New(c.Limits.MaxParallelStarts, new(limiter.Processors).Spare)}
 	s.known.limits, s.notices = limits, notices{&s.config}
+	s.config.Events = boundedEvents{c.Events, &s.known}
 	var err error
 	s.stopper, err = lifecycle.New(lifecycle.Config{
 		Runtime: c.Client, Sandboxes: c.Parts.Sandboxes, Hooks: c.Parts.Hooks, Owner: c.Owner, Timeout: c.Limits.StopTimeout, Lifecycle: stopHooks(c.Extensions.Lifecycle),
-		Observer: stopObserver{c.Observer}, Events: c.Events, Log: c.Log,
+		Observer: stopObserver{c.Observer}, Events: s.config.Events, Log: c.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("syncpod: %w", err)

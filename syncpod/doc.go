@@ -143,6 +143,8 @@ package syncpod
 //	parts.go           the parts that a program can replace, with their defaults
 //	extensions.go      the interfaces to the rest of an agent; observer.go, and events.go
 //	                   with how events and log lines name a pod
+//	bounded.go         the bound on the messages of events; secrets.go, the values of Secrets
+//	                   that are removed from texts of the runtime
 //	errors.go          steps, reasons, and the times of retries
 //	meminfo.go         the memory of the node; maskedpaths.go, the masked paths of its CPUs;
 //	                   turn.go, a lock with a context

@@ -9,6 +9,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // Step is a step of the work on a pod: admit, network, prepare, kill, clear, reset, sandbox, back-off, image, config, create,
@@ -118,8 +119,13 @@ func (e *StepError) Temporary() bool {
 // stepErrors are all failures of one call. They are retried together.
 type stepErrors []*StepError
 
-// Error returns all failures, one on each line.
-func (e stepErrors) Error() string { return errors.Join(e.Unwrap()...).Error() }
+// maxErrors limits the text of all failures of a call, in bytes.
+const maxErrors = 16 << 10
+
+// Error returns the failures, one on each line. It omits those in the middle if there are too many.
+func (e stepErrors) Error() string {
+	return foreign.CutText(errors.Join(e.Unwrap()...).Error(), maxErrors)
+}
 
 // Unwrap returns the failures.
 func (e stepErrors) Unwrap() []error {

@@ -130,7 +130,7 @@ func (w clearing) removeAll(ctx context.Context, all []removal) {
 	errs := make([]error, len(all))
 	var group sync.WaitGroup
 	for i, r := range all {
-		group.Go(func() { errs[i] = w.removeOne(ctx, r) })
+		group.Go(func() { errs[i] = w.memory.secrets.redactError(w.removeOne(ctx, r)) })
 	}
 	group.Wait()
 	for i, r := range all {

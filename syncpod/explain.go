@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // Explain describes, for people, what happens next to a pod and to each of its containers, the reason,
@@ -29,7 +30,7 @@ func (s *Syncer) Explain(uid types.UID) string {
 	}
 	for _, f := range failed {
 		if f.Step == stepImage && !f.NotBefore.IsZero() {
-			fmt.Fprintf(&text, "The image of %v is not pulled again before %s: %v.\n", f.Container, f.NotBefore.UTC().Format(time.RFC3339), f.Err)
+			fmt.Fprintf(&text, "The image of %v is not pulled again before %s: %v.\n", f.Container, f.NotBefore.UTC().Format(time.RFC3339), foreign.Error(f.Err))
 		}
 	}
 	return text.String()

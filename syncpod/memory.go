@@ -23,6 +23,8 @@ type podMemory struct {
 	firstSeen time.Time
 	// status is the status that was last reported. It has a lock of its own.
 	status statusBox
+	// secrets are the values of Secrets in the environments of the containers. They have a lock of their own.
+	secrets podSecrets
 	// loading is taken while the record is read, saving is held while it is written.
 	loading turn
 	saving  sync.Mutex

@@ -12,14 +12,19 @@ import (
 // withMessages returns a status in which exited containers have their termination message. Each
 // message is read once, because it does not change.
 func (s *Syncer) withMessages(pod *v1.Pod, m *podMemory, status *runtime.PodStatus) *runtime.PodStatus {
-	if s.config.Parts.Messages == nil || pod == nil {
+	if pod == nil {
 		return status
 	}
 	full := *status
 	full.Containers = slices.Clone(status.Containers)
 	for i := range full.Containers {
 		if c := &full.Containers[i]; c.State == runtime.ContainerExited {
-			c.Message = s.message(pod, m, c)
+			if spec, err := runtime.FindContainer(pod, c.Name); err == nil {
+				c.Message = m.secrets.redactMessage(spec, c.Message)
+			}
+			if s.config.Parts.Messages != nil {
+				c.Message = s.message(pod, m, c)
+			}
 		}
 	}
 	return &full

@@ -131,7 +131,9 @@ func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o ou
 		})
 	}
 	in.RecursiveReadOnly = r.config.recursiveReadOnly(status)
-	return apistatus.GeneratePodStatus(in)
+	computed := apistatus.GeneratePodStatus(in)
+	r.memory.secrets.redactStatus(&computed)
+	return computed
 }
 
 // isStartingOver reports whether a status reports that all containers restart (KEP-5532).

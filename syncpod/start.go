@@ -153,6 +153,9 @@ func (st progress) run(ctx context.Context) *StepError {
 		return nil
 	}
 	err.Container = st.Container
+	if err.Step != stepImage { // no value is in the name of an image
+		err.Err = st.memory.secrets.redactError(err.Err)
+	}
 	if err.Waits {
 		return err
 	}

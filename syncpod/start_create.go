@@ -62,10 +62,12 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 	if err := container.VerifyRunAsNonRoot(st.pod, st.spec, found); err != nil {
 		return nil, err
 	}
+	var secrets []string
 	vars, err := env.MakeEnvironment(ctx, env.Input{
-		Pod: st.pod, Container: st.spec.Name,
+		Pod: st.pod, Container: st.spec.Name, OnSecret: func(value string) { secrets = append(secrets, value) },
 		PodIPs: st.sandbox.ips, HostIPs: st.config.Node.hostIPs(), Allocatable: st.config.Node.Allocatable, FileKey: st.config.Parts.FileKey,
 	}, st.memory.known(st.config.Objects.Sources))
+	st.memory.secrets.add(st.spec.Name, secrets)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 const (
@@ -200,7 +202,7 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 	select {
 	case err := <-ended:
 		if err != nil {
-			return "", fmt.Errorf("%s: %w: %s", line, err, strings.TrimSpace(string(output)))
+			return "", fmt.Errorf("%s: %w: %s", line, err, foreign.CutText(strings.TrimSpace(string(output)), maxMessage))
 		}
 		return string(output), nil
 	case <-ctx.Done():

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 const (
@@ -140,10 +142,7 @@ func (e *callError) Error() string {
 			text = strings.ReplaceAll(text, secret, "***")
 		}
 	}
-	if len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "") + "..."
-	}
-	return fmt.Sprintf("rpc error: code = %s desc = %s (%s)", s.Code(), text, e.call)
+	return fmt.Sprintf("rpc error: code = %s desc = %s (%s)", s.Code(), foreign.Cut(text, maxMessage), e.call)
 }
 
 // final reports whether the driver rejected the operation, so that nothing has changed. After other errors the

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 const (
@@ -53,13 +54,13 @@ type shortened struct {
 func (s shortened) Error() string { return s.text }
 func (s shortened) Unwrap() error { return s.error }
 
-// shorten truncates the text of a plugin's error to about maxText bytes, because the plugin chooses the text.
+// shorten bounds and escapes the text of a plugin's error, because the plugin chooses the text.
 func shorten(err error) error {
-	text := err.Error()
-	if len(text) <= maxText {
+	text := foreign.Cut(err.Error(), maxText)
+	if text == err.Error() {
 		return err
 	}
-	return shortened{strings.ToValidUTF8(text[:maxText], "") + "...", err}
+	return shortened{text, err}
 }
 
 // newServer returns a gRPC server with bounded memory for each caller.

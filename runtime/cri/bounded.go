@@ -32,7 +32,8 @@ func (t Timeouts) Client(runtime runtimeapi.RuntimeServiceClient, image runtimea
 	return c
 }
 
-// boundedRuntime and boundedImages limit the duration of each call. Streams end with their contexts.
+// boundedRuntime and boundedImages limit the duration of each call, and bound the text of its error. Streams end with their
+// contexts.
 type boundedRuntime struct {
 	runtimeapi.RuntimeServiceClient
 	timeouts Timeouts
@@ -43,11 +44,34 @@ type boundedImages struct {
 	timeouts Timeouts
 }
 
-// bound makes a call that ends when its timeout has passed.
+// bound makes a call that ends when its timeout has passed, and whose error has a bounded text.
 func bound[Request, Response any](ctx context.Context, t Timeouts, in Request, opts []grpc.CallOption, call func(context.Context, Request, ...grpc.CallOption) (Response, error)) (Response, error) {
 	ctx, cancel := t.limit(ctx, in)
 	defer cancel()
-	return call(ctx, in, opts...)
+	response, err := call(ctx, in, opts...)
+	return response, boundText(err)
+}
+
+// open opens a stream whose errors have bounded texts.
+func open[Request, Message any](ctx context.Context, in Request, opts []grpc.CallOption, call func(context.Context, Request, ...grpc.CallOption) (grpc.ServerStreamingClient[Message], error)) (grpc.ServerStreamingClient[Message], error) {
+	stream, err := call(ctx, in, opts...)
+	if err != nil {
+		return nil, boundText(err)
+	}
+	return boundedMessages[Message]{stream}, nil
+}
+
+type boundedMessages[Message any] struct {
+	grpc.ServerStreamingClient[Message]
+}
+
+func (s boundedMessages[Message]) Recv() (*Message, error) {
+	message, err := s.ServerStreamingClient.Recv()
+	return message, boundText(err)
+}
+
+func (s boundedMessages[Message]) RecvMsg(m any) error {
+	return boundText(s.ServerStreamingClient.RecvMsg(m))
 }
 
 func (b boundedRuntime) Version(ctx context.Context, in *runtimeapi.VersionRequest, opts ...grpc.CallOption) (*runtimeapi.VersionResponse, error) {
@@ -192,4 +216,32 @@ func (b boundedImages) RemoveImage(ctx context.Context, in *runtimeapi.RemoveIma
 
 func (b boundedImages) ImageFsInfo(ctx context.Context, in *runtimeapi.ImageFsInfoRequest, opts ...grpc.CallOption) (*runtimeapi.ImageFsInfoResponse, error) {
 	return bound(ctx, b.timeouts, in, opts, b.ImageServiceClient.ImageFsInfo)
+}
+
+func (b boundedRuntime) StreamPodSandboxes(ctx context.Context, in *runtimeapi.StreamPodSandboxesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.StreamPodSandboxesResponse], error) {
+	return open(ctx, in, opts, b.RuntimeServiceClient.StreamPodSandboxes)
+}
+
+func (b boundedRuntime) StreamContainers(ctx context.Context, in *runtimeapi.StreamContainersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.StreamContainersResponse], error) {
+	return open(ctx, in, opts, b.RuntimeServiceClient.StreamContainers)
+}
+
+func (b boundedRuntime) StreamContainerStats(ctx context.Context, in *runtimeapi.StreamContainerStatsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.StreamContainerStatsResponse], error) {
+	return open(ctx, in, opts, b.RuntimeServiceClient.StreamContainerStats)
+}
+
+func (b boundedRuntime) StreamPodSandboxStats(ctx context.Context, in *runtimeapi.StreamPodSandboxStatsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.StreamPodSandboxStatsResponse], error) {
+	return open(ctx, in, opts, b.RuntimeServiceClient.StreamPodSandboxStats)
+}
+
+func (b boundedRuntime) GetContainerEvents(ctx context.Context, in *runtimeapi.GetEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.ContainerEventResponse], error) {
+	return open(ctx, in, opts, b.RuntimeServiceClient.GetContainerEvents)
+}
+
+func (b boundedRuntime) StreamPodSandboxMetrics(ctx context.Context, in *runtimeapi.StreamPodSandboxMetricsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.StreamPodSandboxMetricsResponse], error) {
+	return open(ctx, in, opts, b.RuntimeServiceClient.StreamPodSandboxMetrics)
+}
+
+func (b boundedImages) StreamImages(ctx context.Context, in *runtimeapi.StreamImagesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.StreamImagesResponse], error) {
+	return open(ctx, in, opts, b.ImageServiceClient.StreamImages)
 }

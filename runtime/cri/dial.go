@@ -50,8 +50,8 @@ const (
 // Client is a connection to a container runtime: the generated clients of both CRI services on one
 // gRPC connection, with timeouts on every call and automatic reconnection.
 //
-// Its methods return the errors of the generated clients; use Classify to distinguish them. All
-// methods may be called concurrently.
+// Its methods return the errors of the generated clients, with texts that package foreign has bounded;
+// use Classify to distinguish them. All methods may be called concurrently.
 type Client struct {
 	runtimeapi.RuntimeServiceClient
 	runtimeapi.ImageServiceClient
@@ -97,9 +97,10 @@ func NewClient(conn grpc.ClientConnInterface) *Client {
 
 // newClient returns a Client with the timeouts of the connection.
 func newClient(conn grpc.ClientConnInterface) *Client {
+	bounded := boundedConn{conn}
 	return &Client{
-		RuntimeServiceClient: runtimeapi.NewRuntimeServiceClient(conn),
-		ImageServiceClient:   runtimeapi.NewImageServiceClient(conn),
+		RuntimeServiceClient: runtimeapi.NewRuntimeServiceClient(bounded),
+		ImageServiceClient:   runtimeapi.NewImageServiceClient(bounded),
 		conn:                 conn,
 		pods:                 conn,
 	}

@@ -27,4 +27,5 @@ package cri
 //	timeouts.go   timeouts of calls; insist.go repeats calls that hang
 //	roles.go      interfaces with the methods that other packages need
 //	errors.go     classes of errors, and which are ambiguous
+//	texts.go      the bound on their texts
 //	owner.go      the owner of a sandbox or container

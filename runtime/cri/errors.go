@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // Class is the meaning of a CRI call's error for the caller. A Class is itself an error. Test for it
@@ -62,13 +64,14 @@ type Error struct {
 	// Holder is the identifier of the object that holds the name, if Class is ErrNameReserved and
 	// the runtime reported it. Otherwise it is empty.
 	Holder string
-	// Err is the error that the call returned.
+	// Err is the error that the call returned. If its text was long or not printable, Err is another
+	// error of the same code, with a text that package foreign has bounded.
 	Err error
 }
 
 // Error returns the runtime's own text.
 func (e *Error) Error() string {
-	if s, ok := e.Err.(interface{ GRPCStatus() *status.Status }); ok {
+	if s, ok := e.Err.(grpcError); ok {
 		return fmt.Sprintf("%s (%s)", s.GRPCStatus().Message(), s.GRPCStatus().Code())
 	}
 	return e.Err.Error()
@@ -87,7 +90,7 @@ func Classify(err error) error {
 		return err
 	}
 	class, holder := classOf(err)
-	return &Error{Class: class, Holder: holder, Err: err}
+	return &Error{Class: class, Holder: foreign.Word(holder), Err: boundText(err)}
 }
 
 // Ambiguous reports whether err leaves the outcome of the call unknown: the call may have had its

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podsync/podsync/internal/lastknown"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
@@ -263,7 +264,7 @@ func (r Request) spec(ref imageRef) *runtimeapi.ImageSpec {
 func newImage(img *runtimeapi.Image, lease *Lease) *Image {
 	i := &Image{
 		ID:       img.GetId(),
-		Username: img.GetUsername(),
+		Username: foreign.Line(img.GetUsername()),
 		Size:     img.GetSize(),
 		lease:    lease,
 	}

@@ -60,3 +60,21 @@ func TestRedactEscapedPasswords(t *testing.T) {
 		}
 	}
 }
+
+// A bound on an error may cut a password or a URL in two.
+func TestRedactCutTexts(t *testing.T) {
+	const password = "hunter2-hunter2-hunter2"
+	for shift := range 60 {
+		for _, secret := range []string{"bob:" + password, "https://cdn.io/blob/1?sig=" + password, "https://bob:" + password + "@cdn.io/"} {
+			text := strings.Repeat("x", 980-shift) + " " + secret + " " + strings.Repeat("x", 2000)
+			got := redact(status.Error(codes.Unknown, text), keyring.Of("bob", password)).Error()
+			if strings.Contains(got, "hunt") || strings.Contains(got, "nter2") {
+				t.Fatalf("%d: %s", shift, got)
+			}
+		}
+		signed := strings.Repeat("x", 980-shift) + " https://cdn.io/blob/1?sig=" + password + " " + strings.Repeat("x", 2000)
+		if got := redact(status.Error(codes.Unknown, signed), keyring.Of("", "")).Error(); strings.Contains(got, "hunt") || strings.Contains(got, "nter2") {
+			t.Fatalf("%d: %s", shift, got)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // sandboxState returns CRI's sandbox state as package runtime's. A value that CRI does not define becomes
@@ -105,8 +106,8 @@ func ContainerStatus(s *runtimeapi.ContainerStatus, typ, sandboxID string) runti
 		Attempt:    attempt(s.GetAnnotations(), s.GetMetadata()),
 		SpecHash:   specHash(s.GetAnnotations()),
 		ExitCode:   s.GetExitCode(),
-		Reason:     s.GetReason(),
-		Message:    s.GetMessage(),
+		Reason:     foreign.Word(s.GetReason()),
+		Message:    foreign.Text(s.GetMessage()),
 		CreatedAt:  wallClock(s.GetCreatedAt()),
 		StartedAt:  wallClock(s.GetStartedAt()),
 		FinishedAt: wallClock(s.GetFinishedAt()),

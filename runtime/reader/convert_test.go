@@ -2,12 +2,14 @@ package reader
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 func TestContainerStatus(t *testing.T) {
@@ -155,5 +157,17 @@ func TestReportedResources(t *testing.T) {
 		if got := signalName(signal); got != want {
 			t.Errorf("signal %d: %q, want %q", signal, got, want)
 		}
+	}
+}
+
+// The text of a runtime may repeat that of an image or a container, of any length.
+func TestTextsOfContainersAreBounded(t *testing.T) {
+	long := "begins" + strings.Repeat("x", 1<<20) + "ends"
+	got := ContainerStatus(&runtimeapi.ContainerStatus{Reason: long, Message: long}, "critest", "box")
+	if len(got.Message) > foreign.Max || !strings.HasSuffix(got.Message, "ends") || len(got.Reason) > foreign.MaxWord {
+		t.Errorf("a reason of %d bytes, a message of %d bytes", len(got.Reason), len(got.Message))
+	}
+	if got := ContainerStatus(&runtimeapi.ContainerStatus{Message: "two\nlines\x1b[2J"}, "critest", "box").Message; got != `two`+"\n"+`lines\x1b[2J` {
+		t.Errorf("%q", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime/foreign/lines"
 	"github.com/podsync/podsync/runtime/image"
 	podstats "github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
@@ -25,6 +26,7 @@ func New(c Config) (*Agent, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
+	c.Log = lines.Bound(c.Log)
 	reader, err := podstats.New(podstats.Config{Runtime: c.Client, Dir: c.Root, PodsCgroup: podsCgroup(c.Sync.Extensions.Cgroups)})
 	if err != nil {
 		return nil, fmt.Errorf("agent: Config.Root: %w", err)

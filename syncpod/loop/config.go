@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/foreign/lines"
 	"github.com/podsync/podsync/runtime/pleg"
 	podreader "github.com/podsync/podsync/runtime/reader"
 	"github.com/podsync/podsync/sandbox/run"
@@ -174,10 +175,12 @@ func (c Config) connected() (Config, error) {
 }
 
 func (c *Config) shareLog() {
+	c.Log = lines.Bound(c.Log)
 	for _, log := range []*logr.Logger{&c.Sync.Log, &c.Workers.Log} {
 		if log.IsZero() {
 			*log = c.Log
 		}
+		*log = lines.Bound(*log)
 	}
 }
 

@@ -11,12 +11,15 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/syncpod"
 )
 
 const (
 	// maxEvents bounds the events that wait for the recorder.
 	maxEvents = 1000
+	// maxMessage limits the message of an event, in bytes.
+	maxMessage = 4 << 10
 	// flushTimeout is how long the end of Run waits until queued events are recorded.
 	flushTimeout = 2 * time.Second
 )
@@ -68,7 +71,7 @@ func (q *eventQueue) Eventf(about k8sruntime.Object, kind, reason, format string
 
 // AnnotatedEventf queues an event with annotations, which must not change afterwards.
 func (q *eventQueue) AnnotatedEventf(about k8sruntime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
-	e := event{about, annotations, kind, reason, fmt.Sprintf(format, args...)}
+	e := event{about, annotations, kind, reason, foreign.CutText(fmt.Sprintf(format, args...), maxMessage)}
 	dropped, first := q.add(e)
 	if first {
 		q.log.Info("events are dropped because the recorder does not take them", "waiting", maxEvents)

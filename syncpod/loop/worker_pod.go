@@ -39,12 +39,12 @@ func differs(before, after *v1.Pod) bool {
 		!reflect.DeepEqual(before.Labels, after.Labels) ||
 		!reflect.DeepEqual(before.Annotations, after.Annotations) ||
 		!reflect.DeepEqual(before.Spec, after.Spec) ||
-		!reflect.DeepEqual(foreign(before.Status.Conditions), foreign(after.Status.Conditions))
+		!reflect.DeepEqual(conditionsOfOthers(before.Status.Conditions), conditionsOfOthers(after.Status.Conditions))
 }
 
-// foreign returns the statuses of the conditions that components other than the node set, such as readiness
+// conditionsOfOthers returns the statuses of the conditions that components other than the node set, such as readiness
 // gates.
-func foreign(conditions []v1.PodCondition) map[v1.PodConditionType]v1.ConditionStatus {
+func conditionsOfOthers(conditions []v1.PodCondition) map[v1.PodConditionType]v1.ConditionStatus {
 	states := map[v1.PodConditionType]v1.ConditionStatus{}
 	for _, c := range conditions {
 		if !isOurs(c.Type) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 )
 
@@ -109,7 +110,7 @@ const maxBody = 512
 
 // beginning returns the beginning of a body as text.
 func beginning(body []byte) string {
-	return strings.ToValidUTF8(string(body[:min(len(body), maxBody)]), "")
+	return foreign.CutText(strings.ToValidUTF8(string(body[:min(len(body), maxBody)]), ""), maxBody)
 }
 
 // hook returns the probe as a handler, which runs in the same way.

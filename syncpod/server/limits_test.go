@@ -387,3 +387,21 @@ func TestFailedReviewsAreLoggedOnce(t *testing.T) {
 		t.Errorf("%d lines for 1000 requests, want 1 to %d", len(log.lines), most)
 	}
 }
+
+// TestRefusalsOfTheRuntimeAreHarmless: the runtime's text of a refusal reaches the caller's terminal without control characters.
+func TestRefusalsOfTheRuntimeAreHarmless(t *testing.T) {
+	n := newNode(t, nil)
+	n.run("web", "sleep infinity", isRunning)
+	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(404)
+		_, _ = io.WriteString(w, "no\x1b]0;owned\x07 such\u202e\nstream\n")
+	}))
+	defer runtime.Close()
+	for _, protocol := range []string{"SPDY/3.1", "websocket"} {
+		n.streams = runtime.URL
+		resp, _, _ := n.open("POST", execPath, protocol)
+		if text, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(text), `no\x1b]0;owned\x07 such\u202e`+"\nstream") {
+			t.Errorf("over %s: %q, %v", protocol, text, err)
+		}
+	}
+}

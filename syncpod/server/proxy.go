@@ -2,7 +2,6 @@ package server
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -11,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // maxRefusal is the maximum size of the runtime's error response that is forwarded.
@@ -103,9 +104,10 @@ func holdRefusal(resp *http.Response) error {
 	case resp.StatusCode < http.StatusBadRequest:
 		return errNoStream
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	err = errors.Join(err, resp.Body.Close())
-	resp.Body = io.NopCloser(bytes.NewReader(text))
+	text := foreign.CutText(string(body), maxRefusal)
+	resp.Body = io.NopCloser(strings.NewReader(text))
 	resp.ContentLength = int64(len(text))
 	resp.Header = http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}}
 	return err

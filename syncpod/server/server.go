@@ -13,6 +13,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	loglines "github.com/podsync/podsync/runtime/foreign/lines"
 	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -115,6 +116,7 @@ func New(c Config) (*Server, error) {
 	case c.Checkpoints != "" && !filepath.IsAbs(c.Checkpoints):
 		return nil, errors.New("server: Config.Checkpoints is not an absolute path: " + c.Checkpoints)
 	}
+	c.Log = loglines.Bound(c.Log)
 	if c.Stats == nil {
 		var err error
 		if c.Stats, err = stats.New(stats.Config{Runtime: c.Client}); err != nil {

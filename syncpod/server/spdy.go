@@ -14,6 +14,7 @@ import (
 
 	"github.com/podsync/podsync/internal/spdy"
 	"github.com/podsync/podsync/internal/websocket"
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 const (
@@ -96,7 +97,7 @@ func (s *streamer) refusal(r *http.Request, resp *http.Response) error {
 	if code < http.StatusBadRequest {
 		code = http.StatusBadGateway
 	}
-	return &statusError{code, errors.New(strings.TrimSpace(string(text)))}
+	return &statusError{code, errors.New(foreign.CutText(strings.TrimSpace(string(text)), maxRefusal))}
 }
 
 // accept upgrades the caller's connection to a WebSocket with an offered protocol. If that is impossible, it sends

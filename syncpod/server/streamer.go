@@ -15,6 +15,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	loglines "github.com/podsync/podsync/runtime/foreign/lines"
 )
 
 // StreamRuntime returns the URLs of streams, as a CRI runtime does. A backend that is no runtime serves the URLs with the
@@ -66,7 +67,7 @@ func NewStreams(c StreamsConfig) (*Streams, error) {
 	case c.IdleTimeout < 0:
 		return nil, fmt.Errorf("server: StreamsConfig.IdleTimeout is negative: %v", c.IdleTimeout)
 	}
-	s := &Streams{routes: http.NewServeMux(), streamer: streamer{runtime: c.Runtime, transport: c.Transport, idle: c.IdleTimeout, log: c.Log}}
+	s := &Streams{routes: http.NewServeMux(), streamer: streamer{runtime: c.Runtime, transport: c.Transport, idle: c.IdleTimeout, log: loglines.Bound(c.Log)}}
 	s.setDefaults()
 	s.findContainer = func(r *http.Request) (id runtime.ContainerID, err error) {
 		if id, err = c.Pods.RunningContainer(r.Context(), pathOf(r)); err != nil {

@@ -263,7 +263,7 @@ func (k *subject) addStartError(s *v1.ContainerStatus) {
 	if s.State.Terminated != nil {
 		s.LastTerminationState = s.State
 	}
-	s.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: string(problem.Reason), Message: problem.Message}}
+	s.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: string(problem.Reason), Message: k.boundWaiting(problem.Message)}}
 }
 
 // toStart reports whether the container should start, now or later.

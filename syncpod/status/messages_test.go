@@ -101,3 +101,29 @@ func messageBytes(t *testing.T, s v1.PodStatus) (now, last int) {
 	}
 	return now, last
 }
+
+// Why containers wait is bounded for all containers of a pod together, and for few containers only by the bound on one.
+func TestWaitingMessagesAreBounded(t *testing.T) {
+	for n, want := range map[int]int{1: 2 << 10, 32: 64 << 10, 1024: 64 << 10} {
+		var names []string
+		errs := map[string]apistatus.Problem{}
+		for i := range n {
+			names = append(names, fmt.Sprintf("c%d", i))
+			errs[names[i]] = apistatus.Problem{Reason: "CreateContainerError", Message: strings.Repeat("x", 1<<20) + "\x1b[2J"}
+		}
+		got := 0
+		for _, c := range apistatus.GeneratePodStatus(apistatus.Input{Pod: pod(v1.RestartPolicyAlways, names...), StartErrors: errs}).ContainerStatuses {
+			if got += len(c.State.Waiting.Message); !strings.HasSuffix(c.State.Waiting.Message, `x\x1b[2J`) {
+				t.Fatalf("%q", c.State.Waiting.Message)
+			}
+		}
+		if got > want || got < want/2 {
+			t.Errorf("%d containers have messages of %d bytes, want %d at most", n, got, want)
+		}
+	}
+	const short = "exec: \"/app\": not found\nin two lines"
+	s := apistatus.GeneratePodStatus(apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "a"), StartErrors: map[string]apistatus.Problem{"a": {Message: short}}})
+	if got := s.ContainerStatuses[0].State.Waiting.Message; got != short {
+		t.Errorf("%q became %q", short, got)
+	}
+}

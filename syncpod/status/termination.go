@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // LostExitCode is the exit code of a container whose exit was not observed: the code of SIGKILL.
@@ -138,12 +139,25 @@ func (k *subject) boundMessages(s *v1.ContainerStatus) {
 // shareOf returns the beginning of a message: all containers of the pod have equal shares. It omits
 // a character that the cut would split.
 func (k *subject) shareOf(message string) string {
-	spec := &k.Pod.Spec
-	share := maxMessages / (len(spec.InitContainers) + len(spec.Containers) + len(spec.EphemeralContainers))
+	share := maxMessages / k.containers()
 	if len(message) <= share {
 		return message
 	}
 	return strings.ToValidUTF8(message[:share], "")
+}
+
+// maxWaiting limits why the containers of a pod wait, together, in bytes: an API server refuses an object of 1.5 MiB.
+const maxWaiting = 64 << 10
+
+// boundWaiting truncates why a container waits to its share.
+func (k *subject) boundWaiting(message string) string {
+	return foreign.CutText(message, min(foreign.Max, maxWaiting/k.containers()))
+}
+
+// containers returns the number of the pod's containers of all kinds.
+func (k *subject) containers() int {
+	spec := &k.Pod.Spec
+	return len(spec.InitContainers) + len(spec.Containers) + len(spec.EphemeralContainers)
 }
 
 // apiTime converts t to the API's type. An unknown time becomes the zero time.

@@ -9,7 +9,7 @@ import (
 )
 
 // pure are the packages whose code decides or builds, and does nothing.
-var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/container", "sandbox/run", "syncpod/status", "syncpod/cgroup", "syncpod/eviction", "syncpod/memory", "syncpod/lifecycle", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "runtime/logs/rotate", "internal/jitter", "internal/linux"}
+var pure = []string{"actions", "backoff", "podworkers", "runtime", "runtime/foreign", "sandbox", "syncpod/container", "sandbox/run", "syncpod/status", "syncpod/cgroup", "syncpod/eviction", "syncpod/memory", "syncpod/lifecycle", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "runtime/logs/rotate", "internal/jitter", "internal/linux"}
 
 // edges are the files of pure packages that carry out the decisions of the other files.
 var edges = map[string]string{
@@ -23,6 +23,7 @@ var edges = map[string]string{
 	"podworkers/workers_syncer.go":       "declares the interface whose methods take a context",
 	"podworkers/workers_timers.go":       "wakes up when something is due",
 	"podworkers/workers_work.go":         "makes the context of one work",
+	"runtime/foreign/error.go":           "names well-known errors of packages that act",
 	"runtime/cache.go":                   "lets a caller wait for a newer status",
 	"runtime/logs/rotate/compress.go":    "compresses a file",
 	"runtime/logs/rotate/files.go":       "renames and removes files as decided",

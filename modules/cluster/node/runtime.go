@@ -11,6 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 const (
@@ -75,7 +77,7 @@ func notReady(status *runtimeapi.StatusResponse) string {
 
 // unmet describes a condition of the runtime that is not met.
 func unmet(c *runtimeapi.RuntimeCondition) string {
-	return "container runtime: " + c.Type + " is not true: reason " + c.Reason + ": " + c.Message
+	return "container runtime: " + c.Type + " is not true: reason " + foreign.Word(c.Reason) + ": " + foreign.Text(c.Message)
 }
 
 // NetworkReady returns an error if the runtime's network is not ready according to its last response. It makes no call,
@@ -160,7 +162,7 @@ func (n *Node) readImages(ctx context.Context) {
 	defer n.mu.Unlock()
 	first := n.runtime.version == ""
 	if versionErr == nil {
-		n.runtime.version = version.RuntimeName + "://" + version.RuntimeVersion
+		n.runtime.version = foreign.Word(version.RuntimeName + "://" + version.RuntimeVersion)
 	}
 	before := n.runtime.images
 	if imagesErr == nil {

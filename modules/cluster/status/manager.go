@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/mirrors"
 	"github.com/podsync/podsync/podworkers"
 	podruntime "github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/podref"
 	apistatus "github.com/podsync/podsync/syncpod/status"
@@ -141,10 +141,7 @@ const maxRefusal = 4096
 
 // Refused reports a pod that cannot run because it is invalid, and lets it be deleted.
 func (m *Manager) Refused(pod *v1.Pod, err error) {
-	text := err.Error()
-	if len(text) > maxRefusal {
-		text = strings.ToValidUTF8(text[:maxRefusal], "") + "..."
-	}
+	text := foreign.CutText(err.Error(), maxRefusal)
 	_ = m.SetPodStatus(context.Background(), pod, apistatus.Rejected(v1.PodStatus{}, "InvalidPod", text)) // never fails
 	m.PhaseChanged(pod.UID, podworkers.Terminated, podworkers.Finished)
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // Credentials are a login for a registry. The zero Credentials are anonymous. The login is inside a closure: no verb of fmt, no
@@ -63,11 +65,23 @@ var urlSecret = regexp.MustCompile(`(https?://)([^\s"/@]+@)?([^\s"?]*)(\?[^\s"]+
 // Redact returns a text, such as the error of a runtime that repeats a request, without the password in the forms in which
 // errors contain it, and without the user information and the queries of its URLs.
 func (c Credentials) Redact(text string) string {
-	text = redactURLs(text)
+	text = redactURLs(redactHalves(text, c.login()))
 	for _, secret := range writtenForms(c.login()) {
 		text = strings.ReplaceAll(text, secret, redacted)
 	}
 	return text
+}
+
+// cutWords matches the words that a bound on the text has cut: each may be a half of a URL or of a credential.
+var cutWords = regexp.MustCompile(`[^\s"]*\.\.\.\[omitted ([0-9]+) bytes\]\.\.\.[^\s"]*`)
+
+// redactHalves removes what a bound on the text has left of a secret.
+func redactHalves(text string, l login) string {
+	var secrets foreign.Secrets
+	for _, secret := range writtenForms(l) {
+		secrets.Add(secret)
+	}
+	return cutWords.ReplaceAllString(secrets.Redact(text), "...[omitted $1 bytes]...")
 }
 
 // writtenForms returns the encodings of a password that occur in errors, the longest first, because

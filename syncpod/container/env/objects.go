@@ -84,6 +84,7 @@ func (r *resolver) secretKey(ctx context.Context, ref *v1.SecretKeySelector) (st
 		return missing(ref.Optional, "Secret %q", ref.Name)
 	}
 	if value, ok := s.Data[ref.Key]; ok {
+		r.reveal(string(value))
 		return string(value), true, nil
 	}
 	return missing(ref.Optional, "key %q in Secret %q", ref.Key, ref.Name)
@@ -152,9 +153,22 @@ func (r *resolver) dataFrom(ctx context.Context, f *v1.EnvFromSource) (map[strin
 		if err := r.spend(bytesOf(s.Data)); err != nil {
 			return nil, err
 		}
-		return texts(s.Data), nil
+		values := texts(s.Data)
+		for key, value := range values {
+			if isName(f.Prefix + key) {
+				r.reveal(value)
+			}
+		}
+		return values, nil
 	}
 	return nil, nil
+}
+
+// reveal reports a value of a Secret to the caller.
+func (r *resolver) reveal(value string) {
+	if r.in.OnSecret != nil {
+		r.in.OnSecret(value)
+	}
 }
 
 func texts(data map[string][]byte) map[string]string {

@@ -43,6 +43,9 @@ type Input struct {
 	// FileKey returns the value of a key of an env file in the pod's volumes (KEP-3721). If the file or the key does not
 	// exist, the error wraps ErrNotFound; it must not contain a value. Nil makes such a key an error.
 	FileKey func(ctx context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error)
+	// OnSecret, if set, is called with each value of a Secret that becomes a variable, so that the caller can remove
+	// the values from texts that may repeat them.
+	OnSecret func(value string)
 }
 
 // MakeEnvironment returns the environment of a container. The package documentation describes order and

@@ -77,6 +77,9 @@ func redirect(get *http.Request, next *url.URL) {
 	if next.Host != get.URL.Host {
 		get.Host = next.Host
 	}
+	if addressOf(next) != addressOf(get.URL) {
+		get.Header.Del("Authorization") // another port may belong to another program
+	}
 	if get.URL.Scheme == "https" && next.Scheme == "http" {
 		downgrade(get)
 	}

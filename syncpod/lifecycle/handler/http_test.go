@@ -295,7 +295,7 @@ func TestRedirectToAnotherPort(t *testing.T) {
 			result, err := newRunner(t, handler.Config{}).Run(t.Context(), first.get(func(g *v1.HTTPGetAction) {
 				g.HTTPHeaders = []v1.HTTPHeader{{Name: "Authorization", Value: "Bearer s3cret"}}
 			}))
-			if err != nil || string(result.Output) != "end" || end.got[0].Header.Get("Authorization") == "" || !strings.HasSuffix(end.URL, end.got[0].Host) {
+			if err != nil || string(result.Output) != "end" || first.got[0].Header.Get("Authorization") == "" || end.got[0].Header.Get("Authorization") != "" || !strings.HasSuffix(end.URL, end.got[0].Host) {
 				t.Errorf("got %+v, %v, asked %v", result, err, end.got)
 			}
 		})

@@ -28,6 +28,7 @@ import (
 	"github.com/podsync/podsync/modules/prometheus"
 	"github.com/podsync/podsync/modules/systemd"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/foreign/lines"
 	podstats "github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/volume"
@@ -79,7 +80,7 @@ func run(ctx context.Context, o options) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	a := &agent{options: o, log: klog.Background(), route: routeTo, interfaces: interfaceAddresses, devicePlugins: devices.DefaultDirectory, api: newAPIMetrics(), podResources: newPodResourcesMetrics()}
+	a := &agent{options: o, log: lines.Bound(klog.Background()), route: routeTo, interfaces: interfaceAddresses, devicePlugins: devices.DefaultDirectory, api: newAPIMetrics(), podResources: newPodResourcesMetrics()}
 	var warnings []string
 	var err error
 	if a.kubelet, warnings, err = config.Load(o.sources()); err != nil {

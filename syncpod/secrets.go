@@ -1,0 +1,135 @@
+package syncpod
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/foreign"
+)
+
+// podSecrets are the values of Secrets in the environments of a pod's containers, so that they can be removed from what
+// the runtime says of the pod. They have a lock of their own, because events are recorded under other locks. The
+// pointer is nil for a pod without values: most pods have none, and the memory of each must stay small.
+type podSecrets struct {
+	known atomic.Pointer[knownSecrets]
+}
+
+type knownSecrets struct {
+	mu     sync.Mutex
+	values foreign.Secrets
+	// resolved are the containers whose environment was resolved since the agent started.
+	resolved map[string]bool
+}
+
+// add records the values in the environment of a container.
+func (s *podSecrets) add(container string, values []string) {
+	known := s.known.Load()
+	if known == nil {
+		if len(values) == 0 {
+			return
+		}
+		s.known.CompareAndSwap(nil, &knownSecrets{resolved: map[string]bool{}})
+		known = s.known.Load()
+	}
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	known.resolved[container] = true
+	for _, v := range values {
+		known.values.Add(v)
+	}
+}
+
+// redact returns a text without the values.
+func (s *podSecrets) redact(text string) string {
+	known := s.known.Load()
+	if known == nil {
+		return text
+	}
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	return known.values.Redact(text)
+}
+
+// isResolved reports whether the values in the environment of a container are known.
+func (s *podSecrets) isResolved(container string) bool {
+	known := s.known.Load()
+	if known == nil {
+		return false
+	}
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	return known.resolved[container]
+}
+
+// redactMessage returns what the runtime says of an instance of a container, without the values. It withholds the text
+// if a value may be in it that this agent does not know, because an earlier agent created the instance.
+func (s *podSecrets) redactMessage(spec *v1.Container, text string) string {
+	if text == "" || !usesSecrets(spec) {
+		return s.redact(text)
+	}
+	if !s.isResolved(spec.Name) {
+		return foreign.Withheld
+	}
+	return s.redact(text)
+}
+
+// usesSecrets reports whether values of Secrets may be in the environment of a container, and so in its command.
+func usesSecrets(c *v1.Container) bool {
+	return slices.ContainsFunc(c.Env, func(e v1.EnvVar) bool { return e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil }) ||
+		slices.ContainsFunc(c.EnvFrom, func(f v1.EnvFromSource) bool { return f.SecretRef != nil })
+}
+
+// redactStatus removes the values from the messages of containers.
+func (s *podSecrets) redactStatus(status *v1.PodStatus) {
+	for _, list := range [...][]v1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
+		for i := range list {
+			for _, state := range [...]*v1.ContainerState{&list[i].State, &list[i].LastTerminationState} {
+				if state.Terminated != nil {
+					state.Terminated.Message = s.redact(state.Terminated.Message)
+				}
+				if state.Waiting != nil {
+					state.Waiting.Message = s.redact(state.Waiting.Message)
+				}
+			}
+		}
+	}
+}
+
+// redactError returns err, or an error of the same classes without the values.
+func (s *podSecrets) redactError(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := s.redact(err.Error())
+	if text == err.Error() {
+		return err
+	}
+	return &redactedError{text, err}
+}
+
+// A redactedError is an error with another text. Nothing that it wraps has the original text.
+type redactedError struct {
+	text     string
+	original error
+}
+
+func (e *redactedError) Error() string { return e.text }
+
+// Is reports whether the original error is target.
+func (e *redactedError) Is(target error) bool { return errors.Is(e.original, target) }
+
+// Unwrap returns an error of package cri if the original error wraps one.
+func (e *redactedError) Unwrap() error {
+	if of, ok := errors.AsType[*cri.Error](e.original); ok {
+		return &cri.Error{Class: of.Class, Err: errors.New(e.text)}
+	}
+	return nil
+}
+
+// GoString is Error, for the verb %#v.
+func (e *redactedError) GoString() string { return e.text }
