@@ -15,7 +15,7 @@ const scriptDraw = `'use strict';
   };
   const STATES = { phase: 1, run: 1, wait: 1 };
   const AXIS = 26, CLOSED = 20, STATE = 15, LANE = 9, GAP = 6;
-  const hidden = {}, opened = {};
+  const hidden = Object.create(null), opened = Object.create(null);
   let rows = [], hits = [], view = { from: 0, to: 1 }, total = 0, chosen = null, colors = {}, labels = 230;
 
   // The containers of each pod, in the order in which they appeared.
@@ -24,7 +24,7 @@ const scriptDraw = `'use strict';
     p.tracks = [];
     p.begin = Infinity;
     p.failed = 0;
-    const at = {};
+    const at = Object.create(null);
     p.e = p.e || [];
     for (const e of p.e) {
       e.end = e.t === undefined ? data.now : e.t;

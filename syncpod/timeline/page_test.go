@@ -99,6 +99,19 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// Names of containers and UIDs of pods are keys in the script, and may be those of members of an object: an object without
+// a prototype has none, so a container named "constructor" has a row of its own.
+func TestMapsOfTheScriptHaveNoPrototype(t *testing.T) {
+	for _, name := range []string{"at", "hidden", "opened"} {
+		if made := name + " = Object.create(null)"; !strings.Contains(pageScript, made) {
+			t.Errorf("there is no %q in the script", made)
+		}
+	}
+	if strings.Contains(pageScript, "at = {}") || strings.Contains(pageScript, "opened = {}") || strings.Contains(pageScript, "hidden = {}") {
+		t.Error("a map of the script has a prototype")
+	}
+}
+
 // A trace names each process and thread, and entries of a thread do not overlap.
 func TestTrace(t *testing.T) {
 	var text bytes.Buffer
