@@ -156,8 +156,12 @@ func (n *node) checkJournal(pod *v1.Pod) {
 	made, ran := map[string]int64{}, map[string]int64{}
 	id := map[string]bool{}
 	started := map[string][]string{}
+	hasRun := map[string]bool{}
+	for _, p := range n.Processes() {
+		hasRun[p.ContainerID] = true
+	}
 	for _, c := range n.Journal().Pod(string(pod.UID)) {
-		if c.Err != nil {
+		if c.Err != nil && !(c.Method == critest.StartContainer && hasRun[c.ContainerID]) { // a cancelled start may have had its effect
 			continue
 		}
 		attempt := int64(c.Attempt) + 1

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,20 +23,31 @@ import (
 
 // outside is everything that a pod needs from outside the node. If fail is set, each call returns its result.
 type outside struct {
+	mu        sync.Mutex // images are pulled beside other work
 	fail      func(ctx context.Context) error
 	asked     map[string]int
 	published bool
 }
 
 func (o *outside) call(ctx context.Context, what string) error {
+	o.mu.Lock()
 	if o.asked == nil {
 		o.asked = map[string]int{}
 	}
 	o.asked[what]++
-	if o.fail == nil {
+	fail := o.fail
+	o.mu.Unlock()
+	if fail == nil {
 		return nil
 	}
-	return o.fail(ctx)
+	return fail(ctx)
+}
+
+// setFail makes each call return the result of fail, or succeed if it is nil.
+func (o *outside) setFail(fail func(ctx context.Context) error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fail = fail
 }
 
 func (o *outside) ConfigMap(ctx context.Context, _, name string) (*v1.ConfigMap, error) {
@@ -151,9 +163,9 @@ func TestR1_RestartWithWhatTheNodeHas(t *testing.T) {
 				var envs []*runtimeapi.KeyValue
 				for round := range uint32(3) {
 					n.exit("app", 1)
-					o.fail = nil
+					o.setFail(nil)
 					if round > 0 {
-						o.fail = fail
+						o.setFail(fail)
 					}
 					began := time.Now()
 					for n.current("app").Attempt != round+1 || n.current("app").State != runtime.ContainerRunning {
@@ -192,7 +204,7 @@ func TestR2_DeletedOrLostVolume(t *testing.T) {
 		})
 		n.settle(pod, time.Minute)
 		for _, err := range []error{env.ErrNotFound, errors.New("forbidden")} {
-			o.fail = func(context.Context) error { return err }
+			o.setFail(func(context.Context) error { return err })
 			n.exit("app", 1)
 			n.exit("other", 1)
 			n.drive(pod, time.Minute)
