@@ -208,8 +208,12 @@ func (a *agent) update(t podworkers.UpdateType, uid types.UID, w worked) {
 // withStatus returns the pod with its last status, which an earlier agent may have stored: a finished pod does not run again.
 func (a *agent) withStatus(pod *v1.Pod) *v1.Pod {
 	copied := *pod
-	if state := a.known[pod.UID]; state != nil && state.last != nil {
-		copied.Status = *state.last
+	if state := a.known[pod.UID]; state != nil {
+		state.lock.Lock()
+		defer state.lock.Unlock()
+		if state.last != nil {
+			copied.Status = *state.last
+		}
 	}
 	return &copied
 }

@@ -31,6 +31,12 @@ func (p *plugin) set(down bool) {
 	p.down = down
 }
 
+func (p *plugin) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.requests
+}
+
 func (p *plugin) Allocate(_ context.Context, pod *v1.Pod, container *v1.Container) (device.Allocation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +122,7 @@ func TestNewPodWaitsForThePlugin(t *testing.T) {
 		n.apply(`{metadata: {name: a}, spec: {containers: [{name: app, command: [server], ` + withDevice + `}]}}`)
 		time.Sleep(30 * time.Minute)
 		n.want(n.status("a").Phase, v1.PodPending, "phase")
-		n.want(p.requests < 20, true, "requests in 30 minutes")
+		n.want(p.count() < 20, true, "requests in 30 minutes")
 		n.wantIn(n.waits("a", "app").Message, "no healthy devices", "message")
 		p.set(false)
 		time.Sleep(6 * time.Minute)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -127,8 +128,12 @@ func TestUsageOfPods(t *testing.T) {
 		time.Sleep(time.Minute)
 		for range 2 {
 			var pods []*runtime.PodStatus
-			for _, uid := range n.agent.Cache().UIDs() {
-				if pod, err := n.agent.Cache().Get(uid); err == nil && pod != nil {
+			synctest.Wait()
+			n.mu.Lock()
+			cache := n.agent.Cache()
+			n.mu.Unlock()
+			for _, uid := range cache.UIDs() {
+				if pod, err := cache.Get(uid); err == nil && pod != nil {
 					pods = append(pods, pod)
 				}
 			}
