@@ -160,7 +160,7 @@ func TestReportedResources(t *testing.T) {
 	}
 }
 
-// The text of a runtime may repeat that of an image or a container, of any length.
+// An image or a container chooses texts of any length, and the runtime may repeat them.
 func TestTextsOfContainersAreBounded(t *testing.T) {
 	long := "begins" + strings.Repeat("x", 1<<20) + "ends"
 	got := ContainerStatus(&runtimeapi.ContainerStatus{Reason: long, Message: long}, "critest", "box")

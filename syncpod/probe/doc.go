@@ -3,7 +3,7 @@
 // A [Manager] receives the desired and actual state of pods through Observe, and runs each probe
 // that a running container declares. Read its results with ProbeResults; a callback reports
 // changes. It makes no decisions: package actions decides the consequences of a result, and package
-// syncpod/status what is reported. An [Observer] is notified of each [Check].
+// syncpod/status computes the reported conditions. The Manager notifies an [Observer] of each [Check].
 //
 // A [Checker] checks once: it is a kubelet's prober, and the Manager its prober.Manager. It needs a runtime for exec only, and
 // applies no threshold:

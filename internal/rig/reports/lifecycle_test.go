@@ -223,7 +223,7 @@ func TestShutdownOfTheNode(t *testing.T) {
 	})
 }
 
-// The exit code of a container that a probe kills is that of the process, and the reason of the kill is an event.
+// If a probe kills a container, the status reports the exit code of its process, and an event reports the reason.
 func TestKilledByAProbe(t *testing.T) {
 	on(t, critest.Config{}, nil, func(n *node) {
 		n.apply(`{metadata: {name: a}, spec: {terminationGracePeriodSeconds: 3, containers: [{name: app, command: [sh, -c, "trap '' TERM; sleep infinity"],

@@ -10,7 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxPipe is the capacity of a pipe. It is that of Linux.
+// maxPipe is the capacity of a pipe in bytes, as on Linux.
 const maxPipe = 64 << 10
 
 // A pipe is a pipe in memory: a write does not wait for its reader while there is room, as in a kernel.
