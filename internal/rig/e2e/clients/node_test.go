@@ -68,7 +68,7 @@ func inMemory(t *testing.T) *node {
 // CRI-O.
 func withSPDY(t *testing.T) *node {
 	t.Helper()
-	_, conn := critest.Start(t, critest.Config{})
+	_, conn := critest.Start(t, critest.Config{Programs: map[string]critest.Program{"httpd": httpd}})
 	client := cri.NewClient(conn)
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
