@@ -99,6 +99,7 @@ var unlistedReads = map[string]string{
 	"modules/cluster/cmd/podsync-fleet/shapes.go":      "the program simulates nodes, and its user chooses the file",
 	"modules/cluster/cmd/podsync-fleet/usage_linux.go": "the program simulates nodes, and the file is the kernel's",
 	"modules/cluster/clustertest/apply.go":             "it is for tests",
+	"modules/cluster/e2e/results/main.go":              "it is for tests",
 	"runtime/cri/pipe_windows.go":                      "it connects to the runtime",
 }
 

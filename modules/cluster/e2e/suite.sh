@@ -11,6 +11,7 @@
 #   suite.sh replace DIR         replaces a kubelet that kubeadm has configured by podsync-node, and back
 #   suite.sh soak DIR [TIME]     replaces pods, pulls images and restarts containerd; the agent must not grow; default 20m
 #   suite.sh measure DIR         measures the agent: times, requests, memory, CPU
+#   suite.sh results ABOUT AGENT=REPORT...  prints a file of docs/results; see e2e/results
 #   suite.sh down DIR            ends all processes, and removes DIR
 #
 # Needs root, cgroups, and the right to create a network namespace; "suite.sh possible" prints what is missing. No
@@ -37,8 +38,13 @@ main() {
       "$verb"
       return
       ;;
+    results)
+      shift
+      results "$@"
+      return
+      ;;
     up | node | run | serial | storage | systemctl | hours | replace | soak | measure | down) ;;
-    *) die 'usage: suite.sh build | possible | up DIR | node DIR [PROGRAM] | run DIR [FOCUS] | serial DIR [FOCUS] | storage DIR [FOCUS] | hours DIR [TIME] | replace DIR | soak DIR [TIME] | measure DIR | down DIR' ;;
+    *) die 'usage: suite.sh build | possible | results ABOUT AGENT=REPORT... | up DIR | node DIR [PROGRAM] | run DIR [FOCUS] | serial DIR [FOCUS] | storage DIR [FOCUS] | hours DIR [TIME] | replace DIR | soak DIR [TIME] | measure DIR | down DIR' ;;
   esac
   [ -n "$dir" ] || die "$verb: DIR is missing"
   if [ "$verb" = up ]; then
@@ -343,7 +349,7 @@ run() {
     done < <(grep -v '^#' "$here/suite/short.txt")
     want=${#focus[@]}
   fi
-  if ! nsenter "--net=$dir/net" "$bin/ginkgo" run --procs="$PROCS" --no-color --silence-skips --timeout=1h "${focus[@]}" "$bin/e2e.test" -- \
+  if ! nsenter "--net=$dir/net" "$bin/ginkgo" run --procs="$PROCS" --no-color --silence-skips --timeout=1h --json-report=report.json --output-dir="$dir/log" "${focus[@]}" "$bin/e2e.test" -- \
     --kubeconfig="$dir/admin.kubeconfig" --provider=skeleton --num-nodes=1 --minStartupPods=-1 --disable-log-dump > "$dir/log/e2e.log" 2>&1; then
     sed -n '/^Summarizing/,$p' "$dir/log/e2e.log" | grep . || tail -n 20 "$dir/log/e2e.log"
     return 1
@@ -372,6 +378,14 @@ replace() {
     PODSYNC_E2E_DIR=$1 PODSYNC_REPLACE_KUBELET=$kubelet PODSYNC_REPLACE_NODE=$1/podsync-node \
       nsenter "--net=$1/net" "$1/replace.test" -test.v -test.timeout 30m -test.run '^TestKubeletIsReplaced$')
 }
+
+# results compiles the command, so that it runs in the directory to which the paths of the reports are relative.
+results() (
+  program=$(mktemp)
+  trap 'rm -f "$program"' EXIT
+  (cd "$here/.." && go build -o "$program" ./e2e/results)
+  "$program" "$@"
+)
 
 # kubeadm writes the files of a node that "kubeadm join" has configured.
 kubeadm() {
