@@ -98,10 +98,10 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		return err
 	}
 	config := agent.Config{
-		Client:    conn.Client,
-		Root:      o.root,
-		NodeName:  o.node,
-		Sources:   []source.Source{manifests},
+		Client:   conn.Client,
+		Root:     o.root,
+		NodeName: o.node,
+		Sources:  []source.Source{manifests}, StopUnknown: o.stopUnknown,
 		LogPolicy: logPolicy,
 		// The runtime in memory runs no processes and uses no resources of the node.
 		NoEviction: o.runtime == memory, NoImageGC: o.runtime == memory, NoOOMEvents: o.runtime == memory,

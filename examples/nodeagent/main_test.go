@@ -34,6 +34,9 @@ func startAgent(t *testing.T, args ...string) *started {
 	}
 	t.Cleanup(func() { os.RemoveAll(root) })
 	a := &started{t: t, manifests: filepath.Join(root, "manifests"), out: filepath.Join(root, "out"), ended: make(chan error, 1)}
+	if err := os.MkdirAll(a.manifests, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	o, err := parse(append([]string{"-root", root, "-manifests", a.manifests, "-node", "n1"}, args...), io.Discard)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -158,6 +159,10 @@ func problemsOf(h loop.Health) []record {
 			wrong = messages(wrong, levelError, "%v"+keptNote(err), err)
 		}
 		wrong = messages(wrong, levelWarning, "Warning: %v", source.Warnings...)
+		if len(source.Unknown) > 0 {
+			wrong = messages(wrong, levelError, "None of an earlier agent's pods is in the folder: %v. They keep running, and no other pod starts. "+
+				"Are -manifests and -node right? -stop-unknown stops these pods.", errors.New(someOf(source.Unknown)))
+		}
 		wrong = messages(wrong, levelError, "%v", source.Failed)
 	}
 	for _, pod := range h.Pods {
@@ -166,6 +171,15 @@ func problemsOf(h loop.Health) []record {
 		}
 	}
 	return wrong
+}
+
+// someOf joins the first ten names.
+func someOf(names []string) string {
+	const most = 10
+	if more := len(names) - most; more > 0 {
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // keptNote adds to the error of a manifest that the agent keeps its previous version.

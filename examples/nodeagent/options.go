@@ -27,7 +27,7 @@ const (
 // options are the flags of the agent.
 type options struct {
 	manifests, runtime, root, podLogs, node, owner, cgroups, output string
-	drain                                                           bool
+	drain, stopUnknown, createManifests                             bool
 	// serve is a socket or an address, empty if the agent serves nothing.
 	serve        string
 	certificates certificates
@@ -42,6 +42,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("nodeagent", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // main prints errors
 	flags.StringVar(&o.manifests, "manifests", "", "`folder` of pod manifests, YAML or JSON (default samples, with the runtime in memory)")
+	flags.BoolVar(&o.createManifests, "create-manifests", false, "create the folder of -manifests if it is missing")
+	flags.BoolVar(&o.stopUnknown, "stop-unknown", false, "stop the pods of an earlier agent even if the folder has none of them: by default they keep running, because -manifests or -node may be wrong")
 	flags.StringVar(&o.runtime, "runtime", memory, "`endpoint` of the runtime, such as unix:///run/containerd/containerd.sock, "+
 		"or memory for a simulated one, which runs no process; a hostPath is still a path of this machine, and is created if its type requires it")
 	flags.StringVar(&o.root, "root", "", "`folder` for the state of the agent (default "+defaultRoot+", or a temporary one with the runtime in memory)")
@@ -126,6 +128,11 @@ func (o *options) complete() (err error) {
 		o.node = strings.ToLower(o.node)
 	}
 	sampled := o.manifests == ""
+	if !sampled && !o.createManifests {
+		if _, err := manifestsFolder(o.manifests, false); err != nil {
+			return err // before other folders are created
+		}
+	}
 	if o.runtime == memory {
 		err = o.completeInMemory()
 	} else {
@@ -134,10 +141,13 @@ func (o *options) complete() (err error) {
 	for _, folder := range []struct {
 		flag string
 		path *string
-	}{{"-root", &o.root}, {"-pod-logs", &o.podLogs}, {"-manifests", &o.manifests}} {
+	}{{"-root", &o.root}, {"-pod-logs", &o.podLogs}} {
 		if err == nil {
 			*folder.path, err = makeFolder(folder.flag, *folder.path)
 		}
+	}
+	if err == nil {
+		o.manifests, err = manifestsFolder(o.manifests, o.createManifests || sampled)
 	}
 	if err == nil && sampled {
 		err = writeSamples(o.manifests)
@@ -155,6 +165,28 @@ func (o *options) completeInMemory() (err error) {
 	o.podLogs = orElse(o.podLogs, filepath.Join(o.root, "logs"))
 	o.manifests = orElse(o.manifests, filepath.Join(o.root, "manifests"))
 	return nil
+}
+
+// manifestsFolder returns the absolute path of the folder of manifests. It creates a missing one only on request: a
+// typo would be an empty folder, and pods that are not in the folder stop.
+func manifestsFolder(path string, create bool) (string, error) {
+	if create {
+		return makeFolder("-manifests", path)
+	}
+	path, err := filepath.Abs(path)
+	var info fs.FileInfo
+	if err == nil {
+		info, err = os.Stat(path)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", &failure{exitUsage, "Is the path right? -create-manifests creates the folder.", fmt.Errorf("-manifests: there is no folder %s", path)}
+	case err != nil:
+		return "", fmt.Errorf("-manifests: %w", err)
+	case !info.IsDir():
+		return "", &failure{exitUsage, "Name the folder that the file is in.", fmt.Errorf("-manifests: %s is not a folder", path)}
+	}
+	return path, nil
 }
 
 // makeFolder creates the folder of a flag, and returns its absolute path.

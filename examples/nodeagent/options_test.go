@@ -95,13 +95,13 @@ func TestParsePaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := parse(strings.Fields("-runtime unix:///run/x.sock -manifests m -root r -pod-logs l -node edge-7 -owner second -o json -drain"), io.Discard)
+	o, err := parse(strings.Fields("-runtime unix:///run/x.sock -manifests m -create-manifests -root r -pod-logs l -node edge-7 -owner second -o json -drain"), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := options{
 		manifests: filepath.Join(here, "m"), root: filepath.Join(here, "r"), podLogs: filepath.Join(here, "l"),
-		runtime: "unix:///run/x.sock", node: "edge-7", owner: "second", output: "json", drain: true,
+		runtime: "unix:///run/x.sock", node: "edge-7", owner: "second", output: "json", drain: true, createManifests: true,
 	}
 	if o != want {
 		t.Errorf("options are %+v", o)
@@ -124,11 +124,32 @@ func TestParseLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parse([]string{"-manifests", filepath.Join(file, "m")}, io.Discard); exitCode(err) != exitOther || !strings.Contains(err.Error(), "-manifests: mkdir "+file) {
+	if _, err := parse([]string{"-manifests", filepath.Join(file, "m")}, io.Discard); exitCode(err) != exitOther || !strings.Contains(err.Error(), "-manifests: stat "+file) {
 		t.Errorf("exit code %d, %v", exitCode(err), err)
 	}
 	if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {
 		t.Errorf("%v is left, want no left", left)
+	}
+}
+
+// A missing folder of manifests is an error: created, it would be empty, and an empty folder has no pods.
+func TestParseWantsTheManifests(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	missing := filepath.Join(t.TempDir(), "manifest")
+	_, err := parse([]string{"-manifests", missing}, io.Discard)
+	if exitCode(err) != exitUsage || !strings.Contains(err.Error(), "no folder "+missing) || !strings.Contains(err.Error(), "-create-manifests") {
+		t.Errorf("exit code %d, %v", exitCode(err), err)
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("the folder was created")
+	}
+	o, err := parse([]string{"-manifests", missing, "-create-manifests"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.discard()
+	if _, err := os.Stat(missing); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,7 +3,7 @@
 // the agent kept, and how it broke the others.
 //
 //	go build -o /tmp/nodeagent ./examples/nodeagent
-//	go run ./examples/referee -- /tmp/nodeagent -runtime {endpoint} -manifests {manifests} -root {root} -pod-logs {logs} -node n1
+//	go run ./examples/referee -- /tmp/nodeagent -runtime {endpoint} -manifests {manifests} -root {root} -pod-logs {logs} -node n1 -stop-unknown
 //
 // See docs/REFEREE.md for a kubelet, and for an agent in the process of a test.
 package main

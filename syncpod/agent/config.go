@@ -36,18 +36,19 @@ type Config struct {
 	// NodeName is the involved object of events that concern no pod: that images cannot be removed, or
 	// that the node is under pressure. Default: such events are not recorded.
 	NodeName string
-	// Sources, Sync, Admission, Watch, Workers, Log, Reader, Cache and Store are the fields of a loop.Config. Sources
+	// Sources, StopUnknown, Sync, Admission, Watch, Workers, Log, Reader, Cache and Store are the fields of a loop.Config. Sources
 	// are required. Sync.Parts.Probes requires NoProbes, and Sync.Parts.Images requires NoImageGC, because the agent does
 	// not know which images are about to be used.
-	Sources   []source.Source
-	Sync      syncpod.Config
-	Admission loop.Admission
-	Watch     pleg.Settings
-	Workers   podworkers.Config
-	Log       logr.Logger
-	Reader    loop.Reader
-	Cache     *runtime.Cache
-	Store     store.Store
+	Sources     []source.Source
+	StopUnknown bool
+	Sync        syncpod.Config
+	Admission   loop.Admission
+	Watch       pleg.Settings
+	Workers     podworkers.Config
+	Log         logr.Logger
+	Reader      loop.Reader
+	Cache       *runtime.Cache
+	Store       store.Store
 
 	// NoProbes turns probes off; a container with a startup or readiness probe is then never ready.
 	// ProbeObserver receives the result of each probe. Default: none.
@@ -147,7 +148,7 @@ func (c *Config) imagesDir() string {
 // loop returns the configuration of the Loop with the parts.
 func (c *Config) loop(parts []loop.Part) loop.Config {
 	return loop.Config{
-		Client: c.Client, Root: c.Root, Sources: c.Sources, Sync: c.Sync, Admission: c.Admission, Parts: parts,
+		Client: c.Client, Root: c.Root, Sources: c.Sources, StopUnknown: c.StopUnknown, Sync: c.Sync, Admission: c.Admission, Parts: parts,
 		Watch: c.Watch, Workers: c.Workers, Log: c.Log, Reader: c.Reader, Cache: c.Cache, Store: c.Store,
 	}
 }

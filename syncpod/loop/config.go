@@ -37,6 +37,13 @@ type Config struct {
 	// Sources provide the pods that should run. Required; their names must differ. If two have a
 	// pod with the same UID, the first one takes precedence.
 	Sources []source.Source
+	// StopUnknown stops the pods that an earlier agent has left, even if the source knows none of them by name. It matters
+	// only for sources whose pods are inferred, such as a source.Folder: the folder may be the wrong one or not be mounted,
+	// or the name of the node, which ends the names of pods, may be another. By default these pods then keep running, and
+	// Health lists them. No new pod of the source starts, because another version of it may run. Both end when the source
+	// knows one of the pods, or all of them have been removed from the runtime. A source that lists its pods explicitly,
+	// such as a source.Push, is always trusted.
+	StopUnknown bool
 
 	// Sync configures the work on pods. Its Client must be nil. Its Sink receives each status after the status is stored
 	// below Root. Its Events may block: events are queued, up to 1,000 of them, and those of one pod stay in order. Beyond

@@ -15,7 +15,8 @@
 // A source delivers all its pods after each change; package [github.com/podsync/podsync/syncpod/source] has
 // several sources, and the interface for others. Sources are independent: a pod that its source does not want any more
 // is stopped. A pod of the runtime that no source wants is stopped as soon as its own source has delivered,
-// whatever the state of the other sources is (kubernetes #105547, #140257).
+// whatever the state of the other sources is (kubernetes #105547, #140257). An empty or wrong folder stops no pod of an
+// earlier agent; see Config.StopUnknown.
 //
 // # A pod
 //
@@ -59,6 +60,7 @@ package loop
 //	loop.go        New, Run, Drain, KillPod
 //	shutdown.go    Shutdown: pods stop in the order of their priority
 //	feed.go        the last snapshot of each source, and the pods that all of them want
+//	trust.go       whether a source may stop the pods of an earlier agent
 //	reconcile.go   compares them with the pods of the workers: stop, update, add
 //	table.go       the pods that the workers know
 //	notices.go     log lines and events about pods

@@ -35,6 +35,8 @@ type feed struct {
 	// departed are pods that the source has removed since the last reconciliation, in their last
 	// version, which may have a new grace period. They stay here if they return.
 	departed map[types.UID]*v1.Pod
+	// trust is how far the source is trusted about an earlier agent's pods.
+	trust trust
 }
 
 // feeds are all sources of a Loop, and the pods they want.
@@ -42,6 +44,8 @@ type feeds struct {
 	log logr.Logger
 	// delivered is called each time a source has delivered.
 	delivered func(configsChanged bool)
+	// stopUnknown means that all sources are trusted.
+	stopUnknown bool
 
 	mu  sync.Mutex
 	all []*feed
@@ -74,6 +78,9 @@ func (fs *feeds) deliver(f *feed, s source.Snapshot) {
 	}
 	f.depart(s)
 	f.snapshot, f.delivered = s, time.Now()
+	if f.ready() && (fs.stopUnknown || !s.Inferred) {
+		f.trust.full = true
+	}
 	fs.mu.Unlock()
 	fs.delivered(s.ConfigsChanged)
 }
@@ -137,6 +144,9 @@ func (f *feed) depart(next source.Snapshot) {
 // ready reports whether the source has delivered a complete snapshot.
 func (f *feed) ready() bool { return !f.delivered.IsZero() && !f.snapshot.Incomplete }
 
+// certain reports whether a pod of this source that the last snapshot does not have should stop.
+func (f *feed) certain() bool { return f.ready() && f.trust.full }
+
 // A desiredPod is a pod that a source wants.
 type desiredPod struct {
 	pod    *v1.Pod
@@ -155,6 +165,8 @@ type desiredPods struct {
 	known map[string]bool
 	// complete means that all sources have.
 	complete bool
+	// doubted are the sources that know none of an earlier agent's pods.
+	doubted map[string]bool
 	// departed are the last versions of pods that their source has removed. The source may want them again by now. Only
 	// takeDesired fills it in, once for each pod.
 	departed map[types.UID]desiredPod
@@ -184,9 +196,10 @@ func (fs *feeds) takeDesired() desiredPods {
 
 // desiredNow must be called with mu held.
 func (fs *feeds) desiredNow() desiredPods {
-	d := desiredPods{sources: map[types.UID]string{}, known: map[string]bool{}, complete: true}
+	d := desiredPods{sources: map[types.UID]string{}, known: map[string]bool{}, doubted: map[string]bool{}, complete: true}
 	for _, f := range fs.all {
-		known := f.ready()
+		known := f.certain()
+		d.doubted[f.Name()] = f.trust.doubted()
 		d.known[f.Name()] = known
 		d.complete = d.complete && known
 		for _, pod := range f.snapshot.Pods {
@@ -229,7 +242,7 @@ func (fs *feeds) wants(uid types.UID) bool {
 func (fs *feeds) unwanted(uid types.UID) bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	return !slices.ContainsFunc(fs.all, func(f *feed) bool { return !f.ready() || f.uids[uid] })
+	return !slices.ContainsFunc(fs.all, func(f *feed) bool { return !f.certain() || f.uids[uid] })
 }
 
 // undecided reports whether a pod that only the runtime knows may still be desired: by its source

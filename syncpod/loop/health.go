@@ -38,6 +38,9 @@ type SourceHealth struct {
 	Delivered time.Time
 	// Errors and Warnings are those of the source's last Snapshot.
 	Errors, Warnings []error
+	// Unknown are the names of pods that an earlier agent has left and that the source does not know, as namespace/name. They
+	// keep running, and no new pod of the source starts; see Config.StopUnknown.
+	Unknown []string
 	// Failed is why the source will deliver nothing more, nil if it may. Since is when it failed.
 	Failed error
 	Since  time.Time
@@ -94,7 +97,7 @@ func (fs *feeds) health() (all []SourceHealth) {
 func (f *feed) health() SourceHealth {
 	h := SourceHealth{
 		Name: f.Name(), Ready: f.ready(), Delivered: f.delivered,
-		Errors: f.snapshot.Errors, Warnings: f.snapshot.Warnings, Failed: f.failed, Since: f.since,
+		Errors: f.snapshot.Errors, Warnings: f.snapshot.Warnings, Unknown: f.trust.unknown, Failed: f.failed, Since: f.since,
 	}
 	if _, ok := f.Source.(*source.Push); ok && !h.Ready {
 		h.waits = ": Set has not been called"
@@ -105,7 +108,7 @@ func (f *feed) health() SourceHealth {
 // OK reports whether there is no problem. Warnings are not problems.
 func (h Health) OK() bool {
 	for _, s := range h.Sources {
-		if !s.Ready || len(s.Errors) > 0 || s.Failed != nil {
+		if !s.Ready || len(s.Errors) > 0 || len(s.Unknown) > 0 || s.Failed != nil {
 			return false
 		}
 	}
@@ -145,6 +148,9 @@ func (s SourceHealth) say(now time.Time, say func(string, ...any)) {
 		say("source %s: has not delivered yet%s", s.Name, s.waits)
 	case !s.Ready:
 		say("source %s: does not know all of its pods yet%s", s.Name, s.waits)
+	}
+	if len(s.Unknown) > 0 {
+		say("source %s: knows none of the pods of an earlier agent: %s; they keep running, and no new pod starts", s.Name, strings.Join(s.Unknown, ", "))
 	}
 	for _, err := range s.Errors {
 		say("source %s: %v", s.Name, err)

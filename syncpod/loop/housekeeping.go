@@ -57,6 +57,9 @@ func (h *housekeeper) rest(ctx context.Context, d time.Duration) {
 // doHousekeeping compares the desired pods with those on the node, and notifies the workers, which
 // stop, remove and forget pods.
 func (h *housekeeper) doHousekeeping() {
+	if h.sources.judge(h.watcher.Pods) {
+		h.table.news.raise() // new pods have waited for it
+	}
 	desired, pods := h.sources.desired(), h.watcher.Pods()
 	h.table.mu.Lock()
 	defer h.table.mu.Unlock()

@@ -57,7 +57,7 @@ func New(c Config) (*Loop, error) {
 		news: make(flag, 1), housekeeping: make(flag, 1), pods: map[types.UID]*workerPod{},
 	}
 	l.sink = sink{podStates: l.states, seen: l.table.lastStatus, store: c.Store, next: c.Sync.Sink}
-	l.sources = &feeds{log: c.Log, delivered: l.table.sourceDelivered}
+	l.sources = &feeds{log: c.Log, delivered: l.table.sourceDelivered, stopUnknown: c.StopUnknown}
 	for _, s := range c.Sources {
 		l.sources.all = append(l.sources.all, &feed{Source: s})
 	}

@@ -3,6 +3,7 @@ package loop
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,6 +58,9 @@ func (l *Loop) Explain(uid types.UID) string {
 	next := l.syncer.Explain(uid)
 	if next == "" && state.Known && state.Phase == podworkers.Syncing {
 		next = "The agent has not decided on it yet: it waits for its name, for the runtime, or for a pod of the same UID that has to end first.\n"
+	}
+	if unknown := l.sources.unknownBeside(uid); len(unknown) > 0 && !state.Known {
+		next = fmt.Sprintf("It does not start, because its source knows none of the pods that an earlier agent has left: %s.\n", strings.Join(unknown, ", "))
 	}
 	return fmt.Sprintf("State: %v.\n%s", state, next)
 }

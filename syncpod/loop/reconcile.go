@@ -46,6 +46,9 @@ func (r *reconciler) run(ctx context.Context) {
 // be listed before new pods are added. The grace period of a pod that must stop starts before that.
 func (r *reconciler) reconcile(ctx context.Context) {
 	listed := r.table.listed.Load()
+	if listed {
+		r.sources.judge(r.watcher.Pods)
+	}
 	desired, pods := r.sources.takeDesired(), r.watcher.Pods()
 	r.stopUndesired(desired)
 	r.table.mu.Lock()
@@ -59,7 +62,10 @@ func (r *reconciler) reconcile(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if listed || w.pod.DeletionTimestamp != nil {
+		_, exists := running[w.pod.UID]
+		switch {
+		case desired.doubted[w.source] && !exists: // two versions of it may not run at once
+		case listed || w.pod.DeletionTimestamp != nil:
 			r.add(w, running[w.pod.UID] || !listed)
 		}
 	}
@@ -76,6 +82,8 @@ func (r *reconciler) stopUndesired(desired desiredPods) {
 		last := desired.departed[uid]
 		switch {
 		case desired.has(uid) && (last.pod == nil || last.source != desired.sources[uid]):
+			continue
+		case wp.desired != nil && desired.doubted[wp.source]:
 			continue
 		case wp.desired == nil:
 			if last.source == wp.source && last.pod != nil {

@@ -21,7 +21,7 @@ type counted struct {
 
 // snapshot merges the contents of the files, and the reason why the folder was not read.
 func (f *Folder) snapshot(err error) Snapshot {
-	var s Snapshot
+	s := Snapshot{Inferred: true}
 	if err != nil {
 		s.Errors = append(s.Errors, f.away(err))
 	}

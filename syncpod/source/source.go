@@ -39,6 +39,10 @@ type Snapshot struct {
 	// than Pods may be desired. A pod of this source that only the runtime knows may be one of
 	// them, and is not an orphan.
 	Incomplete bool
+	// Inferred means that the pods are those found at a place, such as files in a folder. No program or server has
+	// listed them, and the place may be the wrong one. If a Loop finds none of an earlier agent's pods among them, it
+	// stops none; see loop.Config.StopUnknown.
+	Inferred bool
 	// ConfigsChanged means that ConfigMaps or Secrets of the source have changed since its last
 	// snapshot: the volumes of running pods are updated immediately, not only at their next regular
 	// update.

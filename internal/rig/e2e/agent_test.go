@@ -90,7 +90,7 @@ func (n *node) start(args ...string) *agent {
 	n.must(err)
 	a := &agent{node: n, ended: make(chan struct{})}
 	a.cmd = exec.Command(binary, append([]string{
-		"-runtime", n.endpoint, "-manifests", n.manifests, "-root", n.root, "-pod-logs", n.logs, "-node", nodeName, "-o", "json",
+		"-runtime", n.endpoint, "-manifests", n.manifests, "-root", n.root, "-pod-logs", n.logs, "-node", nodeName, "-o", "json", "-stop-unknown",
 	}, args...)...)
 	a.cmd.Stderr = &a.stderr
 	stdout, err := a.cmd.StdoutPipe()

@@ -285,7 +285,8 @@ func (a *agent) loop(ctx context.Context, p *parts, room nodeResources, events r
 	}
 	sync.Extensions.Admit = append(sync.Extensions.Admit, preemption)
 	c := nodeagent.Config{
-		Client: a.runtime, Root: a.root, Sources: []source.Source{pods}, NodeName: a.name, Log: a.log,
+		StopUnknown: true, // as a kubelet does
+		Client:      a.runtime, Root: a.root, Sources: []source.Source{pods}, NodeName: a.name, Log: a.log,
 		Admission: p.admission(fits), Sync: sync,
 		EvictionPolicy: a.policy, Stats: a.stats, Parts: []loop.Part{preemption},
 		ImagePolicy: image.GCPolicy{
